@@ -1,8 +1,8 @@
-//! Harder nights, which score what each session is told about where the previous one stopped.
+//! Harder nights, which score how well each session is told where the previous one stopped.
 
 pub mod simulator;
 
-use plimsoll_testkit::Dice;
+use plimsoll_testkit::SeededRng;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde::{Deserialize, Serialize};
 use simulator::{FolderKind, NightHandle, NightResults, NightStyle, NightWork, ResumeScore, UserChange};
@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// A model with a window of a million tokens. The usage is scripted, so the client never compacts by itself.
+/// A model with a context window of a million tokens. The usage is scripted, so the client never compacts by
+/// itself.
 const MODEL: &str = "opus";
-/// The largest number of sessions of a night. A night ends before that.
+/// The maximum number of sessions of a night. Nights normally end earlier.
 pub const MAX_SESSIONS: u32 = 16;
 /// Longer than any night that makes progress.
 const NIGHT_TIMEOUT: Duration = Duration::from_secs(900);
@@ -23,7 +24,7 @@ pub struct NightOutcome {
     /// The label of the programs that were tested.
     pub programs: String,
     pub seed: u64,
-    /// The habits of the agent and the kind of folder.
+    /// How the agent works, and the kind of folder.
     pub style: NightStyle,
     /// The score of each resumed session.
     pub resumes: Vec<ResumeScore>,
@@ -40,59 +41,65 @@ pub struct NightOutcome {
     pub last_output_line: String,
 }
 
-/// Plays the night of a seed with the real client and at most this many sessions. `programs` labels the
-/// tested programs in the outcome.
-pub fn play_night(seed: u64, programs: &str, max_sessions: u32) -> NightOutcome {
-    play_in_world(seed, programs, max_sessions, |_| ())
+/// Simulates the night of a seed with the real client and at most `max_sessions` sessions. `programs_label`
+/// names the tested programs in the outcome.
+pub fn simulate_night_with_real_client(seed: u64, programs_label: &str, max_sessions: u32) -> NightOutcome {
+    simulate_night_with_prepared_world(seed, programs_label, max_sessions, |_| ())
 }
 
-/// Plays the night of a seed with the replayed client.
-pub fn play_night_with_replayed_client(seed: u64, programs: &str, max_sessions: u32) -> NightOutcome {
-    play_in_world(seed, programs, max_sessions, |world| world.use_real_client_in_sessions(&[]))
-}
-
-fn play_in_world(
+/// Simulates the night of a seed with the replayed client.
+pub fn simulate_night_with_replayed_client(
     seed: u64,
-    programs: &str,
+    programs_label: &str,
+    max_sessions: u32,
+) -> NightOutcome {
+    simulate_night_with_prepared_world(seed, programs_label, max_sessions, |world| {
+        world.use_real_client_in_sessions(&[])
+    })
+}
+
+fn simulate_night_with_prepared_world(
+    seed: u64,
+    programs_label: &str,
     max_sessions: u32,
     prepare_world: impl Fn(&mut World),
 ) -> NightOutcome {
-    let dice = Dice::new(seed);
-    let (style, work) = (NightStyle::new(dice), NightWork::new(dice));
-    let mut world = create_world(&style, &work);
-    let (model, handle) = NightHandle::start(work, style, world.project(), dice);
-    world.use_model(&model);
+    let rng = SeededRng::new(seed);
+    let (style, work) = (NightStyle::random(rng), NightWork::random(rng));
+    let mut world = create_world_with_project_files(&style, &work);
+    let (model, handle) = NightHandle::start_model(work, style, world.project(), rng);
+    world.use_client_with_model(&model);
     prepare_world(&mut world);
-    let start = Instant::now();
-    let finished = if style.has_user_changes {
-        run_with_user_changes(&world, &style, max_sessions, &handle, dice)
+    let started_at = Instant::now();
+    let finished_run = if style.has_user_changes {
+        run_session_by_session_with_user_changes(&world, &style, max_sessions, &handle, rng)
     } else {
-        start_run(&world, &style, max_sessions)
+        run_to_completion(&world, &style, max_sessions)
     };
-    let seconds = start.elapsed().as_secs_f64();
-    write_conversation_if_requested(seed, programs, &model, &finished);
+    let seconds = started_at.elapsed().as_secs_f64();
+    write_conversation_if_requested(seed, programs_label, &model, &finished_run);
     NightOutcome {
-        programs: programs.to_owned(),
+        programs: programs_label.to_owned(),
         seed,
         style,
-        resumes: handle.resumes(),
+        resumes: handle.resume_scores(),
         results: handle.results(),
-        exit_code: finished.code,
+        exit_code: finished_run.code,
         seconds,
-        last_output_line: finished.stdout.lines().last().unwrap_or_default().to_owned(),
+        last_output_line: finished_run.stdout.lines().last().unwrap_or_default().to_owned(),
     }
 }
 
-fn create_world(style: &NightStyle, work: &NightWork) -> World {
+fn create_world_with_project_files(style: &NightStyle, work: &NightWork) -> World {
     let mut world = World::without_git();
     world.set_env("ANTHROPIC_API_KEY", "");
     world.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
-    for (path, text) in work.files() {
+    for (path, text) in work.initial_files() {
         world.write(path, text);
     }
     world.write("fix_plan.md", &work.plan_text());
     // A night lasts only a minute here, so three checkpoints in it do not mean that an item is too large.
-    world.write_user_settings(&serde_json::json!({"thrash": {"checkpoints": 0}}));
+    world.write_plimsoll_user_settings(&serde_json::json!({"thrash": {"checkpoints": 0}}));
     if style.folder != FolderKind::Plain {
         world.git(&["init", "--quiet", "-b", "main"]);
         world.git(&["config", "user.name", "Test"]);
@@ -105,7 +112,7 @@ fn create_world(style: &NightStyle, work: &NightWork) -> World {
     world
 }
 
-fn start_run(world: &World, style: &NightStyle, max_sessions: u32) -> FinishedProgram {
+fn run_to_completion(world: &World, style: &NightStyle, max_sessions: u32) -> FinishedProgram {
     let max_iterations = max_sessions.to_string();
     let mut arguments =
         vec!["run", "--objective", "Do what fix_plan.md says.", "--max-iterations", &max_iterations];
@@ -119,39 +126,39 @@ fn start_run(world: &World, style: &NightStyle, max_sessions: u32) -> FinishedPr
     world.plimsoll(&arguments).timeout(NIGHT_TIMEOUT).run()
 }
 
-/// Runs session by session. Between two sessions a user may change files.
-fn run_with_user_changes(
+/// Runs one session at a time. Between two sessions the user may change files.
+fn run_session_by_session_with_user_changes(
     world: &World,
     style: &NightStyle,
     max_sessions: u32,
     handle: &NightHandle,
-    dice: Dice,
+    rng: SeededRng,
 ) -> FinishedProgram {
-    let mut finished = start_run(world, style, 1);
+    let mut finished_run = run_to_completion(world, style, 1);
     for session in 2..=max_sessions {
-        // 3: the allowed number of sessions has been reached.
-        if finished.code != Some(3) {
+        // 3: the maximum number of sessions has been reached.
+        if finished_run.code != Some(3) {
             break;
         }
         if handle.has_open_item() {
-            make_user_change(world, handle, dice, session);
+            maybe_commit_and_record_user_change(world, handle, rng, session);
         }
         let max_iterations = session.to_string();
-        finished = world
+        finished_run = world
             .plimsoll(&["run", "--resume", "--max-iterations", &max_iterations])
             .timeout(NIGHT_TIMEOUT)
             .run();
     }
-    finished
+    finished_run
 }
 
-fn make_user_change(world: &World, handle: &NightHandle, dice: Dice, session: u32) {
+fn maybe_commit_and_record_user_change(world: &World, handle: &NightHandle, rng: SeededRng, session: u32) {
     let subject = format!("By hand before session {session}");
     let commit_file = |path: &str| {
         world.git(&["add", "-A", "--", path]);
         world.git(&["commit", "-qm", &subject, "--", path]);
     };
-    let roll = dice.roll(&format!("somebody before {session}"), 100);
+    let roll = rng.random_number_for_name(&format!("somebody before {session}"), 100);
     let change = match (roll, handle.file_in_progress()) {
         (0..=19, Some((file, _))) => {
             let text = world.read(&file);
@@ -179,20 +186,20 @@ fn make_user_change(world: &World, handle: &NightHandle, dice: Dice, session: u3
 /// Writes the conversation into the folder that `PLIMSOLL_KEEP_REQUESTS` names, for inspection.
 fn write_conversation_if_requested(
     seed: u64,
-    programs: &str,
+    programs_label: &str,
     model: &plimsoll_testkit::scripted_model::ScriptedModel,
-    finished: &FinishedProgram,
+    finished_run: &FinishedProgram,
 ) {
     let Some(folder) = std::env::var_os("PLIMSOLL_KEEP_REQUESTS").map(std::path::PathBuf::from) else {
         return;
     };
     let requests = model.main_requests();
-    let texts = requests
+    let request_texts = requests
         .iter()
-        .map(|request| format!("=== {}\n{}\n", request.number, request.text_since_last_answer()));
-    let text: String = texts.collect::<String>() + &format!("=== the run\n{finished:?}\n");
+        .map(|request| format!("=== {}\n{}\n", request.number, request.text_since_last_assistant_message()));
+    let text: String = request_texts.collect::<String>() + &format!("=== the run\n{finished_run:?}\n");
     std::fs::create_dir_all(&folder).expect("a folder");
-    std::fs::write(folder.join(format!("{programs}-{seed}.txt")), text).expect("a file");
+    std::fs::write(folder.join(format!("{programs_label}-{seed}.txt")), text).expect("a file");
 }
 
 const SECTION_HEAD: &str = include_str!("handovers/head.md");
@@ -201,97 +208,97 @@ const SECTION_BEGIN: &str = "<!-- harder nights: begin -->\n";
 const SECTION_END: &str = "<!-- harder nights: end -->\n";
 
 /// Returns the section of docs/nights.md about the harder nights, including its markers.
-pub fn find_section(page: &str) -> Option<&str> {
+pub fn find_harder_nights_section(page: &str) -> Option<&str> {
     let start = page.find(SECTION_BEGIN)?;
     Some(&page[start..page.find(SECTION_END)? + SECTION_END.len()])
 }
 
-/// Returns the page with this section instead of the old one, or appended if there was none.
-pub fn with_section(page: &str, section: &str) -> String {
-    match find_section(page) {
-        Some(old) => page.replace(old, section),
+/// Returns the page with the old section replaced by this one, or with this one appended if there was none.
+pub fn replace_or_append_harder_nights_section(page: &str, section: &str) -> String {
+    match find_harder_nights_section(page) {
+        Some(old_section) => page.replace(old_section, section),
         None => format!("{}\n\n{section}", page.trim_end()),
     }
 }
 
-/// Renders the section about the harder nights from the seeds that all of these programs have played.
-pub fn render_section(outcomes: &[NightOutcome], compared_programs: &[&str]) -> String {
-    let seeds_played_with = |name: &str| -> BTreeSet<u64> {
-        outcomes.iter().filter(|one| one.programs == name).map(|one| one.seed).collect()
+/// Renders the section about the harder nights from the seeds that have an outcome for every label.
+pub fn render_harder_nights_section(outcomes: &[NightOutcome], compared_labels: &[&str]) -> String {
+    let seeds_with_label = |label: &str| -> BTreeSet<u64> {
+        outcomes.iter().filter(|outcome| outcome.programs == label).map(|outcome| outcome.seed).collect()
     };
-    let common_seeds = compared_programs
+    let common_seeds = compared_labels
         .iter()
-        .map(|name| seeds_played_with(name))
-        .reduce(|all, one| &all & &one)
+        .map(|label| seeds_with_label(label))
+        .reduce(|common, seeds| &common & &seeds)
         .unwrap_or_default();
-    let outcomes_with = |name: &str| -> Vec<&NightOutcome> {
+    let outcomes_with_label = |label: &str| -> Vec<&NightOutcome> {
         outcomes
             .iter()
-            .filter(|outcome| outcome.programs == name && common_seeds.contains(&outcome.seed))
+            .filter(|outcome| outcome.programs == label && common_seeds.contains(&outcome.seed))
             .collect()
     };
-    let resumes: usize = compared_programs
+    let resume_count: usize = compared_labels
         .iter()
-        .flat_map(|name| outcomes_with(name))
+        .flat_map(|label| outcomes_with_label(label))
         .map(|outcome| outcome.resumes.len())
         .sum();
     let seed_text = |seed: Option<&u64>| seed.copied().unwrap_or_default().to_string();
     let mut text = format!("{SECTION_BEGIN}{SECTION_HEAD}")
-        .replace("RESUMES", &resumes.to_string())
+        .replace("RESUMES", &resume_count.to_string())
         .replace("NIGHTS", &common_seeds.len().to_string())
         .replace("FIRST", &seed_text(common_seeds.first()))
         .replace("LAST", &seed_text(common_seeds.last()));
     text.push_str("| programs | item | file | line | next step | all four | sent twice | people |\n");
     text.push_str("| --- | --- | --- | --- | --- | --- | ---: | --- |\n");
-    for name in compared_programs {
+    for label in compared_labels {
         let resumes: Vec<&ResumeScore> =
-            outcomes_with(name).into_iter().flat_map(|outcome| &outcome.resumes).collect();
-        let right_share = |is_right: &dyn Fn(&ResumeScore) -> bool| {
-            render_share(resumes.iter().filter(|resume| is_right(resume)).count(), resumes.len())
+            outcomes_with_label(label).into_iter().flat_map(|outcome| &outcome.resumes).collect();
+        let correct_share = |is_correct: &dyn Fn(&ResumeScore) -> bool| {
+            render_share(resumes.iter().filter(|resume| is_correct(resume)).count(), resumes.len())
         };
         let sum_user_changes = |count_of: &dyn Fn(&ResumeScore) -> u32| {
             resumes.iter().map(|resume| count_of(resume) as usize).sum()
         };
         let _ = writeln!(
             text,
-            "| {name} | {} | {} | {} | {} | {} | {} | {} |",
-            right_share(&|resume| resume.is_item_right),
-            right_share(&|resume| resume.is_file_right),
-            right_share(&|resume| resume.are_lines_right),
-            right_share(&|resume| resume.is_next_step_right),
-            right_share(&ResumeScore::is_right),
+            "| {label} | {} | {} | {} | {} | {} | {} | {} |",
+            correct_share(&|resume| resume.is_item_correct),
+            correct_share(&|resume| resume.is_file_correct),
+            correct_share(&|resume| resume.are_lines_correct),
+            correct_share(&|resume| resume.is_next_step_correct),
+            correct_share(&ResumeScore::is_fully_correct),
             resumes.iter().filter(|resume| resume.is_sent_twice).count(),
             render_share(
-                sum_user_changes(&|one| one.mentioned_user_changes.0),
-                sum_user_changes(&|one| one.mentioned_user_changes.1)
+                sum_user_changes(&|resume| resume.mentioned_user_changes.0),
+                sum_user_changes(&|resume| resume.mentioned_user_changes.1)
             ),
         );
     }
     text.push_str("\n| programs | resumes of a half-done item | after a tick | before any work | ended well | right | again | begun twice | reopened | sessions |\n");
     text.push_str("| --- | --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: |\n");
-    for name in compared_programs {
-        let nights = outcomes_with(name);
+    for label in compared_labels {
+        let nights = outcomes_with_label(label);
         let resumes: Vec<&ResumeScore> = nights.iter().flat_map(|outcome| &outcome.resumes).collect();
-        let right_share_of_class = |class: &str| {
-            let resumes_of_class: Vec<&&ResumeScore> =
-                resumes.iter().filter(|resume| resume.item_state == class).collect();
+        let correct_share_for_state = |state: &str| {
+            let resumes_in_state: Vec<&&ResumeScore> =
+                resumes.iter().filter(|resume| resume.item_state == state).collect();
             render_share(
-                resumes_of_class.iter().filter(|resume| resume.is_right()).count(),
-                resumes_of_class.len(),
+                resumes_in_state.iter().filter(|resume| resume.is_fully_correct()).count(),
+                resumes_in_state.len(),
             )
         };
         let sum_results = |count_of: &dyn Fn(&NightResults) -> u32| {
-            nights.iter().map(|one| count_of(&one.results) as usize).sum()
+            nights.iter().map(|outcome| count_of(&outcome.results) as usize).sum()
         };
         let ended_well_count = nights.iter().filter(|outcome| outcome.exit_code == Some(0)).count();
         let _ = writeln!(
             text,
-            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            right_share_of_class("Half"),
-            right_share_of_class("Ticked"),
-            right_share_of_class("Fresh"),
+            "| {label} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            correct_share_for_state("Half"),
+            correct_share_for_state("Ticked"),
+            correct_share_for_state("Fresh"),
             render_share(ended_well_count, nights.len()),
-            render_share(sum_results(&|one| one.done), sum_results(&|one| one.items)),
+            render_share(sum_results(&|results| results.done), sum_results(&|results| results.items)),
             sum_results(&|results| results.steps_made_twice),
             sum_results(&|results| results.items_begun_twice),
             sum_results(&|results| results.returns_to_finished_items),

@@ -1,49 +1,50 @@
-//! Simulated nights in each of the ways in which people run Claude Code unattended, all with the real client.
+//! Simulated nights with each of the loops that people use to run Claude Code unattended, all with the real
+//! client.
 
 pub mod page;
 pub mod simulator;
 pub mod ways;
 
 use plimsoll_domain::digest::sha256_hex;
-use plimsoll_testkit::Dice;
+use plimsoll_testkit::SeededRng;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde::{Deserialize, Serialize};
 use simulator::{Character, NightHandle, NightPlan, NightScore, TEST_COMMAND, Task, WaitMode};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use ways::{LoopKind, Way};
+use ways::{LoopKind, LoopSetup};
 
-/// A model with a window of 200,000 tokens, which the client compacts at 83.5%.
+/// A model with a context window of 200,000 tokens, which the client compacts at 83.5%.
 const MODEL: &str = "claude-sonnet-4-6";
-/// The number of items of a night on the page.
+/// The number of items of a night in the published results.
 pub const ITEMS_PER_NIGHT: u32 = 4;
-/// The largest number of sessions of a loop that do work. A loop that reaches it has found no end.
+/// The maximum number of sessions of a loop that do work. A loop that reaches it would never end by itself.
 const MAX_SESSIONS: &str = "20";
-/// The exit code of a loop that has reached the largest number of sessions, here and with `plimsoll run`.
+/// The exit code of a loop that has reached the maximum number of sessions, here and with `plimsoll run`.
 const EXIT_MAX_SESSIONS: i32 = 3;
-/// Longer than any night that makes progress, on a busy machine.
+/// Longer than any night that makes progress, even on a busy machine.
 const NIGHT_TIMEOUT: Duration = Duration::from_secs(1_800);
-/// How long `plimsoll run` really waits for a usage limit. Several seconds, because the reset time is given
-/// in whole seconds.
+/// How long `plimsoll run` really waits for a usage limit. Several seconds, because the client is told the
+/// reset time in whole seconds.
 const USAGE_LIMIT_DURATION: Duration = Duration::from_secs(4);
 
 /// The outcome of a night: a row of the published table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct NightRow {
     pub seed: u64,
-    /// The key of the way.
+    /// The key of the loop setup.
     pub way: String,
     /// The character of the agent.
     pub character: Character,
-    /// The hash of the tested programs and of the measure itself. Rows of several builds are not combined.
+    /// The hash of the tested programs and of the simulation's sources. Rows of several builds are not combined.
     pub build: String,
     /// The figures of the night.
     pub score: NightScore,
     /// The exit code of the loop.
     #[serde(rename = "code")]
     pub exit_code: Option<i32>,
-    /// How often a person had to start it again.
+    /// How often a person had to restart the loop.
     pub restarts: u32,
     /// True if the loop's output names the changed test.
     #[serde(default)]
@@ -53,13 +54,12 @@ pub struct NightRow {
 }
 
 impl NightRow {
-    /// Returns true if the loop ended by itself, everything that can be done is done, and no tick is false.
-    pub fn ended_well(&self) -> bool {
-        self.exit_code.is_some_and(|code| code != EXIT_MAX_SESSIONS) && self.score.is_all_right()
+    /// Returns true if the loop ended by itself, all items that can be done are done, and no tick is false.
+    pub fn ended_with_all_items_correct(&self) -> bool {
+        self.exit_code.is_some_and(|code| code != EXIT_MAX_SESSIONS) && self.score.is_fully_correct()
     }
 
-    /// Returns how often the night stood still until a person came: at each restart, and at an end before
-    /// everything was done.
+    /// Returns how often the night waited for a person: at each restart, and at an end before everything was done.
     pub fn count_waits_for_person(&self) -> u32 {
         let has_ended_early =
             self.exit_code != Some(EXIT_MAX_SESSIONS) && self.score.passing < self.score.items;
@@ -67,49 +67,47 @@ impl NightRow {
     }
 }
 
-/// Plays the night of a seed with this number of items.
-pub fn play_night(way: &Way, character: Character, seed: u64, item_count: u32) -> NightRow {
-    let dice = Dice::new(seed);
-    let mut world = create_world();
-    let task = Task::new(dice, item_count);
-    task.write_to_world(&world);
-    let wait_mode = match way.loop_kind {
+/// Simulates the night of a seed with this number of items.
+pub fn simulate_night(setup: &LoopSetup, character: Character, seed: u64, item_count: u32) -> NightRow {
+    let rng = SeededRng::new(seed);
+    let mut world = create_world_with_client_settings();
+    let task = Task::random(rng, item_count);
+    task.write_and_commit_to_world(&world);
+    let wait_mode = match setup.loop_kind {
         LoopKind::Shell { .. } => WaitMode::Recorded,
         LoopKind::Plimsoll(_) => WaitMode::Real(USAGE_LIMIT_DURATION),
     };
-    let answer_count = task.items.iter().map(|item| item.line_count / 26 + 3).sum();
-    let (model, handle) = NightHandle::start(
-        NightPlan { task, character, dice, wait_mode, estimated_answers: answer_count },
-        &world,
-    );
-    world.use_model(&model);
-    let finished = run_loop(&world, &way.loop_kind);
-    write_conversation_if_requested(way, character, seed, &model, &finished);
-    let printed = format!("{}\n{}", finished.stdout, finished.stderr);
+    let estimated_answers = task.items.iter().map(|item| item.line_count / 26 + 3).sum();
+    let (model, handle) =
+        NightHandle::start_model(NightPlan { task, character, rng, wait_mode, estimated_answers }, &world);
+    world.use_client_with_model(&model);
+    let finished_loop = run_loop(&world, &setup.loop_kind);
+    write_conversation_if_requested(setup, character, seed, &model, &finished_loop);
+    let output = format!("{}\n{}", finished_loop.stdout, finished_loop.stderr);
     let names_changed_test = |line: &str| line.contains("check.sh") && line.contains("changed");
     let restarts = fs::read_to_string(world.path("../restarts")).unwrap_or_default().lines().count() as u32;
     NightRow {
         seed,
-        way: way.key.to_owned(),
+        way: setup.key.to_owned(),
         character,
         build: build_id(),
-        score: handle.score(&world),
-        exit_code: finished.code,
+        score: handle.compute_score(&world),
+        exit_code: finished_loop.code,
         restarts,
-        names_changed_test: printed.lines().any(names_changed_test),
-        seconds: finished.elapsed.as_secs(),
+        names_changed_test: output.lines().any(names_changed_test),
+        seconds: finished_loop.elapsed.as_secs(),
     }
 }
 
-fn create_world() -> World {
+fn create_world_with_client_settings() -> World {
     let mut world = World::new();
     world.set_env("ANTHROPIC_API_KEY", "");
     world.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
-    // The default is ten retries, with waits of up to half a minute. On the night's clock one retry stands
-    // for nine.
+    // The default is ten retries, with waits of up to half a minute. On the simulated clock one retry counts
+    // as nine.
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "1");
     // A night lasts only minutes here, so three checkpoints in it do not mean that an item is too large.
-    world.write_user_settings(&serde_json::json!({"thrash": {"checkpoints": 0}}));
+    world.write_plimsoll_user_settings(&serde_json::json!({"thrash": {"checkpoints": 0}}));
     world
 }
 
@@ -145,41 +143,43 @@ fn run_loop(world: &World, loop_kind: &LoopKind) -> FinishedProgram {
 
 /// Writes the conversation into the folder that `PLIMSOLL_KEEP_REQUESTS` names, for inspection.
 fn write_conversation_if_requested(
-    way: &Way,
+    setup: &LoopSetup,
     character: Character,
     seed: u64,
     model: &plimsoll_testkit::scripted_model::ScriptedModel,
-    finished: &FinishedProgram,
+    finished_loop: &FinishedProgram,
 ) {
     let Some(folder) = std::env::var_os("PLIMSOLL_KEEP_REQUESTS").map(PathBuf::from) else { return };
     let requests = model.main_requests();
-    let texts = requests
+    let request_texts = requests
         .iter()
-        .map(|request| format!("=== {}\n{}\n", request.number, request.text_since_last_answer()));
-    let text: String = texts.collect::<String>() + &format!("=== the loop\n{finished:?}\n");
+        .map(|request| format!("=== {}\n{}\n", request.number, request.text_since_last_assistant_message()));
+    let text: String = request_texts.collect::<String>() + &format!("=== the loop\n{finished_loop:?}\n");
     fs::create_dir_all(&folder).expect("a folder");
-    let name = format!("{}-{}-{seed}.txt", way.key, character.name());
+    let name = format!("{}-{}-{seed}.txt", setup.key, character.name());
     fs::write(folder.join(name), text).expect("a file");
 }
 
-/// Returns the first twelve digits of a hash of the tested programs and of the sources of the measure.
+/// Returns the first twelve hex digits of a hash of the tested programs and of the simulation's sources.
 pub fn build_id() -> String {
     static BUILD_ID: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let root = plimsoll_testkit::workspace_root();
-    let measure_folders =
+    let simulation_folders =
         ["research/src/nights/simulator", "research/src/nights/peers"].map(|folder| root.join(folder));
     let compute_id = || {
-        // All hook programs are links to the same file, so one of them is enough.
-        let programs = ["plimsoll", "plimsoll-post-tool"].map(|name| plimsoll_testkit::bin_dir().join(name));
-        let mut files: Vec<PathBuf> = measure_folders.iter().flat_map(|folder| list_files(folder)).collect();
+        // All hook programs are links to the same file, so hashing one of them is enough.
+        let programs = ["plimsoll", "plimsoll-post-tool"]
+            .map(|name| plimsoll_testkit::find_or_build_bin_dir().join(name));
+        let mut files: Vec<PathBuf> =
+            simulation_folders.iter().flat_map(|folder| list_files(folder)).collect();
         let other_sources =
             ["crates/testkit/src/dice.rs", "research/src/nights.rs", "research/src/nights/ways.rs"];
         files.extend(other_sources.map(|file| root.join(file)));
         files.sort();
         let bytes: Vec<Vec<u8>> =
             programs.iter().chain(&files).map(|file| fs::read(file).expect("a file of the build")).collect();
-        let parts: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
-        sha256_hex(&parts)[..12].to_owned()
+        let file_contents: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+        sha256_hex(&file_contents)[..12].to_owned()
     };
     BUILD_ID.get_or_init(compute_id).clone()
 }

@@ -2,7 +2,7 @@
 //! nights of the measure of docs/nights.md (`scripts/nights.sh --harder`).
 
 use plimsoll_research::handovers::simulator::ResumeScore;
-use plimsoll_research::handovers::{NightOutcome, play_night_with_replayed_client};
+use plimsoll_research::handovers::{NightOutcome, simulate_night_with_replayed_client};
 
 /// A night of this many sessions has one resume less.
 const SESSIONS_PER_NIGHT: u32 = 4;
@@ -17,7 +17,7 @@ fn play_nights(seeds: &[u64]) -> Vec<NightOutcome> {
     std::thread::scope(|scope| {
         let nights: Vec<_> = seeds
             .iter()
-            .map(|seed| scope.spawn(|| play_night_with_replayed_client(*seed, "now", SESSIONS_PER_NIGHT)))
+            .map(|seed| scope.spawn(|| simulate_night_with_replayed_client(*seed, "now", SESSIONS_PER_NIGHT)))
             .collect();
         nights.into_iter().map(|night| night.join().expect("a night")).collect()
     })
@@ -32,7 +32,7 @@ fn every_resume_names_the_right_item_file_line_and_next_step() {
         .collect();
     let wrong_resumes: Vec<String> = resumes
         .iter()
-        .filter(|(_, resume)| !resume.is_right() || resume.is_sent_twice)
+        .filter(|(_, resume)| !resume.is_fully_correct() || resume.is_sent_twice)
         .map(|(seed, resume)| {
             format!(
                 "seed {seed}, session {}: {:?}\n{}",

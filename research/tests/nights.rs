@@ -1,18 +1,21 @@
 //! A few of the nights of docs/nights.md with two items each: the simulation works and Plimsoll's nights end
 //! well.
 
-use plimsoll_research::nights::play_night;
+use plimsoll_research::nights::simulate_night;
 use plimsoll_research::nights::simulator::Character;
-use plimsoll_research::nights::ways::find_way;
+use plimsoll_research::nights::ways::find_loop_setup;
 
 /// A seed with a usage limit, whose sloppy agent leaves out a part and claims to have done everything.
 const LIMITED_NIGHT: u64 = 200;
 
 /// Plays a night with two items and asserts that it ended well and lost no more time than its loop waits.
 fn assert_ends_well(way_key: &str, character: Character) {
-    let row = play_night(find_way(way_key).expect("a way"), character, LIMITED_NIGHT, 2);
+    let row = simulate_night(find_loop_setup(way_key).expect("a way"), character, LIMITED_NIGHT, 2);
     let score = &row.score;
-    assert!(row.ended_well() && score.faults == 1 && row.count_waits_for_person() == 0, "{row:?}");
+    assert!(
+        row.ended_with_all_items_correct() && score.faults == 1 && row.count_waits_for_person() == 0,
+        "{row:?}"
+    );
     assert_eq!((score.passing, score.findable_false_ticks, score.converted_twice), (2, 0, 0), "{row:?}");
     // The limit lasts 175 minutes; the bare loop tries every quarter of an hour.
     let max_lost_hours = if way_key.starts_with("bare") { 3.25 } else { 2.95 };

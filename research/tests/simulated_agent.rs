@@ -8,8 +8,8 @@ use plimsoll_domain::state::{
 };
 use plimsoll_domain::{Level, RunState, promise};
 use plimsoll_policy::messages;
-use plimsoll_research::nights::simulator::{FileProgress, Knowledge, NotesPlace as NotesIn, Rule};
-use plimsoll_research::nights::ways::{LoopKind, WAYS, Way, find_way};
+use plimsoll_research::nights::simulator::{FileProgress, Knowledge, NotesLocation as NotesIn, Rule};
+use plimsoll_research::nights::ways::{LOOP_SETUPS, LoopKind, LoopSetup, find_loop_setup};
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 
@@ -89,8 +89,8 @@ fn a_prompt_names_the_item_the_promise_and_the_file_for_notes() {
         knowledge.blocked_line,
         promise::render_blocked_line(&NONCE.parse().expect("a code"), "REASON")
     );
-    assert_eq!(knowledge.notes_place, Some(NotesIn::UnderItem("fix_plan.md".to_owned())));
-    assert_eq!((knowledge.handoff_file, knowledge.is_begun), (None, false));
+    assert_eq!(knowledge.notes_location, Some(NotesIn::UnderItem("fix_plan.md".to_owned())));
+    assert_eq!((knowledge.handoff_file, knowledge.is_item_in_progress), (None, false));
     let set_aside = RunState {
         plan_items: PlanItems {
             todo_items: vec!["Convert part-3.txt".to_owned()],
@@ -99,7 +99,7 @@ fn a_prompt_names_the_item_the_promise_and_the_file_for_notes() {
         },
         ..test_run()
     };
-    assert!(knowledge_from_prompt(&set_aside, None).is_begun);
+    assert!(knowledge_from_prompt(&set_aside, None).is_item_in_progress);
 }
 
 #[test]
@@ -137,7 +137,11 @@ fn messages_name_the_next_item_and_say_when_to_stop() {
     let (knowledge, knowledge_of_retried_item) =
         (Knowledge::parse(&next_item_message(false)), Knowledge::parse(&next_item_message(true)));
     assert_eq!(
-        (named_item(&knowledge), knowledge.is_begun, knowledge_of_retried_item.is_begun),
+        (
+            named_item(&knowledge),
+            knowledge.is_item_in_progress,
+            knowledge_of_retried_item.is_item_in_progress
+        ),
         (Some("part-4.txt"), false, true)
     );
     assert_eq!(knowledge.promise_line, promise_line());
@@ -148,7 +152,7 @@ fn messages_name_the_next_item_and_say_when_to_stop() {
 }
 
 /// Returns the prompt of a session of this way.
-fn prompt_text(way: &Way) -> String {
+fn prompt_text(way: &LoopSetup) -> String {
     match way.loop_kind {
         LoopKind::Shell { prompt, .. } => prompt.to_owned(),
         LoopKind::Plimsoll(arguments) => {
@@ -156,7 +160,7 @@ fn prompt_text(way: &Way) -> String {
             let verify = if is_argument("--verify") { vec!["./check.sh".to_owned()] } else { Vec::new() };
             let options = RunOptions {
                 verify_commands: verify,
-                packs_items: is_argument("--pack"),
+                allows_several_items_per_session: is_argument("--pack"),
                 ..test_run().options
             };
             render_prompt_block(&RunState { options, ..test_run() }, &PromptContext::default())
@@ -169,13 +173,13 @@ fn prompt_text(way: &Way) -> String {
 /// Otherwise a lower price that is due to an additional sentence would be credited to Plimsoll's loop.
 #[test]
 fn fair_peer_prompts_state_every_rule_of_our_prompts() {
-    let knowledge_of = |key: &str| Knowledge::parse(&prompt_text(find_way(key).expect("a way")));
-    for our_way in WAYS.iter().filter(|way| matches!(way.loop_kind, LoopKind::Plimsoll(_))) {
+    let knowledge_of = |key: &str| Knowledge::parse(&prompt_text(find_loop_setup(key).expect("a way")));
+    for our_way in LOOP_SETUPS.iter().filter(|way| matches!(way.loop_kind, LoopKind::Plimsoll(_))) {
         let our_knowledge = knowledge_of(our_way.key);
         assert!(
             !our_knowledge.blocked_line.is_empty()
                 && our_knowledge.search_command.is_some()
-                && our_knowledge.notes_place.is_some(),
+                && our_knowledge.notes_location.is_some(),
             "{our_knowledge:?}"
         );
         for peer in ["bare-sentences", "bare-gate"] {
@@ -189,7 +193,7 @@ fn fair_peer_prompts_state_every_rule_of_our_prompts() {
             assert!(
                 !peer_knowledge.blocked_line.is_empty()
                     && peer_knowledge.search_command.is_some()
-                    && peer_knowledge.notes_place.is_some(),
+                    && peer_knowledge.notes_location.is_some(),
                 "{peer_knowledge:?}"
             );
         }
@@ -234,9 +238,9 @@ fn the_agent_notices_the_rules_of_each_prompt() {
         ("plimsoll-pack", OURS, "<promise>COMPLETE 7f3a</promise>", None),
         ("plimsoll-verify", OURS, "<promise>COMPLETE 7f3a</promise>", None),
     ];
-    let keys: Vec<&str> = WAYS.iter().map(|way| way.key).collect();
+    let keys: Vec<&str> = LOOP_SETUPS.iter().map(|way| way.key).collect();
     assert_eq!(expected.map(|(key, ..)| key).as_slice(), keys);
-    for (way, (_, rules, promise, notes_file)) in WAYS.iter().zip(expected) {
+    for (way, (_, rules, promise, notes_file)) in LOOP_SETUPS.iter().zip(expected) {
         let text = prompt_text(way);
         let knowledge = Knowledge::parse(&text);
         let words = format!("{}: {:?}\n{text}", way.key, knowledge.rules);
@@ -244,7 +248,7 @@ fn the_agent_notices_the_rules_of_each_prompt() {
         assert_eq!(knowledge.promise_line, promise, "{words}");
         let notes = notes_file
             .map_or(NotesIn::UnderItem("fix_plan.md".to_owned()), |file| NotesIn::EndOfFile(file.to_owned()));
-        assert_eq!(knowledge.notes_place, Some(notes), "{words}");
+        assert_eq!(knowledge.notes_location, Some(notes), "{words}");
     }
 }
 
@@ -252,7 +256,7 @@ fn the_agent_notices_the_rules_of_each_prompt() {
 fn hook_text(world: &World, hook: &str, event: &str, extra_fields: &Value) -> String {
     let mut payload = json!({"session_id": SESSION, "hook_event_name": event, "cwd": world.project(),
         "transcript_path": world.path("transcript.jsonl")});
-    plimsoll_domain::state::merge_known_fields(&mut payload, extra_fields.clone());
+    plimsoll_domain::state::merge_keeping_unknown_fields(&mut payload, extra_fields.clone());
     let reply = world.hook(hook, &payload).env("PLIMSOLL_RUN_ID", "r-1").run().expect_success().stdout;
     let context =
         |reply: &Value| reply["hookSpecificOutput"]["additionalContext"].as_str().map(str::to_owned);
@@ -266,7 +270,7 @@ fn compaction_texts_name_the_item_and_the_promise() {
         "fix_plan.md",
         "- [x] Convert part-1.txt\n- [ ] Convert part-3.txt\n- [ ] Convert part-4.txt\n",
     );
-    world.write_run(&serde_json::to_value(test_run()).expect("a state"));
+    world.write_run_state_record_and_ledger(&serde_json::to_value(test_run()).expect("a state"));
     for (hook, event, more) in [
         ("plimsoll-pre-compact", "PreCompact", json!({"trigger": "auto"})),
         ("plimsoll-session-start", "SessionStart", json!({"source": "compact"})),

@@ -3,7 +3,7 @@
 
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use plimsoll_testkit::{bin_dir, workspace_root};
+use plimsoll_testkit::{find_or_build_bin_dir, workspace_root};
 use plimsoll_tests::ScriptedAgent;
 use plimsoll_tests::browser::open_in_browser;
 use plimsoll_tests::dates::{date_agent, dates_project};
@@ -70,7 +70,8 @@ const RUN_ARGUMENTS: [&str; 14] = [
 
 /// Runs a command on a terminal and returns the final screen with its colors, below a prompt line with the command.
 fn terminal_lines_of_command(world: &World, arguments: &[&str]) -> Vec<String> {
-    let mut terminal = Terminal::start(world, bin_dir().join("plimsoll"), arguments, COLUMNS, ROWS);
+    let mut terminal =
+        Terminal::start(world, find_or_build_bin_dir().join("plimsoll"), arguments, COLUMNS, ROWS);
     terminal.wait_for_all_bytes();
     let mut lines = terminal.colored_lines();
     while lines.last().is_some_and(|line| text_without_escapes(line).trim().is_empty()) {

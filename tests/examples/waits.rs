@@ -20,9 +20,12 @@ fn main() {
 fn measure_session(name: &str, percent_per_batch: u64) {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let _model = ScriptedAgent::new(move |turn| {
-        let step =
-            if turn.answer_count < BATCHES { Step::bash_call("true") } else { Step::from_text("Done.") };
-        step.with_input_tokens((turn.answer_count as u64 + 1) * percent_per_batch * 10_000)
+        let step = if turn.assistant_message_count < BATCHES {
+            Step::bash_call("true")
+        } else {
+            Step::from_text("Done.")
+        };
+        step.with_input_tokens((turn.assistant_message_count as u64 + 1) * percent_per_batch * 10_000)
     })
     .with_real_client()
     .with_lifelike_delay()

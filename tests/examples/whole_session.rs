@@ -61,9 +61,12 @@ fn median(samples: &mut [f64]) -> f64 {
 fn measure_session_cpu_seconds(hooks: HookSetup) -> f64 {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let _model = ScriptedAgent::new(move |turn| {
-        let step =
-            if turn.answer_count < BATCHES { Step::bash_call(COMMAND) } else { Step::from_text("Done.") };
-        step.with_input_tokens((turn.answer_count as u64 + 1) * 10_000)
+        let step = if turn.assistant_message_count < BATCHES {
+            Step::bash_call(COMMAND)
+        } else {
+            Step::from_text("Done.")
+        };
+        step.with_input_tokens((turn.assistant_message_count as u64 + 1) * 10_000)
     })
     .with_real_client()
     .start(&mut world);

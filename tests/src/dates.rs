@@ -1,11 +1,11 @@
 //! The example project of the guide: dates to convert, and an agent that follows its instructions.
 
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::World;
 
 /// Plays an agent that follows its instructions; in the second session of a plan with three items its window fills up.
-pub fn date_agent(turn: &StoryTurn<'_>) -> Step {
+pub fn date_agent(turn: &AgentTurn<'_>) -> Step {
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
@@ -15,7 +15,7 @@ pub fn date_agent(turn: &StoryTurn<'_>) -> Step {
         Step::bash_call(format!("{} && {} && {count_command}", edit_command(lines), tick_item_command(&item)))
     };
     let is_second_half = item.starts_with("Convert the dates in the second half");
-    match (turn.answer_count, is_second_half, turn.request_contains("Do not start over")) {
+    match (turn.assistant_message_count, is_second_half, turn.request_contains("Do not start over")) {
         (0, true, false) => Step::bash_call(edit_command("101,140")).with_input_tokens(550_000),
         (1, true, false) => Step::bash_call(edit_command("141,160")).with_input_tokens(870_000),
         (_, true, false) => {

@@ -144,7 +144,7 @@ pub fn write_hostile_settings(world: &World) {
         "statusline": {"lines": [[HOSTILE_TEXT]], "segments": segments}});
     world.write(".claude/plimsoll.json", &settings.to_string());
     world.write(".claude/settings.json", &json!({"model": HOSTILE_TEXT, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": HOSTILE_TEXT}]}]}, "statusLine": {"type": "command", "command": HOSTILE_TEXT}}).to_string());
-    world.write_user_settings(&json!({HOSTILE_TEXT: HOSTILE_TEXT}));
+    world.write_plimsoll_user_settings(&json!({HOSTILE_TEXT: HOSTILE_TEXT}));
 }
 
 fn write_hostile_run(world: &World, item: &str) {
@@ -166,7 +166,7 @@ fn write_hostile_run(world: &World, item: &str) {
         "breaker": {"last_error": HOSTILE_LINES}, "client": HOSTILE_TEXT,
         "iteration_record": {"phase": "spawned", "item": format!("Item {item} one"), "resuming": true},
         "last_verdict": {"verdict": "pause", "until": null, "reason": HOSTILE_LINES}});
-    world.write_run(&state);
+    world.write_run_state_record_and_ledger(&state);
     world.write(
         format!(".claude/plimsoll/sessions/{SESSION_ID}.json"),
         &json!({"session_id": SESSION_ID, "run_id": RUN_ID, "iteration": 2, "handoff": HOSTILE_TEXT,

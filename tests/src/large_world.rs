@@ -132,7 +132,8 @@ impl LargeWorld {
             record.start.transcript_path = Some(path.display().to_string());
             record.start.started_at = Some(self.timestamp_before_build(200_000));
             record.end.ended_at = Some(self.timestamp_before_build(190_000));
-            sessions::save_session_record(&self.project, &record, Durability::Lazy).expect("a record");
+            sessions::save_record_and_set_aside_unreadable(&self.project, &record, Durability::Lazy)
+                .expect("a record");
         }
     }
 
@@ -187,7 +188,7 @@ impl LargeWorld {
             context_history: (1..iteration).map(history_entry).collect(),
             ..RunState::default()
         };
-        state_file::create_state(&self.project, &state).expect("a state");
+        state_file::create_ledger_and_write_initial_state(&self.project, &state).expect("a state");
     }
 
     fn write_handoffs(&self, count: u64) {
@@ -209,7 +210,7 @@ impl LargeWorld {
             "tool_calls": [], "memory": {}, "ext": {},
         });
         let turn_record = |number| {
-            let record = NewRecord::new(RecordKind::Turn, self.timestamp_before_build(100));
+            let record = NewRecord::empty_in_main_stream(RecordKind::Turn, self.timestamp_before_build(100));
             let (message, read_offset) = (format!("msg_{number}"), Some(transcript_bytes));
             let header = RecordHeader {
                 turn_number: Some(number),

@@ -10,9 +10,9 @@ use plimsoll_domain::state::RunOptions;
 use plimsoll_domain::state::{IterationPhase, IterationRecord};
 use plimsoll_domain::{RunId, RunState, SessionId};
 use plimsoll_store::{Project, state_file};
-pub use plimsoll_testkit::quota::{usage_limit_error, with_quota_headers};
+pub use plimsoll_testkit::quota::{usage_limit_error, with_five_hour_quota_headers};
+use plimsoll_testkit::scripted_agent::{AgentTurn, start_model_with_turn_script, tick_item_command};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
-use plimsoll_testkit::story::{StoryTurn, start_story, tick_item_command};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub fn world_with_plan_and_dates(plan: &str) -> World {
 /// Creates a project with Plimsoll's hooks for ordinary sessions with this model.
 pub fn world_with_hooks(model: &ScriptedModel) -> World {
     let mut world = World::new();
-    world.use_model(model);
+    world.use_client_with_model(model);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     world
 }
@@ -62,7 +62,7 @@ pub fn create_run(world: &World, run_id: &str, session_id: &str) {
         ..RunState::default()
     };
     let project = Project::with_local_files(&world.project()).with_runs_folder(&world.runs_folder());
-    state_file::create_state(&project, &state).expect("a state");
+    state_file::create_ledger_and_write_initial_state(&project, &state).expect("a state");
 }
 
 /// Runs the cases of a test in parallel, because they mostly wait. Resumes the first panic.
@@ -124,11 +124,11 @@ pub fn events_named<'a>(journal: &'a [Value], event_name: &str) -> Vec<&'a Value
 }
 
 /// Plays an honest agent: it completes one item per session and writes the promise when none is left.
-pub fn honest_agent(turn: &StoryTurn<'_>) -> Step {
+pub fn honest_agent(turn: &AgentTurn<'_>) -> Step {
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
-    match turn.answer_count {
+    match turn.assistant_message_count {
         0 => Step::bash_call(format!("echo '{item}' >> work.txt && {}", tick_item_command(&item)))
             .with_input_tokens(30_000),
         _ if item == "Item three" => {
@@ -154,7 +154,7 @@ enum ClientChoice {
     RealInSessions(Vec<u32>),
 }
 
-impl<F: FnMut(&StoryTurn<'_>) -> Step + Send + 'static> ScriptedAgent<F> {
+impl<F: FnMut(&AgentTurn<'_>) -> Step + Send + 'static> ScriptedAgent<F> {
     pub fn new(answer: F) -> ScriptedAgent<F> {
         ScriptedAgent { answer, delay: None, client: ClientChoice::Replayed }
     }
@@ -180,14 +180,14 @@ impl<F: FnMut(&StoryTurn<'_>) -> Step + Send + 'static> ScriptedAgent<F> {
     /// Starts the model's server and points the world's client at it.
     pub fn start(self, world: &mut World) -> ScriptedModel {
         let ScriptedAgent { mut answer, delay, client } = self;
-        let model = start_story(move |turn| {
+        let model = start_model_with_turn_script(move |turn| {
             let step = answer(turn);
             match delay {
                 Some(delay) => step.with_delay(delay),
                 None => step,
             }
         });
-        world.use_model(&model);
+        world.use_client_with_model(&model);
         match client {
             ClientChoice::Replayed => world.use_replayed_client(),
             ClientChoice::Real => {}

@@ -5,14 +5,14 @@ use crate::endings::{RESUME_COMMAND, ending_text};
 use crate::{foreign_state, questions};
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::state::PlanItems;
-use plimsoll_domain::text::{count_with_noun, to_single_line};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, TodoList};
-use plimsoll_flows::run::questions::{open_questions_in_plan, write_answer};
+use plimsoll_flows::run::questions::{open_questions_in_plan, write_answer_to_open_question};
 use plimsoll_policy::todo_list::quote_for_shell;
 use plimsoll_store::{Project, StoreError, disk, lock, state_file};
 use plimsoll_terminal::console::{fail, print_error, print_text};
-use plimsoll_terminal::standard_input::{InputError, text_or_standard_input};
+use plimsoll_terminal::standard_input::{InputError, text_or_stdin_if_dash};
 use std::process::ExitCode;
 use thiserror::Error;
 
@@ -48,7 +48,7 @@ pub(crate) struct QuestionList {
 }
 
 impl QuestionList {
-    pub(crate) fn read(project: &Project) -> Result<QuestionList, StoreError> {
+    pub(crate) fn read_from_plan(project: &Project) -> Result<QuestionList, StoreError> {
         let state = state_file::load_state(project, None)?.unwrap_or_default();
         let plan_file = state.options.todo_file.clone().unwrap_or_else(|| DEFAULT_PLAN.to_owned());
         let plan = disk::read_text(&project.root().join(&plan_file))?;
@@ -57,7 +57,7 @@ impl QuestionList {
     }
 
     /// Returns the lines that `plimsoll status` shows in a project without a run.
-    pub(crate) fn render_lines(&self) -> Vec<String> {
+    pub(crate) fn render_questions_and_answer_command(&self) -> Vec<String> {
         let parked = self.questions.clone().unwrap_or_default();
         questions::questions_and_answer_command(&RunState {
             plan_items: PlanItems { parked_questions: parked, ..PlanItems::default() },
@@ -65,9 +65,9 @@ impl QuestionList {
         })
     }
 
-    fn find_question(&self, number: &str) -> Result<&OpenQuestion, AnswerError> {
+    fn find_open_question_by_number(&self, number: &str) -> Result<&OpenQuestion, AnswerError> {
         let Some(open_questions) = &self.questions else {
-            return Err(AnswerError::NoPlan(to_single_line(&self.plan_file)));
+            return Err(AnswerError::NoPlan(to_safe_single_line(&self.plan_file)));
         };
         let index = number.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
         index.and_then(|index| open_questions.get(index)).ok_or_else(|| {
@@ -76,18 +76,18 @@ impl QuestionList {
             } else {
                 format!("{} open", count_with_noun(open_questions.len(), "question"))
             };
-            AnswerError::NoQuestion { number: to_single_line(number), available }
+            AnswerError::NoQuestion { number: to_safe_single_line(number), available }
         })
     }
 }
 
-/// Writes the answers into the plan and prints the next step. Returns exit code 1 if that fails. `answers` holds pairs of a
-/// question's number and a text, as `--answer N TEXT` gives them.
-pub(crate) fn write_and_print_answers(project: &Project, answers: &[String]) -> ExitCode {
+/// Writes the answers into the plan and prints the next step. Returns exit code 1 if that fails. `numbers_and_texts` alternates the
+/// number of a question and the text of its answer, as `--answer N TEXT` passes them.
+pub(crate) fn write_answers_and_print_next_step(project: &Project, numbers_and_texts: &[String]) -> ExitCode {
     if let Some(message) = foreign_state::describe_foreign_state(project) {
         return fail(message);
     }
-    match write_answers_to_plan(project, answers) {
+    match write_answers_to_plan(project, numbers_and_texts) {
         Ok(written) => {
             written.sentences.iter().for_each(print_text);
             print_error(&written.next_step);
@@ -97,8 +97,8 @@ pub(crate) fn write_and_print_answers(project: &Project, answers: &[String]) -> 
     }
 }
 
-/// The messages about answers that were written into the plan.
-pub(crate) struct WrittenAnswers {
+/// The messages to print after answers were written into the plan.
+pub(crate) struct AnswerReport {
     /// One sentence for each answer.
     pub(crate) sentences: Vec<String>,
     next_step: String,
@@ -107,43 +107,43 @@ pub(crate) struct WrittenAnswers {
 /// Writes the answers into the plan. Writes nothing if one of the questions is not open, or one of the texts is empty.
 pub(crate) fn write_answers_to_plan(
     project: &Project,
-    answers: &[String],
-) -> Result<WrittenAnswers, AnswerError> {
-    let question_list = QuestionList::read(project)?;
+    numbers_and_texts: &[String],
+) -> Result<AnswerReport, AnswerError> {
+    let question_list = QuestionList::read_from_plan(project)?;
     if let Some(fleet) =
         question_list.state.options.workers.as_ref().and_then(|workers| workers.fleet_name.clone())
     {
-        return Err(AnswerError::BelongsToFleet(to_single_line(&fleet)));
+        return Err(AnswerError::BelongsToFleet(to_safe_single_line(&fleet)));
     }
-    let mut answered_questions = Vec::new();
-    for (number, text) in answers.chunks_exact(2).map(|pair| (&pair[0], &pair[1])) {
-        let text = text_or_standard_input(text)?;
+    let mut questions_and_texts = Vec::new();
+    for (number, text) in numbers_and_texts.chunks_exact(2).map(|pair| (&pair[0], &pair[1])) {
+        let text = text_or_stdin_if_dash(text)?;
         if text.trim().is_empty() {
-            return Err(AnswerError::EmptyAnswer(to_single_line(number)));
+            return Err(AnswerError::EmptyAnswer(to_safe_single_line(number)));
         }
-        answered_questions.push((question_list.find_question(number)?, text));
+        questions_and_texts.push((question_list.find_open_question_by_number(number)?, text));
     }
     let mut sentences = Vec::new();
-    let plan_file = to_single_line(&question_list.plan_file);
-    for (question, text) in answered_questions {
-        if !write_answer(project, &question_list.plan_file, question, &text)? {
+    let plan_file = to_safe_single_line(&question_list.plan_file);
+    for (question, text) in questions_and_texts {
+        if !write_answer_to_open_question(project, &question_list.plan_file, question, &text)? {
             return Err(AnswerError::QuestionNoLongerOpen(plan_file));
         }
-        let (item, question) = (to_single_line(&question.item), to_single_line(&question.question));
+        let (item, question) = (to_safe_single_line(&question.item), to_safe_single_line(&question.question));
         sentences.push(format!("answered in {plan_file}: \"{item}\": {question}"));
     }
     let open_count = question_list.questions.as_ref().map_or(0, Vec::len);
     let next_step =
         render_next_step(project, &question_list.state, open_count.saturating_sub(sentences.len()));
-    Ok(WrittenAnswers { sentences, next_step })
+    Ok(AnswerReport { sentences, next_step })
 }
 
-/// Renders what happens with the answered items now: the active run returns to them, or a command that starts or continues a run.
-fn render_next_step(project: &Project, state: &RunState, remaining_count: usize) -> String {
-    let remaining_text = match remaining_count {
+/// Renders the next step: an active run returns to the answered items by itself; otherwise the command that starts or continues a run.
+fn render_next_step(project: &Project, state: &RunState, open_question_count: usize) -> String {
+    let open_questions_text = match open_question_count {
         0 => String::new(),
-        remaining_count => {
-            format!("; {} still open: plimsoll status", count_with_noun(remaining_count, "question"))
+        open_question_count => {
+            format!("; {} still open: plimsoll status", count_with_noun(open_question_count, "question"))
         }
     };
     let plan_file = state.options.todo_file.as_deref().unwrap_or(DEFAULT_PLAN);
@@ -152,7 +152,7 @@ fn render_next_step(project: &Project, state: &RunState, remaining_count: usize)
     } else {
         format!("plimsoll run --todo {}", quote_for_shell(plan_file))
     };
-    let has_final_status = state.lifecycle.status().can_never_reopen();
+    let has_final_status = state.lifecycle.status().is_final();
     let next_step = if state.run_id.is_empty() || has_final_status {
         format!("to start a run: {run_command}")
     } else if lock::is_run_locked(project) {
@@ -161,5 +161,5 @@ fn render_next_step(project: &Project, state: &RunState, remaining_count: usize)
         let next_command = ending_text(state).and_then(|ending| ending.resume_command);
         format!("to continue: {}", next_command.as_deref().unwrap_or(RESUME_COMMAND))
     };
-    format!("{next_step}{remaining_text}")
+    format!("{next_step}{open_questions_text}")
 }

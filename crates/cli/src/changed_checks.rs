@@ -4,24 +4,28 @@ use plimsoll_domain::RunState;
 use plimsoll_domain::changed_check::ChangedCheckFile;
 use plimsoll_domain::protected::describe_protected_changes;
 use plimsoll_domain::state::short_id;
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 
 const MAX_NAMED_FILES: usize = 5;
 const MAX_PATH_CHARS: usize = 120;
 
 /// Returns a sentence that names the changed check files with the size of each change, or `None` if the run changed no such file.
-pub(crate) fn changed_checks_sentence(state: &RunState) -> Option<String> {
+pub(crate) fn changed_check_files_sentence(state: &RunState) -> Option<String> {
     let changed_files = &state.outcomes.changed_checks;
     let descriptions: Vec<String> =
-        changed_files.iter().take(MAX_NAMED_FILES).map(describe_changed_file).collect();
-    let rest_count = changed_files.len().saturating_sub(descriptions.len());
-    let rest_text = if rest_count > 0 { format!(" and {rest_count} more") } else { String::new() };
-    let (count, verb) = (
+        changed_files.iter().take(MAX_NAMED_FILES).map(format_path_with_line_counts).collect();
+    let remaining_count = changed_files.len().saturating_sub(descriptions.len());
+    let remaining_text =
+        if remaining_count > 0 { format!(" and {remaining_count} more") } else { String::new() };
+    let (count_text, verb) = (
         count_with_noun(changed_files.len(), "file"),
         if changed_files.len() == 1 { "checks" } else { "check" },
     );
     (!changed_files.is_empty()).then(|| {
-        format!("{count} that {verb} the work changed in this run: {}{rest_text}", descriptions.join(", "))
+        format!(
+            "{count_text} that {verb} the work changed in this run: {}{remaining_text}",
+            descriptions.join(", ")
+        )
     })
 }
 
@@ -31,18 +35,19 @@ pub(crate) fn changed_protected_sentence(state: &RunState) -> Option<String> {
     (!changes.is_empty()).then(|| describe_protected_changes(changes))
 }
 
-/// Returns the `git diff` command that shows the changes of check files, or `None` if the run changed no such file.
-pub(crate) fn diff_command(state: &RunState) -> Option<String> {
+/// Returns the `git diff` command that shows the changes of check files since the run began. It names at most five files. Returns
+/// `None` if no such file changed, or if the commit at the start of the run was not recorded.
+pub(crate) fn git_diff_command_for_check_files(state: &RunState) -> Option<String> {
     let changed_files = &state.outcomes.changed_checks;
-    let base = short_id(state.project_at_start.head_commit.as_deref()?);
+    let base_commit = short_id(state.project_at_start.head_commit.as_deref()?);
     let branch = state.options.branch.as_deref().filter(|_| state.options.workers.is_some());
-    let command_words = ["git", "diff", &base].into_iter().chain(branch).chain(["--"]);
+    let command_arguments = ["git", "diff", &base_commit].into_iter().chain(branch).chain(["--"]);
     let paths = changed_files.iter().take(MAX_NAMED_FILES).map(|file| file.path.as_str());
-    if changed_files.is_empty() { None } else { shlex::try_join(command_words.chain(paths)).ok() }
+    if changed_files.is_empty() { None } else { shlex::try_join(command_arguments.chain(paths)).ok() }
 }
 
-fn describe_changed_file(file: &ChangedCheckFile) -> String {
-    let path = truncate_end(&to_single_line(&file.path), MAX_PATH_CHARS);
+fn format_path_with_line_counts(file: &ChangedCheckFile) -> String {
+    let path = truncate_end(&to_safe_single_line(&file.path), MAX_PATH_CHARS);
     if file.is_deleted {
         format!("{path} (deleted, {})", count_with_noun(file.removed_line_count as usize, "line"))
     } else {
@@ -72,7 +77,10 @@ mod tests {
     #[test]
     fn changed_checks_are_named_with_their_size_and_the_diff_command() {
         let mut state = RunState::default();
-        assert_eq!((changed_checks_sentence(&state), diff_command(&state)), (None, None));
+        assert_eq!(
+            (changed_check_files_sentence(&state), git_diff_command_for_check_files(&state)),
+            (None, None)
+        );
         state.project_at_start.head_commit = Some("0123456789abcdef".into());
         state.outcomes.changed_checks = vec![
             ChangedCheckFile {
@@ -89,18 +97,21 @@ mod tests {
             },
         ];
         assert_eq!(
-            changed_checks_sentence(&state).as_deref(),
+            changed_check_files_sentence(&state).as_deref(),
             Some(
                 "2 files that check the work changed in this run: tests/a b.py (+3 -10), check.sh (deleted, 1 line)"
             )
         );
-        assert_eq!(diff_command(&state).as_deref(), Some("git diff 0123456 -- 'tests/a b.py' check.sh"));
+        assert_eq!(
+            git_diff_command_for_check_files(&state).as_deref(),
+            Some("git diff 0123456 -- 'tests/a b.py' check.sh")
+        );
         state.outcomes.changed_checks.truncate(1);
         assert!(
-            changed_checks_sentence(&state)
+            changed_check_files_sentence(&state)
                 .is_some_and(|words| words.starts_with("1 file that checks the work"))
         );
         state.outcomes.changed_checks = vec![ChangedCheckFile::default(); 8];
-        assert!(changed_checks_sentence(&state).is_some_and(|words| words.ends_with(" and 3 more")));
+        assert!(changed_check_files_sentence(&state).is_some_and(|words| words.ends_with(" and 3 more")));
     }
 }

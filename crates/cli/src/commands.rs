@@ -31,7 +31,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_policy::client::is_session_option;
 use plimsoll_terminal::fleet_command_line::FleetArguments;
-use plimsoll_terminal::project_choice::refuse_or_warn_of_ignored_state;
+use plimsoll_terminal::project_choice::fail_or_warn_about_ignored_state_above;
 use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
@@ -254,7 +254,7 @@ impl CliCommand {
         if !self.needs_project() {
             return None;
         }
-        refuse_or_warn_of_ignored_state(if matches!(self, CliCommand::Gate(_) | CliCommand::Monitor) {
+        fail_or_warn_about_ignored_state_above(if matches!(self, CliCommand::Gate(_) | CliCommand::Monitor) {
             ExitStatus::InternalError
         } else {
             ExitStatus::Failure
@@ -298,27 +298,27 @@ impl CliCommand {
             CliCommand::Doctor(arguments) => doctor::run_doctor(&arguments),
             CliCommand::Init(arguments) => init::install_hooks_or_team_files(&arguments),
             CliCommand::Uninstall(arguments) => init::uninstall_hooks(&arguments),
-            CliCommand::Run(arguments) => run::run_command(&arguments),
-            CliCommand::Start(arguments) => start::start(&arguments),
+            CliCommand::Run(arguments) => run::start_or_resume_run(&arguments),
+            CliCommand::Start(arguments) => start::prepare_run_and_print_exports(&arguments),
             CliCommand::Status(arguments) => status::status(&arguments),
             CliCommand::StatusLine(arguments) => statusline::statusline(&arguments),
-            CliCommand::Generate(arguments) => generate::generate(&arguments),
+            CliCommand::Generate(arguments) => generate::print_generated_file(&arguments),
             CliCommand::Plan(arguments) => plan::fix_draft_or_estimate_plan(&arguments),
             CliCommand::Linear(arguments) => linear::exec_linear_program(&arguments),
             CliCommand::Fleet(_) => fleet::exec_fleet_program(),
-            CliCommand::Log(arguments) => log::print_log(&arguments),
+            CliCommand::Log(arguments) => log::print_log_explanation_or_receipt(&arguments),
             CliCommand::Report(arguments) => report::write_report(&arguments),
             CliCommand::Query(arguments) => query::run_query(&arguments),
             CliCommand::Prune(arguments) => prune::run_prune(&arguments),
-            CliCommand::Turns(arguments) => turns::turns(&arguments),
+            CliCommand::Turns(arguments) => turns::run_turns_command(&arguments),
             CliCommand::Memory(arguments) => memory::run_memory_command(&arguments),
             CliCommand::Handoffs(arguments) => handoffs::print_handoffs(&arguments),
-            CliCommand::WithContext(arguments) => with_context::with_context(&arguments),
+            CliCommand::WithContext(arguments) => with_context::run_with_context_variables(&arguments),
             CliCommand::Checkpoint(arguments) => checkpoint::write_and_print_checkpoint(&arguments),
             CliCommand::Prompt(arguments) => prompt::run_prompt_command(&arguments),
-            CliCommand::Monitor => monitor::run_post_tool_hook_or_print_level(),
+            CliCommand::Monitor => monitor::run_post_tool_hook_or_print_warning(),
             CliCommand::Gate(arguments) => gate::run_gate(&arguments),
-            CliCommand::Stop(arguments) => stop::stop_run(&arguments),
+            CliCommand::Stop(arguments) => stop::confirm_and_cancel_run(&arguments),
             CliCommand::Demo(arguments) => demo::run_demo_command(&arguments),
         }
     }
@@ -343,7 +343,7 @@ mod tests {
 
     /// The error texts of Rust's own number parsers do not help a user.
     #[test]
-    fn an_invalid_number_is_rejected_without_parser_internals() {
+    fn errors_for_invalid_numbers_contain_no_parser_wording() {
         fn collect_value_errors(
             root: &clap::Command,
             path: &[String],

@@ -1,16 +1,15 @@
-//! Texts for each way in which a run ends, for `plimsoll status`, the report, and `plimsoll run` when it
-//! exits.
+//! Texts about the ending of a run, for `plimsoll status`, the report, and `plimsoll run` when it exits.
 //!
-//! The table of the statuses has the fixed texts; this module adapts them to the run's figures.
+//! The status table has the fixed texts; this module adapts them to the run's state.
 
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::fatal_error::FatalErrorKind;
-use plimsoll_domain::status::{EndedRunTexts, RunStatusTraits, StatusTone};
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::status::{EndedRunTexts, RunStatusTraits, StatusStyle};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_domain::{RunState, RunStatus, Verdict};
 use plimsoll_terminal::allowed_tools::render_resume_command_if_tools_can_be_allowed;
 
-/// The command that continues a run that needs nothing more.
+/// The command that resumes a run, without further options.
 pub(crate) const RESUME_COMMAND: &str = "plimsoll run --resume";
 
 /// The texts for a run that has ended.
@@ -18,16 +17,16 @@ pub(crate) const RESUME_COMMAND: &str = "plimsoll run --resume";
 pub(crate) struct EndingText {
     /// Heading of `plimsoll status`.
     pub(crate) heading: &'static str,
-    /// Why the run ended, possibly in the words of the client or a model.
+    /// Why the run ended; may quote the client or a model.
     pub(crate) reason: Option<String>,
     /// The user's next step, in one line.
     pub(crate) next_step: String,
     /// The command that resumes the run; `None` if it cannot be resumed.
     pub(crate) resume_command: Option<String>,
-    /// The options for resuming and also allowing refused tools; `None` if the command alone would not be
-    /// enough.
+    /// The options of a command that resumes the run and also allows refused tools; `None` if such a command
+    /// would not be enough.
     resume_options: Option<String>,
-    /// What the user does now, with commands to copy.
+    /// Instructions for the user, with commands to copy.
     pub(crate) steps: Vec<AdviceStep>,
 }
 
@@ -39,19 +38,19 @@ pub(crate) fn advice_step(text: impl Into<String>, command: &str) -> AdviceStep 
     (text.into(), Some(command.to_owned()).filter(|command| !command.is_empty()))
 }
 
-/// Returns the CSS class, symbol and sentence of a status in the report. Each of them alone identifies it.
+/// Returns the CSS class, symbol and sentence of a status in the report. Each of them identifies the status.
 pub(crate) fn status_css_class_symbol_and_sentence(
     status: RunStatus,
     is_live: bool,
 ) -> (&'static str, &'static str, &'static str) {
     if status == RunStatus::Running && !is_live {
-        return (StatusTone::Waiting.css_class(), "‖", "Interrupted.");
+        return (StatusStyle::Waiting.css_class(), "‖", "Interrupted.");
     }
-    let RunStatusTraits { tone, symbol, sentence, .. } = status.traits();
+    let RunStatusTraits { style: tone, symbol, sentence, .. } = status.traits();
     (tone.css_class(), symbol, sentence)
 }
 
-/// Returns the texts for this run; `None` while it is running or paused.
+/// Returns the texts for the ending of this run; `None` while it is running or paused.
 pub(crate) fn ending_text(state: &RunState) -> Option<EndingText> {
     let status = state.lifecycle.status();
     let ended_texts = status.traits().ended_texts.as_ref()?;
@@ -76,13 +75,13 @@ pub(crate) fn ending_text(state: &RunState) -> Option<EndingText> {
     })
 }
 
-/// Returns why the run stopped or paused, from the last verdict.
+/// Returns why the run stopped or paused, according to its last verdict.
 pub(crate) fn last_stop_or_pause_reason(state: &RunState) -> Option<String> {
     let reason = match state.lifecycle.last_verdict()? {
         Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. } => reason,
         Verdict::Continue { .. } => return None,
     };
-    Some(truncate_end(&to_single_line(reason), 400))
+    Some(truncate_end(&to_safe_single_line(reason), 400))
 }
 
 fn blocked_by_questions_or_default_text(state: &RunState, default_text: EndingText) -> EndingText {
@@ -114,7 +113,7 @@ fn out_of_sessions_text(
     }
 }
 
-/// Returns what to fix for this kind of fatal error.
+/// Returns the steps that fix this kind of fatal error and resume the run.
 fn fatal_error_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<AdviceStep> {
     let kind = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. }) => FatalErrorKind::from_message(reason),
@@ -146,7 +145,7 @@ fn out_of_budget_or_quota_text(
     ended_texts: &EndedRunTexts,
     default_text: EndingText,
 ) -> EndingText {
-    if !plimsoll_policy::bounds::is_stopped_by_quota_without_reset(state) {
+    if !plimsoll_policy::bounds::is_stopped_only_by_quota_without_reset(state) {
         return EndingText { steps: larger_budget_steps(state, ended_texts), ..default_text };
     }
     let resume_command =
@@ -189,27 +188,27 @@ fn circuit_breaker_text(
 ) -> EndingText {
     let trip = state.outcomes.breaker.trip.as_ref();
     let evidence = trip.map(|trip| {
-        format!("{}: {}", trip.cause.as_str(), truncate_end(&to_single_line(&trip.evidence), 400))
+        format!("{}: {}", trip.cause.as_str(), truncate_end(&to_safe_single_line(&trip.evidence), 400))
     });
-    let with_evidence = EndingText {
+    let text_with_evidence = EndingText {
         reason: evidence.or(last_stop_or_pause_reason(state)),
         steps: circuit_breaker_steps(state, ended_texts),
         ..default_text
     };
     if !is_stopped_by_refusals(state) {
-        return with_evidence;
+        return text_with_evidence;
     }
     let allow_command = render_resume_command_if_tools_can_be_allowed(
         state,
         &state.outcomes.denied_tools,
         "--resume --reset-breaker",
     );
-    let resume_command = allow_command.or_else(|| with_evidence.resume_command.clone());
+    let resume_command = allow_command.or_else(|| text_with_evidence.resume_command.clone());
     EndingText {
         next_step: resume_command.clone().unwrap_or_default(),
         resume_command,
         resume_options: None,
-        ..with_evidence
+        ..text_with_evidence
     }
 }
 
@@ -246,20 +245,20 @@ fn is_stopped_by_refusals(state: &RunState) -> bool {
     state.lifecycle.status() == RunStatus::CircuitBreaker && cause == Some(BreakerCause::PermissionDenied)
 }
 
-/// Returns a hint with the command that continues and also allows the tools that the client refused, if
-/// something else stopped the run. It is only a hint: nothing is allowed without the user's decision.
-pub(crate) fn hint_to_allow_refused_tools(state: &RunState) -> Option<String> {
+/// Returns a hint with a command that resumes the run and allows the tools that the client refused. Nothing is
+/// allowed without the user's decision.
+pub(crate) fn hint_to_resume_and_allow_refused_tools(state: &RunState) -> Option<String> {
     let options = match ending_text(state) {
         Some(ending) => ending.resume_options?,
         None => "--resume".to_owned(),
     };
     let command =
         render_resume_command_if_tools_can_be_allowed(state, &state.outcomes.denied_tools, &options)?;
-    let tools = to_single_line(&state.outcomes.denied_tools.join(", "));
+    let tools = to_safe_single_line(&state.outcomes.denied_tools.join(", "));
     Some(format!("to continue and allow what the client refused ({tools}): {command}"))
 }
 
-/// Returns the command that resumes the run, with the refused tools if they stopped it.
+/// Returns the command that resumes the run. It also allows the refused tools if they stopped the run.
 pub(crate) fn resume_command(state: &RunState) -> String {
     ending_text(state).and_then(|ending| ending.resume_command).unwrap_or_else(|| RESUME_COMMAND.to_owned())
 }
@@ -296,9 +295,15 @@ mod tests {
             (RunStatus::CircuitBreaker, " --reset-breaker"),
         ] {
             let expected = format!("{start}{options} -- --allowedTools Read Bash");
-            assert_eq!(hint_to_allow_refused_tools(&state_with_refused_tools(status)), Some(expected));
+            assert_eq!(
+                hint_to_resume_and_allow_refused_tools(&state_with_refused_tools(status)),
+                Some(expected)
+            );
         }
-        assert_eq!(hint_to_allow_refused_tools(&state_with_refused_tools(RunStatus::Budget)), None);
+        assert_eq!(
+            hint_to_resume_and_allow_refused_tools(&state_with_refused_tools(RunStatus::Budget)),
+            None
+        );
         let allowed = RunState {
             outcomes: SessionOutcomes {
                 denied_tools: vec!["Read".into()],
@@ -306,7 +311,7 @@ mod tests {
             },
             ..state_with_refused_tools(RunStatus::Paused)
         };
-        assert_eq!(hint_to_allow_refused_tools(&allowed), None, "it is allowed by now");
+        assert_eq!(hint_to_resume_and_allow_refused_tools(&allowed), None, "it is allowed by now");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Full-screen mode of the terminal, which is always restored.
+//! Full-screen mode of the terminal. The terminal is restored in every case.
 
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_protocol::untrusted_text::escape_hidden_characters;
@@ -19,19 +19,19 @@ const SIGNAL_EXIT_BASE: usize = 128;
 /// How long a signal may stay unhandled before the process exits by itself.
 const SIGNAL_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Waits for a key or a resize. Fails as soon as the terminal is gone: crossterm would read end of file again
-/// and again, and never return.
+/// Waits for a key or a resize; returns true if there is one. Fails if the terminal is closed: crossterm would
+/// read end of file again and again, and never return.
 pub(crate) fn wait_for_event(timeout: Duration) -> io::Result<bool> {
-    poll_stdin_or_fail_if_closed(Duration::ZERO)?;
+    wait_for_stdin_or_fail_if_closed(Duration::ZERO)?;
     if event::poll(Duration::ZERO)? {
         return Ok(true);
     }
-    poll_stdin_or_fail_if_closed(timeout)?;
+    wait_for_stdin_or_fail_if_closed(timeout)?;
     event::poll(Duration::ZERO)
 }
 
 /// Waits for input, at most until the timeout. Fails if the terminal has been closed.
-fn poll_stdin_or_fail_if_closed(timeout: Duration) -> io::Result<()> {
+fn wait_for_stdin_or_fail_if_closed(timeout: Duration) -> io::Result<()> {
     let stdin = io::stdin();
     let mut poll_fds = [PollFd::new(&stdin, PollFlags::IN)];
     let timeout = Timespec::try_from(timeout).ok();
@@ -47,20 +47,20 @@ fn poll_stdin_or_fail_if_closed(timeout: Duration) -> io::Result<()> {
 pub(crate) struct SanitizedTerminal(DefaultTerminal);
 
 impl SanitizedTerminal {
-    /// Redraws the whole screen.
+    /// Redraws the whole screen, and replaces cells with hidden characters.
     #[expect(clippy::disallowed_methods, reason = "each cell is cleaned here")]
     pub(crate) fn draw_sanitized(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         let result = self.0.draw(|frame| {
             render(frame);
-            sanitize_cells(frame.buffer_mut());
+            replace_cells_with_hidden_characters(frame.buffer_mut());
         });
         result.map(|_| ())
     }
 }
 
-/// Replaces cells with hidden characters. ratatui adds zero-width characters, such as joiners and tag
-/// characters, to the cell before them, so its own check of the width does not remove them.
-fn sanitize_cells(buffer: &mut Buffer) {
+/// Replaces each cell that has hidden characters with U+FFFD. ratatui appends zero-width characters, such as
+/// joiners and tag characters, to the previous cell, so its own width check does not remove them.
+fn replace_cells_with_hidden_characters(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if escape_hidden_characters(cell.symbol()) != cell.symbol() {
             cell.set_symbol("\u{fffd}");
@@ -78,40 +78,40 @@ pub(crate) fn run_full_screen(
     if !has_terminal || environment::variable("TERM").is_some_and(|term| term == "dumb") {
         return fail_with(no_terminal_message, ExitStatus::Usage);
     }
-    let signal = Arc::new(AtomicUsize::new(0));
-    if let Err(error) = spawn_listener_that_exits_after_signal(Arc::clone(&signal)) {
+    let received_signal = Arc::new(AtomicUsize::new(0));
+    if let Err(error) = spawn_listener_that_stores_signal_then_exits(Arc::clone(&received_signal)) {
         return fail(format!("cannot listen for signals: {error}"));
     }
     // `try_init` also restores the terminal on a panic.
-    #[expect(clippy::disallowed_methods, reason = "this is the door")]
+    #[expect(clippy::disallowed_methods, reason = "only this module draws the screen")]
     let terminal = ratatui::try_init();
-    let result = terminal.and_then(|terminal| run(SanitizedTerminal(terminal), &signal));
+    let result = terminal.and_then(|terminal| run(SanitizedTerminal(terminal), &received_signal));
     ratatui::restore();
-    match (result, signal.load(Ordering::SeqCst)) {
-        (_, number @ 1..) => ExitCode::from(signal_exit_code(number)),
+    match (result, received_signal.load(Ordering::SeqCst)) {
+        (_, signal_number @ 1..) => ExitCode::from(signal_exit_code(signal_number)),
         (Ok(()), _) => ExitCode::SUCCESS,
         (Err(error), _) => fail(format!("the terminal cannot be used: {error}")),
     }
 }
 
-fn signal_exit_code(signal: usize) -> u8 {
-    u8::try_from(SIGNAL_EXIT_BASE + signal).unwrap_or(1)
+fn signal_exit_code(signal_number: usize) -> u8 {
+    u8::try_from(SIGNAL_EXIT_BASE + signal_number).unwrap_or(1)
 }
 
-/// Stores the number of the first HUP, INT or TERM signal. crossterm never returns from reading a closed
-/// terminal, and uses a whole core for it; in that case the process exits here after
-/// [`SIGNAL_GRACE_PERIOD`].
+/// Stores the number of the first HUP, INT or TERM signal, and exits the process after
+/// [`SIGNAL_GRACE_PERIOD`]. The exit is needed because crossterm never returns from reading a closed terminal,
+/// and uses a whole core for it.
 #[expect(clippy::exit, reason = "the thread that would return an exit code is caught in a library")]
-fn spawn_listener_that_exits_after_signal(received_signal: Arc<AtomicUsize>) -> io::Result<()> {
+fn spawn_listener_that_stores_signal_then_exits(received_signal: Arc<AtomicUsize>) -> io::Result<()> {
     // HUP, INT and TERM would each end the process with the terminal in raw mode.
     let mut signals = signal_hook::iterator::Signals::new([1, 2, 15])?;
     std::thread::spawn(move || {
-        let Some(number) = signals.forever().next() else { return };
-        let number = usize::try_from(number).unwrap_or_default();
-        received_signal.store(number, Ordering::SeqCst);
+        let Some(signal_number) = signals.forever().next() else { return };
+        let signal_number = usize::try_from(signal_number).unwrap_or_default();
+        received_signal.store(signal_number, Ordering::SeqCst);
         std::thread::sleep(SIGNAL_GRACE_PERIOD);
         let _ = ratatui::try_restore();
-        std::process::exit(signal_exit_code(number).into());
+        std::process::exit(signal_exit_code(signal_number).into());
     });
     Ok(())
 }
@@ -135,7 +135,7 @@ mod tests {
             "the library lets it pass: {:?}",
             buffer_text(&buffer)
         );
-        sanitize_cells(&mut buffer);
+        replace_cells_with_hidden_characters(&mut buffer);
         let text = buffer_text(&buffer);
         assert!(!text.contains(['\u{e0041}', '\u{ad}', '\u{1b}', '\u{9b}', '\u{202e}']), "{text:?}");
         assert!(text.contains("👩\u{200d}🔬") && text.contains('é'), "{text:?}");

@@ -13,7 +13,7 @@ mod verdict;
 pub(crate) use describer::{DescribedLine, JournalDescriber};
 use journal::JournalReader;
 use page::LogPage;
-pub(crate) use phrase::Tone;
+pub(crate) use phrase::LineStyle;
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::JournalLine;
 use plimsoll_store::{Project, state_file};
@@ -72,8 +72,8 @@ impl JournalTail {
 
     /// Returns the lines since the last call; the first call returns all since the current run began. An
     /// error counts as no new lines, because the journal may be readable again later.
-    pub(crate) fn read_new_lines(&mut self) -> Vec<(String, Tone)> {
-        let lines = self.journal.read_new_lines().unwrap_or_default();
+    pub(crate) fn read_new_lines(&mut self) -> Vec<(String, LineStyle)> {
+        let lines = self.journal.read_new_complete_lines().unwrap_or_default();
         let described_lines = if std::mem::replace(&mut self.has_begun, true) {
             lines.iter().filter_map(|line| self.describer.describe_line(line)).collect()
         } else {
@@ -83,7 +83,7 @@ impl JournalTail {
         described_lines
             .iter()
             .flat_map(|line| {
-                page.render_lines(line).into_iter().map(|painted| (painted.to_terminal(), line.tone))
+                page.render_lines(line).into_iter().map(|painted| (painted.to_terminal(), line.style))
             })
             .collect()
     }

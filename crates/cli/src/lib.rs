@@ -3,11 +3,11 @@
 //!
 //! A command parses its arguments (clap), calls a flow or reads files, and describes the result. All terminal
 //! output goes through `plimsoll_terminal::console`; `render` makes texts and pages safe to show; `endings`
-//! has the texts for each way in which a run ends. Facts are gathered first and then rendered by pure
-//! functions, so the tests need no terminal.
+//! has the texts for each ending of a run. Data is collected first and then rendered by pure functions, so the
+//! tests need no terminal.
 //!
 //! Limits: sentences on a terminal change between versions; scripts use `--json`, the markers and the exit
-//! codes. A command shows the files as they are at that moment, without locking them.
+//! codes. A command reads the files without locking them, so its output shows a single moment.
 
 mod answers;
 mod branch;
@@ -16,7 +16,7 @@ mod commands;
 mod endings;
 mod foreign_state;
 mod full_screen;
-mod hook_answer;
+mod hook_response_output;
 mod journal_lines;
 mod linear_reporter;
 mod optional_program;
@@ -33,7 +33,7 @@ mod task_arguments;
 pub use commands::command_line_definition;
 use commands::{CliCommand, CommandLine};
 use plimsoll_domain::build::BuildInfo;
-use plimsoll_terminal::command_line::{is_version_json_request, print_clap_error};
+use plimsoll_terminal::command_line::{is_version_json_request, print_clap_help_or_error};
 use plimsoll_terminal::{console, signals};
 use std::process::ExitCode;
 
@@ -45,7 +45,7 @@ pub fn main() -> ExitCode {
     }
     let command = match CommandLine::parse_process_arguments() {
         Ok(command_line) => command_line.command,
-        Err(error) => return print_clap_error(&error),
+        Err(error) => return print_clap_help_or_error(&error),
     };
     if let Some(code) = command.refuse_foreign_state() {
         return code;

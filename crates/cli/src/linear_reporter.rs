@@ -11,22 +11,21 @@ use std::time::{Duration, Instant};
 
 /// Maximum time for a delivery between two sessions.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum time at the end of the run: longer, because nothing has to wait for it except a user who wants to
-/// leave.
+/// Maximum time at the end of the run. Longer, because only the user waits for it.
 const FINAL_DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 const INTERRUPTED_DELIVERY_TIMEOUT: Duration = Duration::from_secs(2);
-/// How often notes are delivered during a pause, and beside workers.
+/// How often notes are delivered during a pause, and while workers run.
 const DELIVERY_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Wraps an observer so that notes also go to Linear, if the settings name an issue.
-pub(crate) fn with_linear_delivery<'a>(
+/// Wraps an observer so that notes are also sent to Linear, if the settings name an issue.
+pub(crate) fn wrap_with_linear_delivery_if_configured<'a>(
     project: &'a Project,
     settings: &Settings,
     run_id: RunId,
     inner: Box<dyn RunObserver + 'a>,
 ) -> Box<dyn RunObserver + 'a> {
     let Some(issue) = settings.linear.issue.clone().filter(|_| !is_item_run()) else { return inner };
-    // Prepared now, because a password manager may ask and the user is still at the terminal.
+    // Prepared at the start, because a password manager may prompt the user, who is still at the terminal.
     let delivery_result = delivery::prepare_delivery(project, settings, &issue);
     if let Err(error) = &delivery_result {
         let event = JournalEvent::LinearFailed { error: error.to_string(), retry_at: None };
@@ -42,7 +41,7 @@ pub(crate) fn with_linear_delivery<'a>(
         run_id,
         delivery,
         unreported_error,
-        delivered_at: Instant::now(),
+        last_attempt_at: Instant::now(),
     })
 }
 
@@ -54,15 +53,15 @@ struct LinearReporter<'a> {
     delivery: Option<Delivery>,
     /// Why delivery is impossible, until it has been reported.
     unreported_error: Option<DeliveryError>,
-    /// When the last delivery was tried.
-    delivered_at: Instant,
+    /// When a delivery was last attempted.
+    last_attempt_at: Instant,
 }
 
 impl RunObserver for LinearReporter<'_> {
     fn on_event(&mut self, event: &RunEvent<'_>) {
-        // Delivered before the end is reported, so that the end stays the last message on the screen.
+        // Notes are delivered first, so that the end of the run stays the last message on the screen.
         if matches!(event, RunEvent::ProgramEnded { .. } | RunEvent::RunFailed { .. }) {
-            self.deliver_notes(FINAL_DELIVERY_TIMEOUT);
+            self.deliver_notes_and_report_failure(FINAL_DELIVERY_TIMEOUT);
         }
         self.inner.on_event(event);
         match event {
@@ -71,11 +70,11 @@ impl RunObserver for LinearReporter<'_> {
                     self.report_to_inner(&format!("Linear was not notified: {error}"));
                 }
             }
-            RunEvent::Judged { .. } => self.deliver_notes(DELIVERY_TIMEOUT),
+            RunEvent::Judged { .. } => self.deliver_notes_and_report_failure(DELIVERY_TIMEOUT),
             RunEvent::PauseContinues { .. } | RunEvent::FiguresUpdated { .. }
-                if self.delivered_at.elapsed() >= DELIVERY_INTERVAL =>
+                if self.last_attempt_at.elapsed() >= DELIVERY_INTERVAL =>
             {
-                self.deliver_notes(DELIVERY_TIMEOUT);
+                self.deliver_notes_and_report_failure(DELIVERY_TIMEOUT);
             }
             _ => {}
         }
@@ -87,8 +86,8 @@ impl RunObserver for LinearReporter<'_> {
 }
 
 impl LinearReporter<'_> {
-    fn deliver_notes(&mut self, timeout: Duration) {
-        self.delivered_at = Instant::now();
+    fn deliver_notes_and_report_failure(&mut self, timeout: Duration) {
+        self.last_attempt_at = Instant::now();
         let Some(delivery) = &self.delivery else { return };
         // After Ctrl-C the user is waiting; undelivered notes stay in the outbox.
         let timeout = if self.inner.interrupts().has_requested(Interrupt::AfterSession) {
@@ -96,7 +95,7 @@ impl LinearReporter<'_> {
         } else {
             timeout
         };
-        match delivery.deliver_waiting_notes(self.project, &self.run_id, timeout) {
+        match delivery.deliver_waiting_notes_unless_backing_off(self.project, &self.run_id, timeout) {
             Ok(None) => {}
             Ok(Some(failure)) => self.report_to_inner(&format!("Linear was not notified: {failure}")),
             Err(error) => {
@@ -106,6 +105,6 @@ impl LinearReporter<'_> {
     }
 
     fn report_to_inner(&mut self, text: &str) {
-        self.inner.on_event(&RunEvent::Notice(plimsoll_domain::text::to_single_line(text)));
+        self.inner.on_event(&RunEvent::Notice(plimsoll_domain::text::to_safe_single_line(text)));
     }
 }

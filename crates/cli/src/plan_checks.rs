@@ -1,36 +1,36 @@
-//! Lists the checks that items of a plan name and that will run, or says that none runs.
+//! Lists the plan's checks that will run, or notes that the checks in the plan do not run.
 
 use plimsoll_domain::RunState;
 use plimsoll_domain::item_check::{self, ItemCheck};
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 
-/// Maximum characters of an item on a line; a command that may run is never cut.
+/// Maximum characters of an item on a line; a command is never truncated.
 const MAX_ITEM_CHARS: usize = 60;
 
-/// Returns the lines for a run that begins; empty if no item names a check.
-pub(crate) fn render_lines(state: &RunState) -> Vec<String> {
+/// Returns the lines shown when a run starts; empty if no item names a check.
+pub(crate) fn render_check_lines_or_not_run_note(state: &RunState) -> Vec<String> {
     let checks = &state.options.plan_checks;
     if checks.is_empty() {
         return checks_not_run_note(state.plan_items.todo_items.iter().map(String::as_str))
             .into_iter()
             .collect();
     }
-    let line = |check: &ItemCheck| {
+    let render_check = |check: &ItemCheck| {
         format!(
             "  `{}` for \"{}\"",
-            to_single_line(&check.command),
-            truncate_end(&to_single_line(&check.item_text), MAX_ITEM_CHARS)
+            to_safe_single_line(&check.command),
+            truncate_end(&to_safe_single_line(&check.item_text), MAX_ITEM_CHARS)
         )
     };
     std::iter::once(format!(
         "{} of the plan will run (--plan-verify):",
         count_with_noun(checks.len(), "check")
     ))
-    .chain(checks.iter().map(line))
+    .chain(checks.iter().map(render_check))
     .collect()
 }
 
-/// Says that these items name checks and none of them runs; `None` if they name none.
+/// Returns a note that the checks of these items do not run; `None` if no item names a check.
 fn checks_not_run_note<'a>(items: impl Iterator<Item = &'a str>) -> Option<String> {
     let count = items.filter(|item| item_check::parse_verify_command(item).is_some()).count();
     let clause = if count == 1 { "names a check, which is" } else { "name checks, which are" };
@@ -52,12 +52,12 @@ mod tests {
             ..RunState::default()
         };
         assert_eq!(
-            render_lines(&state(&[])),
+            render_check_lines_or_not_run_note(&state(&[])),
             ["2 items name checks, which are not run: --plan-verify runs them"]
         );
         let check = ItemCheck { item_text: items[2].into(), command: "rm\u{1b}[2J -r x".into() };
         assert_eq!(
-            render_lines(&state(&[check])),
+            render_check_lines_or_not_run_note(&state(&[check])),
             [
                 "1 check of the plan will run (--plan-verify):",
                 "  `rm\\u{1b}[2J -r x` for \"three (medium, verify: rm\\u{1b}[2J -r x)\""

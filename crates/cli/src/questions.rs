@@ -2,17 +2,17 @@
 
 use plimsoll_domain::RunState;
 use plimsoll_domain::question::OpenQuestion;
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 
 /// Maximum characters of an item, and of its question, on one line.
 const MAX_ITEM_CHARS: usize = 60;
 const MAX_QUESTION_CHARS: usize = 200;
 
-/// Renders a question on one line, with the number that `--answer` takes.
+/// Renders a question on one line, with the number for `--answer`.
 pub(crate) fn question_line(number: usize, open_question: &OpenQuestion) -> String {
     let (item, question) = (
-        truncate_end(&to_single_line(&open_question.item), MAX_ITEM_CHARS),
-        truncate_end(&to_single_line(&open_question.question), MAX_QUESTION_CHARS),
+        truncate_end(&to_safe_single_line(&open_question.item), MAX_ITEM_CHARS),
+        truncate_end(&to_safe_single_line(&open_question.question), MAX_QUESTION_CHARS),
     );
     format!("{number}. \"{item}\": {question}")
 }

@@ -4,7 +4,7 @@ use plimsoll_domain::memory::{Frame, Memory, Register};
 use plimsoll_flows::turns::{LoggedRecord, RecordBody};
 use serde_json::{Map, Value, json};
 
-/// Returns a turn's eight fields by name; `ext` also has the turn's position in the log.
+/// Returns a turn's eight fields as JSON; adds the turn's location in the log to `ext`.
 pub(crate) fn turn_json(record: &LoggedRecord) -> Value {
     let mut value = match &record.body {
         RecordBody::Turn(turn) => serde_json::to_value(turn).unwrap_or_default(),
@@ -15,8 +15,8 @@ pub(crate) fn turn_json(record: &LoggedRecord) -> Value {
     let location = json!({
         "session_id": record.session_id, "seq": header.sequence_number, "stream": header.stream, "at": header.recorded_at,
     });
-    for (key, value_of_key) in location.as_object().into_iter().flatten() {
-        value["ext"][key] = value_of_key.clone();
+    for (key, location_value) in location.as_object().into_iter().flatten() {
+        value["ext"][key] = location_value.clone();
     }
     value
 }
@@ -34,15 +34,15 @@ pub(crate) fn memory_json(memory: &Memory) -> Value {
         "rev": memory.revision, "step": memory.step_number, "depth": memory.depth(), "frame": memory.current_frame().name,
         "registers": registers_json(memory.current_frame()), "frames": memory.frames.iter().map(frame_json).collect::<Vec<_>>(),
         "heap": memory.heap, "heap_chars": memory.heap_size_in_chars(), "pressure": memory.heap_pressure(),
-        "stale": memory.stale_step_registers(), "done": memory.root_result,
+        "stale": memory.stale_next_and_status_registers(), "done": memory.root_result,
     })
 }
 
 /// Returns the texts of a frame's registers by name.
 fn registers_json(frame: &Frame) -> Map<String, Value> {
-    let value =
+    let key_and_text =
         |register: Register| (register.key().to_owned(), json!(frame.registers[register.index()].text));
-    Register::ALL.into_iter().map(value).collect()
+    Register::ALL.into_iter().map(key_and_text).collect()
 }
 
 fn frame_json(frame: &Frame) -> Value {

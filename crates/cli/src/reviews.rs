@@ -1,32 +1,37 @@
-//! Describes reviews: their cost, their open findings, and those that gave no answer.
+//! Describes reviews: their cost, their open findings, and missing reviews.
 
 use plimsoll_domain::RunState;
 use plimsoll_domain::review::ItemFindings;
-use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line, truncate_end};
 
 /// Maximum characters of an item, and of a finding, on one line.
 const MAX_ITEM_CHARS: usize = 60;
 const MAX_FINDING_CHARS: usize = 300;
 
-/// Returns the part of the cost that was for reviews; `None` if there were none.
+/// Describes how much of the cost was for reviews; `None` if there were none.
 pub(crate) fn cost_text(state: &RunState) -> Option<String> {
-    let spent = &state.spending;
-    let reviews = count_with_noun(spent.review_count as usize, "review");
-    (spent.review_count > 0).then(|| format!("${:.2} of it for {reviews}", spent.review_cost_usd))
+    let spending = &state.spending;
+    let reviews = count_with_noun(spending.review_count as usize, "review");
+    (spending.review_count > 0).then(|| format!("${:.2} of it for {reviews}", spending.review_cost_usd))
 }
 
-/// Describes in one line what reviews left open; `None` if nothing is open.
+/// Describes open findings and missing reviews in one line; `None` if there are none.
 pub(crate) fn open_findings_and_missing_reviews_text(state: &RunState) -> Option<String> {
-    let items_with_findings = open_item_findings(state);
-    let findings: usize = items_with_findings.iter().map(|item_findings| item_findings.findings.len()).sum();
-    let items: Vec<String> = items_with_findings
+    let items_with_findings = findings_of_ticked_items(state);
+    let finding_count: usize =
+        items_with_findings.iter().map(|item_findings| item_findings.findings.len()).sum();
+    let quoted_items: Vec<String> = items_with_findings
         .iter()
         .map(|item_findings| {
-            format!("\"{}\"", truncate_end(&to_single_line(&item_findings.item), MAX_ITEM_CHARS))
+            format!("\"{}\"", truncate_end(&to_safe_single_line(&item_findings.item), MAX_ITEM_CHARS))
         })
         .collect();
-    let findings_text = (findings > 0).then(|| {
-        format!("{} open, although it is ticked: {}", count_with_noun(findings, "finding"), items.join(", "))
+    let findings_text = (finding_count > 0).then(|| {
+        format!(
+            "{} open, although it is ticked: {}",
+            count_with_noun(finding_count, "finding"),
+            quoted_items.join(", ")
+        )
     });
     let parts: Vec<String> = findings_text
         .into_iter()
@@ -37,7 +42,7 @@ pub(crate) fn open_findings_and_missing_reviews_text(state: &RunState) -> Option
 }
 
 /// Returns the cost of the reviews, the open findings and the missing reviews, as lines.
-pub(crate) fn cost_and_open_finding_lines(state: &RunState) -> Vec<String> {
+pub(crate) fn cost_findings_and_missing_review_lines(state: &RunState) -> Vec<String> {
     let spending = &state.spending;
     let cost_line = (spending.review_count > 0).then(|| {
         let reviews = count_with_noun(spending.review_count as usize, "review");
@@ -47,25 +52,25 @@ pub(crate) fn cost_and_open_finding_lines(state: &RunState) -> Vec<String> {
             format_tokens(spending.review_tokens)
         )
     });
-    let findings = open_item_findings(state).into_iter().flat_map(|item_findings| {
-        let item = truncate_end(&to_single_line(&item_findings.item), MAX_ITEM_CHARS);
+    let item_finding_lines = findings_of_ticked_items(state).into_iter().flat_map(|item_findings| {
+        let item = truncate_end(&to_safe_single_line(&item_findings.item), MAX_ITEM_CHARS);
         let heading = format!("\"{item}\" is ticked, but its review still found:");
         let finding_lines = item_findings
             .findings
             .iter()
-            .map(|finding| format!("  - {}", truncate_end(&to_single_line(finding), MAX_FINDING_CHARS)));
+            .map(|finding| format!("  - {}", truncate_end(&to_safe_single_line(finding), MAX_FINDING_CHARS)));
         std::iter::once(heading).chain(finding_lines).collect::<Vec<_>>()
     });
     cost_line
         .into_iter()
-        .chain(findings)
+        .chain(item_finding_lines)
         .chain(unanswered_reviews_text(state))
         .chain(unreviewed_items_text(state))
         .collect()
 }
 
-fn open_item_findings(state: &RunState) -> Vec<&ItemFindings> {
-    state.outcomes.reviews.ticked_items_with_findings(&state.plan_items.completed_items).collect()
+fn findings_of_ticked_items(state: &RunState) -> Vec<&ItemFindings> {
+    state.outcomes.reviews.open_findings_of_ticked_items(&state.plan_items.completed_items).collect()
 }
 
 fn unanswered_reviews_text(state: &RunState) -> Option<String> {
@@ -75,10 +80,10 @@ fn unanswered_reviews_text(state: &RunState) -> Option<String> {
     }
 }
 
-/// Counts the items that an ended run has not reviewed, for lack of time or money.
+/// Counts the items that were still waiting for a review when the run ended.
 fn unreviewed_items_text(state: &RunState) -> Option<String> {
     let waiting_count = state.outcomes.reviews.waiting_items.len();
-    let has_unreviewed = waiting_count > 0 && state.lifecycle.is_over();
+    let has_unreviewed = waiting_count > 0 && state.lifecycle.has_ended();
     has_unreviewed.then(|| format!("{} not reviewed", count_with_noun(waiting_count, "ticked item")))
 }
 
@@ -93,7 +98,7 @@ mod tests {
     fn review_cost_and_open_findings_are_shown_safely() {
         let points = |item: &str, findings: &[&str]| ItemFindings {
             item: item.to_owned(),
-            taken_back_count: 2,
+            tick_revert_count: 2,
             findings: findings.iter().map(|words| (*words).to_owned()).collect(),
         };
         let state = RunState {
@@ -131,7 +136,7 @@ mod tests {
             )
         );
         assert_eq!(
-            cost_and_open_finding_lines(&state),
+            cost_findings_and_missing_review_lines(&state),
             [
                 "3 reviews: $0.12, 40k tokens",
                 "\"one\" is ticked, but its review still found:",
@@ -145,7 +150,7 @@ mod tests {
             (
                 cost_text(&none),
                 open_findings_and_missing_reviews_text(&none),
-                cost_and_open_finding_lines(&none)
+                cost_findings_and_missing_review_lines(&none)
             ),
             (None, None, Vec::new())
         );

@@ -1,4 +1,4 @@
-//! Gathers and describes what a run's status shows, so that `status` and the report agree.
+//! Builds and describes the status of a run, so that `status` and the report agree.
 
 pub(crate) mod status_text;
 
@@ -7,33 +7,33 @@ use plimsoll_domain::RunState;
 use plimsoll_domain::run_figures::RunFigures;
 use plimsoll_flows::run::questions;
 use plimsoll_flows::run_figures::RunSnapshot;
-use plimsoll_flows::workers::pending_items::describe_pending_items;
+use plimsoll_flows::workers::pending_items::describe_remote_merge_ready_and_failed_items;
 use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::{Project, clock};
-use plimsoll_terminal::columns::line_width;
+use plimsoll_terminal::columns::line_width_from_columns_or_terminal;
 use status_text::StatusSummary;
 
-/// The facts that the status screen shows.
+/// The data that the status screen shows.
 #[derive(Debug, Clone)]
 pub(crate) struct RunStatusView {
     pub(crate) state: RunState,
-    /// Its figures, including running sessions.
+    /// The run's figures, including running sessions.
     pub(crate) figures: RunFigures,
-    /// Whether the run is working, waiting or over, according to its processes and files.
+    /// Whether the run is working, waiting or ended, according to its processes and files.
     pub(crate) activity: RunActivity,
-    /// Why no new session or item starts; `None` if they do.
+    /// Why no new session or item starts; `None` if new ones start.
     pub(crate) stop_reason: Option<String>,
     /// Context usage of the current session; `None` if it was not measured.
-    pub(crate) context: Option<String>,
-    /// The open items of a parallel run that no local worker holds, a line each.
-    pub(crate) pending_items: Vec<String>,
+    pub(crate) context_usage: Option<String>,
+    /// The open items of a parallel run that no local worker is working on, one line each.
+    pub(crate) pending_item_lines: Vec<String>,
     /// Path of the journal.
     pub(crate) journal_path: String,
-    /// Disk usage of the project's records, and how to free it; `None` if it was not determined.
+    /// Disk usage of the project's records, and how to free it; `None` if it was not measured.
     pub(crate) disk_usage: Option<String>,
     pub(crate) now: DateTime<Utc>,
     /// Maximum width of a line.
-    pub(crate) width: usize,
+    pub(crate) max_line_width: usize,
 }
 
 impl RunStatusView {
@@ -43,18 +43,18 @@ impl RunStatusView {
     }
 }
 
-/// Builds the status view from a snapshot, and adds the facts that a snapshot does not have.
-pub(crate) fn gather_status_view(project: &Project, snapshot: RunSnapshot) -> RunStatusView {
+/// Builds the status view from a snapshot. Rereads the open questions and the pending items.
+pub(crate) fn build_status_view(project: &Project, snapshot: RunSnapshot) -> RunStatusView {
     let RunSnapshot { mut state, figures, activity, stop_reason, .. } = snapshot;
     questions::refresh_open_questions(project, &mut state);
     RunStatusView {
-        context: None,
-        pending_items: describe_pending_items(project, &state).unwrap_or_default(),
+        context_usage: None,
+        pending_item_lines: describe_remote_merge_ready_and_failed_items(project, &state).unwrap_or_default(),
         journal_path: project.relative_to_root(&project.journal_path()),
-        // Left out here: `--watch` would read the sizes of all our files at each refresh.
+        // Not measured here, because `--watch` would read the sizes of all our files at each refresh.
         disk_usage: None,
         now: clock::now(),
-        width: line_width(),
+        max_line_width: line_width_from_columns_or_terminal(),
         state,
         figures,
         activity,
@@ -62,7 +62,7 @@ pub(crate) fn gather_status_view(project: &Project, snapshot: RunSnapshot) -> Ru
     }
 }
 
-/// Returns the status of a run, and why, as one sentence.
+/// Returns the status of a run and its reason, which are displayed as one sentence.
 pub(crate) fn status_summary(project: &Project, snapshot: &RunSnapshot) -> StatusSummary {
-    status_text::summarize_status(&gather_status_view(project, snapshot.clone()))
+    status_text::summarize_status(&build_status_view(project, snapshot.clone()))
 }

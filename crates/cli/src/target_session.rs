@@ -1,5 +1,5 @@
-//! The session that a command is about, never guessed: inside a session its own, else the run's, else the one
-//! that was measured last, which is then named in the output.
+//! The session that a command is about: the session that calls the command, else the run's session, else the
+//! session whose record was written last. The output names the session in the last case.
 
 use plimsoll_domain::state::IterationPhase;
 use plimsoll_domain::{RunState, SessionId, SessionRecord};
@@ -17,16 +17,17 @@ pub(crate) struct TargetSession {
 
 impl TargetSession {
     /// Finds the session; `None` if there is none.
-    pub(crate) fn find(project: &Project) -> Result<Option<TargetSession>, StoreError> {
+    pub(crate) fn find_current_or_run_or_latest(
+        project: &Project,
+    ) -> Result<Option<TargetSession>, StoreError> {
         let run_id = ledger::run_id_from_environment();
         let state =
-            state_file::load_state(project, run_id.as_ref())?.filter(|state| !state.lifecycle.is_over());
-        // An agent may call the command in a session that does not belong to the run; its own session goes
-        // first.
-        let own_session_id =
+            state_file::load_state(project, run_id.as_ref())?.filter(|state| !state.lifecycle.has_ended());
+        // An agent may call the command in a session that does not belong to the run; that session takes precedence.
+        let calling_session_id =
             environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).map(SessionId::from);
         let run_session_id = || state.as_ref().and_then(|state| state.session_id.clone());
-        let Some(session_id) = own_session_id
+        let Some(session_id) = calling_session_id
             .or_else(run_session_id)
             .or_else(|| last_written_session_id(project).map(SessionId::from))
         else {
@@ -36,26 +37,28 @@ impl TargetSession {
         Ok(Some(TargetSession { record: sessions::load_session_record(project, &session_id), run }))
     }
 
-    /// Finds the session for the monitor. If the run's next session has not begun, this is an empty record:
-    /// the session measured last would be judged by its old usage.
-    pub(crate) fn find_or_use_planned_run(project: &Project) -> Result<Option<TargetSession>, StoreError> {
-        let target = TargetSession::find(project)?;
+    /// Finds the session for the monitor. If the run's next session is planned but has not started, returns an
+    /// empty record, because the latest session has outdated usage.
+    pub(crate) fn find_preferring_planned_run_over_latest(
+        project: &Project,
+    ) -> Result<Option<TargetSession>, StoreError> {
+        let target = TargetSession::find_current_or_run_or_latest(project)?;
         if TargetSession::is_called_inside_session()
             || target.as_ref().is_some_and(|target| target.run.is_some())
         {
             return Ok(target);
         }
         let state = state_file::load_state(project, ledger::run_id_from_environment().as_ref())?;
-        let is_planned = |state: &RunState| {
-            !state.lifecycle.is_over() && state.iteration_record.phase == IterationPhase::Planned
+        let is_next_session_planned = |state: &RunState| {
+            !state.lifecycle.has_ended() && state.iteration_record.phase == IterationPhase::Planned
         };
-        match state.filter(is_planned) {
+        match state.filter(is_next_session_planned) {
             Some(run) => Ok(Some(TargetSession { record: SessionRecord::default(), run: Some(run) })),
             None => Ok(target),
         }
     }
 
-    /// Returns true if the command was called by an agent, from one of its tools.
+    /// Returns true if an agent called the command, from one of its tools.
     pub(crate) fn is_called_inside_session() -> bool {
         environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).is_some()
     }
@@ -68,7 +71,7 @@ impl TargetSession {
 /// Returns the id of the session whose record was written last.
 fn last_written_session_id(project: &Project) -> Option<String> {
     let folder = project.data_folder().join("sessions");
-    let records = disk::list_names(&folder).into_iter().filter(|name| name.ends_with(".json"));
-    let newest = records.max_by_key(|name| disk::modified_at(&folder.join(name)))?;
-    Some(newest.trim_end_matches(".json").trim_end_matches(".status").to_owned())
+    let record_names = disk::list_names(&folder).into_iter().filter(|name| name.ends_with(".json"));
+    let newest_name = record_names.max_by_key(|name| disk::modified_at(&folder.join(name)))?;
+    Some(newest_name.trim_end_matches(".json").trim_end_matches(".status").to_owned())
 }

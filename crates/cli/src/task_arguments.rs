@@ -1,4 +1,4 @@
-//! The options about a run's task, checks and limits, which `run` and `start` share.
+//! The options for a run's task, checks and limits, which `run` and `start` share.
 
 use clap::Args;
 use plimsoll_domain::Timestamp;
@@ -12,7 +12,7 @@ use plimsoll_terminal::value_parsers;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Headings of the options of `run` and `start`, in the order of the help. Short help (`-h`) omits options
+/// Headings of the options of `run` and `start`, in the order of the help. The short help (`-h`) omits options
 /// that a new user does not need.
 pub(crate) const TASK: &str = "Task";
 pub(crate) const CHECKS: &str = "Checks";
@@ -22,7 +22,7 @@ pub(crate) const SESSIONS: &str = "Sessions";
 pub(crate) const WORKERS: &str = "Workers";
 pub(crate) const WHILE_IT_RUNS: &str = "While it runs";
 
-/// What the run is about.
+/// The options that `run` and `start` share.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TaskArguments {
     /// The task; without it PROMPT.md is the task, or else what the plan says
@@ -120,7 +120,7 @@ pub(crate) struct TaskArguments {
     memory: bool,
 }
 
-/// What becomes of uncommitted work at a checkpoint.
+/// How a checkpoint treats uncommitted work.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum CommitMode {
     /// Commit it as `ralph: checkpoint …`, with --branch only on that branch
@@ -138,10 +138,10 @@ enum VerifyMode {
     Promise,
 }
 
-/// Default limit: a loop without a limit must be chosen explicitly.
+/// Default limit, so that a loop without a limit must be requested explicitly.
 const DEFAULT_MAX_ITERATIONS: u32 = 50;
 
-/// The error in options about the task.
+/// An error in the task options.
 #[derive(Debug, Error)]
 pub(crate) enum TaskError {
     #[error(transparent)]
@@ -192,11 +192,11 @@ impl TaskArguments {
             (self.objective_file.is_some(), "--objective-file"),
             (self.name.is_some(), "--name"),
             (self.todo.is_some(), "--todo"),
-            // An agent may have changed the plan since the run began.
+            // An agent may have changed the plan since the run started.
             (self.plan_verify, "--plan-verify"),
             (self.branch.is_some(), "--branch"),
         ];
-        if let Some((_, option)) = new_run_options.iter().find(|(is_given, _)| *is_given) {
+        if let Some((_, option)) = new_run_options.iter().find(|(is_set, _)| *is_set) {
             return Err(TaskError::OnlyForNewRun(option));
         }
         Ok(ResumeChanges {
@@ -215,7 +215,7 @@ impl TaskArguments {
         })
     }
 
-    /// Returns the first given option that does not work with several workers.
+    /// Returns the first option that is set and does not work with several workers.
     pub(crate) fn option_unusable_with_workers(&self) -> Option<&'static str> {
         let options = [
             (self.branch.is_some(), "--branch"),
@@ -223,7 +223,7 @@ impl TaskArguments {
             (self.pack, "--pack"),
             (matches!(self.commit, Some(CommitMode::Off)), "--commit off"),
         ];
-        options.iter().find(|(is_given, _)| *is_given).map(|(_, option)| *option)
+        options.iter().find(|(is_set, _)| *is_set).map(|(_, option)| *option)
     }
 
     pub(crate) fn memory(&self) -> bool {

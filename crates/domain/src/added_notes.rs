@@ -1,12 +1,12 @@
 //! Finds what a session added to its own copy of a plan: notes below items, and items that the plan does not
 //! have.
 
-use crate::text::{to_single_line, truncate_end};
+use crate::text::{to_safe_single_line, truncate_end};
 use crate::todo::{PlanEntry, PlanLines, matches_item_text};
 use std::collections::{BTreeMap, HashSet};
 
-/// A plan is meant for people: beyond this many notes of one session below one item, further notes are
-/// counted and not copied.
+/// The maximum number of notes that one session adds below one item. Further notes are counted and not copied,
+/// because people read the plan.
 const MAX_NOTES_PER_ITEM: usize = 100;
 /// The maximum length of a note, as in [`crate::plan_edit::add_new_notes_to_item`].
 const MAX_NOTE_CHARS: usize = 1_000;
@@ -36,12 +36,12 @@ pub fn collect_added_notes(
     }
     // A set, because plans may have thousands of items.
     let plan_item_set: HashSet<&str> = plan_items.iter().copied().collect();
-    let mut known_notes: HashSet<AddedNote> =
-        parse_plan_notes(base_plan, &plan_item_set, session_item).into_iter().collect();
+    let mut existing_notes: HashSet<AddedNote> =
+        lines_other_than_plan_items_as_notes(base_plan, &plan_item_set, session_item).into_iter().collect();
     let mut added: Vec<AddedNote> = Vec::new();
     let mut note_counts: BTreeMap<String, usize> = BTreeMap::new();
-    for note in parse_plan_notes(edited_plan, &plan_item_set, session_item) {
-        if !known_notes.insert(note.clone()) {
+    for note in lines_other_than_plan_items_as_notes(edited_plan, &plan_item_set, session_item) {
+        if !existing_notes.insert(note.clone()) {
             continue;
         }
         let count = note_counts.entry(note.item.clone()).or_default();
@@ -53,20 +53,24 @@ pub fn collect_added_notes(
     // The limit is applied before the comparison with the shown plan, so a note that was left out once stays
     // left out.
     for (item, count) in note_counts {
-        if let Some(omitted_count) = count.checked_sub(MAX_NOTES_PER_ITEM).filter(|rest| *rest > 0) {
+        if let Some(omitted_count) = count.checked_sub(MAX_NOTES_PER_ITEM).filter(|excess| *excess > 0) {
             let text = format!("{omitted_count} more lines of a session's copy of the plan were left out");
             added.push(AddedNote { item, text });
         }
     }
     let shown_notes: HashSet<AddedNote> =
-        parse_plan_notes(shown_plan, &plan_item_set, session_item).into_iter().collect();
+        lines_other_than_plan_items_as_notes(shown_plan, &plan_item_set, session_item).into_iter().collect();
     added.retain(|note| !shown_notes.contains(note));
     added
 }
 
-/// Returns every non-empty line that is not a known item, with the item above it. Lines before the first item
-/// belong to `session_item`.
-fn parse_plan_notes(plan: &str, plan_items: &HashSet<&str>, session_item: &str) -> Vec<AddedNote> {
+/// Returns every line that contains letters or digits and is not one of `plan_items`, with the item above it.
+/// Lines before the first item, and items that are not among `plan_items`, belong to `session_item`.
+fn lines_other_than_plan_items_as_notes(
+    plan: &str,
+    plan_items: &HashSet<&str>,
+    session_item: &str,
+) -> Vec<AddedNote> {
     let mut current_item = session_item.to_owned();
     let mut notes = Vec::new();
     for (line, entry) in PlanLines::new(plan) {
@@ -78,9 +82,9 @@ fn parse_plan_notes(plan: &str, plan_items: &HashSet<&str>, session_item: &str) 
             }
             PlanEntry::Item(plan_item) => {
                 let matching_items =
-                    plan_items.iter().filter(|known| matches_item_text(&plan_item.text, known));
+                    plan_items.iter().filter(|item| matches_item_text(&plan_item.text, item));
                 // The line may begin with the text of several items; the longest match is the item it names.
-                match matching_items.max_by_key(|known| (known.len(), **known)) {
+                match matching_items.max_by_key(|item| (item.len(), **item)) {
                     Some(matching_item) => {
                         current_item = (*matching_item).to_owned();
                         // Text that was added after an item is a note, too.
@@ -106,7 +110,7 @@ fn parse_plan_notes(plan: &str, plan_items: &HashSet<&str>, session_item: &str) 
 }
 
 fn normalize_note_line(line: &str) -> String {
-    to_single_line(line.trim_start().trim_start_matches('>'))
+    to_safe_single_line(line.trim_start().trim_start_matches('>'))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ const SHORT_COMMIT_LENGTH: usize = 12;
 impl BuildInfo {
     /// Returns the build of the running program, under the given program name.
     pub fn for_current_program(program_name: &str) -> BuildInfo {
-        let non_empty = |words: &str| (!words.is_empty()).then(|| words.to_owned());
+        let non_empty = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         BuildInfo {
             program: program_name.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -44,25 +44,25 @@ impl BuildInfo {
     /// Returns false only if both builds state a value and the values differ. A missing value matches
     /// everything.
     pub fn may_be_same_build(&self, other: &BuildInfo) -> bool {
-        let agree_if_both_known = |left: &Option<String>, right: &Option<String>| match (left, right) {
+        let equal_if_both_present = |left: &Option<String>, right: &Option<String>| match (left, right) {
             (Some(left), Some(right)) => left == right,
             _ => true,
         };
         self.version == other.version
-            && agree_if_both_known(&self.target, &other.target)
-            && agree_if_both_known(&self.commit, &other.commit)
+            && equal_if_both_present(&self.target, &other.target)
+            && equal_if_both_present(&self.commit, &other.commit)
     }
 }
 
 /// Writes `0.1.0 (x86_64-unknown-linux-musl, 3aa43b2c5072)`, without the parts that are unknown.
 impl std::fmt::Display for BuildInfo {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shorten = |commit: &String| match commit.split_once('-') {
+        let shorten_commit_hash = |commit: &String| match commit.split_once('-') {
             Some((hash, suffix)) => format!("{}-{suffix}", hash.get(..SHORT_COMMIT_LENGTH).unwrap_or(hash)),
             None => commit.get(..SHORT_COMMIT_LENGTH).unwrap_or(commit).to_owned(),
         };
         let details: Vec<String> =
-            self.target.iter().cloned().chain(self.commit.as_ref().map(shorten)).collect();
+            self.target.iter().cloned().chain(self.commit.as_ref().map(shorten_commit_hash)).collect();
         match details.is_empty() {
             true => formatter.write_str(&self.version),
             false => write!(formatter, "{} ({})", self.version, details.join(", ")),

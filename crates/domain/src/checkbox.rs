@@ -6,7 +6,7 @@
 //! unclear. No run starts while a plan has unclear lines, because they may be work.
 
 use crate::markdown_lines::{LineKind, MarkdownLine, MarkdownLines};
-use crate::text::to_single_line;
+use crate::text::to_safe_single_line;
 
 /// A line that looks like an item but is not one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Checkbox<'a> {
     pub is_starred: bool,
 }
 
-/// How the plan parser reads a line.
+/// How the plan parser interprets a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlanLine<'a> {
     /// A checkbox. It is an item if text follows the box.
@@ -44,12 +44,12 @@ pub(crate) enum PlanLine<'a> {
     Other,
 }
 
-/// The state of an item, given by the mark in its box.
+/// The state of an item, according to the mark in its box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckboxMark {
     Open,
     Done,
-    /// Open, with work in progress. Holds the mark's character.
+    /// Open, with work in progress. Contains the mark's character.
     InProgress(char),
     /// A mark without a known meaning.
     Unknown,
@@ -95,9 +95,9 @@ const BOX_CHARACTER_MARKS: [(char, CheckboxMark); 5] = [
 const DONE_MARKS: &str = "✓✔√✅☑";
 /// Characters that stand for a list marker in text copied from other programs.
 const BULLET_CHARACTERS: &str = "-*+•–—·‣◦▪●○∙";
-/// Marks that count even without a list marker before them. Other letters do not: in prose, a bracket may
-/// contain any letter.
-const MARKS_WITHOUT_BULLET: &str = "-✓✔√✅☑✗✘>!?";
+/// Marks that are accepted even without a list marker before them. Other characters are not, because in prose a
+/// bracket may contain any character.
+const MARKS_ALLOWED_WITHOUT_BULLET: &str = "-✓✔√✅☑✗✘>!?";
 
 /// Returns the checkboxes of a plan, including those without text.
 pub fn parse_checkboxes<'a>(markdown: &'a str) -> Vec<Checkbox<'a>> {
@@ -114,7 +114,7 @@ pub fn parse_checkboxes<'a>(markdown: &'a str) -> Vec<Checkbox<'a>> {
     MarkdownLines::new(markdown).filter_map(to_checkbox).collect()
 }
 
-/// Decides how the plan parser reads a line.
+/// Classifies a line of a plan as a checkbox, an unclear line, or any other line.
 pub(crate) fn classify_plan_line<'a>(line: &MarkdownLine<'a>) -> PlanLine<'a> {
     let text = &line.text[line.text_start..];
     let unclear_box = match line.kind {
@@ -140,15 +140,20 @@ pub(crate) fn classify_plan_line<'a>(line: &MarkdownLine<'a>) -> PlanLine<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct UnclearLineCollector {
     lines: Vec<UnclearLine>,
-    /// Items in code fences and comments that are not closed so far.
-    hidden_items: Vec<UnclearLine>,
+    /// Items in a code fence or comment that is not closed yet.
+    items_in_open_block: Vec<UnclearLine>,
     /// A checkbox without text; the next line may have the text.
     empty_checkbox: Option<UnclearLine>,
 }
 
 impl UnclearLineCollector {
-    /// Adds a line, together with how the plan parser reads it.
-    pub(crate) fn add_line(&mut self, line: &MarkdownLine<'_>, plan_line: &PlanLine<'_>) {
+    /// Records a line if it looks like an item: an unclear line, a checkbox whose text is on the next line, or,
+    /// until the block is closed, an item in a code fence or comment.
+    pub(crate) fn record_line_if_it_looks_like_item(
+        &mut self,
+        line: &MarkdownLine<'_>,
+        plan_line: &PlanLine<'_>,
+    ) {
         let empty_checkbox = self.empty_checkbox.take();
         match plan_line {
             PlanLine::Checkbox(parsed_box) if parsed_box.following_text.trim_start().is_empty() => {
@@ -160,46 +165,51 @@ impl UnclearLineCollector {
             }
             PlanLine::Other => match line.kind {
                 LineKind::ParagraphContinuation => {
-                    let item_text = to_single_line(&line.text[line.text_start..]);
+                    let item_text = to_safe_single_line(&line.text[line.text_start..]);
                     self.lines.extend(
                         empty_checkbox.map(|checkbox_line| UnclearLine { item_text, ..checkbox_line }),
                     );
                 }
                 LineKind::Fence | LineKind::Comment => {
                     let text = line.text[line.text_start..].trim_start();
-                    let hidden_box =
-                        parse_box_after_marker(text).filter(|found| found.mark != CheckboxMark::Done);
-                    self.hidden_items
-                        .extend(hidden_box.map(|hidden_box| new_unclear_line(line, hidden_box.item_text())));
+                    let box_in_open_block = parse_box_after_loose_list_marker(text)
+                        .filter(|unclear_box| unclear_box.mark != CheckboxMark::Done);
+                    self.items_in_open_block.extend(
+                        box_in_open_block.map(|hidden_box| new_unclear_line(line, hidden_box.item_text())),
+                    );
                 }
-                _ => self.hidden_items.clear(),
+                _ => self.items_in_open_block.clear(),
             },
         }
     }
 
-    /// Returns the collected lines, in their order. Items inside a code fence or a comment are included if
-    /// nothing closes it.
-    pub(crate) fn into_unclear_lines(mut self, unclosed_block_start: Option<usize>) -> Vec<UnclearLine> {
+    /// Returns the collected lines, in their order, followed by the items inside a code fence or comment that is
+    /// never closed.
+    pub(crate) fn into_lines_with_items_of_unclosed_block(
+        mut self,
+        unclosed_block_start: Option<usize>,
+    ) -> Vec<UnclearLine> {
         if let Some(block_start) = unclosed_block_start {
-            self.lines
-                .extend(self.hidden_items.into_iter().filter(|item| item.line_number > block_start + 1));
+            self.lines.extend(
+                self.items_in_open_block.into_iter().filter(|item| item.line_number > block_start + 1),
+            );
         }
         self.lines
     }
 }
 
 fn new_unclear_line(line: &MarkdownLine<'_>, item_text: String) -> UnclearLine {
-    UnclearLine { line_number: line.line_index + 1, text: to_single_line(line.text), item_text }
+    UnclearLine { line_number: line.line_index + 1, text: to_safe_single_line(line.text), item_text }
 }
 
 impl UnclearBox<'_> {
-    /// Returns the text of the item that the line looks like.
+    /// Returns the text of the item that the line seems to be.
     pub(crate) fn item_text(&self) -> String {
-        to_single_line(&self.text_with_prefix())
+        to_safe_single_line(&self.text_with_number_or_emphasis_prefix())
     }
 
     /// Returns the text after the box, with the number or the emphasis marker that precedes the box.
-    pub(crate) fn text_with_prefix(&self) -> String {
+    pub(crate) fn text_with_number_or_emphasis_prefix(&self) -> String {
         match self.prefix {
             "" => self.text.trim_start().to_owned(),
             emphasis if emphasis.starts_with(['*', '_']) => format!("{emphasis}{}", self.text.trim_start()),
@@ -208,8 +218,8 @@ impl UnclearBox<'_> {
     }
 }
 
-/// Parses the box that a text begins with, exact or not. After a list marker any letter is accepted as the
-/// mark.
+/// Parses the box at the beginning of a text, even if Markdown does not accept it as a checkbox. After a list
+/// marker any character except a digit is accepted as the mark.
 fn parse_leading_box(text: &str, is_after_list_marker: bool) -> Option<ParsedBox<'_>> {
     // Fast path: nearly all boxes have this form.
     if let [b'[', mark @ (b' ' | b'x' | b'X'), b']', b' ', ..] = text.as_bytes() {
@@ -228,14 +238,16 @@ fn parse_leading_box(text: &str, is_after_list_marker: bool) -> Option<ParsedBox
     let (mark_text, following_text) = (&inside[..end], inside[end..].strip_prefix(']')?);
     // `[x](address)`, `[x][name]` and `[x]: address` are links.
     let is_link = following_text.starts_with(['(', '[', ':']);
-    let has_gap = following_text.bytes().next().is_none_or(|byte| byte.is_ascii_whitespace() || byte == 0x0b);
-    let text_after_star = following_text.strip_prefix('*').filter(|rest| rest.starts_with([' ', '\t']));
+    let is_followed_by_space_or_end =
+        following_text.bytes().next().is_none_or(|byte| byte.is_ascii_whitespace() || byte == 0x0b);
+    let text_after_star =
+        following_text.strip_prefix('*').filter(|remaining_text| remaining_text.starts_with([' ', '\t']));
     let is_starred = text_after_star.is_some();
     let following_text = text_after_star.unwrap_or(following_text);
     let make_box = |mark, is_valid_checkbox| {
         Some(ParsedBox { mark, mark_text, following_text, is_valid_checkbox, is_starred })
     };
-    let is_separated_from_text = has_gap || is_starred;
+    let is_separated_from_text = is_followed_by_space_or_end || is_starred;
     let is_blank = |text: &str| text.bytes().all(|byte| matches!(byte, b' ' | b'\t' | 0x0b | 0x0c));
     match mark_text {
         " " | "\t" | "\u{b}" | "\u{c}" => make_box(CheckboxMark::Open, is_separated_from_text),
@@ -243,7 +255,7 @@ fn parse_leading_box(text: &str, is_after_list_marker: bool) -> Option<ParsedBox
         "~" | "/" if !is_link => {
             make_box(CheckboxMark::InProgress(mark_text.chars().next()?), is_separated_from_text)
         }
-        _ if is_link || !has_gap => None,
+        _ if is_link || !is_followed_by_space_or_end => None,
         mark_text if is_blank(mark_text) => make_box(CheckboxMark::Open, false),
         mark_text => {
             let mark = mark_text.trim();
@@ -252,15 +264,16 @@ fn parse_leading_box(text: &str, is_after_list_marker: bool) -> Option<ParsedBox
                 "~" | "/" => return make_box(CheckboxMark::InProgress(mark.chars().next()?), false),
                 _ => {}
             }
-            let mut letters = mark.chars().filter(|letter| *letter != '\u{fe0f}');
-            let (letter, None) = (letters.next()?, letters.next()) else { return None };
+            let mut mark_chars = mark.chars().filter(|character| *character != '\u{fe0f}');
+            let (mark_char, None) = (mark_chars.next()?, mark_chars.next()) else { return None };
             // `[1]` is a reference.
             let is_mark = if is_after_list_marker {
-                !letter.is_numeric()
+                !mark_char.is_numeric()
             } else {
-                MARKS_WITHOUT_BULLET.contains(letter)
+                MARKS_ALLOWED_WITHOUT_BULLET.contains(mark_char)
             };
-            let mark = if DONE_MARKS.contains(letter) { CheckboxMark::Done } else { CheckboxMark::Unknown };
+            let mark =
+                if DONE_MARKS.contains(mark_char) { CheckboxMark::Done } else { CheckboxMark::Unknown };
             if is_mark { make_box(mark, false) } else { None }
         }
     }
@@ -270,28 +283,30 @@ fn parse_leading_box(text: &str, is_after_list_marker: bool) -> Option<ParsedBox
 /// text, or alone.
 fn parse_unclear_box(text: &str, is_after_list_marker: bool) -> Option<UnclearBox<'_>> {
     match text.bytes().next()? {
-        b'|' => parse_table_row_box(text),
+        b'|' => parse_table_row_with_open_box(text),
         b'[' | b'-' | b'*' | b'+' | b'_' | b'0'..=b'9' | 0x80.. => {
-            parse_bare_box(text, is_after_list_marker).or_else(|| parse_box_after_marker(text))
+            parse_plain_bold_or_unicode_box(text, is_after_list_marker)
+                .or_else(|| parse_box_after_loose_list_marker(text))
         }
         // `a) [ ] …`
         b'a'..=b'z' | b'A'..=b'Z'
             if text.as_bytes().get(1).is_some_and(|byte| matches!(byte, b'.' | b')')) =>
         {
-            parse_box_after_marker(text)
+            parse_box_after_loose_list_marker(text)
         }
         _ => None,
     }
 }
 
-/// Parses a box after a character that is used as a list marker.
-fn parse_box_after_marker(text: &str) -> Option<UnclearBox<'_>> {
-    let (prefix, rest) = strip_loose_list_marker(text)?;
-    parse_bare_box(rest, true).map(|bare_box| UnclearBox { prefix, ..bare_box })
+/// Parses a box after a list marker, or after a character that is used as one.
+fn parse_box_after_loose_list_marker(text: &str) -> Option<UnclearBox<'_>> {
+    let (prefix, text_after_marker) = strip_loose_marker_and_return_dotted_number(text)?;
+    parse_plain_bold_or_unicode_box(text_after_marker, true)
+        .map(|unclear_box| UnclearBox { prefix, ..unclear_box })
 }
 
-/// Parses the box that a text begins with, including boxes in bold text and Unicode box characters.
-fn parse_bare_box(text: &str, is_after_list_marker: bool) -> Option<UnclearBox<'_>> {
+/// Parses the box at the beginning of a text, including boxes in bold text and Unicode box characters.
+fn parse_plain_bold_or_unicode_box(text: &str, is_after_list_marker: bool) -> Option<UnclearBox<'_>> {
     let make_box = |mark, mark_text, prefix, text| {
         Some(UnclearBox { mark, mark_text, prefix, text, is_in_table: false })
     };
@@ -300,33 +315,33 @@ fn parse_bare_box(text: &str, is_after_list_marker: bool) -> Option<UnclearBox<'
     {
         return make_box(mark, mark_text, "", following_text);
     }
-    let is_emphasis = text.starts_with("**") || text.starts_with("__");
-    if is_emphasis {
-        let (emphasis, rest) = text.split_at(2);
-        let ParsedBox { mark, mark_text, following_text, .. } = parse_leading_box(rest, false)
+    let starts_with_bold_marker = text.starts_with("**") || text.starts_with("__");
+    if starts_with_bold_marker {
+        let (emphasis, bold_text) = text.split_at(2);
+        let ParsedBox { mark, mark_text, following_text, .. } = parse_leading_box(bold_text, false)
             .filter(|parsed_box| parsed_box.is_valid_checkbox)
-            .or_else(|| parse_bold_box(rest, emphasis))?;
+            .or_else(|| parse_box_before_closing_emphasis(bold_text, emphasis))?;
         return match following_text.strip_prefix(emphasis) {
-            Some(words) => make_box(mark, mark_text, "", words),
+            Some(text_after_bold) => make_box(mark, mark_text, "", text_after_bold),
             None => make_box(mark, mark_text, emphasis, following_text),
         };
     }
-    let letter = text.chars().next()?;
-    let (_, mark) = BOX_CHARACTER_MARKS.into_iter().find(|(box_character, _)| *box_character == letter)?;
-    let (mark_text, following_text) = text.split_at(letter.len_utf8());
+    let first_char = text.chars().next()?;
+    let (_, mark) =
+        BOX_CHARACTER_MARKS.into_iter().find(|(box_character, _)| *box_character == first_char)?;
+    let (mark_text, following_text) = text.split_at(first_char.len_utf8());
     let following_text = following_text.strip_prefix('\u{fe0f}').unwrap_or(following_text);
     make_box(mark, mark_text, "", following_text)
 }
 
-/// Parses `**[ ]** …`, where only the box is bold.
-fn parse_bold_box<'a>(text: &'a str, emphasis: &str) -> Option<ParsedBox<'a>> {
-    let (box_text, mark) = [
-        ("[ ]", CheckboxMark::Open),
-        ("[x]", CheckboxMark::Done),
-        ("[X]", CheckboxMark::Done),
-    ]
-    .into_iter()
-    .find(|(box_text, _)| text.strip_prefix(box_text).is_some_and(|rest| rest.starts_with(emphasis)))?;
+/// Parses the part of `**[ ]** …` after the first `**`. Only the box is bold.
+fn parse_box_before_closing_emphasis<'a>(text: &'a str, emphasis: &str) -> Option<ParsedBox<'a>> {
+    let (box_text, mark) =
+        [("[ ]", CheckboxMark::Open), ("[x]", CheckboxMark::Done), ("[X]", CheckboxMark::Done)]
+            .into_iter()
+            .find(|(box_text, _)| {
+            text.strip_prefix(box_text).is_some_and(|remaining_text| remaining_text.starts_with(emphasis))
+        })?;
     let (box_text, following_text) = text.split_at(box_text.len());
     Some(ParsedBox {
         mark,
@@ -338,18 +353,18 @@ fn parse_bold_box<'a>(text: &'a str, emphasis: &str) -> Option<ParsedBox<'a>> {
 }
 
 /// Parses a table row with an open box in one of its cells.
-fn parse_table_row_box(text: &str) -> Option<UnclearBox<'_>> {
+fn parse_table_row_with_open_box(text: &str) -> Option<UnclearBox<'_>> {
     let cell_box = text.split('|').map(str::trim).find_map(|cell| {
-        let bare_box = parse_bare_box(cell, false)?;
-        matches!(bare_box.mark, CheckboxMark::Open | CheckboxMark::InProgress(_)).then_some(bare_box)
+        let cell_box = parse_plain_bold_or_unicode_box(cell, false)?;
+        matches!(cell_box.mark, CheckboxMark::Open | CheckboxMark::InProgress(_)).then_some(cell_box)
     })?;
     let row_text = text.trim_matches(['|', ' ', '\t']);
     Some(UnclearBox { text: row_text, prefix: "", is_in_table: true, ..cell_box })
 }
 
-/// Strips a list marker, or a character that is used as one. Returns the item number if it has several parts
-/// (`1.2`, not a mere list position), and the rest.
-fn strip_loose_list_marker(text: &str) -> Option<(&str, &str)> {
+/// Strips a list marker, or a character that is used as one. Returns the marker's number if it has several parts
+/// (`1.2`; otherwise an empty string), and the text after the marker.
+fn strip_loose_marker_and_return_dotted_number(text: &str) -> Option<(&str, &str)> {
     let first_char = text.chars().next()?;
     let length = if BULLET_CHARACTERS.contains(first_char) {
         first_char.len_utf8()
@@ -360,8 +375,8 @@ fn strip_loose_list_marker(text: &str) -> Option<(&str, &str)> {
     } else {
         return None;
     };
-    let (marker, rest) = text.split_at(length);
+    let (marker, text_after_marker) = text.split_at(length);
     let number = marker.trim_end_matches(['.', ')']);
     let number_prefix = if number.contains('.') { number } else { "" };
-    Some((number_prefix, rest.trim_start_matches([' ', '\t'])))
+    Some((number_prefix, text_after_marker.trim_start_matches([' ', '\t'])))
 }

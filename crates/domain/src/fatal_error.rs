@@ -1,4 +1,4 @@
-//! Why no session of a run can succeed. The advice to the user depends on it.
+//! Errors that make every session of a run fail. The advice to the user depends on their kind.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +16,9 @@ pub enum FatalErrorKind {
     Other,
 }
 
-/// Why no session can succeed, with an error message.
+/// An error that makes every session fail.
 ///
-/// In files it is only the message. The message begins with a prefix for its kind, so the kind is restored on
+/// Only the message is stored in files. It begins with a prefix for its kind, so the kind is restored on
 /// reading.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
@@ -28,7 +28,7 @@ pub struct FatalError {
 }
 
 impl FatalErrorKind {
-    /// The kinds whose messages begin with a prefix of their own.
+    /// The kinds whose messages begin with a prefix.
     const KINDS_WITH_PREFIX: [FatalErrorKind; 4] =
         [FatalErrorKind::Credentials, FatalErrorKind::Billing, FatalErrorKind::Model, FatalErrorKind::Hooks];
 

@@ -3,7 +3,7 @@
 use crate::text::count_with_noun;
 use serde::Serialize;
 
-/// A forecast never looks further ahead than this many turns.
+/// The maximum number of turns that a forecast covers.
 pub const MAX_FORECAST_TURNS: u64 = 200;
 
 /// The window's usage after a response.
@@ -28,7 +28,7 @@ pub struct ForecastRange {
     pub latest: u64,
 }
 
-/// When a threshold will be reached.
+/// A forecast of when a threshold will be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ThresholdForecast {
     /// Responses of the model until then; at most [`MAX_FORECAST_TURNS`].
@@ -38,7 +38,7 @@ pub struct ThresholdForecast {
     pub minutes: Option<ForecastRange>,
 }
 
-/// When each threshold that is not reached yet will be reached.
+/// The forecasts for the thresholds that are not reached yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Forecast {
     /// The number of responses that the forecast is based on.
@@ -58,7 +58,7 @@ pub struct Forecast {
 impl ForecastRange {
     /// Renders the range in parentheses; nothing if both ends are equal and not capped. If the forecast was
     /// capped, the upper end is shown as a lower bound (`over 200`).
-    fn render_range(&self, is_capped: bool) -> String {
+    fn render_in_parentheses_unless_exact(&self, is_capped: bool) -> String {
         let over_prefix = if is_capped { "over " } else { "" };
         if self.earliest == self.latest && !is_capped {
             return String::new();
@@ -80,13 +80,15 @@ impl ThresholdForecast {
             format!(
                 "about {}{}",
                 count_with_noun(turns.median as usize, "turn"),
-                turns.render_range(is_latest_capped)
+                turns.render_in_parentheses_unless_exact(is_latest_capped)
             )
         };
         let minutes_text = self.minutes.map(|minutes| match minutes.median {
             median if is_median_capped => format!(", over {median} min"),
             0 => ", under a minute".to_owned(),
-            median => format!(", {median} min{}", minutes.render_range(is_latest_capped)),
+            median => {
+                format!(", {median} min{}", minutes.render_in_parentheses_unless_exact(is_latest_capped))
+            }
         });
         turns_text + &minutes_text.unwrap_or_default()
     }

@@ -3,12 +3,12 @@
 //!
 //! Rule: within a format the meaning of a field never changes, and new fields are optional. A file without a
 //! number has the first format, from before the number was introduced. Log records have their own number in
-//! the header (`log_line::Header::v`).
+//! the header (`log_line::RecordHeader::format_version`).
 
 use crate::text::json_bytes_to_str;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// The format that this version writes, and the newest that it reads.
+/// The format that this version writes, and the newest format that it reads.
 pub const CURRENT_FORMAT: u32 = 1;
 
 /// The field `format` of a file. It is written as [`CURRENT_FORMAT`]; reading fails if the number is higher.

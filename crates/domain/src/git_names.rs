@@ -12,14 +12,14 @@ pub struct CommitId(String);
 
 /// An error: the text is not a full commit id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a commit id", crate::text::to_single_line(&crate::text::truncate_end(.0, 80)))]
+#[error("`{}` is not a commit id", crate::text::to_safe_single_line(&crate::text::truncate_end(.0, 80)))]
 pub struct InvalidCommitId(pub String);
 
 impl CommitId {
     /// Parses a full commit id, as git prints it.
     pub fn parse(text: &str) -> Result<CommitId, InvalidCommitId> {
-        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        if matches!(text.len(), 40 | 64) && text.bytes().all(is_digit) {
+        let is_lowercase_hex_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        if matches!(text.len(), 40 | 64) && text.bytes().all(is_lowercase_hex_digit) {
             return Ok(CommitId(text.to_owned()));
         }
         Err(InvalidCommitId(text.to_owned()))
@@ -57,16 +57,18 @@ pub struct BranchName(String);
 
 /// An error: the text is not a valid branch name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` cannot be the name of a branch (see `git check-ref-format --help`)", crate::text::to_single_line(&crate::text::truncate_end(.0, 80)))]
+#[error("`{}` cannot be the name of a branch (see `git check-ref-format --help`)", crate::text::to_safe_single_line(&crate::text::truncate_end(.0, 80)))]
 pub struct InvalidBranchName(pub String);
 
 impl BranchName {
     /// Parses a name by the rules of `git check-ref-format --branch`.
     pub fn parse(text: &str) -> Result<BranchName, InvalidBranchName> {
-        let is_bad_byte = |byte: u8| byte <= b' ' || byte == 0x7f || b"~^:?*[\\".contains(&byte);
-        let is_bad_part = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock");
-        let is_valid = !text.bytes().any(is_bad_byte)
-            && !text.split('/').any(is_bad_part)
+        let is_forbidden_byte = |byte: u8| byte <= b' ' || byte == 0x7f || b"~^:?*[\\".contains(&byte);
+        let is_invalid_component = |component: &str| {
+            component.is_empty() || component.starts_with('.') || component.ends_with(".lock")
+        };
+        let is_valid = !text.bytes().any(is_forbidden_byte)
+            && !text.split('/').any(is_invalid_component)
             && !text.starts_with('-')
             && !text.ends_with('.')
             && !text.contains("..")
@@ -112,14 +114,15 @@ pub struct RepoPath(String);
 
 /// An error: the text is not a path in the repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a path in the repository", crate::text::to_single_line(&crate::text::truncate_end(.0, 80)))]
+#[error("`{}` is not a path in the repository", crate::text::to_safe_single_line(&crate::text::truncate_end(.0, 80)))]
 pub struct InvalidRepoPath(pub String);
 
 impl RepoPath {
     /// Parses a path with slashes.
     pub fn parse(text: &str) -> Result<RepoPath, InvalidRepoPath> {
-        let is_bad_part = |part: &str| matches!(part, "" | "." | "..") || part.eq_ignore_ascii_case(".git");
-        if text.contains('\0') || text.split('/').any(is_bad_part) {
+        let is_invalid_component =
+            |component: &str| matches!(component, "" | "." | "..") || component.eq_ignore_ascii_case(".git");
+        if text.contains('\0') || text.split('/').any(is_invalid_component) {
             return Err(InvalidRepoPath(text.to_owned()));
         }
         Ok(RepoPath(text.to_owned()))

@@ -3,11 +3,11 @@
 //! refers to files; it never copies whole contents.
 
 mod notes;
-mod ordinary;
+mod ordinary_session;
 mod summary;
 
 pub use notes::HandoffNotes;
-pub use ordinary::{UserRequests, parse_first_request};
+pub use ordinary_session::{UserRequests, parse_first_line_of_first_request};
 pub use summary::HandoffSummary;
 
 use crate::ids::{RunId, SessionId};
@@ -17,7 +17,9 @@ use crate::state::checkpoint::UNKNOWN;
 use crate::state::{
     BaseRelation, CheckpointCause, EarlierNotes, FileInProgress, ItemWork, VerifyRun, short_id,
 };
-use crate::text::{count_with_noun, to_line_for_backticks, to_single_line, truncate_end, truncate_middle};
+use crate::text::{
+    count_with_noun, to_line_for_backticks, to_safe_single_line, truncate_end, truncate_middle,
+};
 use crate::time::Timestamp;
 use notes::{EMPTY_NOTES_SECTION, find_notes_start};
 use plimsoll_protocol::untrusted_text::sanitize_for_model;
@@ -34,11 +36,11 @@ pub struct Handoff {
     pub cause: CheckpointCause,
     /// The level when it was written.
     pub level: Level,
-    /// The usage that decided about the level, in whole percent.
+    /// The usage that determined the level, in whole percent.
     pub usage_percent: Option<u64>,
     /// The usage that the client itself reports, in whole percent.
     pub client_usage_percent: Option<u64>,
-    /// RFC 3339, UTC.
+    /// When it was written, RFC 3339, UTC.
     pub written_at: Timestamp,
     /// The repository, if there is one.
     pub git: Option<GitFacts>,
@@ -46,7 +48,7 @@ pub struct Handoff {
     pub changed_files: Vec<FileInProgress>,
     /// The item that the next session works on.
     pub current_item: Option<String>,
-    /// What git and the plan say about the work on that item.
+    /// The state of the work on that item, according to git and the plan.
     pub item_work: ItemWork,
     /// Ticked items.
     pub done_items: Vec<String>,
@@ -87,7 +89,7 @@ pub struct GitFacts {
     pub head_subject: String,
     /// Why the changed files could not be listed, if that failed.
     pub file_list_error: Option<String>,
-    /// What was done with the uncommitted work; empty if it is untouched.
+    /// How the uncommitted work was handled; empty if it is untouched.
     pub wip_outcome: String,
 }
 
@@ -113,10 +115,10 @@ pub struct CommandFact {
     pub unread_output: String,
 }
 
-/// An unread output is shown up to this length, because it may be the reason for which the session was
+/// The maximum length of an unread output. It is high because the output may be the reason why the session was
 /// started.
 const MAX_UNREAD_OUTPUT_CHARS: usize = 1_200;
-/// The maximum length of one line of such an output.
+/// The maximum length of one line of an unread output.
 const MAX_UNREAD_LINE_CHARS: usize = 200;
 
 impl CommandFact {
@@ -131,10 +133,10 @@ impl CommandFact {
 impl Handoff {
     /// Renders the document with an empty section for notes. Without that section it has at most `max_bytes`
     /// bytes: lists are shortened before facts are.
-    pub fn render(&self, max_bytes: usize) -> String {
+    pub fn render_with_empty_notes(&self, max_bytes: usize) -> String {
         let mut text = String::new();
         for max_rows in [Handoff::MAX_LIST_ROWS, 10, 5, 2, 0] {
-            text = self.render_facts(max_rows);
+            text = self.render_sections_and_sanitize(max_rows);
             if text.len() <= max_bytes {
                 break;
             }
@@ -147,7 +149,7 @@ impl Handoff {
 
     /// Renders the document again and keeps the notes section of the old document.
     pub fn refresh_document(&self, old_document: &str, max_bytes: usize) -> String {
-        let new_document = self.render(max_bytes);
+        let new_document = self.render_with_empty_notes(max_bytes);
         match (find_notes_start(&new_document), find_notes_start(old_document)) {
             (Some(new_notes_start), Some(old_notes_start)) => {
                 format!("{}{}", &new_document[..new_notes_start], &old_document[old_notes_start..])
@@ -156,14 +158,14 @@ impl Handoff {
         }
     }
 
-    /// Renders a first document with these notes, without labels that have no text.
+    /// Renders a new document with these notes, without labels that have no text.
     pub fn render_with_notes(&self, notes: &HandoffNotes, max_bytes: usize) -> String {
-        let document = self.with_earlier_notes_if(notes.is_empty()).render(max_bytes);
-        notes::remove_empty_labels(&notes.fill_note_lines_in_document(&document))
+        let document = self.clone_with_earlier_notes_if(notes.is_empty()).render_with_empty_notes(max_bytes);
+        notes::remove_empty_labels_and_empty_section(&notes.replace_notes_in_document(&document))
     }
 
-    /// Renders the document again. Notes that are given replace those of the old document; otherwise the old
-    /// notes stay.
+    /// Renders the document again. Non-empty `notes` replace those of the old document; the other notes of the old
+    /// document are kept.
     pub fn refresh_document_with_notes(
         &self,
         notes: &HandoffNotes,
@@ -172,15 +174,16 @@ impl Handoff {
     ) -> String {
         let old_document = notes::add_missing_labels(old_document);
         let has_no_notes = notes.is_empty() && HandoffNotes::parse(&old_document).is_empty();
-        let document = self.with_earlier_notes_if(has_no_notes).refresh_document(&old_document, max_bytes);
-        notes::remove_empty_labels(&notes.fill_note_lines_in_document(&document))
+        let document =
+            self.clone_with_earlier_notes_if(has_no_notes).refresh_document(&old_document, max_bytes);
+        notes::remove_empty_labels_and_empty_section(&notes.replace_notes_in_document(&document))
     }
 
-    fn with_earlier_notes_if(&self, should_include: bool) -> Handoff {
+    fn clone_with_earlier_notes_if(&self, should_include: bool) -> Handoff {
         Handoff { earlier_notes: self.earlier_notes.clone().filter(|_| should_include), ..self.clone() }
     }
 
-    fn render_facts(&self, max_rows: usize) -> String {
+    fn render_sections_and_sanitize(&self, max_rows: usize) -> String {
         let sections = match &self.user_requests {
             Some(requests) => self.render_ordinary_session_sections(requests, max_rows),
             None => self.render_run_sections(max_rows),
@@ -192,36 +195,38 @@ impl Handoff {
 
     fn render_run_sections(&self, max_rows: usize) -> Vec<String> {
         vec![
-            self.render_heading(),
+            self.render_heading_and_metadata(),
             self.render_item_section(),
             self.render_git_section(),
             self.render_files_section("Files of the item", max_rows),
             self.render_checks_section(max_rows),
             self.render_list_if_no_plan("Done", &self.done_items, max_rows),
             self.render_list_if_no_plan("Open", &self.open_items, max_rows),
-            self.render_commands_section(max_rows),
+            self.render_relevant_command_and_unread_outputs(max_rows),
             self.render_memory_section(max_rows),
-            self.render_last_message_section(max_rows),
+            self.render_last_message_unless_it_has_summary(max_rows),
             self.render_earlier_notes_section(),
             self.render_next_step_section(),
         ]
     }
 
-    fn render_heading(&self) -> String {
+    fn render_heading_and_metadata(&self) -> String {
         let run_line =
             self.run_facts.as_ref().map_or("- Run: none (an ordinary session)".to_owned(), |run| {
                 format!(
                     "- Run: {} ({}), iteration {}",
-                    to_single_line(&run.task_name),
+                    to_safe_single_line(&run.task_name),
                     run.run_id,
                     run.iteration
                 )
             });
-        let transcript_line =
-            self.transcript_path.as_ref().map(|path| format!("- Transcript: {}\n", to_single_line(path)));
+        let transcript_line = self
+            .transcript_path
+            .as_ref()
+            .map(|path| format!("- Transcript: {}\n", to_safe_single_line(path)));
         format!(
             "# Handoff\n\n{run_line}\n- Session: {}\n- Written: {} ({})\n{}{}",
-            to_single_line(&self.session_id),
+            to_safe_single_line(&self.session_id),
             self.written_at,
             self.describe_cause(),
             self.render_context_line(),
@@ -253,12 +258,12 @@ impl Handoff {
 
     fn render_item_section(&self) -> String {
         let Some(item) = &self.current_item else { return String::new() };
-        let not_begun = if self.item_work.is_begun { "" } else { "\nNot begun.\n" };
+        let not_started_text = if self.item_work.is_begun { "" } else { "\nNot begun.\n" };
         let finished_rows: String = self
             .item_work
             .ticked_items
             .iter()
-            .map(|item| format!("- {}\n", truncate_end(&to_single_line(item), 160)))
+            .map(|item| format!("- {}\n", truncate_end(&to_safe_single_line(item), 160)))
             .collect();
         let finished_section = if finished_rows.is_empty() {
             finished_rows
@@ -267,21 +272,21 @@ impl Handoff {
         };
         let plan_suffix = self.plan_path.as_deref().map(|plan| format!(" in {}", format_as_code_span(plan)));
         format!(
-            "## Current item\n\n> {} ({} done, {} open{})\n{not_begun}{finished_section}",
-            to_single_line(item),
+            "## Current item\n\n> {} ({} done, {} open{})\n{not_started_text}{finished_section}",
+            to_safe_single_line(item),
             count_with_noun(self.done_items.len(), "item"),
             self.open_items.len(),
             plan_suffix.unwrap_or_default()
         )
     }
 
-    /// Lists items only if there is no plan: the plan has them, and is more up to date when the handoff is
-    /// read.
+    /// Renders a list of items only if there is no plan. A plan contains the items, and is more up to date when
+    /// the handoff is read.
     fn render_list_if_no_plan(&self, title: &str, items: &[String], max_rows: usize) -> String {
         if self.plan_path.is_some() { String::new() } else { render_list_section(title, items, max_rows) }
     }
 
-    /// Renders the last results of the run's verify commands and of the session's own checks.
+    /// Renders the last results of the run's verify commands and of the session's checks.
     fn render_checks_section(&self, max_rows: usize) -> String {
         let max_verify_rows = max_rows.clamp(1, MAX_VERIFY_ROWS);
         let verify_rows =
@@ -308,8 +313,8 @@ impl Handoff {
         let is_current =
             last_run.commit.as_ref() == head_commit && self.item_work.uncommitted_files.is_empty();
         let commit_text = last_run.commit.as_ref().map_or(String::new(), |commit| {
-            let dirty = if last_run.has_uncommitted { " with uncommitted changes" } else { "" };
-            format!(" on {}{dirty}", short_id(commit))
+            let uncommitted_suffix = if last_run.has_uncommitted { " with uncommitted changes" } else { "" };
+            format!(" on {}{uncommitted_suffix}", short_id(commit))
         });
         let staleness_text = if is_current { "" } else { "; not run since" };
         format!("- {command}, run by Plimsoll: {outcome} {when_text}{commit_text}{staleness_text}\n")
@@ -331,17 +336,17 @@ impl Handoff {
             format!(
                 "`{}` {}",
                 head.chars().take(12).collect::<String>(),
-                truncate_end(&to_single_line(&git.head_subject), 80)
+                truncate_end(&to_safe_single_line(&git.head_subject), 80)
             )
         });
         let error_line =
-            git.file_list_error.as_ref().map(|error| format!("- Trouble: {}\n", to_single_line(error)));
-        let wip_outcome = Some(&git.wip_outcome).filter(|work| !work.is_empty());
+            git.file_list_error.as_ref().map(|error| format!("- Trouble: {}\n", to_safe_single_line(error)));
+        let wip_outcome = Some(&git.wip_outcome).filter(|outcome| !outcome.is_empty());
         let wip_line =
-            wip_outcome.map(|outcome| format!("- Work in progress: {}\n", to_single_line(outcome)));
+            wip_outcome.map(|outcome| format!("- Work in progress: {}\n", to_safe_single_line(outcome)));
         format!(
             "## Git\n\n- Branch: {}\n- HEAD: {head_text}\n{}{}",
-            to_single_line(&git.branch),
+            to_safe_single_line(&git.branch),
             wip_line.unwrap_or_default(),
             error_line.unwrap_or_default()
         )
@@ -359,40 +364,39 @@ impl Handoff {
         format!("## {title}, the one touched last first\n\n{table}\n")
     }
 
-    fn render_commands_section(&self, max_rows: usize) -> String {
+    fn render_relevant_command_and_unread_outputs(&self, max_rows: usize) -> String {
         if self.commands.is_empty() || max_rows == 0 {
             return String::new();
         }
-        let relevant_command = self.most_relevant_command();
-        let row =
-            relevant_command.map(|fact| render_command_row(fact, self.cause.is_written_after_session()));
+        let relevant_command = self.last_still_failing_or_last_command();
+        let command_row =
+            relevant_command.map(|fact| render_command_row(fact, self.cause.is_written_after_session_end()));
         let last_two_commands = self.commands.iter().skip(self.commands.len().saturating_sub(2));
         let unread_outputs: String =
             last_two_commands.map(|fact| render_unread_output(fact, max_rows)).collect();
-        format!("## Last command\n\n{}{unread_outputs}", row.unwrap_or_default())
+        format!("## Last command\n\n{}{unread_outputs}", command_row.unwrap_or_default())
     }
 
-    /// Returns the command that says most about how the session ended: the last one that failed and did not
-    /// pass later, otherwise the last one. Checks are skipped here because they have a section of their own.
-    fn most_relevant_command(&self) -> Option<&CommandFact> {
-        let is_check =
+    /// Returns the last command that failed and did not pass later, or the last command if there is none. Failed
+    /// checks are skipped because another section lists them.
+    fn last_still_failing_or_last_command(&self) -> Option<&CommandFact> {
+        let is_session_check =
             |fact: &CommandFact| self.item_work.checks.iter().any(|check| check.command == fact.command);
-        let is_later_passed = |index: usize| {
+        let has_passed_later = |index: usize| {
             let command = &self.commands[index].command;
             self.commands[index + 1..]
                 .iter()
                 .any(|later_fact| later_fact.command == *command && later_fact.passed == Some(true))
         };
-        let last_failed =
-            self.commands.iter().enumerate().rev().find(|(index, fact)| {
-                fact.passed == Some(false) && !is_check(fact) && !is_later_passed(*index)
-            });
+        let last_failed = self.commands.iter().enumerate().rev().find(|(index, fact)| {
+            fact.passed == Some(false) && !is_session_check(fact) && !has_passed_later(*index)
+        });
         last_failed.map(|(_, fact)| fact).or(self.commands.last())
     }
 
-    fn render_last_message_section(&self, max_rows: usize) -> String {
-        // A summary already appears in the notes section. A message with other labels may say more than its
-        // labels do.
+    fn render_last_message_unless_it_has_summary(&self, max_rows: usize) -> String {
+        // A summary already appears in the notes section. A message with other labels may contain more than its
+        // labeled lines.
         let should_quote = |message: &&str| {
             !message.trim().is_empty() && HandoffNotes::from_message(message).summary.is_empty()
         };
@@ -415,7 +419,7 @@ impl Handoff {
             .into_iter()
             .filter(|(_, note)| !note.is_empty() && note.as_str() != UNKNOWN)
             .map(|(label, note)| {
-                format!("> {label}: {}\n", truncate_end(&to_single_line(note), MAX_EARLIER_NOTE_CHARS))
+                format!("> {label}: {}\n", truncate_end(&to_safe_single_line(note), MAX_EARLIER_NOTE_CHARS))
             })
             .collect();
         format!(
@@ -428,8 +432,8 @@ impl Handoff {
         let item_text = self
             .current_item
             .as_deref()
-            .map_or("the task".to_owned(), |item| format!("\"{}\"", to_single_line(item)));
-        let step = match (self.item_work.is_begun, self.has_item_changes()) {
+            .map_or("the task".to_owned(), |item| format!("\"{}\"", to_safe_single_line(item)));
+        let step = match (self.item_work.is_begun, self.has_item_changes_or_lost_base()) {
             (true, true) => {
                 let head = self.git.as_ref().and_then(|git| git.head_commit.as_deref());
                 let range_sentence = resume::ensure_final_period(&resume::describe_item_work_since_base(
@@ -446,7 +450,7 @@ impl Handoff {
         format!("## What to do next\n\n{step}\n")
     }
 
-    fn has_item_changes(&self) -> bool {
+    fn has_item_changes_or_lost_base(&self) -> bool {
         let work = &self.item_work;
         work.commit_count > 0
             || !work.uncommitted_files.is_empty()
@@ -460,22 +464,22 @@ const MAX_EARLIER_NOTE_CHARS: usize = 300;
 /// The maximum number of verify commands that are listed.
 const MAX_VERIFY_ROWS: usize = 5;
 
-fn format_as_code_span(name: &str) -> String {
-    format!("`{}`", to_line_for_backticks(name, 160))
+fn format_as_code_span(text: &str) -> String {
+    format!("`{}`", to_line_for_backticks(text, 160))
 }
 
-fn render_command_row(fact: &CommandFact, is_after_the_session: bool) -> String {
+fn render_command_row(fact: &CommandFact, is_written_after_session: bool) -> String {
     let outcome = match (fact.passed, fact.has_ended) {
         (Some(true), _) => "ok",
         (Some(false), _) => "FAILED",
         (None, true) => "ended",
-        (None, false) if is_after_the_session => "the session ended before its outcome was recorded",
+        (None, false) if is_written_after_session => "the session ended before its outcome was recorded",
         (None, false) => "outcome not recorded yet",
     };
     let last_output = if fact.last_output_line.is_empty() {
         String::new()
     } else {
-        format!(": {}", truncate_end(&to_single_line(&fact.last_output_line), 120))
+        format!(": {}", truncate_end(&to_safe_single_line(&fact.last_output_line), 120))
     };
     format!("- {} → {outcome}{last_output}\n", format_as_code_span(&fact.command))
 }
@@ -498,7 +502,7 @@ fn render_list_section(title: &str, items: &[String], max_rows: usize) -> String
     let shown_count = max_rows.max(1).min(items.len());
     let rows: String = items[..shown_count]
         .iter()
-        .map(|item| format!("- {}\n", truncate_end(&to_single_line(item), 160)))
+        .map(|item| format!("- {}\n", truncate_end(&to_safe_single_line(item), 160)))
         .collect();
     let omitted_count = items.len() - shown_count;
     let omitted_row =
@@ -533,7 +537,9 @@ mod tests {
         assert_eq!((notes.progress.as_str(), notes.next_step.as_str()), ("70%", "mend x --> y"));
         assert_eq!(notes.summary, "wrote <!·- todo");
         assert_eq!(
-            HandoffNotes::parse(&notes.fill_note_lines_in_document(&sample_handoff().render(8_000))),
+            HandoffNotes::parse(
+                &notes.replace_notes_in_document(&sample_handoff().render_with_empty_notes(8_000))
+            ),
             notes
         );
     }
@@ -546,7 +552,7 @@ mod tests {
             ..sample_handoff()
         };
         let document = HandoffNotes { summary: "half done".into(), ..HandoffNotes::default() }
-            .fill_note_lines_in_document(&quoting.render(8_000));
+            .replace_notes_in_document(&quoting.render_with_empty_notes(8_000));
         let renewed = quoting.refresh_document(&document, 8_000);
         assert_eq!(renewed, document);
         assert!(renewed.contains("## What to do next"), "{renewed}");
@@ -554,7 +560,10 @@ mod tests {
 
     #[test]
     fn a_second_heading_in_the_notes_does_not_cut_off_the_first() {
-        let old = format!("{}\n## Notes from the session\n\nmore\n", sample_handoff().render(8_000));
+        let old = format!(
+            "{}\n## Notes from the session\n\nmore\n",
+            sample_handoff().render_with_empty_notes(8_000)
+        );
         let old = old.replace("- Summary:", "- Summary: half done");
         let renewed = sample_handoff().refresh_document(&old, 8_000);
         assert!(renewed.contains("- Summary: half done") && renewed.ends_with("\nmore\n"), "{renewed}");
@@ -607,7 +616,7 @@ mod tests {
 
     #[test]
     fn a_handoff_names_item_files_lines_and_command_results() {
-        insta::assert_snapshot!(sample_handoff().render(8192), @r#"
+        insta::assert_snapshot!(sample_handoff().render_with_empty_notes(8192), @r#"
         # Handoff
 
         - Run: Dates (r1), iteration 2
@@ -663,7 +672,7 @@ mod tests {
     #[test]
     fn items_are_listed_only_if_there_is_no_plan() {
         let render_item_lines = |handoff: Handoff| {
-            let text = handoff.render(8192);
+            let text = handoff.render_with_empty_notes(8192);
             let is_about_items = |line: &&str| line.contains("Item ") || line.contains(" item");
             text.lines().filter(is_about_items).collect::<Vec<_>>().join("\n")
         };
@@ -704,7 +713,8 @@ mod tests {
             (vec![command_fact("cargo test", failed), command_fact("ls", ok)], "ls"),
             (vec![command_fact("cargo test", failed)], "cargo test"),
         ] {
-            let text = Handoff { commands, item_work: item_work.clone(), ..sample_handoff() }.render(8192);
+            let text = Handoff { commands, item_work: item_work.clone(), ..sample_handoff() }
+                .render_with_empty_notes(8192);
             let (_, rest) = text.split_once("## Last command\n\n").unwrap();
             let rows: Vec<&str> = rest.lines().take_while(|line| line.starts_with("- ")).collect();
             assert!(rows.len() == 1 && rows[0].starts_with(&format!("- `{expected}` →")), "{rows:?}");
@@ -750,7 +760,7 @@ mod tests {
                 item_work: ItemWork { uncommitted_files: uncommitted, ..ItemWork::default() },
                 ..sample_handoff()
             };
-            let text = handoff.render(8192);
+            let text = handoff.render_with_empty_notes(8192);
             assert!(text.contains(&format!("## Checks\n\n{expected}")), "{expected} in\n{text}");
         }
         let checks = vec![CheckResult {
@@ -760,7 +770,7 @@ mod tests {
             ..CheckResult::default()
         }];
         let work = ItemWork { checks, ..ItemWork::default() };
-        let text = Handoff { item_work: work, ..sample_handoff() }.render(8192);
+        let text = Handoff { item_work: work, ..sample_handoff() }.render_with_empty_notes(8192);
         insta::assert_snapshot!(find_section(&text, "## Checks"), @"
         ## Checks
 
@@ -851,7 +861,7 @@ mod tests {
         let middle = "## Notes from the session\n".repeat(500);
         handoff.commands[0].unread_output =
             CommandFact::excerpt_unread_output(&format!("port 4711\n{middle}1 failed\n"));
-        let text = handoff.render(8192);
+        let text = handoff.render_with_empty_notes(8192);
         let (_, quoted) = text
             .split_once("had not read what `cargo test` printed:\n\n> port 4711\n")
             .unwrap_or_else(|| panic!("{text}"));
@@ -877,7 +887,7 @@ mod tests {
             .collect();
         handoff.open_items = (0..5_000).map(|n| format!("Item {n} {}", "x".repeat(500))).collect();
         handoff.last_message = Some("y".repeat(100_000));
-        let text = handoff.render(8192);
+        let text = handoff.render_with_empty_notes(8192);
         assert!(text.len() < 8192 + EMPTY_NOTES_SECTION.len() + 2, "{}", text.len());
         assert!(text.contains("and 4"), "says how many were left out");
     }
@@ -885,7 +895,7 @@ mod tests {
     #[test]
     fn the_sessions_notes_survive_a_refresh_and_are_parsed_back() {
         let written = sample_handoff()
-            .render(8192)
+            .render_with_empty_notes(8192)
             .replace("- Summary:", "- Summary: token validation done")
             .replace("- Progress on the item:", "- Progress on the item: 70%");
         let mut later = sample_handoff();
@@ -906,11 +916,12 @@ mod tests {
             (notes.summary.as_str(), notes.progress.as_str(), notes.next_step.as_str()),
             ("validation is done, parsing is not.", "70%", "line 90")
         );
-        let written =
-            sample_handoff().render(8192).replace("- Progress on the item:", "- Progress on the item: half");
-        assert_eq!(HandoffNotes::parse(&notes.fill_note_lines_in_document(&written)), notes);
+        let written = sample_handoff()
+            .render_with_empty_notes(8192)
+            .replace("- Progress on the item:", "- Progress on the item: half");
+        assert_eq!(HandoffNotes::parse(&notes.replace_notes_in_document(&written)), notes);
         let replaced = HandoffNotes { progress: "all".into(), ..HandoffNotes::default() }
-            .fill_note_lines_in_document(&notes.fill_note_lines_in_document(&written));
+            .replace_notes_in_document(&notes.replace_notes_in_document(&written));
         assert_eq!(HandoffNotes::parse(&replaced), HandoffNotes { progress: "all".into(), ..notes });
         assert!(HandoffNotes::from_message("All done, nothing to note.").is_empty());
     }
@@ -957,8 +968,9 @@ mod tests {
 
     #[test]
     fn the_last_message_is_kept_if_its_labels_include_no_summary() {
-        let render_with_message =
-            |message: &str| Handoff { last_message: Some(message.into()), ..sample_handoff() }.render(8192);
+        let render_with_message = |message: &str| {
+            Handoff { last_message: Some(message.into()), ..sample_handoff() }.render_with_empty_notes(8192)
+        };
         assert!(
             render_with_message("The parser works.\n\nProgress: 70%").contains("\n> The parser works.\n")
         );
@@ -967,8 +979,8 @@ mod tests {
 
     #[test]
     fn untouched_notes_are_empty_and_unlabeled_text_is_a_summary() {
-        assert!(HandoffNotes::parse(&sample_handoff().render(8192)).is_empty());
-        let document = sample_handoff().render(8192).replace(
+        assert!(HandoffNotes::parse(&sample_handoff().render_with_empty_notes(8192)).is_empty());
+        let document = sample_handoff().render_with_empty_notes(8192).replace(
             "- Summary:\n- Progress on the item:\n- Next step:\n",
             "Parser works,\nwriter does not.\n",
         );

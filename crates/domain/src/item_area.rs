@@ -1,4 +1,4 @@
-//! The paths that an item says it touches: `- [ ] Parse the dates (medium, area: src/dates, area: docs)`. Two
+//! The paths that an item declares to touch: `- [ ] Parse the dates (medium, area: src/dates, area: docs)`. Two
 //! items are not worked on at the same time if a path of one contains a path of the other. Nothing prevents
 //! an item from touching other files.
 
@@ -7,15 +7,15 @@ use crate::item_property::property_values;
 
 const AREA_PREFIX: &str = "area:";
 
-/// Returns the paths that an item states, normalized: without white space around them, `.` components and
+/// Returns the paths that an item declares, normalized: without white space around them, `.` components and
 /// trailing slashes. Paths that lead out of the project are ignored.
 pub fn parse_item_areas(item: &str) -> Vec<String> {
     property_values(item_check::text_before_verify_command(item), AREA_PREFIX)
-        .filter_map(normalize_project_path)
+        .filter_map(normalize_path_inside_project)
         .collect()
 }
 
-fn normalize_project_path(path: &str) -> Option<String> {
+fn normalize_path_inside_project(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     let leaves_project = path.starts_with('/') || parts.contains(&"..");
     (!leaves_project && !path.is_empty()).then(|| parts.join("/"))
@@ -26,7 +26,7 @@ fn normalize_project_path(path: &str) -> Option<String> {
 pub fn areas_overlap(left_areas: &[String], right_areas: &[String]) -> bool {
     let contains = |outer: &str, inner: &str| {
         outer.is_empty()
-            || inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            || inner.strip_prefix(outer).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('/'))
     };
     left_areas
         .iter()

@@ -4,7 +4,7 @@
 use crate::text::{to_line_for_backticks, truncate_middle};
 use serde::{Deserialize, Serialize};
 
-/// The maximum characters of a diff or an output in a brief. A session reads the rest in a file.
+/// The maximum characters of a diff or an output in a brief. A session can read the complete text in a file.
 const MAX_TEXT_CHARS: usize = 3_000;
 /// The maximum characters of a file name or a command.
 const MAX_NAME_CHARS: usize = 200;
@@ -22,7 +22,7 @@ pub struct ItemBrief {
     /// The commands that verify the work before it is merged.
     #[serde(rename = "verify")]
     pub verify_commands: Vec<String>,
-    /// Those of the commands that already fail without this work.
+    /// The verify commands that already fail without this work.
     #[serde(rename = "failing")]
     pub failing_commands: Vec<String>,
     /// Why earlier work on the item was sent back; `None` if there was none.
@@ -80,7 +80,7 @@ impl ReturnedWork {
         }
     }
 
-    /// Returns the conflicting files as text for a sentence.
+    /// Returns the conflicting files as a comma-separated list for a sentence.
     pub fn list_conflict_files(&self) -> String {
         let quote_name = |file: &String| format!("`{}`", to_line_for_backticks(file, MAX_NAME_CHARS));
         let quoted_names: Vec<String> =
@@ -94,7 +94,8 @@ impl ReturnedWork {
     /// Returns the commit range for git, or an empty string if it is unknown.
     pub fn safe_commit_range_or_empty(&self) -> String {
         // Only harmless characters, because the session is asked to use the range on a command line.
-        let is_safe_character = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+        let is_safe_character =
+            |character: char| character.is_ascii_alphanumeric() || "/._-".contains(character);
         let is_safe_revision =
             |text: &str| !text.is_empty() && !text.starts_with('-') && text.chars().all(is_safe_character);
         if is_safe_revision(&self.base_commit)
@@ -107,7 +108,7 @@ impl ReturnedWork {
         }
     }
 
-    /// Renders everything that is known about the work as a Markdown file that a session can read.
+    /// Renders the reason, the commit range, the output and both diffs as a Markdown file for the next session.
     pub fn render_return_reason_and_diffs(&self) -> String {
         let reason_text = match self.return_reason {
             ReturnReason::Conflict => {
@@ -123,7 +124,7 @@ impl ReturnedWork {
             ReturnReason::RefusedByGit => "Git does not take it.".to_owned(),
             ReturnReason::Unfinished => "The item's run ended before the item was done.".to_owned(),
         };
-        let commits = match self.safe_commit_range_or_empty() {
+        let commits_text = match self.safe_commit_range_or_empty() {
             range if range.is_empty() => String::new(),
             range => format!("\n\nThe earlier commits on this item: `git log -p {range}`"),
         };
@@ -137,7 +138,7 @@ impl ReturnedWork {
             .filter(|(_, text)| !text.trim().is_empty())
             .map(|(title, text)| format!("\n## {title}\n\n{}\n", text.trim_end()))
             .collect();
-        format!("# Why this work was not merged\n\n{reason_text}{commits}\n{sections}")
+        format!("# Why this work was not merged\n\n{reason_text}{commits_text}\n{sections}")
     }
 }
 

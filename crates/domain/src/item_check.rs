@@ -17,19 +17,21 @@ pub struct ItemCheck {
 
 const VERIFY_PREFIX: &str = "verify:";
 
-/// Returns the command that an item names; `None` if it names none or if the command cannot be parsed.
+/// Returns the verify command of an item; `None` if it has none or if the command cannot be parsed.
 pub fn parse_verify_command(item: &str) -> Option<String> {
-    let (_, rest) = split_at_verify_prefix(item)?;
-    parse_command_in_bracket(rest).map(str::to_owned)
+    let (_, text_after_prefix) = split_at_verify_prefix(item)?;
+    parse_command_before_final_parenthesis(text_after_prefix).map(str::to_owned)
 }
 
 /// Returns true if an item has a `verify:` property that cannot be parsed.
 pub fn has_malformed_verify_command(item: &str) -> bool {
-    split_at_verify_prefix(item).is_some_and(|(_, rest)| parse_command_in_bracket(rest).is_none())
+    split_at_verify_prefix(item).is_some_and(|(_, text_after_prefix)| {
+        parse_command_before_final_parenthesis(text_after_prefix).is_none()
+    })
 }
 
 /// Returns the item's text before its verify command. Callers search this part for other properties, because
-/// a command may contain words that look like one.
+/// a command may contain text that looks like one.
 pub fn text_before_verify_command(item: &str) -> &str {
     split_at_verify_prefix(item).map_or(item, |(text_before, _)| text_before)
 }
@@ -41,22 +43,24 @@ fn split_at_verify_prefix(item: &str) -> Option<(&str, &str)> {
     if !item.contains(':') {
         return None;
     }
-    // Lowering ASCII letters keeps byte offsets, so they are valid in `item`.
-    let lower = item.to_ascii_lowercase();
+    // ASCII lowercasing keeps byte offsets, so the offsets are valid in `item`.
+    let lowercase_item = item.to_ascii_lowercase();
     let is_property_start = |index: usize| {
-        let before = item[..index].trim_end();
-        let Some(bracket_start) = before.rfind('(') else { return false };
-        let is_open = !before[bracket_start..].contains(')');
-        let is_separate_bracket = item[..bracket_start].is_empty() || item[..bracket_start].ends_with(' ');
-        is_open && is_separate_bracket && before.ends_with(['(', ','])
+        let text_before = item[..index].trim_end();
+        let Some(parenthesis_start) = text_before.rfind('(') else { return false };
+        let is_unclosed = !text_before[parenthesis_start..].contains(')');
+        let is_at_start_or_after_space =
+            item[..parenthesis_start].is_empty() || item[..parenthesis_start].ends_with(' ');
+        is_unclosed && is_at_start_or_after_space && text_before.ends_with(['(', ','])
     };
-    let (prefix_start, _) =
-        lower.match_indices(VERIFY_PREFIX).find(|(match_start, _)| is_property_start(*match_start))?;
+    let (prefix_start, _) = lowercase_item
+        .match_indices(VERIFY_PREFIX)
+        .find(|(match_start, _)| is_property_start(*match_start))?;
     Some((&item[..prefix_start], &item[prefix_start + VERIFY_PREFIX.len()..]))
 }
 
 /// Parses the command in the text after the prefix, up to the closing parenthesis, which must end the item.
-fn parse_command_in_bracket(text_after_prefix: &str) -> Option<&str> {
+fn parse_command_before_final_parenthesis(text_after_prefix: &str) -> Option<&str> {
     let inside = text_after_prefix.trim_end_matches(['.', ' ']).strip_suffix(')')?.trim();
     let backtick_count = inside.len() - inside.trim_start_matches('`').len();
     let command = match backtick_count {
@@ -68,17 +72,17 @@ fn parse_command_in_bracket(text_after_prefix: &str) -> Option<&str> {
 
 /// Strips the backticks of a code span. As in Markdown, a run of the same number of backticks ends it.
 fn strip_code_span(text: &str, backtick_count: usize) -> Option<&str> {
-    let (delimiter, rest) = text.split_at(backtick_count);
-    let inner = rest.strip_suffix(delimiter)?;
+    let (delimiter, text_after_delimiter) = text.split_at(backtick_count);
+    let inner = text_after_delimiter.strip_suffix(delimiter)?;
     let is_closing_run = |run: &str| run.len() == backtick_count;
-    let backtick_runs = inner.split(|letter| letter != '`');
+    let backtick_runs = inner.split(|character| character != '`');
     (!inner.ends_with('`') && !backtick_runs.into_iter().any(is_closing_run)).then(|| inner.trim())
 }
 
 fn has_balanced_parentheses(text: &str) -> bool {
     let mut depth = 0_usize;
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             '(' => depth += 1,
             ')' if depth == 0 => return false,
             ')' => depth -= 1,

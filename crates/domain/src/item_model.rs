@@ -4,7 +4,7 @@
 use crate::item_property::property_values;
 
 const MODEL_PREFIX: &str = "model:";
-/// Longer than any known model id with a provider prefix and a suffix.
+/// The maximum length of a model name; longer than any current model id with a provider prefix and a suffix.
 const MAX_MODEL_NAME_BYTES: usize = 100;
 
 /// Returns the model that an item states in parentheses.
@@ -15,7 +15,8 @@ pub fn parse_item_model(item: &str) -> Option<&str> {
 /// Returns true for a valid model name for the client's command line. A name that looks like an option is
 /// never valid.
 pub fn is_valid_model_name(name: &str) -> bool {
-    let is_name_character = |letter: char| letter.is_ascii_alphanumeric() || "-._:/@[]".contains(letter);
+    let is_name_character =
+        |character: char| character.is_ascii_alphanumeric() || "-._:/@[]".contains(character);
     !name.is_empty()
         && name.len() <= MAX_MODEL_NAME_BYTES
         && !name.starts_with('-')

@@ -3,14 +3,14 @@
 
 use crate::TodoList;
 use crate::question::Question;
-use crate::text::{to_single_line, truncate_end};
+use crate::text::{to_safe_single_line, truncate_end};
 use crate::untrusted_text::{self, TextOrigin};
 
 /// The maximum length of one note.
 const MAX_NOTE_CHARS: usize = 400;
 /// The maximum size of all notes on the current item, and of all notes on other items. The newest are kept.
 const MAX_NOTES_BYTES: usize = 2_000;
-/// Limits for answers. They are higher because the session needs the answers.
+/// The limits for answers. They are higher than those for notes because the session needs the answers.
 const MAX_ANSWER_CHARS: usize = 1_000;
 const MAX_ANSWERS_BYTES: usize = 4_000;
 
@@ -24,8 +24,11 @@ pub struct ItemNotes {
 }
 
 impl ItemNotes {
-    /// Collects the notes of a plan.
-    pub fn notes_of_current_and_other_items(todo: &TodoList, current_item: Option<&String>) -> ItemNotes {
+    /// Collects the notes of a plan, and the answered questions on the current item.
+    pub fn collect_notes_and_current_item_answers(
+        todo: &TodoList,
+        current_item: Option<&String>,
+    ) -> ItemNotes {
         let mut item_notes = ItemNotes::default();
         for item in &todo.items {
             let target_notes = if Some(&item.text) == current_item {
@@ -71,22 +74,22 @@ impl ItemNotes {
     }
 
     fn render_notes_section(&self, fence_seed: &str) -> String {
-        let parts =
+        let titled_notes =
             [("On this item:", &self.current_item_notes), ("On other items:", &self.other_item_notes)];
-        let parts: String = parts
+        let rendered_notes: String = titled_notes
             .into_iter()
             .filter(|(_, notes)| !notes.is_empty())
             .map(|(title, notes)| {
                 format!("{title}\n\n{}\n", render_newest_lines(notes, MAX_NOTE_CHARS, MAX_NOTES_BYTES))
             })
             .collect();
-        if parts.is_empty() {
-            return parts;
+        if rendered_notes.is_empty() {
+            return rendered_notes;
         }
         let block = untrusted_text::render_quoted_block(
             TextOrigin::EarlierSessions,
-            &untrusted_text::unique_fence(fence_seed, &parts),
-            &parts,
+            &untrusted_text::unique_fence(fence_seed, &rendered_notes),
+            &rendered_notes,
         );
         format!("## What earlier sessions noted\n\n{block}")
     }
@@ -98,7 +101,7 @@ fn render_newest_lines(notes: &[String], max_line_chars: usize, max_total_bytes:
     let mut remaining_bytes = max_total_bytes;
     let mut lines: Vec<String> = Vec::new();
     for note in notes.iter().rev() {
-        let line = format!("- {}\n", truncate_end(&to_single_line(note), max_line_chars));
+        let line = format!("- {}\n", truncate_end(&to_safe_single_line(note), max_line_chars));
         let Some(bytes_left) = remaining_bytes.checked_sub(line.len()) else { break };
         remaining_bytes = bytes_left;
         lines.push(line);
@@ -114,7 +117,7 @@ mod tests {
     #[test]
     fn notes_on_the_current_item_come_first_and_no_notes_give_no_section() {
         let todo = TodoList::parse("- [x] one\n  > port 8042\n- [ ] two\n  > it needs a lock\n- [ ] three\n");
-        let sections = ItemNotes::notes_of_current_and_other_items(&todo, Some(&"two".to_owned()))
+        let sections = ItemNotes::collect_notes_and_current_item_answers(&todo, Some(&"two".to_owned()))
             .render_prompt_sections("7f3a");
         let (_, text_after_heading) = sections.split_once("## What earlier sessions noted\n\n[").unwrap();
         let fence = &text_after_heading[..12];
@@ -123,7 +126,7 @@ mod tests {
         );
         assert_eq!(text_after_heading, expected);
         assert_eq!(
-            ItemNotes::notes_of_current_and_other_items(&TodoList::parse("- [ ] two\n"), None)
+            ItemNotes::collect_notes_and_current_item_answers(&TodoList::parse("- [ ] two\n"), None)
                 .render_prompt_sections("7f3a"),
             ""
         );
@@ -134,7 +137,7 @@ mod tests {
         let todo = TodoList::parse(
             "- [ ] one\n  ? Who?\n  ! Me\n- [ ] two\n  ? Which port?\n  ! 8042\n  ! [x] ends]\n  > a note\n  ? Why?\n",
         );
-        let section = ItemNotes::notes_of_current_and_other_items(&todo, Some(&"two".to_owned()))
+        let section = ItemNotes::collect_notes_and_current_item_answers(&todo, Some(&"two".to_owned()))
             .render_prompt_sections("7f3a");
         let (_, text_after_heading) = section.split_once("## The user's answers on this item\n\n[").unwrap();
         let fence = &text_after_heading[..12];
@@ -144,7 +147,7 @@ mod tests {
         assert!(text_after_heading.starts_with(&expected), "{text_after_heading}");
         assert!(!section.contains("Who?") && !section.contains("Why?"), "{section}");
         let sections_for_three =
-            ItemNotes::notes_of_current_and_other_items(&todo, Some(&"three".to_owned()))
+            ItemNotes::collect_notes_and_current_item_answers(&todo, Some(&"three".to_owned()))
                 .render_prompt_sections("7f3a");
         assert!(!sections_for_three.contains("answers"), "{sections_for_three}");
     }

@@ -20,8 +20,9 @@ pub fn append_new_items(items: &mut Vec<String>, candidates: &[String]) {
     if items == candidates {
         return;
     }
-    let mut known_texts = to_text_set(&*items);
-    let new_items: Vec<String> = candidates.iter().filter(|item| known_texts.insert(item)).cloned().collect();
+    let mut existing_texts = to_text_set(&*items);
+    let new_items: Vec<String> =
+        candidates.iter().filter(|item| existing_texts.insert(item)).cloned().collect();
     items.extend(new_items);
 }
 

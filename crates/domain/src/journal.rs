@@ -1,21 +1,21 @@
-//! The journal: one JSON line for each decision of Plimsoll, with the figures behind it.
+//! The journal: one JSON line for each decision of Plimsoll, with the measurements on which it is based.
 //! `plimsoll run --json` prints the same lines, plus events that only matter while they happen
 //! ([`StreamEvent`]).
 //!
 //! The file is in the project, so an agent can write it, too. A line that Plimsoll did not write is a
-//! [`JournalLine::Foreign`]. An event that this version does not know, or whose fields have other types, is a
+//! [`JournalLine::Foreign`]. An event that this version does not support, or whose fields have other types, is a
 //! [`JournalEvent::Unknown`]. Neither is an error.
 
 mod event;
-mod facts;
+mod event_details;
 mod stream;
 mod traits;
 mod workers;
 
 pub use event::JournalEvent;
-pub use facts::{
-    BreakerOpened, CheckpointWritten, FitEstimate, IterationClosed, IterationPlanned, LevelReached,
-    LinearDelivered, RunStartFacts, SessionEnded, TicksReverted, VerdictReached, VerifyCommandsRan,
+pub use event_details::{
+    BreakerOpened, CheckpointWritten, IterationClosed, IterationPlanned, LevelReached, LinearDelivered,
+    NextStepSizeEstimate, RunStartDetails, SessionEnded, TicksReverted, VerdictReached, VerifyCommandsRan,
     VerifyResult, WipCommit,
 };
 pub use stream::{ReadingChanged, RunEnded, StreamEvent};
@@ -29,7 +29,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One line: when it happened, in which run and session, and the event.
+/// One line: an event with its time, run and session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventEntry<E> {
     /// RFC 3339, UTC, with milliseconds; set by the writer. Empty if a line does not state it.
@@ -61,9 +61,9 @@ pub enum JournalLine {
     Foreign(String),
 }
 
-/// The fields that identify an entry, without the facts of its event.
+/// The fields that identify an entry, without the details of its event.
 #[derive(Deserialize)]
-struct EntryHead {
+struct EntryIdentity {
     event: String,
     #[serde(default)]
     run_id: Option<RunId>,
@@ -114,7 +114,7 @@ impl<E> EventEntry<E> {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Returns the number of its session in the run; `None` outside a run and before the first session.
+    /// Returns the number of the entry's session in its run; `None` outside a run and before its first session.
     pub fn session_number(&self) -> Option<u32> {
         self.iteration.filter(|iteration| *iteration > 0)
     }
@@ -132,16 +132,16 @@ impl<E> EventEntry<E> {
 }
 
 impl JournalEntry {
-    /// Returns true if this line has the same kind of event, in the same run, iteration and session. Only
-    /// these fields are parsed, so a hook that calls this does not contain the code that parses every event.
-    pub fn has_same_event_and_origin(&self, line: &str) -> bool {
+    /// Returns true if this line has an event of the same name, in the same run, iteration and session. Only these
+    /// fields are parsed, so a hook that calls this does not contain the code that parses every event.
+    pub fn has_same_event_name_and_origin(&self, line: &str) -> bool {
         // If a writer was cut off, the next entry follows on the same line.
-        let entry = &line[line.rfind(ENTRY_PREFIX).unwrap_or(0)..];
-        let Ok(head) = serde_json::from_str::<EntryHead>(entry) else { return false };
-        head.event == self.event.name()
-            && head.run_id == self.run_id
-            && head.iteration == self.iteration
-            && head.session_id == self.session_id
+        let entry_json = &line[line.rfind(ENTRY_PREFIX).unwrap_or(0)..];
+        let Ok(identity) = serde_json::from_str::<EntryIdentity>(entry_json) else { return false };
+        identity.event == self.event.name()
+            && identity.run_id == self.run_id
+            && identity.iteration == self.iteration
+            && identity.session_id == self.session_id
     }
 }
 
@@ -159,12 +159,12 @@ impl From<JournalEntry> for StreamEntry {
     }
 }
 
-/// Returns the facts of an event, without its name.
-fn event_facts_without_name(event: &impl Serialize) -> Map<String, Value> {
+/// Returns the serialized fields of an event, without its name.
+fn event_fields_without_name(event: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(event) {
-        Ok(Value::Object(mut facts)) => {
-            facts.shift_remove("event");
-            facts
+        Ok(Value::Object(mut fields)) => {
+            fields.shift_remove("event");
+            fields
         }
         _ => Map::new(),
     }

@@ -22,8 +22,8 @@ impl Level {
         self as u8
     }
 
-    /// Returns the level's name in the glossary.
-    pub fn name(self) -> &'static str {
+    /// Returns the level's name in plain words, as in the glossary.
+    pub fn descriptive_name(self) -> &'static str {
         match self {
             Level::L0 => "normal",
             Level::L1 => "warn",
@@ -79,7 +79,7 @@ pub enum AutoCompactAction {
 }
 
 impl AutoCompactAction {
-    /// Describes what happens at the auto-compact threshold, for a sentence.
+    /// Describes the action as a clause of a sentence.
     pub fn describe(self) -> &'static str {
         match self {
             AutoCompactAction::Compacts => "the client compacts",

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunLimits {
-    /// US dollars.
+    /// The maximum cost in US dollars.
     pub max_cost_usd: Option<f64>,
-    /// US dollars that all runs of the user together may spend on one calendar day of this machine. At the
+    /// The maximum cost in US dollars of all runs of the user together on one calendar day of this machine. At the
     /// limit the run waits for the next day.
     pub max_cost_per_day_usd: Option<f64>,
-    /// Tokens of all sessions, as the client counts them: input, output, cache writes and cache reads.
+    /// The maximum tokens of all sessions, as the client counts them: input, output, cache writes and cache reads.
     pub max_tokens: Option<u64>,
-    /// RFC 3339, UTC, whole seconds.
+    /// When the run must end, RFC 3339, UTC, whole seconds.
     pub deadline: Option<Timestamp>,
     /// Percentage of the five-hour or weekly quota at which the run waits for the reset.
     pub stop_at_limit_percent: Option<u8>,
@@ -45,7 +45,7 @@ impl DayCost {
     }
 }
 
-/// The cost of all runs of the user today, when it was last added up.
+/// The cost of all runs of the user today, as last calculated.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TodaysSpending {
@@ -68,13 +68,13 @@ pub struct SubscriptionQuotas {
 }
 
 impl SubscriptionQuotas {
-    /// Replaces each window that `newer` has. The client may report only one of them, so the other one stays.
+    /// Replaces each window that `newer` has. The client may report only one of them, so the other one is kept.
     pub fn update_from(&mut self, newer: &SubscriptionQuotas) {
-        for (current, newer) in
+        for (current_window, newer_window) in
             [(&mut self.five_hour, &newer.five_hour), (&mut self.seven_day, &newer.seven_day)]
         {
-            if newer.is_some() {
-                current.clone_from(newer);
+            if newer_window.is_some() {
+                current_window.clone_from(newer_window);
             }
         }
     }

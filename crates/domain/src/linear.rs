@@ -1,4 +1,4 @@
-//! The notes of a run for Linear, and the state of the one comment that has them.
+//! The notes of a run for Linear, and the state of the one comment that contains them.
 
 use crate::digest::sha256_hex;
 use crate::format::FormatVersion;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinearNote {
-    /// RFC 3339, UTC.
+    /// When the note was recorded, RFC 3339, UTC.
     #[serde(rename = "at")]
     pub recorded_at: Timestamp,
     pub run_id: RunId,
@@ -29,7 +29,7 @@ pub struct LinearNote {
     pub text: String,
 }
 
-/// What a note reports.
+/// The subject of a note.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinearNoteKind {
@@ -47,17 +47,18 @@ pub enum LinearNoteKind {
 pub fn latest_note_per_iteration_and_kind(notes: &[LinearNote]) -> Vec<LinearNote> {
     let mut latest_notes: Vec<LinearNote> = Vec::new();
     for note in notes {
-        match latest_notes.iter_mut().find(|earlier| {
-            earlier.iteration_or_item_number == note.iteration_or_item_number && earlier.kind == note.kind
+        match latest_notes.iter_mut().find(|earlier_note| {
+            earlier_note.iteration_or_item_number == note.iteration_or_item_number
+                && earlier_note.kind == note.kind
         }) {
-            Some(earlier) => earlier.clone_from(note),
+            Some(earlier_note) => earlier_note.clone_from(note),
             None => latest_notes.push(note.clone()),
         }
     }
     latest_notes
 }
 
-/// The comment of a run, as last known.
+/// The last recorded state of a run's comment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinearComment {
@@ -88,10 +89,10 @@ impl LinearComment {
     }
 }
 
-/// Derives an id in the form of a version 4 UUID, which Linear requires. It is unpredictable because the
-/// run's own id is random.
+/// Derives an id in the form of a version 4 UUID, which Linear requires. It is unpredictable because the run's
+/// id is random.
 fn derive_comment_id(run_id: &RunId, issue_name: &str, generation: u32) -> String {
-    let digits = sha256_hex(&[
+    let hex_digest = sha256_hex(&[
         b"plimsoll linear comment\n",
         run_id.as_bytes(),
         b"\n",
@@ -99,13 +100,13 @@ fn derive_comment_id(run_id: &RunId, issue_name: &str, generation: u32) -> Strin
         b"\n",
         generation.to_string().as_bytes(),
     ]);
-    let variant = match digits.as_bytes()[16] {
+    let variant = match hex_digest.as_bytes()[16] {
         b'0'..=b'3' => '8',
         b'4'..=b'7' => '9',
         b'8' | b'9' | b'a' | b'b' => 'a',
         _ => 'b',
     };
-    let part = |start: usize, end: usize| &digits[start..end];
+    let part = |start: usize, end: usize| &hex_digest[start..end];
     format!("{}-{}-4{}-{variant}{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))
 }
 

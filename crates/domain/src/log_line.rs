@@ -105,7 +105,7 @@ pub enum RecordKind {
     Erasure,
     /// The working memory was changed.
     Memory,
-    /// A kind of a newer Plimsoll.
+    /// A kind that a newer version of Plimsoll wrote.
     #[serde(other)]
     Other,
 }
@@ -130,7 +130,7 @@ impl RecordKind {
     }
 }
 
-/// A parsed line.
+/// A parsed line of the log.
 #[derive(Debug, Clone)]
 pub struct LogLine<'a> {
     pub header: RecordHeader,
@@ -157,17 +157,17 @@ impl<'a> LogLine<'a> {
     pub fn parse(line: &'a [u8]) -> Option<LogLine<'a>> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Parts<'a> {
+        struct RawLogLine<'a> {
             #[serde(borrow)]
             header: &'a RawValue,
             #[serde(borrow)]
             content: &'a RawValue,
             link: &'a str,
         }
-        let parts: Parts<'a> = serde_json::from_str(std::str::from_utf8(line).ok()?).ok()?;
-        let header_bytes = parts.header.get();
+        let raw_line: RawLogLine<'a> = serde_json::from_str(std::str::from_utf8(line).ok()?).ok()?;
+        let header_bytes = raw_line.header.get();
         let header = serde_json::from_str(header_bytes).ok()?;
-        Some(LogLine { header, header_bytes, content: parts.content.get(), link: parts.link })
+        Some(LogLine { header, header_bytes, content: raw_line.content.get(), link: raw_line.link })
     }
 
     /// Returns true if the content was erased.
@@ -182,11 +182,11 @@ impl<'a> LogLine<'a> {
 
     /// Returns true if the line is linked to a previous line with this link.
     pub fn is_chained_to(&self, previous_link: &str) -> bool {
-        self.link == self.link_after(previous_link)
+        self.link == self.compute_link_after(previous_link)
     }
 
-    /// Computes the link that this line has if it follows a line with the given link.
-    pub fn link_after(&self, previous_link: &str) -> String {
+    /// Computes the link that this line must have after a line with the link `previous_link`.
+    pub fn compute_link_after(&self, previous_link: &str) -> String {
         hash_link(previous_link, self.header_bytes, &self.header.content_hash)
     }
 }

@@ -1,18 +1,18 @@
-//! Classifies the lines of a Markdown file as CommonMark does: text, code, comments. It makes one pass, in
-//! linear time whatever the file contains.
+//! Classifies the lines of a Markdown file as CommonMark does: text, code, comments. One pass takes linear time
+//! for any content.
 //!
 //! Only blocks are parsed, because they alone decide about checkboxes: containers (block quotes and list
 //! items), fences, indented code, comments, headings, and paragraphs with lazy continuation lines. Other HTML
 //! counts as text, because models write tags such as `<tasks>` directly above their items, which must stay
 //! items. The tests compare each checkbox with pulldown-cmark, which the programs do not link.
 
-use link_definition::are_link_definitions;
+use link_definition::contains_only_link_definitions;
 
 /// Tab stops are at multiples of this column.
 const TAB_WIDTH: usize = 4;
 /// A line that is indented this much more than its container can start only indented code.
 const CODE_INDENT: usize = 4;
-/// CommonMark accepts no longer number as a list marker.
+/// The maximum number of digits in a list marker, as in CommonMark.
 const MAX_NUMBER_DIGITS: usize = 9;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -86,8 +86,8 @@ enum LeafBlock {
 pub(crate) struct MarkdownLines<'a> {
     lines: std::iter::Enumerate<std::str::Lines<'a>>,
     containers: Vec<Container>,
-    /// The indices of the block quotes among the containers. With them a blank line passes all list items
-    /// between two quotes at once.
+    /// The indices of the block quotes among the containers. With them, a blank line skips all list items between
+    /// two quotes at once.
     quote_indices: Vec<usize>,
     open_leaf: LeafBlock,
     /// The lines of the last paragraph, while it may consist only of link reference definitions.
@@ -111,8 +111,8 @@ impl<'a> MarkdownLines<'a> {
         }
     }
 
-    /// Returns the line on which a fence or a comment began that is still open. At the end of the file it is
-    /// an unclosed one.
+    /// Returns the first line of the fence or comment that is still open. At the end of the file, that block is
+    /// unclosed.
     pub(crate) fn unclosed_block_start(&self) -> Option<usize> {
         matches!(self.open_leaf, LeafBlock::Fence { .. } | LeafBlock::Comment).then_some(self.block_start)
     }
@@ -136,10 +136,10 @@ impl<'a> MarkdownLines<'a> {
     /// Skips the markers and the indentation of the containers that the line continues. Returns the number of
     /// these containers.
     fn skip_continued_containers(&self, cursor: &mut LineCursor<'_>, line_info: &mut LineInfo) -> usize {
-        let mut passed_quote_count = 0;
-        let mut passed_count = 0;
+        let mut continued_quote_count = 0;
+        let mut continued_count = 0;
         let mut next_text = cursor.find_next_text();
-        while let Some(container) = self.containers.get(passed_count) {
+        while let Some(container) = self.containers.get(continued_count) {
             match *container {
                 Container::Quote
                     if cursor.indent_before(next_text) < CODE_INDENT
@@ -147,20 +147,23 @@ impl<'a> MarkdownLines<'a> {
                 {
                     cursor.skip_quote_marker(next_text);
                     line_info.record_quote_marker(cursor);
-                    passed_quote_count += 1;
+                    continued_quote_count += 1;
                     next_text = cursor.find_next_text();
                 }
                 Container::Quote => break,
                 Container::Item { .. } if next_text.is_blank => {
-                    passed_count =
-                        self.quote_indices.get(passed_quote_count).copied().unwrap_or(self.containers.len());
+                    continued_count = self
+                        .quote_indices
+                        .get(continued_quote_count)
+                        .copied()
+                        .unwrap_or(self.containers.len());
                     // A list item that begins with a blank line ends at a second one.
                     let ends_with_empty_item =
                         matches!(self.containers.last(), Some(Container::Item { has_content: false, .. }));
-                    return if passed_count == self.containers.len() && ends_with_empty_item {
-                        passed_count - 1
+                    return if continued_count == self.containers.len() && ends_with_empty_item {
+                        continued_count - 1
                     } else {
-                        passed_count
+                        continued_count
                     };
                 }
                 Container::Item { width, .. } if cursor.indent_before(next_text) >= width => {
@@ -169,13 +172,13 @@ impl<'a> MarkdownLines<'a> {
                 }
                 Container::Item { .. } => break,
             }
-            passed_count += 1;
+            continued_count += 1;
         }
-        passed_count
+        continued_count
     }
 
-    /// Records the lines of a paragraph that begins like a link reference definition. A checkbox is not one.
-    fn record_definition_line(&mut self, kind: LineKind, text: &'a str) {
+    /// Records a line of a paragraph that begins like a link reference definition, and not with a checkbox.
+    fn record_line_of_possible_link_definition(&mut self, kind: LineKind, text: &'a str) {
         match kind {
             LineKind::ParagraphStart => {
                 self.definition_lines.clear();
@@ -192,45 +195,45 @@ impl<'a> MarkdownLines<'a> {
         }
     }
 
-    /// Returns true if the paragraph consists only of definitions, so it has no text for a heading.
-    fn is_paragraph_only_definitions(&self) -> bool {
-        !self.definition_lines.is_empty() && are_link_definitions(&self.definition_lines.join("\n"))
+    /// Returns true if the last paragraph consists only of link definitions, so it has no text for a heading.
+    fn is_paragraph_only_link_definitions(&self) -> bool {
+        !self.definition_lines.is_empty() && contains_only_link_definitions(&self.definition_lines.join("\n"))
     }
 
-    fn classify_line(&mut self, line_index: usize, text: &str) -> LineInfo {
+    fn classify_line_and_update_blocks(&mut self, line_index: usize, text: &str) -> LineInfo {
         if let Some(line_info) = self.classify_unindented_checkbox(text) {
             return line_info;
         }
         let mut cursor = LineCursor::new(text.as_bytes());
         let mut line_info = LineInfo::default();
-        let passed_count = self.skip_continued_containers(&mut cursor, &mut line_info);
+        let continued_count = self.skip_continued_containers(&mut cursor, &mut line_info);
         let next_text = cursor.find_next_text();
         line_info.text_start = next_text.byte_index;
-        let continues_all_containers = passed_count == self.containers.len();
+        let continues_all_containers = continued_count == self.containers.len();
         if continues_all_containers
             && !next_text.is_blank
             && let Some(Container::Item { has_content, .. }) = self.containers.last_mut()
         {
             *has_content = true;
         }
-        if continues_all_containers && let Some(kind) = self.continue_leaf(&cursor, next_text) {
+        if continues_all_containers && let Some(kind) = self.continue_or_end_leaf(&cursor, next_text) {
             return LineInfo { kind, ..line_info };
         }
         // Only a paragraph continues without the markers of its containers (lazy continuation), and not with
         // a blank line.
         if next_text.is_blank || !(continues_all_containers || self.open_leaf == LeafBlock::Paragraph) {
-            self.close_containers_from(passed_count);
+            self.close_containers_from(continued_count);
         }
         let kind = if next_text.is_blank {
             LineKind::Blank
         } else {
-            self.start_blocks(line_index, &mut cursor, passed_count, &mut line_info)
+            self.start_blocks_and_classify_line(line_index, &mut cursor, continued_count, &mut line_info)
         };
         LineInfo { kind, ..line_info }
     }
 
-    /// Fast path for nearly all items: an unindented list marker, one space, and a box. Such a line belongs
-    /// to no earlier item, and ends all open blocks except fences and comments.
+    /// Classifies an unindented list marker with one space and a box: the fast path for nearly all items. Such a
+    /// line belongs to no earlier item, and ends all open blocks except fences and comments.
     fn classify_unindented_checkbox(&mut self, text: &str) -> Option<LineInfo> {
         let [b'-' | b'*' | b'+', b' ', b'[', ..] = text.as_bytes() else { return None };
         if !matches!(self.open_leaf, LeafBlock::None | LeafBlock::Paragraph | LeafBlock::IndentedCode) {
@@ -251,16 +254,16 @@ impl<'a> MarkdownLines<'a> {
         })
     }
 
-    /// Starts the blocks in the rest of a line that continues the first `passed_count` containers. Returns
-    /// the line's kind.
-    fn start_blocks(
+    /// Starts the blocks in the remaining part of a line that continues the first `continued_count` containers.
+    /// Returns the line's kind.
+    fn start_blocks_and_classify_line(
         &mut self,
         line_index: usize,
         cursor: &mut LineCursor<'_>,
-        mut passed_count: usize,
+        mut continued_count: usize,
         line_info: &mut LineInfo,
     ) -> LineKind {
-        let mut opens_container = false;
+        let mut has_opened_container = false;
         loop {
             let next_text = cursor.find_next_text();
             line_info.text_start = next_text.byte_index;
@@ -277,22 +280,24 @@ impl<'a> MarkdownLines<'a> {
                 return LineKind::IndentedCode;
             }
             // True only if the line continues the paragraph's own container, not if it leaves that container.
-            let is_in_paragraph = is_after_paragraph && passed_count == self.containers.len();
-            let rest = &cursor.bytes[next_text.byte_index..];
-            if rest.starts_with(b">") {
-                self.close_containers_from(passed_count);
+            let is_in_paragraph = is_after_paragraph && continued_count == self.containers.len();
+            let remaining_bytes = &cursor.bytes[next_text.byte_index..];
+            if remaining_bytes.starts_with(b">") {
+                self.close_containers_from(continued_count);
                 self.push_container(Container::Quote);
                 cursor.skip_quote_marker(next_text);
                 line_info.record_quote_marker(cursor);
                 line_info.is_first_of_list_item = false;
-            } else if let Some((leaf, kind)) = self.start_leaf(rest, cursor, next_text, is_in_paragraph) {
-                self.close_containers_from(passed_count);
+            } else if let Some((leaf, kind)) =
+                self.parse_leaf_start(remaining_bytes, cursor, next_text, is_in_paragraph)
+            {
+                self.close_containers_from(continued_count);
                 self.open_leaf = leaf;
                 self.block_start = line_index;
                 line_info.is_first_of_list_item = false;
                 return kind;
-            } else if let Some(marker_length) = parse_list_marker_length(rest, is_in_paragraph) {
-                self.close_containers_from(passed_count);
+            } else if let Some(marker_length) = parse_list_marker_length(remaining_bytes, is_in_paragraph) {
+                self.close_containers_from(continued_count);
                 line_info.list_marker_start = line_info.list_marker_start.or(Some(next_text.byte_index));
                 let container = cursor.skip_list_marker(next_text, marker_length);
                 self.push_container(container);
@@ -301,10 +306,10 @@ impl<'a> MarkdownLines<'a> {
             } else {
                 break;
             }
-            passed_count = self.containers.len();
-            opens_container = true;
+            continued_count = self.containers.len();
+            has_opened_container = true;
         }
-        if self.open_leaf == LeafBlock::Paragraph && !opens_container {
+        if self.open_leaf == LeafBlock::Paragraph && !has_opened_container {
             return LineKind::ParagraphContinuation;
         }
         self.open_leaf = LeafBlock::Paragraph;
@@ -313,11 +318,12 @@ impl<'a> MarkdownLines<'a> {
 
     /// Returns the line's kind if it continues or ends the innermost block; `None` if it may start another
     /// block.
-    fn continue_leaf(&mut self, cursor: &LineCursor<'_>, next_text: NextText) -> Option<LineKind> {
+    fn continue_or_end_leaf(&mut self, cursor: &LineCursor<'_>, next_text: NextText) -> Option<LineKind> {
         match self.open_leaf {
             LeafBlock::Fence { character, length } => {
-                let rest = &cursor.bytes[next_text.byte_index..];
-                if cursor.indent_before(next_text) < CODE_INDENT && is_closing_fence(rest, character, length)
+                let remaining_bytes = &cursor.bytes[next_text.byte_index..];
+                if cursor.indent_before(next_text) < CODE_INDENT
+                    && is_closing_fence(remaining_bytes, character, length)
                 {
                     self.open_leaf = LeafBlock::None;
                 }
@@ -341,26 +347,29 @@ impl<'a> MarkdownLines<'a> {
         }
     }
 
-    /// Returns the leaf block that the line starts, if any.
-    fn start_leaf(
+    /// Returns the leaf block that the line starts, and the line's kind; `None` for a paragraph or a container.
+    fn parse_leaf_start(
         &self,
-        rest: &[u8],
+        remaining_bytes: &[u8],
         cursor: &mut LineCursor<'_>,
         next_text: NextText,
         is_in_paragraph: bool,
     ) -> Option<(LeafBlock, LineKind)> {
-        match rest.first()? {
-            b'#' => is_atx_heading(rest).then_some((LeafBlock::None, LineKind::Heading)),
+        match remaining_bytes.first()? {
+            b'#' => is_atx_heading(remaining_bytes).then_some((LeafBlock::None, LineKind::Heading)),
             b'`' | b'~' => {
-                let (character, length) = parse_opening_fence(rest)?;
+                let (character, length) = parse_opening_fence(remaining_bytes)?;
                 Some((LeafBlock::Fence { character, length }, LineKind::Fence))
             }
             b'<' => {
-                let leaf = if contains_comment_end(rest) { LeafBlock::None } else { LeafBlock::Comment };
-                rest.starts_with(b"<!--").then_some((leaf, LineKind::Comment))
+                let leaf =
+                    if contains_comment_end(remaining_bytes) { LeafBlock::None } else { LeafBlock::Comment };
+                remaining_bytes.starts_with(b"<!--").then_some((leaf, LineKind::Comment))
             }
             b'=' | b'-'
-                if is_in_paragraph && is_setext_underline(rest) && !self.is_paragraph_only_definitions() =>
+                if is_in_paragraph
+                    && is_setext_underline(remaining_bytes)
+                    && !self.is_paragraph_only_link_definitions() =>
             {
                 Some((LeafBlock::None, LineKind::Rule))
             }
@@ -380,9 +389,9 @@ impl<'a> Iterator for MarkdownLines<'a> {
         let line_info = if line_index < self.front_matter_line_count {
             LineInfo { kind: LineKind::FrontMatter, ..LineInfo::default() }
         } else {
-            self.classify_line(line_index, text)
+            self.classify_line_and_update_blocks(line_index, text)
         };
-        self.record_definition_line(line_info.kind, &text[line_info.text_start..]);
+        self.record_line_of_possible_link_definition(line_info.kind, &text[line_info.text_start..]);
         let LineInfo {
             kind,
             text_start,
@@ -407,7 +416,7 @@ impl<'a> Iterator for MarkdownLines<'a> {
     }
 }
 
-/// What is known about a line so far.
+/// The properties of a line that have been determined so far.
 #[derive(Debug, Clone, Copy)]
 struct LineInfo {
     kind: LineKind,
@@ -451,12 +460,12 @@ struct NextText {
 }
 
 /// A position in a line. If only some columns of a tab are skipped, the cursor stays on the tab, and `column`
-/// says how far it is.
+/// is the position within it.
 struct LineCursor<'a> {
     bytes: &'a [u8],
     byte_index: usize,
     column: usize,
-    /// No thematic break begins before this index. It keeps the scan linear.
+    /// No thematic break begins before this index. Remembering it keeps the scan linear.
     no_rule_before_index: usize,
 }
 
@@ -495,7 +504,7 @@ impl<'a> LineCursor<'a> {
         next_text.column - self.column
     }
 
-    /// Skips this many columns of spaces and tabs.
+    /// Skips this many columns of spaces and tabs, or fewer if other text begins.
     fn skip_columns(&mut self, count: usize) {
         let end = self.column + count;
         while self.column < end {
@@ -512,21 +521,21 @@ impl<'a> LineCursor<'a> {
         }
     }
 
-    fn skip_past(&mut self, next_text: NextText, length: usize) {
-        self.byte_index = next_text.byte_index + length;
-        self.column = next_text.column + length;
+    fn skip_marker(&mut self, next_text: NextText, marker_length: usize) {
+        self.byte_index = next_text.byte_index + marker_length;
+        self.column = next_text.column + marker_length;
     }
 
     /// Skips `>` and the space after it.
     fn skip_quote_marker(&mut self, next_text: NextText) {
-        self.skip_past(next_text, 1);
+        self.skip_marker(next_text, 1);
         self.skip_columns(1);
     }
 
     /// Skips a list marker of this length and the spaces after it. Returns the list item.
     fn skip_list_marker(&mut self, next_text: NextText, marker_length: usize) -> Container {
         let indent = self.indent_before(next_text);
-        self.skip_past(next_text, marker_length);
+        self.skip_marker(next_text, marker_length);
         let text_after_marker = self.find_next_text();
         // More spaces begin indented code; an item without text on this line may have it on the next line.
         let has_single_column_padding =
@@ -565,20 +574,24 @@ fn is_white_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }
 
-/// Returns the length of the list marker that a text begins with.
+/// Returns the length of the list marker at the beginning of a text; `None` if it has none, or if a list cannot
+/// interrupt the paragraph here.
 fn parse_list_marker_length(text: &[u8], is_in_paragraph: bool) -> Option<usize> {
     let length = match text.first()? {
         b'-' | b'*' | b'+' => 1,
         b'0'..=b'9' => {
-            let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            let is_marker = digits <= MAX_NUMBER_DIGITS && matches!(text.get(digits), Some(b'.' | b')'));
+            let digit_count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            let is_marker =
+                digit_count <= MAX_NUMBER_DIGITS && matches!(text.get(digit_count), Some(b'.' | b')'));
             // A list that interrupts a paragraph must start with 1, so `1986. A good year` is not a list.
-            let is_number_one =
-                || text[..digits].iter().rev().skip(1).all(|byte| *byte == b'0') && text[digits - 1] == b'1';
+            let is_number_one = || {
+                text[..digit_count].iter().rev().skip(1).all(|byte| *byte == b'0')
+                    && text[digit_count - 1] == b'1'
+            };
             if !is_marker || (is_in_paragraph && !is_number_one()) {
                 return None;
             }
-            digits + 1
+            digit_count + 1
         }
         _ => return None,
     };
@@ -597,7 +610,7 @@ fn is_atx_heading(text: &[u8]) -> bool {
     level <= 6 && text.get(level).is_none_or(|byte| is_white_space(*byte))
 }
 
-/// Returns the character and the length of the fence that a text begins with. A backtick fence has no further
+/// Returns the character and the length of the fence at the beginning of a text. A backtick fence has no further
 /// backticks on its line; with them it is a code span in a paragraph.
 fn parse_opening_fence(text: &[u8]) -> Option<(u8, usize)> {
     let character = *text.first()?;
@@ -635,7 +648,8 @@ fn count_front_matter_lines(markdown: &str) -> usize {
         if matches!(line, "---" | "...") {
             return if index == 0 { 0 } else { index + 2 };
         }
-        let is_key_line = || line.starts_with(|letter: char| letter.is_alphabetic()) && line.contains(':');
+        let is_key_line =
+            || line.starts_with(|character: char| character.is_alphabetic()) && line.contains(':');
         let has_checkbox = line.as_bytes().windows(3).any(|part| part[0] == b'[' && part[2] == b']');
         if has_checkbox || (index == 0 && !is_key_line()) {
             return 0;

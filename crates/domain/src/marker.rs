@@ -3,7 +3,7 @@
 use crate::continue_kind::ContinueKind;
 use crate::level::Level;
 use crate::status::RunStatus;
-use crate::text::to_single_line;
+use crate::text::to_safe_single_line;
 use crate::time::Timestamp;
 use serde::de::value::{Error as WordError, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
@@ -16,14 +16,13 @@ pub enum Marker {
     /// `CCS_WARNING|L1|72|Context at 72%`
     Warning {
         level: Level,
-        /// The usage that decided about the level.
+        /// The usage that determined the level.
         percent: u64,
     },
     /// `CCS_CHECKPOINT_TRIGGERED|L2|87|.claude/handoffs/2026-01-07-1145.md`
     Checkpoint {
         level: Level,
-        /// The usage that decided about the level. `None` if it is unknown (a checkpoint on demand); written
-        /// as `-`.
+        /// The usage that determined the level. `None` if it is unknown (a checkpoint on demand); written as `-`.
         percent: Option<u64>,
         /// The handoff, relative to the project.
         handoff: String,
@@ -63,8 +62,8 @@ impl std::fmt::Display for Marker {
                 write!(formatter, "RALPH_CONTINUE|{}|{}", kind.as_str(), escape_field(reason))
             }
             Marker::Pause { until, reason } => {
-                let until = until.as_ref().map_or("-", Timestamp::as_str);
-                write!(formatter, "RALPH_PAUSE|{}|{}", escape_field(until), escape_field(reason))
+                let resume_time_text = until.as_ref().map_or("-", Timestamp::as_str);
+                write!(formatter, "RALPH_PAUSE|{}|{}", escape_field(resume_time_text), escape_field(reason))
             }
         }
     }
@@ -79,7 +78,7 @@ impl std::str::FromStr for Marker {
     type Err = InvalidMarker;
 
     fn from_str(text: &str) -> Result<Marker, InvalidMarker> {
-        parse_marker(text).ok_or_else(|| InvalidMarker(to_single_line(text)))
+        parse_marker(text).ok_or_else(|| InvalidMarker(to_safe_single_line(text)))
     }
 }
 
@@ -106,28 +105,28 @@ fn parse_marker(text: &str) -> Option<Marker> {
     // kept.
     let reason = || third.map_or(second.to_owned(), |third| format!("{second}|{third}"));
     Some(match marker_name {
-        "CCS_WARNING" => Marker::Warning { level: parse_enum_word(first)?, percent: second.parse().ok()? },
+        "CCS_WARNING" => Marker::Warning { level: parse_enum_variant(first)?, percent: second.parse().ok()? },
         "CCS_CHECKPOINT_TRIGGERED" => Marker::Checkpoint {
-            level: parse_enum_word(first)?,
+            level: parse_enum_variant(first)?,
             percent: unless_dash(second).map(|percent| percent.parse()).transpose().ok()?,
             handoff: third?.to_owned(),
         },
-        "RALPH_STOP" => Marker::Stop { status: parse_enum_word(first)?, reason: reason() },
-        "RALPH_CONTINUE" => Marker::Continue { kind: parse_enum_word(first)?, reason: reason() },
+        "RALPH_STOP" => Marker::Stop { status: parse_enum_variant(first)?, reason: reason() },
+        "RALPH_CONTINUE" => Marker::Continue { kind: parse_enum_variant(first)?, reason: reason() },
         "RALPH_PAUSE" => Marker::Pause { until: unless_dash(first).map(Timestamp::from), reason: reason() },
         _ => return None,
     })
 }
 
 /// Parses a field that is the serialized name of an enum variant.
-fn parse_enum_word<T: DeserializeOwned>(field: &str) -> Option<T> {
+fn parse_enum_variant<T: DeserializeOwned>(field: &str) -> Option<T> {
     let deserializer: StrDeserializer<'_, WordError> = field.into_deserializer();
     T::deserialize(deserializer).ok()
 }
 
 /// Replaces the characters that separate fields or lines.
 fn escape_field(text: &str) -> String {
-    to_single_line(&text.replace('|', " "))
+    to_safe_single_line(&text.replace('|', " "))
 }
 
 #[cfg(test)]

@@ -24,10 +24,10 @@ use serde_json::{Map, Value, json};
 
 /// The maximum depth of a frame; the root has depth 0.
 pub const MAX_FRAME_DEPTH: usize = 5;
-/// The maximum length of a frame's name, in characters. `returned from: ` and the name together fill register
-/// R3.
+/// The maximum length of a frame's name, in characters. `returned from: ` and the name together must fit into
+/// register R3.
 pub const MAX_FRAME_NAME_CHARS: usize = 45;
-/// A register that belongs to every step is stale after this many steps without a write.
+/// R2 NEXT and R7 STATUS change in every step; they are stale after this many steps without a write.
 pub const STALE_AFTER_STEPS: u64 = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,13 +43,13 @@ pub struct Memory {
     pub frames: Vec<Frame>,
     /// The heap, in order of allocation.
     pub heap: Vec<Chunk>,
-    /// Removed chunks, each with the revision that removed it. A model may still remember them.
+    /// The names of removed chunks, each with the revision that removed it. The model may still refer to them.
     #[serde(rename = "freed")]
     pub freed_chunks: Vec<(String, u64)>,
-    /// The root's result, once the root has popped. Then nothing is written until the user's next prompt.
+    /// The result of the root frame, once it has popped. Writes are then refused until the user's next prompt.
     #[serde(rename = "done")]
     pub root_result: Option<String>,
-    /// The frame that returned last. Its parent is informed when its call is over.
+    /// The frame that returned last. Its parent is informed when the tool call of its subagent ends.
     #[serde(rename = "returned", skip_serializing_if = "Option::is_none")]
     pub last_returned_frame: Option<ReturnedFrame>,
 }
@@ -62,22 +62,22 @@ pub struct Frame {
     pub name: String,
     /// The frame's task, in full.
     pub objective: String,
-    /// What the frame must know besides the heap and the registers.
+    /// Background that the frame needs in addition to the heap and the registers.
     pub context: String,
-    /// What the frame has to report.
+    /// What the frame must report when it pops.
     #[serde(rename = "return_spec")]
     pub expected_result: String,
     pub registers: [RegisterValue; 8],
     /// The values of R4 and R5 when the frame was pushed.
     #[serde(rename = "inherited")]
     pub inherited_registers: [String; 2],
-    /// The id of the model's tool call that pushed it.
+    /// The id of the model's tool call that pushed the frame.
     #[serde(rename = "pushed_by", skip_serializing_if = "Option::is_none")]
     pub push_call_id: Option<String>,
-    /// How its subagent was started. `None` while the frame waits for its subagent.
+    /// How the frame's subagent was started. `None` while the frame waits for its subagent.
     #[serde(rename = "started", skip_serializing_if = "Option::is_none")]
     pub subagent_launch: Option<SubagentLaunch>,
-    /// The subagent that works in it, once it is known.
+    /// The id of the subagent that works in the frame; `None` until it has started.
     #[serde(rename = "agent")]
     pub agent_id: Option<String>,
 }
@@ -96,13 +96,13 @@ pub struct SubagentLaunch {
     pub brief_revision: u64,
 }
 
-/// A session and its client. If the client is gone, the frame has no owner.
+/// A session and its client. If the client has exited, the frame has no owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FrameOwner {
     #[serde(rename = "session")]
     pub session_id: SessionId,
-    /// The client's process, if known.
+    /// The process id of the client; `None` if it is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// When that process started. A pid may be reused, but never together with its start time.
@@ -115,18 +115,18 @@ pub struct FrameOwner {
 #[serde(default)]
 pub struct ReturnedFrame {
     pub name: String,
-    /// The id of the call that had started its subagent.
+    /// The id of the tool call that started the frame's subagent.
     #[serde(rename = "call")]
     pub call_id: Option<String>,
-    /// The subagent that worked in it.
+    /// The id of the subagent that worked in the frame.
     #[serde(rename = "agent")]
     pub agent_id: Option<String>,
-    /// How it was closed; `None` if it popped.
+    /// How the frame was closed; `None` if it popped.
     #[serde(rename = "how")]
     pub abnormal_end: Option<AbnormalEnd>,
-    /// Its report.
+    /// The frame's report.
     pub result: String,
-    /// Notes for its parent about the merge of its memory.
+    /// Notes for the parent about the merge of the frame's registers.
     #[serde(rename = "notes")]
     pub merge_notes: Vec<String>,
 }
@@ -135,10 +135,10 @@ pub struct ReturnedFrame {
 #[serde(default)]
 pub struct RegisterValue {
     pub text: String,
-    /// The revision that wrote it.
+    /// The revision in which the value was written.
     #[serde(rename = "rev")]
     pub revision: u64,
-    /// The step in which it was written.
+    /// The step in which the value was written.
     #[serde(rename = "step")]
     pub written_at_step: u64,
 }
@@ -159,9 +159,9 @@ impl Default for Memory {
 
 impl Memory {
     /// Applies a log of accepted changes, in order, to an empty memory.
-    pub fn replay<'a>(changes: impl IntoIterator<Item = &'a MemoryOp>) -> Memory {
+    pub fn replay<'a>(ops: impl IntoIterator<Item = &'a MemoryOp>) -> Memory {
         let mut memory = Memory::default();
-        for op in changes {
+        for op in ops {
             // An operation that was accepted once succeeds on replay, so the result needs no check.
             let _ = memory.apply(op);
         }
@@ -183,16 +183,16 @@ impl Memory {
         &self.current_frame().registers[register.index()].text
     }
 
-    /// Returns the depth of the frame in which a subagent works; 0 for the main conversation. `None` for a
-    /// subagent that works in no frame.
-    pub fn frame_depth_of_agent(&self, agent: Option<&str>) -> Option<usize> {
-        match agent {
+    /// Returns the depth of the frame in which this subagent works; 0 for the main conversation, which has no
+    /// agent id. Returns `None` for a subagent that works in no frame.
+    pub fn frame_depth_of_agent(&self, agent_id: Option<&str>) -> Option<usize> {
+        match agent_id {
             None => Some(0),
-            agent => self.frames.iter().rposition(|frame| frame.agent_id.as_deref() == agent),
+            agent_id => self.frames.iter().rposition(|frame| frame.agent_id.as_deref() == agent_id),
         }
     }
 
-    /// Returns true while the current frame has been pushed and no subagent has been started for it.
+    /// Returns true if the current frame was pushed but no subagent has been started for it yet.
     pub fn is_waiting_for_agent(&self) -> bool {
         self.depth() > 0 && self.current_frame().subagent_launch.is_none()
     }
@@ -212,8 +212,8 @@ impl Memory {
         HeapPressure::from_heap_chars(self.heap_size_in_chars())
     }
 
-    /// Returns the per-step registers that have not been written for too long.
-    pub fn stale_step_registers(&self) -> Vec<Register> {
+    /// Returns R2 NEXT and R7 STATUS of the current frame, if they were not written in the last steps.
+    pub fn stale_next_and_status_registers(&self) -> Vec<Register> {
         let is_stale = |register: &Register| {
             let written_at_step = self.current_frame().registers[register.index()].written_at_step;
             self.step_number.saturating_sub(written_at_step) >= STALE_AFTER_STEPS
@@ -221,37 +221,38 @@ impl Memory {
         [Register::Next, Register::Status].into_iter().filter(is_stale).collect()
     }
 
-    /// Returns true if this change of registers shows that another step has begun that was not counted. The
-    /// hooks count each response of the model. If only the MCP server is installed, a second write of a
-    /// per-step register is the only sign.
-    pub fn starts_uncounted_step(&self, op: &MemoryOp) -> bool {
+    /// Returns true if the operation writes R2 NEXT or R7 STATUS again in the step in which it was already
+    /// written. If only the MCP server is installed, no hook counts the responses of the model, and such a second
+    /// write is the only sign that another step has begun.
+    pub fn rewrites_next_or_status_in_same_step(&self, op: &MemoryOp) -> bool {
         let MemoryOp::UpdateRegisters { values, in_all_frames: false, .. } = op else { return false };
-        let was_written_in_this_step = |register: Register| {
+        let was_already_written_in_step = |register: Register| {
             let value = &self.current_frame().registers[register.index()];
             value.revision > 0 && value.written_at_step == self.step_number
         };
         [Register::Next, Register::Status].into_iter().any(|register| {
-            was_written_in_this_step(register)
+            was_already_written_in_step(register)
                 && values.iter().any(|(updated_register, _)| *updated_register == register)
         })
     }
 
-    /// Serializes what a turn log records: the registers of the current frame, and the heap.
-    pub fn to_snapshot_json(&self) -> Map<String, Value> {
-        let filled_registers =
+    /// Converts the registers of the current frame and the heap into JSON for the turn log. Empty registers are
+    /// left out.
+    pub fn current_frame_and_heap_to_json(&self) -> Map<String, Value> {
+        let nonempty_registers =
             Register::ALL.into_iter().filter(|register| !self.register_text(*register).is_empty());
-        let registers: Map<String, Value> = filled_registers
+        let registers: Map<String, Value> = nonempty_registers
             .map(|register| (register.key().to_owned(), json!(self.register_text(register))))
             .collect();
         let heap: Map<String, Value> =
             self.heap.iter().map(|chunk| (chunk.name.clone(), json!(chunk.content))).collect();
         let (frame, depth) = (&self.current_frame().name, self.depth());
-        let fields = json!({"rev": self.revision, "step": self.step_number, "frame": frame, "depth": depth,
+        let snapshot = json!({"rev": self.revision, "step": self.step_number, "frame": frame, "depth": depth,
             "registers": registers, "heap": heap});
-        fields.as_object().cloned().unwrap_or_default()
+        snapshot.as_object().cloned().unwrap_or_default()
     }
 
-    /// Returns true while nothing has been written.
+    /// Returns true if nothing has ever been written.
     pub fn is_empty(&self) -> bool {
         self.revision == 0
     }

@@ -3,16 +3,16 @@
 
 use crate::markdown_lines::MarkdownLine;
 use crate::question::{OpenQuestion, parse_answer_line, parse_question_line};
-use crate::text::{to_single_line, truncate_end};
+use crate::text::{to_safe_single_line, truncate_end};
 use crate::todo::{PlanEntry, PlanLines, TodoList};
 use std::collections::{BTreeMap, HashSet};
 
-/// The maximum length of a question, a note or a line of an answer that is written, in characters.
+/// The maximum length of a line that is written (a question, a note or a line of an answer), in characters.
 const MAX_LINE_CHARS: usize = 1_000;
 /// The maximum number of lines that are written for one answer, or for one call with notes.
 const MAX_LINES: usize = 40;
 
-/// An item of a plan with the lines that belong to it. Line numbers begin at 0.
+/// An item of a plan with the lines that belong to it. Lines are counted from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ItemBlock {
     /// The text of the item.
@@ -21,15 +21,15 @@ struct ItemBlock {
     is_done: bool,
     /// The line of the item, and the last line that belongs to it.
     first_and_last_line: (usize, usize),
-    /// The prefix that a line below the item needs to belong to it.
+    /// The prefix of a line that belongs to the item.
     indent: String,
-    /// The line and the text of its last question, if that has no answer.
+    /// The line and the text of the item's last question, if it is not answered.
     open_question: Option<(usize, String)>,
 }
 
-/// Returns the plan with a question below the first open line of this item. Returns `None` if the item is not
-/// open, or waits for an answer already. Control characters and line breaks of the question are not written.
-pub fn add_question_if_none_open(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>> {
+/// Returns the plan with a question below the first line of this item that is open and waits for no answer.
+/// Returns `None` if there is no such line. Line breaks and control characters of the question are removed.
+pub fn add_question_to_unparked_open_item(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
     let block = parse_item_blocks(&text).into_iter().find(|candidate| {
         !candidate.is_done && candidate.item_text == item && candidate.open_question.is_none()
@@ -37,18 +37,18 @@ pub fn add_question_if_none_open(plan: &[u8], item: &str, question: &str) -> Opt
     Some(insert_lines_below(plan, block.first_and_last_line.1, &[render_question_line(&block, question)]))
 }
 
-/// Returns the plan with these notes below the first line of this item. A note that the item already has,
-/// even with other white space, is not written again. Returns `None` if there is no new note or no such item.
+/// Returns the plan with these notes below the first line of this item. Notes that the item already has are
+/// skipped, even if they differ in white space. Returns `None` if there is no new note or no such item.
 pub fn add_new_notes_to_item(plan: &[u8], item: &str, notes: &[String]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
     let block = parse_item_blocks(&text).into_iter().find(|candidate| candidate.item_text == item)?;
     let (_, last_line) = block.first_and_last_line;
     let indent = block.indent;
-    let normalize_note = |note: &String| truncate_end(&to_single_line(note), MAX_LINE_CHARS);
-    let items_with_text =
+    let normalize_note = |note: &String| truncate_end(&to_safe_single_line(note), MAX_LINE_CHARS);
+    let matching_items =
         TodoList::parse(&text).items.into_iter().filter(|parsed_item| parsed_item.text == item);
     let mut existing_notes: HashSet<String> =
-        items_with_text.flat_map(|parsed_item| parsed_item.notes).map(|note| normalize_note(&note)).collect();
+        matching_items.flat_map(|parsed_item| parsed_item.notes).map(|note| normalize_note(&note)).collect();
     let new_notes =
         notes.iter().map(normalize_note).filter(|note| existing_notes.insert(note.clone())).take(MAX_LINES);
     let new_lines: Vec<String> = new_notes.map(|note| format!("{indent}> {note}")).collect();
@@ -72,7 +72,7 @@ pub fn add_answer_to_open_question(
     };
     let question_line = parse_item_blocks(&text).iter().find_map(line_of_open_question)?;
     let indent = line_indent(&text, question_line);
-    let answer_lines = answer.lines().map(to_single_line).filter(|answer_line| !answer_line.is_empty());
+    let answer_lines = answer.lines().map(to_safe_single_line).filter(|answer_line| !answer_line.is_empty());
     let lines: Vec<String> = answer_lines
         .take(MAX_LINES)
         .map(|answer_line| format!("{indent}! {}", truncate_end(&answer_line, MAX_LINE_CHARS)))
@@ -84,16 +84,16 @@ pub fn add_answer_to_open_question(
 pub fn untick_items(plan: &[u8], items: &[String]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
     let is_ticked_item = |block: &&ItemBlock| block.is_done && items.contains(&block.item_text);
-    let open_marks = parse_item_blocks(&text)
+    let unticked_marks = parse_item_blocks(&text)
         .iter()
         .filter(is_ticked_item)
         .map(|block| (block.first_and_last_line.0, b' '))
         .collect();
-    set_checkbox_marks_on_lines(plan, &open_marks)
+    set_checkbox_marks_on_lines(plan, &unticked_marks)
 }
 
 /// Returns the plan with these items unticked and this question below each of them. Returns `None` if none of
-/// them is ticked, so that a repeat after a kill does not ask again what the user may have answered.
+/// them is ticked, so that a retry after a kill does not repeat a question that the user may have answered.
 pub fn untick_items_and_add_question(plan: &[u8], items: &[String], question: &str) -> Option<Vec<u8>> {
     let unticked = untick_items(plan, items)?;
     let text = String::from_utf8_lossy(plan);
@@ -101,19 +101,22 @@ pub fn untick_items_and_add_question(plan: &[u8], items: &[String], question: &s
         .into_iter()
         .filter(|block| block.is_done && items.contains(&block.item_text))
         .collect();
-    // From the last item upwards, because a new line changes the numbers of all lines below it.
+    // From the last item to the first, because an inserted line changes the numbers of all lines below it.
     Some(ticked_blocks.iter().rev().fold(unticked, |plan, block| {
         insert_lines_below(&plan, block.first_and_last_line.1, &[render_question_line(block, question)])
     }))
 }
 
-/// Returns the plan with these questions below the open items on these lines, counted from 1. An item that
-/// already waits for an answer gets no question.
-pub(crate) fn add_questions_to_items_on_lines(plan: &str, numbered_questions: &[(usize, String)]) -> String {
-    let questions_by_line: BTreeMap<usize, &str> =
-        numbered_questions.iter().map(|(line, question)| (*line - 1, question.as_str())).collect();
+/// Returns the plan with these questions below the open items on these lines, counted from 1. Items that
+/// already wait for an answer are skipped.
+pub(crate) fn add_questions_to_unparked_items_on_lines(
+    plan: &str,
+    questions_by_line_number: &[(usize, String)],
+) -> String {
+    let questions_by_line_index: BTreeMap<usize, &str> =
+        questions_by_line_number.iter().map(|(line, question)| (*line - 1, question.as_str())).collect();
     let new_line_for_block = |block: ItemBlock| {
-        let question = questions_by_line
+        let question = questions_by_line_index
             .get(&block.first_and_last_line.0)
             .filter(|_| !block.is_done && block.open_question.is_none())?;
         Some((block.first_and_last_line.1, vec![render_question_line(&block, question)]))
@@ -124,10 +127,10 @@ pub(crate) fn add_questions_to_items_on_lines(plan: &str, numbered_questions: &[
 }
 
 fn render_question_line(block: &ItemBlock, question: &str) -> String {
-    format!("{}? {}", block.indent, truncate_end(&to_single_line(question), MAX_LINE_CHARS))
+    format!("{}? {}", block.indent, truncate_end(&to_safe_single_line(question), MAX_LINE_CHARS))
 }
 
-/// Sets the ticks of these items, each given by its text and true for ticked. Items with the same text are
+/// Sets the ticks of these items, each a pair of its text and true for ticked. Items with the same text are
 /// matched with their lines in order. Returns `None` if nothing changes.
 pub fn set_item_ticks(plan: &[u8], items_with_ticks: &[(&str, bool)]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
@@ -146,32 +149,32 @@ pub fn set_item_ticks(plan: &[u8], items_with_ticks: &[(&str, bool)]) -> Option<
 }
 
 /// Writes these marks into the checkboxes of these lines. Returns `None` if there are no marks.
-fn set_checkbox_marks_on_lines(plan: &[u8], marks_by_line: &BTreeMap<usize, u8>) -> Option<Vec<u8>> {
+fn set_checkbox_marks_on_lines(plan: &[u8], marks_by_line_index: &BTreeMap<usize, u8>) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(plan.len());
-    for (number, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
+    for (line_index, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
         let line_start = bytes.len();
         bytes.extend_from_slice(line);
         // The checkbox of an item begins with the first bracket of its line.
         let mark_index =
             line.iter().position(|byte| *byte == b'[').map(|bracket_index| line_start + bracket_index + 1);
-        if let Some(mark) = marks_by_line.get(&number)
+        if let Some(mark) = marks_by_line_index.get(&line_index)
             && let Some(byte) = mark_index.and_then(|index| bytes.get_mut(index))
         {
             *byte = *mark;
         }
     }
-    (!marks_by_line.is_empty()).then_some(bytes)
+    (!marks_by_line_index.is_empty()).then_some(bytes)
 }
 
-/// Parses the items of a plan with the lines that belong to them: indented lines that follow at once, and
-/// later questions and answers.
+/// Parses the items of a plan with the lines that belong to them: the indented lines directly below, and later
+/// questions and answers.
 fn parse_item_blocks(text: &str) -> Vec<ItemBlock> {
     let mut blocks: Vec<ItemBlock> = Vec::new();
     for (line, entry) in PlanLines::new(text) {
-        let line_number = line.line_index;
+        let line_index = line.line_index;
         let text_below = match entry {
             PlanEntry::Item(item) => {
-                let (lines, indent) = ((line_number, line_number), indent_for_lines_below(&line));
+                let (lines, indent) = ((line_index, line_index), indent_for_lines_below(&line));
                 blocks.push(ItemBlock {
                     item_text: item.text,
                     is_done: item.is_ticked,
@@ -186,54 +189,54 @@ fn parse_item_blocks(text: &str) -> Vec<ItemBlock> {
         };
         let Some(block) = blocks.last_mut() else { continue };
         let is_indented = text_below.starts_with([' ', '\t']) && !text_below.trim().is_empty();
-        let continues_item = is_indented && block.first_and_last_line.1 + 1 == line_number;
+        let continues_item = is_indented && block.first_and_last_line.1 + 1 == line_index;
         if let Some(question_text) = parse_question_line(text_below) {
-            block.open_question = Some((line_number, question_text));
-            block.first_and_last_line.1 = line_number;
+            block.open_question = Some((line_index, question_text));
+            block.first_and_last_line.1 = line_index;
         } else if parse_answer_line(text_below).is_some() {
             block.open_question = None;
-            block.first_and_last_line.1 = line_number;
+            block.first_and_last_line.1 = line_index;
         } else if continues_item {
-            block.first_and_last_line.1 = line_number;
+            block.first_and_last_line.1 = line_index;
         }
     }
     blocks
 }
 
-/// Returns the prefix that makes a line below an item belong to the item: the marks of its block quotes, and
-/// spaces up to the column where its text begins.
+/// Returns the prefix of a line that belongs to this item: the block quote markers, and spaces up to the column in
+/// which the text of the item begins.
 fn indent_for_lines_below(line: &MarkdownLine<'_>) -> String {
     let marker_column = line.list_marker_start.unwrap_or(line.text_start);
     let prefix = line.text[..marker_column].trim_start_matches('\u{feff}');
-    let blanks = line.text[marker_column..line.text_start].chars().count();
-    format!("{prefix}{}", " ".repeat(blanks))
+    let indent_width = line.text[marker_column..line.text_start].chars().count();
+    format!("{prefix}{}", " ".repeat(indent_width))
 }
 
-/// Returns the indentation of a line: its spaces, tabs and marks of block quotes.
-fn line_indent(text: &str, line_number: usize) -> String {
-    let line = text.lines().nth(line_number).unwrap_or_default();
+/// Returns the indentation of a line: its spaces, tabs and block quote markers.
+fn line_indent(text: &str, line_index: usize) -> String {
+    let line = text.lines().nth(line_index).unwrap_or_default();
     line.chars().take_while(|character| matches!(character, ' ' | '\t' | '>')).collect()
 }
 
-/// Inserts lines below the line with this number, with the same line end.
-fn insert_lines_below(plan: &[u8], line_number: usize, lines: &[String]) -> Vec<u8> {
-    insert_lines_below_each(plan, &BTreeMap::from([(line_number, lines.to_vec())]))
+/// Inserts lines below a line (counted from 0), with the same line ending.
+fn insert_lines_below(plan: &[u8], line_index: usize, lines: &[String]) -> Vec<u8> {
+    insert_lines_below_each(plan, &BTreeMap::from([(line_index, lines.to_vec())]))
 }
 
-/// Inserts lines below each line with one of these numbers, with the same line end.
-// It works on bytes, because a plan that is not UTF-8 must keep its bytes. Lines have the same numbers in the
-// lossy text.
-fn insert_lines_below_each(plan: &[u8], new_lines_by_number: &BTreeMap<usize, Vec<String>>) -> Vec<u8> {
+/// Inserts lines below each of these lines (counted from 0), with the same line ending.
+// It works on bytes, because a plan that is not UTF-8 must keep its bytes. Line numbers are the same in the lossy
+// text.
+fn insert_lines_below_each(plan: &[u8], new_lines_by_line_index: &BTreeMap<usize, Vec<String>>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(plan.len() + 200);
-    for (line_number, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
+    for (line_index, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
         bytes.extend_from_slice(line);
-        let line_end: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
-        // If the last line of the file has no line break, none is added.
-        let has_no_line_end = !line.ends_with(b"\n");
-        for new_line in new_lines_by_number.get(&line_number).into_iter().flatten() {
-            let (line_end_before, line_end_after) =
-                if has_no_line_end { (line_end, &b""[..]) } else { (&b""[..], line_end) };
-            bytes.extend([line_end_before, new_line.as_bytes(), line_end_after].concat());
+        let line_ending: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
+        // If the last line of the file has no line ending, the last inserted line gets none either.
+        let lacks_line_ending = !line.ends_with(b"\n");
+        for new_line in new_lines_by_line_index.get(&line_index).into_iter().flatten() {
+            let (ending_before, ending_after) =
+                if lacks_line_ending { (line_ending, &b""[..]) } else { (&b""[..], line_ending) };
+            bytes.extend([ending_before, new_line.as_bytes(), ending_after].concat());
         }
     }
     bytes
@@ -281,7 +284,7 @@ mod tests {
     }
 
     fn add_port_question(plan: &str) -> Option<String> {
-        add_question_if_none_open(plan.as_bytes(), "two", "Which port?")
+        add_question_to_unparked_open_item(plan.as_bytes(), "two", "Which port?")
             .map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
@@ -348,10 +351,10 @@ mod tests {
     #[test]
     fn inserted_text_is_sanitized_and_other_bytes_are_kept() {
         let plan = b"- [ ] two \xff\n\xfe\n- [ ] two\n";
-        let asked = add_question_if_none_open(plan, "two", "a\n- [x] two\r\x1b[2J b").unwrap();
+        let asked = add_question_to_unparked_open_item(plan, "two", "a\n- [x] two\r\x1b[2J b").unwrap();
         let line = b"  ? a - [x] two \\u{1b}[2J b\n";
         assert_eq!(asked, [&plan[..], line].concat());
-        let long = add_question_if_none_open(b"- [ ] two\n", "two", &"x".repeat(5_000)).unwrap();
+        let long = add_question_to_unparked_open_item(b"- [ ] two\n", "two", &"x".repeat(5_000)).unwrap();
         assert!(long.len() < MAX_LINE_CHARS + 30, "{}", long.len());
         let answer = add_answer_to_open_question(
             b"- [ ] two\n  ? q\n",
@@ -446,7 +449,7 @@ mod tests {
         fn a_question_parks_its_item_and_an_answer_unparks_it(text in plan_text_strategy()) {
             let before = TodoList::parse(&text);
             for item in before.unparked_open_items() {
-                let asked = add_question_if_none_open(text.as_bytes(), &item, "Why now?").unwrap();
+                let asked = add_question_to_unparked_open_item(text.as_bytes(), &item, "Why now?").unwrap();
                 let asked = String::from_utf8(asked).unwrap();
                 let todo = TodoList::parse(&asked);
                 prop_assert!(todo.items.iter().any(|now| now.text == item && now.unanswered_question() == Some("Why now?")), "{}", asked);

@@ -1,4 +1,4 @@
-//! `plimsoll plan --fix`: rewrites each line that looks like an item into an item. All other bytes are kept.
+//! `plimsoll plan --fix`: rewrites each line that looks like an item as an item. All other bytes are kept.
 //!
 //! A line with an ambiguous mark becomes an open item with a question to the user: `[-]` means canceled in
 //! Obsidian, started in Kiro and partly done in Org. A run would waste money on canceled work and lose
@@ -6,9 +6,9 @@
 
 use crate::checkbox::{CheckboxMark, PlanLine, UnclearBox, UnclearLine, classify_plan_line};
 use crate::markdown_lines::MarkdownLine;
-use crate::plan_edit::add_questions_to_items_on_lines;
+use crate::plan_edit::add_questions_to_unparked_items_on_lines;
 use crate::todo::{PlanEntry, PlanLines, TodoList};
-use crate::todo_without_boxes::insert_boxes;
+use crate::todo_without_boxes::insert_boxes_if_none_exist;
 
 /// The result of fixing a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,56 +17,56 @@ pub struct FixedPlan {
     pub text: String,
     /// The number of questions to the user that were added because of ambiguous marks.
     pub question_count: usize,
-    /// The lines that still look like items and are none.
+    /// The lines that still look like items but are not.
     pub unclear_lines: Vec<UnclearLine>,
 }
 
-/// The maximum number of passes. A line that becomes an item can reveal more such lines in its list; no real
-/// plan needs more passes.
+/// The maximum number of passes. A line that becomes an item can expose more such lines in its list. No real plan
+/// needs more passes.
 const MAX_PASSES: usize = 8;
 
-/// Turns the lines that look like items into items. In a plan without any checkbox these are its bullets.
+/// Rewrites lines that look like items as items. In a plan without any checkbox, adds a checkbox to each bullet.
 pub fn add_boxes_or_fix_unclear_lines(markdown: &str) -> FixedPlan {
     let plan = TodoList::parse(markdown);
     let has_no_boxes = plan.items.is_empty() && plan.unclear_lines.is_empty();
-    let text = if has_no_boxes { insert_boxes(markdown) } else { markdown.to_owned() };
-    // A checkbox moves the text of its list item, so that code below it can look like an item afterwards.
+    let text = if has_no_boxes { insert_boxes_if_none_exist(markdown) } else { markdown.to_owned() };
+    // A checkbox moves the text of its list item, so code below it can now look like an item.
     let plan = if has_no_boxes { TodoList::parse(&text) } else { plan };
-    let mut fixed = FixedPlan { text, question_count: 0, unclear_lines: plan.unclear_lines };
+    let mut fixed_plan = FixedPlan { text, question_count: 0, unclear_lines: plan.unclear_lines };
     let mut item_count = plan.items.len();
     for _ in 0..MAX_PASSES {
-        let (text, questions) = rewrite_unclear_lines(&fixed.text);
+        let (text, questions) = rewrite_unclear_lines_as_items(&fixed_plan.text);
         let plan = TodoList::parse(&text);
         if plan.items.len() <= item_count {
             break;
         }
         item_count = plan.items.len();
-        fixed.unclear_lines = plan.unclear_lines;
-        fixed.question_count += questions.len();
-        fixed.text = text;
+        fixed_plan.unclear_lines = plan.unclear_lines;
+        fixed_plan.question_count += questions.len();
+        fixed_plan.text = text;
         if !questions.is_empty() {
-            fixed.text = add_questions_to_items_on_lines(&fixed.text, &questions);
-            fixed.unclear_lines = TodoList::parse(&fixed.text).unclear_lines;
+            fixed_plan.text = add_questions_to_unparked_items_on_lines(&fixed_plan.text, &questions);
+            fixed_plan.unclear_lines = TodoList::parse(&fixed_plan.text).unclear_lines;
         }
     }
-    fixed
+    fixed_plan
 }
 
-/// Rewrites each unclear line as an item. Returns the new text, and the questions for some of the new lines
-/// by line number, counted from 1.
-fn rewrite_unclear_lines(markdown: &str) -> (String, Vec<(usize, String)>) {
+/// Rewrites each unclear line as an item. Returns the new text, and the questions about ambiguous marks by line
+/// number, counted from 1.
+fn rewrite_unclear_lines_as_items(markdown: &str) -> (String, Vec<(usize, String)>) {
     let mut text = String::with_capacity(markdown.len() + 100);
     let mut questions = Vec::new();
-    for ((line, entry), full_line) in PlanLines::new(markdown).zip(markdown.split_inclusive('\n')) {
+    for ((line, entry), line_with_ending) in PlanLines::new(markdown).zip(markdown.split_inclusive('\n')) {
         match (entry, classify_plan_line(&line)) {
             (PlanEntry::Other, PlanLine::Unclear(unclear_box)) if !unclear_box.is_in_table => {
                 text.push_str(&rewrite_as_item_line(&line, &unclear_box));
-                text.push_str(&full_line[line.text.len()..]);
+                text.push_str(&line_with_ending[line.text.len()..]);
                 if unclear_box.mark == CheckboxMark::Unknown {
                     questions.push((line.line_index + 1, render_question_about_mark(&unclear_box)));
                 }
             }
-            _ => text.push_str(full_line),
+            _ => text.push_str(line_with_ending),
         }
     }
     (text, questions)
@@ -78,7 +78,7 @@ fn rewrite_as_item_line(line: &MarkdownLine<'_>, unclear_box: &UnclearBox<'_>) -
         CheckboxMark::Done => 'x',
         CheckboxMark::InProgress(mark) => mark,
     };
-    let item = format!("[{mark}] {}", unclear_box.text_with_prefix());
+    let item = format!("[{mark}] {}", unclear_box.text_with_number_or_emphasis_prefix());
     if line.is_first_of_list_item {
         return format!("{}{item}", &line.text[..line.text_start]);
     }

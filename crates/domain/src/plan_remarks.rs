@@ -1,13 +1,13 @@
-//! Remarks about a plan whose author may have meant something else: optional items, which a run does like all
+//! Remarks about parts of a plan that its author may not intend: optional items, which a run works on like all
 //! others, and checkboxes that are not items.
 
 use crate::checkbox::{ParsedBox, PlanLine, UnclearLine, classify_plan_line};
 use crate::markdown_lines::{LineKind, MarkdownLine};
-use crate::text::{to_single_line, truncate_end};
+use crate::text::{to_safe_single_line, truncate_end};
 use crate::todo::{PlanEntry, PlanLines};
 
-/// Words in headings below which work is optional or for later.
-const OPTIONAL_HEADINGS: [&str; 22] = [
+/// Keywords of headings below which work is optional or for later.
+const OPTIONAL_HEADING_KEYWORDS: [&str; 22] = [
     "optional",
     "nice to have",
     "nice-to-have",
@@ -31,7 +31,7 @@ const OPTIONAL_HEADINGS: [&str; 22] = [
     "follow up",
     "could have",
 ];
-/// The maximum length of a heading or line that is shown, in characters.
+/// The maximum length of a quoted heading or line, in characters.
 const MAX_SHOWN_CHARS: usize = 60;
 
 /// Remarks about a plan.
@@ -41,27 +41,27 @@ pub struct PlanRemarks {
     pub optional_sections: Vec<(String, Vec<usize>)>,
     /// The numbers of the open items with the mark `[ ]*`.
     pub starred_items: Vec<usize>,
-    /// Lines that look like items but are none.
+    /// Lines that look like items but are not.
     pub unclear_lines: Vec<UnclearLine>,
-    /// The numbers of the lines with a checkbox in indented code, from 1. These are not items either.
+    /// The lines that have a checkbox in indented code, counted from 1. These are not items either.
     pub checkbox_lines_in_code: Vec<usize>,
 }
 
-/// Finds everything in a plan that its author may not have meant.
-pub fn find_plan_remarks(markdown: &str) -> PlanRemarks {
+/// Finds the optional items of a plan, and the lines that look like items but are not.
+pub fn find_optional_items_and_unclear_lines(markdown: &str) -> PlanRemarks {
     let mut remarks = PlanRemarks::default();
     let mut item_number = 0;
-    // The level and the text of the heading below which work is optional.
+    // The level and the text of the current heading for optional work.
     let mut optional_heading: Option<(usize, String)> = None;
     let mut paragraph = "";
     let mut lines = PlanLines::new(markdown);
     for (line, entry) in lines.by_ref() {
-        if let Some((level, heading_text)) = parse_heading(&line, paragraph) {
+        if let Some((level, heading_text)) = parse_heading_or_bold_line(&line, paragraph) {
             let ends_optional_section =
                 optional_heading.as_ref().is_none_or(|(optional_level, _)| level <= *optional_level);
             if ends_optional_section {
-                optional_heading = is_optional_heading(heading_text)
-                    .then(|| (level, truncate_end(&to_single_line(heading_text), MAX_SHOWN_CHARS)));
+                optional_heading = contains_optional_keyword(heading_text)
+                    .then(|| (level, truncate_end(&to_safe_single_line(heading_text), MAX_SHOWN_CHARS)));
             }
         }
         paragraph = match line.kind {
@@ -92,18 +92,18 @@ pub fn find_plan_remarks(markdown: &str) -> PlanRemarks {
             }
         }
     }
-    remarks.unclear_lines = lines.into_unclear();
+    remarks.unclear_lines = lines.into_unclear_lines();
     remarks
 }
 
 impl PlanRemarks {
-    /// Renders the remarks as sentences without a full stop. Each one follows the name of the plan and a
-    /// colon.
+    /// Renders the remarks as sentences without a final period. The caller puts the name of the plan and a colon
+    /// before each.
     pub fn render_sentences(&self) -> Vec<String> {
         let advice = "which a run does like all others: remove or tick what it should leave";
         let render_items = |items: &[usize]| {
-            let noun = if items.len() == 1 { "item" } else { "items" };
-            format!("{noun} {}", render_number_ranges(items))
+            let label = if items.len() == 1 { "item" } else { "items" };
+            format!("{label} {}", render_number_ranges(items))
         };
         let optional_sentences = self.optional_sections.iter().map(|(heading, items_below)| {
             format!("the heading \"{heading}\" has below it {}, {advice}", render_items(items_below))
@@ -114,13 +114,13 @@ impl PlanRemarks {
             format!(
                 "line {} looks like an item and is none, so no run begins: `{}` (`plimsoll plan --fix`)",
                 line.line_number,
-                truncate_end(&to_single_line(&line.text), MAX_SHOWN_CHARS)
+                truncate_end(&to_safe_single_line(&line.text), MAX_SHOWN_CHARS)
             )
         });
         let code_sentence = (!self.checkbox_lines_in_code.is_empty()).then(|| {
-            let noun = if self.checkbox_lines_in_code.len() == 1 { "line" } else { "lines" };
+            let label = if self.checkbox_lines_in_code.len() == 1 { "line" } else { "lines" };
             format!(
-                "boxes are code and no items, because of their indentation: {noun} {}",
+                "boxes are code and no items, because of their indentation: {label} {}",
                 render_number_ranges(&self.checkbox_lines_in_code)
             )
         });
@@ -128,9 +128,12 @@ impl PlanRemarks {
     }
 }
 
-/// Returns the level and the text of the heading that a line is, or that it makes of the paragraph above it.
-/// A line in bold counts as a heading of the lowest level.
-fn parse_heading<'a>(line: &MarkdownLine<'a>, preceding_paragraph: &'a str) -> Option<(usize, &'a str)> {
+/// Returns the level and the text of a heading. An underline makes the paragraph above it a heading. A line in bold
+/// counts as a heading of the lowest level.
+fn parse_heading_or_bold_line<'a>(
+    line: &MarkdownLine<'a>,
+    preceding_paragraph: &'a str,
+) -> Option<(usize, &'a str)> {
     let text = line.text[line.text_start..].trim();
     match line.kind {
         LineKind::Heading => {
@@ -148,22 +151,22 @@ fn parse_heading<'a>(line: &MarkdownLine<'a>, preceding_paragraph: &'a str) -> O
     }
 }
 
-fn is_optional_heading(heading: &str) -> bool {
+fn contains_optional_keyword(heading: &str) -> bool {
     let lowercase_heading = heading.to_lowercase();
     let is_whole_word_at = |index: usize, word: &str| {
         let (before, after) = (&lowercase_heading[..index], &lowercase_heading[index + word.len()..]);
         let after_plural = after.strip_prefix('s').unwrap_or(after);
         !before.ends_with(char::is_alphanumeric) && !after_plural.starts_with(char::is_alphanumeric)
     };
-    OPTIONAL_HEADINGS
+    OPTIONAL_HEADING_KEYWORDS
         .iter()
         .any(|word| lowercase_heading.match_indices(word).any(|(start, _)| is_whole_word_at(start, word)))
 }
 
 fn has_item_checkbox(line: &MarkdownLine<'_>) -> bool {
     let text = line.text[line.text_start..].trim_start();
-    let rest = text.strip_prefix(['-', '*', '+']).unwrap_or_default().trim_start();
-    ["[ ] ", "[x] ", "[X] "].iter().any(|mark| rest.starts_with(mark))
+    let after_bullet = text.strip_prefix(['-', '*', '+']).unwrap_or_default().trim_start();
+    ["[ ] ", "[x] ", "[X] "].iter().any(|mark| after_bullet.starts_with(mark))
 }
 
 /// Renders ascending numbers, with three or more consecutive ones as a range: `1, 3–5, 8, 9`.
@@ -188,7 +191,7 @@ mod tests {
     fn items_below_an_optional_heading_are_listed_up_to_the_next_heading() {
         let plan = "# Plan\n- [ ] one\n## Optional tasks\n- [ ] two\n- [x] three\n### Details\n- [ ] four\n## Now\n- [ ] five\n\n\
                     Nice-to-have\n------------\n- [ ] six\n\n# Next\n\n**Later:**\n- [ ] seven\n\n**Soon**\n- [ ] eight\n# Optionally typed\n- [ ] nine\n";
-        let remarks = find_plan_remarks(plan);
+        let remarks = find_optional_items_and_unclear_lines(plan);
         let expected = [("Optional tasks", vec![2, 4]), ("Nice-to-have", vec![6]), ("**Later:**", vec![7])];
         assert_eq!(remarks.optional_sections, expected.map(|(heading, items)| (heading.to_owned(), items)));
         assert_eq!(
@@ -200,7 +203,7 @@ mod tests {
     #[test]
     fn optional_marks_unclear_lines_and_code_are_listed() {
         let plan = "- [ ]* one\n- [ ] two\n- [x]* three\n- [-] four\n\n\n# Code\n\n    - [ ] five\n";
-        let remarks = find_plan_remarks(plan);
+        let remarks = find_optional_items_and_unclear_lines(plan);
         assert_eq!((&remarks.starred_items[..], &remarks.checkbox_lines_in_code[..]), (&[1][..], &[9][..]));
         assert_eq!(
             remarks.render_sentences(),
@@ -210,7 +213,7 @@ mod tests {
                 "boxes are code and no items, because of their indentation: line 9",
             ]
         );
-        assert_eq!(find_plan_remarks("# Plan\n- [ ] one\n").render_sentences(), [""; 0]);
+        assert_eq!(find_optional_items_and_unclear_lines("# Plan\n- [ ] one\n").render_sentences(), [""; 0]);
     }
 
     #[test]

@@ -11,10 +11,10 @@ pub const BLOCKED_WORD: &str = "BLOCKED";
 pub const OPEN_TAG: &str = "<promise>";
 /// The tag after a promise.
 pub const CLOSE_TAG: &str = "</promise>";
-/// The maximum length of a quoted promise of the task text, in characters.
+/// The maximum length of a promise that is quoted from the task text, in characters.
 const MAX_QUOTED_CHARS: usize = 100;
 
-/// The claim that the last assistant message makes.
+/// The claim in the last assistant message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromiseClaim {
     /// `<promise>COMPLETE nonce</promise>`: all work is done.
@@ -48,9 +48,10 @@ pub fn parse_claim_on_last_line(message: &str, word: &PromiseWord, code: &Promis
     if last_line == render_completion_line(word, code) {
         return PromiseClaim::Complete;
     }
-    let code_and_reason =
-        last_line.strip_prefix("<promise>BLOCKED ").and_then(|rest| rest.strip_suffix("</promise>"));
-    match code_and_reason.and_then(|rest| rest.strip_prefix(code.as_str())) {
+    let code_and_reason = last_line
+        .strip_prefix("<promise>BLOCKED ")
+        .and_then(|inner_text| inner_text.strip_suffix("</promise>"));
+    match code_and_reason.and_then(|claim_text| claim_text.strip_prefix(code.as_str())) {
         Some(reason) if reason.is_empty() || reason.starts_with(' ') => {
             PromiseClaim::Blocked(reason.trim().to_owned())
         }
@@ -58,8 +59,8 @@ pub fn parse_claim_on_last_line(message: &str, word: &PromiseWord, code: &Promis
     }
 }
 
-/// Removes the promise lines from a message that later sessions read. The reason of a blocked session is
-/// kept.
+/// Removes the promise lines from a message that later sessions read. A promise of a blocked session is replaced
+/// by its reason.
 pub fn replace_promises_with_blocked_reasons(message: &str) -> String {
     let kept_lines: Vec<String> = message
         .lines()
@@ -78,13 +79,13 @@ fn parse_promise_text(line: &str) -> Option<&str> {
     line.strip_prefix("<promise>")?.strip_suffix("</promise>")
 }
 
-/// Finds a promise in the task text that differs from this run's own, and therefore does not count.
-pub fn find_other_promise(task: &str, word: &PromiseWord, code: &PromiseCode) -> Option<String> {
+/// Finds a promise in the task text that differs from the promise of this run, and therefore does not count.
+pub fn find_conflicting_promise(task: &str, word: &PromiseWord, code: &PromiseCode) -> Option<String> {
     let expected_line = render_completion_line(word, code);
     task.lines().find_map(|line| {
-        let lower = line.to_ascii_lowercase();
-        let start = lower.find(OPEN_TAG)?;
-        let end = start + lower[start..].find(CLOSE_TAG)? + CLOSE_TAG.len();
+        let lowercase_line = line.to_ascii_lowercase();
+        let start = lowercase_line.find(OPEN_TAG)?;
+        let end = start + lowercase_line[start..].find(CLOSE_TAG)? + CLOSE_TAG.len();
         let promise = &line[start..end];
         (promise != expected_line).then(|| to_line_for_backticks(promise, MAX_QUOTED_CHARS))
     })
@@ -159,7 +160,8 @@ mod tests {
             ("an open <promise> tag\nonly", None),
         ] {
             assert_eq!(
-                find_other_promise(task, &"COMPLETE".parse().unwrap(), &"7f3a".parse().unwrap()).as_deref(),
+                find_conflicting_promise(task, &"COMPLETE".parse().unwrap(), &"7f3a".parse().unwrap())
+                    .as_deref(),
                 expected,
                 "{task:?}"
             );

@@ -1,4 +1,4 @@
-//! Renders PROMPT.md: a generated block, followed by the user's own text, byte for byte.
+//! Renders PROMPT.md: a generated block, followed by the unchanged text of the user.
 
 mod checks;
 mod item;
@@ -6,28 +6,27 @@ mod review;
 mod rules;
 mod worker;
 
-pub use item::SET_ASIDE_BEFORE;
+pub use item::SET_ASIDE_HINT;
 pub use review::{ReviewRequest, render_review_prompt};
 pub use worker::RETURNED_WORK_FILE;
 
 use crate::item_notes::ItemNotes;
 use crate::resume::{self, Staleness};
 use crate::state::{Checkpoint, RunState};
-use crate::text::{to_single_line, truncate_end, truncate_middle};
+use crate::text::{to_safe_single_line, truncate_end, truncate_middle};
 use crate::untrusted_text::{self, TextOrigin};
 use plimsoll_protocol::untrusted_text::sanitize_for_model;
 
-/// The line that begins the block. The block comes first, so that the client never takes a task text that
+/// The line that begins the block. The block comes first, so that the client never mistakes a task text that
 /// begins with `/` for a command.
-// With client 2.1.329, a prompt that begins with `/word` made no request, exited with 0 and counted as a
-// success.
+// In client 2.1.329, a prompt that began with `/word` sent no request, exited with 0 and counted as a success.
 pub const BEGIN_MARK: &str = "<!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->";
 /// The line that ends the block.
 pub const END_MARK: &str = "<!-- plimsoll:end -->";
 const BLOCK_SEPARATOR: &str = "\n\n";
 
-/// The maximum length of all refusals together, in characters: the first and last 2 KB of one command's
-/// output and a few words.
+/// The maximum length of all refusals together, in characters: the first and last 2 KB of one command's output, and
+/// a short explanation.
 const MAX_REFUSALS_CHARS: usize = 6_000;
 /// The maximum length of a paragraph from the progress file, in characters.
 const MAX_PROGRESS_PARAGRAPH_CHARS: usize = 600;
@@ -37,15 +36,15 @@ const MAX_LAST_ACTION_CHARS: usize = 400;
 /// The maximum length of a timestamp, in characters. Plimsoll never writes a longer one.
 const MAX_TIMESTAMP_CHARS: usize = 40;
 
-/// The input of the block that is not in the run's state.
+/// The input of the generated block that is not part of the run's state.
 #[derive(Debug, Clone, Default)]
 pub struct PromptContext {
     /// The item that the session works on.
     pub item: Option<String>,
     /// The checkpoint that this session resumes, and what has changed since.
     pub checkpoint_to_resume: Option<(Checkpoint, Staleness)>,
-    /// The progress file's paragraph about the last session, if that made no progress and left nothing to
-    /// resume.
+    /// The progress file's paragraph about the last session, if that session made no progress and left no checkpoint
+    /// to resume.
     pub no_progress_note: Option<String>,
     /// The notes of earlier sessions in the plan.
     pub item_notes: ItemNotes,
@@ -55,25 +54,26 @@ pub struct PromptContext {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissingEndMark;
 
-/// Returns the user's own text in a PROMPT.md, byte for byte.
-pub fn task_text_after_prompt_block(prompt_file: &[u8]) -> Result<&[u8], MissingEndMark> {
+/// Returns the bytes after the generated block, or the whole file if it does not begin with a block.
+/// Returns an error if the block has no end mark.
+pub fn strip_prompt_block(prompt_file: &[u8]) -> Result<&[u8], MissingEndMark> {
     if !prompt_file.starts_with(BEGIN_MARK.as_bytes()) {
         return Ok(prompt_file);
     }
     let end = find_bytes(prompt_file, format!("\n{END_MARK}").as_bytes()).ok_or(MissingEndMark)?
         + 1
         + END_MARK.len();
-    let rest = &prompt_file[end..];
-    Ok(rest.strip_prefix(BLOCK_SEPARATOR.as_bytes()).unwrap_or(rest))
+    let task_text = &prompt_file[end..];
+    Ok(task_text.strip_prefix(BLOCK_SEPARATOR.as_bytes()).unwrap_or(task_text))
 }
 
-/// A generated block, including its marks. It can only be made with [`PromptBlock::from_body`], which ensures that
-/// nothing in it is hidden, begins a tag of the client, or ends the block.
+/// A generated block, including its marks. It is created only by [`PromptBlock::from_body`], which ensures that it has
+/// no hidden characters, begins no tag of the client, and contains no end mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptBlock(String);
 
 impl PromptBlock {
-    /// Creates a block with this body and escapes what could end it.
+    /// Creates a block with this body and escapes everything that could end the block.
     pub fn from_body(body: &str) -> PromptBlock {
         PromptBlock(format!("{BEGIN_MARK}\n{}\n{END_MARK}", sanitize_for_model(body).replace("<!--", "<!·-")))
     }
@@ -93,18 +93,18 @@ fn find_bytes(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
 
-/// Renders the generated block. The most important sections come first and last: why ticks or a promise were
+/// Renders the generated block. The most important sections come first and last: why ticks or a completion were
 /// refused, and the promise.
 pub fn render_prompt_block(state: &RunState, context: &PromptContext) -> PromptBlock {
     let checkpoint_to_resume = context.checkpoint_to_resume.as_ref();
     let takeover_step = checkpoint_to_resume
         .and_then(|(checkpoint, staleness)| resume::render_first_step_of_takeover(checkpoint, staleness));
     let sections = [
-        render_opening(state),
+        render_session_introduction(state),
         checks::render_changed_protected_files(state),
         checks::render_ticks_reverted_by_failed_commands(state),
-        review::render_open_findings(state, context.item.as_deref()),
-        render_refusals(state),
+        review::render_findings_on_open_items(state, context.item.as_deref()),
+        render_completion_refusals(state),
         item::render_item_section(state, context.item.as_deref(), takeover_step.as_deref()),
         worker::render_returned_work(state, context.item.as_deref()),
         worker::render_worker_section(state),
@@ -112,7 +112,7 @@ pub fn render_prompt_block(state: &RunState, context: &PromptContext) -> PromptB
             resume::render_resume_section(checkpoint, staleness, &state.promise_code)
         }),
         context.item_notes.render_prompt_sections(&state.promise_code),
-        render_no_progress_note(context.no_progress_note.as_deref(), &state.promise_code),
+        render_no_progress_section(context.no_progress_note.as_deref(), &state.promise_code),
         rules::render_rules_section(state),
         task_text_heading(state).to_owned(),
     ];
@@ -120,7 +120,7 @@ pub fn render_prompt_block(state: &RunState, context: &PromptContext) -> PromptB
     PromptBlock::from_body(&body)
 }
 
-/// Returns the heading for the user's own text, which follows after the end mark.
+/// Returns the heading for the user's text, which follows the end mark.
 fn task_text_heading(state: &RunState) -> &'static str {
     if state.options.item_brief.is_some() {
         "## The whole task, of which you do only the item above"
@@ -129,8 +129,9 @@ fn task_text_heading(state: &RunState) -> &'static str {
     }
 }
 
-fn render_opening(state: &RunState) -> String {
-    let plan_clause = state.options.todo_file.as_deref().map(|file| format!(", `{}`", to_single_line(file)));
+fn render_session_introduction(state: &RunState) -> String {
+    let plan_clause =
+        state.options.todo_file.as_deref().map(|file| format!(", `{}`", to_safe_single_line(file)));
     let repeat_note = if state.has_iteration_number_been_used() {
         ", which is started again: the one with this number before it was interrupted"
     } else {
@@ -139,7 +140,7 @@ fn render_opening(state: &RunState) -> String {
     let branch_sentence = state.options.branch.as_deref().map(|branch| {
         format!(
             " The run works on the branch `{}`: commit to it, and switch to no other.",
-            to_single_line(branch)
+            to_safe_single_line(branch)
         )
     });
     format!(
@@ -154,12 +155,12 @@ fn render_opening(state: &RunState) -> String {
 /// Renders when the run started and the last action before this session. Returns nothing if the start time is
 /// unknown.
 fn render_start_time_and_last_action(state: &RunState) -> String {
-    let started_at = to_single_line(state.project_at_start.started_at.as_str());
+    let started_at = to_safe_single_line(state.project_at_start.started_at.as_str());
     if started_at.is_empty() {
         return String::new();
     }
     // The file that contains the last action may have been written by an agent.
-    let last_action = truncate_end(&to_single_line(&state.outcomes.last_action), MAX_LAST_ACTION_CHARS);
+    let last_action = truncate_end(&to_safe_single_line(&state.outcomes.last_action), MAX_LAST_ACTION_CHARS);
     let last_action_text =
         if last_action.is_empty() { "none, this is the first session".to_owned() } else { last_action };
     format!(
@@ -168,7 +169,7 @@ fn render_start_time_and_last_action(state: &RunState) -> String {
     )
 }
 
-fn render_refusals(state: &RunState) -> String {
+fn render_completion_refusals(state: &RunState) -> String {
     if state.outcomes.refusals.is_empty() {
         return String::new();
     }
@@ -184,17 +185,17 @@ fn render_refusals(state: &RunState) -> String {
         &untrusted_text::unique_fence(&state.promise_code, &reasons),
         &reasons,
     );
-    let claim = if state.options.ends_with_last_tick() {
+    let claim_clause = if state.options.completes_without_promise() {
         "ticked its item, and the tick did not count"
     } else {
         "promised completion. It was refused"
     };
     format!(
-        "## Completion was refused\n\nThe session before {claim}, because:\n\n{reasons}\nFix this first.\n"
+        "## Completion was refused\n\nThe session before {claim_clause}, because:\n\n{reasons}\nFix this first.\n"
     )
 }
 
-fn render_no_progress_note(progress_paragraph: Option<&str>, fence_seed: &str) -> String {
+fn render_no_progress_section(progress_paragraph: Option<&str>, fence_seed: &str) -> String {
     let text = progress_paragraph
         .map_or(String::new(), |paragraph| truncate_end(paragraph.trim(), MAX_PROGRESS_PARAGRAPH_CHARS));
     if text.is_empty() {

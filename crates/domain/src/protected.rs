@@ -1,14 +1,14 @@
-//! Files of a project that no session of a run may change (`--protect`), as they were when they were recorded.
+//! Files of a project that no session of a run may change (`--protect`), as recorded at the start of the run.
 
 use crate::format::FormatVersion;
-use crate::text::{count_with_noun, to_single_line, truncate_end};
+use crate::text::{count_with_noun, to_safe_single_line, truncate_end};
 use serde::{Deserialize, Serialize};
 
 /// The maximum number of files, links and folders below the protected paths of a run.
 pub const MAX_PROTECTED_ENTRIES: usize = 10_000;
 /// The maximum total size of the protected files, in bytes. They are read after each session.
 pub const MAX_PROTECTED_BYTES: u64 = 64 << 20;
-/// The maximum depth of nested folders.
+/// The maximum depth of nested folders below a protected path.
 pub const MAX_FOLDER_DEPTH: usize = 64;
 /// The maximum length of a path, in bytes.
 pub const MAX_PATH_BYTES: usize = 4096;
@@ -18,7 +18,7 @@ pub const MAX_LISTED_CHANGES: usize = 50;
 const MAX_SHOWN_CHANGES: usize = 5;
 const MAX_SHOWN_CHANGE_CHARS: usize = 160;
 
-/// Everything below the protected paths, as it was recorded. It is kept beside the run's ledger, outside the project.
+/// The recorded content of all protected paths. It is stored beside the run's ledger, outside the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProtectedFiles {
@@ -28,7 +28,7 @@ pub struct ProtectedFiles {
     /// The files and links below these paths, sorted by path. Folders are not recorded, because an empty one
     /// protects nothing.
     pub entries: Vec<ProtectedEntry>,
-    /// The contents that commits may give the files; `None` if the project was in no git repository.
+    /// The contents that commits may give the files; `None` if the project was not in a git repository.
     #[serde(rename = "git")]
     pub commits: Option<ProtectedCommits>,
     /// The verify commands that have run before a session without changing a protected file.
@@ -47,7 +47,7 @@ pub struct ProtectedCommits {
     /// The protected files as they were in HEAD.
     #[serde(rename = "committed")]
     pub head_files: Vec<GitEntry>,
-    /// The protected files as a commit of the working tree would have had them.
+    /// The protected files as a commit of the working tree at that time would have contained them.
     #[serde(rename = "would_be")]
     pub working_tree_files: Vec<GitEntry>,
 }
@@ -72,13 +72,12 @@ pub enum GitFailure {
     Unreadable,
 }
 
-/// The differences between the protected files and what was recorded.
+/// The differences between the protected files and their recorded content.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProtectedChanges {
-    /// The changes, each with the way to undo it, at most [`MAX_LISTED_CHANGES`].
+    /// The changes, each with how to undo it, at most [`MAX_LISTED_CHANGES`].
     pub descriptions: Vec<String>,
-    /// True if one of the changes cannot be undone by a session, so that another session would only cost
-    /// money.
+    /// True if a session cannot undo one of the changes, so that another session would only cost money.
     pub needs_user: bool,
     /// True if git timed out, so that there may be more changes.
     pub git_timed_out: bool,
@@ -109,7 +108,7 @@ pub enum ProtectedContent {
         /// The target path that the link contains.
         target: String,
     },
-    /// A pipe, socket, device, or a file that cannot be read. A run does not begin with one, so it always
+    /// A pipe, a socket, a device, or a file that cannot be read. A run does not start with one, so it always
     /// counts as a change.
     Unreadable {
         /// The reason.
@@ -117,7 +116,7 @@ pub enum ProtectedContent {
     },
 }
 
-/// Describes changes of protected files in a sentence without a full stop, each with the way to undo it.
+/// Describes changes of protected files in a sentence without a final period, each with how to undo it.
 pub fn describe_protected_changes(changes: &[String]) -> String {
     let at_least = if changes.len() >= MAX_LISTED_CHANGES { "at least " } else { "" };
     let has_or_have = if changes.len() == 1 { "has" } else { "have" };
@@ -135,9 +134,9 @@ pub fn parse_path_of_change(description: &str) -> &str {
         .map_or(without_hint, |(path, _)| path)
 }
 
-/// Lists the first of these changes, and how many more there are.
+/// Lists the first few of these changes, and the number of the others.
 pub fn list_first_changes(changes: &[String]) -> String {
-    let shorten = |change: &String| truncate_end(&to_single_line(change), MAX_SHOWN_CHANGE_CHARS);
+    let shorten = |change: &String| truncate_end(&to_safe_single_line(change), MAX_SHOWN_CHANGE_CHARS);
     let shown_changes: Vec<String> = changes.iter().take(MAX_SHOWN_CHANGES).map(shorten).collect();
     let omitted_count = changes.len().saturating_sub(shown_changes.len());
     let more_note = if omitted_count > 0 { format!(" and {omitted_count} more") } else { String::new() };

@@ -49,6 +49,6 @@ pub(crate) fn parse_answer_line(line: &str) -> Option<String> {
 // The space after the mark is required: `![…](…)` is an image, and `?x=1` part of a URL.
 fn text_after_mark(line: &str, mark: char) -> Option<String> {
     let rest = line.strip_prefix([' ', '\t'])?.trim_start().strip_prefix(mark)?;
-    let text = crate::text::to_single_line(rest.strip_prefix([' ', '\t'])?);
+    let text = crate::text::to_safe_single_line(rest.strip_prefix([' ', '\t'])?);
     (!text.is_empty()).then_some(text)
 }

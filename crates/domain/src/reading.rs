@@ -1,4 +1,4 @@
-//! Readings: measurements of the context usage of a session.
+//! Measurements of the context usage of a session.
 
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub struct UsageReading {
     /// compaction, the system prompt and the tools.
     #[serde(rename = "added")]
     pub estimated_added_tokens: u64,
-    /// The context window; `None` until a model is known.
+    /// The context window; `None` until the model is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowSize>,
     /// The requested model, with its `[1m]` suffix.
@@ -28,7 +28,7 @@ pub struct UsageReading {
     /// The id of the response that was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// The time of that response, RFC 3339.
+    /// The time of that response (RFC 3339).
     #[serde(rename = "at", skip_serializing_if = "Option::is_none")]
     pub responded_at: Option<Timestamp>,
     /// True if the current message is not in the transcript yet, so that the values are one request old.
@@ -72,7 +72,7 @@ pub enum WindowSource {
     /// The table of models with 200k windows, or the `[1m]` suffix.
     #[serde(rename = "table")]
     ModelTable,
-    /// Nothing is known: the client's own default for unknown models.
+    /// The client's default for unknown models.
     Assumed,
     /// Raised, because more tokens were used than the expected window has.
     #[serde(rename = "used")]
@@ -80,7 +80,7 @@ pub enum WindowSource {
 }
 
 impl WindowSource {
-    /// Returns the text that the user sees.
+    /// Returns the name of the source that is shown to the user.
     pub fn describe(self) -> &'static str {
         match self {
             WindowSource::Settings => "settings",
@@ -94,7 +94,7 @@ impl WindowSource {
 }
 
 impl UsageSource {
-    /// Returns the text that the user sees.
+    /// Returns the name of the source that is shown to the user.
     pub fn describe(self) -> &'static str {
         match self {
             UsageSource::Transcript => "transcript",
@@ -118,7 +118,7 @@ pub fn min_tokens_for_percent(percent: u64, window: u64) -> u64 {
 }
 
 impl UsageReading {
-    /// Returns the tokens that the next request certainly contains: all input and output so far.
+    /// Returns the tokens that the next request is certain to contain: all input and output so far.
     pub fn measured_tokens(&self) -> u64 {
         self.used_tokens.saturating_add(self.output_tokens)
     }
@@ -134,8 +134,8 @@ impl UsageReading {
         rounded_percent(self.projected_tokens(), self.window.as_ref()?.tokens)
     }
 
-    /// Returns the percentage that the client itself shows: the input tokens of the last request, at most
-    /// 100. After a compaction it is 0, because no request has been sent yet.
+    /// Returns the percentage that the client shows: the input tokens of the last request, at most 100. After a
+    /// compaction it is 0, because no request has been sent yet.
     pub fn percent_used_by_client(&self) -> Option<u64> {
         let sent_tokens = if self.usage_source == UsageSource::Compaction { 0 } else { self.used_tokens };
         Some(rounded_percent(sent_tokens, self.window.as_ref()?.tokens)?.min(100))

@@ -3,7 +3,7 @@
 use crate::format::FormatVersion;
 use crate::git_names::CommitId;
 use crate::ids::{RunId, SessionId};
-use crate::text::to_single_line;
+use crate::text::to_safe_single_line;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +14,12 @@ const ITEM_TRAILER_KEY: &str = "Plimsoll-Item";
 /// The trailer that names the tree on which the verify commands passed.
 const VERIFIED_TRAILER_KEY: &str = "Plimsoll-Verified";
 
-/// A record of a tree on which the verify commands passed. It is kept outside the project, where no sandboxed
+/// A record of a tree on which the verify commands passed. It is stored outside the project, where no sandboxed
 /// session can write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VerificationReceipt {
     pub format: FormatVersion,
-    /// When the commands had passed.
+    /// The time at which the commands passed.
     #[serde(rename = "at")]
     pub verified_at: Timestamp,
     pub run_id: RunId,
@@ -27,7 +27,7 @@ pub struct VerificationReceipt {
     pub commit: CommitId,
     /// The tree of the commit; other commits may have the same tree.
     pub tree: CommitId,
-    /// The commands, as the user gave them.
+    /// The commands, as the user configured them.
     pub commands: Vec<String>,
     /// The items whose work was verified, each with its sessions.
     pub items: Vec<ReceiptItem>,
@@ -45,15 +45,15 @@ pub struct ReceiptItem {
     pub cost_usd: f64,
 }
 
-/// Returns the trailers for the commit message of a run. `verified_tree_and_count` is the tree on which the
-/// commands passed, and the number of the commands.
+/// Returns the trailers for a commit message of a run. `verified_tree_and_command_count` is the tree on which the
+/// verify commands passed, and the number of these commands.
 pub fn render_commit_trailers(
     run_id: &RunId,
     items: &[&str],
-    verified_tree_and_count: Option<(&CommitId, usize)>,
+    verified_tree_and_command_count: Option<(&CommitId, usize)>,
 ) -> Vec<String> {
-    let item_trailers = items.iter().map(|item| format!("{ITEM_TRAILER_KEY}: {}", to_single_line(item)));
-    let verified_trailer = verified_tree_and_count.map(|(tree, count)| {
+    let item_trailers = items.iter().map(|item| format!("{ITEM_TRAILER_KEY}: {}", to_safe_single_line(item)));
+    let verified_trailer = verified_tree_and_command_count.map(|(tree, count)| {
         format!("{VERIFIED_TRAILER_KEY}: {tree} {count} {}", if count == 1 { "command" } else { "commands" })
     });
     std::iter::once(format!("{RUN_TRAILER_KEY}: {run_id}"))
@@ -62,7 +62,7 @@ pub fn render_commit_trailers(
         .collect()
 }
 
-/// Appends those of the trailers to a commit message that it does not have yet.
+/// Appends the trailers that a commit message does not have yet.
 pub fn append_missing_trailers(message: &str, trailers: &[String]) -> String {
     let message = message.trim_end();
     let last_paragraph = message.rsplit("\n\n").next().unwrap_or_default();
@@ -84,7 +84,7 @@ pub fn append_missing_trailers(message: &str, trailers: &[String]) -> String {
     format!("{message}{}{}\n", if has_trailers { "\n" } else { "\n\n" }, new_trailers.join("\n"))
 }
 
-/// Returns the id of the run that a commit message names.
+/// Returns the run id from the last run trailer of a commit message.
 pub fn parse_run_id_from_commit_message(message: &str) -> Option<&str> {
     message
         .lines()

@@ -1,5 +1,5 @@
-//! The record of one session: the last reading, what has been announced, and the evidence of its end. The
-//! hooks write it. It is never used for another session.
+//! The record of one session: the last reading, the announced levels, and the evidence of the session's end. It is
+//! written by the hooks, and never used for another session.
 
 mod groups;
 mod stored;
@@ -16,8 +16,8 @@ use crate::status::RunStatus;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The content of `.claude/plimsoll/sessions/<session>.json`. Absent values are not written, because every
-/// hook reads the file.
+/// The content of `.claude/plimsoll/sessions/<session>.json`. Absent values are not written, to keep the file short:
+/// every hook reads it.
 // In the file the fields of all groups are on one level. `serde(flatten)` would read them through a map,
 // which would slow down every hook.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -26,7 +26,7 @@ pub struct SessionRecord {
     pub session_id: SessionId,
     /// True if the existing file could not be read. It is moved aside before this record is written.
     pub was_unreadable: bool,
-    /// The facts from SessionStart.
+    /// The values that were recorded at SessionStart.
     pub start: StartFacts,
     /// The last known usage of the context window.
     pub usage: LastUsage,
@@ -34,10 +34,10 @@ pub struct SessionRecord {
     pub highest_announcement: LevelAnnouncement,
     /// The number of compactions so far.
     pub compaction_count: u32,
-    /// The checkpoint: the one being written, and the work since the last one.
+    /// The checkpoint that is being written, and the work since the last one.
     pub checkpoint_progress: CheckpointProgress,
-    /// The session's own commits. The work between two of them is one step.
-    pub own_commits: OwnCommits,
+    /// The commits of this session. The work between two of them is one step.
+    pub own_commits: SessionCommits,
     /// The gate's last notice that the session may continue with the next item.
     pub continuation: Option<ContinuationNotice>,
     /// The monitor's waits for the client's transcript writer.
@@ -57,7 +57,7 @@ pub struct ClientProcess {
     pub started_at_ticks: u64,
 }
 
-/// The client's own settings about compaction.
+/// The client's settings for compaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientCompactionSettings {
@@ -67,8 +67,8 @@ pub struct ClientCompactionSettings {
     /// Every `autoCompactWindow`, in the client's order of precedence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub compaction_windows: Vec<CompactionWindow>,
-    /// The modification times of the settings files, in nanoseconds since 1970; 0 for a missing file.
-    /// `/autocompact` writes one in the middle of a session.
+    /// The modification times of the settings files, in nanoseconds since 1970; 0 for a missing file. They are
+    /// compared because `/autocompact` changes a settings file during a session.
     #[serde(rename = "written", skip_serializing_if = "are_times_unknown")]
     pub written_at_ns: [u64; 3],
 }
@@ -80,31 +80,31 @@ fn are_times_unknown(written: &[u64; 3]) -> bool {
 /// The commits that a session of a run has made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct OwnCommits {
+pub struct SessionCommits {
     /// HEAD after the last commit; `None` before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
     /// The context usage at the last commits since the last compaction, in tokens, oldest first.
     #[serde(rename = "fills")]
     pub usage_samples: Vec<u64>,
-    /// True once the session was told to end after a commit.
+    /// True if the session was asked to end after a commit.
     #[serde(rename = "told", skip_serializing_if = "std::ops::Not::not")]
-    pub was_told_to_end: bool,
+    pub was_asked_to_end: bool,
 }
 
-impl OwnCommits {
-    /// Records a commit and its context usage. Returns false if it is already recorded. If the usage is
-    /// unknown the list is cleared, because two steps would look like one.
-    pub fn record_commit(&mut self, head: &str, usage: Option<u64>) -> bool {
+impl SessionCommits {
+    /// Records a commit and the context usage at that time. Returns false if the commit is already recorded. If the
+    /// usage is unknown, all samples are cleared, because two steps would look like one.
+    pub fn record_commit_if_new(&mut self, head: &str, usage_tokens: Option<u64>) -> bool {
         let is_new = self.head.as_deref() != Some(head);
         if is_new {
             self.head = Some(head.to_owned());
-            match usage {
-                Some(usage) => self.usage_samples.push(usage),
+            match usage_tokens {
+                Some(used_tokens) => self.usage_samples.push(used_tokens),
                 None => self.usage_samples.clear(),
             }
-            let surplus = self.usage_samples.len().saturating_sub(MAX_USAGE_SAMPLES);
-            self.usage_samples.drain(..surplus);
+            let excess_count = self.usage_samples.len().saturating_sub(MAX_USAGE_SAMPLES);
+            self.usage_samples.drain(..excess_count);
         }
         is_new
     }
@@ -118,7 +118,7 @@ pub struct CheckpointClaim {
     pub level: Level,
     /// The projected usage in percent.
     pub percent: u64,
-    /// The process that claimed it.
+    /// The process that writes it.
     pub pid: u32,
     /// The time, RFC 3339 UTC with milliseconds.
     #[serde(rename = "at")]
@@ -148,7 +148,7 @@ pub struct ContinuationNotice {
     pub is_open: bool,
 }
 
-/// What the gate recorded when Stop fired.
+/// The gate's record of a Stop event.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StopEvidence {
@@ -164,21 +164,21 @@ pub struct StopEvidence {
     pub session_crons: usize,
 }
 
-/// What StopFailure reported.
+/// The content of a StopFailure event.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailureEvidence {
     /// The time, RFC 3339 UTC.
     #[serde(rename = "at")]
     pub failed_at: Timestamp,
-    /// The client's name of the error.
+    /// The name that the client gives the error.
     #[serde(rename = "error")]
     pub error_kind: String,
-    /// The client's message to the user, or else the message of the API.
+    /// The client's message to the user, or the message of the API if there is none.
     pub details: String,
 }
 
-/// The client's own values for one session, as the status line recorded them.
+/// The client's values for one session, as recorded by the status line.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatusLineRecord {
@@ -203,19 +203,19 @@ pub struct StatusLineRecord {
     /// When each of these samples was first seen, in seconds since 1970.
     #[serde(rename = "fill_times", skip_serializing_if = "Vec::is_empty")]
     pub usage_sample_times: Vec<i64>,
-    /// The last result of git.
+    /// The last result of `git status`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitRecord>,
-    /// The project's run, as its state was last read.
+    /// The project's run, as of the last read of its state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<StatusLineRun>,
 }
 
-/// The part of a run's state that the status line shows. It is cached, because a plan may be long and the
-/// client runs the status line at every render.
+/// The part of a run's state that the status line shows. It is cached, because the plan may be long and the client
+/// runs the status line command at every render.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusLineRun {
-    /// The change stamp of the state file that was read.
+    /// The change stamp of the state file at the last read.
     #[serde(rename = "file")]
     pub state_file_stamp: String,
     /// The status of the run.
@@ -230,13 +230,13 @@ pub struct StatusLineRun {
     /// The number of ticked items.
     #[serde(rename = "done")]
     pub done_count: usize,
-    /// The current item, clipped.
+    /// The current item, truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
     /// The end of the pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Timestamp>,
-    /// The context usage in percent at a checkpoint that waits to be resumed.
+    /// The context usage in percent at the checkpoint that is to be resumed.
     #[serde(rename = "checkpoint", default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_percent: Option<u64>,
 }
@@ -245,9 +245,9 @@ pub struct StatusLineRun {
 pub const MAX_USAGE_SAMPLES: usize = 25;
 
 impl StatusLineRecord {
-    /// Records the context usage after a response. A lower usage means that the context was compacted or
-    /// cleared, so the older samples are dropped: they do not predict what follows.
-    pub fn record_usage_sample_clearing_on_drop(&mut self, used_tokens: u64, now_seconds: i64) {
+    /// Records the context usage after a response, unless it equals the last sample. A lower usage means that the
+    /// context was compacted or cleared, so the older samples are dropped: they do not predict future usage.
+    pub fn record_usage_if_changed_clearing_on_drop(&mut self, used_tokens: u64, now_seconds: i64) {
         match self.usage_samples.last() {
             Some(last_sample) if *last_sample == used_tokens => return,
             Some(last_sample) if *last_sample > used_tokens => {
@@ -258,10 +258,10 @@ impl StatusLineRecord {
         }
         self.usage_samples.push(used_tokens);
         self.usage_sample_times.push(now_seconds);
-        let surplus = self.usage_samples.len().saturating_sub(MAX_USAGE_SAMPLES);
-        self.usage_samples.drain(..surplus);
-        let surplus = self.usage_sample_times.len().saturating_sub(MAX_USAGE_SAMPLES);
-        self.usage_sample_times.drain(..surplus);
+        let excess_count = self.usage_samples.len().saturating_sub(MAX_USAGE_SAMPLES);
+        self.usage_samples.drain(..excess_count);
+        let excess_count = self.usage_sample_times.len().saturating_sub(MAX_USAGE_SAMPLES);
+        self.usage_sample_times.drain(..excess_count);
     }
 
     /// Returns the usage samples with their times.
@@ -277,25 +277,25 @@ impl StatusLineRecord {
     }
 }
 
-/// The last result of git, and the repository state that it belongs to.
+/// The last result of `git status`, and the state of the repository that it describes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GitRecord {
     /// The working directory.
     pub folder: String,
-    /// The text and the time of HEAD and the index.
+    /// The content and the modification times of HEAD and the index.
     #[serde(rename = "state")]
     pub head_and_index_stamp: String,
-    /// The counts; `None` if git has never answered in time.
+    /// The counts; `None` if git has always timed out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<GitCounts>,
     /// When git was last run, in milliseconds since 1970.
     #[serde(rename = "asked_at")]
     pub queried_at_ms: i64,
-    /// True if git timed out then.
+    /// True if git timed out in that run.
     #[serde(rename = "late", skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
-    /// The branch as reported by git, if it cannot be read from the files.
+    /// The branch that git reported, if it cannot be read from the files.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub branch: String,
 }
@@ -306,7 +306,7 @@ pub struct GitRecord {
 pub struct GitCounts {
     /// Commits that upstream lacks.
     pub ahead: u64,
-    /// Commits that are missing here.
+    /// Commits that only upstream has.
     pub behind: u64,
     /// Files in conflict.
     pub conflicts: u64,

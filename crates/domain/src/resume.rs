@@ -1,12 +1,11 @@
-//! Renders the section of a prompt for a session that resumes from a checkpoint. Facts from git, the files
-//! and the plan are stated as facts, claims of the last session are marked as unchecked, and unknown values
-//! are left out.
+//! Renders the prompt section for a session that resumes from a checkpoint. Values from git, the files and the plan
+//! are stated as facts, claims of the last session are marked as unchecked, and unknown values are left out.
 
 use crate::state::checkpoint::UNKNOWN;
 use crate::state::{
     BaseRelation, CheckResult, Checkpoint, CheckpointCause, CommitRef, FileInProgress, ItemWork, short_id,
 };
-use crate::text::{count_with_noun, to_line_for_backticks, to_single_line, truncate_end};
+use crate::text::{count_with_noun, to_line_for_backticks, to_safe_single_line, truncate_end};
 use crate::untrusted_text::{self, TextOrigin};
 
 /// The maximum number of files that are named.
@@ -25,8 +24,7 @@ pub struct Staleness {
     pub new_commits: Vec<CommitRef>,
     /// The number of all new commits.
     pub new_commit_count: usize,
-    /// The checkpoint's commit, if HEAD no longer contains it (after a reset, a rebase, or on another
-    /// branch).
+    /// The checkpoint's commit, if HEAD no longer contains it (after a reset or a rebase, or on another branch).
     pub lost_commit: Option<String>,
     /// Files of the checkpoint that no longer exist.
     pub missing_files: Vec<String>,
@@ -55,42 +53,48 @@ impl Staleness {
                 named_commits.join("; ")
             ));
         }
-        lines.extend(self.missing_files.iter().map(|path| format!("{} is gone", to_single_line(path))));
-        lines.extend(self.changed_files.iter().map(|path| format!("{} has changed", to_single_line(path))));
+        lines.extend(self.missing_files.iter().map(|path| format!("{} is gone", to_safe_single_line(path))));
+        lines.extend(
+            self.changed_files.iter().map(|path| format!("{} has changed", to_safe_single_line(path))),
+        );
         lines
     }
 }
 
 fn describe_commit(commit: &CommitRef) -> String {
-    format!("{} {}", commit.short_id(), truncate_end(&to_single_line(&commit.subject), 80))
+    format!("{} {}", commit.short_id(), truncate_end(&to_safe_single_line(&commit.subject), 80))
 }
 
 /// The heading for an item that is half done.
 pub const HALF_DONE_ITEM_HEADING: &str = "## You take over this item half done";
-/// The heading for an item that has not been begun.
-pub const NOT_BEGUN_ITEM_HEADING: &str = "## The session before";
+/// The heading for an item on which no work has been done.
+pub const UNSTARTED_ITEM_HEADING: &str = "## The session before";
 
 /// Renders the section of the prompt that resumes a checkpoint. `fence_seed` is the run's promise code, from
 /// which the fence around the session's claims is derived.
 pub fn render_resume_section(checkpoint: &Checkpoint, staleness: &Staleness, fence_seed: &str) -> String {
     let (heading, parts) = if checkpoint.item_work.is_begun {
-        (HALF_DONE_ITEM_HEADING, render_half_done_item(checkpoint, staleness, fence_seed))
+        (HALF_DONE_ITEM_HEADING, render_half_done_item_paragraphs(checkpoint, staleness, fence_seed))
     } else {
-        (NOT_BEGUN_ITEM_HEADING, render_not_begun_item(checkpoint, staleness, fence_seed))
+        (UNSTARTED_ITEM_HEADING, render_unstarted_item_paragraphs(checkpoint, staleness, fence_seed))
     };
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     format!("{heading}\n\n{}\n", parts.join("\n\n"))
 }
 
-fn render_half_done_item(checkpoint: &Checkpoint, staleness: &Staleness, fence_seed: &str) -> Vec<String> {
+fn render_half_done_item_paragraphs(
+    checkpoint: &Checkpoint,
+    staleness: &Staleness,
+    fence_seed: &str,
+) -> Vec<String> {
     let work = &checkpoint.item_work;
     let subject = if !work.ticked_items.is_empty() && work.session_item != checkpoint.current_todo_item {
         "The session before finished its item, went on with this one, and"
     } else {
         "The session before"
     };
-    // There is no range if HEAD no longer contains the checkpoint's commit, which is reported among the
-    // changes since the checkpoint, or if another tool wrote the checkpoint.
+    // The range is unknown if HEAD no longer contains the checkpoint's commit, which is listed among the changes since
+    // the checkpoint, or if another tool wrote the checkpoint.
     let range_sentence = if has_known_commit_range(checkpoint, staleness) {
         format!(" {}", ensure_final_period(&describe_item_work_since_base(work, checkpoint.head.as_deref())))
     } else {
@@ -100,7 +104,7 @@ fn render_half_done_item(checkpoint: &Checkpoint, staleness: &Staleness, fence_s
         format!("{}{range_sentence}", describe_how_session_stopped(checkpoint, subject)),
         render_finished_items(&work.ticked_items),
         render_file_table(
-            &existing_files_with_changes_marked(checkpoint, staleness),
+            &existing_files_with_stale_lines_cleared(checkpoint, staleness),
             MAX_FILES,
             work.base_commit.as_deref(),
         ),
@@ -116,8 +120,8 @@ fn has_known_commit_range(checkpoint: &Checkpoint, staleness: &Staleness) -> boo
     staleness.lost_commit.is_none() && checkpoint.item_work.began_at.is_some()
 }
 
-/// Renders the first step of a session that takes over a half-done item. Returns `None` for an item that is
-/// not begun. The step is not part of the section, because the text around it has its own list of steps.
+/// Renders the first step of a session that takes over a half-done item. Returns `None` for an item that is not
+/// begun. The step is not part of the resume section, because it belongs to the prompt's numbered steps.
 pub fn render_first_step_of_takeover(checkpoint: &Checkpoint, staleness: &Staleness) -> Option<String> {
     let work = &checkpoint.item_work;
     if !work.is_begun {
@@ -136,11 +140,15 @@ pub fn render_first_step_of_takeover(checkpoint: &Checkpoint, staleness: &Stalen
     ))
 }
 
-/// Renders the parts for an item that is not begun. Files, lines and the next step of the finished item are
-/// left out.
-fn render_not_begun_item(checkpoint: &Checkpoint, staleness: &Staleness, fence_seed: &str) -> Vec<String> {
-    let finished = &checkpoint.item_work.ticked_items;
-    let end_of_last_session = match (finished.is_empty(), checkpoint.cause) {
+/// Renders the paragraphs for an item that is not begun. Files, lines and the next step belong to the finished item
+/// and are left out.
+fn render_unstarted_item_paragraphs(
+    checkpoint: &Checkpoint,
+    staleness: &Staleness,
+    fence_seed: &str,
+) -> Vec<String> {
+    let finished_items = &checkpoint.item_work.ticked_items;
+    let stop_sentence = match (finished_items.is_empty(), checkpoint.cause) {
         (true, _) => describe_how_session_stopped(checkpoint, "It"),
         // The item was ticked after the session ended.
         (false, CheckpointCause::Unfinished) => "Its item is ticked by now.".to_owned(),
@@ -154,36 +162,36 @@ fn render_not_begun_item(checkpoint: &Checkpoint, staleness: &Staleness, fence_s
             | CheckpointCause::Crash,
         ) => describe_how_session_stopped(checkpoint, "It finished its item, and"),
     };
-    let not_begun_note = match checkpoint.current_todo_item.as_str() {
+    let unstarted_note = match checkpoint.current_todo_item.as_str() {
         "" => "",
         _ => " Your item is not begun: no file has been changed for it.",
     };
     vec![
-        format!("{end_of_last_session}{not_begun_note}"),
-        render_finished_items(finished),
+        format!("{stop_sentence}{unstarted_note}"),
+        render_finished_items(finished_items),
         render_last_session_claims(checkpoint, fence_seed),
         render_bullet_list("Since it stopped:", &staleness.render_lines()),
         render_handoff_reference(checkpoint),
     ]
 }
 
-/// Describes how the session came to its checkpoint. The sentence begins with `subject`.
+/// Describes why the session stopped at its checkpoint. The sentence begins with `subject`.
 fn describe_how_session_stopped(checkpoint: &Checkpoint, subject: &str) -> String {
-    let at_percent = checkpoint
+    let percent_clause = checkpoint
         .percent_at_checkpoint
         .map_or(String::new(), |percent| format!(" at {percent}% of its context window"));
     match checkpoint.cause {
-        CheckpointCause::Level if at_percent.is_empty() => format!("{subject} stopped."),
-        CheckpointCause::Level => format!("{subject} stopped{at_percent} ({}).", checkpoint.level),
-        CheckpointCause::Manual => format!("{subject} wrote a checkpoint on demand{at_percent}."),
-        // A session reads this about its own conversation, too, so it has no other subject.
-        CheckpointCause::Compact => format!("The client compacted the conversation{at_percent}."),
+        CheckpointCause::Level if percent_clause.is_empty() => format!("{subject} stopped."),
+        CheckpointCause::Level => format!("{subject} stopped{percent_clause} ({}).", checkpoint.level),
+        CheckpointCause::Manual => format!("{subject} wrote a checkpoint on demand{percent_clause}."),
+        // A session also reads this sentence about its own conversation, so `subject` is not used.
+        CheckpointCause::Compact => format!("The client compacted the conversation{percent_clause}."),
         CheckpointCause::Budget => {
-            format!("{subject} stopped{at_percent}, where the next item would not have fitted.")
+            format!("{subject} stopped{percent_clause}, where the next item would not have fitted.")
         }
         CheckpointCause::Step => {
             format!(
-                "{subject} stopped after a commit{at_percent}, where the next step would probably not have fitted."
+                "{subject} stopped after a commit{percent_clause}, where the next step would probably not have fitted."
             )
         }
         CheckpointCause::Crash => format!("{subject} ended in the middle of its work."),
@@ -191,7 +199,7 @@ fn describe_how_session_stopped(checkpoint: &Checkpoint, subject: &str) -> Strin
     }
 }
 
-/// Adds a full stop unless the text has one.
+/// Appends a period unless the text ends with one.
 pub fn ensure_final_period(text: &str) -> String {
     if text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
 }
@@ -200,16 +208,19 @@ fn render_finished_items(finished_items: &[String]) -> String {
     let named_items: Vec<String> = finished_items
         .iter()
         .take(MAX_NAMED)
-        .map(|item| truncate_end(&to_single_line(item), MAX_ITEM_CHARS))
+        .map(|item| truncate_end(&to_safe_single_line(item), MAX_ITEM_CHARS))
         .collect();
     let unnamed_count = finished_items.len().saturating_sub(named_items.len());
-    let more = (unnamed_count > 0).then(|| format!("and {unnamed_count} more"));
-    render_bullet_list("Already done:", &named_items.into_iter().chain(more).collect::<Vec<_>>())
+    let more_note = (unnamed_count > 0).then(|| format!("and {unnamed_count} more"));
+    render_bullet_list("Already done:", &named_items.into_iter().chain(more_note).collect::<Vec<_>>())
 }
 
-/// Returns the files in progress that still exist. The line numbers of a file that has changed since are
-/// cleared, because they are no longer known.
-fn existing_files_with_changes_marked(checkpoint: &Checkpoint, staleness: &Staleness) -> Vec<FileInProgress> {
+/// Returns the files in progress that still exist. For a file that has changed since the checkpoint, the touched
+/// lines are cleared, because they may be wrong.
+fn existing_files_with_stale_lines_cleared(
+    checkpoint: &Checkpoint,
+    staleness: &Staleness,
+) -> Vec<FileInProgress> {
     let still_exists = |file: &&FileInProgress| !staleness.missing_files.contains(&file.path);
     let without_stale_lines = |file: &FileInProgress| {
         let mut file = file.clone();
@@ -222,26 +233,26 @@ fn existing_files_with_changes_marked(checkpoint: &Checkpoint, staleness: &Stale
     checkpoint.files_in_progress.iter().filter(still_exists).map(without_stale_lines).collect()
 }
 
-/// Describes where git has the work on the item: the range of commits, and uncommitted files.
+/// Describes where the work on the item is in git: the range of commits, and the uncommitted files.
 pub fn describe_item_work_since_base(work: &ItemWork, head: Option<&str>) -> String {
-    let uncommitted = match work.uncommitted_files.as_slice() {
+    let uncommitted_paths = match work.uncommitted_files.as_slice() {
         [] => String::new(),
         paths => {
             let named_paths: Vec<String> =
-                paths.iter().take(MAX_NAMED).map(|path| to_single_line(path)).collect();
+                paths.iter().take(MAX_NAMED).map(|path| to_safe_single_line(path)).collect();
             let unnamed_count = paths.len().saturating_sub(named_paths.len());
             let more_note =
                 if unnamed_count > 0 { format!(" and {unnamed_count} more") } else { String::new() };
             format!("{}{more_note}", named_paths.join(", "))
         }
     };
-    let commit_details = if work.commit_count == 0 && uncommitted.is_empty() {
+    let commit_details = if work.commit_count == 0 && uncommitted_paths.is_empty() {
         String::new()
     } else {
         format!(
             "{}{}",
-            describe_unfinished_and_foreign_commits(work),
-            describe_uncommitted_paths(&uncommitted)
+            describe_wip_commits_and_commits_by_others(work),
+            describe_uncommitted_or_all_committed(&uncommitted_paths)
         )
     };
     match (&work.base_commit, work.base_relation, work.commit_count) {
@@ -256,12 +267,12 @@ pub fn describe_item_work_since_base(work: &ItemWork, head: Option<&str>) -> Str
                 "Its work: `git diff {base}`, which may show changes by others, for HEAD no longer contains {base} (amended, rebased or reset){commit_details}"
             )
         }
-        (_, _, 0) if uncommitted.is_empty() => "No file has been changed for it.".to_owned(),
+        (_, _, 0) if uncommitted_paths.is_empty() => "No file has been changed for it.".to_owned(),
         (base, _, 0) if head.is_some() => {
             // Commits by others since the base are not work on the item.
             let base = base.as_deref().filter(|_| work.commits_by_others.is_empty());
             let base = base.map_or("HEAD".to_owned(), short_id);
-            format!("Its work is not committed (`git status`, `git diff {base}`): {uncommitted}")
+            format!("Its work is not committed (`git status`, `git diff {base}`): {uncommitted_paths}")
         }
         (_, _, 0) => "Its work is in the files below; there is no commit to compare them with.".to_owned(),
         (Some(base), ..) => {
@@ -275,13 +286,13 @@ pub fn describe_item_work_since_base(work: &ItemWork, head: Option<&str>) -> Str
     }
 }
 
-/// Describes which commits of the range are not finished steps of the work: work-in-progress commits, and
+/// Describes those commits of the range that are not finished steps of the work: work-in-progress commits, and
 /// commits by others.
-fn describe_unfinished_and_foreign_commits(work: &ItemWork) -> String {
-    let short_ids_where = |matches: fn(&CommitRef) -> bool| -> Vec<String> {
+fn describe_wip_commits_and_commits_by_others(work: &ItemWork) -> String {
+    let short_ids_where = |predicate: fn(&CommitRef) -> bool| -> Vec<String> {
         work.commits
             .iter()
-            .filter(|commit| matches(commit))
+            .filter(|commit| predicate(commit))
             .take(MAX_NAMED)
             .map(CommitRef::short_id)
             .collect()
@@ -295,7 +306,7 @@ fn describe_unfinished_and_foreign_commits(work: &ItemWork) -> String {
             "work-in-progress commits by Plimsoll",
         ),
         (
-            short_ids_where(|commit| commit.is_work_in_progress() && !commit.is_checkpoint_commit()),
+            short_ids_where(|commit| commit.is_unfinished_work_commit() && !commit.is_checkpoint_commit()),
             "a work-in-progress commit",
             "work-in-progress commits",
         ),
@@ -310,7 +321,7 @@ fn describe_unfinished_and_foreign_commits(work: &ItemWork) -> String {
     if descriptions.is_empty() { String::new() } else { format!(", of which {}", descriptions.join(" and ")) }
 }
 
-fn describe_uncommitted_paths(uncommitted_paths: &str) -> String {
+fn describe_uncommitted_or_all_committed(uncommitted_paths: &str) -> String {
     if uncommitted_paths.is_empty() {
         "; all committed".to_owned()
     } else {
@@ -318,8 +329,8 @@ fn describe_uncommitted_paths(uncommitted_paths: &str) -> String {
     }
 }
 
-/// Renders a table of the files of the work, the one touched last first. The last column describes all
-/// changes since the base.
+/// Renders a table of the files of the work, the most recently touched first. The last column describes all changes
+/// since the base commit.
 pub fn render_file_table(files: &[FileInProgress], max_rows: usize, base: Option<&str>) -> String {
     if files.is_empty() {
         return String::new();
@@ -339,7 +350,7 @@ pub fn render_file_table(files: &[FileInProgress], max_rows: usize, base: Option
 }
 
 fn render_file_row(file: &FileInProgress) -> String {
-    let escape_cell = |text: &str| to_single_line(&text.replace('|', "\\|"));
+    let escape_cell = |text: &str| to_safe_single_line(&text.replace('|', "\\|"));
     let lines = if file.touched_lines.is_empty() { "-" } else { &file.touched_lines };
     let counts = match (file.added_lines, file.removed_lines) {
         (Some(added), Some(removed)) => format!(" (+{added} -{removed})"),
@@ -353,14 +364,14 @@ fn render_file_row(file: &FileInProgress) -> String {
     )
 }
 
-/// Renders the last results of the session's checks.
+/// Renders the last results of the checks that the session ran.
 pub fn render_checks(checks: &[CheckResult]) -> String {
     let checks: Vec<String> =
         checks.iter().map(|check| format!("Check {}", describe_check(check, "by that session"))).collect();
     checks.join("\n")
 }
 
-/// Describes the last result of a check, who ran it, and what failed.
+/// Describes the last result of a check: who ran it, whether it passed, and the failures.
 pub fn describe_check(check: &CheckResult, executor: &str) -> String {
     let command = to_line_for_backticks(&check.command, 160);
     let outcome = if check.passed { "passed" } else { "FAILED" };
@@ -369,13 +380,13 @@ pub fn describe_check(check: &CheckResult, executor: &str) -> String {
         .failures
         .iter()
         .take(MAX_NAMED)
-        .map(|line| format!("\n- {}", truncate_end(&to_single_line(line), 160)))
+        .map(|line| format!("\n- {}", truncate_end(&to_safe_single_line(line), 160)))
         .collect();
     format!("`{command}`, run {executor}: {outcome}{staleness_note}{failures}")
 }
 
-/// Renders the session's claims about its work in a fence that marks them as unchecked. No other line of the
-/// section has these labels.
+/// Renders the session's claims about its work in a fence that marks them as unchecked. No other line of the section
+/// has these labels.
 fn render_last_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> String {
     let is_begun = checkpoint.item_work.is_begun;
     let lines = [
@@ -386,7 +397,7 @@ fn render_last_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> Stri
     let claim_lines: Vec<String> = lines
         .into_iter()
         .filter(|(.., is_included)| *is_included)
-        .filter_map(|(label, claim, _)| Some(format!("{label}: {}", clip_known_claim(claim)?)))
+        .filter_map(|(label, claim, _)| Some(format!("{label}: {}", clip_claim_unless_unknown(claim)?)))
         .collect();
     let text = claim_lines.join("\n");
     untrusted_text::render_quoted_block(
@@ -398,7 +409,7 @@ fn render_last_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> Stri
     .to_owned()
 }
 
-/// Renders the claims of an earlier session about the item, if the last one made none.
+/// Renders the claims of an earlier session about the item, which are set only if the last session made none.
 fn render_earlier_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> String {
     let Some(notes) = &checkpoint.earlier_notes else { return String::new() };
     let lines = [
@@ -406,8 +417,9 @@ fn render_earlier_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> S
         ("Progress, in its words", &notes.progress),
         ("Next step, in its words", &notes.next_step),
     ];
-    let claim_lines =
-        lines.into_iter().filter_map(|(label, claim)| Some(format!("{label}: {}", clip_known_claim(claim)?)));
+    let claim_lines = lines
+        .into_iter()
+        .filter_map(|(label, claim)| Some(format!("{label}: {}", clip_claim_unless_unknown(claim)?)));
     let claim_lines: Vec<String> = claim_lines.collect();
     let text = claim_lines.join("\n");
     let block = untrusted_text::render_quoted_block(
@@ -422,8 +434,8 @@ fn render_earlier_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> S
     )
 }
 
-fn clip_known_claim(claim: &str) -> Option<String> {
-    let claim = to_single_line(claim);
+fn clip_claim_unless_unknown(claim: &str) -> Option<String> {
+    let claim = to_safe_single_line(claim);
     (!claim.is_empty() && claim != UNKNOWN).then(|| truncate_end(&claim, MAX_CLAIM_CHARS))
 }
 

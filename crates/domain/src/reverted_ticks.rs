@@ -1,12 +1,12 @@
-//! Ticks that were taken back: after the session that made them a required command failed, a review had findings, or protected
-//! files had changed.
+//! Reverted ticks: after the session that ticked these items, a required command failed, a review had findings, or protected files
+//! had changed.
 
 use crate::ids::SessionId;
 use crate::protected::list_first_changes;
-use crate::text::{count_with_noun, to_single_line, truncate_end};
+use crate::text::{count_with_noun, to_safe_single_line, truncate_end};
 use serde::{Deserialize, Serialize};
 
-/// The ticks of a session that were taken back, and why.
+/// The ticks of a session that were reverted, and the reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RevertedTicks {
@@ -50,24 +50,25 @@ const MAX_COMMAND_CHARS: usize = 120;
 impl RevertedTicks {
     /// Describes the ticks and the reason in a sentence without a full stop.
     pub fn describe_revert(&self) -> String {
-        let commands = self.failed_commands.iter().map(|failed| failed.command.as_str());
+        let commands = self.failed_commands.iter().map(|failed_command| failed_command.command.as_str());
         describe_reverted_ticks(&self.items, commands, self.findings.len(), &self.protected_changes)
     }
 }
 
-/// Returns a sentence that says that the ticks of these items were taken back, and why: these commands fail, protected files
-/// changed, or a review has this many findings. Without any of these reasons, the review gave no verdict.
+/// Describes the reverted ticks and the first reason that applies, in a sentence without a full stop: commands failed, protected
+/// files changed, or a review has findings. Without any of these reasons, the review gave no verdict.
 pub fn describe_reverted_ticks<'a>(
     items: &[String],
-    commands: impl IntoIterator<Item = &'a str>,
+    failed_commands: impl IntoIterator<Item = &'a str>,
     finding_count: usize,
     protected_changes: &[String],
 ) -> String {
-    let quote_item = |item: &String| format!("\"{}\"", truncate_end(&to_single_line(item), MAX_ITEM_CHARS));
+    let quote_item =
+        |item: &String| format!("\"{}\"", truncate_end(&to_safe_single_line(item), MAX_ITEM_CHARS));
     let quoted_items: Vec<String> = items.iter().map(quote_item).collect();
     let quote_command =
-        |command: &str| format!("`{}`", truncate_end(&to_single_line(command), MAX_COMMAND_CHARS));
-    let quoted_commands: Vec<String> = commands.into_iter().map(quote_command).collect();
+        |command: &str| format!("`{}`", truncate_end(&to_safe_single_line(command), MAX_COMMAND_CHARS));
+    let quoted_commands: Vec<String> = failed_commands.into_iter().map(quote_command).collect();
     let (ticks, verb) = if quoted_items.len() == 1 { ("tick", "was") } else { ("ticks", "were") };
     let reason = match quoted_commands.len() {
         0 if !protected_changes.is_empty() => {

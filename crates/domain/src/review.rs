@@ -1,7 +1,7 @@
 //! Reviews of ticked items: the outcome of each review, and the findings that are still open.
 
 use crate::ids::SessionId;
-use crate::text::{count_with_noun, to_single_line, truncate_end};
+use crate::text::{count_with_noun, to_safe_single_line, truncate_end};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReviewState {
-    /// Where the work on each item that is not reviewed yet began, in that order.
+    /// The start of the work on each item that is not reviewed yet, in the order in which the work began.
     #[serde(rename = "begun")]
     pub work_starts: Vec<ItemWorkStart>,
     /// Ticked items that wait for their review.
     #[serde(rename = "waiting")]
     pub waiting_items: Vec<String>,
     /// The findings of reviews, one entry per item. Empty findings mean that the last review passed an item
-    /// whose tick had been taken back.
+    /// whose tick had been reverted.
     #[serde(rename = "points")]
     pub item_findings: Vec<ItemFindings>,
     /// The review session that has not answered yet.
@@ -33,19 +33,19 @@ pub struct ReviewState {
 }
 
 impl ReviewState {
-    /// Returns the ticked items whose last review has findings. Their ticks had been taken back before.
-    pub fn ticked_items_with_findings<'a>(
+    /// Returns the findings of the last review for each ticked item that has any. The ticks of these items had been reverted before.
+    pub fn open_findings_of_ticked_items<'a>(
         &'a self,
-        done_items: &'a [String],
+        ticked_items: &'a [String],
     ) -> impl Iterator<Item = &'a ItemFindings> {
         self.item_findings.iter().filter(|item_findings| {
-            !item_findings.findings.is_empty() && done_items.contains(&item_findings.item)
+            !item_findings.findings.is_empty() && ticked_items.contains(&item_findings.item)
         })
     }
 
     /// Returns the findings of reviews about an item.
     pub fn findings_for_item(&self, item: &str) -> Option<&ItemFindings> {
-        self.item_findings.iter().find(|points| points.item == item)
+        self.item_findings.iter().find(|item_findings| item_findings.item == item)
     }
 }
 
@@ -63,15 +63,14 @@ pub struct ItemWorkStart {
 #[serde(default)]
 pub struct ItemFindings {
     pub item: String,
-    /// How many times its tick was taken back because of findings.
+    /// How many times its tick was reverted because of findings.
     #[serde(rename = "taken_back")]
-    pub taken_back_count: u32,
+    pub tick_revert_count: u32,
     /// The findings of the last review.
     pub findings: Vec<String>,
 }
 
-/// A review session. It is recorded before it is started, so that after a kill it is found and not started
-/// again.
+/// A review session. It is recorded before it starts, so that it is not started a second time after a crash.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReviewSession {
@@ -83,7 +82,7 @@ pub struct ReviewSession {
     pub items: Vec<String>,
     /// When it was recorded, RFC 3339 UTC.
     pub started_at: Timestamp,
-    /// The process id, once it is known.
+    /// The process id; `None` until the process has started.
     pub pid: Option<u32>,
     /// The start time of that process, in the system's own ticks.
     #[serde(rename = "process_started")]
@@ -94,7 +93,7 @@ pub struct ReviewSession {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Review {
-    /// The iteration that it followed.
+    /// The iteration whose ticks were reviewed.
     pub iteration: u32,
     /// The session whose ticks were reviewed.
     pub session_id: Option<SessionId>,
@@ -161,7 +160,7 @@ impl ReviewOutcome {
         if let Some(failure) = &self.failure {
             return format!(
                 "the review of {items} gave no answer{cost_note}: {}",
-                truncate_end(&to_single_line(failure), 200)
+                truncate_end(&to_safe_single_line(failure), 200)
             );
         }
         if self.findings.is_empty() {
@@ -179,13 +178,13 @@ impl ReviewOutcome {
     }
 }
 
-/// Quotes the first items for a sentence, and says how many more there are.
+/// Quotes at most three items, separated by commas, and appends how many more there are.
 pub fn quote_first_items(items: &[String]) -> String {
-    const MAX_NAMED_ITEMS: usize = 3;
+    const MAX_QUOTED_ITEMS: usize = 3;
     let quoted_items: Vec<String> = items
         .iter()
-        .take(MAX_NAMED_ITEMS)
-        .map(|item| format!("\"{}\"", truncate_end(&to_single_line(item), 80)))
+        .take(MAX_QUOTED_ITEMS)
+        .map(|item| format!("\"{}\"", truncate_end(&to_safe_single_line(item), 80)))
         .collect();
     let unnamed_count = items.len().saturating_sub(quoted_items.len());
     let more_note = if unnamed_count > 0 { format!(" and {unnamed_count} more") } else { String::new() };

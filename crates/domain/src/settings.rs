@@ -103,14 +103,15 @@ impl Models {
         model.as_deref()
     }
 
-    /// Returns every model that the settings name.
-    pub fn named_models(&self) -> impl Iterator<Item = &str> {
+    /// Returns every configured model: those for a size, and the other allowed ones.
+    pub fn all_configured_models(&self) -> impl Iterator<Item = &str> {
         let models_by_size = [&self.trivial, &self.simple, &self.medium, &self.complex, &self.very_complex];
         models_by_size.into_iter().flatten().chain(&self.allowed).map(String::as_str)
     }
 
-    fn find_invalid_model_name(&self) -> Option<String> {
-        let invalid_name = self.named_models().find(|name| !item_model::is_valid_model_name(name))?;
+    fn find_model_name_error(&self) -> Option<String> {
+        let invalid_name =
+            self.all_configured_models().find(|name| !item_model::is_valid_model_name(name))?;
         Some(format!("models: {invalid_name:?} is no model's name"))
     }
 }
@@ -239,8 +240,8 @@ impl Default for Levels {
 }
 
 impl Default for Margins {
-    /// One large Read is about 20,000 tokens whatever the window: L2 leaves room for one, L3 for half of one. Where a
-    /// session takes larger steps, its L2 moves down with them.
+    /// One large Read is about 20,000 tokens in any window: L2 leaves room for one, L3 for half of one. If a session takes
+    /// larger steps, its L2 is lowered accordingly.
     fn default() -> Self {
         Margins { l2: 20_000, l3: 10_000 }
     }
@@ -300,7 +301,9 @@ impl Settings {
             return Some(format!("handoff_bytes ({}) must be at least 1024", self.handoff_bytes));
         }
         let issue = self.linear.issue.as_deref();
-        let issue = issue.and_then(crate::linear::describe_invalid_issue_name);
-        issue.or_else(|| self.models.find_invalid_model_name()).or_else(|| self.statusline.validation_error())
+        let issue_error = issue.and_then(crate::linear::describe_invalid_issue_name);
+        issue_error
+            .or_else(|| self.models.find_model_name_error())
+            .or_else(|| self.statusline.find_validation_error())
     }
 }

@@ -60,8 +60,9 @@ impl ItemSize {
         }
     }
 
-    /// Returns the upper end of the share of a context window that the original design's table gives, in percent.
-    pub fn max_window_percent(self) -> u64 {
+    /// Returns the largest share of a context window that an item of this size is expected to use, in percent. The numbers are
+    /// those of the original design's table.
+    pub fn expected_max_window_percent(self) -> u64 {
         match self {
             ItemSize::Trivial => 10,
             ItemSize::Simple => 20,

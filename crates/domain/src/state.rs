@@ -11,7 +11,7 @@ pub use checkpoint::{
     BaseRelation, CheckResult, Checkpoint, CheckpointCause, CommitRef, EarlierNotes, FileInProgress,
     ItemWork, short_id,
 };
-pub use document::merge_known_fields;
+pub use document::merge_keeping_unknown_fields;
 pub use groups::{
     DeliveryMode, PlanItems, ProjectAtStart, RunOptions, RunSpending, SessionOutcomes, VerifyRun,
     WorkerOptions,
@@ -31,7 +31,7 @@ use crate::size::{ItemCost, MeasuredItem, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
 use crate::text::json_bytes_to_str;
 use crate::todo::{TodoList, matches_item_text};
-use document::{remove_fields_absent_from_new, strip_nulls};
+use document::{remove_fields_absent_from_new, remove_null_fields};
 use parser::HistoryMode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -42,7 +42,7 @@ use std::collections::{HashMap, HashSet};
 #[cfg_attr(test, derive(Deserialize), serde(default))]
 pub struct RunState {
     pub format: FormatVersion,
-    /// The user's options, given at the start or with a later `--resume`. Sessions never change them.
+    /// The user's options, set at the start or by a later `--resume`. Sessions never change them.
     #[serde(flatten)]
     pub options: RunOptions,
     /// The current session's number, from 1; 0 before the first.
@@ -109,7 +109,7 @@ const MAX_KEPT_ITEM_COSTS: usize = 20;
 
 impl RunState {
     /// Parses the state from its JSON text. A `null` counts as a missing field.
-    pub fn from_text(text: &[u8]) -> Result<RunState, serde_json::Error> {
+    pub fn from_json_text(text: &[u8]) -> Result<RunState, serde_json::Error> {
         // Parsing the text directly takes a third of the time. Text that the fast parser refuses, such as a `null` or a duplicate
         // field, goes through the JSON document instead.
         // UTF-8 is checked once for the whole text, not for each string.
@@ -119,16 +119,16 @@ impl RunState {
     }
 
     /// Parses the state with an empty history. The history grows with the run, and hooks do not need it.
-    pub fn from_text_without_history(text: &[u8]) -> Result<RunState, serde_json::Error> {
+    pub fn from_json_text_without_history(text: &[u8]) -> Result<RunState, serde_json::Error> {
         let state = parser::parse_state(json_bytes_to_str(text)?, HistoryMode::Skip)
-            .or_else(|_| RunState::from_text(text))?;
+            .or_else(|_| RunState::from_json_text(text))?;
         Ok(RunState { context_history: Vec::new(), ..state })
     }
 
     /// Converts a JSON document into the state. A `null` counts as a missing field.
     pub fn from_document(document: &Value) -> Result<RunState, serde_json::Error> {
         let mut document_without_nulls = document.clone();
-        strip_nulls(&mut document_without_nulls);
+        remove_null_fields(&mut document_without_nulls);
         parser::parse_state(&document_without_nulls.to_string(), HistoryMode::Read)
     }
 
@@ -140,7 +140,7 @@ impl RunState {
         Some(text)
     }
 
-    /// Writes the state into an existing document. Its own fields keep their places, and foreign fields stay untouched.
+    /// Writes the state into an existing document. The fields of the state keep their positions, and foreign fields stay unchanged.
     pub fn merge_into_document(&self, document: &mut Value) {
         // This goes through text, because a second serializer would make the hook programs larger.
         let state_to_document =
@@ -150,7 +150,7 @@ impl RunState {
         if let Some(earlier_document) = earlier_state.as_ref().and_then(state_to_document) {
             remove_fields_absent_from_new(document, &earlier_document, &new_document);
         }
-        merge_known_fields(document, new_document);
+        merge_keeping_unknown_fields(document, new_document);
     }
 
     /// Returns true if this session owns the run. An empty or missing id never matches.
@@ -187,22 +187,21 @@ impl RunState {
             let open_items = item_set::to_text_set(&self.plan_items.todo_items);
             self.plan_items.set_aside_items.retain(|item| open_items.contains(item.as_str()));
         }
-        self.update_questions_from_plan(plan);
+        self.update_parked_questions_from_plan(plan);
     }
 
     /// Updates the parked questions from the current plan. A new question is attributed to the session that is running or has
     /// just ended, if there is one.
-    pub fn update_questions_from_plan(&mut self, plan: &TodoList) {
+    pub fn update_parked_questions_from_plan(&mut self, plan: &TodoList) {
         let iteration = match self.iteration_record.phase {
             IterationPhase::Spawned | IterationPhase::Ended => self.iteration,
             IterationPhase::Planned | IterationPhase::Judged => 0,
         };
         let previous_questions = std::mem::take(&mut self.plan_items.parked_questions);
         // The order is reversed so that the first of two equal questions wins.
-        let keyed_questions = previous_questions
-            .iter()
-            .rev()
-            .map(|known| ((known.item.as_str(), known.question.as_str()), known));
+        let keyed_questions = previous_questions.iter().rev().map(|previous_question| {
+            ((previous_question.item.as_str(), previous_question.question.as_str()), previous_question)
+        });
         let questions_by_text: HashMap<(&str, &str), &OpenQuestion> = keyed_questions.collect();
         let to_open_question = |(item, question): (&str, &str)| {
             let question = OpenQuestion::clip_question(question);
@@ -220,19 +219,18 @@ impl RunState {
 
     /// Returns true if the item waits for the user's answer.
     pub fn is_parked(&self, item: &str) -> bool {
-        self.plan_items.parked_questions.iter().any(|parked| parked.item == item)
+        self.plan_items.parked_questions.iter().any(|parked_question| parked_question.item == item)
     }
 
     /// Returns the open questions that the current iteration asked.
     pub fn questions_of_current_iteration(&self) -> impl Iterator<Item = &OpenQuestion> {
-        self.plan_items
-            .parked_questions
-            .iter()
-            .filter(|parked| parked.iteration > 0 && parked.iteration == self.iteration)
+        self.plan_items.parked_questions.iter().filter(|parked_question| {
+            parked_question.iteration > 0 && parked_question.iteration == self.iteration
+        })
     }
 
-    /// Returns the items that have disappeared from the plan without ever being ticked.
-    pub fn items_removed_unticked(&self) -> Vec<&str> {
+    /// Returns the items of the original plan that have disappeared from it without ever being ticked.
+    pub fn items_removed_without_being_ticked(&self) -> Vec<&str> {
         // Fast path: usually no item is missing, and all lists are in the order of the plan.
         let (mut open_items, mut ticked_items) = (
             self.plan_items.todo_items.iter().peekable(),
@@ -247,14 +245,14 @@ impl RunState {
         if self.plan_items.known_items.iter().all(&mut is_next_in_plan) {
             return Vec::new();
         }
-        let present_items: HashSet<&str> = item_set::to_text_set(
+        let open_or_ever_ticked_items: HashSet<&str> = item_set::to_text_set(
             self.plan_items.todo_items.iter().chain(&self.plan_items.ever_ticked_items),
         );
         self.plan_items
             .known_items
             .iter()
             .map(String::as_str)
-            .filter(|item| !present_items.contains(item))
+            .filter(|item| !open_or_ever_ticked_items.contains(item))
             .collect()
     }
 
@@ -273,8 +271,8 @@ impl RunState {
         )
     }
 
-    /// Returns those of the given ticked items that the current session ticked. After a limit, an earlier session may have had
-    /// the same iteration number.
+    /// Returns those of the ticked items that the current session ticked. After a limit, an earlier session may have had the same
+    /// iteration number.
     pub fn filter_ticked_in_session(&self, ticked_items: &[String]) -> Vec<String> {
         let IterationRecord {
             ticked_before_iteration: done_before,
@@ -285,13 +283,14 @@ impl RunState {
     }
 
     /// Returns the check that the user allowed for an item, if the item named one when the run began. The item is still
-    /// recognized if words were added after it since then.
-    pub fn allowed_check_of_item(&self, item: &str) -> Option<&ItemCheck> {
+    /// recognized if text was added after it since then.
+    pub fn find_allowed_check(&self, item: &str) -> Option<&ItemCheck> {
         let checks = &self.options.plan_checks;
-        let is_known = self.plan_items.known_items.iter().any(|known_item| known_item == item);
+        let is_original_item = self.plan_items.known_items.iter().any(|known_item| known_item == item);
         let exact_match = checks.iter().find(|check| check.item_text == item);
-        exact_match
-            .or_else(|| checks.iter().find(|check| !is_known && matches_item_text(item, &check.item_text)))
+        exact_match.or_else(|| {
+            checks.iter().find(|check| !is_original_item && matches_item_text(item, &check.item_text))
+        })
     }
 
     /// Returns the tokens that stayed in the context windows of this run's subagents.
@@ -309,7 +308,7 @@ impl RunState {
     }
 
     /// Adds the cost of a session for an item that is still open. Removes the costs of items that are no longer open.
-    pub fn add_open_item_cost(&mut self, open_item_cost: OpenItemCost) {
+    pub fn add_open_item_cost_and_drop_closed(&mut self, open_item_cost: OpenItemCost) {
         let open_items = item_set::to_text_set(&self.plan_items.todo_items);
         self.plan_items.open_item_costs.retain(|cost| open_items.contains(cost.item.as_str()));
         match self.plan_items.open_item_costs.iter_mut().find(|cost| cost.item == open_item_cost.item) {
@@ -323,7 +322,7 @@ impl RunState {
     /// Removes the recorded cost of an open item and returns it in tokens: the cost of the sessions before the one that ticks it.
     pub fn remove_open_item_tokens(&mut self, item: &str) -> u64 {
         let index = self.plan_items.open_item_costs.iter().position(|cost| cost.item == item);
-        index.map_or(0, |place| self.plan_items.open_item_costs.remove(place).tokens)
+        index.map_or(0, |position| self.plan_items.open_item_costs.remove(position).tokens)
     }
 
     /// Removes the recorded cost of a measured item. Returns its tokens, so that they can be charged again; 0 if the cost is
@@ -331,7 +330,9 @@ impl RunState {
     pub fn remove_item_cost(&mut self, measured_item: &MeasuredItem) -> u64 {
         let Some(cost) = measured_item.cost else { return 0 };
         // Equal costs are interchangeable, so any of them may be removed.
-        if let Some(index) = self.plan_items.item_costs.iter().rposition(|known| *known == cost) {
+        if let Some(index) =
+            self.plan_items.item_costs.iter().rposition(|recorded_cost| *recorded_cost == cost)
+        {
             self.plan_items.item_costs.remove(index);
         }
         cost.tokens

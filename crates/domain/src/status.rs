@@ -35,9 +35,9 @@ pub enum RunStatus {
     Canceled,
 }
 
-/// The visual tone of a status on the report page.
+/// The style of a status on the report page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StatusTone {
+pub enum StatusStyle {
     /// The run is done.
     Good,
     /// The run is in progress.
@@ -48,14 +48,14 @@ pub enum StatusTone {
     Bad,
 }
 
-impl StatusTone {
+impl StatusStyle {
     /// Returns the CSS class on the report page.
     pub fn css_class(self) -> &'static str {
         match self {
-            StatusTone::Good => "good",
-            StatusTone::Running => "going",
-            StatusTone::Waiting => "wait",
-            StatusTone::Bad => "bad",
+            StatusStyle::Good => "good",
+            StatusStyle::Running => "going",
+            StatusStyle::Waiting => "wait",
+            StatusStyle::Bad => "bad",
         }
     }
 }
@@ -65,7 +65,7 @@ impl StatusTone {
 pub struct RunStatusTraits {
     /// The exit status of `plimsoll run`.
     pub exit_status: ExitStatus,
-    pub tone: StatusTone,
+    pub style: StatusStyle,
     /// A symbol that identifies the status without any color.
     pub symbol: &'static str,
     /// The sentence in the report.
@@ -118,9 +118,9 @@ impl RunStatus {
         !matches!(self, RunStatus::Running | RunStatus::Paused)
     }
 
-    /// Returns true if the run cannot be reopened.
-    pub fn can_never_reopen(self) -> bool {
-        self.traits().ended_texts.as_ref().is_some_and(|over| over.how_to_reopen.is_none())
+    /// Returns true if the run has ended and cannot be reopened.
+    pub fn is_final(self) -> bool {
+        self.traits().ended_texts.as_ref().is_some_and(|texts| texts.how_to_reopen.is_none())
     }
 
     /// Returns the exit code of `plimsoll run`.
@@ -136,7 +136,7 @@ impl RunStatus {
 
 static RUNNING: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::Success,
-    tone: StatusTone::Running,
+    style: StatusStyle::Running,
     symbol: "▸",
     sentence: "Still running.",
     ended_texts: None,
@@ -144,7 +144,7 @@ static RUNNING: RunStatusTraits = RunStatusTraits {
 
 static PAUSED: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::Paused,
-    tone: StatusTone::Waiting,
+    style: StatusStyle::Waiting,
     symbol: "‖",
     sentence: "Paused.",
     ended_texts: None,
@@ -152,7 +152,7 @@ static PAUSED: RunStatusTraits = RunStatusTraits {
 
 static COMPLETED: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::Success,
-    tone: StatusTone::Good,
+    style: StatusStyle::Good,
     symbol: "✓",
     sentence: "Done.",
     ended_texts: Some(EndedRunTexts {
@@ -167,7 +167,7 @@ static COMPLETED: RunStatusTraits = RunStatusTraits {
 
 static BLOCKED: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::Blocked,
-    tone: StatusTone::Waiting,
+    style: StatusStyle::Waiting,
     symbol: "?",
     sentence: "It needs an answer.",
     ended_texts: Some(EndedRunTexts {
@@ -182,7 +182,7 @@ static BLOCKED: RunStatusTraits = RunStatusTraits {
 
 static MAX_ITERATIONS: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::LimitReached,
-    tone: StatusTone::Waiting,
+    style: StatusStyle::Waiting,
     symbol: "■",
     sentence: "Out of sessions.",
     ended_texts: Some(EndedRunTexts {
@@ -197,7 +197,7 @@ static MAX_ITERATIONS: RunStatusTraits = RunStatusTraits {
 
 static BUDGET: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::LimitReached,
-    tone: StatusTone::Waiting,
+    style: StatusStyle::Waiting,
     symbol: "■",
     sentence: "Out of budget.",
     ended_texts: Some(EndedRunTexts {
@@ -212,7 +212,7 @@ static BUDGET: RunStatusTraits = RunStatusTraits {
 
 static DEADLINE: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::LimitReached,
-    tone: StatusTone::Waiting,
+    style: StatusStyle::Waiting,
     symbol: "■",
     sentence: "Out of time.",
     ended_texts: Some(EndedRunTexts {
@@ -227,7 +227,7 @@ static DEADLINE: RunStatusTraits = RunStatusTraits {
 
 static CIRCUIT_BREAKER: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::CircuitBreaker,
-    tone: StatusTone::Bad,
+    style: StatusStyle::Bad,
     symbol: "✕",
     sentence: "Stuck.",
     ended_texts: Some(EndedRunTexts {
@@ -242,7 +242,7 @@ static CIRCUIT_BREAKER: RunStatusTraits = RunStatusTraits {
 
 static FATAL_ERROR: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::FatalError,
-    tone: StatusTone::Bad,
+    style: StatusStyle::Bad,
     symbol: "✕",
     sentence: "It could not continue.",
     ended_texts: Some(EndedRunTexts {
@@ -257,7 +257,7 @@ static FATAL_ERROR: RunStatusTraits = RunStatusTraits {
 
 static CANCELED: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::Cancelled,
-    tone: StatusTone::Waiting,
+    style: StatusStyle::Waiting,
     symbol: "■",
     sentence: "Cancelled.",
     ended_texts: Some(EndedRunTexts {
@@ -279,7 +279,7 @@ mod tests {
         for status in RunStatus::ALL {
             assert_eq!(status.has_ended(), status.traits().ended_texts.is_some(), "{status}");
         }
-        let is_final = |status: &&RunStatus| status.can_never_reopen();
+        let is_final = |status: &&RunStatus| status.is_final();
         let finals: Vec<&RunStatus> = RunStatus::ALL.iter().filter(is_final).collect();
         assert_eq!(finals, [&RunStatus::Completed, &RunStatus::Canceled]);
     }

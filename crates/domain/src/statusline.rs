@@ -109,7 +109,7 @@ impl Default for StatusLine {
             SegmentKind::Model,
             SegmentKind::Directory,
             SegmentKind::Git,
-            SegmentKind::Load,
+            SegmentKind::ContextUsage,
             SegmentKind::Run,
             SegmentKind::Memory,
             SegmentKind::FiveHour,
@@ -159,7 +159,7 @@ impl StatusLine {
     }
 
     /// Describes the first value that parses but is invalid; `None` if all are valid.
-    pub fn validation_error(&self) -> Option<String> {
+    pub fn find_validation_error(&self) -> Option<String> {
         if self.separator.as_ref().is_some_and(|text| text.contains(char::is_control)) {
             return Some(
                 "statusline.separator has a control character, which a terminal may interpret".to_owned(),
@@ -178,13 +178,13 @@ impl StatusLine {
             ));
         }
         self.segments.iter().find_map(|(name, segment)| {
-            Some(format!("statusline.segments.{name}: {}", segment.validation_error(name)?))
+            Some(format!("statusline.segments.{name}: {}", segment.find_validation_error(name)?))
         })
     }
 }
 
 impl Segment {
-    fn validation_error(&self, name: &str) -> Option<String> {
+    fn find_validation_error(&self, name: &str) -> Option<String> {
         let fields: Vec<&str> = match (SegmentKind::from_name(name), &self.pointer, &self.command) {
             (Some(kind), None, None) => kind.fields().iter().map(|(field, _)| *field).collect(),
             (Some(_), ..) => {
@@ -220,7 +220,7 @@ mod tests {
 
     fn validation_error_of_json(json: &str) -> Option<String> {
         match serde_json::from_str::<StatusLine>(json) {
-            Ok(line) => line.validation_error(),
+            Ok(line) => line.find_validation_error(),
             Err(error) => Some(error.to_string()),
         }
     }
@@ -248,7 +248,7 @@ mod tests {
             "segments": {"x": {"pointer": "/a/0", "format": "x {value}", "colour": "#ff8800", "warn": 3},
                          "git": {"format": "{branch}[ {modified}]", "colour": "208", "min_columns": 80}}}"##;
         assert_eq!(validation_error_of_json(good), None);
-        assert_eq!(StatusLine::default().validation_error(), None);
+        assert_eq!(StatusLine::default().find_validation_error(), None);
     }
 
     #[test]

@@ -28,9 +28,9 @@ impl SubagentUsage {
 }
 
 impl AddAssign for SubagentUsage {
-    fn add_assign(&mut self, added: SubagentUsage) {
-        self.agent_count = self.agent_count.saturating_add(added.agent_count);
-        self.tokens = self.tokens.saturating_add(added.tokens);
+    fn add_assign(&mut self, other: SubagentUsage) {
+        self.agent_count = self.agent_count.saturating_add(other.agent_count);
+        self.tokens = self.tokens.saturating_add(other.tokens);
     }
 }
 
@@ -49,7 +49,7 @@ struct SubagentWindow {
 
 impl SubagentUsageEstimator {
     /// Adds one record of the session's log. Only turns of subagents with a known usage count.
-    pub fn add_record(&mut self, header: &RecordHeader) {
+    pub fn add_record_if_subagent_turn(&mut self, header: &RecordHeader) {
         if header.kind == RecordKind::Turn
             && header.stream != MAIN_STREAM
             && let Some(usage) = header.usage
@@ -137,7 +137,7 @@ mod tests {
             ),
         ] {
             let mut estimator = SubagentUsageEstimator::default();
-            turns.iter().for_each(|turn| estimator.add_record(turn));
+            turns.iter().for_each(|turn| estimator.add_record_if_subagent_turn(turn));
             let SubagentUsage { agent_count: agents, tokens } = estimator.total_usage();
             assert_eq!((agents, tokens), expected, "{turns:?}");
         }

@@ -11,8 +11,8 @@ pub fn truncate_end(text: &str, max_chars: usize) -> String {
     format!("{}…", first_chars(text, max_chars.saturating_sub(1)))
 }
 
-/// Returns the first `char_count` characters, or the whole text if it is shorter. The rest of the text, which may be long, is not
-/// read.
+/// Returns the first `char_count` characters, or the whole text if it is shorter. The remaining text, which may be long, is
+/// not read.
 pub fn first_chars(text: &str, char_count: usize) -> &str {
     match text.as_bytes().get(..char_count) {
         None => text,
@@ -45,7 +45,7 @@ pub fn truncate_middle(text: &str, max_chars: usize) -> String {
 
 /// Converts a text to a single line. Runs of white space become one space, and hidden characters are made visible
 /// ([`plimsoll_protocol::untrusted_text`]), so that the line can neither control a terminal nor imitate another line.
-pub fn to_single_line(text: &str) -> String {
+pub fn to_safe_single_line(text: &str) -> String {
     // Fast path: most texts are one line already.
     if is_normalized_ascii_line(text.trim_ascii()) {
         return text.trim_ascii().to_owned();
@@ -59,17 +59,17 @@ pub fn to_single_line(text: &str) -> String {
 
 /// Converts a text to a single line of at most `max_chars` characters without backticks, so that it can be put between backticks.
 pub fn to_line_for_backticks(text: &str, max_chars: usize) -> String {
-    truncate_end(&to_single_line(text).replace('`', "'"), max_chars)
+    truncate_end(&to_safe_single_line(text).replace('`', "'"), max_chars)
 }
 
-/// Returns true for visible ASCII with single spaces between words, which [`to_single_line`] would not change.
+/// Returns true for visible ASCII with single spaces between words, which [`to_safe_single_line`] would not change.
 pub(crate) fn is_normalized_ascii_line(text: &str) -> bool {
     let bytes = text.as_bytes();
     // Neither loop returns early, so that the compiler can process many bytes at once.
-    let is_all_printable = bytes.iter().fold(true, |so_far, byte| so_far & matches!(byte, b' '..=b'~'));
+    let is_all_printable = bytes.iter().fold(true, |acc, byte| acc & matches!(byte, b' '..=b'~'));
     let pairs = bytes.iter().zip(bytes.iter().skip(1));
     let has_double_space =
-        pairs.fold(false, |so_far, (one, next)| so_far | ((*one == b' ') & (*next == b' ')));
+        pairs.fold(false, |acc, (first, second)| acc | ((*first == b' ') & (*second == b' ')));
     is_all_printable && !has_double_space && !bytes.starts_with(b" ") && !bytes.ends_with(b" ")
 }
 
@@ -90,14 +90,16 @@ impl SafeText {
 
     /// Escapes every hidden character of a JSON text except line ends. The JSON value stays the same.
     pub fn from_json(text: &str) -> SafeText {
-        SafeText(escape_json_characters(text, |letter| letter == '\n' || !is_hidden_character(letter)))
+        SafeText(escape_json_characters(text, |character| {
+            character == '\n' || !is_hidden_character(character)
+        }))
     }
 
     /// Escapes every hidden character of a colored JSON text except line ends and the escape character. Strings in JSON cannot
     /// contain a raw escape character, so only the coloring does.
     pub fn from_colored_json(text: &str) -> SafeText {
-        SafeText(escape_json_characters(text, |letter| {
-            matches!(letter, '\n' | '\u{1b}') || !is_hidden_character(letter)
+        SafeText(escape_json_characters(text, |character| {
+            matches!(character, '\n' | '\u{1b}') || !is_hidden_character(character)
         }))
     }
 
@@ -132,32 +134,33 @@ pub fn parse_json_or_null(json: &str) -> serde_json::Value {
     serde_json::from_str(json).or_else(parse_with_repaired_surrogates).unwrap_or_default()
 }
 
-/// Replaces each lone surrogate escape (`\ud83d` without its other half) by U+FFFD.
+/// Replaces each lone surrogate escape (`\ud83d` without a matching second one) by U+FFFD.
 fn replace_lone_surrogates(json: &str) -> String {
-    let unit_at = |index: usize| {
-        let digits = json.get(index..index + 6)?.strip_prefix("\\u")?;
-        u16::from_str_radix(digits, 16).ok()
+    let parse_unicode_escape_at = |index: usize| {
+        let hex_digits = json.get(index..index + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(hex_digits, 16).ok()
     };
-    let is_high = |unit: u16| (0xd800..0xdc00).contains(&unit);
-    let is_low = |unit: u16| (0xdc00..0xe000).contains(&unit);
+    let is_high_surrogate = |unit: u16| (0xd800..0xdc00).contains(&unit);
+    let is_low_surrogate = |unit: u16| (0xdc00..0xe000).contains(&unit);
     let mut text = String::with_capacity(json.len());
     let mut copied_end = 0;
     while let Some(offset) = json[copied_end..].find('\\') {
-        let backslash = copied_end + offset;
-        text.push_str(&json[copied_end..backslash]);
-        let length = match (unit_at(backslash), unit_at(backslash + 6)) {
-            (Some(high), Some(low)) if is_high(high) && is_low(low) => 12,
-            (Some(unit), _) if is_high(unit) || is_low(unit) => {
-                text.push_str("\\ufffd");
-                copied_end = backslash + 6;
-                continue;
-            }
-            (Some(_), _) => 6,
-            // The character after a backslash belongs to the escape, even if it is another backslash.
-            (None, _) => 1 + json[backslash + 1..].chars().next().map_or(0, char::len_utf8),
-        };
-        text.push_str(&json[backslash..backslash + length]);
-        copied_end = backslash + length;
+        let backslash_index = copied_end + offset;
+        text.push_str(&json[copied_end..backslash_index]);
+        let length =
+            match (parse_unicode_escape_at(backslash_index), parse_unicode_escape_at(backslash_index + 6)) {
+                (Some(high), Some(low)) if is_high_surrogate(high) && is_low_surrogate(low) => 12,
+                (Some(unit), _) if is_high_surrogate(unit) || is_low_surrogate(unit) => {
+                    text.push_str("\\ufffd");
+                    copied_end = backslash_index + 6;
+                    continue;
+                }
+                (Some(_), _) => 6,
+                // The character after a backslash belongs to the escape, even if it is another backslash.
+                (None, _) => 1 + json[backslash_index + 1..].chars().next().map_or(0, char::len_utf8),
+            };
+        text.push_str(&json[backslash_index..backslash_index + length]);
+        copied_end = backslash_index + length;
     }
     text + &json[copied_end..]
 }
@@ -192,11 +195,11 @@ mod tests {
 
     #[test]
     fn text_for_the_terminal_has_no_hidden_characters() {
-        assert_eq!(to_single_line("a\n\t b\r\u{7}\u{202e}\u{1b}[31mc"), r"a b \u{7}\u{202e}\u{1b}[31mc");
+        assert_eq!(to_safe_single_line("a\n\t b\r\u{7}\u{202e}\u{1b}[31mc"), r"a b \u{7}\u{202e}\u{1b}[31mc");
         for (text, line) in
             [("a b", "a b"), (" a b\n", "a b"), ("a  b", "a b"), (" ", ""), ("", ""), ("\u{b}é ", "é")]
         {
-            assert_eq!(to_single_line(text), line, "{text:?}");
+            assert_eq!(to_safe_single_line(text), line, "{text:?}");
         }
         let endings = ["", "a", "a b ~!", " ", " a", "a ", "a  b", "a\tb", "a\u{7f}", "a\u{80}b", "\u{b}"];
         for filler in ["", "x", "x ", "Many words, more than what is looked at at once, and then "] {

@@ -44,8 +44,8 @@ impl From<&str> for Timestamp {
 impl Ord for Timestamp {
     fn cmp(&self, other: &Timestamp) -> Ordering {
         // Times of one form sort as text, but "…:05.120Z" sorts after "…:05Z" only without the final Z.
-        fn without_utc_suffix(moment: &Timestamp) -> &str {
-            moment.0.trim_end_matches('Z')
+        fn without_utc_suffix(timestamp: &Timestamp) -> &str {
+            timestamp.0.trim_end_matches('Z')
         }
         without_utc_suffix(self).cmp(without_utc_suffix(other)).then_with(|| self.0.cmp(&other.0))
     }

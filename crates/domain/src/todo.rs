@@ -9,11 +9,11 @@ use crate::checkbox::{
 use crate::item_set;
 use crate::markdown_lines::{LineKind, MarkdownLine, MarkdownLines};
 use crate::question::{self, Question};
-use crate::text::{is_normalized_ascii_line, to_single_line};
+use crate::text::{is_normalized_ascii_line, to_safe_single_line};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// The file name of the plan if none is given.
+/// The default file name of the plan.
 pub const DEFAULT_PLAN: &str = "fix_plan.md";
 
 /// The items of a plan file, in their order.
@@ -45,14 +45,15 @@ impl PlanItem {
     }
 
     /// Adds a line below the item if it is a note, a question or an answer. Ignores any other line.
-    fn add_detail_line(&mut self, line: &str) {
+    fn add_note_question_or_answer(&mut self, line: &str) {
         if let Some(note) = parse_note(line) {
             self.notes.push(note);
         } else if let Some(text) = question::parse_question_line(line) {
             self.questions.push(Question { text, answers: Vec::new() });
-        } else if let Some((last, answer)) = self.questions.last_mut().zip(question::parse_answer_line(line))
+        } else if let Some((last_question, answer)) =
+            self.questions.last_mut().zip(question::parse_answer_line(line))
         {
-            last.answers.push(answer);
+            last_question.answers.push(answer);
         }
     }
 }
@@ -67,14 +68,14 @@ impl TodoList {
     pub fn parse(markdown: &str) -> TodoList {
         let mut items: Vec<PlanItem> = Vec::new();
         let mut lines = PlanLines::new(markdown);
-        for (_, entry_kind) in lines.by_ref() {
-            match (entry_kind, items.last_mut()) {
+        for (_, entry) in lines.by_ref() {
+            match (entry, items.last_mut()) {
                 (PlanEntry::Item(item), _) => items.push(item),
-                (PlanEntry::DetailLine(line), Some(last)) => last.add_detail_line(line),
+                (PlanEntry::DetailLine(line), Some(last_item)) => last_item.add_note_question_or_answer(line),
                 (PlanEntry::DetailLine(_) | PlanEntry::Other, _) => {}
             }
         }
-        TodoList { items, unclear_lines: lines.into_unclear() }
+        TodoList { items, unclear_lines: lines.into_unclear_lines() }
     }
 
     /// Returns the texts of the open items.
@@ -89,9 +90,10 @@ impl TodoList {
 
     /// Returns true if the open and the ticked items are exactly these, in this order.
     pub fn has_exactly_items(&self, open_items: &[String], ticked_items: &[String]) -> bool {
-        let texts =
-            |done| self.items.iter().filter(move |item| item.is_ticked == done).map(|item| &item.text);
-        texts(false).eq(open_items) && texts(true).eq(ticked_items)
+        let item_texts = |is_ticked| {
+            self.items.iter().filter(move |item| item.is_ticked == is_ticked).map(|item| &item.text)
+        };
+        item_texts(false).eq(open_items) && item_texts(true).eq(ticked_items)
     }
 
     /// Returns the text and the question of each parked item: open, with an unanswered question. Items are identified by their
@@ -103,9 +105,9 @@ impl TodoList {
         }
         let unparked_items = self.items.iter().filter(|item| !item.is_ticked && !is_parked(item));
         let unparked_texts = item_set::to_text_set(unparked_items.map(|item| &item.text));
-        let parked =
+        let items_with_questions =
             self.items.iter().filter_map(|item| Some((item.text.as_str(), item.unanswered_question()?)));
-        parked.filter(|(text, _)| !unparked_texts.contains(text)).collect()
+        items_with_questions.filter(|(text, _)| !unparked_texts.contains(text)).collect()
     }
 
     /// Returns the texts of the open items that are not parked.
@@ -127,9 +129,10 @@ impl TodoList {
     }
 
     /// Returns true if the item is ticked. A line with exactly the same text takes precedence over one with added text.
-    pub fn is_ticked(&self, item_text: &str) -> bool {
-        let exact_match =
-            self.items.iter().find(|item| normalize_item_text(&item.text) == normalize_item_text(item_text));
+    pub fn is_item_ticked(&self, item_text: &str) -> bool {
+        let exact_match = self.items.iter().find(|item| {
+            strip_emphasis_and_extra_spaces(&item.text) == strip_emphasis_and_extra_spaces(item_text)
+        });
         let matching_item =
             exact_match.or_else(|| self.items.iter().find(|item| matches_item_text(&item.text, item_text)));
         matching_item.is_some_and(|item| item.is_ticked)
@@ -157,7 +160,7 @@ impl TodoList {
 #[derive(Debug)]
 pub(crate) enum PlanEntry<'a> {
     Item(PlanItem),
-    /// A line that may belong to the item above it, without the marks of the block quotes that contain the item.
+    /// A line that may belong to the item above it, without the `>` markers of the block quotes that contain the item.
     DetailLine(&'a str),
     /// A line of an example or of metadata, or a line that looks like an item but is not a valid one.
     Other,
@@ -166,7 +169,7 @@ pub(crate) enum PlanEntry<'a> {
 /// Iterates over the lines of a plan, each with its role.
 pub(crate) struct PlanLines<'a> {
     lines: MarkdownLines<'a>,
-    unclear: UnclearLineCollector,
+    unclear_lines: UnclearLineCollector,
     /// How many block quotes contain the last item; `None` before the first item.
     item_quote_depth: Option<usize>,
 }
@@ -175,14 +178,14 @@ impl<'a> PlanLines<'a> {
     pub(crate) fn new(markdown: &'a str) -> PlanLines<'a> {
         PlanLines {
             lines: MarkdownLines::new(markdown),
-            unclear: UnclearLineCollector::default(),
+            unclear_lines: UnclearLineCollector::default(),
             item_quote_depth: None,
         }
     }
 
     /// Returns the lines that look like items but are not valid ones. Call it after all lines have been read.
-    pub(crate) fn into_unclear(self) -> Vec<UnclearLine> {
-        self.unclear.into_unclear_lines(self.lines.unclosed_block_start())
+    pub(crate) fn into_unclear_lines(self) -> Vec<UnclearLine> {
+        self.unclear_lines.into_lines_with_items_of_unclosed_block(self.lines.unclosed_block_start())
     }
 }
 
@@ -191,7 +194,7 @@ impl<'a> Iterator for PlanLines<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.lines.next()?;
-        let unquoted_text = strip_quote_marks(line.text, self.item_quote_depth.unwrap_or(0));
+        let unquoted_text = strip_block_quote_markers(line.text, self.item_quote_depth.unwrap_or(0));
         // An indented quotation below an item is a note, even if the quoted text looks like an item.
         if line.quote_end > 0
             && self.item_quote_depth.is_some()
@@ -200,9 +203,9 @@ impl<'a> Iterator for PlanLines<'a> {
             return Some((line, PlanEntry::DetailLine(unquoted_text)));
         }
         let plan_line_kind = classify_plan_line(&line);
-        self.unclear.add_line(&line, &plan_line_kind);
+        self.unclear_lines.record_line_if_it_looks_like_item(&line, &plan_line_kind);
         let entry = match plan_line_kind {
-            PlanLine::Checkbox(checkbox) => match parse_item(&checkbox) {
+            PlanLine::Checkbox(checkbox) => match parse_item_with_text(&checkbox) {
                 Some(item) => {
                     let prefix = &line.text.as_bytes()[..line.quote_end];
                     self.item_quote_depth = Some(prefix.iter().filter(|byte| **byte == b'>').count());
@@ -225,41 +228,42 @@ impl<'a> Iterator for PlanLines<'a> {
     }
 }
 
-/// Removes the marks of up to `max_depth` block quotes from the start of a line.
-fn strip_quote_marks(line: &str, max_depth: usize) -> &str {
+/// Removes the `>` markers of up to `max_depth` block quotes from the start of a line.
+fn strip_block_quote_markers(line: &str, max_depth: usize) -> &str {
     let mut text = line;
     for _ in 0..max_depth {
-        let Some(rest) = text.trim_start_matches(' ').strip_prefix('>') else { break };
-        text = rest.strip_prefix(' ').unwrap_or(rest);
+        let Some(remaining) = text.trim_start_matches(' ').strip_prefix('>') else { break };
+        text = remaining.strip_prefix(' ').unwrap_or(remaining);
     }
     text
 }
 
 /// Returns true if a line is about the item: it has the same text, or the same text with something added after it.
 pub fn matches_item_text(line: &str, item_text: &str) -> bool {
-    let (line, known) = (normalize_item_text(line), normalize_item_text(item_text));
-    line.strip_prefix(&*known).is_some_and(can_follow_item_text)
+    let (normalized_line, normalized_item_text) =
+        (strip_emphasis_and_extra_spaces(line), strip_emphasis_and_extra_spaces(item_text));
+    normalized_line.strip_prefix(&*normalized_item_text).is_some_and(can_follow_item_text)
 }
 
 /// Returns true if this text may follow an item's text without making it another item: it must not continue the last word.
 fn can_follow_item_text(text: &str) -> bool {
-    !text.starts_with(|letter: char| letter.is_alphanumeric())
+    !text.starts_with(|character: char| character.is_alphanumeric())
 }
 
-/// Removes what agents often add to an item's text: emphasis, strike-through and doubled spaces.
-fn normalize_item_text(text: &str) -> Cow<'_, str> {
-    let has_marks = text.contains("~~") || text.contains("**");
+/// Removes what agents often add to an item's text: bold (`**`), strike-through (`~~`) and repeated spaces.
+fn strip_emphasis_and_extra_spaces(text: &str) -> Cow<'_, str> {
+    let has_emphasis = text.contains("~~") || text.contains("**");
     match text {
-        text if has_marks => Cow::Owned(to_single_line(&text.replace("~~", "").replace("**", ""))),
+        text if has_emphasis => Cow::Owned(to_safe_single_line(&text.replace("~~", "").replace("**", ""))),
         // Fast path: the text was usually converted to one line when it was parsed.
         text if is_normalized_ascii_line(text) => Cow::Borrowed(text),
-        text => Cow::Owned(to_single_line(text)),
+        text => Cow::Owned(to_safe_single_line(text)),
     }
 }
 
 /// Creates the item of a checkbox; `None` if there is no text after the box.
-fn parse_item(checkbox: &ParsedBox<'_>) -> Option<PlanItem> {
-    let text = to_single_line(checkbox.following_text);
+fn parse_item_with_text(checkbox: &ParsedBox<'_>) -> Option<PlanItem> {
+    let text = to_safe_single_line(checkbox.following_text);
     (!text.is_empty()).then_some(PlanItem {
         text,
         is_ticked: checkbox.mark == CheckboxMark::Done,
@@ -269,7 +273,7 @@ fn parse_item(checkbox: &ParsedBox<'_>) -> Option<PlanItem> {
 
 /// Parses a note: an indented quotation. A quotation that is not indented belongs to the user's own text.
 fn parse_note(line: &str) -> Option<String> {
-    let text = to_single_line(indented_quote_text(line)?);
+    let text = to_safe_single_line(indented_quote_text(line)?);
     (!text.is_empty()).then_some(text)
 }
 
@@ -323,7 +327,7 @@ mod tests {
         let shortened = TodoList::parse("- [x] Add tests for the parser\n");
         assert_eq!(shortened.find_missing_items(&known_items), ["Add tests"]);
         let both = TodoList::parse("- [ ] Add tests\n- [x] Add tests for the parser\n");
-        assert!(!both.is_ticked("Add tests") && both.is_ticked("Add tests for the parser"));
+        assert!(!both.is_item_ticked("Add tests") && both.is_item_ticked("Add tests for the parser"));
         assert!(both.find_missing_items(&known_items).is_empty());
     }
 

@@ -19,7 +19,7 @@ struct Bullet<'a> {
     /// The text before the marker.
     indent: &'a str,
     /// The text after the marker, with the line end.
-    rest: &'a str,
+    content: &'a str,
 }
 
 /// A bullet that is indented at least this many columns more than the outermost one belongs to another bullet.
@@ -29,24 +29,24 @@ const TAB_COLUMNS: usize = 4;
 
 /// Returns the lines that look like items in a file without checkboxes. Returns nothing for a file that has items, or lines with
 /// malformed checkboxes.
-pub fn find_item_lookalikes(markdown: &str) -> Vec<ItemLookalike> {
+pub fn find_item_lookalikes_if_no_boxes(markdown: &str) -> Vec<ItemLookalike> {
     let lines: Vec<&str> = markdown.lines().collect();
     let to_lookalike = |bullet: Bullet<'_>| ItemLookalike {
         line_number: bullet.line_index + 1,
         text: lines.get(bullet.line_index).map_or(String::new(), |line| line.trim().to_owned()),
     };
-    find_outermost_bullets(markdown).into_iter().map(to_lookalike).collect()
+    find_outermost_bullets_if_no_boxes(markdown).into_iter().map(to_lookalike).collect()
 }
 
 /// Inserts checkboxes before the lines that look like items, and keeps everything else byte for byte. A file that has items is
 /// returned unchanged, because its bullets may be anything.
-pub fn insert_boxes(markdown: &str) -> String {
-    let bullets = find_outermost_bullets(markdown);
+pub fn insert_boxes_if_none_exist(markdown: &str) -> String {
+    let bullets = find_outermost_bullets_if_no_boxes(markdown);
     let mut bullets = bullets.iter().peekable();
     let mut text = String::with_capacity(markdown.len() + 4 * bullets.len());
     for (index, line) in markdown.split_inclusive('\n').enumerate() {
         match bullets.next_if(|bullet| bullet.line_index == index) {
-            Some(Bullet { indent, rest, .. }) => text.extend([indent, "- [ ] ", rest]),
+            Some(Bullet { indent, content: rest, .. }) => text.extend([indent, "- [ ] ", rest]),
             None => text.push_str(line),
         }
     }
@@ -54,7 +54,7 @@ pub fn insert_boxes(markdown: &str) -> String {
 }
 
 /// Returns the bullets that are not nested below another one; none in a file that has checkboxes.
-fn find_outermost_bullets(markdown: &str) -> Vec<Bullet<'_>> {
+fn find_outermost_bullets_if_no_boxes(markdown: &str) -> Vec<Bullet<'_>> {
     let plan = TodoList::parse(markdown);
     if !plan.items.is_empty() || !plan.unclear_lines.is_empty() {
         return Vec::new();
@@ -64,9 +64,9 @@ fn find_outermost_bullets(markdown: &str) -> Vec<Bullet<'_>> {
         .filter_map(|(line, full_line)| {
             let marker =
                 line.list_marker_start.filter(|_| line.is_first_of_list_item && line.quote_end == 0)?;
-            let (indent, rest) = (&full_line[..marker], &full_line[line.text_start..]);
-            let is_empty = matches!(rest.trim(), "" | "[ ]" | "[x]" | "[X]");
-            (!is_empty).then_some(Bullet { line_index: line.line_index, indent, rest })
+            let (indent, bullet_content) = (&full_line[..marker], &full_line[line.text_start..]);
+            let is_empty = matches!(bullet_content.trim(), "" | "[ ]" | "[x]" | "[X]");
+            (!is_empty).then_some(Bullet { line_index: line.line_index, indent, content: bullet_content })
         })
         .collect();
     let outermost_indent = bullets.iter().map(|bullet| indent_columns(bullet.indent)).min().unwrap_or(0);
@@ -75,10 +75,9 @@ fn find_outermost_bullets(markdown: &str) -> Vec<Bullet<'_>> {
 }
 
 fn indent_columns(indent: &str) -> usize {
-    indent.chars().fold(
-        0,
-        |width, letter| if letter == '\t' { (width / TAB_COLUMNS + 1) * TAB_COLUMNS } else { width + 1 },
-    )
+    indent.chars().fold(0, |width, character| {
+        if character == '\t' { (width / TAB_COLUMNS + 1) * TAB_COLUMNS } else { width + 1 }
+    })
 }
 
 #[cfg(test)]
@@ -103,7 +102,7 @@ mod tests {
             ("~~~\n1. example\n~~~\n1. one\n", "~~~\n1. example\n~~~\n- [ ] one\n"),
             ("- [docs](docs/a.md)\n1. [x](a.md)\n", "- [ ] [docs](docs/a.md)\n- [ ] [x](a.md)\n"),
         ] {
-            assert_eq!(insert_boxes(before), after, "{before:?}");
+            assert_eq!(insert_boxes_if_none_exist(before), after, "{before:?}");
             assert!(!TodoList::parse(after).items.is_empty(), "{after:?}");
         }
     }
@@ -124,14 +123,14 @@ mod tests {
             "- [ ] one\n- a remark\n1. another\n",
             "- [] looks like one\n- a remark\n",
         ] {
-            assert_eq!(insert_boxes(text), text);
-            assert_eq!(find_item_lookalikes(text), []);
+            assert_eq!(insert_boxes_if_none_exist(text), text);
+            assert_eq!(find_item_lookalikes_if_no_boxes(text), []);
         }
     }
 
     #[test]
     fn a_lookalike_has_its_line_number() {
-        let lookalikes = find_item_lookalikes("# Plan\r\n\r\n1. one\r\n   - how\r\n2. two\r\n");
+        let lookalikes = find_item_lookalikes_if_no_boxes("# Plan\r\n\r\n1. one\r\n   - how\r\n2. two\r\n");
         let numbered_texts: Vec<(usize, &str)> =
             lookalikes.iter().map(|found| (found.line_number, found.text.as_str())).collect();
         assert_eq!(numbered_texts, [(3, "1. one"), (5, "2. two")]);
@@ -150,10 +149,10 @@ mod tests {
     proptest! {
         #[test]
         fn each_lookalike_becomes_an_item_and_a_second_insertion_changes_nothing(text in any_list_text()) {
-            let text_with_boxes = insert_boxes(&text);
-            prop_assert_eq!(insert_boxes(&text_with_boxes), text_with_boxes.clone());
+            let text_with_boxes = insert_boxes_if_none_exist(&text);
+            prop_assert_eq!(insert_boxes_if_none_exist(&text_with_boxes), text_with_boxes.clone());
             let item_count = TodoList::parse(&text).items.len();
-            let lookalike_count = find_item_lookalikes(&text).len();
+            let lookalike_count = find_item_lookalikes_if_no_boxes(&text).len();
             prop_assert_eq!(TodoList::parse(&text_with_boxes).items.len(), item_count + lookalike_count);
             prop_assert_eq!(text_with_boxes.split_inclusive('\n').count(), text.split_inclusive('\n').count());
         }

@@ -9,7 +9,7 @@ mod outline;
 pub mod record;
 
 pub use failure::{FailureReason, ToolCallOutcome, TurnFailure};
-pub use outline::{ResponseOutline, ResponseOutlineBuilder, outline_response};
+pub use outline::{ResponseOutline, ResponseOutlineBuilder, parse_response_outline};
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -101,12 +101,12 @@ impl Turn {
         &self.memory
     }
 
-    /// Returns true for a turn created by [`Turn::success`].
+    /// Returns true for a turn created by [`Turn::new_success`].
     pub fn is_success(&self) -> bool {
         self.success
     }
 
-    /// Returns additional data: the message's id, the model, usage, times, and what the model was told before the response.
+    /// Returns additional data: the message's id, the model, usage, times, and the context added before the response.
     pub fn ext(&self) -> &Map<String, Value> {
         &self.ext
     }

@@ -29,14 +29,14 @@ impl TextOrigin {
 
 /// Returns a marker that does not occur in the text. It is a hash of a seed (the run's promise code) and the
 /// text: the same prompt always has the same marker, and the author of a part of the text cannot predict it.
-/// It has only the letters `g` to `v`, so it contains no digits and looks like no commit id.
+/// It has only the letters `g` to `v`, so it cannot be mistaken for a number or a commit id.
 pub fn unique_fence(seed: &str, text: &str) -> String {
     const FENCE_CHARS: usize = 12;
-    let candidate_fence = |number: u64| {
-        let digest = sha256_hex(&[seed.as_bytes(), b"\n", text.as_bytes(), &number.to_be_bytes()]);
-        let to_letter =
+    let candidate_fence = |attempt_number: u64| {
+        let digest = sha256_hex(&[seed.as_bytes(), b"\n", text.as_bytes(), &attempt_number.to_be_bytes()]);
+        let hex_digit_to_letter =
             |digit: char| char::from(b'g' + u8::try_from(digit.to_digit(16).unwrap_or(0)).unwrap_or(0));
-        digest.chars().take(FENCE_CHARS).map(to_letter).collect::<String>()
+        digest.chars().take(FENCE_CHARS).map(hex_digit_to_letter).collect::<String>()
     };
     // Terminates, because the text has only finitely many substrings; in practice the first attempt succeeds.
     let mut attempt = 0;
@@ -55,7 +55,7 @@ pub fn render_quoted_block(origin: TextOrigin, fence: &str, text: &str) -> Strin
     if text.trim().is_empty() {
         return String::new();
     }
-    // `for_model` has already escaped characters that other programs treat as line breaks.
+    // `sanitize_for_model` has already escaped characters that other programs treat as line breaks.
     let quoted_lines: String =
         text.trim_end().split('\n').map(|line| format!("> {line}").trim_end().to_owned() + "\n").collect();
     format!("[{fence} begins: {}]\n{quoted_lines}[{fence} ends]\n", origin.describe())

@@ -25,7 +25,7 @@ pub enum Verdict {
         #[serde(default)]
         kind: PauseKind,
         /// The end of the pause (RFC 3339), if it is known.
-        until: Option<Timestamp>,
+        pause_end: Option<Timestamp>,
         reason: String,
     },
     /// A fresh session continues.
@@ -72,7 +72,7 @@ impl Verdict {
     pub fn to_marker(&self) -> Marker {
         match self.clone() {
             Verdict::Stop { status, reason } => Marker::Stop { status, reason },
-            Verdict::Pause { until, reason, .. } => Marker::Pause { until, reason },
+            Verdict::Pause { pause_end: until, reason, .. } => Marker::Pause { until, reason },
             Verdict::Continue { kind, reason } => Marker::Continue { kind, reason },
         }
     }
@@ -129,21 +129,21 @@ pub enum SessionEnding {
     Unknown,
 }
 
-/// Whether a session completed, was stopped from outside, or broke off.
+/// Whether a session completed, was stopped from outside, or was aborted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EndingCourse {
-    /// It ended by itself in the normal way, as far as is known.
+pub enum EndingCategory {
+    /// It ended normally by itself, as far as the evidence shows.
     Completed,
     /// It was stopped from outside by a limit, the service, the user or the deadline. That says nothing about its work.
-    StoppedFromOutside,
+    StoppedExternally,
     /// It ended abruptly in the middle of its work.
-    BrokenOff,
+    Aborted,
 }
 
 /// The properties that all endings of one kind have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionEndingTraits {
-    pub course: EndingCourse,
+    pub category: EndingCategory,
     /// A clause that describes the ending without its detail.
     pub description: &'static str,
 }
@@ -151,44 +151,45 @@ pub struct SessionEndingTraits {
 impl SessionEnding {
     /// Returns the properties that all endings of this kind have.
     pub fn traits(&self) -> SessionEndingTraits {
-        let traits_of = |course, description| SessionEndingTraits { course, description };
+        let new_traits =
+            |ending_category, description| SessionEndingTraits { category: ending_category, description };
         match self {
-            SessionEnding::Completed => traits_of(EndingCourse::Completed, "the model ended its turn"),
+            SessionEnding::Completed => new_traits(EndingCategory::Completed, "the model ended its turn"),
             SessionEnding::HookStopped => {
-                traits_of(EndingCourse::Completed, "Plimsoll ended it at a checkpoint")
+                new_traits(EndingCategory::Completed, "Plimsoll ended it at a checkpoint")
             }
-            SessionEnding::WindowFull(_) => traits_of(EndingCourse::BrokenOff, "the window was full"),
+            SessionEnding::WindowFull(_) => new_traits(EndingCategory::Aborted, "the window was full"),
             SessionEnding::ClientLimit(_) => {
-                traits_of(EndingCourse::BrokenOff, "the client's own limit ended it")
+                new_traits(EndingCategory::Aborted, "the client's own limit ended it")
             }
             SessionEnding::Fatal(_) => {
-                traits_of(EndingCourse::BrokenOff, "no session can succeed until this is fixed")
+                new_traits(EndingCategory::Aborted, "no session can succeed until this is fixed")
             }
             SessionEnding::Limit(_) => {
-                traits_of(EndingCourse::StoppedFromOutside, "a usage or rate limit ended it")
+                new_traits(EndingCategory::StoppedExternally, "a usage or rate limit ended it")
             }
             SessionEnding::Overloaded(_) => {
-                traits_of(EndingCourse::StoppedFromOutside, "the service was overloaded or out of reach")
+                new_traits(EndingCategory::StoppedExternally, "the service was overloaded or out of reach")
             }
             SessionEnding::IdleTimeout(_) => {
-                traits_of(EndingCourse::BrokenOff, "it was silent for too long, and was ended")
+                new_traits(EndingCategory::Aborted, "it was silent for too long, and was ended")
             }
             SessionEnding::DeadlineReached => {
-                traits_of(EndingCourse::StoppedFromOutside, "it was ended at the deadline")
+                new_traits(EndingCategory::StoppedExternally, "it was ended at the deadline")
             }
-            SessionEnding::Interrupted => traits_of(EndingCourse::StoppedFromOutside, "you interrupted it"),
+            SessionEnding::Interrupted => new_traits(EndingCategory::StoppedExternally, "you interrupted it"),
             SessionEnding::Canceled => {
-                traits_of(EndingCourse::StoppedFromOutside, "`plimsoll stop` ended it")
+                new_traits(EndingCategory::StoppedExternally, "`plimsoll stop` ended it")
             }
-            SessionEnding::Crashed(_) => traits_of(EndingCourse::BrokenOff, "it broke off without a result"),
-            SessionEnding::Failed(_) => traits_of(EndingCourse::BrokenOff, "it ended with an error"),
-            SessionEnding::Unknown => traits_of(EndingCourse::Completed, "how it ended is not known"),
+            SessionEnding::Crashed(_) => new_traits(EndingCategory::Aborted, "it broke off without a result"),
+            SessionEnding::Failed(_) => new_traits(EndingCategory::Aborted, "it ended with an error"),
+            SessionEnding::Unknown => new_traits(EndingCategory::Completed, "how it ended is not known"),
         }
     }
 
     /// Returns true if the session ended abruptly in the middle of its work, so that the user should be informed.
-    pub fn is_broken_off(&self) -> bool {
-        self.traits().course == EndingCourse::BrokenOff
+    pub fn is_aborted(&self) -> bool {
+        self.traits().category == EndingCategory::Aborted
     }
 
     /// Returns the name that is written to the journal.
@@ -216,10 +217,10 @@ impl SessionEnding {
         }
     }
 
-    /// Returns the detail of an ending that counts as a failure: any abrupt ending except [`SessionEnding::FatalError`], which ends the run at
+    /// Returns the detail of an ending that counts as a failure: any abrupt ending except [`SessionEnding::Fatal`], which ends the run at
     /// once.
     pub fn failure_text(&self) -> Option<&str> {
-        let counts_as_failure = self.is_broken_off() && !matches!(self, SessionEnding::Fatal(_));
+        let counts_as_failure = self.is_aborted() && !matches!(self, SessionEnding::Fatal(_));
         self.detail_text().filter(|_| counts_as_failure)
     }
 }
@@ -249,7 +250,7 @@ mod tests {
             (SessionEnding::Fatal(detail().into()), false),
         ];
         for (ending, counts_as_failure) in broken_endings {
-            assert!(ending.is_broken_off(), "{ending:?}");
+            assert!(ending.is_aborted(), "{ending:?}");
             assert_eq!(ending.failure_text().is_some(), counts_as_failure, "{ending:?}");
         }
         for ending in [
@@ -258,7 +259,7 @@ mod tests {
             SessionEnding::DeadlineReached,
             SessionEnding::Unknown,
         ] {
-            assert!(!ending.is_broken_off() && ending.failure_text().is_none(), "{ending:?}");
+            assert!(!ending.is_aborted() && ending.failure_text().is_none(), "{ending:?}");
         }
     }
 }

@@ -96,7 +96,7 @@ pub struct ItemResult {
     /// The last of its commits, where the next attempt begins; empty for the tip of the target branch.
     #[serde(rename = "start")]
     pub start_commit_id: String,
-    /// The commit before the item's own commits, which are those after this one.
+    /// The commit before the first commit of the item.
     #[serde(rename = "beyond")]
     pub base_commit_id: String,
     #[serde(rename = "used")]
@@ -131,7 +131,7 @@ pub struct ItemProgress {
     /// The commit at which its branch begins; empty for the tip of the target branch.
     #[serde(rename = "start")]
     pub start_commit_id: String,
-    /// The commit before the item's own commits, which are those after this one.
+    /// The commit before the first commit of the item.
     #[serde(rename = "beyond")]
     pub base_commit_id: String,
     /// The run of an earlier attempt that had ended in the worktree when the current attempt began there. Until the current run has
@@ -163,7 +163,7 @@ pub struct ItemProgress {
     pub earlier_usage: WorkUsage,
     /// What the current run had already used in earlier attempts, because it was continued.
     #[serde(rename = "counted", skip_serializing_if = "WorkUsage::is_zero")]
-    pub counted_usage: WorkUsage,
+    pub already_counted_usage: WorkUsage,
     /// The last question that a fleet's sessions asked about the item, with the user's answer.
     #[serde(rename = "answered", skip_serializing_if = "Option::is_none")]
     pub answered_question: Option<(String, String)>,
@@ -219,18 +219,22 @@ impl std::ops::AddAssign for WorkUsage {
 impl WorkersState {
     /// Checks that all commit ids and the target branch are valid, so that nothing else is passed to git. Fails on the first invalid
     /// one.
-    pub fn validate_commits_and_branches(&self) -> Result<(), InvalidName> {
-        let commits =
-            self.item_progress.iter().flat_map(|work| [&work.start_commit_id, &work.base_commit_id]);
-        let offered_commits = self.board.items.iter().filter_map(|row| match &row.stage {
+    pub fn validate_commits_and_target_branch(&self) -> Result<(), InvalidName> {
+        let progress_commits = self
+            .item_progress
+            .iter()
+            .flat_map(|progress| [&progress.start_commit_id, &progress.base_commit_id]);
+        let ready_to_merge_commits = self.board.items.iter().filter_map(|row| match &row.stage {
             ItemStage::ReadyToMerge { commit } => Some(commit),
             ItemStage::Open | ItemStage::Leased { .. } | ItemStage::Merged | ItemStage::SetAside { .. } => {
                 None
             }
         });
-        let landing_commits = self.board.items.iter().flat_map(|row| &row.attempted_merge_commits);
-        let all_commits =
-            commits.chain(offered_commits).chain(landing_commits).chain([&self.start_commit_id]);
+        let attempted_merge_commits = self.board.items.iter().flat_map(|row| &row.attempted_merge_commits);
+        let all_commits = progress_commits
+            .chain(ready_to_merge_commits)
+            .chain(attempted_merge_commits)
+            .chain([&self.start_commit_id]);
         // An empty one means the tip of the target branch.
         for commit in all_commits.filter(|commit| !commit.is_empty()) {
             CommitId::parse(commit)?;
@@ -253,18 +257,18 @@ impl WorkersState {
         let Some(ItemStage::Leased { lease }) = self.board.items.get(item).map(|row| &row.stage) else {
             return false;
         };
-        let is_ours = |member: &FleetMember| {
-            lease.holder.strip_prefix(member.name.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        let is_held_by_member = |member: &FleetMember| {
+            lease.holder.strip_prefix(member.name.as_str()).is_some_and(|suffix| suffix.starts_with('/'))
         };
-        self.fleet_member.as_ref().is_none_or(is_ours)
+        self.fleet_member.as_ref().is_none_or(is_held_by_member)
     }
 
     /// Returns the total usage of all items.
     pub fn total_usage(&self) -> WorkUsage {
         let mut total = WorkUsage::default();
-        self.item_progress.iter().for_each(|work| {
-            total += work.earlier_usage;
-            total += work.current_usage;
+        self.item_progress.iter().for_each(|progress| {
+            total += progress.earlier_usage;
+            total += progress.current_usage;
         });
         total
     }
@@ -281,14 +285,14 @@ impl WorkersState {
 
 impl WorkersState {
     /// Queues the outcome of an item for the shared board. Does nothing if the board is not shared.
-    pub fn queue_item_result(&mut self, item: usize, epoch: u64, outcome: ItemOutcome) {
+    pub fn queue_item_result_if_fleet_member(&mut self, item: usize, epoch: u64, outcome: ItemOutcome) {
         let Some(member) = &mut self.fleet_member else { return };
         let progress = &self.item_progress[item];
-        // Without a commit of its own, the next attempt begins at the tip that the target branch has then.
-        let has_no_own_commits =
+        // If the item has no commits, the next attempt begins at what is then the tip of the target branch.
+        let has_no_commits =
             progress.start_commit_id == progress.base_commit_id && outcome != ItemOutcome::Offered;
-        let commit_id = |commit: &String| if has_no_own_commits { String::new() } else { commit.clone() };
-        let (start, beyond, used) = (
+        let commit_id = |commit: &String| if has_no_commits { String::new() } else { commit.clone() };
+        let (next_start_commit, next_base_commit, current_usage) = (
             commit_id(&progress.start_commit_id),
             commit_id(&progress.base_commit_id),
             progress.current_usage,
@@ -296,9 +300,9 @@ impl WorkersState {
         member.outbox.push(ItemResult {
             item,
             epoch,
-            start_commit_id: start,
-            base_commit_id: beyond,
-            usage: used,
+            start_commit_id: next_start_commit,
+            base_commit_id: next_base_commit,
+            usage: current_usage,
             outcome,
         });
     }
@@ -313,32 +317,34 @@ impl WorkersState {
     }
 
     /// Returns the total cost of a worker of this machine, in US dollars.
-    pub fn worker_cost_usd(&self, worker: usize) -> f64 {
-        let ended_cost = self
+    pub fn worker_cost_usd(&self, worker_number: usize) -> f64 {
+        let ended_runs_cost = self
             .fleet_member
             .as_ref()
-            .and_then(|member| member.ended_run_costs_usd.get(worker.wrapping_sub(1)));
-        let current_items = self.item_progress.iter().filter(|work| work.worker_number == worker);
-        ended_cost.copied().unwrap_or_default()
+            .and_then(|member| member.ended_run_costs_usd.get(worker_number.wrapping_sub(1)));
+        let current_items =
+            self.item_progress.iter().filter(|progress| progress.worker_number == worker_number);
+        ended_runs_cost.copied().unwrap_or_default()
             + current_items.map(|work| work.current_usage.cost_usd).sum::<f64>()
     }
 
-    /// Moves the current usage of an item to its earlier usage, and adds its cost to that of the worker. Called before another run
-    /// begins, or before the current run continues in another attempt.
-    pub fn move_current_usage_to_earlier(&mut self, item: usize, continues_run: bool) {
+    /// Moves the current usage of an item to its earlier usage, and adds its cost to that of its worker. It is called before another
+    /// run begins, or before the current run continues in another attempt.
+    pub fn move_current_usage_to_earlier_totals(&mut self, item: usize, continues_run: bool) {
         let progress = &mut self.item_progress[item];
         let current_usage = std::mem::take(&mut progress.current_usage);
         progress.earlier_usage += current_usage;
         match continues_run {
-            true => progress.counted_usage += current_usage,
-            false => progress.counted_usage = WorkUsage::default(),
+            true => progress.already_counted_usage += current_usage,
+            false => progress.already_counted_usage = WorkUsage::default(),
         }
-        if let (Some(member), Some(worker)) = (&mut self.fleet_member, progress.worker_number.checked_sub(1))
+        if let (Some(member), Some(worker_index)) =
+            (&mut self.fleet_member, progress.worker_number.checked_sub(1))
         {
-            if member.ended_run_costs_usd.len() <= worker {
-                member.ended_run_costs_usd.resize(worker + 1, 0.0);
+            if member.ended_run_costs_usd.len() <= worker_index {
+                member.ended_run_costs_usd.resize(worker_index + 1, 0.0);
             }
-            member.ended_run_costs_usd[worker] += current_usage.cost_usd;
+            member.ended_run_costs_usd[worker_index] += current_usage.cost_usd;
         }
     }
 }
@@ -362,15 +368,15 @@ mod tests {
         (state.item_progress[0].worker_number, state.item_progress[0].current_usage) = (2, usage(1.0));
         (state.item_progress[1].worker_number, state.item_progress[1].current_usage) = (1, usage(0.5));
         assert_eq!(cents(&state), [50, 100]);
-        state.move_current_usage_to_earlier(0, true);
-        assert_eq!(usage(1.5).usage_since(state.item_progress[0].counted_usage), usage(0.5));
+        state.move_current_usage_to_earlier_totals(0, true);
+        assert_eq!(usage(1.5).usage_since(state.item_progress[0].already_counted_usage), usage(0.5));
         state.item_progress[0].worker_number = 1;
         state.item_progress[0].current_usage = usage(0.25);
         assert_eq!(cents(&state), [75, 100]);
         assert_eq!(state.attempt_branch_name(0, 2), "plimsoll-items/night/1/2");
         (state.item_progress[0].start_commit_id, state.item_progress[0].base_commit_id) =
             ("a".into(), "b".into());
-        state.queue_item_result(0, 2, ItemOutcome::Offered);
+        state.queue_item_result_if_fleet_member(0, 2, ItemOutcome::Offered);
         let text = serde_json::to_string(&state).expect("JSON");
         assert_eq!(serde_json::from_str::<WorkersState>(&text).expect("a record"), state);
     }

@@ -18,7 +18,7 @@ fn push_frame(name: &str, objective: &str) -> MemoryOp {
         objective: objective.into(),
         context: "c".into(),
         return_spec: "r".into(),
-        pushed_by_call: None,
+        push_call_id: None,
     }
 }
 
@@ -131,7 +131,7 @@ fn a_text_that_is_too_long_is_truncated_and_reported_or_refused() {
     let report = memory.apply(&update_registers(&[(Register::Phase, &long)])).unwrap();
     let cut = &report.truncations[0];
     assert_eq!(
-        (cut.register.as_str(), cut.max_chars, cut.given_chars, cut.kept_chars, cut.dropped_chars),
+        (cut.register.as_str(), cut.max_chars, cut.input_chars, cut.kept_chars, cut.dropped_chars),
         ("R3_PHASE", 60, 61, 60, 1)
     );
     let strict = MemoryOp::UpdateRegisters {
@@ -150,7 +150,7 @@ fn a_text_that_is_too_long_is_truncated_and_reported_or_refused() {
 fn a_frame_starts_once_is_entered_once_and_is_recorded_on_return() {
     let mut memory = memory_with_registers("p");
     let start =
-        |call: &str| MemoryOp::StartFrame { started_by_call: call.into(), owner: FrameOwner::default() };
+        |call: &str| MemoryOp::StartFrame { start_call_id: call.into(), owner: FrameOwner::default() };
     let enter = |agent: &str| MemoryOp::EnterFrame { agent: agent.into() };
     assert!(
         memory.apply(&start("c1")).is_err() && memory.apply(&enter("a1")).is_err(),
@@ -202,9 +202,7 @@ fn an_abandoned_child_hands_over_its_status_questions_and_plan() {
     memory.apply(&abandon_frame()).unwrap();
     assert_eq!(register_texts(&memory), ["p0", "p1", "p2", "abandoned: nobody", "p4", "p5", "p6", "p7"]);
     memory.apply(&push_frame("f", "o")).unwrap();
-    memory
-        .apply(&MemoryOp::StartFrame { started_by_call: "c".into(), owner: FrameOwner::default() })
-        .unwrap();
+    memory.apply(&MemoryOp::StartFrame { start_call_id: "c".into(), owner: FrameOwner::default() }).unwrap();
     memory.apply(&MemoryOp::EnterFrame { agent: "a".into() }).unwrap();
     let register_values = [
         (Register::Plan, "c1"),
@@ -281,11 +279,11 @@ fn registers_of_every_step_are_stale_after_three_steps() {
     let step = |memory: &mut Memory| memory.apply(&MemoryOp::Step).map(|_| ()).unwrap();
     step(&mut memory);
     step(&mut memory);
-    assert_eq!(memory.stale_step_registers(), []);
+    assert_eq!(memory.stale_next_and_status_registers(), []);
     step(&mut memory);
-    assert_eq!(memory.stale_step_registers(), [Register::Next, Register::Status]);
+    assert_eq!(memory.stale_next_and_status_registers(), [Register::Next, Register::Status]);
     memory.apply(&update_registers(&[(Register::Next, "n")])).unwrap();
-    assert_eq!(memory.stale_step_registers(), [Register::Status]);
+    assert_eq!(memory.stale_next_and_status_registers(), [Register::Status]);
 }
 
 fn any_op() -> impl Strategy<Value = MemoryOp> {
@@ -312,7 +310,7 @@ fn any_op() -> impl Strategy<Value = MemoryOp> {
         Just(MemoryOp::Reopen),
         "[a-z]{4}".prop_map(|agent| MemoryOp::EnterFrame { agent }),
         "[a-z]{4}"
-            .prop_map(|call| MemoryOp::StartFrame { started_by_call: call, owner: FrameOwner::default() }),
+            .prop_map(|call| MemoryOp::StartFrame { start_call_id: call, owner: FrameOwner::default() }),
         ".{0,300}".prop_map(|objective| MemoryOp::BeginRun { objective }),
     ]
 }
@@ -378,7 +376,7 @@ proptest! {
     }
 
     #[test]
-    fn equal_pushes_and_pops_keep_the_registers_of_the_parent(depth in 1usize..=MAX_FRAME_DEPTH, text in "[a-z]{1,60}") {
+    fn as_many_pops_as_pushes_restore_the_registers_of_the_parent(depth in 1usize..=MAX_FRAME_DEPTH, text in "[a-z]{1,60}") {
         let mut memory = memory_with_registers(&text[..1]);
         let before = memory.clone();
         for number in 0..depth {

@@ -12,13 +12,7 @@ fn set_register(register: Register, text: String) -> MemoryOp {
 }
 
 fn push_frame(objective: String, return_spec: String) -> MemoryOp {
-    MemoryOp::PushFrame {
-        name: "f".into(),
-        objective,
-        context: "c".into(),
-        return_spec,
-        pushed_by_call: None,
-    }
+    MemoryOp::PushFrame { name: "f".into(), objective, context: "c".into(), return_spec, push_call_id: None }
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn an_escaped_blob_key_in_a_response_is_ordinary_content() {
 fn a_lone_surrogate_loses_no_call_and_no_result() {
     let json = r#"{"type":"tool_use","id":"a","name":"Bash","input":{"command":"echo \ud83d"}}"#;
     let block = Block::new(RawValue::from_string(json.to_owned()).unwrap());
-    let outline = plimsoll_domain::turn::outline_response(std::slice::from_ref(&block));
+    let outline = plimsoll_domain::turn::parse_response_outline(std::slice::from_ref(&block));
     assert_eq!(outline.calls.len(), 1, "{outline:?}");
     assert_eq!(outline.calls[0].2["command"], "echo \u{fffd}");
     let ext = Map::from_iter([("note".to_owned(), json!("x".repeat(5_000)))]);

@@ -1,4 +1,4 @@
-//! The program `plimsoll-fleet`, which `plimsoll fleet` executes. Each verb has its own file.
+//! The program `plimsoll-fleet`, which `plimsoll fleet` executes. Each subcommand has its own file.
 //!
 //! Every database operation has a timeout ([`crate::run_with_settings_and_timeout`]).
 
@@ -7,22 +7,22 @@ mod check;
 mod clone_remote;
 mod create;
 mod event_text;
+mod fleet_control;
 mod fleet_text;
 mod forget;
 mod join;
 mod log;
 mod report;
 mod status;
-mod steer;
 
 use crate::database::Database;
-use crate::database_fault::FleetError;
-use crate::deadline::{DATABASE_TIMEOUT, run_with_settings_and_timeout};
+use crate::database_error::FleetError;
 use crate::fleet::Fleet;
 use crate::settings_loader;
+use crate::timeout::{DATABASE_TIMEOUT, run_with_settings_and_timeout};
 use clap::Parser;
 use plimsoll_domain::build::BuildInfo;
-use plimsoll_terminal::command_line::{is_version_json_request, print_clap_error};
+use plimsoll_terminal::command_line::{is_version_json_request, print_clap_help_or_error};
 use plimsoll_terminal::console::{fail, print_text};
 use plimsoll_terminal::fleet_command_line::{FleetArguments, FleetCommand};
 use plimsoll_terminal::signals;
@@ -56,7 +56,7 @@ enum CommandError {
     NotConfirmed,
 }
 
-/// Runs the command of this process's arguments.
+/// Runs the subcommand in this process's arguments and returns its exit code. Also answers `--version --json`.
 pub fn main() -> ExitCode {
     signals::turn_file_size_signal_into_error();
     if is_version_json_request() {
@@ -65,7 +65,7 @@ pub fn main() -> ExitCode {
     }
     let program = match Program::try_parse() {
         Ok(program) => program,
-        Err(error) => return print_clap_error(&error),
+        Err(error) => return print_clap_help_or_error(&error),
     };
     let result = match &program.arguments.command {
         FleetCommand::Join(arguments) => Ok(join::join_fleet(arguments)),
@@ -73,19 +73,19 @@ pub fn main() -> ExitCode {
         FleetCommand::Status(arguments) => status::print_status(arguments),
         FleetCommand::Log(arguments) => log::print_log(arguments),
         FleetCommand::Report(arguments) => report::print_report(arguments),
-        FleetCommand::Answer(arguments) => answer::answer_question(arguments),
-        FleetCommand::Reopen(arguments) => answer::reopen_item_set_aside(arguments),
-        FleetCommand::Drain(arguments) => steer::drain_fleet(arguments),
-        FleetCommand::Resume(arguments) => steer::resume_fleet(arguments),
-        FleetCommand::Stop(arguments) => steer::stop_fleet(arguments),
-        FleetCommand::Forget(arguments) => forget::forget_fleet(arguments),
-        FleetCommand::Check(arguments) => check::check_fleet(arguments),
+        FleetCommand::Answer(arguments) => answer::answer_question_and_reopen_item(arguments),
+        FleetCommand::Reopen(arguments) => answer::reopen_set_aside_item_unless_question(arguments),
+        FleetCommand::Drain(arguments) => fleet_control::drain_fleet(arguments),
+        FleetCommand::Resume(arguments) => fleet_control::resume_fleet(arguments),
+        FleetCommand::Stop(arguments) => fleet_control::confirm_and_stop_fleet_permanently(arguments),
+        FleetCommand::Forget(arguments) => forget::confirm_and_delete_fleet(arguments),
+        FleetCommand::Check(arguments) => check::check_fleet_and_print_findings(arguments),
     };
     result.unwrap_or_else(|error| fail_with_command_error(&error))
 }
 
-/// Connects to the database of the user's environment and runs `operation` on it, with a timeout.
-fn run_on_database<T: Send + 'static>(
+/// Connects to the database that the environment configures and runs `operation` on it, with a timeout.
+fn connect_and_run_with_timeout<T: Send + 'static>(
     action: &'static str,
     operation: impl FnOnce(Database) -> Result<T, FleetError> + Send + 'static,
 ) -> Result<T, FleetError> {
@@ -98,13 +98,13 @@ fn run_on_database<T: Send + 'static>(
 }
 
 /// Opens a fleet by name and runs `operation` on it, with a timeout.
-fn run_on_fleet<T: Send + 'static>(
+fn open_fleet_and_run_with_timeout<T: Send + 'static>(
     name: &str,
     action: &'static str,
     operation: impl FnOnce(&mut Fleet) -> Result<T, FleetError> + Send + 'static,
 ) -> Result<T, FleetError> {
     let name = name.to_owned();
-    run_on_database(action, move |database| operation(&mut Fleet::open(database, &name)?))
+    connect_and_run_with_timeout(action, move |database| operation(&mut Fleet::open(database, &name)?))
 }
 
 /// Prints the error and its hint, and returns exit code 1.

@@ -3,12 +3,12 @@
 //! Nothing here relies on session state, so PgBouncer may run each transaction on another server connection: there are no named
 //! prepared statements, settings are local to a transaction, and locks are row locks or transaction locks.
 
-use crate::database_fault::{
-    DatabaseFault, FleetError, classify_connect_error, classify_error, was_rejected_by_server,
+use crate::database_error::{
+    DatabaseError, FleetError, classify_connect_error, classify_postgres_error, was_rejected_by_server,
 };
-use crate::deadline::run_in_thread_with_timeout;
-use crate::guarded_stream::GuardedConnector;
 use crate::settings::{ConnectionSettings, Server, SslMode};
+use crate::size_limited_stream::SizeLimitedConnector;
+use crate::timeout::run_in_thread_with_timeout;
 use crate::tls;
 use postgres::config::{SslMode as Tls, SslNegotiation};
 use postgres::types::{ToSql, Type};
@@ -31,12 +31,12 @@ pub struct Database {
     tls: ClientConfig,
     client: Option<Client>,
     /// The address of the last connection.
-    last_server: String,
+    last_server_address: String,
 }
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Database").field("server", &self.last_server).finish_non_exhaustive()
+        formatter.debug_struct("Database").field("server", &self.last_server_address).finish_non_exhaustive()
     }
 }
 
@@ -64,27 +64,27 @@ impl Database {
     /// Connects to the first available server.
     pub fn connect(settings: ConnectionSettings) -> Result<Database, FleetError> {
         let tls = tls::tls_client_config(&settings.certificate_trust)?;
-        let mut database = Database { settings, tls, client: None, last_server: String::new() };
+        let mut database = Database { settings, tls, client: None, last_server_address: String::new() };
         database.client_or_reconnect("connect")?;
         Ok(database)
     }
 
     /// Returns the address of the last connection.
-    pub(crate) fn last_server(&self) -> &str {
-        &self.last_server
+    pub(crate) fn last_server_address(&self) -> &str {
+        &self.last_server_address
     }
 
     /// Returns true if the last connection went to another computer.
     pub(crate) fn is_last_server_remote(&self) -> bool {
-        let is_last_server = |server: &&Server| server.to_string() == self.last_server;
+        let is_last_server = |server: &&Server| server.to_string() == self.last_server_address;
         let server = self.settings.servers.iter().find(is_last_server);
-        let is_this_computer = |name: &str| {
+        let is_loopback_host = |name: &str| {
             name == "localhost" || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
         };
-        server.is_some_and(|server| server.socket_folder().is_none() && !is_this_computer(server.host_name()))
+        server.is_some_and(|server| server.socket_folder().is_none() && !is_loopback_host(server.host_name()))
     }
 
-    /// Runs one statement, which is a transaction of its own.
+    /// Runs one statement in its own transaction and returns the rows.
     pub(crate) fn query(
         &mut self,
         action: &'static str,
@@ -109,22 +109,26 @@ impl Database {
     }
 
     /// Runs several statements in one transaction. Its isolation level is read committed whatever the server's default is: after
-    /// waiting for a lock, the next statement must see what the previous holder wrote.
-    pub(crate) fn transaction<T>(
+    /// waiting for a lock, the next statement must see what the lock's previous holder wrote. Rolls back if `operation` fails.
+    pub(crate) fn run_in_transaction<T>(
         &mut self,
         action: &'static str,
         operation: impl FnOnce(&mut Transaction<'_>) -> Result<T, TransactionError>,
     ) -> Result<T, FleetError> {
-        let result = run_read_committed_transaction(self.client_or_reconnect(action)?, operation);
+        let result = run_in_read_committed_transaction(self.client_or_reconnect(action)?, operation);
         result.map_err(|error| match error {
             TransactionError::Database(error) => self.disconnect_if_broken_and_wrap_error(action, &error),
             TransactionError::Fleet(error) => *error,
         })
     }
 
-    /// Returns the error for a row that does not have the expected columns, because somebody changed the tables.
+    /// Returns the error for a row without the expected columns, which happens if the tables were changed by hand.
     pub(crate) fn unreadable_row_error(&self, action: &'static str, error: &postgres::Error) -> FleetError {
-        FleetError::Database { action, server: self.last_server.clone(), fault: classify_error(error) }
+        FleetError::Database {
+            action,
+            server: self.last_server_address.clone(),
+            fault: classify_postgres_error(error),
+        }
     }
 
     fn client_or_reconnect(&mut self, action: &'static str) -> Result<&mut Client, FleetError> {
@@ -133,32 +137,32 @@ impl Database {
         Ok(self.client.insert(client))
     }
 
-    /// Connects to the first server that answers. If none does, returns the error of the last one.
+    /// Connects to the first server that accepts a connection. If none does, returns the error of the last one.
     fn connect_to_first_available_server(&mut self, action: &'static str) -> Result<Client, FleetError> {
-        let mut last_fault = DatabaseFault::Unreachable("no server is named".to_owned());
+        let mut last_error = DatabaseError::Unreachable("no server is named".to_owned());
         for server in &self.settings.servers {
-            self.last_server = server.to_string();
-            match connect_to_server(&self.settings, &self.tls, server) {
+            self.last_server_address = server.to_string();
+            match connect_to_server_trying_transports(&self.settings, &self.tls, server) {
                 Ok(client) => return Ok(client),
-                Err(server_fault) => last_fault = server_fault,
+                Err(server_error) => last_error = server_error,
             }
         }
-        Err(FleetError::Database { action, server: self.last_server.clone(), fault: last_fault })
+        Err(FleetError::Database { action, server: self.last_server_address.clone(), fault: last_error })
     }
 
-    /// Converts an error, and drops the connection unless the server itself reported the error: its state is unknown.
+    /// Converts an error. Drops the connection unless the server reported the error and stays connected: otherwise its state is unknown.
     fn disconnect_if_broken_and_wrap_error(
         &mut self,
         action: &'static str,
         error: &postgres::Error,
     ) -> FleetError {
-        let fault = classify_error(error);
+        let fault = classify_postgres_error(error);
         if error.as_db_error().is_none()
-            || matches!(fault, DatabaseFault::Restarting | DatabaseFault::ConnectionLost)
+            || matches!(fault, DatabaseError::Restarting | DatabaseError::ConnectionLost)
         {
             self.client = None;
         }
-        FleetError::Database { action, server: self.last_server.clone(), fault }
+        FleetError::Database { action, server: self.last_server_address.clone(), fault }
     }
 }
 
@@ -182,7 +186,7 @@ impl From<FleetError> for TransactionError {
     }
 }
 
-fn run_read_committed_transaction<T>(
+fn run_in_read_committed_transaction<T>(
     client: &mut Client,
     operation: impl FnOnce(&mut Transaction<'_>) -> Result<T, TransactionError>,
 ) -> Result<T, TransactionError> {
@@ -195,57 +199,62 @@ fn run_read_committed_transaction<T>(
     Ok(value)
 }
 
-fn connect_to_server(
+fn connect_to_server_trying_transports(
     settings: &ConnectionSettings,
     tls: &ClientConfig,
     server: &Server,
-) -> Result<Client, DatabaseFault> {
-    let mut first_fault: Option<DatabaseFault> = None;
-    // As in libpq, the connect timeout covers everything that belongs to connecting to one server.
+) -> Result<Client, DatabaseError> {
+    let mut most_informative_error: Option<DatabaseError> = None;
+    // As in libpq, the connect timeout covers DNS, TLS and the login of one attempt.
     let connect_timeout = server.0.get_connect_timeout().copied().unwrap_or_default();
     for transport in transports_in_order(settings.ssl_mode, server) {
         let (server, tls, transport) = (server.clone(), tls.clone(), *transport);
         let error = match run_in_thread_with_timeout(connect_timeout, move || {
             connect_with_transport(server, transport, &tls)
         }) {
-            None => return Err(DatabaseFault::NoAnswer(connect_timeout)),
+            None => return Err(DatabaseError::NoResponse(connect_timeout)),
             Some(Ok(client)) => return Ok(client),
             Some(Err(error)) => error,
         };
-        let latest_fault =
-            add_insecure_pass_file(classify_connect_error(&error), settings.insecure_pass_file.as_ref());
-        let chosen_fault = match first_fault {
-            Some(earlier_fault) => more_informative_fault(earlier_fault, latest_fault),
-            None => latest_fault,
+        let latest_error = add_insecure_pass_file_if_no_password(
+            classify_connect_error(&error),
+            settings.insecure_pass_file.as_ref(),
+        );
+        let chosen_error = match most_informative_error {
+            Some(earlier_error) => more_informative_error(earlier_error, latest_error),
+            None => latest_error,
         };
         if !was_rejected_by_server(&error) {
-            return Err(chosen_fault);
+            return Err(chosen_error);
         }
-        first_fault = Some(chosen_fault);
+        most_informative_error = Some(chosen_error);
     }
-    Err(first_fault.unwrap_or(DatabaseFault::ConnectionLost))
+    Err(most_informative_error.unwrap_or(DatabaseError::ConnectionLost))
 }
 
-/// Returns the more informative of two faults. If TLS is only preferred, its absence is not an error. A server that requires TLS
+/// Returns the more informative of two errors. If TLS is only preferred, its absence is not an error. A server that requires TLS
 /// refuses a connection without it before it checks the password.
-fn more_informative_fault(first: DatabaseFault, second: DatabaseFault) -> DatabaseFault {
-    match (&first, &second) {
-        (_, DatabaseFault::NoTls) => first,
-        (DatabaseFault::NoTls, _)
+fn more_informative_error(first_error: DatabaseError, second_error: DatabaseError) -> DatabaseError {
+    match (&first_error, &second_error) {
+        (_, DatabaseError::NoTls) => first_error,
+        (DatabaseError::NoTls, _)
         | (
-            DatabaseFault::AccessRefused(_),
-            DatabaseFault::WrongPassword(_) | DatabaseFault::NoPassword { .. },
-        ) => second,
-        _ => first,
+            DatabaseError::AccessRefused(_),
+            DatabaseError::WrongPassword(_) | DatabaseError::NoPassword { .. },
+        ) => second_error,
+        _ => first_error,
     }
 }
 
-fn add_insecure_pass_file(fault: DatabaseFault, insecure_pass_file: Option<&PathBuf>) -> DatabaseFault {
-    match fault {
-        DatabaseFault::NoPassword { .. } => {
-            DatabaseFault::NoPassword { insecure_pass_file: insecure_pass_file.cloned() }
+fn add_insecure_pass_file_if_no_password(
+    error: DatabaseError,
+    insecure_pass_file: Option<&PathBuf>,
+) -> DatabaseError {
+    match error {
+        DatabaseError::NoPassword { .. } => {
+            DatabaseError::NoPassword { insecure_pass_file: insecure_pass_file.cloned() }
         }
-        fault => fault,
+        error => error,
     }
 }
 
@@ -261,9 +270,13 @@ fn connect_with_transport(
         Transport::Plain => None,
         Transport::Tls => Some(MakeRustlsConnect::new(tls.clone())),
     };
-    // The library takes the connector for one that starts TLS directly. It therefore sends no TLS request of its own and passes
-    // every stream to the connector.
-    server.0.ssl_mode(Tls::Require).ssl_negotiation(SslNegotiation::Direct).connect(GuardedConnector { tls })
+    // With direct negotiation, the library leaves TLS to the connector: it sends no TLS request itself and passes every stream to
+    // the connector.
+    server
+        .0
+        .ssl_mode(Tls::Require)
+        .ssl_negotiation(SslNegotiation::Direct)
+        .connect(SizeLimitedConnector { tls })
 }
 
 #[cfg(test)]

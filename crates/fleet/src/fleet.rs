@@ -1,8 +1,8 @@
-//! The board of one plan in the database, and how decisions on it are made.
+//! The board of one plan in the database, and the transactions that change it.
 
 mod budget;
 pub(crate) mod claims;
-pub(crate) mod database_facts;
+pub(crate) mod database_inspection;
 pub(crate) mod fleet_status;
 pub(crate) mod journal;
 pub(crate) mod machine_board;
@@ -14,7 +14,7 @@ pub(crate) mod shared_plan;
 mod user_actions;
 
 use crate::database::{Database, Parameter, TransactionError};
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::rows::{
     ITEM_COLUMNS, IndexedItem, PartialBoard, from_i64_or_zero, index_to_i32_saturating, item_from_row,
     plan_state_from_row, stage_columns, to_i64_saturating,
@@ -31,11 +31,11 @@ pub struct Fleet {
     /// The primary key of the plan's row.
     plan_id: i64,
     name: String,
-    /// True if any item states areas.
+    /// True if any item states the paths (areas) that it touches.
     has_areas: bool,
 }
 
-const READ_PLAN: &str =
+const READ_PLAN_STATE: &str =
     "select paused_until, merger, merger_until, merger_epoch from plimsoll.plan where id = $1";
 const READ_NOW: &str = "select plimsoll.moment()";
 const WRITE_PLAN: &str = "
@@ -55,9 +55,9 @@ enum LockedRows {
     /// The plan and one item.
     PlanAndItem(usize),
     /// The plan, one item, and all leased items.
-    PlanItemAndLeased(usize),
-    /// The plan, and items that may have landed.
-    PlanAndLandings,
+    PlanAndItemAndLeasedItems(usize),
+    /// The plan, and all items that are not merged and have merge candidate commits.
+    PlanAndMergeCandidates,
 }
 
 impl LockedRows {
@@ -65,18 +65,20 @@ impl LockedRows {
         !matches!(self, LockedRows::Item(_))
     }
 
-    fn item_condition_and_index(self) -> Option<(&'static str, usize)> {
+    fn item_sql_condition_and_index(self) -> Option<(&'static str, usize)> {
         match self {
             LockedRows::Item(item) | LockedRows::PlanAndItem(item) => Some(("place = $2", item)),
             LockedRows::Plan => None,
-            LockedRows::PlanItemAndLeased(item) => Some(("(place = $2 or stage = 'leased')", item)),
+            LockedRows::PlanAndItemAndLeasedItems(item) => Some(("(place = $2 or stage = 'leased')", item)),
             // The condition must use the second parameter, which every query passes.
-            LockedRows::PlanAndLandings => Some(("stage <> 'merged' and landings <> '{}' and $2 >= 0", 0)),
+            LockedRows::PlanAndMergeCandidates => {
+                Some(("stage <> 'merged' and landings <> '{}' and $2 >= 0", 0))
+            }
         }
     }
 }
 
-/// A change of the board: its description for errors, and its event for the journal.
+/// Describes a change of the board: the action for error messages, and the event for the journal.
 #[derive(Debug, Clone, Copy)]
 struct BoardChange<'a> {
     action: &'static str,
@@ -89,15 +91,15 @@ impl Fleet {
     pub fn read_board(&mut self) -> Result<BoardState, FleetError> {
         let Fleet { database, plan_id, name, .. } = self;
         let select = format!("select {ITEM_COLUMNS} from plimsoll.item where plan = $1 order by place");
-        database.transaction("read the board", |transaction| {
-            let plan_state = read_plan_state(transaction, READ_PLAN, *plan_id, name)?;
+        database.run_in_transaction("read the board", |transaction| {
+            let plan_state = read_plan_state(transaction, READ_PLAN_STATE, *plan_id, name)?;
             let rows = transaction.query_typed(&select, &[(plan_id, Type::INT8)])?;
             let items: Vec<IndexedItem> = rows.iter().map(item_from_row).collect::<Result<_, _>>()?;
             Ok(BoardState { items: items.into_iter().map(|(_, item)| item).collect(), ..plan_state })
         })
     }
 
-    /// Locks and reads rows, lets the policy decide on them, and writes what it changed and the journal, in one transaction.
+    /// Locks and reads rows, applies `decision` to them, and writes the changed rows and their events, in one transaction.
     fn decide_and_write<T>(
         &mut self,
         change: BoardChange<'_>,
@@ -107,7 +109,7 @@ impl Fleet {
         self.decide_and_write_with_extra_writes(change, locked_rows, decision, |_| Ok(()))
     }
 
-    /// Decides as [`FleetRows::decide_and_write`] does, and runs further writes in the same transaction.
+    /// Does what [`Fleet::decide_and_write`] does, and runs `extra_writes` in the same transaction.
     fn decide_and_write_with_extra_writes<T>(
         &mut self,
         change: BoardChange<'_>,
@@ -116,7 +118,7 @@ impl Fleet {
         extra_writes: impl FnOnce(&mut Transaction<'_>) -> Result<(), postgres::Error>,
     ) -> Result<T, FleetError> {
         let Fleet { database, plan_id, name, .. } = self;
-        database.transaction(change.action, |transaction| {
+        database.run_in_transaction(change.action, |transaction| {
             let before = lock_and_read_rows(transaction, *plan_id, name, locked_rows)?;
             // Read only after everything is locked: waiting for a lock may have taken time.
             let now = read_now(transaction)?;
@@ -134,7 +136,7 @@ fn read_now(transaction: &mut Transaction<'_>) -> Result<BoardMillis, Transactio
     Ok(from_i64_or_zero(transaction.query_typed_one(READ_NOW, &[])?.try_get(0)?))
 }
 
-/// Reads the state of the plan without its items. Fails if the fleet was removed.
+/// Reads the state of the plan without its items. Fails if the fleet was deleted.
 fn read_plan_state(
     transaction: &mut Transaction<'_>,
     query: &str,
@@ -153,7 +155,7 @@ fn lock_and_read_plan(
     plan_id: i64,
     fleet_name: &str,
 ) -> Result<BoardState, TransactionError> {
-    read_plan_state(transaction, &format!("{READ_PLAN} for no key update"), plan_id, fleet_name)
+    read_plan_state(transaction, &format!("{READ_PLAN_STATE} for no key update"), plan_id, fleet_name)
 }
 
 fn lock_and_read_rows(
@@ -167,7 +169,7 @@ fn lock_and_read_rows(
     } else {
         BoardState::default()
     };
-    let Some((condition, index)) = locked_rows.item_condition_and_index() else {
+    let Some((condition, index)) = locked_rows.item_sql_condition_and_index() else {
         return Ok(PartialBoard::with_local_dependency_indices(plan_state, Vec::new()));
     };
     let select = format!(
@@ -186,21 +188,21 @@ fn write_changed_rows(
     after: &PartialBoard,
 ) -> Result<(), TransactionError> {
     for (plan_index, item) in changed_items_with_plan_index(before, after) {
-        let parameters: Vec<(BoxedSqlValue, Type)> = item_update_parameters(plan_id, plan_index, item);
+        let boxed_parameters: Vec<(BoxedSqlValue, Type)> = item_update_parameters(plan_id, plan_index, item);
         let parameters: Vec<Parameter<'_>> =
-            parameters.iter().map(|(value, sql_type)| (&**value, sql_type.clone())).collect();
+            boxed_parameters.iter().map(|(value, sql_type)| (&**value, sql_type.clone())).collect();
         transaction.execute_typed(WRITE_ITEM, &parameters)?;
     }
-    let (old, new) = (&before.board, &after.board);
-    if (old.paused_until, &old.merger_lease, old.merger_epoch)
-        != (new.paused_until, &new.merger_lease, new.merger_epoch)
+    let (old_board, new_board) = (&before.board, &after.board);
+    if (old_board.paused_until, &old_board.merger_lease, old_board.merger_epoch)
+        != (new_board.paused_until, &new_board.merger_lease, new_board.merger_epoch)
     {
         let parameters: [Parameter<'_>; 5] = [
             (&plan_id, Type::INT8),
-            (&to_i64_saturating(new.paused_until), Type::INT8),
-            (&new.merger_lease.holder, Type::TEXT),
-            (&to_i64_saturating(new.merger_lease.expires_at), Type::INT8),
-            (&to_i64_saturating(new.merger_epoch), Type::INT8),
+            (&to_i64_saturating(new_board.paused_until), Type::INT8),
+            (&new_board.merger_lease.holder, Type::TEXT),
+            (&to_i64_saturating(new_board.merger_lease.expires_at), Type::INT8),
+            (&to_i64_saturating(new_board.merger_epoch), Type::INT8),
         ];
         transaction.execute_typed(WRITE_PLAN, &parameters)?;
     }
@@ -210,18 +212,18 @@ fn write_changed_rows(
 type BoxedSqlValue = Box<dyn postgres::types::ToSql + Sync>;
 
 fn item_update_parameters(plan_id: i64, plan_index: usize, item: &BoardItem) -> Vec<(BoxedSqlValue, Type)> {
-    let stage = stage_columns(&item.stage);
+    let columns = stage_columns(&item.stage);
     vec![
         (Box::new(plan_id), Type::INT8),
         (Box::new(index_to_i32_saturating(plan_index)), Type::INT4),
-        (Box::new(stage.stage), Type::TEXT),
+        (Box::new(columns.stage), Type::TEXT),
         (Box::new(to_i64_saturating(item.epoch)), Type::INT8),
         (Box::new(i32::try_from(item.failed_merge_count).unwrap_or(i32::MAX)), Type::INT4),
-        (Box::new(stage.worker), Type::TEXT),
-        (Box::new(stage.lease_expires_at), Type::INT8),
-        (Box::new(stage.ready_commit), Type::TEXT),
-        (Box::new(stage.set_aside_kind), Type::TEXT),
-        (Box::new(stage.reason.as_deref().map(remove_nul_characters)), Type::TEXT),
+        (Box::new(columns.worker), Type::TEXT),
+        (Box::new(columns.lease_expires_at), Type::INT8),
+        (Box::new(columns.ready_commit), Type::TEXT),
+        (Box::new(columns.set_aside_kind), Type::TEXT),
+        (Box::new(columns.reason.as_deref().map(remove_nul_characters)), Type::TEXT),
         (Box::new(remove_nul_characters(&item.next_session_note)), Type::TEXT),
         (Box::new(item.attempted_merge_commits.clone()), Type::TEXT_ARRAY),
     ]
@@ -232,8 +234,10 @@ fn changed_items_with_plan_index<'a>(
     before: &'a PartialBoard,
     after: &'a PartialBoard,
 ) -> impl Iterator<Item = (usize, &'a BoardItem)> {
-    let pairs = before.board.items.iter().zip(&after.board.items).zip(&after.plan_indices);
-    pairs.filter(|((old, new), _)| old != new).map(|((_, new), plan_index)| (*plan_index, new))
+    let item_pairs_with_index = before.board.items.iter().zip(&after.board.items).zip(&after.plan_indices);
+    item_pairs_with_index
+        .filter(|((old, new), _)| old != new)
+        .map(|((_, new), plan_index)| (*plan_index, new))
 }
 
 /// Removes NUL characters, which PostgreSQL cannot store in a text.

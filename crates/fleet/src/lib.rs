@@ -15,26 +15,26 @@
 
 mod commands;
 mod database;
-mod database_fault;
-mod deadline;
+mod database_error;
 mod fleet;
-mod guarded_stream;
 mod rows;
 mod schema;
 pub mod settings;
 mod settings_loader;
+mod size_limited_stream;
+mod timeout;
 mod tls;
 
 pub use commands::main;
 pub use database::Database;
-pub use database_fault::{DatabaseFault, FleetError};
-pub use deadline::{DATABASE_TIMEOUT, run_with_settings_and_timeout};
+pub use database_error::{DatabaseError, FleetError};
 pub use fleet::Fleet;
-pub use fleet::database_facts::read_database_facts;
+pub use fleet::database_inspection::inspect_server_schema_and_rights;
 pub use fleet::fleet_status::{FleetStatus, ItemCounts, ItemStatus, WorkerStatus, read_all_statuses};
 pub use fleet::journal::FleetEvent;
 pub use fleet::members::WorkerReport;
-pub use fleet::plan::{NewPlan, hash_objective, migrate_and_refuse_taken_name};
+pub use fleet::plan::{NewPlan, hash_objective, migrate_and_check_write_rights_and_name};
 pub use schema::SCHEMA_VERSION;
-pub use settings_loader::{URL_VARIABLE, load_settings_from_environment, load_settings_with};
+pub use settings_loader::{URL_VARIABLE, load_settings_from_environment, load_settings_with_lookup};
+pub use timeout::{DATABASE_TIMEOUT, run_with_settings_and_timeout};
 pub use tls::TrustError;

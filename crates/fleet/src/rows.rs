@@ -15,7 +15,7 @@ pub(crate) const ITEM_COLUMNS: &str =
 /// An item with its index in the plan.
 pub(crate) type IndexedItem = (usize, BoardItem);
 
-/// Some items of a plan as a board of their own.
+/// A board with only some items of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PartialBoard {
     pub(crate) board: BoardState,
@@ -24,22 +24,22 @@ pub(crate) struct PartialBoard {
 }
 
 impl PartialBoard {
-    /// Creates a board of these items. Dependencies are converted to indices of this board; a missing one becomes `usize::MAX`.
+    /// Creates a board of these items. Dependencies are converted to indices on this board; a missing one becomes `usize::MAX`.
     pub(crate) fn with_local_dependency_indices(
         plan_state: BoardState,
         items: Vec<IndexedItem>,
     ) -> PartialBoard {
         let (plan_indices, mut items): (Vec<usize>, Vec<BoardItem>) = items.into_iter().unzip();
-        let index_in_part: HashMap<usize, usize> =
+        let local_index_by_plan_index: HashMap<usize, usize> =
             plan_indices.iter().enumerate().map(|(index, plan_index)| (*plan_index, index)).collect();
         for dependency in items.iter_mut().flat_map(|item| &mut item.dependency_indices) {
-            *dependency = index_in_part.get(dependency).copied().unwrap_or(usize::MAX);
+            *dependency = local_index_by_plan_index.get(dependency).copied().unwrap_or(usize::MAX);
         }
         PartialBoard { board: BoardState { items, ..plan_state }, plan_indices }
     }
 
     /// Returns the index on this board of an item of the plan, or `usize::MAX` if it is not on this board.
-    pub(crate) fn index_in_part_or_max(&self, plan_index: usize) -> usize {
+    pub(crate) fn local_index_or_max(&self, plan_index: usize) -> usize {
         self.plan_indices.iter().position(|index| *index == plan_index).unwrap_or(usize::MAX)
     }
 }
@@ -57,30 +57,30 @@ pub(crate) struct StageColumns {
 
 /// Converts a stage into its columns.
 pub(crate) fn stage_columns(stage: &ItemStage) -> StageColumns {
-    let named_stage = |name| StageColumns { stage: name, ..StageColumns::default() };
+    let columns_of_stage_name = |name| StageColumns { stage: name, ..StageColumns::default() };
     match stage {
-        ItemStage::Open => named_stage("open"),
+        ItemStage::Open => columns_of_stage_name("open"),
         ItemStage::Leased { lease } => StageColumns {
             worker: Some(lease.holder.clone()),
             lease_expires_at: Some(to_i64_saturating(lease.expires_at)),
-            ..named_stage("leased")
+            ..columns_of_stage_name("leased")
         },
         ItemStage::ReadyToMerge { commit } => {
-            StageColumns { ready_commit: Some(commit.clone()), ..named_stage("offered") }
+            StageColumns { ready_commit: Some(commit.clone()), ..columns_of_stage_name("offered") }
         }
-        ItemStage::Merged => named_stage("merged"),
+        ItemStage::Merged => columns_of_stage_name("merged"),
         ItemStage::SetAside { reason } => {
             let (kind, reason) = match reason {
                 SetAsideReason::TooManyFailedMerges => ("tries", None),
                 SetAsideReason::Question(question) => ("question", Some(question.clone())),
                 SetAsideReason::RunEnded(end_reason) => ("ended", Some(end_reason.clone())),
             };
-            StageColumns { set_aside_kind: Some(kind), reason, ..named_stage("aside") }
+            StageColumns { set_aside_kind: Some(kind), reason, ..columns_of_stage_name("aside") }
         }
     }
 }
 
-/// A text column that is parsed when it is read: everybody with write access to the database may have written it.
+/// A text column that is parsed when it is read, because anybody with write access to the database may have written it.
 #[derive(Debug)]
 pub(crate) struct ParsedColumn<T>(pub(crate) T);
 
@@ -116,7 +116,7 @@ impl TryFrom<String> for CommitOrEmpty {
 /// Reads a column with a commit, empty text or null. Returns an empty text if there is no commit.
 pub(crate) fn read_commit_or_empty(row: &Row, column: &str) -> Result<String, postgres::Error> {
     row.try_get::<_, Option<ParsedColumn<CommitOrEmpty>>>(column)
-        .map(|known| known.map_or(String::new(), |known| known.0.0))
+        .map(|column_value| column_value.map_or(String::new(), |parsed_commit| parsed_commit.0.0))
 }
 
 /// Reads a column with a commit.
@@ -126,8 +126,8 @@ pub(crate) fn read_commit(row: &Row, column: &str) -> Result<String, postgres::E
 
 /// Reads a column with a list of commits.
 pub(crate) fn read_commits(row: &Row, column: &str) -> Result<Vec<String>, postgres::Error> {
-    let parsed = row.try_get::<_, Vec<ParsedColumn<CommitId>>>(column)?;
-    Ok(parsed.into_iter().map(|commit| commit.0.into()).collect())
+    let parsed_commits = row.try_get::<_, Vec<ParsedColumn<CommitId>>>(column)?;
+    Ok(parsed_commits.into_iter().map(|commit| commit.0.into()).collect())
 }
 
 /// Converts a row into an item with its index in the plan.
@@ -144,7 +144,7 @@ pub(crate) fn item_from_row(row: &Row) -> Result<IndexedItem, postgres::Error> {
         "merged" => ItemStage::Merged,
         // The table allows no other value.
         _ => ItemStage::SetAside {
-            reason: set_aside_reason(&text_or_empty("aside")?, text_or_empty("reason")?),
+            reason: set_aside_reason_from_columns(&text_or_empty("aside")?, text_or_empty("reason")?),
         },
     };
     let raw_dependency_indices: Vec<i32> = row.try_get("needs")?;
@@ -164,7 +164,7 @@ pub(crate) fn item_from_row(row: &Row) -> Result<IndexedItem, postgres::Error> {
     Ok((index_from_i32_or_max(row.try_get("place")?), board_item))
 }
 
-fn set_aside_reason(kind: &str, reason: String) -> SetAsideReason {
+fn set_aside_reason_from_columns(kind: &str, reason: String) -> SetAsideReason {
     match kind {
         "question" => SetAsideReason::Question(reason),
         "ended" => SetAsideReason::RunEnded(reason),
@@ -218,7 +218,7 @@ mod tests {
             partial_board.board.items.iter().map(|item| item.dependency_indices.as_slice()).collect();
         assert_eq!(dependencies, [&[usize::MAX][..], &[0, usize::MAX], &[1]]);
         assert_eq!(
-            (partial_board.index_in_part_or_max(5), partial_board.index_in_part_or_max(1)),
+            (partial_board.local_index_or_max(5), partial_board.local_index_or_max(1)),
             (1, usize::MAX)
         );
     }

@@ -1,17 +1,17 @@
 //! The tables and their versions. Creating a fleet migrates them; every other command only checks the version.
 
 use crate::database::{Database, TransactionError};
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use postgres::Transaction;
 use postgres::types::Type;
 
 /// Statements that migrate from each version to the next.
 const MIGRATIONS: [&str; 1] = [include_str!("migrations/1.sql")];
-/// The schema version of this program.
+/// The schema version that this program supports.
 pub const SCHEMA_VERSION: i32 = 1;
 
-/// Prevents two commands that create a fleet at the same time from both making the tables. The lock ends with the transaction, also
-/// behind PgBouncer. The number is "plimsoll" in ASCII.
+/// Prevents two concurrent commands from both creating the tables. The lock ends with the transaction, so it also works behind
+/// PgBouncer. The number is "plimsoll" in ASCII.
 const LOCK_MIGRATIONS: &str = "select pg_advisory_xact_lock(8100965748541713516)";
 const MIGRATION_TABLE_EXISTS: &str = "select to_regclass('plimsoll.migration') is not null";
 // No `if not exists`: it would require the right to create a schema even if the schema exists.
@@ -23,8 +23,8 @@ const RECORD_VERSION: &str = "insert into plimsoll.migration (version) values ($
 
 /// Migrates the tables to the current version. Fails if they are newer.
 pub(crate) fn migrate_to_current_version(database: &mut Database) -> Result<(), FleetError> {
-    let server = database.last_server().to_owned();
-    database.transaction("prepare the tables", |transaction| {
+    let server = database.last_server_address().to_owned();
+    database.run_in_transaction("prepare the tables", |transaction| {
         transaction.batch_execute(LOCK_MIGRATIONS)?;
         if !transaction.query_typed_one(MIGRATION_TABLE_EXISTS, &[])?.get::<_, bool>(0) {
             transaction.batch_execute(CREATE_SCHEMA)?;
@@ -50,7 +50,7 @@ pub(crate) fn migrate_to_current_version(database: &mut Database) -> Result<(), 
 
 /// Reads the version of the tables, or `None` if there are none.
 pub(crate) fn read_schema_version(database: &mut Database) -> Result<Option<i32>, FleetError> {
-    database.transaction("look at the tables", |transaction| {
+    database.run_in_transaction("look at the tables", |transaction| {
         let has_migration_table = transaction.query_typed_one(MIGRATION_TABLE_EXISTS, &[])?.get::<_, bool>(0);
         if has_migration_table { read_latest_version(transaction).map(Some) } else { Ok(None) }
     })
@@ -59,7 +59,7 @@ pub(crate) fn read_schema_version(database: &mut Database) -> Result<Option<i32>
 /// Fails if the tables are missing or have another version.
 pub(crate) fn check_schema_version(database: &mut Database) -> Result<(), FleetError> {
     let version = read_schema_version(database)?;
-    let server = database.last_server().to_owned();
+    let server = database.last_server_address().to_owned();
     match version {
         Some(SCHEMA_VERSION) => Ok(()),
         Some(actual_version) => {

@@ -22,13 +22,13 @@ use std::time::Duration;
 /// Values by libpq keyword.
 pub(crate) type Parameters = BTreeMap<&'static str, String>;
 
-/// libpq waits forever by default; here nobody may be there to interrupt it.
+/// libpq waits without limit by default, but an unattended run has no user to interrupt it.
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// libpq's minimum, because one second is often too short.
 const MIN_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const DEFAULT_PORT: u16 = 5432;
 
-/// A connection ends if sent data is not acknowledged for this time, and a silent connection is probed after this time.
+/// The connection is closed if sent data is not acknowledged for this long. An idle connection is probed after the same time.
 const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
 const KEEPALIVE_IDLE_TIME: Duration = Duration::from_secs(30);
 
@@ -157,7 +157,7 @@ pub struct ConnectionSettings {
     pub insecure_pass_file: Option<PathBuf>,
 }
 
-/// Defaults of this computer.
+/// Defaults of this computer and user.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LocalDefaults {
     /// The name of the current user.
@@ -182,12 +182,12 @@ pub(crate) fn find_keyword(name: &str) -> Option<&'static str> {
 /// Reads parameters from libpq's environment variables.
 pub(crate) fn parameters_from_environment(lookup: impl Fn(&str) -> Option<String>) -> Parameters {
     let rejected_parameters = REJECTED_PARAMETERS.iter().map(|(keyword, name, _)| (*keyword, *name));
-    let set_parameters =
+    let non_empty_parameters =
         SUPPORTED_PARAMETERS.iter().copied().chain(rejected_parameters).filter_map(|(keyword, name)| {
             let value = lookup(name).filter(|value| !name.is_empty() && !value.is_empty())?;
             Some((keyword, value))
         });
-    set_parameters.collect()
+    non_empty_parameters.collect()
 }
 
 /// Builds the connection settings. Fails if a parameter is not supported or a value is invalid.
@@ -195,7 +195,7 @@ pub(crate) fn settings_from_parameters(
     parameters: &Parameters,
     defaults: LocalDefaults,
 ) -> Result<ConnectionSettings, SettingsError> {
-    if let Some(name) = libpq::first_rejected_setting(parameters) {
+    if let Some(name) = libpq::describe_first_rejected_setting(parameters) {
         return Err(SettingsError::UnsupportedSetting(name));
     }
     let non_empty_value =
@@ -205,7 +205,7 @@ pub(crate) fn settings_from_parameters(
         (Some(mode), _) => mode
             .parse()
             .map_err(|_| SettingsError::InvalidValue("invalid value for option `sslmode`".to_owned()))?,
-        (None, Some(required)) if required.starts_with('1') => SslMode::Require,
+        (None, Some(requiressl)) if requiressl.starts_with('1') => SslMode::Require,
         (None, _) => SslMode::Prefer,
     };
     Ok(ConnectionSettings {
@@ -220,8 +220,8 @@ pub(crate) fn settings_from_parameters(
     })
 }
 
-/// The keywords that the PostgreSQL client library for Rust parses itself.
-const READ_BY_LIBRARY: [&str; 11] = [
+/// The keywords that the PostgreSQL client library for Rust parses.
+const KEYWORDS_PARSED_BY_LIBRARY: [&str; 11] = [
     "application_name",
     "channel_binding",
     "connect_timeout",
@@ -246,26 +246,26 @@ fn servers_from_lists(
         value.map(|value| value.split(',').map(str::trim).collect()).unwrap_or_default()
     };
     let (hosts, addresses, ports) = (list_values("host"), list_values("hostaddr"), list_values("port"));
-    let count = hosts.len().max(addresses.len()).max(1);
+    let server_count = hosts.len().max(addresses.len()).max(1);
     for (name, length) in [("host", hosts.len()), ("hostaddr", addresses.len()), ("port", ports.len())] {
         let is_shared_by_all = length == 0 || name == "port" && length == 1;
-        if !is_shared_by_all && length != count {
+        if !is_shared_by_all && length != server_count {
             return Err(SettingsError::ListLengthMismatch(name));
         }
     }
     let element_or_empty =
         |list: &[&str], index: usize| list.get(index).copied().unwrap_or_default().to_owned();
-    let server_at = |index: usize| {
+    let server_from_elements = |index: usize| {
         let address = element_or_empty(&addresses, index);
         let host = Some(element_or_empty(&hosts, index))
             .filter(|host| !host.is_empty())
             .unwrap_or_else(|| address.clone());
         let port = element_or_empty(&ports, if ports.len() > 1 { index } else { 0 });
-        let mut parameters = parameters.clone();
-        parameters.extend([("host", host), ("hostaddr", address), ("port", port)]);
-        Ok(Server(client_config(&parameters, ssl_mode, defaults)?))
+        let mut server_parameters = parameters.clone();
+        server_parameters.extend([("host", host), ("hostaddr", address), ("port", port)]);
+        Ok(Server(client_config(&server_parameters, ssl_mode, defaults)?))
     };
-    (0..count).map(server_at).collect()
+    (0..server_count).map(server_from_elements).collect()
 }
 
 /// Returns the configuration of the client library for one server.
@@ -283,11 +283,11 @@ fn client_config(
         };
         Some(format!("{name}='{}' ", value.replace('\\', r"\\").replace('\'', r"\'")))
     };
-    let text: String = READ_BY_LIBRARY.iter().filter_map(keyword_and_value).collect();
+    let connection_string: String = KEYWORDS_PARSED_BY_LIBRARY.iter().filter_map(keyword_and_value).collect();
     // The library's error names the parameter without its value.
     let error_reason = |error: postgres::Error| error.source().map_or_else(String::new, ToString::to_string);
     let mut config: Config =
-        text.parse().map_err(|error| SettingsError::InvalidValue(error_reason(error)))?;
+        connection_string.parse().map_err(|error| SettingsError::InvalidValue(error_reason(error)))?;
     if config.get_target_session_attrs() == TargetSessionAttrs::ReadOnly {
         return Err(SettingsError::InvalidValue(
             "a board is written to, `target_session_attrs` excludes that".to_owned(),
@@ -311,7 +311,7 @@ fn client_config(
         config.application_name("plimsoll-fleet");
     }
     let connect_timeout = config.get_connect_timeout().copied().unwrap_or(DEFAULT_CONNECT_TIMEOUT);
-    let channel_binding = channel_binding_for_required_auth(
+    let channel_binding = channel_binding_enforcing_required_auth(
         config.get_channel_binding(),
         non_empty_value("require_auth"),
         ssl_mode,
@@ -336,16 +336,19 @@ fn client_config(
     Ok(config)
 }
 
-/// Returns the channel binding mode. The PostgreSQL client library for Rust cannot require a login method, but it can require
-/// channel binding, which only SCRAM has. It then sends no password by another method, and accepts no server that asks for none.
-fn channel_binding_for_required_auth(
-    configured: ChannelBinding,
+/// Returns the channel binding mode, or an error if it cannot enforce `required_auth`. The PostgreSQL client library for Rust cannot
+/// require a login method, but it can require channel binding, which only SCRAM has. It then uses no other login method, and rejects
+/// a server that requests none.
+fn channel_binding_enforcing_required_auth(
+    configured_binding: ChannelBinding,
     required_auth: Option<&String>,
     ssl_mode: SslMode,
 ) -> Result<ChannelBinding, SettingsError> {
     match required_auth.map(String::as_str) {
-        None => Ok(configured),
-        Some("scram-sha-256") if configured != ChannelBinding::Disable && ssl_mode != SslMode::Disable => {
+        None => Ok(configured_binding),
+        Some("scram-sha-256")
+            if configured_binding != ChannelBinding::Disable && ssl_mode != SslMode::Disable =>
+        {
             Ok(ChannelBinding::Require)
         }
         Some(_) => Err(SettingsError::UnsupportedRequireAuth),
@@ -355,16 +358,16 @@ fn channel_binding_for_required_auth(
 /// Returns which certificates are accepted. As in libpq, an existing root certificate is used in every mode.
 fn certificate_trust(
     ssl_mode: SslMode,
-    root_certificate: Option<&str>,
-    default_root_certificate: Option<PathBuf>,
+    root_certificate_setting: Option<&str>,
+    default_root_certificate_path: Option<PathBuf>,
 ) -> Result<CertificateTrust, SettingsError> {
     let checks_host_name = ssl_mode == SslMode::VerifyFull;
-    match root_certificate {
+    match root_certificate_setting {
         _ if ssl_mode == SslMode::Disable => Ok(CertificateTrust::Any),
         Some("system") if checks_host_name => Ok(CertificateTrust::System),
         Some("system") => Err(SettingsError::SystemRootsNeedVerifyFull),
         Some(path) => Ok(CertificateTrust::File { path: path.into(), checks_host_name }),
-        None => match default_root_certificate {
+        None => match default_root_certificate_path {
             Some(path) => Ok(CertificateTrust::File { path, checks_host_name }),
             None if matches!(ssl_mode, SslMode::VerifyCa | SslMode::VerifyFull) => {
                 Err(SettingsError::NoRootCertificate(ssl_mode))

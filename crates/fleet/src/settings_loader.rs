@@ -1,6 +1,6 @@
-//! Loads the connection settings: variables, service file, password file, root certificate.
+//! Loads the connection settings from variables, the service file, the password file and the root certificate.
 
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::settings::{
     ConnectionSettings, LocalDefaults, Parameters, SettingsError, parameters_from_environment,
     parse_connection_string, service_file, settings_from_parameters,
@@ -14,20 +14,20 @@ pub const URL_VARIABLE: &str = DATABASE_URL_VARIABLE;
 
 /// Loads the connection settings from every source that libpq uses.
 pub fn load_settings_from_environment() -> Result<ConnectionSettings, FleetError> {
-    load_settings_with(&environment::variable)
+    load_settings_with_lookup(&environment::variable)
 }
 
 /// Loads the connection settings with `lookup` instead of the environment of this process.
-pub fn load_settings_with(lookup: VariableLookup<'_>) -> Result<ConnectionSettings, FleetError> {
+pub fn load_settings_with_lookup(lookup: VariableLookup<'_>) -> Result<ConnectionSettings, FleetError> {
     let address_parameters =
         lookup(URL_VARIABLE).map(|url| parse_connection_string(&url)).transpose()?.unwrap_or_default();
     let mut parameters = parameters_from_environment(lookup);
     // Later sources override earlier ones: variables, service, address.
-    if let Some(service) = address_parameters.get("service").or(parameters.get("service")).cloned() {
-        parameters.extend(read_service_parameters(&service, lookup)?);
+    if let Some(service_name) = address_parameters.get("service").or(parameters.get("service")).cloned() {
+        parameters.extend(read_service_parameters(&service_name, lookup)?);
     }
     parameters.extend(address_parameters);
-    let defaults = local_defaults(&parameters, lookup)?;
+    let defaults = read_local_defaults(&parameters, lookup)?;
     Ok(settings_from_parameters(&parameters, defaults)?)
 }
 
@@ -38,7 +38,7 @@ fn absolute_path_in_home(lookup: VariableLookup<'_>, relative_path: &str) -> Opt
     Some(Path::new(&lookup("HOME")?).join(relative_path)).filter(|path| path.is_absolute())
 }
 
-/// Returns the paths of the service files, the user's own first.
+/// Returns the paths of the service files: the user's file, then the system's.
 fn service_file_paths(lookup: VariableLookup<'_>) -> Vec<PathBuf> {
     let user_file = lookup("PGSERVICEFILE")
         .map(PathBuf::from)
@@ -48,11 +48,13 @@ fn service_file_paths(lookup: VariableLookup<'_>) -> Vec<PathBuf> {
     user_file.into_iter().chain([Path::new(&system_folder).join("pg_service.conf")]).collect()
 }
 
-fn read_service_parameters(service: &str, lookup: VariableLookup<'_>) -> Result<Parameters, FleetError> {
+fn read_service_parameters(service_name: &str, lookup: VariableLookup<'_>) -> Result<Parameters, FleetError> {
     let paths = service_file_paths(lookup);
     for path in &paths {
         let Some(text) = disk::read_text(path)? else { continue };
-        if let Some(parameters) = service_file::parse_section(&text, &path.display().to_string(), service)? {
+        if let Some(parameters) =
+            service_file::parse_section(&text, &path.display().to_string(), service_name)?
+        {
             return Ok(parameters);
         }
     }
@@ -60,7 +62,10 @@ fn read_service_parameters(service: &str, lookup: VariableLookup<'_>) -> Result<
     Err(SettingsError::ServiceNotFound(path_texts.join(" or ")).into())
 }
 
-fn local_defaults(parameters: &Parameters, lookup: VariableLookup<'_>) -> Result<LocalDefaults, FleetError> {
+fn read_local_defaults(
+    parameters: &Parameters,
+    lookup: VariableLookup<'_>,
+) -> Result<LocalDefaults, FleetError> {
     let pass_file_path =
         parameters.get("passfile").map(PathBuf::from).or_else(|| absolute_path_in_home(lookup, ".pgpass"));
     let (pass_file_text, insecure_pass_file) = read_pass_file_if_private(pass_file_path.as_deref())?;

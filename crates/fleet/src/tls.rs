@@ -1,5 +1,5 @@
-//! Which server certificates a connection accepts. Some modes of libpq are weaker than a browser: any certificate, or that of any
-//! server with the right authority.
+//! Verifies server certificates. Some modes of libpq check less than a browser: they accept any certificate, or one of a trusted
+//! authority for any host.
 
 use crate::settings::CertificateTrust;
 use plimsoll_store::{StoreError, disk};
@@ -29,7 +29,7 @@ pub enum TrustError {
     Tls(#[from] Error),
 }
 
-/// Returns the configuration of TLS connections.
+/// Returns the TLS configuration, which accepts the server certificates that `trust` allows.
 pub(crate) fn tls_client_config(trust: &CertificateTrust) -> Result<ClientConfig, TrustError> {
     let provider = Arc::new(ring::default_provider());
     let authorities = match trust {
@@ -62,8 +62,8 @@ fn load_system_certificates() -> Result<Vec<CertificateDer<'static>>, TrustError
 #[derive(Debug)]
 struct TrustedAuthorities {
     roots: RootCertStore,
-    /// Also kept for comparison: PostgreSQL's manual suggests a self-signed server certificate, which is accepted if it is one of these,
-    /// although an authority's certificate is not valid for a server by the rules of the web.
+    /// A server certificate that equals one of these is accepted: PostgreSQL's manual suggests a self-signed one, which `webpki` would
+    /// reject because an authority's certificate is not valid for a server.
     certificates: Vec<CertificateDer<'static>>,
     checks_host_name: bool,
 }
@@ -111,23 +111,33 @@ impl ServerCertVerifier for CertificateVerifier {
         Ok(ServerCertVerified::assertion())
     }
 
-    // In every mode, the server must have the key of its certificate.
+    // In every mode, the server must prove that it has the private key of its certificate.
     fn verify_tls12_signature(
         &self,
         message: &[u8],
         certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
+        signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
         &self,
         message: &[u8],
         certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
+        signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -1,5 +1,5 @@
-//! The checkpoint: gathers the facts without a lock (git takes time), writes the handoff, and stores the
-//! checkpoint in the run's state under its lock.
+//! Writes checkpoints: collects the session's facts without a lock (git takes time), writes the handoff, and
+//! stores the checkpoint in the run's state under its lock.
 
 pub mod facts;
 pub(crate) mod handoff;
@@ -7,12 +7,12 @@ pub(crate) mod item_work;
 
 use crate::linear::notes;
 use crate::run_context::RunContext;
-use facts::FactsInput;
+use facts::HandoffInput;
 use plimsoll_domain::handoff::{Handoff, HandoffNotes, HandoffSummary, RunFacts, VerifyCommandFact};
 use plimsoll_domain::journal::{CheckpointWritten, JournalEntry, JournalEvent};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::memory::render::render_summary_lines;
-use plimsoll_domain::state::checkpoint::{NOT_BEGUN, UNKNOWN};
+use plimsoll_domain::state::checkpoint::{NOT_STARTED, UNKNOWN};
 use plimsoll_domain::state::{Checkpoint, CheckpointCause, EarlierNotes};
 use plimsoll_domain::text::truncate_end;
 use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings, Thresholds, UsageReading};
@@ -45,12 +45,12 @@ pub struct CheckpointRequest<'a> {
     pub transcript_wait: Option<Duration>,
     /// Tool calls of the current message, which are not in the transcript yet.
     pub pending_calls: &'a [ToolCall],
-    /// The notes that the session gave, if it was asked for any.
+    /// Notes that the session wrote for the handoff; empty if it was not asked for any.
     pub notes: HandoffNotes,
 }
 
-/// Our writers hold a lock for about a millisecond. After this long something is wrong, and the checkpoint
-/// proceeds without the lock where it may.
+/// Plimsoll holds a lock for about a millisecond. After this timeout something is wrong, and the checkpoint
+/// proceeds without the lock where that is safe.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Short because another hook may hold the turn log's lock while it reads the transcript, and the transcript
 /// has the turns anyway.
@@ -59,52 +59,56 @@ const TURN_LOG_LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 /// Writes the handoff and the run's state. Returns the path of the handoff, relative to the project.
 pub fn write_checkpoint(request: &CheckpointRequest<'_>) -> Result<String, StoreError> {
     let record = sessions::load_session_record(request.project, request.session_id);
-    // Before git runs, which may take long.
+    // The log is synced before git runs, because git may take long.
     sync_turn_log(request);
-    write_handoff_and_state(request, &record, gather_session_facts(request, &record))
+    write_handoff_and_record_checkpoint(request, &record, collect_session_facts(request, &record))
 }
 
-/// Writes the handoff and the run's state like [`write`], from facts that the caller has already gathered.
+/// Writes the handoff and the run's state like [`write_checkpoint`], from facts that the caller has collected.
 pub(crate) fn write_checkpoint_and_return_handoff_file(
     request: &CheckpointRequest<'_>,
     record: &SessionRecord,
-    facts: Handoff,
+    session_facts: Handoff,
 ) -> Result<String, StoreError> {
     sync_turn_log(request);
-    write_handoff_and_state(request, record, facts)
+    write_handoff_and_record_checkpoint(request, record, session_facts)
 }
 
-/// Flushes the turns that the checkpoint is about to disk. Errors are ignored: the transcript also has the
-/// turns, and the handoff matters more.
+/// Syncs the session's turn log to disk. Errors are ignored: the transcript also has the turns, and the
+/// handoff matters more.
 fn sync_turn_log(request: &CheckpointRequest<'_>) {
-    if let Some(log) = TurnLog::for_session(request.project, request.session_id) {
-        let _ = log.sync_if_unsynced(TURN_LOG_LOCK_TIMEOUT);
+    if let Some(log) = TurnLog::for_session_where_started(request.project, request.session_id) {
+        let _ = log.sync_and_merge_pending_if_unsynced(TURN_LOG_LOCK_TIMEOUT);
     }
 }
 
-fn write_handoff_and_state(
+fn write_handoff_and_record_checkpoint(
     request: &CheckpointRequest<'_>,
     record: &SessionRecord,
-    facts: Handoff,
+    session_facts: Handoff,
 ) -> Result<String, StoreError> {
-    let handoff = add_measurement_and_run(request, facts);
+    let handoff = add_measurement_run_and_memory(request, session_facts);
     // The handoff is written first: the state names its file, and a kill in between must not leave the state
     // with the name of a missing file.
     let (handoff_file, document) = create_or_refresh_handoff(request, record, &handoff)?;
-    let commit_result =
-        save_checkpoint_in_run_state(request, &handoff, &handoff_file, &HandoffNotes::parse(&document));
+    let state_write_result = save_checkpoint_and_queue_linear_note(
+        request,
+        &handoff,
+        &handoff_file,
+        &HandoffNotes::parse(&document),
+    );
     if request.run.is_none() {
         // The handoff is about to be announced, so its folder entry must be on disk, too. In a run, the
         // durable write of the state covers it.
         disk::sync_folder(&request.project.handoffs_folder());
-        add_to_handoff_index(request, &handoff_file);
+        add_to_handoff_index_as_unread(request, &handoff_file);
     }
     // The claim is cleared last: a kill before that may repeat a journal line, but never loses one.
-    record_in_journal(request, &handoff, &handoff_file, commit_result.as_ref().err());
+    record_checkpoint_in_journal(request, &handoff, &handoff_file, state_write_result.as_ref().err());
     // If this fails, the claim stays and a later event writes the checkpoint once more.
     let _ = sessions::update_session_record(request.project, request.session_id, LOCK_TIMEOUT, |record| {
         record.checkpoint_progress.last_handoff = Some(handoff_file.clone());
-        if commit_result.is_ok() {
+        if state_write_result.is_ok() {
             record.checkpoint_progress.open_claim = None;
         }
     });
@@ -114,18 +118,18 @@ fn write_handoff_and_state(
     if !disk::is_file(&path) {
         disk::replace(&path, document.as_bytes(), Durability::Durable)?;
     }
-    commit_result.map(|()| handoff_file)
+    state_write_result.map(|()| handoff_file)
 }
 
-/// Rewrites the handoff of a session outside a run when it ends, so that it has the last requests and
+/// Rewrites the handoff of a session outside a run when it ends, so that it contains the last requests and
 /// messages. Does nothing if the session has no handoff.
-pub fn refresh_handoff_at_session_end(
+pub fn refresh_existing_handoff_at_session_end(
     project: &Project,
     settings: &Settings,
     record: &SessionRecord,
     transcript_path: Option<PathBuf>,
 ) -> Result<(), StoreError> {
-    if recorded_own_handoff(project, &record.session_id, record).is_none() {
+    if recorded_handoff_if_owned_by_session(project, &record.session_id, record).is_none() {
         return Ok(());
     }
     let request = CheckpointRequest {
@@ -142,22 +146,21 @@ pub fn refresh_handoff_at_session_end(
         pending_calls: &[],
         notes: HandoffNotes::default(),
     };
-    let handoff = add_measurement_and_run(&request, gather_session_facts(&request, record));
+    let handoff = add_measurement_run_and_memory(&request, collect_session_facts(&request, record));
     let (handoff_file, _) = create_or_refresh_handoff(&request, record, &handoff)?;
-    add_to_handoff_index(&request, &handoff_file);
+    add_to_handoff_index_as_unread(&request, &handoff_file);
     Ok(())
 }
 
-/// Adds the handoff to the index, so that the next session is offered it. Runs after the handoff is written:
+/// Adds the handoff to the index, so that it is announced to the next session. Runs after the handoff is written:
 /// if a kill or an unwritable state folder prevents it, `plimsoll handoffs` still lists the file.
-fn add_to_handoff_index(request: &CheckpointRequest<'_>, handoff_file: &str) {
+fn add_to_handoff_index_as_unread(request: &CheckpointRequest<'_>, handoff_file: &str) {
     let file_name = Path::new(handoff_file).file_name().unwrap_or_default().to_string_lossy();
     let _ = HandoffIndex::for_project(request.project).mark_unread(&file_name, request.session_id);
 }
 
-/// Gathers the facts about the session.
-pub(crate) fn gather_session_facts(request: &CheckpointRequest<'_>, record: &SessionRecord) -> Handoff {
-    facts::gather_facts(&FactsInput {
+pub(crate) fn collect_session_facts(request: &CheckpointRequest<'_>, record: &SessionRecord) -> Handoff {
+    facts::build_handoff_from_git_plan_and_transcript(&HandoffInput {
         project: request.project,
         transcript_path: request.transcript_path.as_deref(),
         record,
@@ -168,23 +171,23 @@ pub(crate) fn gather_session_facts(request: &CheckpointRequest<'_>, record: &Ses
 }
 
 /// Adds the measurement, the run and the working memory to the facts.
-fn add_measurement_and_run(request: &CheckpointRequest<'_>, facts: Handoff) -> Handoff {
+fn add_measurement_run_and_memory(request: &CheckpointRequest<'_>, session_facts: Handoff) -> Handoff {
     let measured_facts = Handoff {
         level: request.level,
         usage_percent: request.reading.and_then(UsageReading::projected_percent),
         client_usage_percent: request.reading.and_then(UsageReading::percent_used_by_client),
         transcript_path: request.transcript_path.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        ..facts
+        ..session_facts
     };
-    add_run_and_memory(request.project, request.run, request.session_id, measured_facts)
+    add_run_session_and_memory(request.project, request.run, request.session_id, measured_facts)
 }
 
-/// Adds the facts of the run and the working memory to a session's facts.
-pub(crate) fn add_run_and_memory(
+/// Adds the run, its verify results, earlier notes and the working memory to a session's facts.
+pub(crate) fn add_run_session_and_memory(
     project: &Project,
     run: Option<&RunState>,
     session_id: &SessionId,
-    facts: Handoff,
+    session_facts: Handoff,
 ) -> Handoff {
     Handoff {
         run_facts: run.map(|run| RunFacts {
@@ -193,20 +196,20 @@ pub(crate) fn add_run_and_memory(
             iteration: run.iteration,
         }),
         verify_facts: run.map(verify_command_facts).unwrap_or_default(),
-        earlier_notes: run.and_then(|run| earlier_notes_on_current_item(run, &facts)),
+        earlier_notes: run.and_then(|run| earlier_session_notes_on_started_item(run, &session_facts)),
         session_id: session_id.to_owned(),
         written_at: clock::to_timestamp(clock::now()),
         memory_lines: plimsoll_store::memory::load_memory(project)
             .map(|memory| render_summary_lines(&memory))
             .unwrap_or_default(),
-        ..facts
+        ..session_facts
     }
 }
 
-/// Returns the notes of an earlier session on the item that a handoff is about.
-fn earlier_notes_on_current_item(run: &RunState, facts: &Handoff) -> Option<EarlierNotes> {
+/// Returns an earlier session's notes on the handoff's current item, if the work on the item has started.
+fn earlier_session_notes_on_started_item(run: &RunState, session_facts: &Handoff) -> Option<EarlierNotes> {
     let previous_checkpoint = &run.context_checkpoint;
-    let item = facts.current_item.as_deref().filter(|_| facts.item_work.is_begun)?;
+    let item = session_facts.current_item.as_deref().filter(|_| session_facts.item_work.is_begun)?;
     previous_checkpoint
         .has_work_on_item(item)
         .then(|| previous_checkpoint.latest_notes_before(run.iteration))
@@ -218,7 +221,7 @@ fn verify_command_facts(run: &RunState) -> Vec<VerifyCommandFact> {
     let last_run =
         |command: &String| run.outcomes.verify_runs.iter().find(|verify_run| verify_run.command == *command);
     let to_fact = |command: String| VerifyCommandFact { last_run: last_run(&command).cloned(), command };
-    run.options.all_verify_commands().into_iter().map(to_fact).collect()
+    run.options.unique_verify_and_check_commands().into_iter().map(to_fact).collect()
 }
 
 /// Writes the handoff. Returns its path relative to the project, and its text. A session has one handoff:
@@ -228,39 +231,41 @@ fn create_or_refresh_handoff(
     record: &SessionRecord,
     handoff: &Handoff,
 ) -> Result<(String, String), StoreError> {
-    if let Some(handoff_file) = recorded_own_handoff(request.project, request.session_id, record) {
-        return refresh_handoff_file(request, handoff, handoff_file);
+    if let Some(handoff_file) =
+        recorded_handoff_if_owned_by_session(request.project, request.session_id, record)
+    {
+        return refresh_or_recreate_handoff_file(request, handoff, handoff_file);
     }
     // Several events may arrive at once, each with a record from before the first handoff was written. The
     // lock on the record is held while the handoff is found or created, and its name is recorded before the
     // lock is released.
-    let mut placement = None;
+    let mut locked_result = None;
     let update_result =
         sessions::update_session_record(request.project, request.session_id, LOCK_TIMEOUT, |record| {
-            let new_placement = find_or_create_handoff(request, record, handoff);
+            let lookup_result = find_or_create_handoff(request, record, handoff);
             record.checkpoint_progress.last_handoff =
-                new_placement.as_ref().ok().map(|handoff| handoff.handoff_file.clone());
-            placement = Some(new_placement);
+                lookup_result.as_ref().ok().map(|existing_or_new| existing_or_new.handoff_file.clone());
+            locked_result = Some(lookup_result);
         });
-    let placement = match (placement, update_result) {
+    let handoff_result = match (locked_result, update_result) {
         // A failed write of the record does no harm: the next event finds the handoff by the session id in
         // its text.
-        (Some(placement), _) => placement,
+        (Some(result), _) => result,
         // The checkpoint is written even if the lock is not available.
         (None, _) => {
             let record = sessions::load_session_record(request.project, request.session_id);
             find_or_create_handoff(request, &record, handoff)
         }
     };
-    match placement? {
-        PlacedHandoff { handoff_file, new_document: Some(document) } => Ok((handoff_file, document)),
-        PlacedHandoff { handoff_file, new_document: None } => {
-            refresh_handoff_file(request, handoff, handoff_file)
+    match handoff_result? {
+        FoundOrCreatedHandoff { handoff_file, new_document: Some(document) } => Ok((handoff_file, document)),
+        FoundOrCreatedHandoff { handoff_file, new_document: None } => {
+            refresh_or_recreate_handoff_file(request, handoff, handoff_file)
         }
     }
 }
 
-struct PlacedHandoff {
+struct FoundOrCreatedHandoff {
     handoff_file: String,
     /// The text if the file was just created; `None` if it already existed.
     new_document: Option<String>,
@@ -270,26 +275,26 @@ fn find_or_create_handoff(
     request: &CheckpointRequest<'_>,
     record: &SessionRecord,
     handoff: &Handoff,
-) -> Result<PlacedHandoff, StoreError> {
-    let existing_file = recorded_own_handoff(request.project, request.session_id, record)
-        .or_else(|| find_unrecorded_handoff(request.project, request.session_id));
+) -> Result<FoundOrCreatedHandoff, StoreError> {
+    let existing_file = recorded_handoff_if_owned_by_session(request.project, request.session_id, record)
+        .or_else(|| find_newest_handoff_naming_session(request.project, request.session_id));
     if let Some(handoff_file) = existing_file {
-        return Ok(PlacedHandoff { handoff_file, new_document: None });
+        return Ok(FoundOrCreatedHandoff { handoff_file, new_document: None });
     }
     let document = handoff::render_without_secrets(handoff, &request.notes, request.settings.handoff_bytes);
-    let handoff_file = create_handoff_file(request.project, &document)?;
-    Ok(PlacedHandoff { handoff_file, new_document: Some(document) })
+    let handoff_file = create_uniquely_named_handoff_file(request.project, &document)?;
+    Ok(FoundOrCreatedHandoff { handoff_file, new_document: Some(document) })
 }
 
 /// Creates a handoff file with this text. Returns its path relative to the project.
-fn create_handoff_file(project: &Project, text: &str) -> Result<String, StoreError> {
+fn create_uniquely_named_handoff_file(project: &Project, text: &str) -> Result<String, StoreError> {
     let file_stem = clock::format_local_date_and_minute(clock::now());
     let mut number = 1;
     loop {
         let file_name =
             if number == 1 { format!("{file_stem}.md") } else { format!("{file_stem}-{number}.md") };
         let path = project.handoffs_folder().join(file_name);
-        // Never overwrites the handoff of another session: two sessions may checkpoint in the same second.
+        // Never overwrites the handoff of another session: two sessions may checkpoint in the same minute.
         if disk::create_new(&path, text.as_bytes())? {
             return Ok(project.relative_to_root(&path));
         }
@@ -299,19 +304,19 @@ fn create_handoff_file(project: &Project, text: &str) -> Result<String, StoreErr
 
 /// Returns the handoff that a record names, if the file exists and its text names this session. The check is
 /// for safety: an agent in Claude Code's sandbox can write the record, but not the handoffs of other sessions
-/// in the user's state folder; the author of a clone can write both, but does not know any session id. No
-/// other name reaches our messages.
-pub(crate) fn recorded_own_handoff(
+/// in the user's state folder; the author of a cloned repository can write both, but does not know any session
+/// id. A name that fails the check never appears in our messages.
+pub(crate) fn recorded_handoff_if_owned_by_session(
     project: &Project,
     session_id: &SessionId,
     record: &SessionRecord,
 ) -> Option<String> {
-    let is_own = |handoff_file: &String| {
+    let belongs_to_session = |handoff_file: &String| {
         project
             .resolve_handoff(handoff_file)
             .is_some_and(|path| handoff_belongs_to_session(&path, session_id))
     };
-    record.checkpoint_progress.last_handoff.clone().filter(is_own)
+    record.checkpoint_progress.last_handoff.clone().filter(belongs_to_session)
 }
 
 fn handoff_belongs_to_session(path: &Path, session_id: &SessionId) -> bool {
@@ -319,12 +324,12 @@ fn handoff_belongs_to_session(path: &Path, session_id: &SessionId) -> bool {
     text.is_some_and(|text| HandoffSummary::parse(&text).session_id == *session_id)
 }
 
-/// Number of the newest handoffs that are searched for one that no record names.
+/// How many of the newest handoffs are searched for one that is missing from the record.
 const MAX_HANDOFFS_SEARCHED: usize = 64;
 
-/// Finds a handoff that names this session in its text but is missing from the record, because the event that
-/// wrote it was killed or could not write the record.
-fn find_unrecorded_handoff(project: &Project, session_id: &SessionId) -> Option<String> {
+/// Finds the newest handoff that names this session in its text. It may be missing from the record, because the
+/// event that wrote it was killed or could not write the record.
+fn find_newest_handoff_naming_session(project: &Project, session_id: &SessionId) -> Option<String> {
     let mut file_names = records::handoff_names(project);
     file_names.sort_unstable_by(|left, right| right.cmp(left));
     let paths =
@@ -333,7 +338,7 @@ fn find_unrecorded_handoff(project: &Project, session_id: &SessionId) -> Option<
     paths.next().map(|path| project.relative_to_root(&path))
 }
 
-fn refresh_handoff_file(
+fn refresh_or_recreate_handoff_file(
     request: &CheckpointRequest<'_>,
     handoff: &Handoff,
     handoff_file: String,
@@ -342,38 +347,40 @@ fn refresh_handoff_file(
     let max_bytes = request.settings.handoff_bytes;
     let document = match disk::read_text(&path).ok().flatten() {
         Some(old_document) => {
-            handoff::refresh_without_secrets(handoff, &request.notes, &old_document, max_bytes)
+            handoff::refresh_document_without_secrets(handoff, &request.notes, &old_document, max_bytes)
         }
         None => handoff::render_without_secrets(handoff, &request.notes, max_bytes),
     };
     match disk::replace(&path, document.as_bytes(), Durability::Durable) {
         Ok(()) => Ok((handoff_file, document)),
-        // The session's files have moved into the project since, because Claude Code's sandbox allows writes
-        // nowhere else.
+        // The session's files have moved into the project after that handoff was written, because Claude Code's
+        // sandbox allows writes only there.
         Err(_) if !path.starts_with(request.project.handoffs_folder()) => {
-            create_handoff_file(request.project, &document).map(|file| (file, document))
+            create_uniquely_named_handoff_file(request.project, &document).map(|file| (file, document))
         }
         Err(error) => Err(error),
     }
 }
 
-fn save_checkpoint_in_run_state(
+fn save_checkpoint_and_queue_linear_note(
     request: &CheckpointRequest<'_>,
     handoff: &Handoff,
     handoff_file: &str,
     notes: &HandoffNotes,
 ) -> Result<(), StoreError> {
     let Some(run) = request.run else { return Ok(()) };
-    if let Some(state) = update_run_and_return_state_if_linear(request, run, handoff, handoff_file, notes)? {
+    if let Some(state) =
+        save_checkpoint_and_return_state_if_linear(request, run, handoff, handoff_file, notes)?
+    {
         let CheckpointRequest { project, settings, .. } = *request;
         notes::queue_checkpoint_note(&RunContext { project, settings, run_id: &run.run_id }, &state);
     }
     Ok(())
 }
 
-/// Stores the checkpoint in the run's state. Returns the new state if a Linear issue is set, so that a note
-/// has to be queued.
-fn update_run_and_return_state_if_linear(
+/// Stores the checkpoint in the run's state. Returns the new state if a Linear issue is set, because a
+/// note must then be queued.
+fn save_checkpoint_and_return_state_if_linear(
     request: &CheckpointRequest<'_>,
     run: &RunState,
     handoff: &Handoff,
@@ -389,7 +396,7 @@ fn update_run_and_return_state_if_linear(
             return None;
         }
         let mut checkpoint = build_checkpoint(request, handoff, handoff_file, notes, run);
-        checkpoint.keep_earlier_notes_and_handoff(&state.context_checkpoint);
+        checkpoint.inherit_notes_and_handoff_if_same_item(&state.context_checkpoint);
         state.context_checkpoint = checkpoint;
         state.plan_items.todo_items.clone_from(&handoff.open_items);
         state.plan_items.completed_items.clone_from(&handoff.done_items);
@@ -399,13 +406,13 @@ fn update_run_and_return_state_if_linear(
             matches!(request.cause, CheckpointCause::Level | CheckpointCause::Step | CheckpointCause::Budget);
         request.settings.linear.issue.is_some().then(|| state.clone())
     };
-    let state_to_report = state_file::update_state_under_lock(
+    let state_for_linear_note = state_file::update_state_without_locking(
         request.project,
         Some(&run.run_id),
         Durability::Durable,
         apply_checkpoint,
     )?;
-    Ok(state_to_report.flatten())
+    Ok(state_for_linear_note.flatten())
 }
 
 fn build_checkpoint(
@@ -419,12 +426,12 @@ fn build_checkpoint(
     let last_message = handoff
         .last_message
         .as_deref()
-        .map(|text| truncate_end(&plimsoll_domain::text::to_single_line(text), 600));
+        .map(|text| truncate_end(&plimsoll_domain::text::to_safe_single_line(text), 600));
     let summary = match notes.summary.as_str() {
         "" => last_message.unwrap_or_default(),
         summary => summary.to_owned(),
     };
-    let is_begun = handoff.item_work.is_begun;
+    let is_started = handoff.item_work.is_begun;
     Checkpoint {
         active: true,
         cause: request.cause,
@@ -436,8 +443,8 @@ fn build_checkpoint(
         resume_summary: or_unknown(&summary),
         files_in_progress: handoff.changed_files.clone(),
         current_todo_item: handoff.current_item.clone().unwrap_or_default(),
-        progress_on_item: if is_begun { or_unknown(&notes.progress) } else { NOT_BEGUN.to_owned() },
-        next_step: if is_begun { notes.next_step.clone() } else { String::new() },
+        progress_on_item: if is_started { or_unknown(&notes.progress) } else { NOT_STARTED.to_owned() },
+        next_step: if is_started { notes.next_step.clone() } else { String::new() },
         item_work: handoff.item_work.clone(),
         iteration: run.iteration,
         head: handoff.git.as_ref().and_then(|git| git.head_commit.clone()),
@@ -448,17 +455,17 @@ fn build_checkpoint(
 /// Returns the item that the checkpoint is credited to: the session's assigned item, otherwise the current
 /// one.
 fn credited_item(handoff: &Handoff) -> Option<String> {
-    let own_item = Some(&handoff.item_work.session_item).filter(|own| !own.is_empty());
-    own_item.or(handoff.current_item.as_ref()).cloned()
+    let session_item = Some(&handoff.item_work.session_item).filter(|item| !item.is_empty());
+    session_item.or(handoff.current_item.as_ref()).cloned()
 }
 
-fn record_in_journal(
+fn record_checkpoint_in_journal(
     request: &CheckpointRequest<'_>,
     handoff: &Handoff,
     handoff_file: &str,
-    commit_error: Option<&StoreError>,
+    state_write_error: Option<&StoreError>,
 ) {
-    let run_iteration = request.run.map(|run| (&run.run_id, run.iteration));
+    let run_id_and_iteration = request.run.map(|run| (&run.run_id, run.iteration));
     let reading = request.reading;
     let event = CheckpointWritten {
         cause: Some(request.cause),
@@ -471,11 +478,11 @@ fn record_in_journal(
         finished_items: Some(handoff.item_work.ticked_items.clone()),
         reading: reading.cloned(),
         thresholds: request.thresholds.copied(),
-        waited_ms: request.transcript_wait.map(|wait| wait.as_millis() as u64),
-        state_write_error: commit_error.map(ToString::to_string),
+        waited_ms: request.transcript_wait.map(|duration| duration.as_millis() as u64),
+        state_write_error: state_write_error.map(ToString::to_string),
     };
     let entry = JournalEntry::new(JournalEvent::Checkpoint(event))
-        .with_run(run_iteration)
+        .with_run(run_id_and_iteration)
         .with_session(Some(request.session_id));
     let _ = journal::append_entry(request.project, entry);
 }

@@ -18,17 +18,17 @@ use std::path::Path;
 /// may be another session's.
 type ContextVariable = (&'static str, Option<String>);
 
-/// Returns the variables for the session that a hook's payload names.
-pub fn variables_for_hook(payload: &[u8]) -> Vec<ContextVariable> {
-    let reading = HookInvocation::from_input(payload).ok().and_then(|invocation| {
+/// Measures the session that a hook's payload identifies. Returns the variables with its figures.
+pub fn measure_context_variables_for_hook(payload: &[u8]) -> Vec<ContextVariable> {
+    let reading = HookInvocation::parse_input_and_load_project(payload).ok().and_then(|invocation| {
         let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
         measure::measure_hook_session(&invocation, &record).reading
     });
-    variables_unless_set_in_environment(reading.as_ref())
+    variables_unless_reading_is_from_environment(reading.as_ref())
 }
 
-/// Returns the variables for a session that asks from one of its tools.
-pub fn variables_for_tool(project: &Project, record: &SessionRecord) -> Vec<ContextVariable> {
+/// Measures a session from within one of its tool calls. Returns the variables with its figures.
+pub fn measure_context_variables_for_tool(project: &Project, record: &SessionRecord) -> Vec<ContextVariable> {
     let (settings, _) = config::load_settings(project);
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
     let input = MeasureInput {
@@ -38,12 +38,14 @@ pub fn variables_for_tool(project: &Project, record: &SessionRecord) -> Vec<Cont
         transcript_path: transcript,
         pending_calls: &[],
     };
-    variables_unless_set_in_environment(measure::measure_usage_from_tool(&input).reading.as_ref())
+    variables_unless_reading_is_from_environment(
+        measure::wait_for_tool_call_and_measure_usage(&input).reading.as_ref(),
+    )
 }
 
-fn variables_unless_set_in_environment(reading: Option<&UsageReading>) -> Vec<ContextVariable> {
+fn variables_unless_reading_is_from_environment(reading: Option<&UsageReading>) -> Vec<ContextVariable> {
     if reading.is_some_and(|reading| reading.usage_source == UsageSource::Environment) {
-        // Another program has set the variables for this very session.
+        // Another program has already set the variables for this session.
         return Vec::new();
     }
     let to_text = |value: Option<u64>| value.map(|value| value.to_string());

@@ -1,6 +1,5 @@
-//! A hook's response to its three readers: one JSON object for the client and the model, a marker in it for
-//! people and scripts, and the exit code for a shell. The exit code is never 2, which means "block" to the
-//! client.
+//! A hook's response: one JSON object for the client and the model, which contains a marker for people and scripts, and
+//! the exit code for a shell. The exit code is never 2, which the client treats as "block".
 
 use crate::hook_invocation::InputError;
 use plimsoll_domain::exit_status::ExitStatus;
@@ -17,7 +16,7 @@ enum HookOutput {
     Reply(Box<HookReply>),
 }
 
-/// The output of a hook and its exit status.
+/// A hook's output on standard output and standard error, and its exit status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookResponse {
     output: HookOutput,
@@ -27,33 +26,33 @@ pub struct HookResponse {
 }
 
 impl HookResponse {
-    /// A response that shows nothing and changes nothing.
+    /// Returns a response with an empty JSON object, which shows nothing and changes nothing.
     pub fn empty() -> HookResponse {
         HookResponse::from_reply(&HookReply::default())
     }
 
-    /// A response with one JSON object.
+    /// Returns a response with one JSON object.
     pub fn from_reply(reply: &HookReply) -> HookResponse {
         HookResponse { output: HookOutput::Reply(Box::new(reply.clone())), ..HookResponse::default() }
     }
 
-    /// A response with plain text: the client reads only PreCompact's output and the status line as text.
+    /// Returns a response with plain text, for PreCompact and the status line only. `None` prints nothing.
     pub fn from_text(text: Option<String>) -> HookResponse {
         HookResponse { output: text.map_or(HookOutput::Nothing, HookOutput::Text), ..HookResponse::default() }
     }
 
-    pub fn stdout(&self) -> Option<String> {
+    pub fn render_stdout(&self) -> Option<String> {
         match &self.output {
             HookOutput::Nothing => None,
             HookOutput::Text(text) => Some(text.clone()),
-            // Nothing but the object: with one line before or after it, the client treats all of it as plain
-            // text (2.1.329).
-            HookOutput::Reply(reply) => Some(reply.to_json_line()),
+            // Only the object: with a line before or after it, the client treats all of the output as plain text
+            // (2.1.329).
+            HookOutput::Reply(reply) => Some(reply.to_sanitized_json()),
         }
     }
 
-    /// Returns true if the response has no effect on the client.
-    pub fn is_empty(&self) -> bool {
+    /// Returns true if the client ignores the response: no output, or an empty JSON object.
+    pub fn has_no_effect_on_client(&self) -> bool {
         match &self.output {
             HookOutput::Nothing => true,
             HookOutput::Text(_) => false,
@@ -65,15 +64,14 @@ impl HookResponse {
         matches!(&self.output, HookOutput::Reply(reply) if reply.should_continue == Some(false))
     }
 
-    /// Returns how many UTF-16 units may still be added for the model. The client shows only a preview of a
-    /// longer text.
+    /// Returns how many UTF-16 units can still be added for the model. The client truncates a longer text to a preview.
     pub fn remaining_context_units(&self) -> usize {
         let HookOutput::Reply(reply) = &self.output else { return MAX_ENTRY_UTF16_UNITS };
         let used_units = reply.model_context().map_or(0, |text| text.encode_utf16().count() + 1);
         MAX_ENTRY_UTF16_UNITS.saturating_sub(used_units)
     }
 
-    /// Appends text for the model. An empty text adds nothing.
+    /// Appends text for the model, and replaces plain-text output. An empty text adds nothing.
     pub fn append_model_context(self, event_name: &str, text: &str) -> HookResponse {
         let reply = match self.output {
             HookOutput::Reply(reply) => *reply,
@@ -85,22 +83,22 @@ impl HookResponse {
         }
     }
 
-    /// A response for a fault of our own: one line on standard error, and an object that changes nothing.
-    pub fn from_fault(error: impl std::fmt::Display) -> HookResponse {
+    /// Returns the response to an error in Plimsoll: one line on standard error, and an empty JSON object.
+    pub fn from_error(error: impl std::fmt::Display) -> HookResponse {
         HookResponse::empty().with_stderr_line(Some(error.to_string()))
     }
 
-    /// Returns the response to an input that is not an event of a session that Plimsoll measures. An event of
-    /// another client is not a fault, and nothing is recorded.
+    /// Returns the response to an input that cannot be handled. An event of another client is not an error, so the
+    /// response is empty and nothing is recorded.
     pub fn for_input_error(error: &InputError) -> HookResponse {
         match error {
             InputError::OtherClient { .. } => HookResponse::empty(),
-            other => HookResponse::from_fault(other),
+            other => HookResponse::from_error(other),
         }
     }
 
     pub fn with_exit_status(mut self, status: ExitStatus) -> HookResponse {
-        // For shells only: valid JSON is honored with exit code 1 too (seen on 1.0.128 to 2.1.329).
+        // For shells only: the client also honors valid JSON with exit code 1 (observed on 1.0.128 to 2.1.329).
         self.exit_status = status;
         self
     }
@@ -108,7 +106,7 @@ impl HookResponse {
     /// Adds a line to standard error.
     pub fn with_stderr_line(mut self, message: Option<impl std::fmt::Display>) -> HookResponse {
         self.stderr_lines
-            .extend(message.map(|message| plimsoll_domain::text::to_single_line(&message.to_string())));
+            .extend(message.map(|message| plimsoll_domain::text::to_safe_single_line(&message.to_string())));
         self
     }
 }

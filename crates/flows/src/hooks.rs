@@ -19,16 +19,16 @@ pub mod subagent;
 
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
-use crate::install::hook_precedence::{EntryParts, HookOrigin};
-use memory::run_with_memory;
+use crate::install::hook_precedence::{HookOrigin, HookParts};
+use memory::run_usage_part_then_memory_part;
 
-/// How a hook was started.
+/// The input, arguments and options of a started hook.
 pub struct HookStart<'a> {
     pub input: &'a [u8],
-    /// The arguments of its entry.
+    /// The arguments in the hook's settings entry.
     pub arguments: &'a [String],
-    /// The parts of the entry that run.
-    pub parts: EntryParts,
+    /// Whether to run the usage part, the memory part, or both.
+    pub parts: HookParts,
     /// Saves a complete response, which is printed if a later part panics.
     pub save_response: &'a dyn Fn(&HookResponse),
 }
@@ -40,21 +40,23 @@ pub type HookProgram = fn(&HookStart<'_>) -> HookResponse;
 pub const PROGRAMS: [(&str, HookProgram); 8] = [
     // The frames of the working memory and their subagents: PreToolUse, PostToolUse, SubagentStart.
     ("plimsoll-frame", subagent::run_frame_hook),
-    // The working memory as the model sees it: UserPromptSubmit, and the rest of what one output of
-    // SessionStart cannot hold.
+    // The text of the working memory for the model: UserPromptSubmit, and the further parts of a text that is too long
+    // for one output of SessionStart.
     ("plimsoll-memory", memory::run_memory_hook),
-    // The monitor: PostToolBatch, or PostToolUse on clients that are too old for it. Then, if the entry says
-    // so, the changes in the memory.
-    ("plimsoll-post-tool", |start| run_with_memory(start, post_tool::run_post_tool_hook)),
-    // A checkpoint before the client compacts: PreCompact and PostCompact.
+    // The monitor: PostToolBatch, or PostToolUse on clients without PostToolBatch. Then the changes in the memory, if
+    // the entry enables them.
+    ("plimsoll-post-tool", |start| run_usage_part_then_memory_part(start, post_tool::run_post_tool_hook)),
+    // Writes a checkpoint before the client compacts: PreCompact and PostCompact.
     ("plimsoll-pre-compact", |start| pre_compact::run_pre_or_post_compact_hook(start.input)),
     ("plimsoll-session-end", |start| session_end::run_session_end_hook(start.input)),
     // The briefing at SessionStart, then the first part of the memory.
     ("plimsoll-session-start", |start| {
         let origin = HookOrigin::from_arguments(start.arguments);
-        run_with_memory(start, |invocation| session_start::run_session_start_hook(invocation, origin))
+        run_usage_part_then_memory_part(start, |invocation| {
+            session_start::run_session_start_hook(invocation, origin)
+        })
     }),
-    // The status line; with `--wrap COMMAND`, another status line for which this one measures.
+    // The status line. With `--wrap COMMAND`, it records the usage and then runs the user's status line command.
     ("plimsoll-statusline", |start| match start.arguments.split_first() {
         Some((option, command)) if option == "--wrap" => {
             statusline::publish_and_exec_wrapped_status_line(start.input, command)
@@ -62,15 +64,15 @@ pub const PROGRAMS: [(&str, HookProgram); 8] = [
         _ => statusline::run_status_line(start.input),
     }),
     // The gate: Stop and StopFailure. Then, at Stop and SubagentStop, the end of a frame.
-    ("plimsoll-stop-gate", |start| run_with_memory(start, stop::run_stop_hook)),
+    ("plimsoll-stop-gate", |start| run_usage_part_then_memory_part(start, stop::run_stop_hook)),
 ];
 
-/// Runs a hook on an event that another program passes on.
-pub fn run_hook_on_input(input: &[u8], program: fn(&HookInvocation) -> HookResponse) -> HookResponse {
-    match HookInvocation::from_input(input) {
+/// Runs a hook on the input of an event, for commands that receive the event from another program.
+pub fn run_hook_on_input(input: &[u8], run_hook: fn(&HookInvocation) -> HookResponse) -> HookResponse {
+    match HookInvocation::parse_input_and_load_project(input) {
         Ok(mut invocation) => {
-            invocation.switch_to_project_of_session();
-            program(&invocation)
+            invocation.switch_project_if_session_has_no_record();
+            run_hook(&invocation)
         }
         Err(error) => HookResponse::for_input_error(&error),
     }

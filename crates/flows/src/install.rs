@@ -1,7 +1,7 @@
 //! `init` and `uninstall`: first plans every file with its bytes before and after, then writes.
 //!
-//! Rules: a user's file is changed only if we can read all of it; the original settings are saved beside the
-//! file before the first change; nothing that is not ours is removed.
+//! A user's file is changed only if all of it can be parsed. The original settings are saved next to the file
+//! before the first change. Only our own entries and files are removed.
 
 mod client;
 mod command_links;
@@ -20,31 +20,34 @@ mod team;
 use crate::install::git_exclude::ExcludeOutcome;
 pub use client::InstalledClient;
 pub(crate) use command_links::command_link_folder;
-use command_links::plan_command_links;
+use command_links::plan_links_to_copied_programs;
 pub use command_links::{CommandLink, CommandLinks};
-pub use files::OwnFileOutcome;
-use files::{plan_exclude_lines, plan_own_file};
-use install_paths::{InstallPaths, has_our_hooks, has_unguarded_hooks};
-pub use memory::{MemoryInstallation, ServerEntryOutcome};
+pub use files::InstalledFileOutcome;
+use files::{plan_exclude_lines, plan_file_unless_user_owned};
+use install_paths::{InstallPaths, has_hooks_that_never_yield, has_our_hooks};
+pub use memory::{MemoryInstallationReport, ServerEntryOutcome};
 use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, InvalidSettings};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
 use program_home::program_path_for_settings;
-pub(crate) use program_home::{
-    are_programs_copied, copy_programs_and_create_hook_links, upgrade_safe_path_or_own_path,
+pub use program_home::{
+    copy_programs_and_update_version_link, planned_copy_folder, program_folder_or_permanent_copy,
 };
-pub use program_home::{own_folder_or_permanent_copy, planned_copy_folder, set_up_programs_and_version_link};
-pub use removal::{Uninstallation, plan_removal};
+pub(crate) use program_home::{
+    copy_programs_if_needed_and_create_hook_links, needs_permanent_copy, upgrade_safe_or_direct_program_path,
+};
+pub use removal::{UninstallationReport, plan_removal};
 pub use restored_file::RestoredFile;
-pub use slash_commands::COMMANDS;
-use slash_commands::{replace_program_name, shell_word_for_program};
+pub use slash_commands::SLASH_COMMAND_FILES;
+use slash_commands::{replace_program_in_permission_and_code, shell_quoted_program_path_or_name};
 use std::path::{Path, PathBuf};
-pub use team::{TeamFiles, plan_team_files};
+pub use team::{TeamFiles, plan_team_files_without_hooks};
 
-/// The settings file that is installed into.
+/// The settings file into which the hooks are installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstallScope {
-    /// `.claude/settings.json` of the project, shared by its team: guarded entries, and no status line.
+    /// `.claude/settings.json` of the project, shared by its team. Its entries yield to a user's own, and it has
+    /// no status line.
     Project,
     /// `.claude/settings.local.json` of the project.
     Local,
@@ -52,21 +55,21 @@ pub enum InstallScope {
     User,
 }
 
-/// Why nothing, or not everything, was done.
+/// An error of `init` or `uninstall`.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A settings file that cannot be changed safely.
+    /// The settings file is not valid, so it cannot be changed safely.
     #[error("{}: {error}", path.display())]
     InvalidSettings {
         path: PathBuf,
         /// The position and the reason.
         error: InvalidSettings,
     },
-    /// The working memory needs events that this client does not know.
+    /// The working memory needs hook events that this client does not support.
     #[error("the working memory needs a client from {first} on, and {client}")]
-    OldClient {
+    ClientWithoutMemorySupport {
         /// The first version that supports it.
         first: String,
         /// A description of the client.
@@ -75,93 +78,93 @@ pub enum InstallError {
     /// `--user` without a home folder.
     #[error("no home directory: neither CLAUDE_CONFIG_DIR nor HOME is set")]
     NoHome,
-    /// `--project` in the home folder, whose settings are the user's own.
+    /// `--project` was used in the home folder, whose `.claude/settings.json` is the user's own.
     #[error("{} is your own settings file, not a project's", path.display())]
-    HomeIsNoProject { path: PathBuf },
-    /// Another program wrote the file between our reading and our writing.
+    ProjectIsHomeFolder { path: PathBuf },
+    /// Another program changed the file after it was read for the plan.
     #[error("{} was changed by another program in the meantime", path.display())]
     ChangedMeanwhile { path: PathBuf },
 }
 
 impl InstallError {
-    /// Returns what the user can do.
+    /// Returns what the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             InstallError::Store(error) => error.hint(),
             InstallError::InvalidSettings { .. } => "nothing was changed; fix the file and try again",
-            InstallError::OldClient { .. } => {
+            InstallError::ClientWithoutMemorySupport { .. } => {
                 "nothing was changed; update Claude Code, or run `plimsoll init` without --memory"
             }
             InstallError::NoHome => "set HOME, or use --local in a project",
-            InstallError::HomeIsNoProject { .. } => "use --user, or go to the project first",
+            InstallError::ProjectIsHomeFolder { .. } => "use --user, or go to the project first",
             InstallError::ChangedMeanwhile { .. } => "try again",
         }
     }
 }
 
-/// A file that is written or removed.
+/// A planned write or removal of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     pub path: PathBuf,
-    /// Its current bytes; `None` if it is missing.
+    /// The current content; `None` if there is no file.
     pub before: Option<Vec<u8>>,
-    /// Its new bytes; `None` if it is removed.
+    /// The new content; `None` to remove the file.
     pub after: Option<Vec<u8>>,
 }
 
-/// A link that is made, replaced or removed.
+/// A planned creation, replacement or removal of a symbolic link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkChange {
     pub path: PathBuf,
-    /// Its current target; `None` if there is no link.
+    /// The current target; `None` if there is no link.
     pub before: Option<PathBuf>,
-    /// Its new target; `None` if it is removed.
+    /// The new target; `None` to remove the link.
     pub after: Option<PathBuf>,
 }
 
-/// Everything that will be written, in order, and the report for the user.
+/// The changes that `init` or `uninstall` will make, and the report for the user.
 #[derive(Debug)]
 pub struct InstallPlan<Report> {
-    /// In the order of writing; empty if there is nothing to do.
+    /// File changes in the order in which they are applied; empty if no file changes.
     pub changes: Vec<FileChange>,
-    /// Changed after the files.
+    /// Link changes, applied after the files.
     pub links: Vec<LinkChange>,
     pub report: Report,
-    /// Every file that an installation writes: a killed one may have left drafts of them.
-    pub files: Vec<PathBuf>,
+    /// Every file that an installation may write. A killed installation may have left drafts next to them.
+    pub files_with_possible_drafts: Vec<PathBuf>,
 }
 
 /// The result of planning an installation.
 #[derive(Debug)]
-pub struct Installation {
+pub struct InstallationReport {
     pub settings_file: PathBuf,
     pub client: InstalledClient,
-    /// The client's hook support, which decides the template.
+    /// The client's hook support, which selects the template of the entries.
     pub hook_support: HookSupport,
     /// The events that have an entry of ours.
     pub events: Vec<String>,
-    /// Number of other programs' entries, which stay.
+    /// Number of hook entries of other programs, which are kept.
     pub other_hook_count: usize,
-    /// Another status line, which stays.
+    /// The status line of another program, which is kept.
     pub other_status_line: Option<String>,
     /// True if the file sets `disableAllHooks`.
     pub hooks_disabled: bool,
-    /// Other settings files that the client reads here and whose entries of ours also run.
+    /// Other settings files that the client reads in this project and whose Plimsoll hooks run as well.
     pub other_settings_files: Vec<PathBuf>,
-    /// Preferences and ignore rules, if the entries are for the whole team.
+    /// Preferences and ignore rules; `None` unless the hooks are installed for the whole team.
     pub team_files: Option<TeamFiles>,
-    /// Where the original settings are saved, if that happens now.
+    /// The backup of the original settings; `None` if this installation writes none.
     pub backup_file: Option<PathBuf>,
-    pub command_files: Vec<(PathBuf, OwnFileOutcome)>,
-    /// The working memory, if it is requested or was installed before.
-    pub memory: Option<MemoryInstallation>,
-    /// True if the working memory's entries are removed because this client does not know their events.
+    pub command_files: Vec<(PathBuf, InstalledFileOutcome)>,
+    /// The working memory; `None` unless it is requested or was installed before.
+    pub memory: Option<MemoryInstallationReport>,
+    /// True if the working memory's entries are removed because this client does not support their events.
     pub memory_removed: bool,
     /// The exclude file; `None` for the user's settings, which belong to no project.
     pub exclude_outcome: Option<ExcludeOutcome>,
-    /// The links with which a terminal finds the copied programs; `None` if it finds them without.
+    /// The links that put the copied programs on the PATH; `None` if no links are needed.
     pub command_links: Option<CommandLinks>,
-    /// Programs that the settings name and that are not installed beside this one.
+    /// Programs that the settings name but that will not exist next to this program.
     pub missing_programs: Vec<PathBuf>,
 }
 
@@ -169,32 +172,37 @@ pub struct Installation {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct InstallOptions {
     pub install_memory: bool,
-    /// True to measure through another status line.
+    /// True to wrap another program's status line, so that usage is read through it.
     pub wrap_status_line: bool,
 }
 
-/// Plans the installation of our entries for the installed client, with these options. A working memory that
-/// is already installed is updated without being requested.
+/// Plans the installation of our hooks for the installed client, with these options. A working memory that is
+/// already installed is updated even if it is not requested.
 pub fn plan_installation(
     scope: InstallScope,
     project: &Path,
     client: InstalledClient,
     options: InstallOptions,
-) -> Result<InstallPlan<Installation>, InstallError> {
+) -> Result<InstallPlan<InstallationReport>, InstallError> {
     let InstallOptions { install_memory, wrap_status_line } = options;
     let hook_support = client.hook_support();
     if install_memory && hook_support == HookSupport::Classic {
         return Err(client.no_memory_support_error());
     }
     let paths = InstallPaths::for_scope(scope, project)?;
-    let all_files = paths.all_files(scope, project);
+    let affected_files = paths.written_or_removed_files(scope, project);
     let current_bytes = disk::read(&paths.settings_file)?;
     let settings_text = decode_settings(&paths.settings_file, current_bytes.as_deref().unwrap_or_default())?;
-    let is_guarded = scope == InstallScope::Project;
-    let installed = settings::install(
+    let is_team_install = scope == InstallScope::Project;
+    let updated_settings = settings::install_or_update_our_entries(
         settings_text,
-        EntryOptions { hook_support, include_memory: install_memory, wrap_status_line, guarded: is_guarded },
-        &absolute_command,
+        EntryOptions {
+            hook_support,
+            include_memory: install_memory,
+            wrap_status_line,
+            for_team: is_team_install,
+        },
+        &absolute_program_path_or_name,
     )
     .map_err(|error| InstallError::InvalidSettings { path: paths.settings_file.clone(), error })?;
     let had_memory = settings::find_our_hooks(settings_text)
@@ -202,24 +210,31 @@ pub fn plan_installation(
         .iter()
         .any(settings::OurHookEntry::is_for_memory);
     let mut changes = Vec::new();
-    let backup_file = if installed.text == settings_text {
+    let backup_file = if updated_settings.text == settings_text {
         None
     } else {
-        plan_settings_change(&paths, &current_bytes, installed.text, &mut changes)?
+        plan_settings_and_backup_of_original(&paths, &current_bytes, updated_settings.text, &mut changes)?
     };
-    // A project's folder has one file of each kind: if the team's entries are there, the files are the
-    // team's.
-    let are_shared = is_guarded
+    // A project has only one set of slash commands and of server entries, so they belong to the team as soon as
+    // the team's settings have hooks.
+    let shared_with_team = is_team_install
         || scope == InstallScope::Local && paths.sibling_settings.as_deref().is_some_and(has_our_hooks);
-    let command_files = plan_slash_commands(&paths.command_folder, are_shared, &mut changes)?;
-    let plan_memory =
-        || memory::plan_memory(&paths, install_memory, are_shared, installed.memory_variable, &mut changes);
-    let memory_installation = installed.has_memory.then(plan_memory).transpose()?;
+    let command_files = plan_slash_command_files(&paths.command_folder, shared_with_team, &mut changes)?;
+    let plan_memory_files = || {
+        memory::plan_server_entry_and_frame_agent(
+            &paths,
+            install_memory,
+            shared_with_team,
+            updated_settings.memory_variable,
+            &mut changes,
+        )
+    };
+    let memory_installation = updated_settings.has_memory.then(plan_memory_files).transpose()?;
     let exclude_outcome = match scope {
         InstallScope::User => None,
-        // The path in them is valid only on this user's machine, so they should not be committed.
+        // Slash commands with a path are valid only on this user's machine, so they should not be committed.
         InstallScope::Project | InstallScope::Local => {
-            Some(plan_exclude_lines(project, !are_shared, &mut changes)?)
+            Some(plan_exclude_lines(project, !shared_with_team, &mut changes)?)
         }
     };
     let team_files = match scope {
@@ -228,45 +243,56 @@ pub fn plan_installation(
     };
     changes.retain(|change| change.before != change.after);
     let mut links = Vec::new();
-    let report = Installation {
-        command_links: plan_command_links(&mut links),
+    let report = InstallationReport {
+        command_links: plan_links_to_copied_programs(&mut links),
         settings_file: paths.settings_file,
         client,
         hook_support,
-        events: installed.events,
-        other_hook_count: installed.foreign_hook_count,
-        other_status_line: installed.foreign_status_line,
-        hooks_disabled: installed.hooks_disabled,
-        other_settings_files: files_with_unguarded_hooks(paths.other_settings, is_guarded),
+        events: updated_settings.events,
+        other_hook_count: updated_settings.foreign_hook_count,
+        other_status_line: updated_settings.foreign_status_line,
+        hooks_disabled: updated_settings.hooks_disabled,
+        other_settings_files: files_whose_hooks_also_run(paths.other_settings, is_team_install),
         team_files,
         backup_file,
         command_files,
         memory: memory_installation,
-        memory_removed: had_memory && !installed.has_memory,
+        memory_removed: had_memory && !updated_settings.has_memory,
         exclude_outcome,
-        missing_programs: missing_programs(EntryOptions {
-            include_memory: installed.has_memory,
+        missing_programs: programs_missing_after_setup(EntryOptions {
+            include_memory: updated_settings.has_memory,
             ..hook_support.into()
         }),
     };
-    Ok(InstallPlan { changes, links, report, files: all_files })
+    Ok(InstallPlan { changes, links, report, files_with_possible_drafts: affected_files })
 }
 
-/// Plans the slash commands. They name the program by its path, unless a team shares them.
-fn plan_slash_commands(
+/// Plans the files of the slash commands. They name the program by its path, or by its bare name if a team
+/// shares them.
+fn plan_slash_command_files(
     folder: &Path,
-    are_shared: bool,
+    shared_with_team: bool,
     changes: &mut Vec<FileChange>,
-) -> Result<Vec<(PathBuf, OwnFileOutcome)>, InstallError> {
-    let program_word = shell_word_for_program();
-    let file_text =
-        |file: &str| if are_shared { file.to_owned() } else { replace_program_name(file, &program_word) };
-    COMMANDS.iter().map(|(name, file)| plan_own_file(&folder.join(name), &file_text(file), changes)).collect()
+) -> Result<Vec<(PathBuf, InstalledFileOutcome)>, InstallError> {
+    let quoted_program = shell_quoted_program_path_or_name();
+    let text_to_install = |template: &str| {
+        if shared_with_team {
+            template.to_owned()
+        } else {
+            replace_program_in_permission_and_code(template, &quoted_program)
+        }
+    };
+    SLASH_COMMAND_FILES
+        .iter()
+        .map(|(name, template)| {
+            plan_file_unless_user_owned(&folder.join(name), &text_to_install(template), changes)
+        })
+        .collect()
 }
 
-/// Plans the new text of the settings, and a backup if the file has no entries of ours. Returns the path of
-/// the backup.
-fn plan_settings_change(
+/// Plans the new text of the settings, and before it a backup if the file has no entries of ours yet. Returns
+/// the path of the backup, or `None` if none is planned.
+fn plan_settings_and_backup_of_original(
     paths: &InstallPaths,
     current_bytes: &Option<Vec<u8>>,
     new_text: String,
@@ -286,15 +312,16 @@ fn plan_settings_change(
     Ok(has_backup.then(|| paths.backup_file.clone()))
 }
 
-/// Returns the other settings files whose entries of ours also run. Guarded entries yield to them.
-fn files_with_unguarded_hooks(
+/// Returns the other settings files whose Plimsoll hooks run in addition to the new ones. Returns none if the
+/// new hooks yield to those of other files.
+fn files_whose_hooks_also_run(
     settings_files: Vec<(InstallScope, PathBuf)>,
-    is_guarded: bool,
+    new_hooks_yield: bool,
 ) -> Vec<PathBuf> {
     settings_files
         .into_iter()
         .map(|(_, path)| path)
-        .filter(|path| !is_guarded && has_unguarded_hooks(path))
+        .filter(|path| !new_hooks_yield && has_hooks_that_never_yield(path))
         .collect()
 }
 
@@ -303,20 +330,19 @@ fn plan_backup(path: &Path, bytes: &[u8]) -> Result<FileChange, InstallError> {
     Ok(FileChange { path: path.to_owned(), before: disk::read(path)?, after: Some(bytes.to_vec()) })
 }
 
-/// Applies a plan, unless a file has changed since it was read. Removes the drafts of a killed installation
-/// or removal.
+/// Applies a plan. Stops with an error at the first file or link that has changed since it was read. Also
+/// removes the drafts of a killed installation or removal, and folders that become empty.
 pub fn apply_plan<Report>(plan: &InstallPlan<Report>) -> Result<(), InstallError> {
-    plan.files.iter().for_each(|path| disk::remove_abandoned_drafts_of_file(path));
+    plan.files_with_possible_drafts.iter().for_each(|path| disk::remove_abandoned_drafts_of_file(path));
     let changes = &plan.changes;
-    // In the plan's order, the backup before the settings: a kill in between leaves at most an unneeded
-    // backup.
+    // The plan lists the backup before the settings, so a kill in between leaves at most an unneeded backup.
     for change in changes {
         if disk::read(&change.path)? != change.before {
             return Err(InstallError::ChangedMeanwhile { path: change.path.clone() });
         }
         match &change.after {
             Some(bytes) => disk::replace(&change.path, bytes, Durability::Durable)?,
-            // A link to the file is the user's and stays.
+            // If the path is a link, the link is the user's and is kept; only its target is removed.
             None => disk::remove_if_exists(&disk::resolve_if_link(&change.path))?,
         }
     }
@@ -342,21 +368,22 @@ pub fn apply_plan<Report>(plan: &InstallPlan<Report>) -> Result<(), InstallError
     Ok(())
 }
 
-/// Returns the command by which a run's sessions start one of our programs: its bare name if the PATH, which
-/// they inherit from the run, leads to the program next to this one, otherwise its path. The client starts
-/// only one of two servers with the same command.
+/// Returns the command with which a run's sessions start one of our programs: its bare name if the PATH finds
+/// the program next to this one, otherwise its path. The sessions inherit the PATH from the run. The bare name
+/// is preferred because the client starts only one of two MCP servers with the same command.
 pub fn program_name_or_path_for_session(program: &str) -> String {
-    let Some(home) = own_folder_or_permanent_copy() else { return program.to_owned() };
+    let Some(program_folder) = program_folder_or_permanent_copy() else { return program.to_owned() };
     let program_on_path = environment::find_program(program).map(|path| disk::canonicalize_or_keep(&path));
-    if program_on_path.as_deref().and_then(Path::parent) == Some(home.as_path()) {
+    if program_on_path.as_deref().and_then(Path::parent) == Some(program_folder.as_path()) {
         program.to_owned()
     } else {
-        home.join(program).display().to_string()
+        program_folder.join(program).display().to_string()
     }
 }
 
-/// Returns the absolute path by which a settings file names one of our programs.
-fn absolute_command(program: &str) -> String {
+/// Returns the absolute path of one of our programs for a settings file, or its bare name if the path is
+/// unknown.
+fn absolute_program_path_or_name(program: &str) -> String {
     program_path_for_settings(program).map_or_else(|| program.to_owned(), |path| path.display().to_string())
 }
 
@@ -365,10 +392,10 @@ fn decode_settings<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, InstallE
         .map_err(|error| InstallError::InvalidSettings { path: path.to_owned(), error })
 }
 
-fn missing_programs(options: EntryOptions) -> Vec<PathBuf> {
-    let Some(home) = own_folder_or_permanent_copy() else { return Vec::new() };
-    let mut names = settings::program_names(options);
+fn programs_missing_after_setup(options: EntryOptions) -> Vec<PathBuf> {
+    let Some(program_folder) = program_folder_or_permanent_copy() else { return Vec::new() };
+    let mut names = settings::hook_and_status_line_programs(options);
     names.extend(options.include_memory.then(|| settings::servers::SERVER_PROGRAM.to_owned()));
-    let paths = names.into_iter().map(|program| home.join(program));
+    let paths = names.into_iter().map(|program| program_folder.join(program));
     paths.filter(|path| !program_home::will_exist_after_setup(path)).collect()
 }

@@ -1,25 +1,25 @@
-//! Finds the optional programs of Plimsoll: next to the running program, else on the PATH, as git and cargo
-//! find theirs. Never in the project: such a program finds keys in its environment, and a clone could contain
-//! a program of that name.
+//! Finds the optional programs of Plimsoll: next to the running program, otherwise on the PATH, as git and
+//! cargo find theirs. Programs in the project are never started, because a clone could contain a program of that
+//! name, and the environment contains keys.
 
 use plimsoll_store::layout::find_repository;
 use plimsoll_store::{Project, disk, environment};
 use std::fmt::{Display, Formatter};
 use std::path::{Path, PathBuf};
 
-/// The program that talks to Linear.
+/// The program that sends notes to Linear.
 pub const LINEAR: &str = "plimsoll-linear";
 
-/// The program that talks to an OpenTelemetry collector.
+/// The program that sends telemetry to an OpenTelemetry collector.
 pub const OTEL: &str = "plimsoll-otel";
 
-/// The program that talks to PostgreSQL.
+/// The program that connects to PostgreSQL.
 pub const FLEET: &str = "plimsoll-fleet";
 
-/// All optional programs. An installation without one of them lacks only its feature.
+/// All optional programs. If one of them is not installed, only its feature is missing.
 pub const OPTIONAL_PROGRAMS: [&str; 3] = [FLEET, LINEAR, OTEL];
 
-/// The program is not installed, or only where it cannot be trusted.
+/// The program is not installed, or only at paths that are not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is neither next to plimsoll (in {}) nor on the PATH{ignored}", folder.display())]
 pub struct ProgramNotFound {
@@ -30,10 +30,10 @@ pub struct ProgramNotFound {
     ignored: IgnoredPrograms,
 }
 
-/// Why a program on the PATH is not started.
+/// The reason why a program on the PATH is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IgnoredProgramReason {
-    /// Its entry of the PATH is relative, and so names another folder in each working directory.
+    /// The entry of the PATH is relative, so its folder depends on the working directory.
     Relative,
     InProject,
 }
@@ -45,7 +45,7 @@ impl ProgramNotFound {
     }
 }
 
-/// Programs on the PATH that are not started, with the reasons. Displayed as the end of a sentence; as
+/// Programs on the PATH that are not trusted, with the reasons. `Display` writes the end of a sentence, or
 /// nothing if there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IgnoredPrograms(Vec<(PathBuf, IgnoredProgramReason)>);
@@ -62,8 +62,11 @@ impl Display for IgnoredPrograms {
     }
 }
 
-/// Finds an optional program next to the running program, else on the PATH.
-pub fn find_program(project: &Project, name: &'static str) -> Result<PathBuf, ProgramNotFound> {
+/// Finds an optional program next to the running program, otherwise on the PATH outside the project.
+pub fn find_sibling_or_trusted_program(
+    project: &Project,
+    name: &'static str,
+) -> Result<PathBuf, ProgramNotFound> {
     let folder = environment::executable_folder().unwrap_or_default();
     // Accepted even if that folder is inside the project: anyone who can write there could also replace the
     // running program.
@@ -71,13 +74,16 @@ pub fn find_program(project: &Project, name: &'static str) -> Result<PathBuf, Pr
     if folder.is_absolute() && environment::is_executable(&sibling_path) {
         return Ok(sibling_path);
     }
-    find_trusted_on_path(project, name).map_err(|ignored| ProgramNotFound { name, folder, ignored })
+    find_trusted_program_on_path(project, name).map_err(|ignored| ProgramNotFound { name, folder, ignored })
 }
 
-/// Finds a program through an absolute entry of the PATH, outside the project. Otherwise returns the programs
-/// that are not trusted.
-pub(crate) fn find_trusted_on_path(project: &Project, name: &str) -> Result<PathBuf, IgnoredPrograms> {
-    let project_folders = project_folders(project);
+/// Finds a program outside the project through an absolute entry of the PATH. If there is none, the error lists
+/// the programs that are not trusted.
+pub(crate) fn find_trusted_program_on_path(
+    project: &Project,
+    name: &str,
+) -> Result<PathBuf, IgnoredPrograms> {
+    let project_folders = project_root_and_working_tree(project);
     let mut ignored = Vec::new();
     for path in environment::find_all_programs(name) {
         match reason_to_ignore(&path, &project_folders) {
@@ -88,8 +94,9 @@ pub(crate) fn find_trusted_on_path(project: &Project, name: &str) -> Result<Path
     Err(IgnoredPrograms(ignored))
 }
 
-/// Returns the project's folder and the working tree that contains it: a clone brings both.
-pub(crate) fn project_folders(project: &Project) -> Vec<PathBuf> {
+/// Returns the project's root folder and the git working tree that contains it, if there is one. A clone can
+/// create files in both.
+pub(crate) fn project_root_and_working_tree(project: &Project) -> Vec<PathBuf> {
     let root = disk::canonicalize_or_keep(project.root());
     let working_tree = find_repository(&root).map(|(tree, _)| tree.to_owned());
     working_tree.into_iter().chain([root]).collect()
@@ -100,8 +107,8 @@ pub(crate) fn reason_to_ignore(path: &Path, project_folders: &[PathBuf]) -> Opti
     if !path.is_absolute() {
         return Some(IgnoredProgramReason::Relative);
     }
-    // A link's own folder and its target both count: a link may lead into the project, or lie in the project
-    // and lead outside.
+    // Both the link's own folder and its target are checked: a link outside may lead into the project, and a
+    // link in the project may lead outside.
     let folder = path.parent().map(disk::canonicalize_or_keep);
     let resolved_paths = [Some(disk::canonicalize_or_keep(path)), folder];
     let is_in_project = |resolved_path: &PathBuf| {
@@ -141,7 +148,7 @@ mod tests {
             ("outside", None),
         ] {
             for root in ["clone", "clone/below"] {
-                let places = project_folders(&Project::with_local_files(&path_in(root)));
+                let places = project_root_and_working_tree(&Project::with_local_files(&path_in(root)));
                 assert_eq!(
                     reason_to_ignore(&path_in(path).join(LINEAR), &places),
                     expected,
@@ -149,7 +156,7 @@ mod tests {
                 );
             }
         }
-        let places = project_folders(&Project::with_local_files(&path_in("clone")));
+        let places = project_root_and_working_tree(&Project::with_local_files(&path_in("clone")));
         for relative in ["plimsoll-linear", "./plimsoll-linear", "../outside/plimsoll-linear"] {
             assert_eq!(reason_to_ignore(Path::new(relative), &places), Some(IgnoredProgramReason::Relative));
         }

@@ -1,7 +1,8 @@
 //! Recognizes the files that Plimsoll itself writes in a project.
 
-/// Returns true for a file of Plimsoll's own, which is never work in progress.
-pub(crate) fn is_plimsoll_file(path: &str) -> bool {
+/// Returns true for a file that Plimsoll writes, which does not count as uncommitted work. The path is relative
+/// to the project.
+pub(crate) fn is_plimsoll_file(relative_path: &str) -> bool {
     let prefixes = [
         ".claude/plimsoll",
         ".claude/handoffs/",
@@ -12,6 +13,6 @@ pub(crate) fn is_plimsoll_file(path: &str) -> bool {
         ".claude/agents/frame.md",
         ".claude/mcp.json.plimsoll-backup",
     ];
-    prefixes.iter().any(|start| path.starts_with(start))
-        || matches!(path, "PROMPT.md" | "progress.txt" | ".mcp.json")
+    prefixes.iter().any(|start| relative_path.starts_with(start))
+        || matches!(relative_path, "PROMPT.md" | "progress.txt" | ".mcp.json")
 }

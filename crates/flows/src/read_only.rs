@@ -1,43 +1,46 @@
-//! Sessions of the client that can only read: those that draft a plan, and those that review.
+//! Read-only sessions of the client, which draft a plan or review changes.
 
 use plimsoll_domain::SessionEnding;
-use plimsoll_protocol::settings::{UnprivilegedSettings, without_permissions};
+use plimsoll_protocol::settings::{UnprivilegedSettings, drop_permissions_and_extract_environment};
 use plimsoll_store::{disk, environment};
 
-/// The arguments that make a session read-only (2.1.329). `--tools` names the only built-in tools that exist
-/// in it, and `--strict-mcp-config` without a configuration leaves out every MCP server. `--restricted`
+/// The arguments that make a session read-only (2.1.329). `--tools` lists the only built-in tools that are
+/// available, and `--strict-mcp-config` without a configuration disables all MCP servers. `--restricted`
 /// confines both the tools and the `@path` mentions of the prompt to the folder in which the client is
-/// started, even through links that lead out of it. It ignores settings files, but it refuses to start if a
-/// permission mode of `--settings` or of the environment bypasses permissions, so the mode is given last.
+/// started, even through links that lead out of it. It ignores settings files, but the client refuses to start
+/// if `--settings` or the environment sets a permission mode that bypasses permissions, so the mode is set
+/// explicitly.
 const READ_ONLY_ARGUMENTS: [&str; 6] =
     ["--strict-mcp-config", "--tools", "Read,Grep,Glob", "--restricted", "--permission-mode", "default"];
 
 /// The additional arguments and environment of a session that can only read.
 pub(crate) struct ReadOnlySession {
-    /// Arguments that come after all others: if an option is repeated, the client uses the last one.
+    /// Arguments to append after all others: if an option is repeated, the client uses the last one.
     pub(crate) arguments: Vec<String>,
     /// Variables of the user's own settings, which the client does not read in such a session.
     pub(crate) environment: Vec<(String, String)>,
 }
 
 impl ReadOnlySession {
-    /// Reads the user's own settings of the client: without them it may not know how to log in. The project's
-    /// settings are left out, because anybody may have written them.
+    /// Builds the arguments from the user's settings of the client, because the client may need them to log in.
+    /// The project's settings are not used, because anyone may have written them.
     pub(crate) fn from_user_settings() -> ReadOnlySession {
         let settings_path = environment::client_config_folder().map(|folder| folder.join("settings.json"));
         let settings_text =
             settings_path.and_then(|file| disk::read_text(&file).ok().flatten()).unwrap_or_default();
-        let UnprivilegedSettings { settings, environment } = without_permissions(&settings_text);
-        let settings = settings.into_iter().flat_map(|settings| ["--settings".to_owned(), settings]);
+        let UnprivilegedSettings { settings, environment } =
+            drop_permissions_and_extract_environment(&settings_text);
+        let settings_arguments =
+            settings.into_iter().flat_map(|settings| ["--settings".to_owned(), settings]);
         ReadOnlySession {
-            arguments: READ_ONLY_ARGUMENTS.map(str::to_owned).into_iter().chain(settings).collect(),
+            arguments: READ_ONLY_ARGUMENTS.map(str::to_owned).into_iter().chain(settings_arguments).collect(),
             environment,
         }
     }
 }
 
-/// Describes why such a session gave no answer: the client's own message, else how it ended.
-pub(crate) fn describe_failure(ending: &SessionEnding) -> String {
+/// Describes why a read-only session produced no answer: the client's own message, or how the session ended.
+pub(crate) fn describe_missing_answer(ending: &SessionEnding) -> String {
     match ending {
         SessionEnding::Limit(message) => format!("a usage limit: {message}"),
         SessionEnding::Overloaded(message) => format!("the service is not available: {message}"),

@@ -1,29 +1,29 @@
-//! The size of a project's records, and which of them are removed at the user's request (`policy::prune`).
-//! The journal, the working memory, settings and the plan always stay.
+//! Lists a project's records with their sizes, and prunes or compresses them (`policy::prune`). The journal,
+//! the working memory, the settings and the plan are always kept.
 
-use crate::handoffs::unopened_handoff_names;
+use crate::handoffs::update_read_states_and_list_unopened;
 use plimsoll_domain::handoff::HandoffSummary;
 use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Settings};
 use plimsoll_launcher::process::{self, ProcessIdentity};
 use plimsoll_policy::prune::{
     PrunableRecord, PrunePlan, RecordKind, RetentionLimits, RetentionReason, plan_pruning,
 };
-use plimsoll_store::records::{self, RecordSize};
+use plimsoll_store::records::{self, SizeAndAge};
 use plimsoll_store::{Project, StoreError, TurnLog, disk, ledger, sessions, state_file};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
-/// The limit that `status` and the doctor propose.
+/// The limit that `status` and `doctor` suggest.
 pub const OLDER_THAN_30_DAYS: RetentionLimits =
     RetentionLimits { max_age_seconds: Some(30 * SECONDS_PER_DAY), max_bytes: None };
-/// A session that is writing its record is not pruned, so there is no point in waiting longer.
+/// A short timeout is enough: a session that holds its lock is active and is not pruned anyway.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The records of a project.
 #[derive(Debug, Clone, Default)]
 pub struct ProjectRecords {
-    /// Records that may be removed.
+    /// Records of the kinds that can be pruned, including those that are kept for a reason.
     pub prunable: Vec<PrunableRecord>,
     /// Bytes of the other records: journal, memory, drafts.
     pub other_bytes: u64,
@@ -34,74 +34,90 @@ impl ProjectRecords {
         self.prunable.iter().fold(self.other_bytes, |sum, record| sum.saturating_add(record.bytes))
     }
 
-    /// Returns what these limits would remove.
+    /// Returns which records these limits would remove.
     pub fn plan_pruning(&self, limits: RetentionLimits) -> PrunePlan {
         plan_pruning(&self.prunable, self.other_bytes, limits)
     }
 }
 
-/// Lists all records. Fails if a run's state cannot be read, because it says which records the run needs.
-pub fn list_records(project: &Project) -> Result<ProjectRecords, StoreError> {
-    let needs = RecordNeeds {
+/// Lists all records, each with the reason to keep it, if any. Fails if a run's state cannot be read, because
+/// the state determines which records the run needs.
+pub fn list_records_with_reasons_to_keep(project: &Project) -> Result<ProjectRecords, StoreError> {
+    let retention_context = RetentionContext {
         project,
-        open_runs: open_runs(project)?,
-        unopened_handoffs: unopened_handoff_names(project),
+        open_runs: load_open_runs(project)?,
+        unopened_handoffs: update_read_states_and_list_unopened(project),
     };
     let (mut prunable, mut handoffs_of_open_sessions) = (Vec::new(), BTreeSet::new());
-    for id in records::sessions_with_files(project) {
-        let record = load_current_or_earlier_record(project, &id);
-        let record_size = records::session_size(project, &id);
-        let retention_reason = needs.reason_to_keep_session(&record, record_size.age_seconds);
+    for id in records::sessions_with_record_or_turn_log(project) {
+        let record = load_record_or_earlier_external_record(project, &id);
+        let record_size = records::session_size_and_age(project, &id);
+        let retention_reason = retention_context.reason_to_keep_session(&record, record_size.age_seconds);
         if retention_reason.is_some() {
             handoffs_of_open_sessions
                 .extend(record.checkpoint_progress.last_handoff.as_deref().map(file_name));
         }
-        prunable.push(prunable_record(record_size, RecordKind::Session, id.to_string(), retention_reason));
+        prunable.push(new_prunable_record(
+            record_size,
+            RecordKind::Session,
+            id.to_string(),
+            retention_reason,
+        ));
     }
     for name in records::handoff_names(project) {
-        let record_size = records::handoff_size(project, &name);
-        let retention_reason = needs.reason_to_keep_handoff(&name, &handoffs_of_open_sessions);
-        prunable.push(prunable_record(record_size, RecordKind::Handoff, name, retention_reason));
+        let record_size = records::handoff_size_and_age(project, &name);
+        let retention_reason = retention_context.reason_to_keep_handoff(&name, &handoffs_of_open_sessions);
+        prunable.push(new_prunable_record(record_size, RecordKind::Handoff, name, retention_reason));
     }
     for id in records::runs_with_output_or_cache(project) {
-        let record_size = records::run_size(project, &id);
-        let retention_reason =
-            needs.open_runs.iter().any(|run| run.run_id == id).then_some(RetentionReason::UsedByOpenRun);
-        prunable.push(prunable_record(record_size, RecordKind::RunOutput, id.to_string(), retention_reason));
+        let record_size = records::run_size_and_age(project, &id);
+        let retention_reason = retention_context
+            .open_runs
+            .iter()
+            .any(|run| run.run_id == id)
+            .then_some(RetentionReason::UsedByOpenRun);
+        prunable.push(new_prunable_record(
+            record_size,
+            RecordKind::RunOutput,
+            id.to_string(),
+            retention_reason,
+        ));
     }
     let prunable_bytes = prunable.iter().fold(0_u64, |sum, record| sum.saturating_add(record.bytes));
     Ok(ProjectRecords {
-        other_bytes: records::project_bytes(project).saturating_sub(prunable_bytes),
+        other_bytes: records::total_plimsoll_bytes(project).saturating_sub(prunable_bytes),
         prunable,
     })
 }
 
-/// Returns the runs that have not ended, from the project's state and from the ledger, which an agent's
+/// Loads the runs that have not ended from the project's state and from the ledger, which an agent's
 /// `git clean` does not delete.
-fn open_runs(project: &Project) -> Result<Vec<RunState>, StoreError> {
+fn load_open_runs(project: &Project) -> Result<Vec<RunState>, StoreError> {
     let mut runs: Vec<RunState> = state_file::load_state(project, None)?.into_iter().collect();
     for id in records::runs_with_output_or_cache(project) {
         if !runs.iter().any(|run| run.run_id == id) {
             runs.extend(ledger::load_ledger_state(project, &id)?);
         }
     }
-    runs.retain(|run| !run.lifecycle.is_over());
+    runs.retain(|run| !run.lifecycle.has_ended());
     Ok(runs)
 }
 
-/// Removes the records beyond the limits. Returns all records and what was removed. A session that is active
-/// again is kept.
+/// Removes the records that exceed the limits. Returns all records, and the plan with those that were removed.
+/// A session that has become active is kept.
 pub fn prune_records(
     project: &Project,
     limits: RetentionLimits,
 ) -> Result<(ProjectRecords, PrunePlan), StoreError> {
-    let records = list_records(project)?;
+    let records = list_records_with_reasons_to_keep(project)?;
     let mut plan = records.plan_pruning(limits);
     let mut removed_indexes = Vec::new();
     for index in std::mem::take(&mut plan.removed_indexes) {
         let record = &records.prunable[index];
         let was_removed = match record.kind {
-            RecordKind::Session => remove_closed_session(project, &SessionId::from(record.name.as_str()))?,
+            RecordKind::Session => {
+                remove_session_if_closed_and_unlocked(project, &SessionId::from(record.name.as_str()))?
+            }
             RecordKind::Handoff => {
                 records::remove_handoff_and_index_entry(project, &record.name).map(|()| true)?
             }
@@ -120,15 +136,15 @@ pub fn prune_records(
     Ok((records, PrunePlan { removed_indexes, ..plan }))
 }
 
-/// Prunes records and compresses logs as the user's settings say. Does nothing if they keep everything.
+/// Prunes records and compresses logs according to the user's settings. Does nothing if they keep everything.
 pub fn prune_and_compress_by_settings(project: &Project, settings: &Settings) -> Result<(), StoreError> {
     if settings.keep.keeps_everything() {
         return Ok(());
     }
     let (records, _) = prune_records(project, limits_from_settings(settings))?;
     if settings.keep.compress {
-        // A log that cannot be compressed stays, and `plimsoll prune` reports the reason.
-        compress_closed_logs(project, &records, CompressionLimits::HOOK);
+        // Errors are ignored here: the log is kept, and `plimsoll prune` reports the reason.
+        compress_logs_of_closed_sessions(project, &records, CompressionLimits::FOR_HOOK);
     }
     Ok(())
 }
@@ -140,22 +156,22 @@ pub fn limits_from_settings(settings: &Settings) -> RetentionLimits {
     }
 }
 
-/// Limits for compressing logs in one call.
+/// Limits for one call of [`compress_logs_of_closed_sessions`].
 #[derive(Debug, Clone, Copy)]
 pub struct CompressionLimits {
     /// Larger logs are skipped.
     max_log_bytes: u64,
-    /// No log is started after this time.
+    /// No further log is compressed after this time.
     time_limit: Duration,
 }
 
 impl CompressionLimits {
-    /// No limits: the user is waiting for the result.
-    pub const COMMAND: CompressionLimits =
+    /// No limits, for a command whose result the user waits for.
+    pub const FOR_COMMAND: CompressionLimits =
         CompressionLimits { max_log_bytes: u64::MAX, time_limit: Duration::MAX };
-    /// The client ends a SessionEnd hook after 1.5 s, unless its entry sets a longer timeout. The rest is
-    /// compressed the next time.
-    pub const HOOK: CompressionLimits =
+    /// The client kills a SessionEnd hook after 1.5 s, unless its entry sets a longer timeout. The remaining
+    /// logs are compressed the next time.
+    pub const FOR_HOOK: CompressionLimits =
         CompressionLimits { max_log_bytes: 32 * 1024 * 1024, time_limit: Duration::from_millis(300) };
 }
 
@@ -163,15 +179,15 @@ impl CompressionLimits {
 #[derive(Debug, Default)]
 pub struct CompressionResult {
     pub log_count: usize,
-    /// Bytes that this saved.
+    /// Bytes saved by the compression.
     pub saved_bytes: u64,
-    /// The logs that could not be compressed, and why; they are unchanged.
+    /// The sessions whose logs could not be compressed, with the error. Their logs are unchanged.
     pub errors: Vec<(SessionId, StoreError)>,
 }
 
-/// Compresses the turn logs of sessions that have ended and are not needed any more. A log that is being
-/// written is skipped.
-pub fn compress_closed_logs(
+/// Compresses the turn logs of sessions that have ended and that no open run needs. Skips logs that are too
+/// large or are being written, and stops at the time limit.
+pub fn compress_logs_of_closed_sessions(
     project: &Project,
     records: &ProjectRecords,
     limits: CompressionLimits,
@@ -180,16 +196,20 @@ pub fn compress_closed_logs(
     let started_at = Instant::now();
     let is_within_size_limit =
         |log: &TurnLog| disk::file_size(&log.path()).is_some_and(|size| size <= limits.max_log_bytes);
-    for log in compressible_logs(project, records).into_iter().filter(is_within_size_limit) {
+    for log in uncompressed_logs_of_closed_sessions(project, records).into_iter().filter(is_within_size_limit)
+    {
         if started_at.elapsed() > limits.time_limit {
             break;
         }
-        // Without the session's lock, for which a hook waits. A session that resumes meanwhile decompresses
-        // its log.
-        if may_be_open(&load_current_or_earlier_record(project, log.session_id()), Some(SECONDS_PER_DAY)) {
+        // The session's lock is not taken, because a hook would have to wait for it. A session that resumes
+        // during this call decompresses its log.
+        if may_session_be_open(
+            &load_record_or_earlier_external_record(project, log.session_id()),
+            Some(SECONDS_PER_DAY),
+        ) {
             continue;
         }
-        match log.compress_log(LOCK_TIMEOUT) {
+        match log.compress_log_and_blobs(LOCK_TIMEOUT) {
             Ok(saved_bytes) => {
                 result.saved_bytes += saved_bytes;
                 result.log_count += usize::from(log.is_compressed());
@@ -201,42 +221,45 @@ pub fn compress_closed_logs(
     result
 }
 
-/// Returns the turn logs that may be compressed and are not yet.
-pub fn compressible_logs(project: &Project, records: &ProjectRecords) -> Vec<TurnLog> {
+/// Returns the uncompressed turn logs of sessions that are not needed any more.
+pub fn uncompressed_logs_of_closed_sessions(project: &Project, records: &ProjectRecords) -> Vec<TurnLog> {
     let closed_sessions = records
         .prunable
         .iter()
         .filter(|record| record.kind == RecordKind::Session && record.retention_reason.is_none());
-    let logs = closed_sessions
-        .filter_map(|record| TurnLog::for_session(project, &SessionId::from(record.name.as_str())));
+    let logs = closed_sessions.filter_map(|record| {
+        TurnLog::for_session_where_started(project, &SessionId::from(record.name.as_str()))
+    });
     logs.filter(TurnLog::is_uncompressed).collect()
 }
 
-/// Removes a session's records under its lock. Returns false if it may be open or its lock is taken.
-fn remove_closed_session(project: &Project, id: &SessionId) -> Result<bool, StoreError> {
-    let lock = match sessions::lock_session(project, id, LOCK_TIMEOUT) {
+/// Removes a session's records under its lock. Returns false, without removing anything, if the session may be
+/// open or a lock is taken.
+fn remove_session_if_closed_and_unlocked(project: &Project, id: &SessionId) -> Result<bool, StoreError> {
+    let session_lock = match sessions::lock_session_if_id_is_file_name(project, id, LOCK_TIMEOUT) {
         Err(StoreError::Locked { .. }) => return Ok(false),
-        lock => lock?,
+        lock_result => lock_result?,
     };
-    if may_be_open(&load_current_or_earlier_record(project, id), Some(SECONDS_PER_DAY)) {
+    if may_session_be_open(&load_record_or_earlier_external_record(project, id), Some(SECONDS_PER_DAY)) {
         return Ok(false);
     }
-    // The turn logs are locked as well, so that no turn is being written.
-    let logs = TurnLog::started_logs_of_session(project, id)
+    // The turn logs are locked as well, so that no turn is written during the removal.
+    let lock_results = TurnLog::started_logs_of_session(project, id)
         .iter()
         .map(|log| log.acquire_lock(LOCK_TIMEOUT))
         .collect::<Result<Vec<_>, _>>();
-    let logs = match logs {
+    let log_locks = match lock_results {
         Err(StoreError::Locked { .. }) => return Ok(false),
-        logs => logs?,
+        lock_results => lock_results?,
     };
     let removed = records::remove_session_files(project, id);
-    drop((lock, logs));
+    drop((session_lock, log_locks));
     removed.map(|()| true)
 }
 
-/// Loads a session's record; if it is missing, the one from before the project had files of ours.
-fn load_current_or_earlier_record(project: &Project, id: &SessionId) -> SessionRecord {
+/// Loads a session's record. If it is missing, loads the one from the earlier external folder, which was used
+/// before the project had Plimsoll files.
+fn load_record_or_earlier_external_record(project: &Project, id: &SessionId) -> SessionRecord {
     let has_record =
         |project: &Project| project.session_record_path(id).is_some_and(|path| disk::exists(&path));
     if has_record(project) {
@@ -246,15 +269,19 @@ fn load_current_or_earlier_record(project: &Project, id: &SessionId) -> SessionR
     sessions::load_session_record(earlier_project.as_ref().unwrap_or(project), id)
 }
 
-struct RecordNeeds<'a> {
+struct RetentionContext<'a> {
     project: &'a Project,
     open_runs: Vec<RunState>,
     /// Handoffs that no session has opened.
     unopened_handoffs: Vec<String>,
 }
 
-impl RecordNeeds<'_> {
-    fn reason_to_keep_session(&self, record: &SessionRecord, age: Option<u64>) -> Option<RetentionReason> {
+impl RetentionContext<'_> {
+    fn reason_to_keep_session(
+        &self,
+        record: &SessionRecord,
+        age_seconds: Option<u64>,
+    ) -> Option<RetentionReason> {
         let belongs_to_run = |run: &RunState| {
             record.start.run_id.as_ref() == Some(&run.run_id)
                 || run.session_id.as_ref() == Some(&record.session_id)
@@ -262,7 +289,7 @@ impl RecordNeeds<'_> {
         if self.open_runs.iter().any(belongs_to_run) {
             return Some(RetentionReason::UsedByOpenRun);
         }
-        may_be_open(record, age).then_some(RetentionReason::SessionOpen)
+        may_session_be_open(record, age_seconds).then_some(RetentionReason::SessionOpen)
     }
 
     fn reason_to_keep_handoff(
@@ -273,9 +300,9 @@ impl RecordNeeds<'_> {
         let path = self.project.handoffs_folder().join(name);
         let belongs_to_open_run = || {
             let text = disk::read_text(&path).ok().flatten().unwrap_or_default();
-            let run_text = HandoffSummary::parse(&text).run;
-            run_text.is_some_and(|run_text| {
-                self.open_runs.iter().any(|run| run_text.contains(run.run_id.as_str()))
+            let run_line = HandoffSummary::parse(&text).run;
+            run_line.is_some_and(|run_line| {
+                self.open_runs.iter().any(|run| run_line.contains(run.run_id.as_str()))
             })
         };
         match () {
@@ -289,9 +316,9 @@ impl RecordNeeds<'_> {
     }
 }
 
-/// Returns true while a session's client is, or may be, alive. A session that named no process, or whose
-/// record is lost, counts as open for a day after its last write.
-fn may_be_open(record: &SessionRecord, age: Option<u64>) -> bool {
+/// Returns true if a session has not recorded its end and its client process may still be alive. If the process
+/// is unknown or the record is lost, the session counts as open for a day after its last write.
+fn may_session_be_open(record: &SessionRecord, age_seconds: Option<u64>) -> bool {
     if record.end.ended_at.is_some() {
         return false;
     }
@@ -300,13 +327,13 @@ fn may_be_open(record: &SessionRecord, age: Option<u64>) -> bool {
             pid: client.pid,
             start_time: client.started_at_ticks,
         })
-        .is_gone(),
-        None => age.is_none_or(|age| age < SECONDS_PER_DAY),
+        .has_ended(),
+        None => age_seconds.is_none_or(|age_seconds| age_seconds < SECONDS_PER_DAY),
     }
 }
 
-fn prunable_record(
-    record_size: RecordSize,
+fn new_prunable_record(
+    record_size: SizeAndAge,
     kind: RecordKind,
     name: String,
     retention_reason: Option<RetentionReason>,

@@ -1,6 +1,6 @@
 //! `plimsoll run`: starts one headless session after another until the gate stops the run. It can be killed
-//! at any time: what is done is in the state, and a client that was started but not yet recorded there is
-//! found by its ids.
+//! at any time: completed steps are recorded in the state, and a client that was started but not yet recorded
+//! there is found by its ids.
 
 mod apply_verdict;
 pub(crate) mod archive;
@@ -41,19 +41,19 @@ mod watchdog;
 
 pub use client_error::{ClientError, ClientSettingsError};
 pub use observer::{Interrupt, InterruptCounter, RunEvent, RunObserver};
-pub use preflight::{Preflight, check_and_lock_run};
-pub(crate) use preflight::{check_client_can_confine, check_client_version};
+pub use preflight::{Preflight, check_preconditions_and_lock_run};
+pub(crate) use preflight::{check_client_supports_restricted_mode, check_client_version};
 
 use crate::checkpoint::facts;
 use crate::context::running_sessions::RunFiguresReader;
-use crate::context::session_usage::add_missing_cost;
+use crate::context::session_usage::add_estimated_usage_if_cost_is_missing;
 use crate::hook_invocation::RUN_VARIABLE;
 use crate::install::hook_precedence;
 use crate::run::lifecycle::StartError;
 use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
 use baseline::BaselineResult;
-use finish::{FinishedIteration, describe_check_not_run};
+use finish::{FinishedIteration, describe_check_missing_from_original_plan};
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEvent, VerdictReached};
 use plimsoll_domain::state::IterationPhase;
@@ -65,14 +65,14 @@ use plimsoll_launcher::process;
 use plimsoll_policy::models;
 use plimsoll_protocol::settings::{EntryOptions, HookSupport};
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, environment, outbox, sessions};
-use retry::FaultCounter;
+use retry::ConsecutiveErrorCounter;
 use review::Reviewer;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 use stream_reader::StreamReader;
 use supervise::SHORT_GRACE_PERIOD;
-use watchdog::{Watchdog, WatchdogTerms};
+use watchdog::{Watchdog, WatchdogConfig};
 
 /// The options of `plimsoll run` that do not describe the task.
 #[derive(Debug, Clone)]
@@ -104,7 +104,7 @@ pub enum RunError {
         "the hook program {0} is neither next to plimsoll nor on the PATH: install all programs of Plimsoll together, in one of the ways of docs/start.md"
     )]
     HookProgramMissing(String),
-    /// The client cannot be used as it is, or with its arguments.
+    /// The client, its settings or its arguments cannot be used.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The client cannot be started.
@@ -142,13 +142,13 @@ pub fn run_sessions(
         &project.copies_folder(),
         &outbox::outbox_folder(project),
     ] {
-        disk::remove_dead_drafts(folder, |pid| process::liveness_of_pid(pid).is_gone());
+        disk::remove_abandoned_drafts(folder, |pid| process::liveness_of_pid(pid).has_ended());
     }
-    // A plan outside the project's own folders lies in a folder of the user's.
+    // The plan lies in a folder of the user, so only the drafts of this one file are removed.
     if let Some(plan) = &run.options.todo_file {
         disk::remove_abandoned_drafts_of_file(&project.root().join(plan));
     }
-    let watchdog = Watchdog::start(watchdog_terms(run, observer.interrupts().clone()));
+    let watchdog = Watchdog::start(watchdog_config(run, observer.interrupts().clone()));
     let mut runner = Runner {
         context,
         options,
@@ -162,18 +162,18 @@ pub fn run_sessions(
         client_version,
         observer,
         watchdog,
-        fault_counter: FaultCounter::default(),
-        figures: RunFiguresReader::default(),
+        error_counter: ConsecutiveErrorCounter::default(),
+        figures_reader: RunFiguresReader::default(),
         last_state: run.clone(),
     };
     runner.observer.on_event(&RunEvent::RunStarted { state: run });
     loop {
         let exit_code = match runner.run_round() {
             Ok(exit_code) => {
-                runner.fault_counter = FaultCounter::default();
+                runner.error_counter = ConsecutiveErrorCounter::default();
                 exit_code
             }
-            Err(error) => runner.retry_or_leave(error)?,
+            Err(error) => runner.wait_before_retry_or_return_exit_code(error)?,
         };
         if let Some(code) = exit_code {
             return Ok(runner.report_end(code));
@@ -181,12 +181,12 @@ pub fn run_sessions(
     }
 }
 
-/// Returns the limits after which the watchdog takes over. The loop checks many times a second and first asks
-/// the client to end; if it has not ended the client by these limits, the loop is stuck. The system kills a
-/// program 90 s after it asked it to end.
+/// Returns the configuration of the watchdog. The loop checks for interrupts many times a second and ends the
+/// client itself; if it has not done so within these timeouts, it is stuck. They are shorter than the 90 s
+/// after which the system kills a program that it has asked to end.
 #[expect(clippy::exit, reason = "the thread that would return an exit code is the one that is held up")]
-fn watchdog_terms(run: &RunState, interrupts: InterruptCounter) -> WatchdogTerms {
-    WatchdogTerms {
+fn watchdog_config(run: &RunState, interrupts: InterruptCounter) -> WatchdogConfig {
+    WatchdogConfig {
         interrupts,
         deadline: run.options.limits.deadline.as_ref().and_then(clock::parse_timestamp),
         interrupt_timeout: Duration::from_secs(2),
@@ -198,11 +198,11 @@ fn watchdog_terms(run: &RunState, interrupts: InterruptCounter) -> WatchdogTerms
     }
 }
 
-/// How a round continues after the commands that run before a session.
+/// The next step of a round after the baseline commands.
 enum BaselineStep {
-    /// A session follows.
+    /// The session can start.
     Proceed,
-    /// The commands were given up, and the run is paused.
+    /// The commands were interrupted, and the run is paused.
     Paused(Verdict),
     /// The run has ended, with this exit code.
     RunEnded(u8),
@@ -216,22 +216,22 @@ struct Runner<'a> {
     client_arguments: Vec<String>,
     /// The model that the user passes on to the client.
     user_model: Option<String>,
-    /// Models of items that were ignored and have been reported.
+    /// Ignored models that have been reported to the user.
     ignored_models: BTreeSet<String>,
     hook_support: HookSupport,
     entry_options: EntryOptions,
     client_version: String,
     observer: &'a mut dyn RunObserver,
     watchdog: Watchdog,
-    fault_counter: FaultCounter,
-    figures: RunFiguresReader,
-    /// The state as it was read last, used while it cannot be read.
+    error_counter: ConsecutiveErrorCounter,
+    figures_reader: RunFiguresReader,
+    /// The state that was last read, used while the current one cannot be read.
     last_state: RunState,
 }
 
 impl Runner<'_> {
-    /// Runs one round, from the run's status in the state; what was begun is finished first. Returns the exit
-    /// code, or `None` if another round follows.
+    /// Runs one round: finishes an iteration that an earlier process left unfinished, or else runs a new one.
+    /// Returns the exit code, or `None` if another round follows.
     fn run_round(&mut self) -> Result<Option<u8>, RunError> {
         let no_run_error = || StartError::NoRun(self.context.project.root().display().to_string());
         // Read again in each round: hooks and `plimsoll stop` also write it.
@@ -240,10 +240,10 @@ impl Runner<'_> {
         self.clear_expired_pause(&state)?;
         // Includes questions that a killed process did not report.
         self.report_new_questions(&state)?;
-        let verdict = match self.recover_iteration(&state)? {
+        let verdict = match self.recover_iteration_or_pause(&state)? {
             Some(verdict) => verdict,
-            None => match self.check_baseline()? {
-                BaselineStep::Paused(paused) => paused,
+            None => match self.run_baseline_before_session()? {
+                BaselineStep::Paused(pause_verdict) => pause_verdict,
                 BaselineStep::RunEnded(code) => return Ok(Some(code)),
                 BaselineStep::Proceed => self.run_iteration()?,
             },
@@ -251,8 +251,8 @@ impl Runner<'_> {
         self.apply_verdict(&verdict)
     }
 
-    /// Clears the paused status that an earlier process left in the state of a resumed run, unless this one
-    /// waits for the same time.
+    /// Clears the paused status that an earlier process left in the state of a resumed run, unless this process
+    /// has to wait for the same pause.
     fn clear_expired_pause(&self, run: &RunState) -> Result<(), StoreError> {
         let keeps_waiting =
             run.iteration_record.phase == IterationPhase::Judged && unexpired_pause(run).is_some();
@@ -264,13 +264,14 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Recovers what an earlier `run` left behind: a client that still runs is followed to its end, and one
-    /// that has ended is judged. No session is started twice.
-    fn recover_iteration(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
+    /// Recovers the iteration that an earlier `plimsoll run` left behind: adopts its client if that still runs,
+    /// and judges it otherwise, so that no session is started twice. Returns a pause if the run has to wait
+    /// before its next session, and `None` if the next session can start.
+    fn recover_iteration_or_pause(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
         let record = &run.iteration_record;
         if record.phase == IterationPhase::Judged {
             return match unexpired_pause(run) {
-                Some(paused) => Ok(Some(paused)),
+                Some(pause_verdict) => Ok(Some(pause_verdict)),
                 None => self.pause_if_daily_limit_spent(run),
             };
         }
@@ -281,8 +282,8 @@ impl Runner<'_> {
                 "adopted the client of iteration {} (pid {})",
                 run.iteration, orphan.pid
             )));
-            self.record_client_process(orphan)?;
-            return self.follow_client(run, LaunchedClient::Adopted(orphan)).map(Some);
+            self.record_client_process_and_spawned_phase(orphan)?;
+            return self.follow_client_and_finish_iteration(run, LaunchedClient::Adopted(orphan)).map(Some);
         }
         // The output file outlives both processes: it shows how a dead client ended.
         let mut reader = StreamReader::new(self.output_path(run, "jsonl"), &self.client_version);
@@ -291,86 +292,98 @@ impl Runner<'_> {
             && !record.has_hooks_running
             && !reader.has_reported_session()
         {
-            // It was planned and never started, so it is planned again under its own number.
+            // The iteration was planned and never started, so it is planned again under the same number.
             return self.pause_if_daily_limit_spent(run);
         }
         let result = reader.session_result(plimsoll_domain::ProcessExit::default());
-        self.finish_iteration(run, &result).map(Some)
+        self.finish_iteration_and_report_events(run, &result).map(Some)
     }
 
-    /// Pauses the run before a session, as after one, if all runs together have spent the daily limit.
+    /// Pauses the run before a session if all runs together have spent the daily limit, and records the pause
+    /// in the journal.
     fn pause_if_daily_limit_spent(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
-        let Some(paused) = daily_spending::daily_limit_pause(self.context.project, run) else {
+        let Some(pause_verdict) =
+            daily_spending::daily_limit_pause_ignoring_deadline(self.context.project, run)
+        else {
             return Ok(None);
         };
         let state = self.context.update_state(|state| {
-            if !state.lifecycle.is_over() {
-                state.lifecycle.apply_verdict(&paused);
+            if !state.lifecycle.has_ended() {
+                state.lifecycle.apply_verdict(&pause_verdict);
             }
             state.clone()
         })?;
-        if let Some(state) = state.filter(|state| !state.lifecycle.is_over()) {
+        if let Some(state) = state.filter(|state| !state.lifecycle.has_ended()) {
             self.context.record_session_event(
                 &state,
-                JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(&paused))),
+                JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(
+                    &pause_verdict,
+                ))),
             )?;
-            self.observer.on_event(&RunEvent::Judged { state: &state, verdict: &paused });
+            self.observer.on_event(&RunEvent::Judged { state: &state, verdict: &pause_verdict });
         }
-        Ok(Some(paused))
+        Ok(Some(pause_verdict))
     }
 
     fn run_iteration(&mut self) -> Result<Verdict, RunError> {
         // The id is chosen here and planned before the client starts, so that a client whose pid was not
         // recorded can still be found.
         let session_id = uuid::Uuid::new_v4().to_string();
-        let state = lifecycle::plan_iteration(
+        let state = lifecycle::plan_iteration_or_end_if_all_parked(
             self.context.project,
             self.context.run_id,
             Some(SessionId::from(session_id)),
         )?;
-        if state.lifecycle.is_over() {
-            return Ok(self.verdict_without_session(&state));
+        if state.lifecycle.has_ended() {
+            return Ok(self.verdict_of_run_ended_before_session(&state));
         }
-        let model = self.choose_item_model(&state);
+        let model = self.choose_item_model_and_report_ignored(&state);
         let changed_model = model.as_deref().filter(|_| model != self.user_model);
         self.observer.on_event(&RunEvent::IterationStarted { state: &state, model: changed_model });
-        let client = self.start_client(&state, model)?;
-        self.follow_client(&state, client)
+        let client = self.start_client_and_record_process(&state, model)?;
+        self.follow_client_and_finish_iteration(&state, client)
     }
 
-    /// Runs, before the next session, the commands whose result is not known yet.
-    fn check_baseline(&mut self) -> Result<BaselineStep, RunError> {
-        if !self.last_state.lifecycle.is_over() {
+    /// Before the next session, runs the commands whose result is unknown.
+    fn run_baseline_before_session(&mut self) -> Result<BaselineStep, RunError> {
+        if !self.last_state.lifecycle.has_ended() {
             self.last_state.outcomes.protected_changes =
-                protect::update_changes_before_session(&self.context, &self.last_state)?;
+                protect::record_changes_next_session_must_undo(&self.context, &self.last_state)?;
         }
-        let commands = baseline::commands_to_check(self.context.project, &self.last_state);
+        let commands =
+            baseline::commands_with_unknown_result_if_work_remains(self.context.project, &self.last_state);
         if commands.is_empty() {
             return Ok(BaselineStep::Proceed);
         }
         self.observer.on_event(&RunEvent::Notice(baseline::render_notice(&self.last_state, &commands)));
         // No session is running, so the first Ctrl-C is enough.
-        let result = baseline::run_baseline(&self.context, &self.last_state, &commands, &|| {
-            self.observer.interrupts().has_requested(Interrupt::AfterSession) || self.context.is_canceled()
-        })?;
+        let result = baseline::run_baseline_or_pause_if_interrupted(
+            &self.context,
+            &self.last_state,
+            &commands,
+            &|| {
+                self.observer.interrupts().has_requested(Interrupt::AfterSession)
+                    || self.context.is_canceled()
+            },
+        )?;
         match result {
-            BaselineResult::Paused(paused) => Ok(BaselineStep::Paused(paused)),
+            BaselineResult::Paused(pause_verdict) => Ok(BaselineStep::Paused(pause_verdict)),
             BaselineResult::Outcomes(outcomes) => {
                 if !outcomes.is_empty() {
-                    self.observer.on_event(&RunEvent::Verified { outcomes: &outcomes });
+                    self.observer.on_event(&RunEvent::VerifyCommandsFinished { outcomes: &outcomes });
                 }
-                // The commands may have run past the deadline, or the user may have canceled the run
-                // meanwhile.
+                // While the commands ran, the deadline may have passed, or the user may have canceled the
+                // run.
                 Ok(self
-                    .exit_code_if_canceled_or_past_deadline()?
+                    .exit_code_if_canceled_or_stop_at_deadline()?
                     .map_or(BaselineStep::Proceed, BaselineStep::RunEnded))
             }
         }
     }
 
-    /// Returns the verdict on a run that ended before its session began: canceled meanwhile, or every item
-    /// waits for an answer.
-    fn verdict_without_session(&mut self, state: &RunState) -> Verdict {
+    /// Returns the stop verdict of a run that ended before its session started, because it was canceled or
+    /// because every item waits for an answer. The latter is also reported to the observer.
+    fn verdict_of_run_ended_before_session(&mut self, state: &RunState) -> Verdict {
         let status = state.lifecycle.status();
         match state.lifecycle.last_verdict().filter(|_| status == RunStatus::Blocked) {
             Some(verdict) => {
@@ -382,25 +395,33 @@ impl Runner<'_> {
     }
 
     /// Chooses the model for the item of this iteration. A model that is ignored is reported once.
-    fn choose_item_model(&mut self, state: &RunState) -> Option<String> {
+    fn choose_item_model_and_report_ignored(&mut self, state: &RunState) -> Option<String> {
         let item = state.iteration_record.item.as_deref().unwrap_or_default();
-        let choice = models::choose_model(item, &self.context.settings.models, self.user_model.as_deref());
+        let choice = models::choose_model_by_item_then_size_then_argument(
+            item,
+            &self.context.settings.models,
+            self.user_model.as_deref(),
+        );
         if let Some(ignored) = choice.ignored_model
             && self.ignored_models.insert(ignored.to_owned())
         {
-            self.observer.on_event(&RunEvent::Notice(models::render_ignored_model(ignored)));
+            self.observer.on_event(&RunEvent::Notice(models::render_ignored_model_warning(ignored)));
         }
         choice.model.map(str::to_owned)
     }
 
-    fn start_client(&mut self, state: &RunState, model: Option<String>) -> Result<LaunchedClient, RunError> {
+    fn start_client_and_record_process(
+        &mut self,
+        state: &RunState,
+        model: Option<String>,
+    ) -> Result<LaunchedClient, RunError> {
         let prompt_path = self.output_path(state, "prompt.md");
         disk::replace(
             &prompt_path,
             &disk::read(&self.context.project.prompt_path())?.unwrap_or_default(),
             Durability::Lazy,
         )?;
-        // Only tidies up: a failure must not end the run.
+        // This only cleans up, so a failure must not end the run.
         let _ = prompt::remove_block_from_prompt(self.context.project, state);
         let session_id = state.session_id.clone().unwrap_or_default();
         let fixed_arguments = [
@@ -426,7 +447,7 @@ impl Runner<'_> {
             .chain(model.iter().flat_map(|model| [models::MODEL_OPTION.to_owned(), model.clone()]))
             .chain(self.client_arguments.clone())
             .collect();
-        // Files instead of pipes: a client whose reader has died works on to its end (2.1.329), and its
+        // Files instead of pipes: if the reader dies, the client (2.1.329) continues to its end, and its
         // output is read later. A kill before the pid is written leaves a client that
         // `lifecycle::find_orphaned_client` finds by its ids.
         let client = client::start_client(ClientLaunch {
@@ -439,12 +460,12 @@ impl Runner<'_> {
             stdout: disk::open_for_append(&self.output_path(state, "jsonl"))?,
             stderr: disk::open_for_append(&self.output_path(state, "err"))?,
         })?;
-        // `None` if the client has already ended: it still was a session.
+        // `None` if the client has already ended; it still counts as a session.
         let identity = client.identity();
         if let Some(identity) = identity {
-            // Before the write: if the disk refuses it, the watchdog knows the client and can end it.
+            // Before the write to the state: if that fails, the watchdog can still end the client.
             self.watchdog.watch_client(identity, lifecycle::session_environment_markers(state));
-            self.record_client_process(identity)?;
+            self.record_client_process_and_spawned_phase(identity)?;
         }
         self.context.record_session_event(
             state,
@@ -457,7 +478,7 @@ impl Runner<'_> {
     fn session_environment(&self, state: &RunState, session_id: &SessionId) -> Vec<(String, String)> {
         let plugin_variable = hook_precedence::run_hooks_variable(session_id, self.entry_options);
         let mut variables = vec![(RUN_VARIABLE.to_owned(), self.context.run_id.to_string()), plugin_variable];
-        variables.extend(labels::session_labels(state, session_id, self.options.has_spans));
+        variables.extend(labels::session_telemetry_variables(state, session_id, self.options.has_spans));
         let (name, value) = plimsoll_protocol::settings::memory_variable();
         if self.options.uses_working_memory && environment::variable(&name).is_none() {
             variables.push((name, value));
@@ -465,7 +486,10 @@ impl Runner<'_> {
         variables
     }
 
-    fn record_client_process(&self, identity: process::ProcessIdentity) -> Result<(), StoreError> {
+    fn record_client_process_and_spawned_phase(
+        &self,
+        identity: process::ProcessIdentity,
+    ) -> Result<(), StoreError> {
         self.context.update_state(|state| {
             let record = &mut state.iteration_record;
             if matches!(record.phase, IterationPhase::Planned | IterationPhase::Spawned) {
@@ -478,39 +502,44 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn finish_iteration(&mut self, state: &RunState, result: &SessionResult) -> Result<Verdict, RunError> {
-        // First, because the observer prints the cost.
+    fn finish_iteration_and_report_events(
+        &mut self,
+        state: &RunState,
+        result: &SessionResult,
+    ) -> Result<Verdict, RunError> {
+        // The cost is completed first, because the observer prints it.
         let result = &self.with_complete_cost(state, result);
         // SIGKILL to the client leaves its running Bash tool alive (2.1.329), which would write into the next
         // session's files. Surviving processes could also change protected files between the comparisons.
         if matches!(result.ending, SessionEnding::Crashed(_)) || !state.options.protected_paths.is_empty() {
             lifecycle::end_surviving_processes(state);
         }
-        // A hook may have ended the session, gracefully or at once: it still counts as canceled.
+        // If the run was canceled, a session that a hook has stopped or killed counts as canceled.
         let canceled_result = SessionResult { ending: SessionEnding::Canceled, ..result.clone() };
         let was_canceled = matches!(result.ending, SessionEnding::HookStopped | SessionEnding::Crashed(_))
             && self.context.is_canceled();
         let result = if was_canceled { &canceled_result } else { result };
         let open_items = facts::load_plan(self.context.project, state).map(|todo| todo.open_items());
-        let item = state.iteration_record.item.as_deref().zip(open_items.as_ref());
-        let item = item.map(|(item, open_texts)| (item, open_texts.iter().any(|text| text == item)));
+        let item_and_open_items = state.iteration_record.item.as_deref().zip(open_items.as_ref());
+        let item =
+            item_and_open_items.map(|(item, open_texts)| (item, open_texts.iter().any(|text| text == item)));
         self.observer.on_event(&RunEvent::IterationEnded { iteration: state.iteration, result, item });
-        let finished_iteration = self.finish_and_judge(result)?;
+        let finished_iteration = self.finish_iteration_with_reviewer(result)?;
         let no_run_error = || StartError::NoRun(self.context.project.root().display().to_string());
         let FinishedIteration { verdict, verify_outcomes, review_outcome, reverted_ticks, skipped_checks } =
             finished_iteration.ok_or_else(no_run_error)?;
-        self.record_surviving_processes(state);
+        self.journal_surviving_processes(state);
         if !verify_outcomes.is_empty() {
-            self.observer.on_event(&RunEvent::Verified { outcomes: &verify_outcomes });
+            self.observer.on_event(&RunEvent::VerifyCommandsFinished { outcomes: &verify_outcomes });
         }
         for check in &skipped_checks {
-            self.observer.on_event(&RunEvent::Notice(describe_check_not_run(check)));
+            self.observer.on_event(&RunEvent::Notice(describe_check_missing_from_original_plan(check)));
         }
         if let Some(reviewed) = &review_outcome {
-            self.observer.on_event(&RunEvent::Reviewed { reviewed });
+            self.observer.on_event(&RunEvent::Reviewed { outcome: reviewed });
         }
         if let Some(reverted) = &reverted_ticks {
-            self.observer.on_event(&RunEvent::TicksReverted { reverted });
+            self.observer.on_event(&RunEvent::TicksReverted { reverted_ticks: reverted });
         }
         let newest_state = self.context.load_newest_state()?;
         self.observer
@@ -522,12 +551,15 @@ impl Runner<'_> {
     fn with_complete_cost(&self, state: &RunState, result: &SessionResult) -> SessionResult {
         let session_id = state.session_id.clone().unwrap_or_default();
         let record = sessions::load_session_record(self.context.project, &session_id);
-        add_missing_cost(self.context.project, &session_id, &record, result.clone())
+        add_estimated_usage_if_cost_is_missing(self.context.project, &session_id, &record, result.clone())
     }
 
-    fn finish_and_judge(&mut self, result: &SessionResult) -> Result<Option<FinishedIteration>, StoreError> {
+    fn finish_iteration_with_reviewer(
+        &mut self,
+        result: &SessionResult,
+    ) -> Result<Option<FinishedIteration>, StoreError> {
         let (context, interrupts) = (self.context, self.observer.interrupts().clone());
-        let should_give_up = || interrupts.has_requested(Interrupt::EndSession) || context.is_canceled();
+        let should_cancel = || interrupts.has_requested(Interrupt::EndSession) || context.is_canceled();
         let mut reviewer = Reviewer {
             client_program: &self.options.client,
             client_arguments: &self.options.client_arguments,
@@ -538,22 +570,32 @@ impl Runner<'_> {
             watchdog: &self.watchdog,
             observer: &mut *self.observer,
         };
-        finish::finish_iteration_unless_given_up(&context, result, &should_give_up, Some(&mut reviewer))
+        finish::finish_iteration_or_pause_if_interrupted(
+            &context,
+            result,
+            &should_cancel,
+            Some(&mut reviewer),
+        )
     }
 
     /// Records the processes that a session has started and left running: a server, or a long job whose
     /// result the next session needs. They are not ended, but the user should know about them.
-    fn record_surviving_processes(&self, state: &RunState) {
-        let Some([run, session]) = lifecycle::session_environment_markers(state) else { return };
+    fn journal_surviving_processes(&self, state: &RunState) {
+        let Some([run_marker, session_marker]) = lifecycle::session_environment_markers(state) else {
+            return;
+        };
         let describe_process = |identity: process::ProcessIdentity| {
             let command = plimsoll_domain::text::truncate_end(
-                &plimsoll_domain::text::to_single_line(&process::command_line_text(identity.pid)),
+                &plimsoll_domain::text::to_safe_single_line(&process::command_line_text(identity.pid)),
                 80,
             );
             format!("{} {command}", identity.pid)
         };
         let processes: Vec<String> =
-            process::find_surviving_processes([&run, &session]).into_iter().map(describe_process).collect();
+            process::find_processes_with_both_variables([&run_marker, &session_marker])
+                .into_iter()
+                .map(describe_process)
+                .collect();
         if !processes.is_empty() {
             let _ = self.context.record_session_event(state, JournalEvent::ProcessesLeftBehind { processes });
         }
@@ -578,8 +620,8 @@ fn session_output_path(project: &Project, state: &RunState, extension: &str) -> 
     project.run_folder(&state.run_id).join(format!("iteration-{:04}-{session}.{extension}", state.iteration))
 }
 
-/// Returns the client's budget option for what is left: the client itself then stops a session that would
-/// spend more. Runs with clients that are too old for the option are stopped between sessions.
+/// Returns the client's option for the remaining budget, so that the client stops a session that would exceed
+/// it. With a client that is too old for the option, the run is stopped between sessions.
 fn remaining_budget_arguments(
     context: &RunContext<'_>,
     state: &RunState,
@@ -588,8 +630,8 @@ fn remaining_budget_arguments(
 ) -> Vec<String> {
     const BUDGET_OPTION: &str = "--max-budget-usd";
     let is_set_by_user = client_arguments.iter().any(|argument| argument.starts_with(BUDGET_OPTION));
-    let run_remaining = state.options.limits.max_cost_usd.map(|limit| limit - state.spending.cost_usd);
-    let remaining = run_remaining
+    let remaining_for_run = state.options.limits.max_cost_usd.map(|limit| limit - state.spending.cost_usd);
+    let remaining = remaining_for_run
         .into_iter()
         .chain(daily_spending::remaining_today(context.project, state))
         .reduce(f64::min);
@@ -601,19 +643,19 @@ fn remaining_budget_arguments(
     }
 }
 
-/// Returns the pause that a resumed run continues to wait for, if its time has not come. A pause for the
-/// share of a quota continues only if the current share still requires it.
+/// Returns the pause that a resumed run still has to wait for. A quota pause continues only if the configured
+/// percentage of the quota is still reached.
 fn unexpired_pause(run: &RunState) -> Option<Verdict> {
-    let Some(Verdict::Pause { kind, until: Some(until), .. }) = run.lifecycle.last_verdict() else {
+    let Some(Verdict::Pause { kind, pause_end: Some(end_time), .. }) = run.lifecycle.last_verdict() else {
         return None;
     };
     let now = clock::now();
     if *kind == PauseKind::Quota {
         let limit_verdict = plimsoll_policy::bounds::reached_limit_verdict(run, &clock::to_timestamp(now));
-        return limit_verdict.filter(|bound| matches!(bound, Verdict::Pause { .. }));
+        return limit_verdict.filter(|verdict| matches!(verdict, Verdict::Pause { .. }));
     }
-    let is_unexpired =
-        kind.resolves_by_waiting() && clock::parse_rfc3339(until.as_str()).is_some_and(|until| until > now);
+    let is_unexpired = kind.resolves_by_waiting()
+        && clock::parse_rfc3339(end_time.as_str()).is_some_and(|until| until > now);
     if is_unexpired { run.lifecycle.last_verdict().cloned() } else { None }
 }
 
@@ -624,7 +666,7 @@ mod tests {
     use plimsoll_domain::state::{Lifecycle, RunOptions, RunSpending};
 
     fn paused_lifecycle(kind: PauseKind, until: plimsoll_domain::Timestamp) -> Lifecycle {
-        Lifecycle::from_verdict(&Verdict::Pause { kind, until: Some(until), reason: String::new() })
+        Lifecycle::from_verdict(&Verdict::Pause { kind, pause_end: Some(until), reason: String::new() })
     }
 
     #[test]

@@ -5,8 +5,8 @@ use plimsoll_domain::status::RunStatus;
 use plimsoll_domain::{RunId, RunState, SessionRecord, Settings};
 use plimsoll_store::{Durability, Project, StoreError, journal, sessions, state_file};
 
-/// The project, the settings and the id of a run, which one process keeps from its first step to its last.
-/// The run's state is not included: hooks and commands also write it, so a step loads or changes it and
+/// The project, the settings and the id of a run; they do not change while a process works on the run.
+/// The run's state is not included: hooks and commands also write it, so each step loads or changes it and
 /// passes it on as a value.
 #[derive(Debug, Clone, Copy)]
 pub struct RunContext<'a> {
@@ -17,12 +17,12 @@ pub struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
-    /// Returns the newest state; `None` if the run is gone.
+    /// Returns the newest state; `None` if the run no longer exists.
     pub(crate) fn load_newest_state(&self) -> Result<Option<RunState>, StoreError> {
         state_file::load_state(self.project, Some(self.run_id))
     }
 
-    /// Changes the state under its lock and waits until it is on the disk. Returns `None` if the run is gone.
+    /// Changes the state under its lock and waits until it is on the disk. Returns `None` if the run no longer exists.
     pub(crate) fn update_state<T>(
         &self,
         change: impl FnOnce(&mut RunState) -> T,
@@ -45,8 +45,8 @@ impl RunContext<'_> {
         state.is_some_and(|state| state.lifecycle.status() == RunStatus::Canceled)
     }
 
-    /// Returns the record of the iteration's session; an empty one if no session is planned.
-    pub(crate) fn load_session_record(&self, state: &RunState) -> SessionRecord {
+    /// Returns the record of the iteration's session; an empty record if there is no session.
+    pub(crate) fn load_session_record_or_default(&self, state: &RunState) -> SessionRecord {
         state
             .session_id
             .as_ref()
@@ -68,10 +68,10 @@ impl RunContext<'_> {
         journal::append_entry(self.project, JournalEntry::for_run_session(state, event))
     }
 
-    /// Adds an entry to the journal unless it is there. A process that comes after a kill writes only what is
-    /// missing.
-    pub(crate) fn record_once(&self, entry: JournalEntry) -> Result<(), StoreError> {
-        if journal::has_matching_entry(self.project, &entry) {
+    /// Adds an entry to the journal unless it already has a matching one. A process that recovers a killed run
+    /// therefore adds no duplicates.
+    pub(crate) fn append_entry_if_missing(&self, entry: JournalEntry) -> Result<(), StoreError> {
+        if journal::has_recent_entry_for_same_event(self.project, &entry) {
             Ok(())
         } else {
             journal::append_entry(self.project, entry)

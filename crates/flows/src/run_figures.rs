@@ -1,15 +1,15 @@
 //! Reads the figures of a run ([`RunFigures`]) from its files: for the screen of `plimsoll run`, for
 //! `plimsoll status` and the report.
 //!
-//! Running sessions are not in any sum yet, so their usage is read from their transcripts. A caller that
-//! reads repeatedly keeps the reader, which reads only what is new.
+//! The totals do not include running sessions, so their usage is read from their transcripts. A caller that
+//! reads repeatedly keeps the reader, which reads only new lines.
 //!
 //! A [`RunSnapshot`] combines the figures with the run's state and its activity at one moment.
 
 pub use crate::context::running_sessions::RunFiguresReader;
 
 use crate::context::running_sessions::live_client_pid;
-use crate::workers::item_figures::read_item_run_facts;
+use crate::workers::item_figures::read_item_run_snapshots;
 use crate::workers::workers_file;
 use plimsoll_domain::run_figures::{RunFigures, WorkerActivity, WorkerFigures};
 use plimsoll_domain::workers::WorkersState;
@@ -25,17 +25,16 @@ pub struct RunSnapshot {
     pub figures: RunFigures,
     /// The current activity of the run.
     pub activity: RunActivity,
-    /// Why no new session or item starts; `None` if they do.
+    /// Why no new session or item starts; `None` if nothing prevents that.
     pub stop_reason: Option<String>,
-    /// True while a `plimsoll run` works on it or waits.
+    /// True while a `plimsoll run` process works on the run or waits.
     pub is_run_active: bool,
 }
 
-/// How often a run is read again if its process has started or ended meanwhile, because the state is then of
-/// another moment.
+/// How often to read a run that starts or ends during the read, because the state may then be out of date.
 const MAX_SNAPSHOT_ATTEMPTS: usize = 5;
 
-/// Reads a snapshot of the project's run, or of the run with this id; returns `None` if there is none.
+/// Reads a snapshot of the project's newest run, or of the run with this id; returns `None` if there is none.
 pub fn read_run_snapshot(
     project: &Project,
     run_id: Option<&RunId>,
@@ -55,9 +54,9 @@ pub fn read_run_snapshot(
     }
 }
 
-/// Builds a snapshot from a state that was already read. An earlier run of the project has no running
-/// session.
-pub fn snapshot_from_state(
+/// Builds a snapshot from a loaded state. For the newest run it reads current figures; an earlier run has no
+/// running session, so its figures come from the state alone.
+pub fn snapshot_of_newest_or_earlier_run(
     project: &Project,
     state: &RunState,
     is_newest_run: bool,
@@ -81,9 +80,9 @@ fn build_snapshot(
     figures: RunFigures,
     is_run_active: bool,
 ) -> RunSnapshot {
-    let workers = workers_file::load_workers_state(project, &state.run_id).ok().flatten();
+    let workers_state = workers_file::load_workers_state(project, &state.run_id).ok().flatten();
     let session_stop_reason = state.iteration_record.stops_run_after_session.then(|| "Ctrl-C".to_owned());
-    let stop_reason = workers.and_then(|workers| workers.stop_reason).or(session_stop_reason);
+    let stop_reason = workers_state.and_then(|workers| workers.stop_reason).or(session_stop_reason);
     let is_working = |worker: &&WorkerFigures| worker.activity == WorkerActivity::Working;
     let activity = determine_activity(&ActivityEvidence {
         is_stop_requested: stop_reason.is_some(),
@@ -96,27 +95,27 @@ fn build_snapshot(
     RunSnapshot { state, figures, activity, stop_reason, is_run_active }
 }
 
-/// How often the record of a parallel run is read again if it has changed meanwhile, because an item may then
-/// have been counted nowhere.
+/// How often to read the record of a parallel run that changes during the read, because an item that changes
+/// its stage may then not be counted at all.
 const MAX_READ_ATTEMPTS: usize = 5;
 
 /// Reads the current figures of a run from its files.
 fn read_run_figures(
     project: &Project,
-    run: &RunState,
+    run_state: &RunState,
     reader: &mut RunFiguresReader,
 ) -> Result<RunFigures, StoreError> {
-    let Some(mut workers_state) = workers_file::load_workers_state(project, &run.run_id)? else {
-        return Ok(reader.read_sequential_run(project, run));
+    let Some(mut workers_state) = workers_file::load_workers_state(project, &run_state.run_id)? else {
+        return Ok(reader.read_figures_of_sequential_run(project, run_state));
     };
     let mut compute_figures = |workers_state: &WorkersState| {
-        let facts = read_item_run_facts(reader, project, run, workers_state);
-        figures_of_parallel_run(workers_state, &facts, lock::is_run_locked(project))
+        let item_run_snapshots = read_item_run_snapshots(reader, project, run_state, workers_state);
+        figures_of_parallel_run(workers_state, &item_run_snapshots, lock::is_run_locked(project))
     };
     for _ in 1..MAX_READ_ATTEMPTS {
         let figures = compute_figures(&workers_state);
         let newest_workers_state =
-            workers_file::load_workers_state(project, &run.run_id)?.unwrap_or_default();
+            workers_file::load_workers_state(project, &run_state.run_id)?.unwrap_or_default();
         if newest_workers_state == workers_state {
             return Ok(figures);
         }

@@ -17,15 +17,15 @@ use plimsoll_protocol::user_request;
 use plimsoll_store::{clock, tail};
 use std::path::Path;
 
-/// How many characters of a session's last message are kept, because the promise is its last line. The same
-/// limit applies to an error message.
+/// How many characters are kept of a session's last message, whose last line may be the promise, and of an
+/// error message.
 pub(crate) const MAX_MESSAGE_CHARS: usize = 4_000;
 
 /// The result of a session that has ended.
 #[derive(Debug, Clone, Default)]
 pub struct SessionResult {
     pub ending: SessionEnding,
-    /// When it ended, if that is known to have been before now.
+    /// When the session ended; `None` means now.
     pub ended_at: Option<DateTime<Utc>>,
     pub result_text: Option<String>,
     /// When the limit that ended it resets, RFC 3339 UTC.
@@ -38,13 +38,13 @@ pub struct SessionResult {
     pub tokens: u64,
     /// The client's quotas, as reported in this session.
     pub quota: Option<SubscriptionQuotas>,
-    /// The tools that the client refused to run, each once.
+    /// The tools that the client refused to run, without duplicates.
     pub denied_tools: Vec<String>,
 }
 
 impl SessionResult {
-    /// Creates the result from the client's result and its exit. `ended_at` is the end of the session if it
-    /// was before now.
+    /// Creates the result from the client's result and its exit. `ended_at` is the end of the session; `None`
+    /// means now.
     pub fn from_client_result(
         result: Option<&ClientResult>,
         exit: ProcessExit,
@@ -61,7 +61,7 @@ impl SessionResult {
             ending: classify_ending(result, exit),
             ended_at,
             result_text: client_result.result.clone(),
-            // The last resort: parsed from the client's message.
+            // A fallback: parsed from the client's message.
             limit_resets_at: client_result
                 .result
                 .as_deref()
@@ -106,26 +106,27 @@ impl SessionResult {
     }
 }
 
-/// Returns the API error that ended a session, from its transcript. The transcript contains what StopFailure
-/// reports, even if the client has not waited for that hook (2.1.329, headless).
-pub fn api_failure_in_transcript(transcript: &Path) -> Option<FailureEvidence> {
-    let last_line = last_message_line(transcript).filter(|line| line.is_api_error_message)?;
+/// Returns the API error that ended a session; `None` if the last message of its transcript is no API error.
+/// The transcript contains what StopFailure reports, even if the client did not wait for that hook (2.1.329,
+/// headless).
+pub fn api_failure_at_transcript_end(transcript: &Path) -> Option<FailureEvidence> {
+    let last_entry = last_user_or_assistant_entry(transcript).filter(|line| line.is_api_error_message)?;
     let message =
-        last_line.message.blocks().iter().find_map(|block| block.text.as_deref()).unwrap_or_default();
+        last_entry.message.blocks().iter().find_map(|block| block.text.as_deref()).unwrap_or_default();
     Some(FailureEvidence {
-        failed_at: Timestamp::from(last_line.timestamp.as_deref().unwrap_or_default()),
-        error_kind: last_line.error.clone().unwrap_or_default(),
+        failed_at: Timestamp::from(last_entry.timestamp.as_deref().unwrap_or_default()),
+        error_kind: last_entry.error.clone().unwrap_or_default(),
         details: truncate_end(message, MAX_MESSAGE_CHARS),
     })
 }
 
 /// Returns true if the transcript ends with an interruption by the user.
 pub(crate) fn ends_with_interruption(transcript: &Path) -> bool {
-    last_message_line(transcript).is_some_and(|line| user_request::is_interruption(&line))
+    last_user_or_assistant_entry(transcript).is_some_and(|line| user_request::is_interruption(&line))
 }
 
-/// Returns the transcript's last line of the user or the model, without those of subagents.
-fn last_message_line(transcript: &Path) -> Option<TranscriptEntry> {
+/// Returns the transcript's last entry of the user or the model; skips those of subagents.
+fn last_user_or_assistant_entry(transcript: &Path) -> Option<TranscriptEntry> {
     /// How many bytes at the end of the transcript are read.
     const MAX_TAIL_BYTES: u64 = 512 * 1024;
     let is_message = |line: &TranscriptEntry| {
@@ -149,8 +150,8 @@ fn distinct_denied_tools(result: &ClientResult) -> Vec<String> {
     tools
 }
 
-/// Returns when the limit that ended a session resets, parsed from the client's message. `message_time` is
-/// when the message came; `None` means now.
+/// Returns when the limit that ended a session resets, parsed from the client's message. `None` for other
+/// endings. `message_time` is when the message was written; `None` means now.
 pub(crate) fn limit_reset_time(
     ending: &SessionEnding,
     message_time: Option<DateTime<Utc>>,
@@ -166,7 +167,7 @@ fn parse_reset_time(message: &str, message_time: Option<DateTime<Utc>>) -> Optio
         ResetTime::UnixSeconds(seconds) => clock::from_unix_seconds(seconds),
         ResetTime::ClockTime { hour, minute, month_day, is_utc: utc } => {
             let message_time = message_time.unwrap_or_else(clock::now);
-            clock::recent_or_next_time_of_day(message_time, (hour, minute), month_day, utc)
+            clock::just_passed_or_next_time_of_day(message_time, (hour, minute), month_day, utc)
         }
     };
     reset_time.map(clock::to_timestamp)
@@ -175,9 +176,9 @@ fn parse_reset_time(message: &str, message_time: Option<DateTime<Utc>>) -> Optio
 /// Returns the message that the client shows to the user; for a limit only this message contains the reset
 /// time.
 pub(crate) fn failure_message(failure: &StopFailure) -> &str {
-    let texts = [&failure.last_assistant_message, &failure.error_details];
-    let first_text = texts.into_iter().flatten().find(|text| !text.trim().is_empty());
-    first_text.map_or("", String::as_str)
+    let candidates = [&failure.last_assistant_message, &failure.error_details];
+    let first_nonempty_text = candidates.into_iter().flatten().find(|text| !text.trim().is_empty());
+    first_nonempty_text.map_or("", String::as_str)
 }
 
 /// Returns the ending for the `error` of a StopFailure.

@@ -1,9 +1,9 @@
-//! Sends a run's own spans and logs to the user's collector. This module opens no connection:
-//! `plimsoll-otel`, an optional program, does. It is started with a run, receives each event as `plimsoll run
-//! --json` prints it, and is never waited for.
+//! Exports the spans and logs of a run to the user's collector. This module opens no connection:
+//! `plimsoll-otel`, an optional program, does. It is started with a run and receives each event as `plimsoll run
+//! --json` prints it. The run never waits for it.
 //!
-//! Its events come from the run's process, not from a file in the project, so a session cannot forge a span.
-//! It reads the journal itself, for the logs.
+//! The events come from the run's process, not from a file in the project, so a session cannot forge a span.
+//! For the logs, the exporter reads the journal itself.
 
 pub mod command;
 
@@ -19,17 +19,17 @@ use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::time::Duration;
 
-/// How many lines may wait for the exporter. It reads at once, so only a stopped exporter accumulates so
-/// many.
-const MAX_WAITING_LINES: usize = 1_000;
-/// How long to wait for the last line to be written: normally no time at all, and a stopped exporter must not
-/// keep the user waiting.
+/// The maximum number of queued lines. The exporter reads lines immediately, so the queue is full only if the
+/// exporter is stopped.
+const MAX_QUEUED_LINES: usize = 1_000;
+/// How long to wait for the last line to be written. This normally takes no time; the limit is for a stopped
+/// exporter.
 const LAST_LINE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// The outcome of starting the exporter.
 #[derive(Debug, Default)]
-pub struct StartedTelemetry {
-    /// The exporter; `None` if nothing is exported.
+pub struct ExporterStartOutcome {
+    /// Sends lines to the exporter; `None` if nothing is exported.
     pub feed: Option<ExporterFeed>,
     /// True if spans are exported.
     pub has_spans: bool,
@@ -50,71 +50,78 @@ pub enum TelemetryError {
 
 /// Starts the exporter of a run if the user's environment turns the client's telemetry on and names a
 /// collector. It is not an error if the optional program is not installed.
-pub fn start_exporter(project: &Project, run: &RunState) -> StartedTelemetry {
+pub fn start_exporter_if_configured(project: &Project, run: &RunState) -> ExporterStartOutcome {
     let config = ExporterConfig::from_variables(environment::variable);
     let errors = config.invalid_variables.iter().cloned().map(TelemetryError::InvalidVariable).collect();
-    let mut started = StartedTelemetry { errors, ..StartedTelemetry::default() };
+    let mut start_outcome = ExporterStartOutcome { errors, ..ExporterStartOutcome::default() };
     if !config.has_target() {
-        return started;
+        return start_outcome;
     }
-    let Ok(program) = optional_program::find_program(project, OTEL) else { return started };
+    let Ok(program) = optional_program::find_sibling_or_trusted_program(project, OTEL) else {
+        return start_outcome;
+    };
     // Entries before this offset belong to an earlier process and are not exported.
     let journal_offset = disk::file_size(&project.journal_path()).unwrap_or(0);
-    match plimsoll_launcher::start_background_helper(
+    match plimsoll_launcher::start_background_helper_with_piped_stdin(
         &program,
         &follow_arguments(journal_offset),
         project.root(),
     ) {
-        Ok(listener) => {
+        Ok(exporter_process) => {
             let trace = TraceContext::for_run(
                 &run.run_id,
                 environment::variable(telemetry::TRACEPARENT_VARIABLE).as_deref(),
             );
-            started.has_spans = config.traces.is_some() && trace.is_recorded();
-            started.feed = Some(ExporterFeed::start(listener, project, &run.run_id));
+            start_outcome.has_spans = config.traces.is_some() && trace.is_sampled();
+            start_outcome.feed =
+                Some(ExporterFeed::start_writer_thread(exporter_process, project, &run.run_id));
         }
-        Err(error) => started.errors.push(TelemetryError::NotStarted(error)),
+        Err(error) => start_outcome.errors.push(TelemetryError::NotStarted(error)),
     }
-    started
+    start_outcome
 }
 
-/// Sends lines to the exporter. Lines that it does not read at once wait, up to a limit, and are then
-/// dropped.
+/// Sends lines to the exporter through a bounded queue. Lines are dropped while the queue is full.
 #[derive(Debug)]
 pub struct ExporterFeed {
     line_sender: Option<SyncSender<String>>,
-    /// Receives, after the last line, how many lines could not be written because the exporter has ended.
-    unwritten_receiver: Receiver<u64>,
-    /// Lines that were dropped because too many were waiting.
+    /// Receives the number of lines that could not be written because the exporter has ended; sent after the
+    /// last line.
+    unwritten_count_receiver: Receiver<u64>,
+    /// The number of lines that were dropped because the queue was full.
     dropped_count: u64,
     project: Project,
     run_id: RunId,
 }
 
 impl ExporterFeed {
-    fn start(mut listener: BackgroundHelper, project: &Project, run_id: &RunId) -> ExporterFeed {
-        let (line_sender, line_receiver) = sync_channel::<String>(MAX_WAITING_LINES);
-        let (unwritten_sender, unwritten_receiver) = channel();
+    fn start_writer_thread(
+        mut exporter_process: BackgroundHelper,
+        project: &Project,
+        run_id: &RunId,
+    ) -> ExporterFeed {
+        let (line_sender, line_receiver) = sync_channel::<String>(MAX_QUEUED_LINES);
+        let (unwritten_count_sender, unwritten_count_receiver) = channel();
         std::thread::spawn(move || {
             let (mut is_exporter_alive, mut unwritten_count) = (true, 0);
             for line in line_receiver {
-                is_exporter_alive = is_exporter_alive && listener.write_all(line.as_bytes()).is_ok();
+                is_exporter_alive = is_exporter_alive && exporter_process.write_all(line.as_bytes()).is_ok();
                 unwritten_count += u64::from(!is_exporter_alive);
             }
-            drop(listener);
+            drop(exporter_process);
             // An error means that the receiver no longer waits for the count.
-            let _ = unwritten_sender.send(unwritten_count);
+            let _ = unwritten_count_sender.send(unwritten_count);
         });
         ExporterFeed {
             line_sender: Some(line_sender),
-            unwritten_receiver,
+            unwritten_count_receiver,
             dropped_count: 0,
             project: project.clone(),
             run_id: run_id.clone(),
         }
     }
 
-    /// Sends an event without ever waiting.
+    /// Queues an event without blocking. Counts it as dropped if the queue is full.
     pub fn send(&mut self, entry: &StreamEntry) {
         let Some(line_sender) = &self.line_sender else { return };
         if let Err(TrySendError::Full(_)) = line_sender.try_send(format!("{}\n", entry.to_line())) {
@@ -126,8 +133,8 @@ impl ExporterFeed {
 impl Drop for ExporterFeed {
     fn drop(&mut self) {
         self.line_sender = None;
-        // A timeout means that the exporter is stopped; it may still read what is in its pipe.
-        let unwritten_count = self.unwritten_receiver.recv_timeout(LAST_LINE_TIMEOUT).unwrap_or(0);
+        // A timeout means that the exporter is stopped. It may still read the contents of its pipe later.
+        let unwritten_count = self.unwritten_count_receiver.recv_timeout(LAST_LINE_TIMEOUT).unwrap_or(0);
         let lost_count = self.dropped_count + unwritten_count;
         if lost_count > 0 {
             let reason = if unwritten_count > 0 {

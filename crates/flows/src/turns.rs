@@ -21,7 +21,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone)]
 pub struct LoggedRecord {
     pub session_id: SessionId,
-    /// The metadata that is known without the content.
+    /// The metadata that is readable without decoding the content.
     pub header: RecordHeader,
     pub body: RecordBody,
 }
@@ -32,7 +32,7 @@ pub enum RecordBody {
     Turn(Box<Turn>),
     /// An event that is not a turn.
     Event(Map<String, Value>),
-    /// The content was erased for good.
+    /// The content was permanently erased.
     Erased,
     /// The content cannot be decoded, with the reason.
     DecodeError(String),
@@ -65,7 +65,7 @@ impl LoggedRecord {
     }
 }
 
-/// Returns the header of a line; `None` if the line is no record.
+/// Returns the header of a line; `None` if the line is not a record.
 pub fn record_header(line: &RawLine) -> Option<RecordHeader> {
     parse_complete_line(line).map(|log_line| log_line.header)
 }
@@ -75,7 +75,7 @@ fn parse_complete_line(line: &RawLine) -> Option<LogLine<'_>> {
     if line.has_newline { LogLine::parse(&line.bytes) } else { None }
 }
 
-/// Decodes the record of a line, with its blobs from the log. Returns `None` if the line is no record;
+/// Decodes the record of a line and reads its blobs from the log. Returns `None` if the line is not a record;
 /// `verify` reports such lines.
 pub fn decode_record(log: &TurnLog, line: &RawLine) -> Option<LoggedRecord> {
     let log_line = parse_complete_line(line)?;
@@ -83,9 +83,9 @@ pub fn decode_record(log: &TurnLog, line: &RawLine) -> Option<LoggedRecord> {
     let body = if log_line.is_erased() {
         Ok(RecordBody::Erased)
     } else if log_line.header.kind == RecordKind::Turn {
-        let (number, success) =
+        let (number, succeeded) =
             (log_line.header.turn_number.unwrap_or(0), log_line.header.succeeded.unwrap_or(false));
-        decode_turn(number, success, log_line.content, &read_blob)
+        decode_turn(number, succeeded, log_line.content, &read_blob)
             .map(|turn| RecordBody::Turn(Box::new(turn)))
     } else {
         decode_fields(log_line.content, &read_blob).map(RecordBody::Event)
@@ -97,7 +97,7 @@ pub fn decode_record(log: &TurnLog, line: &RawLine) -> Option<LoggedRecord> {
     Some(LoggedRecord { session_id: log.session_id().to_owned(), header: log_line.header, body })
 }
 
-/// Returns the records of a log from its beginning. Lines that are no records are left out.
+/// Returns the records of a log from its beginning. Skips lines that are not records.
 pub fn records_from_start(
     log: &TurnLog,
 ) -> Result<impl Iterator<Item = Result<LoggedRecord, StoreError>>, StoreError> {
@@ -105,7 +105,7 @@ pub fn records_from_start(
     Ok(lines.filter_map(|line| line.map(|line| decode_record(log, &line)).transpose()))
 }
 
-/// Returns the records of a log from its end. Lines that are no records are left out.
+/// Returns the records of a log from its end. Skips lines that are not records.
 pub fn records_from_end(
     log: &TurnLog,
 ) -> Result<impl Iterator<Item = Result<LoggedRecord, StoreError>>, StoreError> {
@@ -113,9 +113,11 @@ pub fn records_from_end(
     Ok(lines.filter_map(|line| line.map(|line| decode_record(log, &line)).transpose()))
 }
 
-/// Returns the log of the session whose id starts with this prefix; of several the one that was written last.
+/// Returns the log of the session whose id starts with this prefix; the most recently written log if several match.
 pub fn find_log_by_id_prefix(project: &Project, id_prefix: &str) -> Option<TurnLog> {
-    TurnLog::all_sessions(project).into_iter().rfind(|log| log.session_id().starts_with(id_prefix))
+    TurnLog::one_per_session_by_modified_time(project)
+        .into_iter()
+        .rfind(|log| log.session_id().starts_with(id_prefix))
 }
 
 /// Why turns could not be read or shown.

@@ -1,10 +1,10 @@
-//! `plimsoll run --workers N`: several workers share a plan. Each item is a run of its own in its own
+//! `plimsoll run --workers N`: several workers share a plan. Each item is a separate run in a separate
 //! worktree, started as a child of this process. The results are merged into one branch.
 //!
-//! This process schedules and merges, and all decisions are made by `plimsoll_policy::workers`. Its record
+//! This process schedules and merges; `plimsoll_policy::workers` makes all decisions. Its record
 //! ([`workers_file`]) is outside the project and is written before each step that depends on it: a claim before its
-//! worktree, a process before it is followed, a landing's commit before the branch moves. After a kill
-//! between two steps, the next `--resume` recovers from the record, from the pids and start times of the
+//! worktree is created, a process before its output is read, the commit to merge before the branch moves. After a
+//! kill between two steps, the next `--resume` recovers from the record, from the pids and start times of the
 //! processes, and from the commits on the branch.
 
 mod board;
@@ -34,7 +34,7 @@ pub(crate) mod worktrees;
 pub use error::{BoardError, WorkersError};
 pub use target::RemoteTarget;
 
-use crate::install::git_exclude::exclude_run_files;
+use crate::install::git_exclude::add_run_files_to_git_exclude;
 use crate::run::daily_spending;
 use crate::run::sandbox::CommandScope;
 use crate::run::{Interrupt, LaunchOptions, Preflight, RunEvent, RunObserver};
@@ -42,7 +42,7 @@ use crate::run_context::RunContext;
 use board::{Board, FleetBoard, LocalBoard};
 use connection::BoardConnection;
 use context::ParallelRun;
-use new_record::{new_fleet_member_state, new_workers_state};
+use new_record::{create_workers_state_and_reset_shown_plan, new_fleet_member_state};
 use plimsoll_domain::RunState;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_launcher::own_repository::OwnRepository;
@@ -50,7 +50,7 @@ use plimsoll_launcher::worktree::PlanFiles;
 use plimsoll_launcher::{git, process, worktree};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment, layout, ledger, lock};
 use project_checkout::ITEM_PLAN_FILE;
-use repository_copy::copy_with_announcement;
+use repository_copy::copy_and_print_messages_if_large;
 use scheduler::Scheduler;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -58,7 +58,7 @@ use target::{FleetTarget, LocalTarget};
 use workers_file::WorkersFile;
 use worktrees::{SetupCommand, Worktrees};
 
-/// The facts about a fleet that a joining machine has besides the board.
+/// The description of a fleet that a joining machine has in addition to the board.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FleetDescription {
     pub fleet_name: String,
@@ -94,8 +94,8 @@ pub fn is_item_run() -> bool {
     environment::variable(worktrees::WORKER_VARIABLE).is_some()
 }
 
-/// Runs a parallel run until it ends or pauses. Returns the exit code. With `reopen_set_aside`, items that
-/// were set aside are opened again.
+/// Runs the plan with parallel workers until the run ends or pauses. Returns the exit code. With
+/// `reopen_set_aside`, items that were set aside are reopened.
 pub fn run_parallel_plan(
     context: RunContext<'_>,
     launch_options: &LaunchOptions,
@@ -107,17 +107,19 @@ pub fn run_parallel_plan(
     // Keeps the run's lock until this function returns.
     let _preflight = preflight;
     let project = context.project;
-    let (workers_file, worktrees) = open_workers_file_target_and_worktrees(project, initial_state, observer)?;
+    let (workers_file, worktrees) =
+        open_workers_file_and_ensure_target_branch(project, initial_state, observer)?;
     let state = context.load_newest_state()?.unwrap_or_else(|| initial_state.clone());
     if reopen_set_aside {
-        workers_file.update(|workers| shown_plan::reopen_failed_items(&mut workers.board))?;
+        workers_file.update_and_write_file(|workers| shown_plan::reopen_failed_items(&mut workers.board))?;
     }
     // A resume may raise the daily limit, and other runs may have ended since.
     if workers_file.workers_state().waits_for_next_day
-        && daily_spending::daily_limit_pause(project, &state).is_none()
+        && daily_spending::daily_limit_pause_ignoring_deadline(project, &state).is_none()
     {
-        workers_file
-            .update(|workers| (workers.board.paused_until, workers.waits_for_next_day) = (0, false))?;
+        workers_file.update_and_write_file(|workers| {
+            (workers.board.paused_until, workers.waits_for_next_day) = (0, false);
+        })?;
     }
     let board = LocalBoard::new(workers_file, project, worktrees.checkout.repository_root.clone());
     let target = LocalTarget::new(board.workers_file(), project, &state, &worktrees);
@@ -129,20 +131,22 @@ pub fn run_parallel_plan(
         target: &target,
         worktrees: &worktrees,
     };
-    std::thread::scope(|scope| Scheduler::new(scope, parallel_run, observer, true).run())
+    std::thread::scope(|scope| {
+        Scheduler::new(scope, parallel_run, observer, true).run_loop_and_stop_workers_on_error()
+    })
 }
 
-/// The path below the project of the file that shows a fleet member its plan.
+/// The path, relative to the project, of the file that shows the plan on a fleet member.
 pub const PLAN_COPY_PATH: &str = shown_plan::SHOWN_PLAN_FILE;
 
-/// Returns this machine's name in the fleet that a run works for. Returns `None` for a run without a fleet.
+/// Returns this machine's name in the run's fleet; `None` if the run belongs to no fleet.
 pub fn fleet_member_name(project: &Project, run_state: &RunState) -> Result<Option<String>, StoreError> {
     Ok(workers_file::load_workers_state(project, &run_state.run_id)?
         .and_then(|workers| workers.fleet_member)
         .map(|fleet_member| fleet_member.name))
 }
 
-/// Returns the git folder for what this clone fetches of a fleet; it is outside of where sessions write.
+/// Returns the git folder into which this clone fetches a fleet's branches; sessions cannot write there.
 /// Returns `None` without a home folder.
 pub fn fleet_fetch_folder(project: &Project, fleet_name: &str) -> Option<std::path::PathBuf> {
     let clone_digest = plimsoll_domain::digest::sha256_hex(&[project.root().as_os_str().as_encoded_bytes()]);
@@ -164,7 +168,7 @@ pub fn run_fleet_member(
     let FleetJoin { fleet, board_connection, heartbeat_connection, target: remote_target, outage_timeout } =
         fleet_join;
     let project = context.project;
-    let checkout = project_checkout::read_checkout(project)?;
+    let checkout = project_checkout::read_checkout_with_branch_and_head(project)?;
     let workers_file = WorkersFile::open_or_create(project, context.run_id, || {
         Ok(new_fleet_member_state(&fleet, &checkout))
     })?;
@@ -198,25 +202,27 @@ pub fn run_fleet_member(
         target: &target,
         worktrees: &worktrees,
     };
-    let give_up = || interrupts.has_requested(Interrupt::Immediately) || should_stop.load(Ordering::Relaxed);
+    let should_cancel =
+        || interrupts.has_requested(Interrupt::Immediately) || should_stop.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
         scope.spawn(|| board.run_heartbeat(&should_stop));
         scope.spawn(|| {
-            board.run_result_delivery(&should_stop, &give_up, &|item| {
-                merger::notes_of_item_sessions(&worktrees, item)
+            board.run_result_delivery(&should_stop, &should_cancel, &|item| {
+                merger::redacted_notes_of_item_sessions(&worktrees, item)
             });
         });
         // Does not report to Linear, because each machine of a fleet would report only its own part.
-        let exit_code = Scheduler::new(scope, parallel_run, observer, false).run();
+        let exit_code =
+            Scheduler::new(scope, parallel_run, observer, false).run_loop_and_stop_workers_on_error();
         should_stop.store(true, Ordering::Relaxed);
         exit_code
     })
 }
 
-/// Ends the processes that workers of a canceled run have left, if the run's own process is gone. They are
-/// identified by the recorded pid and start time.
+/// Kills the item runs of a canceled run whose own process no longer exists. The processes are identified by
+/// the recorded pid and start time.
 pub fn end_orphaned_item_runs(project: &Project, run_state: &RunState) -> Result<(), StoreError> {
-    // A live process of the run holds this lock and ends its item runs itself. While the lock is held here,
+    // A live process of the run has this lock and ends its item runs itself. While this function has the lock,
     // no run can start.
     let Ok(_run_lock) = lock::acquire_run_lock(project, PROCESS_EXIT_TIMEOUT) else { return Ok(()) };
     for item_progress in
@@ -235,16 +241,16 @@ pub fn end_orphaned_item_runs(project: &Project, run_state: &RunState) -> Result
 /// How long to wait for the lock of a process that was just killed.
 const PROCESS_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Opens the record, the branch and the worktrees of a run. Creates the record and the branch if they do not
-/// exist, for example after a kill.
-fn open_workers_file_target_and_worktrees(
+/// Opens the record and the worktrees of a run. Creates the record and the target branch if they do not exist,
+/// for example after a kill.
+fn open_workers_file_and_ensure_target_branch(
     project: &Project,
     run_state: &RunState,
     observer: &mut dyn RunObserver,
 ) -> Result<(WorkersFile, Worktrees), WorkersError> {
-    let checkout = project_checkout::read_checkout(project)?;
+    let checkout = project_checkout::read_checkout_with_branch_and_head(project)?;
     let workers_file = WorkersFile::open_or_create(project, &run_state.run_id, || {
-        new_workers_state(project, run_state, &checkout)
+        create_workers_state_and_reset_shown_plan(project, run_state, &checkout)
     })?;
     let workers_state = workers_file.workers_state();
     let repository = &checkout.repository_root;
@@ -254,10 +260,17 @@ fn open_workers_file_target_and_worktrees(
         return Err(WorkersError::CannotCreateTarget(workers_state.target_branch_name));
     };
     let branch_exists = worktree::tip_of_branch(repository, &target_branch).is_some();
-    if !branch_exists && !worktree::move_branch_if_at(repository, &target_branch, None, &start_commit) {
+    if !branch_exists
+        && !worktree::move_or_create_branch_if_at_expected_tip(
+            repository,
+            &target_branch,
+            None,
+            &start_commit,
+        )
+    {
         return Err(WorkersError::CannotCreateTarget(workers_state.target_branch_name));
     }
-    let merge_repository = open_merge_repository_copy(project, run_state, repository, observer)?;
+    let merge_repository = open_or_copy_merge_repository(project, run_state, repository, observer)?;
     let worktrees = write_shared_files_and_open_worktrees(
         project,
         run_state,
@@ -269,9 +282,9 @@ fn open_workers_file_target_and_worktrees(
     Ok((workers_file, worktrees))
 }
 
-/// Opens our own repository, in which the results of a run are merged, and copies it first if necessary. The
-/// user is told if that takes long.
-fn open_merge_repository_copy(
+/// Opens the repository copy in which the results of a run are merged, and creates the copy first if necessary.
+/// Prints a notice if copying takes long.
+fn open_or_copy_merge_repository(
     project: &Project,
     run_state: &RunState,
     repository: &std::path::Path,
@@ -279,16 +292,16 @@ fn open_merge_repository_copy(
 ) -> Result<OwnRepository, WorkersError> {
     let no_home_error = || StoreError::NoHome { project: project.root().to_owned() };
     let folder = worktrees::merge_git_folder(project, &run_state.run_id).ok_or_else(no_home_error)?;
-    let is_new = !disk::exists(&folder);
-    let print = &mut |message| observer.on_event(&RunEvent::Notice(message));
-    let merge_repository = copy_with_announcement(repository, is_new, print, || {
-        OwnRepository::open_or_copy(repository, &folder)
+    let needs_copy = !disk::exists(&folder);
+    let show_notice = &mut |message| observer.on_event(&RunEvent::Notice(message));
+    let merge_repository = copy_and_print_messages_if_large(repository, needs_copy, show_notice, || {
+        OwnRepository::open_or_copy_from_clone(repository, &folder)
     });
     merge_repository.map_err(|error| WorkersError::CannotPrepareMergeWorktree(error.to_string()))
 }
 
-/// Prepares everything that is needed before the first worktree: the shown plan, the task file and the ignore
-/// patterns. Returns the worktrees.
+/// Writes the files that all worktrees share: the shown plan, the task file and the ignore patterns. Returns the
+/// worktrees.
 fn write_shared_files_and_open_worktrees(
     project: &Project,
     run_state: &RunState,
@@ -301,34 +314,35 @@ fn write_shared_files_and_open_worktrees(
     let item_plan = checkout
         .repo_path(ITEM_PLAN_FILE)
         .ok_or(WorkersError::CannotPrepareMergeWorktree("no item can have a plan".to_owned()))?;
-    // A fleet shows a plan that git does not track in one of our own files, which is in no worktree.
+    // In a fleet, a plan that git does not track is shown in a file of Plimsoll, which is in no worktree.
     let is_plan_in_worktrees = workers_state.fleet_member.is_none() || workers_state.plan_is_tracked;
     let plan = is_plan_in_worktrees.then(|| checkout.repo_path(&workers_state.plan_path)).flatten();
     let plan_files = PlanFiles { plan, item_plan };
-    let setup = run_state.options.workers.as_ref().and_then(|workers| workers.setup_command.clone());
-    let setup = setup.map(|command| SetupCommand { command, scope: CommandScope::for_run(run_state) });
-    let worktrees = Worktrees::open_merge_repository(
+    let setup_command = run_state.options.workers.as_ref().and_then(|workers| workers.setup_command.clone());
+    let setup_command =
+        setup_command.map(|command| SetupCommand { command, scope: CommandScope::for_run(run_state) });
+    let worktrees = Worktrees::new_with_opened_merge_repository(
         project,
         run_state,
         checkout,
         plan_files,
-        setup,
+        setup_command,
         merge_repository,
         keeps_merge_repository,
     );
     let worktrees = worktrees.map_err(|error| WorkersError::CannotPrepareMergeWorktree(error.to_string()))?;
-    shown_plan::update_shown_plan_and_state(project, run_state, workers_file)?;
+    shown_plan::write_board_to_shown_plan_and_state(project, run_state, workers_file)?;
     write_task_file(project, run_state)?;
-    // All worktrees share this file. It is written before any of their runs begins, so that none of them has
-    // to add anything.
+    // All worktrees share git's exclude file. It is written before any of their runs begins, so that none of them
+    // has to change it.
     let is_prompt_tracked = git::is_tracked(project.root(), "PROMPT.md");
     let extra_patterns: &[&str] =
         if is_prompt_tracked { &[ITEM_PLAN_FILE] } else { &[ITEM_PLAN_FILE, "/PROMPT.md"] };
-    exclude_run_files(project.root(), extra_patterns)?;
+    add_run_files_to_git_exclude(project.root(), extra_patterns)?;
     Ok(worktrees)
 }
 
-/// Writes the task for the items' runs to a file outside of where sessions write.
+/// Writes the task of the items' runs to a file that sessions cannot write.
 fn write_task_file(project: &Project, run_state: &RunState) -> Result<(), StoreError> {
     let Some(path) = task_file_path(project, run_state) else { return Ok(()) };
     disk::replace(&path, run_state.options.objective.as_bytes(), Durability::Lazy)

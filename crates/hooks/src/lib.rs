@@ -1,18 +1,18 @@
-//! RULE: the process around a hook. It reads one JSON document from standard input, calls the program with
-//! its name in `plimsoll_flows::hooks`, and writes one response.
+//! RULE: the process around a hook. It reads one JSON document from standard input, calls the program of this name in
+//! `plimsoll_flows::hooks`, and writes one response.
 //!
-//! The hook programs are one program under several names, as in busybox. They share nearly all their code, so
-//! one file has a fifth of the size of eight, is linked once, and is in memory once, however many of its
-//! names a session starts. A settings file selects a hook by its name, and `ps` shows the name;
-//! `programs.txt` lists the names for the scripts that create the links.
+//! All hook programs are one executable with several names, as in busybox. They share nearly all their code, so one file
+//! has a fifth of the size of eight, is linked once, and is in memory once, however many hooks a session starts. A settings
+//! file selects a hook by its name, and `ps` shows the name. `programs.txt` lists the names for the scripts that create
+//! the links.
 //!
-//! They take no options except: the part that an entry of `plimsoll-memory` plays, the command that the
-//! status line wraps, the word that marks a plugin's entry, and `version`. They start no shell and no thread,
-//! link nothing that slows down start-up, and never end a session through a fault of their own: in that case
-//! they respond with `{}` and write one line to standard error.
+//! Hook programs accept only these arguments: the role of a `plimsoll-memory` entry, the command that the status line
+//! wraps, the origin of a plugin's entry, and `version`. They start no shell and no thread, and link nothing that slows
+//! down start-up. An internal error never ends the session: the hook responds with `{}` and writes one line to standard
+//! error.
 //!
-//! Limits: at most 64 MB of a payload are read, and a fault is not recorded if its project cannot be written
-//! (the client discards a hook's standard error).
+//! Limits: at most 64 MB of a payload are read. An error is not recorded if the project's folder is not writable, and
+//! the client discards a hook's standard error.
 
 mod hook;
 
@@ -24,18 +24,21 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     hook::install_panic_hook();
     let mut command_line = std::env::args_os();
-    let name = hook::program_name_from_command_or_executable(command_line.next());
+    let name = hook::hook_name_from_command_or_executable(command_line.next());
     let arguments: Vec<String> = match command_line.map(OsString::into_string).collect() {
         Ok(arguments) => arguments,
         Err(argument) => {
-            return hook::report_invalid_start(&format!("the argument {} is not UTF-8", argument.display()));
+            return hook::report_invalid_start_and_succeed(&format!(
+                "the argument {} is not UTF-8",
+                argument.display()
+            ));
         }
     };
     if hook::is_version_command(&arguments) {
         return hook::print_version_as_text_or_json(&name, &arguments);
     }
     match hooks::find_program(&name) {
-        Some(program) => hook::run_hook(program, &name, &arguments),
-        None => hook::report_invalid_start(&hook::valid_names_hint()),
+        Some(program) => hook::run_hook_unless_skipped(program, &name, &arguments),
+        None => hook::report_invalid_start_and_succeed(&hook::valid_names_hint()),
     }
 }

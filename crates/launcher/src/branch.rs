@@ -1,13 +1,13 @@
 //! The branch that is checked out, and switching to another one.
 
-use crate::changes::{self, FolderInTree};
+use crate::changes::{self, FolderInWorkingTree};
 use crate::child::{self, ChildOptions};
 use crate::git::{self, AllowedPrograms, GitWriter};
 use crate::git_error::GitError;
 use crate::git_output;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::{BranchName, CommitId};
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_store::disk;
 use std::path::Path;
 use std::time::Duration;
@@ -15,21 +15,21 @@ use thiserror::Error;
 
 /// The timeout for queries: git answers in milliseconds, on a cold disk in seconds.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(20);
-/// The timeout for a switch: a `post-checkout` hook of the user's may fetch large files or run a build.
+/// The timeout for a switch: the user's `post-checkout` hook may fetch large files or run a build.
 const SWITCH_TIMEOUT: Duration = Duration::from_secs(120);
-/// The longest list of differing files that is read.
+/// Maximum size of a list of changed files.
 const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
-/// The longest part of git's message that is shown.
+/// Maximum length of git's message in an error.
 const MAX_REASON_CHARS: usize = 400;
 
 /// The state of HEAD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeadState {
-    /// The folder is in no working tree.
+    /// The folder is not in a working tree.
     NoRepository,
     /// Nothing has been committed yet.
     NoCommit,
-    /// A commit is checked out, and no branch.
+    /// A commit is checked out instead of a branch.
     Detached,
     /// This branch is checked out.
     Branch(String),
@@ -38,10 +38,10 @@ pub enum HeadState {
 /// The reason why a run cannot work on a branch.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum BranchError {
-    /// The text is no valid name of a branch.
+    /// The text is not a valid branch name.
     #[error("`{0}` cannot be the name of a branch (see `git check-ref-format --help`)")]
     InvalidName(String),
-    /// The folder is in no repository.
+    /// The folder is not in a repository.
     #[error("--branch needs a git repository, and this folder is in none: git init, then commit")]
     NoRepository,
     /// Nothing has been committed.
@@ -76,23 +76,23 @@ pub enum BranchError {
     },
     /// Git failed to report the state of HEAD.
     #[error("cannot find out which branch is checked out: {0}")]
-    HeadUnknown(String),
+    HeadUnreadable(String),
 }
 
 impl From<GitError> for BranchError {
     fn from(error: GitError) -> BranchError {
-        BranchError::HeadUnknown(shorten_reason(&error.to_string()))
+        BranchError::HeadUnreadable(shorten_reason(&error.to_string()))
     }
 }
 
 fn shorten_reason(reason: &str) -> String {
-    truncate_end(&to_single_line(reason), MAX_REASON_CHARS)
+    truncate_end(&to_safe_single_line(reason), MAX_REASON_CHARS)
 }
 
 /// Returns the state of HEAD in this folder.
 pub fn read_head_state(folder: &Path) -> Result<HeadState, BranchError> {
     let limit = TimeLimit::from_now(QUERY_TIMEOUT);
-    if FolderInTree::locate(folder, limit)?.is_none() {
+    if FolderInWorkingTree::locate(folder, limit)?.is_none() {
         return Ok(HeadState::NoRepository);
     }
     if git::head_commit(folder).is_none() {
@@ -104,12 +104,11 @@ pub fn read_head_state(folder: &Path) -> Result<HeadState, BranchError> {
     match (name, outcome.exit_code) {
         (Some(name), _) => Ok(HeadState::Branch(name)),
         (None, Some(1)) => Ok(HeadState::Detached),
-        (None, _) => Err(BranchError::HeadUnknown(shorten_reason(&git_output::failure_reason(&outcome)))),
+        (None, _) => Err(BranchError::HeadUnreadable(shorten_reason(&git_output::failure_reason(&outcome)))),
     }
 }
 
-/// Parses the name of a branch. Names that git would take as an option or as another name (`-x`, `@{-1}`) are
-/// rejected.
+/// Parses a branch name. Rejects names that git would take as an option or as another name (`-x`, `@{-1}`).
 pub fn parse_branch_name(name: &str) -> Result<BranchName, BranchError> {
     BranchName::parse(name).map_err(|error| BranchError::InvalidName(error.0))
 }
@@ -129,7 +128,10 @@ pub fn check_not_checked_out_elsewhere(folder: &Path, branch: &BranchName) -> Re
     if !outcome.succeeded() || worktree_path.is_empty() {
         return Ok(());
     }
-    Err(BranchError::CheckedOutElsewhere { name: branch.to_string(), folder: to_single_line(&worktree_path) })
+    Err(BranchError::CheckedOutElsewhere {
+        name: branch.to_string(),
+        folder: to_safe_single_line(&worktree_path),
+    })
 }
 
 /// Returns the commit of HEAD if no branch or tag contains it: after a switch only the reflog would name it.
@@ -139,32 +141,32 @@ pub fn head_commit_without_branch(folder: &Path) -> Option<CommitId> {
     (outcome.succeeded() && git::trimmed_stdout(&outcome).is_empty()).then_some(head_commit)
 }
 
-/// Returns true if a tracked file differs from HEAD, except files for which `is_own_file` returns true. Paths
-/// are relative to the folder.
+/// Returns true if a tracked file differs from HEAD, except files for which `is_plimsoll_file` returns true.
+/// Paths are relative to the folder.
 pub fn has_tracked_changes(
     folder: &Path,
     is_plimsoll_file: &dyn Fn(&str) -> bool,
 ) -> Result<bool, BranchError> {
     let limit = TimeLimit::from_now(QUERY_TIMEOUT);
     let head = git::head_commit(folder);
-    let changes = changes::changes_since_head(folder, head.as_ref(), None, limit)?;
+    let changes = changes::changes_since_head_with_untracked(folder, head.as_ref(), None, limit)?;
     Ok(changes.iter().any(|change| change.is_tracked && !is_plimsoll_file(&change.path_text())))
 }
 
-/// Returns the commit of HEAD if the working tree equals it, except files for which `is_own_file` returns
-/// true and files that `.gitignore` files ignore. A new index at `index_path` is used, because an agent can
-/// mark files in git's own index as unchanged.
+/// Returns the commit of HEAD if the working tree equals it, except files for which `is_plimsoll_file` returns
+/// true and files that `.gitignore` files ignore. Compares contents through a new index, which is created at
+/// `temporary_index_path` and removed, because an agent can mark files in git's own index as unchanged.
 pub fn head_commit_if_clean(
     folder: &Path,
-    index_path: &Path,
-    is_own_file: &dyn Fn(&str) -> bool,
+    temporary_index_path: &Path,
+    is_plimsoll_file: &dyn Fn(&str) -> bool,
 ) -> Option<CommitId> {
     let limit = TimeLimit::from_now(QUERY_TIMEOUT);
     let head = git::head_commit(folder)?;
     let writer = GitWriter::new(folder, AllowedPrograms::TrustedDrivers).ok()?;
     let run_git = |arguments: &[&str]| {
         let mut command = writer.command(arguments);
-        command.env("GIT_INDEX_FILE", index_path);
+        command.env("GIT_INDEX_FILE", temporary_index_path);
         let outcome = child::run(
             command,
             ChildOptions {
@@ -174,7 +176,7 @@ pub fn head_commit_if_clean(
         );
         (outcome.succeeded() && outcome.stdout.len() < MAX_LIST_BYTES).then_some(outcome.stdout)
     };
-    let changed_paths = run_git(&["read-tree", head.as_str()]).and_then(|_| {
+    let changed_paths_output = run_git(&["read-tree", head.as_str()]).and_then(|_| {
         // A new index has no sizes and times, so this compares contents. It fails if a file differs.
         let _ = run_git(&["update-index", "-q", "--refresh"]);
         let mut output =
@@ -189,10 +191,10 @@ pub fn head_commit_if_clean(
         ])?);
         Some(output)
     });
-    let _ = disk::remove_if_exists(index_path);
-    let changed_paths = changed_paths?;
-    git_output::split_nul_terminated(&changed_paths)
-        .all(|name| is_own_file(&String::from_utf8_lossy(name)))
+    let _ = disk::remove_if_exists(temporary_index_path);
+    let changed_paths_output = changed_paths_output?;
+    git_output::split_nul_terminated(&changed_paths_output)
+        .all(|name| is_plimsoll_file(&String::from_utf8_lossy(name)))
         .then_some(head)
 }
 
@@ -200,7 +202,7 @@ pub fn head_commit_if_clean(
 /// refuses.
 // If this process is killed, it leaves the state of a killed `git switch`; repeating the call ends on the
 // branch.
-pub fn switch_to_branch(
+pub fn switch_to_or_create_branch(
     folder: &Path,
     branch: &BranchName,
     allowed_programs: AllowedPrograms,
@@ -216,13 +218,13 @@ pub fn switch_to_branch(
     if read_head_state(folder)? == HeadState::Branch(branch.to_string()) {
         return Ok(());
     }
-    let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    let stderr_text = String::from_utf8_lossy(&outcome.stderr).into_owned();
     let reason = if outcome.timed_out {
         format!("it took longer than {} seconds", SWITCH_TIMEOUT.as_secs())
-    } else if errors.trim().is_empty() {
+    } else if stderr_text.trim().is_empty() {
         git_output::failure_reason(&outcome)
     } else {
-        errors
+        stderr_text
     };
     Err(BranchError::SwitchRefused { name: branch.to_string(), reason: shorten_reason(&reason) })
 }
@@ -322,15 +324,21 @@ mod tests {
         std::fs::write(path.join("a.txt"), "two\n").unwrap();
         assert_eq!(has_tracked_changes(path, &|_| false), Ok(true));
         assert_eq!(has_tracked_changes(path, &|path| path == "a.txt"), Ok(false));
-        assert_eq!(switch_to_branch(path, &branch_name("night"), AllowedPrograms::TrustedDrivers), Ok(()));
+        assert_eq!(
+            switch_to_or_create_branch(path, &branch_name("night"), AllowedPrograms::TrustedDrivers),
+            Ok(())
+        );
         assert_eq!(read_head_state(path), on_branch("night"));
         assert_eq!(std::fs::read_to_string(path.join("a.txt")).unwrap(), "two\n");
         run_git(path, "commit -qam Second");
         assert_eq!(has_tracked_changes(path, &|_| false), Ok(false));
-        assert_eq!(switch_to_branch(path, &branch_name("main"), AllowedPrograms::TrustedDrivers), Ok(()));
+        assert_eq!(
+            switch_to_or_create_branch(path, &branch_name("main"), AllowedPrograms::TrustedDrivers),
+            Ok(())
+        );
         std::fs::write(path.join("a.txt"), "three\n").unwrap();
         let Err(BranchError::SwitchRefused { reason: why, .. }) =
-            switch_to_branch(path, &branch_name("night"), AllowedPrograms::TrustedDrivers)
+            switch_to_or_create_branch(path, &branch_name("night"), AllowedPrograms::TrustedDrivers)
         else {
             panic!("it would overwrite")
         };
@@ -353,7 +361,7 @@ mod tests {
         std::fs::write(path.join(".git/info/exclude"), "notes.txt\n").unwrap();
         std::fs::write(path.join("notes.txt"), "the user's\n").unwrap();
         assert_eq!(has_tracked_changes(path, &|_| false), Ok(false));
-        let result = switch_to_branch(path, &branch_name("night"), AllowedPrograms::TrustedDrivers);
+        let result = switch_to_or_create_branch(path, &branch_name("night"), AllowedPrograms::TrustedDrivers);
         assert!(
             matches!(&result, Err(BranchError::SwitchRefused { reason: why, .. }) if why.contains("notes.txt")),
             "{result:?}"
@@ -388,12 +396,12 @@ mod tests {
         );
         assert!(chmod_outcome.succeeded());
         assert_eq!(
-            switch_to_branch(folder.path(), &branch_name("new"), AllowedPrograms::TrustedDrivers),
+            switch_to_or_create_branch(folder.path(), &branch_name("new"), AllowedPrograms::TrustedDrivers),
             Ok(())
         );
         assert!(!folder.path().join("ran").exists());
         assert_eq!(
-            switch_to_branch(folder.path(), &branch_name("newer"), AllowedPrograms::AllPrograms),
+            switch_to_or_create_branch(folder.path(), &branch_name("newer"), AllowedPrograms::AllPrograms),
             Ok(()),
             "though the hook fails"
         );

@@ -2,8 +2,8 @@
 
 use crate::child::{self, ChildOptions};
 use crate::git::list_query::{
-    FilteredPath, MAX_LIST_BYTES, into_list_output, join_nul_terminated, parse_filtered_paths,
-    run_list_command, run_list_query,
+    MAX_LIST_BYTES, PathAndFilterName, complete_stdout_or_error, join_nul_terminated,
+    parse_check_attr_filters, run_command_for_complete_output, run_query_for_complete_output,
 };
 use crate::git::{self, GitWriter};
 use crate::git_error::GitError;
@@ -34,15 +34,15 @@ impl ChangedPath {
 
 /// The position of a folder in its working tree.
 #[derive(Debug)]
-pub(crate) struct FolderInTree {
+pub(crate) struct FolderInWorkingTree {
     pub(crate) root: PathBuf,
     /// The path from the root to the folder, with a slash at its end; empty at the root.
     pub(crate) prefix: Vec<u8>,
 }
 
-impl FolderInTree {
+impl FolderInWorkingTree {
     /// Finds the working tree of `folder`. Returns `None` outside a working tree.
-    pub(crate) fn locate(folder: &Path, limit: TimeLimit) -> Result<Option<FolderInTree>, GitError> {
+    pub(crate) fn locate(folder: &Path, limit: TimeLimit) -> Result<Option<FolderInWorkingTree>, GitError> {
         let arguments = ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--show-prefix"];
         let command = git::read_only_command(folder, &arguments, limit);
         let outcome = command
@@ -50,14 +50,17 @@ impl FolderInTree {
         if outcome.timed_out {
             return Err(GitError::TimedOut);
         }
-        Ok(if outcome.succeeded() { FolderInTree::parse(folder, &outcome.stdout) } else { None })
+        Ok(if outcome.succeeded() { FolderInWorkingTree::parse(folder, &outcome.stdout) } else { None })
     }
 
-    fn parse(folder: &Path, output: &[u8]) -> Option<FolderInTree> {
-        let rest = output.strip_prefix(b"true\n")?;
-        let end = rest.iter().position(|byte| *byte == b'\n')?;
-        let prefix = rest.get(end + 1..)?.strip_suffix(b"\n")?;
-        Some(FolderInTree { root: folder.join(OsStr::from_bytes(&rest[..end])), prefix: prefix.to_owned() })
+    fn parse(folder: &Path, output: &[u8]) -> Option<FolderInWorkingTree> {
+        let remaining_output = output.strip_prefix(b"true\n")?;
+        let end = remaining_output.iter().position(|byte| *byte == b'\n')?;
+        let prefix = remaining_output.get(end + 1..)?.strip_suffix(b"\n")?;
+        Some(FolderInWorkingTree {
+            root: folder.join(OsStr::from_bytes(&remaining_output[..end])),
+            prefix: prefix.to_owned(),
+        })
     }
 }
 
@@ -65,18 +68,17 @@ impl FolderInTree {
 #[derive(Debug, Default)]
 pub(crate) struct PathFilters {
     /// According to the attributes that a commit of the changed files will have.
-    pub(crate) after_commit: Vec<FilteredPath>,
+    pub(crate) after_commit: Vec<PathAndFilterName>,
     /// According to the attributes of HEAD.
-    pub(crate) at_head: Vec<FilteredPath>,
+    pub(crate) at_head: Vec<PathAndFilterName>,
 }
 
-/// Returns which of `paths` are under a filter according to the present attributes and to those of HEAD. Runs
-/// no filter. An error means that this is unknown.
+/// Returns which of `paths` are under a filter according to the current attributes and to those of HEAD. Runs
+/// no filter. Returns an error if git cannot determine this.
 ///
-/// `git check-attr --source` exists only since git 2.40, so HEAD is read into an index of its own, which
-/// works with any git. If an attributes file is missing in the working tree, git reads it from the index.
-/// Attributes files among the changed files are therefore removed from that index: the commit deletes the
-/// missing ones.
+/// `git check-attr --source` exists only since git 2.40, so HEAD is read into a temporary index, which works
+/// with any git. If an attributes file is missing in the working tree, git reads it from the index. Attributes
+/// files among the changed files are therefore removed from that index: the commit deletes the missing ones.
 pub(crate) fn filters_after_commit_and_at_head(
     folder: &Path,
     head: &CommitId,
@@ -89,29 +91,30 @@ pub(crate) fn filters_after_commit_and_at_head(
         return Ok(PathFilters::default());
     }
     let index = TemporaryIndex::from_commit(folder, head, limit)?;
-    index.require_readable_attribute_files(limit)?;
+    index.check_attributes_files_are_readable(limit)?;
     let arguments = ["check-attr", "--cached", "-z", "--stdin", "filter"];
-    let output_at_head = index.query_without_info_attributes(&arguments, input.clone(), limit)?;
+    let output_at_head = index.run_git_without_info_attributes(&arguments, input.clone(), limit)?;
     let is_attributes_file =
         |path: &&[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(b".gitattributes");
     let changed_attributes_files =
         join_nul_terminated(&mut changed_paths.iter().map(Vec::as_slice).filter(is_attributes_file));
-    index.query(
+    index.run_git(
         &["update-index", "--force-remove", "-z", "--stdin"],
         Some(changed_attributes_files),
         limit,
     )?;
-    let output_after_commit = index.query(&["check-attr", "-z", "--stdin", "filter"], Some(input), limit)?;
+    let output_after_commit =
+        index.run_git(&["check-attr", "-z", "--stdin", "filter"], Some(input), limit)?;
     Ok(PathFilters {
-        after_commit: parse_filtered_paths(&output_after_commit),
-        at_head: parse_filtered_paths(&output_at_head),
+        after_commit: parse_check_attr_filters(&output_after_commit),
+        at_head: parse_check_attr_filters(&output_at_head),
     })
 }
 
-/// An index of a commit in a file beside the repository's own index. Deleted when dropped.
+/// A temporary index of a commit, in a file beside the repository's index. Deleted when dropped.
 struct TemporaryIndex<'a> {
     folder: &'a Path,
-    file: PathBuf,
+    index_path: PathBuf,
 }
 
 /// Settings without which git could read files other than the commit's, or write files other than this index.
@@ -127,12 +130,12 @@ impl<'a> TemporaryIndex<'a> {
         // Git would follow a symbolic link of this name, so the name must not be guessable.
         let random_number = RandomState::new().hash_one(0);
         let name = format!("plimsoll-{}-{random_number:016x}.index", std::process::id());
-        let index = TemporaryIndex { folder, file: path_in_git_folder(folder, &name, limit)? };
-        index.query(&["read-tree", commit.as_str()], None, limit)?;
+        let index = TemporaryIndex { folder, index_path: path_in_git_folder(folder, &name, limit)? };
+        index.run_git(&["read-tree", commit.as_str()], None, limit)?;
         Ok(index)
     }
 
-    fn query(
+    fn run_git(
         &self,
         arguments: &[&str],
         input: Option<Vec<u8>>,
@@ -140,17 +143,17 @@ impl<'a> TemporaryIndex<'a> {
     ) -> Result<Vec<u8>, GitError> {
         let command = git::read_only_command_with_settings(self.folder, &FULL_INDEX_SETTINGS, arguments).map(
             |mut command| {
-                command.env("GIT_INDEX_FILE", &self.file);
+                command.env("GIT_INDEX_FILE", &self.index_path);
                 command
             },
         );
-        run_list_command(command, input, limit)
+        run_command_for_complete_output(command, input, limit)
     }
 
-    /// Runs a query as [`TemporaryIndex::query`] does, without the attributes in `.git/info/attributes`. A
+    /// Runs git as [`TemporaryIndex::run_git`] does, but without the attributes in `.git/info/attributes`. A
     /// session can write that file, and it takes precedence over the attributes of any commit. No setting
-    /// disables it, so git gets another common folder, which lacks the file.
-    fn query_without_info_attributes(
+    /// disables it, so git gets a temporary common folder, which lacks the file.
+    fn run_git_without_info_attributes(
         &self,
         arguments: &[&str],
         input: Vec<u8>,
@@ -158,37 +161,41 @@ impl<'a> TemporaryIndex<'a> {
     ) -> Result<Vec<u8>, GitError> {
         let [config, objects] =
             ["config", "objects"].map(|name| path_in_git_folder(self.folder, name, limit));
-        let (config, objects, common) = (config?, objects?, self.common_folder());
-        let create_result = disk::create_folder(&common.join("refs"))
+        let (config, objects, common_folder) = (config?, objects?, self.temporary_common_folder());
+        let create_result = disk::create_folder(&common_folder.join("refs"))
             .and_then(|()| disk::read(&config))
-            .and_then(|config| disk::create_new(&common.join("config"), &config.unwrap_or_default()));
+            .and_then(|config| disk::create_new(&common_folder.join("config"), &config.unwrap_or_default()));
         create_result.map_err(|error| GitError::Failed(error.to_string()))?;
         let command = git::read_only_command_with_settings(self.folder, &FULL_INDEX_SETTINGS, arguments).map(
             |mut command| {
-                command.env("GIT_INDEX_FILE", &self.file);
-                command.env("GIT_COMMON_DIR", common).env("GIT_OBJECT_DIRECTORY", objects);
+                command.env("GIT_INDEX_FILE", &self.index_path);
+                command.env("GIT_COMMON_DIR", common_folder).env("GIT_OBJECT_DIRECTORY", objects);
                 command
             },
         );
-        run_list_command(command, Some(input), limit)
+        run_command_for_complete_output(command, Some(input), limit)
     }
 
-    fn common_folder(&self) -> PathBuf {
-        self.file.with_extension("common")
+    fn temporary_common_folder(&self) -> PathBuf {
+        self.index_path.with_extension("common")
     }
 
-    /// Returns an error unless git can read all attributes files: git treats one whose object is missing as
-    /// empty.
-    fn require_readable_attribute_files(&self, limit: TimeLimit) -> Result<(), GitError> {
+    /// Returns an error unless git can read the objects of all attributes files: git treats an attributes file
+    /// whose object is missing as empty.
+    fn check_attributes_files_are_readable(&self, limit: TimeLimit) -> Result<(), GitError> {
         let arguments = ["ls-files", "--stage", "-z", "--", ":(top,glob)**/.gitattributes"];
-        let entries = self.query(&arguments, None, limit)?;
-        let object_id = |entry: &[u8]| entry.split(|byte| *byte == b' ').nth(1).map(<[u8]>::to_vec);
-        let object_ids: Vec<Vec<u8>> = split_nul_terminated(&entries).filter_map(object_id).collect();
+        let entries = self.run_git(&arguments, None, limit)?;
+        let parse_object_id = |entry: &[u8]| entry.split(|byte| *byte == b' ').nth(1).map(<[u8]>::to_vec);
+        let object_ids: Vec<Vec<u8>> = split_nul_terminated(&entries).filter_map(parse_object_id).collect();
         if object_ids.is_empty() {
             return Ok(());
         }
-        let mut remaining =
-            &run_list_query(self.folder, &["cat-file", "--batch"], Some(object_ids.join(&b'\n')), limit)?[..];
+        let mut remaining = &run_query_for_complete_output(
+            self.folder,
+            &["cat-file", "--batch"],
+            Some(object_ids.join(&b'\n')),
+            limit,
+        )?[..];
         for _ in &object_ids {
             remaining = skip_first_object(remaining).ok_or_else(|| {
                 GitError::Failed("git cannot read all files with attributes of HEAD".to_owned())
@@ -200,20 +207,20 @@ impl<'a> TemporaryIndex<'a> {
 
 impl Drop for TemporaryIndex<'_> {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.file);
-        let _ = std::fs::remove_dir_all(self.common_folder());
+        let _ = std::fs::remove_file(&self.index_path);
+        let _ = std::fs::remove_dir_all(self.temporary_common_folder());
     }
 }
 
 /// Returns the path of a file in the git folder.
 fn path_in_git_folder(folder: &Path, name: &str, limit: TimeLimit) -> Result<PathBuf, GitError> {
-    let path = run_list_query(folder, &["rev-parse", "--git-path", name], None, limit)?;
+    let path = run_query_for_complete_output(folder, &["rev-parse", "--git-path", name], None, limit)?;
     let path = path.strip_suffix(b"\n").unwrap_or(&path);
     Ok(disk::canonicalize_or_keep(folder).join(OsStr::from_bytes(path)))
 }
 
-/// Returns the rest of the output of `git cat-file --batch` after its first object; `None` if git could not
-/// read that object.
+/// Returns the remaining output of `git cat-file --batch` after its first object; `None` if git could not read
+/// that object.
 fn skip_first_object(output: &[u8]) -> Option<&[u8]> {
     let end = output.iter().position(|byte| *byte == b'\n')?;
     // `ID blob SIZE`, or `ID missing`.
@@ -228,15 +235,15 @@ fn skip_first_object(output: &[u8]) -> Option<&[u8]> {
 ///
 /// With a writer, the filters that the commit will run are applied and the index is refreshed. Without one,
 /// files that were only touched are listed as well, and touched files under a filter.
-pub(crate) fn changes_since_head(
+pub(crate) fn changes_since_head_with_untracked(
     folder: &Path,
     head: Option<&CommitId>,
     writer: Option<&GitWriter<'_>>,
     limit: TimeLimit,
 ) -> Result<Vec<ChangedPath>, GitError> {
     let mut changes = match head {
-        Some(head) => parse_diff(&raw_diff_from_head(folder, head, writer, limit)?),
-        None => parse_staged_files(&run_list_query(
+        Some(head) => parse_raw_diff(&raw_diff_from_head_filtered_if_possible(folder, head, writer, limit)?),
+        None => parse_staged_files_as_changes(&run_query_for_complete_output(
             folder,
             &["ls-files", "--stage", "-z", "--", "."],
             None,
@@ -244,7 +251,7 @@ pub(crate) fn changes_since_head(
         )?),
     };
     let arguments = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
-    let untracked = run_list_query(folder, &arguments, None, limit)?;
+    let untracked = run_query_for_complete_output(folder, &arguments, None, limit)?;
     changes.extend(split_nul_terminated(&untracked).map(|path| ChangedPath {
         path: path.to_owned(),
         mode: None,
@@ -253,7 +260,7 @@ pub(crate) fn changes_since_head(
     Ok(changes)
 }
 
-fn raw_diff_from_head(
+fn raw_diff_from_head_filtered_if_possible(
     folder: &Path,
     head: &CommitId,
     writer: Option<&GitWriter<'_>>,
@@ -268,18 +275,18 @@ fn raw_diff_from_head(
         };
         let diff_arguments = ["diff", "--no-ext-diff", "--no-textconv"];
         let command = writer.command_in(folder, &[&diff_arguments[..], &options[..]].concat());
-        let output = into_list_output(child::run(command, run_options));
+        let output = complete_stdout_or_error(child::run(command, run_options));
         if output.is_ok() || limit.has_passed() {
             return output;
         }
-        // A required filter fails: compare without filters.
+        // A required filter may have failed: compare without filters.
     }
-    run_list_query(folder, &[&["diff"], &options[..]].concat(), None, limit)
+    run_query_for_complete_output(folder, &[&["diff"], &options[..]].concat(), None, limit)
 }
 
 /// Returns a path in quotes as one input line for git: git reads one path a line, and a quoted one may
 /// contain every byte.
-pub(crate) fn quote_path_line(path: &[u8]) -> Vec<u8> {
+pub(crate) fn quote_path_as_input_line(path: &[u8]) -> Vec<u8> {
     let mut line = vec![b'"'];
     for byte in path {
         match byte {
@@ -293,7 +300,7 @@ pub(crate) fn quote_path_line(path: &[u8]) -> Vec<u8> {
 }
 
 /// Parses the output of `diff --raw -z`: `:100644 100755 <id> <id> M`, then the path.
-fn parse_diff(output: &[u8]) -> Vec<ChangedPath> {
+fn parse_raw_diff(output: &[u8]) -> Vec<ChangedPath> {
     let mut entries = split_nul_terminated(output);
     let mut changes = Vec::new();
     while let (Some(entry), Some(path)) = (entries.next(), entries.next()) {
@@ -305,7 +312,7 @@ fn parse_diff(output: &[u8]) -> Vec<ChangedPath> {
 }
 
 /// Parses the output of `ls-files --stage -z`: `100644 <id> 0`, a tab, the path.
-fn parse_staged_files(output: &[u8]) -> Vec<ChangedPath> {
+fn parse_staged_files_as_changes(output: &[u8]) -> Vec<ChangedPath> {
     let entries = split_nul_terminated(output).filter_map(|entry| {
         let tab = entry.iter().position(|byte| *byte == b'\t')?;
         let mode = String::from_utf8_lossy(entry.get(..6)?).into_owned();

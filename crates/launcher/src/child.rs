@@ -26,7 +26,7 @@ pub(crate) struct ChildOptions<'a> {
 }
 
 impl ChildOptions<'_> {
-    /// Options with this timeout and no standard input.
+    /// Returns options with this timeout and no standard input.
     pub(crate) fn with_timeout(timeout: Duration) -> ChildOptions<'static> {
         ChildOptions {
             input: None,
@@ -45,17 +45,17 @@ const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// A grandchild may keep the pipe open forever, so reading stops this long after the child has ended.
 const REMAINING_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Runs a command in its own process group and collects its output.
+/// Runs a command in a new process group and collects its output.
 pub(crate) fn run(command: Command, options: ChildOptions<'_>) -> CommandOutcome {
-    match start(command, options) {
-        Ok(running) => running.wait_with_output(),
+    match start_in_new_process_group(command, options) {
+        Ok(running_child) => running_child.wait_with_output(),
         Err(outcome) => outcome,
     }
 }
 
-/// Starts a command in its own process group. It runs concurrently with us as long as its unread output fits
-/// into the pipes (64 KiB each).
-pub(crate) fn start(
+/// Starts a command in a new process group. It runs concurrently as long as its unread output fits into the
+/// pipes (64 KiB each).
+pub(crate) fn start_in_new_process_group(
     mut command: Command,
     options: ChildOptions<'_>,
 ) -> Result<RunningChild<'_>, CommandOutcome> {
@@ -89,11 +89,11 @@ fn write_input_in_thread(child: &mut Child, input: Option<Vec<u8>>) {
     }
 }
 
-/// A running child process. Its streams and its end are polled together, with one system call and without a
+/// A running child process. Its streams and its exit are polled together, with one system call and without a
 /// thread.
 pub(crate) struct RunningChild<'a> {
     child: Child,
-    /// A file descriptor that becomes readable when the child ends; `None` where the system has none.
+    /// A file descriptor that becomes readable when the child ends; `None` if the system provides none.
     child_exit_fd: Option<OwnedFd>,
     streams: [OutputStream; 2],
     started_at: Instant,
@@ -103,7 +103,8 @@ pub(crate) struct RunningChild<'a> {
 }
 
 impl RunningChild<'_> {
-    /// Waits until the child ends or times out, and returns its output.
+    /// Waits until the child ends and returns its output. Ends its process group at the timeout or once
+    /// `should_cancel` returns true.
     pub(crate) fn wait_with_output(mut self) -> CommandOutcome {
         let mut outcome = CommandOutcome::default();
         let mut cancel_checked_at = Instant::now();
@@ -123,19 +124,20 @@ impl RunningChild<'_> {
                 }
                 _ => {
                     outcome.timed_out = !outcome.was_canceled;
-                    self.end_while_reading_output();
+                    self.end_process_group_while_reading_output();
                     break;
                 }
             }
         }
-        self.read_remaining_output();
-        [outcome.stdout, outcome.stderr] = self.streams.map(OutputStream::into_bytes);
+        self.read_remaining_output_until_timeout();
+        [outcome.stdout, outcome.stderr] =
+            self.streams.map(OutputStream::into_bytes_and_discard_later_output);
         outcome
     }
 
     /// Reads output until the child has ended or `max_wait` has passed.
     fn read_output_for(&mut self, max_wait: Duration) {
-        // Without a file descriptor for its end, the child has to be checked again soon.
+        // Without an exit descriptor, the child has to be polled at short intervals.
         let max_wait =
             if self.child_exit_fd.is_some() { max_wait } else { max_wait.min(CHILD_POLL_INTERVAL) };
         read_available_output(&mut self.streams, self.child_exit_fd.as_ref(), max_wait);
@@ -143,23 +145,24 @@ impl RunningChild<'_> {
 
     /// Ends the process group while reading its output, because the child may print while it cleans up and
     /// must not block.
-    fn end_while_reading_output(&mut self) {
+    fn end_process_group_while_reading_output(&mut self) {
         let RunningChild { child, streams, grace_period, .. } = self;
         std::thread::scope(|scope| {
-            let ending_thread = scope.spawn(|| process::end_child_group(child, *grace_period));
+            let ending_thread =
+                scope.spawn(|| process::terminate_child_group_then_kill_if_alive(child, *grace_period));
             while !ending_thread.is_finished() {
                 read_available_output(streams, None, CHILD_POLL_INTERVAL);
             }
         });
     }
 
-    /// Reads the rest of the output. A grandchild may keep the pipe open forever, so only output that arrives
-    /// soon is read. Both streams share one wait, which ends not much later than the timeout.
-    fn read_remaining_output(&mut self) {
+    /// Reads the remaining output. A grandchild may keep the pipe open forever, so only output that arrives soon
+    /// is read. Both streams share one deadline, which is not much later than the timeout.
+    fn read_remaining_output_until_timeout(&mut self) {
         let max_wait = self.timeout.saturating_sub(self.started_at.elapsed()).max(self.grace_period);
-        let read_until = Instant::now() + max_wait.min(REMAINING_OUTPUT_TIMEOUT);
+        let read_deadline = Instant::now() + max_wait.min(REMAINING_OUTPUT_TIMEOUT);
         while self.streams.iter().any(OutputStream::is_open) {
-            let remaining = read_until.saturating_duration_since(Instant::now());
+            let remaining = read_deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
                 return;
             }
@@ -168,8 +171,8 @@ impl RunningChild<'_> {
     }
 }
 
-/// Reads what is available from the streams. Returns once there was output, after the end of the child, or
-/// after `max_wait`.
+/// Reads what is available from the streams. Returns once output was read, after the child has ended, or after
+/// `max_wait`.
 fn read_available_output(
     streams: &mut [OutputStream; 2],
     child_exit_fd: Option<&OwnedFd>,
@@ -179,15 +182,15 @@ fn read_available_output(
     let mut poll_fds: Vec<PollFd<'_>> =
         open_pipes.chain(child_exit_fd).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     let timeout = Timespec::try_from(max_wait).ok();
-    // A signal is an error here, too; the caller polls again.
+    // `poll` also returns an error if a signal interrupts it; the caller polls again.
     if poll(&mut poll_fds, timeout.as_ref()).is_err() {
         return;
     }
-    let mut is_ready =
+    let mut ready_flags =
         poll_fds.iter().map(|poll_fd| !poll_fd.revents().is_empty()).collect::<Vec<bool>>().into_iter();
     for stream in streams.iter_mut().filter(|stream| stream.is_open()) {
-        if is_ready.next().unwrap_or_default() {
-            stream.read_once();
+        if ready_flags.next().unwrap_or_default() {
+            stream.read_once_or_close_at_end();
         }
     }
 }
@@ -209,8 +212,9 @@ impl OutputStream {
         self.pipe.is_some()
     }
 
-    /// Reads once; the caller knows that output or the end of the stream is available.
-    fn read_once(&mut self) {
+    /// Reads once, and closes the pipe at the end of the stream. Blocks if neither output nor the end of the
+    /// stream is available.
+    fn read_once_or_close_at_end(&mut self) {
         const CHUNK_BYTES: usize = 4 * 1024;
         let Some(pipe) = &self.pipe else { return };
         self.bytes.reserve(CHUNK_BYTES);
@@ -221,17 +225,17 @@ impl OutputStream {
         }
     }
 
-    /// Returns the output. A grandchild that still writes must not get a broken pipe, so a thread reads and
-    /// discards the rest.
-    fn into_bytes(self) -> Vec<u8> {
+    /// Returns the collected output. A grandchild that still writes must not get a broken pipe, so a thread reads
+    /// and discards its later output.
+    fn into_bytes_and_discard_later_output(self) -> Vec<u8> {
         if let Some(pipe) = self.pipe {
             std::thread::spawn(move || {
-                let mut discarded = Vec::with_capacity(4 * 1024);
+                let mut discard_buffer = Vec::with_capacity(4 * 1024);
                 while matches!(
-                    rustix::io::read(&pipe, spare_capacity(&mut discarded)),
+                    rustix::io::read(&pipe, spare_capacity(&mut discard_buffer)),
                     Ok(1..) | Err(Errno::INTR)
                 ) {
-                    discarded.clear();
+                    discard_buffer.clear();
                 }
             });
         }

@@ -1,9 +1,9 @@
-//! Starts the client for one iteration. Its output goes to a file, so that it survives our death.
+//! Starts the client for one iteration. Its output goes to a file, so that it outlives this process.
 
 use crate::CommandOutcome;
 use crate::child::{self, ChildOptions};
 use crate::process::{self, ProcessIdentity};
-use crate::search_path::command_with_absolute_search_path;
+use crate::search_path::command_with_only_absolute_path_entries;
 use plimsoll_domain::ProcessExit;
 use std::fs::File;
 use std::io;
@@ -20,9 +20,9 @@ pub struct ClientLaunch<'a> {
     pub arguments: &'a [String],
     /// The project folder.
     pub folder: &'a Path,
-    /// Variables added to our environment.
+    /// Variables added to the inherited environment.
     pub environment: &'a [(String, String)],
-    /// Variables removed from our environment.
+    /// Variables removed from the inherited environment.
     pub removed_variables: &'a [&'a str],
     /// The prompt.
     pub stdin: File,
@@ -32,12 +32,12 @@ pub struct ClientLaunch<'a> {
     pub stderr: File,
 }
 
-/// A client that we started, or one that outlived the `run` that started it.
+/// A client that this process started, or one that outlived the `run` that started it.
 #[derive(Debug)]
 pub enum LaunchedClient {
-    /// A child of ours, with its identity if it could be read.
+    /// A child of this process, with its identity if it could be read.
     Started(Child, Option<ProcessIdentity>),
-    /// A verified orphan.
+    /// A running client that an earlier process started and whose identity was verified.
     Adopted(ProcessIdentity),
 }
 
@@ -50,16 +50,16 @@ pub struct ClientStartError {
 }
 
 pub fn start_client(launch: ClientLaunch<'_>) -> Result<LaunchedClient, ClientStartError> {
-    spawn_in_own_group(command_with_absolute_search_path(launch.program), launch)
+    spawn_in_new_process_group(command_with_only_absolute_path_entries(launch.program), launch)
 }
 
-/// Starts a run of ours in place of the client. It gets our PATH unchanged, because its verify commands may
-/// be programs of the project's own.
+/// Starts a Plimsoll run instead of the client. It inherits PATH unchanged, because its verify commands may be
+/// programs in the project.
 pub fn start_child_run(launch: ClientLaunch<'_>) -> Result<LaunchedClient, ClientStartError> {
-    spawn_in_own_group(Command::new(launch.program), launch)
+    spawn_in_new_process_group(Command::new(launch.program), launch)
 }
 
-fn spawn_in_own_group(
+fn spawn_in_new_process_group(
     mut command: Command,
     launch: ClientLaunch<'_>,
 ) -> Result<LaunchedClient, ClientStartError> {
@@ -70,7 +70,7 @@ fn spawn_in_own_group(
         .stdin(Stdio::from(launch.stdin))
         .stdout(Stdio::from(launch.stdout))
         .stderr(Stdio::from(launch.stderr))
-        // Its own group: Ctrl-C at our terminal must not reach it, and it outlives us.
+        // A new process group: Ctrl-C in this terminal must not reach the client, which may outlive this process.
         .process_group(0);
     for name in launch.removed_variables {
         command.env_remove(name);
@@ -90,7 +90,7 @@ impl LaunchedClient {
         }
     }
 
-    /// Returns how the client ended; `None` while it lives.
+    /// Returns the exit status of the client; `None` while it runs.
     pub fn exit_if_ended(&mut self) -> Option<ProcessExit> {
         match self {
             LaunchedClient::Started(child, _) => match child.try_wait() {
@@ -100,14 +100,14 @@ impl LaunchedClient {
             },
             // An orphan is not our child: the system reports its exit status only to its parent.
             LaunchedClient::Adopted(identity) => {
-                process::liveness_of_process(*identity).is_gone().then(ProcessExit::default)
+                process::liveness_of_process(*identity).has_ended().then(ProcessExit::default)
             }
         }
     }
 
     /// Ends the client and its process group: SIGTERM first, SIGKILL after the grace period.
-    pub fn terminate(&mut self, grace_period: Duration) {
-        let leader = match self {
+    pub fn terminate_process_group(&mut self, grace_period: Duration) {
+        let leader_pid = match self {
             LaunchedClient::Started(child, _) => child.id(),
             LaunchedClient::Adopted(identity) if process::is_alive(*identity) => identity.pid,
             LaunchedClient::Adopted(_) => return,
@@ -118,23 +118,23 @@ impl LaunchedClient {
                 return;
             }
         }
-        process::end_group(leader, grace_period);
+        process::terminate_then_kill_process_group(leader_pid, grace_period);
         if let LaunchedClient::Started(child, _) = self {
             let _ = child.wait();
         }
     }
 }
 
-/// One client run whose response is waited for.
+/// The parameters for running a client until it has responded.
 pub struct ClientQuery<'a> {
     /// The path of the client.
     pub program: &'a Path,
     pub arguments: &'a [String],
     /// The project folder.
     pub folder: &'a Path,
-    /// Variables added to our environment.
+    /// Variables added to the inherited environment.
     pub environment: &'a [(String, String)],
-    /// Variables removed from our environment.
+    /// Variables removed from the inherited environment.
     pub removed_variables: &'a [&'a str],
     /// The prompt.
     pub input: &'a [u8],
@@ -147,8 +147,8 @@ pub struct ClientQuery<'a> {
 /// Runs the client and returns its response. Ends it with its whole process group at the timeout or if the
 /// query is canceled.
 // If this program is killed, the client lives on until it has written its response.
-pub fn run_client_query(query: &ClientQuery<'_>) -> CommandOutcome {
-    let mut command = command_with_absolute_search_path(query.program);
+pub fn run_client_with_timeout_and_cancel(query: &ClientQuery<'_>) -> CommandOutcome {
+    let mut command = command_with_only_absolute_path_entries(query.program);
     command.args(query.arguments).current_dir(query.folder).envs(query.environment.iter().cloned());
     for name in query.removed_variables {
         command.env_remove(name);

@@ -12,23 +12,26 @@ mod protected;
 mod read_only;
 mod work_summary;
 
-pub(crate) use command::{own_repository_command, own_repository_read_only_command, remote_command};
+pub(crate) use command::{
+    build_remote_git_command, offline_own_repository_command, own_repository_read_only_command,
+};
 pub(crate) use diff_summary::truncate_to_whole_lines;
 pub use diff_summary::{ChangeSummary, summarize_changes_since};
 pub(crate) use git_writer::{
-    GitWriter, not_started_outcome, run_write_command, settings_disabling_all_drivers,
+    GitWriter, not_started_outcome, read_settings_disabling_all_drivers, run_write_command,
 };
-pub use index_files::{is_tracked, tracked_files};
+pub use index_files::{is_tracked, tracked_files_at_or_below};
 pub use programs::AllowedPrograms;
-pub(crate) use programs::search_outside_project;
+pub(crate) use programs::remove_project_folders_from_search_path;
 pub use protected::{
-    GitAddError, ReferenceEntries, checked_out_branch, entries_git_would_commit, entries_of_references,
-    repository_identity,
+    GitAddError, ReferenceEntries, checked_out_branch_full_ref, entries_git_would_commit,
+    entries_of_references_until_timeout, repository_identity_with_folder_prefix,
 };
 pub(crate) use read_only::{has_configured_filters, read_only_command, read_only_command_with_settings};
 pub use work_summary::{
     ChangedFile, FileCommit, Hunk, LineCounts, RepositoryState, WorkBase, WorkQuery, WorkSummary,
-    commits_of_file, format_last_ranges_and_last_edited, start_filter_and_subject_queries, summarize_work,
+    commits_of_file_with_changed_lines, merge_and_format_last_line_ranges, start_filter_and_subject_queries,
+    summarize_work,
 };
 
 use crate::time_limit::TimeLimit;
@@ -42,8 +45,8 @@ use std::time::Duration;
 /// Git answers in milliseconds. On a cold disk or in a huge tree, a checkpoint continues without git's
 /// result.
 const GIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Counts the changes for the status line, which waits at most `timeout`.
-pub fn count_changes(folder: &Path, timeout: Duration) -> ChangeCountResult {
+/// Queries the branch and the numbers of changed files for the status line, which waits at most `timeout`.
+pub fn query_branch_and_change_counts(folder: &Path, timeout: Duration) -> ChangeCountResult {
     // For the full state of submodules, git would start another git in each.
     let arguments =
         ["status", "--porcelain=v2", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty"];
@@ -51,7 +54,7 @@ pub fn count_changes(folder: &Path, timeout: Duration) -> ChangeCountResult {
     let (outcome, has_filters) = match read_only::read_only_command_without_filters(folder, &arguments, limit)
     {
         Ok((command, has_filters)) => {
-            (crate::run_with_short_grace_period(command, None, limit.remaining()), has_filters)
+            (crate::run_with_short_grace_and_output_limit(command, None, limit.remaining()), has_filters)
         }
         Err(outcome) => (outcome, false),
     };
@@ -65,7 +68,8 @@ pub fn count_changes(folder: &Path, timeout: Duration) -> ChangeCountResult {
                 let modified_paths: Vec<String> =
                     output.lines().filter_map(path_if_only_unstaged).map(str::to_owned).collect();
                 counts.modified -=
-                    index_stat::filtered_files_unchanged_by_stat(folder, &modified_paths, limit).len() as u64;
+                    index_stat::files_under_filter_matching_index_stat(folder, &modified_paths, limit).len()
+                        as u64;
             }
             ChangeCountResult::Counts(counts, branch.unwrap_or_default().to_owned())
         }
@@ -78,13 +82,13 @@ fn path_if_only_unstaged(line: &str) -> Option<&str> {
     line.strip_prefix("1 .M ")?.splitn(7, ' ').nth(6)
 }
 
-/// The result of [`count_changes`].
+/// The result of [`query_branch_and_change_counts`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeCountResult {
     /// The counts and the name of the branch.
     Counts(GitCounts, String),
     TimedOut,
-    /// There is no git, or no repository in the folder.
+    /// Git is missing or fails, or the folder is not in a repository.
     Unavailable,
 }
 
@@ -98,9 +102,9 @@ fn parse_status_counts(output: &str) -> GitCounts {
                 counts.ahead = parse_number().unwrap_or(0);
                 counts.behind = parse_number().unwrap_or(0);
             }
-            (Some("1" | "2"), Some(status_letters)) => {
-                counts.staged += u64::from(!status_letters.starts_with('.'));
-                counts.modified += u64::from(!status_letters.ends_with('.'));
+            (Some("1" | "2"), Some(status_code)) => {
+                counts.staged += u64::from(!status_code.starts_with('.'));
+                counts.modified += u64::from(!status_code.ends_with('.'));
             }
             (Some("u"), _) => counts.conflicts += 1,
             (Some("?"), _) => counts.untracked += 1,
@@ -112,12 +116,12 @@ fn parse_status_counts(output: &str) -> GitCounts {
 
 /// Returns the commit id of HEAD; `None` outside git or before the first commit.
 pub fn head_commit(folder: &Path) -> Option<CommitId> {
-    commit_of_reference(folder, "HEAD")
+    object_id_of_revision(folder, "HEAD")
 }
 
-/// Returns the commit that a reference names. `reference` begins with `refs/`, is `HEAD`, or is a revision
-/// made from an id.
-pub(crate) fn commit_of_reference(folder: &Path, reference: &str) -> Option<CommitId> {
+/// Returns the id of the object that a revision names. `reference` begins with `refs/`, is `HEAD`, or is a
+/// revision made from an id.
+pub(crate) fn object_id_of_revision(folder: &Path, reference: &str) -> Option<CommitId> {
     let outcome = run_query(folder, &["rev-parse", "--verify", "--quiet", reference]);
     outcome.succeeded().then(|| CommitId::parse(&trimmed_stdout(&outcome)).ok()).flatten()
 }
@@ -143,7 +147,7 @@ const LOG_FORMAT: &str = "--format=%H%x1f%ct%x1f%s";
 const MAX_LOG_COUNT_OPTION: &str = "-n5000";
 
 /// Returns the commits of HEAD since a time (RFC 3339), oldest first; empty outside git.
-pub fn commits_since_time(folder: &Path, start_time: &str) -> Vec<LogEntry> {
+pub fn commits_since_time_oldest_first(folder: &Path, start_time: &str) -> Vec<LogEntry> {
     let since_option = format!("--since={start_time}");
     let outcome = run_query(
         folder,
@@ -175,8 +179,8 @@ pub(crate) fn trimmed_stdout(outcome: &CommandOutcome) -> String {
     String::from_utf8_lossy(&outcome.stdout).trim().to_owned()
 }
 
-/// Returns the paths that differ between a commit and HEAD, relative to `folder`; `None` if git does not know
-/// the commit.
+/// Returns the paths that differ between a commit and HEAD, relative to `folder`; `None` if git fails, for
+/// example because the commit does not exist.
 pub fn paths_changed_from_base_to_head(folder: &Path, base: &CommitId) -> Option<Vec<String>> {
     let outcome = run_query(
         folder,
@@ -200,7 +204,7 @@ pub struct FileLineChanges {
 
 /// Returns the files of `base` that are changed or deleted in `end_commit`, with their line counts. Without
 /// `end_commit`, `base` is compared with the working tree, or with HEAD if any filter is configured. Returns
-/// nothing if git does not know one of the commits.
+/// nothing if one of the commits does not exist.
 pub fn line_changes_of_base_files(
     folder: &Path,
     base: &CommitId,
@@ -216,7 +220,7 @@ pub fn line_changes_of_base_files(
         String::from_utf8_lossy(&run_query(folder, &arguments).stdout).into_owned()
     };
     let deleted_output = run_diff(&["--name-only", "--diff-filter=D"]);
-    let is_deleted =
+    let is_deleted_path =
         |path: &str| deleted_output.split_terminator('\0').any(|deleted_path| deleted_path == path);
     let numstat_output = run_diff(&["--numstat", "--diff-filter=MDT"]);
     let parse_numstat_line = |line: &str| {
@@ -224,7 +228,7 @@ pub fn line_changes_of_base_files(
         let mut parse_count = || fields.next().map(|number| number.parse().unwrap_or(0));
         let (added, removed) = (parse_count()?, parse_count()?);
         let path = fields.next()?.to_owned();
-        Some(FileLineChanges { is_deleted: is_deleted(&path), path, added, removed })
+        Some(FileLineChanges { is_deleted: is_deleted_path(&path), path, added, removed })
     };
     numstat_output.split_terminator('\0').filter_map(parse_numstat_line).collect()
 }
@@ -238,22 +242,23 @@ pub fn paths_changed_in_commit(folder: &Path, commit: &CommitId) -> Vec<String> 
     output.split_terminator('\0').map(str::to_owned).collect()
 }
 
-/// Returns the path of a commit's object before git packs it. The mtime of that file is the time of the
-/// commit, to the nanosecond.
+/// Returns the path of a commit's loose object file, which exists until git packs the object. The mtime of that
+/// file is the time of the commit, to the nanosecond.
 pub fn loose_object_path(folder: &Path, commit: &CommitId) -> Option<PathBuf> {
-    let (first, rest) = commit.as_str().split_at_checked(2)?;
-    let outcome = run_query(folder, &["rev-parse", "--git-path", &format!("objects/{first}/{rest}")]);
+    let (directory_name, file_name) = commit.as_str().split_at_checked(2)?;
+    let outcome =
+        run_query(folder, &["rev-parse", "--git-path", &format!("objects/{directory_name}/{file_name}")]);
     outcome.succeeded().then(|| folder.join(trimmed_stdout(&outcome)))
 }
 
 /// Returns the parent of a commit; `None` for the first commit.
 pub fn parent_commit(folder: &Path, id: &CommitId) -> Option<CommitId> {
-    commit_of_reference(folder, &format!("{id}^"))
+    object_id_of_revision(folder, &format!("{id}^"))
 }
 
 /// Returns the tree of a commit.
 pub fn tree_of_commit(folder: &Path, id: &CommitId) -> Option<CommitId> {
-    commit_of_reference(folder, &format!("{id}^{{tree}}"))
+    object_id_of_revision(folder, &format!("{id}^{{tree}}"))
 }
 
 /// Returns the content of a file in a commit, as git stores it; `None` if the commit has no such file.
@@ -262,7 +267,7 @@ pub fn file_content_in_commit(folder: &Path, id: &CommitId, file: &RepoPath) -> 
     outcome.succeeded().then_some(outcome.stdout)
 }
 
-/// Returns the commit that a user names by a branch, a tag, an id or the like.
+/// Returns the commit that a revision from the user names, for example a branch, a tag or an id.
 pub fn resolve_user_revision(folder: &Path, revision: &str) -> Option<CommitId> {
     let revision = format!("{revision}^{{commit}}");
     let outcome = run_query(folder, &["rev-parse", "--verify", "--quiet", "--end-of-options", &revision]);
@@ -286,12 +291,12 @@ pub fn is_head_or_ancestor(folder: &Path, commit: &CommitId) -> bool {
 }
 
 /// Returns the relation of a run's base commit to HEAD: ancestor, rewritten or missing.
-pub fn base_relation_to_head(folder: &Path, base: &CommitId) -> BaseRelation {
+pub fn classify_base_ancestor_rewritten_or_missing(folder: &Path, base: &CommitId) -> BaseRelation {
     let outcome = run_query(folder, &["merge-base", "--is-ancestor", base.as_str(), "HEAD"]);
     if outcome.succeeded() {
         return BaseRelation::Ancestor;
     }
-    match commit_of_reference(folder, &format!("{base}^{{commit}}")) {
+    match object_id_of_revision(folder, &format!("{base}^{{commit}}")) {
         Some(_) => BaseRelation::Rewritten,
         None => BaseRelation::Missing,
     }
@@ -299,11 +304,11 @@ pub fn base_relation_to_head(folder: &Path, base: &CommitId) -> BaseRelation {
 
 /// Returns the commits after `commit` up to HEAD, newest first.
 pub fn commits_since(folder: &Path, commit: &CommitId) -> Vec<LogEntry> {
-    commits_between(folder, commit, None)
+    commits_between_newest_first(folder, commit, None)
 }
 
 /// Returns the commits after `base` up to `end`, or up to HEAD, newest first.
-pub fn commits_between(folder: &Path, base: &CommitId, end: Option<&CommitId>) -> Vec<LogEntry> {
+pub fn commits_between_newest_first(folder: &Path, base: &CommitId, end: Option<&CommitId>) -> Vec<LogEntry> {
     let range = format!("{base}..{}", end.map_or("HEAD", CommitId::as_str));
     let outcome = run_query(
         folder,

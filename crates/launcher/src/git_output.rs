@@ -2,13 +2,14 @@
 
 use crate::CommandOutcome;
 
-/// Returns why git failed: its `fatal:` message, else the last line that it or a hook printed.
+/// Returns the reason why git failed: its `fatal:` message, otherwise the last line that git or a hook printed.
 pub(crate) fn failure_reason(outcome: &CommandOutcome) -> String {
-    let errors = String::from_utf8_lossy(&outcome.stderr);
-    let output = String::from_utf8_lossy(&outcome.stdout);
-    let mut lines = errors.lines().rev().chain(output.lines().rev());
-    let fatal_message = errors.lines().find_map(|line| line.strip_prefix("fatal: "));
-    let reason = fatal_message.or_else(|| lines.find(|line| !line.trim().is_empty())).map(str::to_owned);
+    let stderr_text = String::from_utf8_lossy(&outcome.stderr);
+    let stdout_text = String::from_utf8_lossy(&outcome.stdout);
+    let mut lines_from_end = stderr_text.lines().rev().chain(stdout_text.lines().rev());
+    let fatal_message = stderr_text.lines().find_map(|line| line.strip_prefix("fatal: "));
+    let reason =
+        fatal_message.or_else(|| lines_from_end.find(|line| !line.trim().is_empty())).map(str::to_owned);
     let fallback = if outcome.exit_code.is_none() { "a signal ended it" } else { "it failed without a word" };
     reason.or_else(|| outcome.start_error.clone()).unwrap_or_else(|| fallback.to_owned())
 }

@@ -2,10 +2,10 @@
 //!
 //! It starts the client ([`client`]), git ([`git`]) and the user's own commands, finds processes in `/proc`
 //! ([`process`]), and works with the tree through git ([`worktree_fingerprint`], [`wip`], [`branch`]). Every
-//! child has its own process group, no standard input unless one is given, and a timeout. Its output and exit
-//! code are an [`CommandOutcome`], not an error. Only processes that we started (or verified as ours by pid and
-//! start time) are ever signaled. User text never goes through a shell; a command line that the user gives as
-//! such (`--verify`) does.
+//! child has its own process group, no standard input unless the caller passes input, and a timeout. Its output
+//! and exit code are a [`CommandOutcome`], not an error. Only processes that we started (or verified as ours by pid and
+//! start time) are ever signaled. User text never goes through a shell, except command lines that the user
+//! configures as such (`--verify`).
 //!
 //! Limits: a child that leaves its process group outlives its timeout (a session's own children are found by
 //! their environment). Git runs no program that a repository names, so its output can lack what a filter or a
@@ -36,7 +36,7 @@ pub mod worktree_fingerprint;
 use child::ChildOptions;
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::workers::DATABASE_URL_VARIABLE;
-use search_path::command_with_absolute_search_path;
+use search_path::command_with_only_absolute_path_entries;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -47,25 +47,25 @@ use std::time::Duration;
 /// The result of running a child process.
 #[derive(Debug, Clone, Default)]
 pub struct CommandOutcome {
-    /// The exit code; `None` if a signal ended it or it could not be started.
+    /// The exit code; `None` if a signal ended the child or it could not be started.
     pub exit_code: Option<i32>,
-    /// True if it was ended at its timeout.
+    /// True if the child was ended at its timeout.
     pub timed_out: bool,
-    /// True if it was ended because the caller no longer waits for it.
+    /// True if the child was ended because the caller canceled it.
     pub was_canceled: bool,
     /// Standard output, at most [`MAX_OUTPUT_BYTES`] bytes.
     pub stdout: Vec<u8>,
     /// Standard error, at most [`MAX_OUTPUT_BYTES`] bytes.
     pub stderr: Vec<u8>,
-    /// The reason why it could not be started.
+    /// The reason why the child could not be started.
     pub start_error: Option<String>,
 }
 
-/// The most output that is kept of each stream; the rest is read and discarded.
+/// The maximum number of output bytes kept per stream; further output is read and discarded.
 pub const MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 
 impl CommandOutcome {
-    /// Returns true if it exited with code 0 before its timeout.
+    /// Returns true if the child exited with code 0 and was neither canceled nor ended at its timeout.
     pub fn succeeded(&self) -> bool {
         self.exit_code == Some(0) && !self.timed_out && !self.was_canceled
     }
@@ -74,36 +74,36 @@ impl CommandOutcome {
 /// The shell for command lines. The path is absolute because the PATH may have relative entries.
 const SHELL: &str = "/bin/sh";
 
-/// Runs a command line of the user's with `sh -c` in `folder`. Only absolute entries of the PATH are searched
-/// for programs. The whole process group is ended at the timeout.
+/// Runs a user's command line with `sh -c` in `folder`. Only absolute entries of the PATH are searched for
+/// programs. The whole process group is ended at the timeout.
 pub fn run_user_shell_command(command_line: &str, folder: &Path, timeout: Duration) -> CommandOutcome {
-    let mut command = command_with_absolute_search_path(SHELL);
+    let mut command = command_with_only_absolute_path_entries(SHELL);
     command.arg("-c").arg(command_line).current_dir(folder).env_remove(DATABASE_URL_VARIABLE);
     child::run(command, ChildOptions::with_timeout(timeout))
 }
 
-/// Runs a command line that runs the project's own programs, with `sh -c` in `folder`. Relative entries of
-/// the PATH are searched, too. It is ended early once `should_cancel`, which is called a few times a second,
-/// returns true.
+/// Runs a command line with `sh -c` in `folder`. It may start the project's programs, so relative entries of
+/// the PATH are searched, too. The command is ended early when `should_cancel`, which is called a few times a
+/// second, returns true.
 pub fn run_project_shell_command(
     command_line: &str,
     folder: &Path,
     timeout: Duration,
     should_cancel: &dyn Fn() -> bool,
 ) -> CommandOutcome {
-    run_project_shell_command_with_env(command_line, folder, &[], timeout, should_cancel)
+    run_project_shell_command_with_added_env(command_line, folder, &[], timeout, should_cancel)
 }
 
-/// Runs a command line as [`run_project_shell_command`] does, with these variables added to our environment.
-pub fn run_project_shell_command_with_env(
+/// Runs a command line as [`run_project_shell_command`] does, with `added_variables` added to our environment.
+pub fn run_project_shell_command_with_added_env(
     command_line: &str,
     folder: &Path,
-    environment: &[(&str, String)],
+    added_variables: &[(&str, String)],
     timeout: Duration,
     should_cancel: &dyn Fn() -> bool,
 ) -> CommandOutcome {
     let mut command = Command::new(SHELL);
-    command.arg("-c").arg(command_line).current_dir(folder).envs(environment.iter().cloned());
+    command.arg("-c").arg(command_line).current_dir(folder).envs(added_variables.iter().cloned());
     // The command may run code that sessions wrote, so it does not get the address of the database.
     command.env_remove(DATABASE_URL_VARIABLE);
     child::run(command, ChildOptions { should_cancel, ..ChildOptions::with_timeout(timeout) })
@@ -120,24 +120,24 @@ pub struct Sandbox {
     pub environment: Vec<(String, String)>,
 }
 
-/// Runs a command line as [`run_project_shell_command`] does, in a sandbox and with these variables in addition to the
-/// sandbox's. When this returns, everything that the command started has ended, including children that left
+/// Runs a command line in a sandbox, with the sandbox's environment and `added_variables`. It is ended early
+/// when `should_cancel` returns true. When this returns, everything that the command started has ended, including children that left
 /// its process group.
 pub fn run_shell_command_in_sandbox(
     command_line: &str,
     sandbox: &Sandbox,
-    environment: &[(&str, String)],
+    added_variables: &[(&str, String)],
     timeout: Duration,
     should_cancel: &dyn Fn() -> bool,
 ) -> CommandOutcome {
     let mut command = Command::new(&sandbox.program);
     command.args(&sandbox.arguments).args(["--", "sh", "-c", command_line]);
-    command.env_clear().envs(sandbox.environment.iter().cloned()).envs(environment.iter().cloned());
+    command.env_clear().envs(sandbox.environment.iter().cloned()).envs(added_variables.iter().cloned());
     child::run(command, ChildOptions { should_cancel, ..ChildOptions::with_timeout(timeout) })
 }
 
-/// Runs a program with our standard streams and exactly the given environment. Returns its exit code; `None`
-/// if a signal ended it.
+/// Runs a program with our standard streams and no environment variables other than `environment`. Returns its
+/// exit code; `None` if a signal ended it.
 pub fn run_with_exact_environment(
     program: &Path,
     arguments: &[String],
@@ -156,14 +156,14 @@ pub fn run_with_exact_environment(
 /// Runs a program with `input` on its standard input, our other streams, and our environment with some
 /// variables set or removed. It stays in our process group and has no timeout, so a signal to our group ends
 /// it, too. Returns its exit code as a shell would: 128 plus the signal if a signal ended it.
-pub fn run_with_stdin_and_inherited_output(
+pub fn run_with_stdin_and_return_shell_exit_code(
     arguments: &[String],
     input: &[u8],
-    variables: &[(&'static str, Option<String>)],
+    environment_changes: &[(&'static str, Option<String>)],
 ) -> std::io::Result<u8> {
-    let mut command = command_with_absolute_search_path(arguments.first().map_or("", String::as_str));
+    let mut command = command_with_only_absolute_path_entries(arguments.first().map_or("", String::as_str));
     command.args(arguments.get(1..).unwrap_or_default()).stdin(Stdio::piped());
-    for (name, value) in variables {
+    for (name, value) in environment_changes {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
@@ -171,7 +171,7 @@ pub fn run_with_stdin_and_inherited_output(
     }
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that closes its input early does not need the rest.
+        // A write error is ignored: a program may close its input early.
         let _ = stdin.write_all(input);
     }
     let status = child.wait()?;
@@ -181,27 +181,27 @@ pub fn run_with_stdin_and_inherited_output(
 
 /// Returns the client's version as it prints it: `2.1.329 (Claude Code)`.
 pub fn query_client_version(program: &Path) -> Option<String> {
-    let mut command = command_with_absolute_search_path(program);
+    let mut command = command_with_only_absolute_path_entries(program);
     command.arg("--version");
     let outcome = run_without_stdin(command, Duration::from_secs(15));
     let version = String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
     (outcome.succeeded() && !version.is_empty()).then_some(version)
 }
 
-/// Returns the build that one of our own programs reports when it is run with these arguments. Returns `None`
-/// if it reports a program name other than its file name.
+/// Returns the build that a Plimsoll program reports when it is run with these arguments. Returns `None` if it
+/// reports a program name other than its file name.
 pub fn query_own_program_build(program: &Path, arguments: &[&str]) -> Option<BuildInfo> {
-    query_build_info_if_name_matches(Command::new(program), program, arguments)
+    query_build_info_if_program_name_matches(Command::new(program), program, arguments)
 }
 
-/// Returns the build that one of our own programs reports, as [`query_own_program_build`] does, with an empty PATH.
+/// Returns the build that a Plimsoll program reports, as [`query_own_program_build`] does, with an empty PATH.
 pub fn query_own_program_build_without_path(program: &Path, arguments: &[&str]) -> Option<BuildInfo> {
     let mut command = Command::new(program);
     command.env("PATH", "");
-    query_build_info_if_name_matches(command, program, arguments)
+    query_build_info_if_program_name_matches(command, program, arguments)
 }
 
-fn query_build_info_if_name_matches(
+fn query_build_info_if_program_name_matches(
     mut command: Command,
     program: &Path,
     arguments: &[&str],
@@ -225,7 +225,7 @@ pub fn run_program_with_stdin(
     input: &[u8],
     timeout: Duration,
 ) -> CommandOutcome {
-    match program_command(folder, arguments) {
+    match build_command_unless_arguments_empty(folder, arguments) {
         Ok(command) => child::run(
             command,
             ChildOptions { input: Some(input.to_owned()), ..ChildOptions::with_timeout(timeout) },
@@ -234,7 +234,7 @@ pub fn run_program_with_stdin(
     }
 }
 
-/// One run of a helper program of ours.
+/// A command that runs one of Plimsoll's helper programs.
 #[derive(Debug)]
 pub struct HelperCommand<'a> {
     pub program: &'a Path,
@@ -247,13 +247,13 @@ pub struct HelperCommand<'a> {
     pub environment: &'a [(&'a str, &'a str)],
     /// The time after which its process group is ended.
     pub timeout: Duration,
-    /// The most output that is kept of each stream; the rest is read and discarded.
+    /// The maximum number of output bytes kept per stream; further output is read and discarded.
     pub max_output_bytes: usize,
 }
 
-/// Runs a helper program of ours. It gets almost no time to clean up after its timeout, so it must be written
-/// so that being killed loses nothing.
-pub fn run_helper(helper_command: &HelperCommand<'_>) -> CommandOutcome {
+/// Runs one of Plimsoll's helper programs. After its timeout it has only 50 ms to exit before it is killed, so a
+/// kill must not lose data.
+pub fn run_helper_with_short_grace_period(helper_command: &HelperCommand<'_>) -> CommandOutcome {
     let mut command = Command::new(helper_command.program);
     command
         .args(helper_command.arguments)
@@ -271,14 +271,14 @@ pub fn run_helper(helper_command: &HelperCommand<'_>) -> CommandOutcome {
     )
 }
 
-/// A helper program of ours that receives input while we work. Writes go to its standard input; its output is
-/// discarded. Nobody waits for it: it exits by itself when its input ends, whether or not we still run.
+/// A running Plimsoll helper program that receives input while we work. Writes go to its standard input; its
+/// output is discarded. We do not wait for it to exit: it exits when its input ends, even after our own exit.
 #[derive(Debug)]
 pub struct BackgroundHelper(std::process::Child);
 
 /// Starts a background helper in its own process group. Ctrl-C at our terminal must not reach it, because it
 /// reports that we ended.
-pub fn start_background_helper(
+pub fn start_background_helper_with_piped_stdin(
     program: &Path,
     arguments: &[String],
     folder: &Path,
@@ -306,26 +306,26 @@ pub fn exec_program(program: &Path, arguments: &[impl AsRef<std::ffi::OsStr>]) -
     Command::new(program).args(arguments).exec()
 }
 
-/// Runs programs of the status line (no shell) in parallel, with `input` on the standard input of each. The
-/// status line waits for them, so after its timeout none gets time to clean up.
-pub fn run_status_line_programs(
-    programs: &[(&[String], Duration)],
+/// Runs status line programs in parallel without a shell, with `input` on the standard input of each. The status
+/// line waits for them, so a program is killed soon after its timeout.
+pub fn run_status_line_programs_in_parallel(
+    arguments_and_timeouts: &[(&[String], Duration)],
     folder: &Path,
     input: &[u8],
 ) -> Vec<CommandOutcome> {
     // Usually there is no program, and the status line is drawn after each response, so threads are started
     // only for two or more programs.
-    if let [] | [_] = programs {
-        return programs
+    if let [] | [_] = arguments_and_timeouts {
+        return arguments_and_timeouts
             .iter()
             .map(|(arguments, timeout)| run_status_line_program(arguments, folder, input, *timeout))
             .collect();
     }
     std::thread::scope(|scope| {
-        let spawn_program = |&(arguments, timeout)| {
+        let spawn_thread = |&(arguments, timeout)| {
             scope.spawn(move || run_status_line_program(arguments, folder, input, timeout))
         };
-        let threads: Vec<_> = programs.iter().map(spawn_program).collect();
+        let threads: Vec<_> = arguments_and_timeouts.iter().map(spawn_thread).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
     })
 }
@@ -336,33 +336,37 @@ fn run_status_line_program(
     input: &[u8],
     timeout: Duration,
 ) -> CommandOutcome {
-    match program_command(folder, arguments) {
-        Ok(command) => run_with_short_grace_period(command, Some(input), timeout),
+    match build_command_unless_arguments_empty(folder, arguments) {
+        Ok(command) => run_with_short_grace_and_output_limit(command, Some(input), timeout),
         Err(outcome) => outcome,
     }
 }
 
-/// Returns the command for a program of the user's with its arguments; an error if no program is given.
-fn program_command(folder: &Path, arguments: &[String]) -> Result<Command, CommandOutcome> {
+/// Returns the command for a user's program and its arguments. Returns an outcome with a start error if
+/// `arguments` is empty.
+fn build_command_unless_arguments_empty(
+    folder: &Path,
+    arguments: &[String],
+) -> Result<Command, CommandOutcome> {
     let Some((program, arguments)) = arguments.split_first() else {
         return Err(CommandOutcome {
             start_error: Some("no program is named".into()),
             ..CommandOutcome::default()
         });
     };
-    let mut command = command_with_absolute_search_path(program);
+    let mut command = command_with_only_absolute_path_entries(program);
     command.args(arguments).current_dir(folder);
     Ok(command)
 }
 
-/// Starts a program of the user's (no shell) in its own process group and does not wait for its end. Its
-/// output is discarded. Returns an error if it cannot be started, or exits with a failure within `timeout`.
+/// Starts a user's program without a shell in its own process group and does not wait for it to exit. Its
+/// output is discarded. Returns an error if it cannot be started or fails within `watch_period`.
 pub fn start_detached_and_watch_for_failure(
     program: &Path,
     arguments: &[&std::ffi::OsStr],
     watch_period: Duration,
 ) -> std::io::Result<()> {
-    let mut command = command_with_absolute_search_path(program);
+    let mut command = command_with_only_absolute_path_entries(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.process_group(0).spawn()?;
     let started_at = std::time::Instant::now();
@@ -376,9 +380,13 @@ pub fn start_detached_and_watch_for_failure(
     Ok(())
 }
 
-fn run_with_short_grace_period(command: Command, input: Option<&[u8]>, timeout: Duration) -> CommandOutcome {
-    // The client kills a status line that still runs at its next trigger (2.1.329), so there is no time to
-    // clean up.
+fn run_with_short_grace_and_output_limit(
+    command: Command,
+    input: Option<&[u8]>,
+    timeout: Duration,
+) -> CommandOutcome {
+    // The client kills a status line that is still running at its next trigger (2.1.329), so programs have no
+    // time to clean up.
     let grace_period = Duration::from_millis(20);
     let max_output_bytes = 1024 * 1024;
     child::run(
@@ -392,24 +400,24 @@ fn run_with_short_grace_period(command: Command, input: Option<&[u8]>, timeout: 
     )
 }
 
-/// Replaces this process with another program (`exec`) that has `input` on its standard input. A signal to us
-/// then reaches it. Returns only on failure.
-pub fn exec_program_or_shell_line_with_stdin(arguments: &[String], input: &[u8]) -> std::io::Error {
+/// Replaces this process with another program (`exec`) that reads `input` from its standard input, so that
+/// signals to this process reach the program. Returns only on failure.
+pub fn exec_with_stdin_using_shell_for_one_argument(arguments: &[String], input: &[u8]) -> std::io::Error {
     let (program, arguments) = match arguments {
-        // A single argument is a command line of the user's, so it goes through the shell.
+        // A single argument is a user's command line, so the shell runs it.
         [command_line] => (SHELL, vec!["-c".to_owned(), command_line.clone()]),
         [program, arguments @ ..] => (program.as_str(), arguments.to_vec()),
         [] => return std::io::Error::other("no program is named"),
     };
-    match create_filled_pipe(input) {
-        Ok(stdin) => command_with_absolute_search_path(program).args(arguments).stdin(stdin).exec(),
+    match create_filled_pipe_within_capacity(input) {
+        Ok(stdin) => command_with_only_absolute_path_entries(program).args(arguments).stdin(stdin).exec(),
         Err(error) => error,
     }
 }
 
-/// Creates a pipe that holds exactly these bytes. Fails above 64 KiB, the capacity of a pipe: nobody reads
-/// while we fill it.
-fn create_filled_pipe(input: &[u8]) -> std::io::Result<Stdio> {
+/// Creates a pipe that contains exactly these bytes. Fails above 64 KiB, the capacity of a pipe, because nothing
+/// reads from it while we write.
+fn create_filled_pipe_within_capacity(input: &[u8]) -> std::io::Result<Stdio> {
     if input.len() > 64 * 1024 {
         return Err(std::io::Error::other(format!("{} bytes are too many to hand on", input.len())));
     }

@@ -6,7 +6,9 @@ use crate::CommandOutcome;
 use crate::child::{self, ChildOptions};
 use crate::git::{self, AllowedPrograms, GitWriter};
 use crate::own_repository::{OwnRepository, OwnRepositoryError};
-use crate::worktree::{RebaseOutcome, WorktreeError, git_message, remove_locks_in_git_folder};
+use crate::worktree::{
+    RebaseOutcome, WorktreeError, combined_output_or_failure_reason, remove_locks_in_git_folder,
+};
 use plimsoll_domain::digest::sha256_hex;
 use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::text::truncate_end;
@@ -134,7 +136,7 @@ impl MergeRepository {
         if !count_outcome.succeeded() {
             return Err(WorktreeError::Refused {
                 operation: "rev-list",
-                reason: git_message(&count_outcome),
+                reason: combined_output_or_failure_reason(&count_outcome),
             });
         }
         if git::trimmed_stdout(&count_outcome) == "0" {
@@ -165,9 +167,15 @@ impl MergeRepository {
         }
         // A failure without conflicts is one that no session can repair in its branch.
         if conflicting_files.is_empty() {
-            return Err(WorktreeError::Refused { operation: "rebase", reason: git_message(&outcome) });
+            return Err(WorktreeError::Refused {
+                operation: "rebase",
+                reason: combined_output_or_failure_reason(&outcome),
+            });
         }
-        Ok(RebaseOutcome::Conflict { conflicting_files, message: git_message(&outcome) })
+        Ok(RebaseOutcome::Conflict {
+            conflicting_files,
+            message: combined_output_or_failure_reason(&outcome),
+        })
     }
 
     /// Returns the files with conflicts. Git lists the stages of each file, with the path after a tab.
@@ -334,7 +342,7 @@ impl MergeRepository {
         let blob_ids: Vec<String> =
             blobs.filter_map(|fields| fields.get(2).map(|id| (*id).to_owned())).collect();
         let input = Some((blob_ids.join("\n") + "\n").into_bytes());
-        let command = git::own_repository_command(
+        let command = git::offline_own_repository_command(
             Some(self.own_repository.git_folder()),
             self.own_repository.git_folder(),
             &["cat-file", "--batch"],
@@ -355,7 +363,9 @@ impl MergeRepository {
         match () {
             () if outcome.succeeded() => Ok(()),
             () if outcome.timed_out => Err(WorktreeError::TimedOut(operation)),
-            () => Err(WorktreeError::Refused { operation, reason: git_message(&outcome) }),
+            () => {
+                Err(WorktreeError::Refused { operation, reason: combined_output_or_failure_reason(&outcome) })
+            }
         }
     }
 
@@ -398,7 +408,7 @@ impl From<OwnRepositoryError> for WorktreeError {
 mod tests {
     use super::*;
     use crate::worktree::tests::{add_worktree, branch, commit_change, create_repository, run_shell};
-    use crate::worktree::{move_branch_if_at, tip_of_branch};
+    use crate::worktree::{move_or_create_branch_if_at_expected_tip, tip_of_branch};
 
     /// Creates a repository with a first commit, and a repository of ours that is copied from it.
     fn create_merge_repository() -> (tempfile::TempDir, PathBuf, MergeRepository, CommitId) {
@@ -411,7 +421,7 @@ mod tests {
 
     fn open_merge_repository(folder: &tempfile::TempDir, repository: &Path) -> MergeRepository {
         let own_repository =
-            OwnRepository::open_or_copy(repository, &folder.path().join("merge.git")).unwrap();
+            OwnRepository::open_or_copy_from_clone(repository, &folder.path().join("merge.git")).unwrap();
         MergeRepository::open(own_repository, &folder.path().join("merge"), AllowedPrograms::TrustedDrivers)
             .unwrap()
     }
@@ -428,7 +438,7 @@ mod tests {
             add_worktree(repository, &worktree, &format!("p/{name}/1"), first_commit).unwrap();
         }
         let new_commit = commit_change(&worktree, change);
-        merge.own_repository().fetch_commit_from_clone(&new_commit).unwrap();
+        merge.own_repository().fetch_and_verify_commit_from_clone(&new_commit).unwrap();
         new_commit
     }
 
@@ -456,14 +466,30 @@ mod tests {
         assert_eq!(read_file(merge, "a.txt"), "one\n2\n3\n4\nfive\n");
         let target = branch("plimsoll/p");
         assert!(
-            !move_branch_if_at(repository, &target, None, &second_rebased),
+            !move_or_create_branch_if_at_expected_tip(repository, &target, None, &second_rebased),
             "the clone does not have it yet"
         );
-        merge.own_repository().transfer_commit_to_clone(&second_rebased).unwrap();
-        assert!(move_branch_if_at(repository, &target, None, &first_rebased));
-        assert!(!move_branch_if_at(repository, &target, None, &second_rebased), "it is there by now");
-        assert!(!move_branch_if_at(repository, &target, Some(first_commit), &second_rebased), "it has moved");
-        assert!(move_branch_if_at(repository, &target, Some(&first_rebased), &second_rebased));
+        merge.own_repository().transfer_commit_to_clone_without_reference(&second_rebased).unwrap();
+        assert!(move_or_create_branch_if_at_expected_tip(repository, &target, None, &first_rebased));
+        assert!(
+            !move_or_create_branch_if_at_expected_tip(repository, &target, None, &second_rebased),
+            "it is there by now"
+        );
+        assert!(
+            !move_or_create_branch_if_at_expected_tip(
+                repository,
+                &target,
+                Some(first_commit),
+                &second_rebased
+            ),
+            "it has moved"
+        );
+        assert!(move_or_create_branch_if_at_expected_tip(
+            repository,
+            &target,
+            Some(&first_rebased),
+            &second_rebased
+        ));
         assert_eq!(tip_of_branch(repository, &target), Some(second_rebased.clone()));
         assert!(
             merge.history_contains(&second_rebased, &first_rebased)
@@ -481,7 +507,7 @@ mod tests {
         );
         assert_eq!(std::fs::read_to_string(repository.join("a.txt")).unwrap(), "the user's\n");
         assert_eq!(git::head_commit(repository).as_ref(), Some(first_commit));
-        merge.own_repository().verify_clone_objects_since(SystemTime::UNIX_EPOCH).unwrap();
+        merge.own_repository().verify_clone_objects_written_since(SystemTime::UNIX_EPOCH).unwrap();
         merge.remove(true).unwrap();
         assert!(!merge.work_tree().exists() && !merge.own_repository().git_folder().exists());
     }
@@ -514,7 +540,7 @@ mod tests {
         assert!(status.stdout.is_empty(), "{status:?}");
     }
 
-    /// Whatever a session can write into the clone's `.git`, and how it could change the merge.
+    /// Everything that a session can write into the clone's `.git`, and how it could change the merge.
     #[test]
     fn files_that_a_session_writes_into_the_clone_do_not_change_the_merge() {
         let stage = create_merge_repository();
@@ -562,7 +588,7 @@ mod tests {
         let worktree = folder.path().join("one");
         add_worktree(repository, &worktree, "p/one/1", first_commit).unwrap();
         let new_commit = commit_change(&worktree, "echo new > new.txt");
-        merge.own_repository().verify_clone_objects_since(started_at).unwrap();
+        merge.own_repository().verify_clone_objects_written_since(started_at).unwrap();
         // Stores the content of another object under the id of the new file.
         let replace_object = |target: &str, source: &str| {
             let object_path = |id: &str| format!(".git/objects/{}/{}", &id[..2], &id[2..]);
@@ -579,9 +605,9 @@ mod tests {
             run_shell(repository, &format!("rm -f {target_path} && cp {source_path} {target_path}"));
         };
         replace_object(&format!("{new_commit}:new.txt"), &format!("{first_commit}:a.txt"));
-        let result = merge.own_repository().fetch_commit_from_clone(&new_commit);
+        let result = merge.own_repository().fetch_and_verify_commit_from_clone(&new_commit);
         assert!(matches!(&result, Err(OwnRepositoryError::BadCommit { .. })), "{result:?}");
-        let result = merge.own_repository().verify_clone_objects_since(started_at);
+        let result = merge.own_repository().verify_clone_objects_written_since(started_at);
         assert!(matches!(&result, Err(OwnRepositoryError::DamagedObjects(_))), "{result:?}");
     }
 
@@ -592,14 +618,14 @@ mod tests {
         commit_in_worktree(&stage, "one", "echo new > new.txt");
         let (_folder, repository, merge, _first) = &stage;
         run_shell(repository, "git -c core.multiPackIndex=true repack -qad && git multi-pack-index write");
-        merge.own_repository().verify_clone_objects_since(started_at).unwrap();
+        merge.own_repository().verify_clone_objects_written_since(started_at).unwrap();
         // The last bytes of the index are offsets of objects, and its checksum. No offset in this small pack
         // contains this byte.
         run_shell(
             repository,
             "f=.git/objects/pack/multi-pack-index; chmod +w $f; s=$(stat -c %s $f); printf '\\377' | dd of=$f bs=1 seek=$((s-22)) conv=notrunc 2>/dev/null",
         );
-        let result = merge.own_repository().verify_clone_objects_since(started_at);
+        let result = merge.own_repository().verify_clone_objects_written_since(started_at);
         assert!(matches!(&result, Err(OwnRepositoryError::DamagedObjects(_))), "{result:?}");
     }
 
@@ -609,9 +635,14 @@ mod tests {
         let new_commit = commit_in_worktree(&stage, "one", "echo new > new.txt");
         let (_folder, repository, merge, first_commit) = &stage;
         run_shell(repository, "git symbolic-ref refs/heads/plimsoll/p refs/heads/main");
-        merge.own_repository().transfer_commit_to_clone(&new_commit).unwrap();
-        move_branch_if_at(repository, &branch("plimsoll/p"), Some(first_commit), &new_commit);
-        assert_eq!(git::commit_of_reference(repository, "refs/heads/main").as_ref(), Some(first_commit));
+        merge.own_repository().transfer_commit_to_clone_without_reference(&new_commit).unwrap();
+        move_or_create_branch_if_at_expected_tip(
+            repository,
+            &branch("plimsoll/p"),
+            Some(first_commit),
+            &new_commit,
+        );
+        assert_eq!(git::object_id_of_revision(repository, "refs/heads/main").as_ref(), Some(first_commit));
     }
 
     #[test]
@@ -654,7 +685,7 @@ mod tests {
         run_shell(&worktree, "echo larger > a.bin && git -c core.hooksPath=/dev/null commit -qam Larger");
         run_shell(&repository, "for file in .git/lfs/objects/*/*/*; do echo EVIL > $file; done");
         let larger = git::head_commit(&worktree).unwrap();
-        merge.own_repository().fetch_commit_from_clone(&larger).unwrap();
+        merge.own_repository().fetch_and_verify_commit_from_clone(&larger).unwrap();
         expect_rebased(
             merge.rebase(&larger, &git::parent_commit(&worktree, &larger).unwrap(), &first_commit).map(
                 |rebased| match rebased {
@@ -692,9 +723,11 @@ mod tests {
                 &project,
                 &format!("git config filter.own.smudge {program}; git config filter.own.required true"),
             );
-            let own_repository =
-                OwnRepository::open_or_copy(&project, &folder.path().join(format!("{name}.merge.git")))
-                    .unwrap();
+            let own_repository = OwnRepository::open_or_copy_from_clone(
+                &project,
+                &folder.path().join(format!("{name}.merge.git")),
+            )
+            .unwrap();
             let tree = folder.path().join(format!("{name}.merge"));
             let merge =
                 MergeRepository::open(own_repository, &tree, AllowedPrograms::TrustedDrivers).unwrap();

@@ -1,44 +1,43 @@
-//! A repository of ours beside the user's clone. What sessions write into the clone's `.git` (references,
-//! objects, attributes, grafts, replacements) has no effect on it: it has its own objects, and each commit
-//! that it fetches from the clone is checked in the process.
+//! Plimsoll's own repository, a bare copy of the user's clone. Whatever sessions write into the clone's `.git`
+//! (references, objects, attributes, grafts, replacements) has no effect on it: it stores its own objects, and
+//! each commit that it fetches from the clone is verified.
 //!
-//! It is copied from the clone before the first session, file by file, because that takes a fraction of the
-//! time of a fetch. Later commits come through `git fetch`, which computes each object's id anew and runs
-//! git's checks (`fsckObjects`).
+//! It is copied from the clone before the first session, file by file, because a copy takes a fraction of the
+//! time of a fetch. Later commits are fetched with `git fetch`, which recomputes each object's id and runs git's
+//! checks (`fsckObjects`).
 
 mod commit_rewrite;
 
 use crate::child::{self, ChildOptions};
-use crate::git::{self, AllowedPrograms, ChangeSummary, GitWriter, own_repository_command};
+use crate::git::{self, AllowedPrograms, ChangeSummary, GitWriter, offline_own_repository_command};
 use crate::{CommandOutcome, git_output};
 use plimsoll_domain::git_names::{CommitId, RepoPath};
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_store::layout::{find_git_folder, shared_git_folder};
 use plimsoll_store::{Durability, StoreError, disk};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
 
-/// The timeout for copying a large repository, and for repacking it if it borrows objects.
+/// The timeout for copying a large repository, and for repacking it if it uses alternates.
 const COPY_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// The timeout for a fetch between two repositories on this machine.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(300);
 /// The timeout for queries to our own repository.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest part of git's message that is kept.
+/// The maximum length of git's message in an error.
 const MAX_REASON_CHARS: usize = 500;
-/// The command that fetches what is named after it, and nothing else.
+/// The fetch command without tags, submodules and `FETCH_HEAD`; the repository and the refspecs follow it.
 const FETCH_ARGUMENTS: [&str; 6] =
     ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--"];
-/// The longest list of files; a longer one is of no further use.
-const MAX_SUMMARY_BYTES: usize = 8 * 1024;
-/// Copying a repository of at least this many bytes is announced.
+/// The maximum size of a diff stat; lines beyond it are dropped.
+const MAX_DIFF_STAT_BYTES: usize = 8 * 1024;
+/// Before a repository of at least this many bytes is copied, the user is informed.
 pub const LARGE_REPOSITORY_BYTES: u64 = 1 << 30;
 
-/// Settings of a clone that decide how files and commits look, and which programs filter and sign them. They
-/// are copied from the clone's own `.git/config`, which the sandbox protects, and from no file that it
-/// includes.
-const COPIED_SECTIONS: &[&str] = &[
+/// Prefixes of clone settings that affect the content of files and commits, and the programs that filter and sign
+/// them. They are copied only from the clone's `.git/config`, which the sandbox protects, not from included files.
+const COPIED_SETTING_PREFIXES: &[&str] = &[
     "user.",
     "author.",
     "committer.",
@@ -63,7 +62,7 @@ const COPIED_SETTINGS: &[&str] = &[
     "core.whitespace",
 ];
 
-/// The reason why an operation of our own repository failed.
+/// The error of an operation on our own repository.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum OwnRepositoryError {
     /// The clone could not be copied.
@@ -102,7 +101,7 @@ impl From<StoreError> for OwnRepositoryError {
     }
 }
 
-/// A repository of ours that is a copy of the user's clone.
+/// Plimsoll's own copy of the user's clone.
 #[derive(Debug, Clone)]
 pub struct OwnRepository {
     /// The clone's working tree.
@@ -113,8 +112,11 @@ pub struct OwnRepository {
 }
 
 impl OwnRepository {
-    /// Opens the repository in `git_folder`, or copies it from the clone if it does not exist.
-    pub fn open_or_copy(clone_root: &Path, git_folder: &Path) -> Result<OwnRepository, OwnRepositoryError> {
+    /// Opens the repository in `git_folder`, or creates it as a copy of the clone if it does not exist.
+    pub fn open_or_copy_from_clone(
+        clone_root: &Path,
+        git_folder: &Path,
+    ) -> Result<OwnRepository, OwnRepositoryError> {
         let worktree_git_folder = find_git_folder(clone_root).unwrap_or_else(|| clone_root.join(".git"));
         let clone_git_folder = disk::canonicalize_or_keep(
             &shared_git_folder(&worktree_git_folder).unwrap_or(worktree_git_folder),
@@ -125,7 +127,7 @@ impl OwnRepository {
             git_folder: git_folder.to_owned(),
         };
         if !disk::exists(&git_folder.join("HEAD")) {
-            own_repository.copy_from_clone()?;
+            own_repository.copy_from_clone_through_draft_folder()?;
         }
         Ok(own_repository)
     }
@@ -144,9 +146,9 @@ impl OwnRepository {
         &self.clone_git_folder
     }
 
-    /// Copies the clone's objects and branches into a draft folder, which is renamed at the end. A killed
-    /// process leaves a draft that the next copy removes.
-    fn copy_from_clone(&self) -> Result<(), OwnRepositoryError> {
+    /// Copies the clone's objects, branches, settings and git-crypt keys into a draft folder, which is renamed at
+    /// the end. If the process is killed, the next copy removes the draft.
+    fn copy_from_clone_through_draft_folder(&self) -> Result<(), OwnRepositoryError> {
         let draft = self.git_folder.with_extension("draft");
         disk::remove_folder_and_contents(&draft)?;
         if let Some(parent) = self.git_folder.parent() {
@@ -168,21 +170,21 @@ impl OwnRepository {
         ];
         let parent = draft.parent().unwrap_or(&self.clone_root);
         let outcome = child::run(
-            own_repository_command(None, parent, &arguments),
+            offline_own_repository_command(None, parent, &arguments),
             ChildOptions::with_timeout(COPY_TIMEOUT),
         );
         if !outcome.succeeded() {
             return Err(self.copy_error(&outcome));
         }
         let draft_repository = OwnRepository { git_folder: draft.clone(), ..self.clone() };
-        // Both kinds of files are caches, and a session of an earlier run may have tampered with them.
+        // These files are caches, and a session of an earlier run may have tampered with them.
         for name in ["pack/multi-pack-index", "info/commit-graph"] {
             disk::remove_if_exists(&draft.join("objects").join(name))?;
         }
         for name in ["pack/multi-pack-index.d", "info/commit-graphs"] {
             disk::remove_folder_and_contents(&draft.join("objects").join(name))?;
         }
-        draft_repository.copy_clone_settings()?;
+        draft_repository.copy_selected_clone_settings()?;
         draft_repository.copy_git_crypt_keys()?;
         Ok(disk::rename(&draft, &self.git_folder)?)
     }
@@ -191,17 +193,18 @@ impl OwnRepository {
         OwnRepositoryError::CopyFailed { folder: self.git_folder.clone(), reason: error_message(outcome) }
     }
 
-    fn copy_clone_settings(&self) -> Result<(), OwnRepositoryError> {
+    fn copy_selected_clone_settings(&self) -> Result<(), OwnRepositoryError> {
         let config_file = self.clone_git_folder.join("config");
         let config_path = config_file.to_string_lossy();
         let outcome = self.run_query(&["config", "--file", &config_path, "--null", "--list"]);
         let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
-        let is_copied = |key: &str| {
-            COPIED_SETTINGS.contains(&key) || COPIED_SECTIONS.iter().any(|section| key.starts_with(section))
+        let should_copy = |key: &str| {
+            COPIED_SETTINGS.contains(&key)
+                || COPIED_SETTING_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
         };
         let settings =
             output.split_terminator('\0').map(|entry| entry.split_once('\n').unwrap_or((entry, "true")));
-        for (key, value) in settings.filter(|(key, _)| is_copied(key)) {
+        for (key, value) in settings.filter(|(key, _)| should_copy(key)) {
             self.set_config(key, value)?;
         }
         // The clone may use a folder elsewhere for git-lfs contents.
@@ -216,7 +219,7 @@ impl OwnRepository {
         if outcome.succeeded() { Ok(()) } else { Err(self.copy_error(&outcome)) }
     }
 
-    /// Copies the keys with which git-crypt decrypts files; they lie in the git folder.
+    /// Copies the git-crypt keys from the clone's git folder.
     fn copy_git_crypt_keys(&self) -> Result<(), StoreError> {
         let keys_folder = self.clone_git_folder.join("git-crypt/keys");
         for name in disk::list_names(&keys_folder) {
@@ -226,7 +229,7 @@ impl OwnRepository {
                     disk::replace(&self.git_folder.join(&key_path), &bytes, Durability::Lazy)?;
                 }
             }
-            // An older git-crypt has one key, in a file.
+            // Older versions of git-crypt store a single key in a file.
             if let Some(bytes) = disk::read(&keys_folder.join(&name)).ok().flatten() {
                 disk::replace(&self.git_folder.join("git-crypt/keys").join(&name), &bytes, Durability::Lazy)?;
             }
@@ -244,30 +247,34 @@ impl OwnRepository {
         self.run_query(&["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()]).succeeded()
     }
 
-    /// Returns whether the target contains every change of `commit` except those in `ignored_files`: through
-    /// the same commits, or through other commits with the same changes.
-    pub fn has_all_changes_of(
+    /// Returns whether `target` contains every change of `commit` except changes to `ignored_files`, either as the
+    /// same commits or as other commits with the same changes.
+    pub fn target_contains_all_changes_of_commit(
         &self,
         target: &CommitId,
         commit: &CommitId,
         ignored_files: &[RepoPath],
     ) -> bool {
-        let base_outcome = self.run_query(&["merge-base", target.as_str(), commit.as_str()]);
-        let base = CommitId::parse(&git::trimmed_stdout(&base_outcome)).ok();
-        // A commit of the target may contain a tick in the plan beside its work, so both sides are compared
-        // without these files.
-        let without_ignored_files =
-            |tip: &CommitId| self.rewrite_without_changes_to(base.as_ref()?, tip, ignored_files).ok();
-        let Some((target, commit)) = without_ignored_files(target).zip(without_ignored_files(commit)) else {
+        let merge_base_outcome = self.run_query(&["merge-base", target.as_str(), commit.as_str()]);
+        let base = CommitId::parse(&git::trimmed_stdout(&merge_base_outcome)).ok();
+        // A commit of the target may also tick an item in the plan, so both sides are compared without these
+        // files.
+        let rewrite_without_ignored_files = |tip: &CommitId| {
+            self.rewrite_commits_without_changes_to_files(base.as_ref()?, tip, ignored_files).ok()
+        };
+        let Some((rewritten_target, rewritten_commit)) =
+            rewrite_without_ignored_files(target).zip(rewrite_without_ignored_files(commit))
+        else {
             return false;
         };
-        let outcome = self.run_query(&["cherry", target.as_str(), commit.as_str()]);
+        let outcome = self.run_query(&["cherry", rewritten_target.as_str(), rewritten_commit.as_str()]);
         outcome.succeeded()
             && !String::from_utf8_lossy(&outcome.stdout).lines().any(|line| line.starts_with('+'))
     }
 
-    /// Fetches a commit and everything that it needs from the clone. The id of each object is computed anew.
-    pub fn fetch_commit_from_clone(&self, commit: &CommitId) -> Result<(), OwnRepositoryError> {
+    /// Fetches a commit and its missing objects from the clone unless it was fetched before. Git recomputes the id
+    /// of each fetched object and checks it (`fsckObjects`).
+    pub fn fetch_and_verify_commit_from_clone(&self, commit: &CommitId) -> Result<(), OwnRepositoryError> {
         let reference = format!("refs/plimsoll/taken/{commit}");
         if self.reference_is_commit(&reference, commit) {
             return Ok(());
@@ -276,7 +283,7 @@ impl OwnRepository {
         let refspec = format!("+{commit}:{reference}");
         let settings = ["-c", "fetch.fsckObjects=true"];
         let arguments = [&settings[..], &FETCH_ARGUMENTS, &[&*source, &refspec]].concat();
-        let command = own_repository_command(Some(&self.git_folder), &self.git_folder, &arguments);
+        let command = offline_own_repository_command(Some(&self.git_folder), &self.git_folder, &arguments);
         let outcome = child::run(command, ChildOptions::with_timeout(FETCH_TIMEOUT));
         if outcome.succeeded() && self.reference_is_commit(&reference, commit) {
             return Ok(());
@@ -290,31 +297,36 @@ impl OwnRepository {
         outcome.succeeded() && git::trimmed_stdout(&outcome) == commit.as_str()
     }
 
-    /// Writes the files of a commit into a folder of ours, which is emptied first. No filter runs: files
-    /// under a filter are written as they are stored.
-    pub fn export_commit_files(&self, commit: &CommitId, folder: &Path) -> Result<(), OwnRepositoryError> {
-        let bad_commit = |reason: String| OwnRepositoryError::BadCommit { commit: commit.clone(), reason };
-        let emptied_folder =
+    /// Empties `folder` and writes the files of a commit into it. No filter runs: filtered files are written as
+    /// they are stored.
+    pub fn export_unfiltered_files_to_emptied_folder(
+        &self,
+        commit: &CommitId,
+        folder: &Path,
+    ) -> Result<(), OwnRepositoryError> {
+        let bad_commit_error =
+            |reason: String| OwnRepositoryError::BadCommit { commit: commit.clone(), reason };
+        let emptying_result =
             disk::remove_folder_and_contents(folder).and_then(|()| disk::create_folder(folder));
-        emptied_folder.map_err(|error| bad_commit(error.to_string()))?;
-        let driver_settings = git::settings_disabling_all_drivers(&self.git_folder, folder);
-        let driver_settings = driver_settings.map_err(|outcome| bad_commit(error_message(&outcome)))?;
+        emptying_result.map_err(|error| bad_commit_error(error.to_string()))?;
+        let driver_settings = git::read_settings_disabling_all_drivers(&self.git_folder, folder);
+        let driver_settings = driver_settings.map_err(|outcome| bad_commit_error(error_message(&outcome)))?;
         let setting_arguments = driver_settings
             .iter()
             .flat_map(|setting| ["-c".to_owned(), setting.to_string_lossy().into_owned()]);
-        let read_tree = ["read-tree", "--reset", "-u", commit.as_str()].map(str::to_owned);
-        let arguments: Vec<String> = setting_arguments.chain(read_tree).collect();
+        let read_tree_arguments = ["read-tree", "--reset", "-u", commit.as_str()].map(str::to_owned);
+        let arguments: Vec<String> = setting_arguments.chain(read_tree_arguments).collect();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let mut command = own_repository_command(Some(&self.git_folder), folder, &arguments);
+        let mut command = offline_own_repository_command(Some(&self.git_folder), folder, &arguments);
         let index = folder.with_extension("index");
         command.env("GIT_WORK_TREE", folder).env("GIT_INDEX_FILE", &index).env("GIT_ATTR_NOSYSTEM", "1");
         let outcome = child::run(command, ChildOptions::with_timeout(FETCH_TIMEOUT));
         let _ = disk::remove_if_exists(&index);
-        if outcome.succeeded() { Ok(()) } else { Err(bad_commit(error_message(&outcome))) }
+        if outcome.succeeded() { Ok(()) } else { Err(bad_commit_error(error_message(&outcome))) }
     }
 
-    /// Returns the changes between two commits below a folder of the repository, without paths that match a
-    /// pattern in `excluded_patterns`. A `base` of `None` means before the first commit. The diff has at most
+    /// Returns the changes between two commits below `subfolder`, without paths that match a pattern in
+    /// `excluded_patterns`. If `base` is `None`, the changes are relative to an empty tree. The diff has at most
     /// `max_diff_bytes` bytes. Returns `None` if git fails.
     pub fn summarize_changes_between(
         &self,
@@ -353,21 +365,25 @@ impl OwnRepository {
             ];
             let arguments: Vec<&str> =
                 options.into_iter().chain(excluded_pathspecs.iter().map(String::as_str)).collect();
-            let command = own_repository_command(Some(&self.git_folder), &self.git_folder, &arguments);
-            // One byte more shows whether the output is longer.
+            let command =
+                offline_own_repository_command(Some(&self.git_folder), &self.git_folder, &arguments);
+            // One byte more than the limit, to detect that the output is longer.
             let outcome = child::run(
                 command,
                 ChildOptions { max_output_bytes: max_bytes + 1, ..ChildOptions::with_timeout(QUERY_TIMEOUT) },
             );
             outcome.succeeded().then(|| git::truncate_to_whole_lines(outcome.stdout, max_bytes))
         };
-        let (summary, _) = run_diff("--stat=100", MAX_SUMMARY_BYTES)?;
+        let (diff_stat, _) = run_diff("--stat=100", MAX_DIFF_STAT_BYTES)?;
         let (diff, is_truncated) = run_diff("--patch", max_diff_bytes)?;
-        Some(ChangeSummary { summary, diff, is_truncated, new_files: Vec::new() })
+        Some(ChangeSummary { diff_stat, diff, is_truncated, untracked_files: Vec::new() })
     }
 
-    /// Transfers a commit to the clone, where no reference names it yet.
-    pub fn transfer_commit_to_clone(&self, commit: &CommitId) -> Result<(), OwnRepositoryError> {
+    /// Transfers a commit to the clone without creating a reference to it.
+    pub fn transfer_commit_to_clone_without_reference(
+        &self,
+        commit: &CommitId,
+    ) -> Result<(), OwnRepositoryError> {
         let source = self.git_folder.to_string_lossy();
         let settings = ["-c", "protocol.file.allow=always", "-c", "protocol.version=2"];
         let arguments = [&settings[..], &FETCH_ARGUMENTS, &[&*source, commit.as_str()]].concat();
@@ -383,17 +399,17 @@ impl OwnRepository {
         Err(OwnRepositoryError::TransferFailed { commit: commit.clone(), reason: error_message(&outcome) })
     }
 
-    /// Makes a reference of the clone point to a commit of ours, so that `git gc` keeps it and the user finds
-    /// it. `reference` begins with `refs/`.
-    pub fn set_reference_in_clone(
+    /// Transfers a commit to the clone and points a reference of the clone to it, so that `git gc` keeps the commit
+    /// and the user can find it. `reference` begins with `refs/`.
+    pub fn transfer_commit_and_set_clone_reference(
         &self,
         reference: &str,
         commit: &CommitId,
     ) -> Result<(), OwnRepositoryError> {
-        if git::commit_of_reference(&self.clone_root, reference).as_ref() == Some(commit) {
+        if git::object_id_of_revision(&self.clone_root, reference).as_ref() == Some(commit) {
             return Ok(());
         }
-        self.transfer_commit_to_clone(commit)?;
+        self.transfer_commit_to_clone_without_reference(commit)?;
         let arguments = ["update-ref", "--no-deref", reference, commit.as_str()];
         let outcome = git::run_write_command(
             &self.clone_root,
@@ -407,32 +423,40 @@ impl OwnRepository {
         Err(OwnRepositoryError::TransferFailed { commit: commit.clone(), reason: error_message(&outcome) })
     }
 
-    /// Verifies the ids of the objects that were written into the clone since a point in time. A session can
-    /// replace an object by the content of another: git reads it without an error, and a clone of the clone
-    /// fails.
+    /// Verifies the ids of the objects that were written into the clone since `start_time`. A session can replace
+    /// an object with the content of another object: git reads it without an error, but cloning the clone fails.
     ///
-    /// The objects are packed and the ids in the pack are computed anew: git offers no other way to verify
-    /// only some objects. A file's ctime tells when it was written, and no session can set it.
-    pub fn verify_clone_objects_since(&self, start_time: SystemTime) -> Result<(), OwnRepositoryError> {
-        let objects = self.clone_git_folder.join("objects");
-        let is_new = |path: &Path| disk::changed_at(path).is_some_and(|changed_at| changed_at >= start_time);
+    /// The objects are packed, and `git verify-pack` recomputes their ids: git offers no other way to verify only
+    /// some objects. New files are recognized by their ctime, which a session cannot set.
+    pub fn verify_clone_objects_written_since(
+        &self,
+        start_time: SystemTime,
+    ) -> Result<(), OwnRepositoryError> {
+        let objects_folder = self.clone_git_folder.join("objects");
+        let is_changed_since_start =
+            |path: &Path| disk::changed_at(path).is_some_and(|changed_at| changed_at >= start_time);
         let mut loose_objects = Vec::new();
-        for folder in disk::list_names(&objects).into_iter().filter(|name| name.len() == 2) {
-            let names = disk::list_names(&objects.join(&folder)).into_iter();
-            let new_names = names.filter(|name| is_new(&objects.join(&folder).join(name)));
+        for folder in disk::list_names(&objects_folder).into_iter().filter(|name| name.len() == 2) {
+            let names = disk::list_names(&objects_folder.join(&folder)).into_iter();
+            let new_names =
+                names.filter(|name| is_changed_since_start(&objects_folder.join(&folder).join(name)));
             loose_objects.extend(
                 new_names.map(|name| format!("{folder}{name}")).filter(|id| CommitId::parse(id).is_ok()),
             );
         }
-        self.verify_loose_objects(&loose_objects)?;
-        let packs = objects.join("pack");
-        for name in disk::list_names(&packs).into_iter().filter(|name| name.ends_with(".idx")) {
-            if is_new(&packs.join(&name)) || is_new(&packs.join(name.replace(".idx", ".pack"))) {
-                self.verify_pack(&packs.join(&name))?;
+        self.verify_loose_objects_by_packing_them(&loose_objects)?;
+        let packs_folder = objects_folder.join("pack");
+        for name in disk::list_names(&packs_folder).into_iter().filter(|name| name.ends_with(".idx")) {
+            if is_changed_since_start(&packs_folder.join(&name))
+                || is_changed_since_start(&packs_folder.join(name.replace(".idx", ".pack")))
+            {
+                self.verify_pack(&packs_folder.join(&name))?;
             }
         }
-        let index = packs.join("multi-pack-index");
-        if is_new(&index) || is_new(&packs.join("multi-pack-index.d")) {
+        let multi_pack_index = packs_folder.join("multi-pack-index");
+        if is_changed_since_start(&multi_pack_index)
+            || is_changed_since_start(&packs_folder.join("multi-pack-index.d"))
+        {
             let arguments = ["-c", "core.multiPackIndex=true", "multi-pack-index", "verify"];
             let outcome = git::run_write_command(
                 &self.clone_root,
@@ -447,15 +471,15 @@ impl OwnRepository {
         Ok(())
     }
 
-    fn verify_loose_objects(&self, ids: &[String]) -> Result<(), OwnRepositoryError> {
+    fn verify_loose_objects_by_packing_them(&self, ids: &[String]) -> Result<(), OwnRepositoryError> {
         if ids.is_empty() {
             return Ok(());
         }
-        let scratch = self.git_folder.join("plimsoll-check");
-        let _ = disk::remove_folder_and_contents(&scratch);
-        disk::create_folder(&scratch)
+        let scratch_folder = self.git_folder.join("plimsoll-check");
+        let _ = disk::remove_folder_and_contents(&scratch_folder);
+        disk::create_folder(&scratch_folder)
             .map_err(|error| OwnRepositoryError::DamagedObjects(error.to_string()))?;
-        let pack_prefix = scratch.join("pack");
+        let pack_prefix = scratch_folder.join("pack");
         let writer = GitWriter::new(&self.clone_root, AllowedPrograms::TrustedDrivers);
         let outcome = match &writer {
             Ok(writer) => {
@@ -467,17 +491,18 @@ impl OwnRepository {
             Err(outcome) => outcome.clone(),
         };
         let result = if outcome.succeeded() {
-            let mut indexes = disk::list_names(&scratch).into_iter().filter(|name| name.ends_with(".idx"));
-            indexes.try_for_each(|name| self.verify_pack(&scratch.join(name)))
+            let mut index_names =
+                disk::list_names(&scratch_folder).into_iter().filter(|name| name.ends_with(".idx"));
+            index_names.try_for_each(|name| self.verify_pack(&scratch_folder.join(name)))
         } else {
             Err(OwnRepositoryError::DamagedObjects(error_message(&outcome)))
         };
-        let _ = disk::remove_folder_and_contents(&scratch);
+        let _ = disk::remove_folder_and_contents(&scratch_folder);
         result
     }
 
-    fn verify_pack(&self, index: &Path) -> Result<(), OwnRepositoryError> {
-        let outcome = self.run_query(&["verify-pack", &index.to_string_lossy()]);
+    fn verify_pack(&self, index_file: &Path) -> Result<(), OwnRepositoryError> {
+        let outcome = self.run_query(&["verify-pack", &index_file.to_string_lossy()]);
         if outcome.succeeded() {
             Ok(())
         } else {
@@ -491,13 +516,13 @@ impl OwnRepository {
     }
 
     pub(crate) fn run_query_with_input(&self, arguments: &[&str], input: Option<Vec<u8>>) -> CommandOutcome {
-        let command = own_repository_command(Some(&self.git_folder), &self.git_folder, arguments);
+        let command = offline_own_repository_command(Some(&self.git_folder), &self.git_folder, arguments);
         child::run(command, ChildOptions { input, ..ChildOptions::with_timeout(QUERY_TIMEOUT) })
     }
 }
 
 /// Returns the size of a clone's objects in bytes; `None` if git fails.
-pub fn clone_objects_bytes(clone_root: &Path) -> Option<u64> {
+pub fn size_of_clone_objects_in_bytes(clone_root: &Path) -> Option<u64> {
     let outcome = git::run_query(clone_root, &["count-objects", "-v"]);
     let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let parse_value =
@@ -516,5 +541,5 @@ pub(crate) fn error_message(outcome: &CommandOutcome) -> String {
     let errors = String::from_utf8_lossy(&outcome.stderr);
     let message =
         if errors.trim().is_empty() { git_output::failure_reason(outcome) } else { errors.into_owned() };
-    truncate_end(&to_single_line(message.trim()), MAX_REASON_CHARS)
+    truncate_end(&to_safe_single_line(message.trim()), MAX_REASON_CHARS)
 }

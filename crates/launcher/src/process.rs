@@ -1,4 +1,4 @@
-//! Finding running processes, and ending our own.
+//! Finds running processes, and ends those that we started.
 
 use plimsoll_system::{other_process_ids, was_started_with_argument, was_started_with_variable};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
@@ -10,43 +10,43 @@ pub use plimsoll_system::{
     liveness_of_process, process_identity, standard_output_path,
 };
 
-/// Returns true if exactly this process is seen to be alive.
+/// Returns true if this process is alive. A later process with the same pid does not count.
 pub fn is_alive(identity: ProcessIdentity) -> bool {
     liveness_of_process(identity).is_alive()
 }
 
-/// Returns the process that was started with `argument` among its arguments and `variable` (`NAME=value`) in
-/// its environment. This finds a client whose `plimsoll run` died before it recorded the pid.
-pub fn find_oldest_with_argument_and_variable(argument: &str, variable: &str) -> Option<ProcessIdentity> {
+/// Returns the oldest process that was started with `argument` among its arguments and `variable` (`NAME=value`)
+/// in its environment. This finds a client whose `plimsoll run` died before it recorded the pid.
+pub fn find_oldest_process_by_argument_and_env(argument: &str, variable: &str) -> Option<ProcessIdentity> {
     let is_match =
         |pid: &u32| was_started_with_argument(*pid, argument) && was_started_with_variable(*pid, variable);
-    // The client's own children may have the same argument and variable: the oldest process is the client.
+    // Children of the client may have the same argument and variable, but the client is older.
     let processes = other_process_ids().into_iter().filter(is_match).filter_map(process_identity);
     processes.min_by_key(|process| (process.start_time, process.pid))
 }
 
-/// Returns the processes that were started in a session and outlived it: both variables (`NAME=value`) are in
-/// their environment.
-pub fn find_surviving_processes(variables: [&str; 2]) -> Vec<ProcessIdentity> {
+/// Returns the processes that were started with both variables (`NAME=value`) in their environment. After a
+/// session ends, these are its surviving processes.
+pub fn find_processes_with_both_variables(variables: [&str; 2]) -> Vec<ProcessIdentity> {
     let is_match = |pid: &u32| variables.iter().all(|variable| was_started_with_variable(*pid, variable));
     other_process_ids().into_iter().filter(is_match).filter_map(process_identity).collect()
 }
 
-/// Waits for the processes that a dead session left behind to finish writing, then ends them: two sessions
-/// must not work on the same files. The grace period applies first without a signal, then after SIGTERM, then
-/// after SIGKILL.
-pub fn end_surviving_processes(variables: [&str; 2], grace_period: Duration) {
+/// Waits for the remaining processes of a dead session to exit, then ends them, because two sessions must not
+/// work on the same files. Waits one grace period without a signal, sends SIGTERM during a second one, and
+/// SIGKILL during a third.
+pub fn wait_then_end_processes_with_both_variables(variables: [&str; 2], grace_period: Duration) {
     let started_at = Instant::now();
     while started_at.elapsed() < grace_period * 3 {
-        let survivors = find_surviving_processes(variables);
+        let matching_processes = find_processes_with_both_variables(variables);
         let signal = match started_at.elapsed() {
-            _ if survivors.is_empty() => return,
+            _ if matching_processes.is_empty() => return,
             elapsed if elapsed < grace_period => None,
             elapsed if elapsed < grace_period * 2 => Some(Signal::TERM),
             _ => Some(Signal::KILL),
         };
-        // Checked again: since the list was made, a pid may have been reused for another process.
-        for process in survivors.into_iter().filter(|process| is_alive(*process)) {
+        // Liveness is checked again because a pid may have been reused since the list was read.
+        for process in matching_processes.into_iter().filter(|process| is_alive(*process)) {
             if let (Some(signal), Some(pid)) = (signal, to_pid(process.pid)) {
                 let _ = kill_process(pid, signal);
             }
@@ -55,16 +55,16 @@ pub fn end_surviving_processes(variables: [&str; 2], grace_period: Duration) {
     }
 }
 
-/// Asks a process of ours to end: with SIGINT as Ctrl-C does, or immediately with SIGTERM as a system
-/// shutdown does. Returns false if it has already ended.
+/// Sends SIGINT to a process that we started, as Ctrl-C does, or SIGTERM if `immediately` is true, as a system
+/// shutdown does. Returns false if the process has already ended.
 pub fn request_end(identity: ProcessIdentity, immediately: bool) -> bool {
     let signal = if immediately { Signal::TERM } else { Signal::INT };
     is_alive(identity) && to_pid(identity.pid).is_some_and(|pid| kill_process(pid, signal).is_ok())
 }
 
-/// Ends a process group: SIGTERM, then SIGKILL after the grace period. Only for groups whose leader we
-/// started or verified.
-pub fn end_group(leader: u32, grace_period: Duration) {
+/// Ends a process group: sends SIGTERM, waits until the leader exits or the grace period ends, then sends SIGKILL.
+/// Only for groups whose leader we started or verified.
+pub fn terminate_then_kill_process_group(leader: u32, grace_period: Duration) {
     let Some(pid) = to_pid(leader) else { return };
     let started_at = Instant::now();
     // SIGTERM first: it also stops the client's Bash tool, which keeps working after a SIGKILL (2.1.329).
@@ -80,9 +80,9 @@ pub fn end_group(leader: u32, grace_period: Duration) {
     let _ = kill_process_group(pid, Signal::KILL);
 }
 
-/// Ends a child of ours and its process group: SIGTERM first, and SIGKILL if any process of the group is left
-/// after the grace period.
-pub(crate) fn end_child_group(child: &mut Child, grace_period: Duration) {
+/// Ends a child of ours and its process group: sends SIGTERM, and SIGKILL if a process of the group is still
+/// alive after the grace period.
+pub(crate) fn terminate_child_group_then_kill_if_alive(child: &mut Child, grace_period: Duration) {
     let Some(group) = to_pid(child.id()) else { return };
     let _ = kill_process_group(group, Signal::TERM);
     let started_at = Instant::now();
@@ -92,7 +92,7 @@ pub(crate) fn end_child_group(child: &mut Child, grace_period: Duration) {
         let is_reaped = !matches!(child.try_wait(), Ok(None));
         is_group_empty = is_reaped && test_kill_process_group(group).is_err();
     }
-    // While a process of the group lives, its id is not reused.
+    // The group's id is not reused while one of its processes is alive, so this cannot kill other processes.
     if !is_group_empty {
         let _ = kill_process_group(group, Signal::KILL);
         let _ = child.wait();
@@ -100,7 +100,7 @@ pub(crate) fn end_child_group(child: &mut Child, grace_period: Duration) {
 }
 
 fn to_pid(pid: u32) -> Option<Pid> {
-    // 0 and 1 are never ours.
+    // 0 and 1 are never processes that we started.
     Pid::from_raw(i32::try_from(pid).ok().filter(|pid| *pid > 1)?)
 }
 
@@ -120,9 +120,9 @@ mod tests {
         let (mut own_child, mut other_child) = (start_sleep("s1"), start_sleep("s2"));
         let run_variable = format!("PLIMSOLL_RUN_ID={run_id}");
         let variables = [run_variable.as_str(), "CLAUDE_CODE_SESSION_ID=s1"];
-        assert_eq!(find_surviving_processes(variables).len(), 1);
-        end_surviving_processes(variables, Duration::from_millis(100));
-        assert!(find_surviving_processes(variables).is_empty());
+        assert_eq!(find_processes_with_both_variables(variables).len(), 1);
+        wait_then_end_processes_with_both_variables(variables, Duration::from_millis(100));
+        assert!(find_processes_with_both_variables(variables).is_empty());
         assert!(own_child.wait().unwrap().code().is_none(), "ended by a signal");
         assert!(other_child.try_wait().unwrap().is_none(), "of another session");
         other_child.kill().unwrap();
@@ -139,7 +139,7 @@ mod tests {
             .spawn()
             .unwrap();
         let find_pid = |argument: &str, variable: &str| {
-            find_oldest_with_argument_and_variable(argument, variable).map(|process| process.pid)
+            find_oldest_process_by_argument_and_env(argument, variable).map(|process| process.pid)
         };
         // The arguments of a process become visible only a moment after its start.
         let started_at = Instant::now();

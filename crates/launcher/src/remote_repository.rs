@@ -1,33 +1,33 @@
-//! A git remote through which several machines share their work: fetching and pushing, and nothing else.
+//! A git remote through which several machines share their work. Only fetches and pushes are supported.
 //!
-//! An agent can write the settings of the clone that it works in, and many of git's settings name programs:
-//! `core.sshCommand`, `remote.NAME.uploadpack`, `credential.helper`, hooks, `url.X.pushInsteadOf` with
-//! another place. A git that connects to the remote therefore never reads them. It works in a repository of
-//! ours ([`OwnRepository`]), in the folder of the user's state. The user's own settings and variables apply
-//! (credential helpers, ssh, proxies, certificates); settings of the clone do not. The remote's address is
-//! read from the clone once, when a machine joins.
+//! An agent can write the settings of the clone that it works in, and many git settings can run programs or
+//! redirect a push: `core.sshCommand`, `remote.NAME.uploadpack`, `credential.helper`, hooks,
+//! `url.X.pushInsteadOf`. Git commands that connect to the remote therefore never read them. They run in our own
+//! repository ([`OwnRepository`]) in the user's state folder. The user's settings and variables apply (credential
+//! helpers, ssh, proxies, certificates); settings of the clone do not. The remote's address is read from the
+//! clone once, when a machine joins.
 
 use crate::child::{self, ChildOptions};
 use crate::git_output;
 use crate::own_repository::{OwnRepository, OwnRepositoryError};
 use crate::{CommandOutcome, git};
 use plimsoll_domain::git_names::CommitId;
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
 
 /// The timeout for a fetch or a push.
 const REMOTE_TIMEOUT: Duration = Duration::from_secs(300);
-/// The longest part of git's message that is kept.
+/// The maximum length of git's message in an error.
 const MAX_REASON_CHARS: usize = 500;
 /// Messages of git if an object fails `fsckObjects`: the first from `index-pack` and `unpack-objects`, the
 /// second from `fetch` itself.
 const FSCK_ERRORS: [&str; 2] = ["fsck error in ", "fsck failed"];
-/// The longest part of a rejected address that is shown.
+/// The maximum length of a rejected address in an error.
 const MAX_ADDRESS_CHARS: usize = 200;
 
-/// The reason why an operation on the remote failed.
+/// The error of an operation on the remote.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RemoteError {
     /// The clone has no remote with this name.
@@ -39,7 +39,7 @@ pub enum RemoteError {
     /// A text could not be stored as an object.
     #[error("cannot keep a text in our own repository: {0}")]
     TextNotStored(String),
-    /// An address for which git would start a `git-remote-NAME` program, or whose scheme git does not know.
+    /// An address for which git would start a `git-remote-NAME` program, or whose scheme git does not support.
     #[error(
         "the remote's address {0} is none that machines can share: name it by https, http, ssh, git, file or a path with `git remote set-url` (for pushes with --push), or another remote with --remote"
     )]
@@ -49,7 +49,7 @@ pub enum RemoteError {
         "git may not use the transport `{0}` here: see where `git config --get-regexp 'url.*insteadof'` leads, and what GIT_ALLOW_PROTOCOL names"
     )]
     ForbiddenTransport(String),
-    /// Somebody else has pushed to the reference meanwhile.
+    /// Another client has pushed to the reference in the meantime.
     #[error("it has moved meanwhile")]
     ReferenceMoved,
     /// The remote rejects the push.
@@ -58,7 +58,7 @@ pub enum RemoteError {
     /// The remote lacks a reference.
     #[error("the remote has no {0}")]
     ReferenceMissing(String),
-    /// The remote has objects that fail git's checks (`fsckObjects`): somebody pushed them without Plimsoll.
+    /// The remote has objects that fail git's checks (`fsckObjects`); they were not pushed by Plimsoll.
     #[error("the remote has a commit that git's checks refuse, so nothing is taken from there: {0}")]
     MalformedObjects(String),
     /// The remote cannot be reached, or denies access.
@@ -72,15 +72,15 @@ pub enum RemoteError {
 /// The expected value of a remote reference before a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushLease<'a> {
-    /// Any value: the reference is ours alone.
+    /// Any value, because no other client writes the reference.
     AnyValue,
-    /// This object.
+    /// The reference points to this object.
     Object(&'a ObjectId),
     /// The reference does not exist.
     Absent,
 }
 
-/// The id of a commit or of a stored text ([`Remote::store_text`]).
+/// The id of a commit or of a stored text ([`Remote::store_text_as_local_blob`]).
 pub type ObjectId = CommitId;
 
 /// The update of one reference by a push.
@@ -90,7 +90,7 @@ pub struct ReferenceUpdate<'a> {
     pub new_object: Option<&'a ObjectId>,
     /// The full name of the reference.
     pub reference: &'a str,
-    /// The value that it must have before.
+    /// The value that the reference must have before the push.
     pub lease: PushLease<'a>,
 }
 
@@ -103,29 +103,33 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Opens the remote with this name. `git_folder` is the folder of our own repository, which is created if
+    /// Opens the remote with this name. `git_folder` is the git folder of our own repository, which is created if
     /// it does not exist.
     pub fn open(repository: &Path, name: &str, git_folder: &Path) -> Result<Remote, RemoteError> {
-        let (fetch_address, push_address) = fetch_and_push_addresses(repository, name)?;
-        let own_repository = OwnRepository::open_or_copy(repository, git_folder)?;
+        let (fetch_address, push_address) = query_supported_remote_addresses(repository, name)?;
+        let own_repository = OwnRepository::open_or_copy_from_clone(repository, git_folder)?;
         Ok(Remote { own_repository, fetch_address, push_address })
     }
 
-    /// Returns the repository of ours that connects to the remote.
+    /// Returns our own repository, from which git connects to the remote.
     pub fn own_repository(&self) -> &OwnRepository {
         &self.own_repository
     }
 
     /// Returns the address without credentials.
     pub fn address_without_credentials(&self) -> String {
-        strip_credentials(&self.fetch_address)
+        strip_credentials_except_ssh_user(&self.fetch_address)
     }
 
-    /// Fetches these refspecs. References that a pattern fetched before and the remote no longer has are
-    /// removed.
-    pub fn fetch(&self, refspecs: &[&str], should_cancel: &dyn Fn() -> bool) -> Result<(), RemoteError> {
-        // Checked in the same way as commits of the clone (`OwnRepository::fetch_commit_from_clone`): what
-        // another machine pushed is verified and merged here.
+    /// Fetches these refspecs, checks the fetched objects, and removes local references matched by the refspecs
+    /// that the remote no longer has.
+    pub fn fetch_with_object_checks_and_prune(
+        &self,
+        refspecs: &[&str],
+        should_cancel: &dyn Fn() -> bool,
+    ) -> Result<(), RemoteError> {
+        // Commits of other machines are verified and merged here, so they are checked like commits of the clone
+        // (`OwnRepository::fetch_and_verify_commit_from_clone`).
         let options = [
             "-c",
             "fetch.fsckObjects=true",
@@ -137,17 +141,17 @@ impl Remote {
             "--",
             &self.fetch_address,
         ];
-        let outcome = self.run_remote_command(&[&options[..], refspecs].concat(), should_cancel);
+        let outcome = self.run_git_with_remote_access(&[&options[..], refspecs].concat(), should_cancel);
         if outcome.succeeded() {
             return Ok(());
         }
         if let Some(error) = parse_forbidden_transport(&outcome) {
             return Err(error);
         }
-        let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
-        match errors.split_once("couldn't find remote ref ") {
+        let stderr_text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        match stderr_text.split_once("couldn't find remote ref ") {
             _ if outcome.was_canceled => Err(RemoteError::Canceled),
-            _ if FSCK_ERRORS.iter().any(|error| errors.contains(error)) => {
+            _ if FSCK_ERRORS.iter().any(|fsck_error| stderr_text.contains(fsck_error)) => {
                 Err(RemoteError::MalformedObjects(redacted_error_message(&outcome)))
             }
             Some((_, name)) => {
@@ -157,8 +161,9 @@ impl Remote {
         }
     }
 
-    /// Pushes these references: all or none, if the remote supports it.
-    pub fn push_references(
+    /// Pushes these references, each only if the remote still has the value in its lease. Without `--atomic`, the
+    /// remote may accept some of them and reject others, which is an error.
+    pub fn push_references_with_leases(
         &self,
         updates: &[ReferenceUpdate<'_>],
         should_cancel: &dyn Fn() -> bool,
@@ -177,8 +182,10 @@ impl Remote {
         let target_arguments = ["--".to_owned(), self.push_address.clone()];
         let arguments: Vec<String> =
             options.chain(target_arguments).chain(updates.iter().map(refspec)).collect();
-        let outcome =
-            self.run_remote_command(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), should_cancel);
+        let outcome = self.run_git_with_remote_access(
+            &arguments.iter().map(String::as_str).collect::<Vec<_>>(),
+            should_cancel,
+        );
         if outcome.succeeded() {
             return Ok(());
         }
@@ -188,24 +195,26 @@ impl Remote {
         Err(parse_push_error(&outcome))
     }
 
-    /// Does a dry run of a push. Hooks of the remote are not run, so their result is not known.
-    pub fn check_push(&self, update: ReferenceUpdate<'_>) -> Result<(), RemoteError> {
+    /// Checks with a dry run whether a push would succeed. The lease is not checked, and the remote's hooks do not
+    /// run, so they may still reject the push.
+    pub fn check_push_by_forced_dry_run(&self, update: ReferenceUpdate<'_>) -> Result<(), RemoteError> {
         let refspec = format!("+{}:{}", update.new_object.map_or("", ObjectId::as_str), update.reference);
         let options =
             ["push", "--dry-run", "--porcelain", "--no-verify", "--no-signed", "--", &self.push_address];
-        let outcome = self.run_remote_command(&[&options[..], &[&refspec]].concat(), &|| false);
+        let outcome = self.run_git_with_remote_access(&[&options[..], &[&refspec]].concat(), &|| false);
         if outcome.succeeded() { Ok(()) } else { Err(parse_push_error(&outcome)) }
     }
 
     /// Returns the object of a reference in our own repository.
-    pub fn object_of_reference(&self, reference: &str) -> Option<ObjectId> {
+    pub fn object_of_local_reference(&self, reference: &str) -> Option<ObjectId> {
         let outcome = self.run_query(&["rev-parse", "--verify", "--quiet", reference], None);
         outcome.succeeded().then(|| ObjectId::parse(&git::trimmed_stdout(&outcome)).ok()).flatten()
     }
 
-    /// Returns the references of our own repository below a name, with their objects.
-    pub fn references_below(&self, name: &str) -> Vec<(String, ObjectId)> {
-        let outcome = self.run_query(&["for-each-ref", "--format=%(refname) %(objectname)", name], None);
+    /// Returns the references of our own repository whose names begin with a path, and their objects.
+    pub fn local_references_below(&self, name_prefix: &str) -> Vec<(String, ObjectId)> {
+        let outcome =
+            self.run_query(&["for-each-ref", "--format=%(refname) %(objectname)", name_prefix], None);
         let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
         let parse_reference = |line: &str| {
             let (name, id) = line.split_once(' ')?;
@@ -214,8 +223,8 @@ impl Remote {
         output.lines().filter_map(parse_reference).collect()
     }
 
-    /// Stores a text as an object and returns its id.
-    pub fn store_text(&self, text: &str) -> Result<ObjectId, RemoteError> {
+    /// Stores a text as an object of our own repository and returns its id.
+    pub fn store_text_as_local_blob(&self, text: &str) -> Result<ObjectId, RemoteError> {
         let outcome = self.run_query(&["hash-object", "-w", "--stdin"], Some(text.as_bytes().to_vec()));
         match ObjectId::parse(&git::trimmed_stdout(&outcome)) {
             Ok(id) if outcome.succeeded() => Ok(id),
@@ -223,8 +232,8 @@ impl Remote {
         }
     }
 
-    /// Returns the text of an object; `None` if the object does not exist or is no text.
-    pub fn read_text(&self, id: &ObjectId) -> Option<String> {
+    /// Returns the text of an object in our own repository; `None` if the object does not exist or is not a blob.
+    pub fn read_local_blob_as_text(&self, id: &ObjectId) -> Option<String> {
         let outcome = self.run_query(&["cat-file", "blob", id.as_str()], None);
         outcome.succeeded().then(|| String::from_utf8_lossy(&outcome.stdout).into_owned())
     }
@@ -233,25 +242,31 @@ impl Remote {
         self.own_repository.run_query_with_input(arguments, input)
     }
 
-    fn run_remote_command(&self, arguments: &[&str], should_cancel: &dyn Fn() -> bool) -> CommandOutcome {
-        let clone = self.own_repository.clone_root();
-        let mut command = git::remote_command(self.own_repository.git_folder(), clone, arguments);
+    fn run_git_with_remote_access(
+        &self,
+        arguments: &[&str],
+        should_cancel: &dyn Fn() -> bool,
+    ) -> CommandOutcome {
+        let clone_folder = self.own_repository.clone_root();
+        let mut command =
+            git::build_remote_git_command(self.own_repository.git_folder(), clone_folder, arguments);
         // The command runs in the clone, and starts ssh and credential helpers.
-        git::search_outside_project(&mut command, clone);
+        git::remove_project_folders_from_search_path(&mut command, clone_folder);
         child::run(command, ChildOptions { should_cancel, ..ChildOptions::with_timeout(REMOTE_TIMEOUT) })
     }
 }
 
-/// Returns the addresses of a remote for fetching and for pushing.
-fn fetch_and_push_addresses(repository: &Path, name: &str) -> Result<(String, String), RemoteError> {
-    let no_remote = || RemoteError::NoRemote(name.to_owned());
+/// Returns the addresses of a remote for fetching and for pushing. Returns an error if one is missing or
+/// unsupported.
+fn query_supported_remote_addresses(repository: &Path, name: &str) -> Result<(String, String), RemoteError> {
+    let no_remote_error = || RemoteError::NoRemote(name.to_owned());
     if name.starts_with('-') {
-        return Err(no_remote());
+        return Err(no_remote_error());
     }
     let query_address = |arguments: &[&str]| {
         let outcome = git::run_query(repository, arguments);
         let address = git::trimmed_stdout(&outcome);
-        (outcome.succeeded() && !address.is_empty()).then_some(address).ok_or_else(no_remote)
+        (outcome.succeeded() && !address.is_empty()).then_some(address).ok_or_else(no_remote_error)
     };
     let fetch_address = require_supported_address(query_address(&["remote", "get-url", name])?)?;
     Ok((fetch_address, require_supported_address(query_address(&["remote", "get-url", "--push", name])?)?))
@@ -265,57 +280,61 @@ const SUPPORTED_SCHEMES: [&str; 7] = ["https", "http", "ssh", "git", "file", "gi
 fn require_supported_address(address: String) -> Result<String, RemoteError> {
     let is_scheme_character =
         |character: char| character.is_ascii_alphanumeric() || ['+', '-', '.'].contains(&character);
-    let (scheme, rest) =
+    let (scheme, after_scheme) =
         address.split_at(address.find(|character| !is_scheme_character(character)).unwrap_or(address.len()));
-    let is_supported = !rest.starts_with("::")
-        && (!rest.starts_with("://") || SUPPORTED_SCHEMES.contains(&scheme.to_ascii_lowercase().as_str()));
+    let is_supported = !after_scheme.starts_with("::")
+        && (!after_scheme.starts_with("://")
+            || SUPPORTED_SCHEMES.contains(&scheme.to_ascii_lowercase().as_str()));
     if is_supported {
         return Ok(address);
     }
-    let displayed_address = match (rest.strip_prefix("::"), rest.contains("://")) {
-        // Here, too, the part before an `@` may be a password.
+    let displayed_address = match (after_scheme.strip_prefix("::"), after_scheme.contains("://")) {
+        // The part before an `@` may be a password in this form, too.
         (Some(target), false) => format!("{scheme}::{}", target.rsplit('@').next().unwrap_or_default()),
-        _ => strip_credentials(&address),
+        _ => strip_credentials_except_ssh_user(&address),
     };
-    Err(RemoteError::UnsupportedAddress(truncate_end(&to_single_line(&displayed_address), MAX_ADDRESS_CHARS)))
+    Err(RemoteError::UnsupportedAddress(truncate_end(
+        &to_safe_single_line(&displayed_address),
+        MAX_ADDRESS_CHARS,
+    )))
 }
 
-/// Returns an error if git's messages say that a transport is not allowed.
+/// Returns the error for a forbidden transport if git reported one.
 fn parse_forbidden_transport(outcome: &CommandOutcome) -> Option<RemoteError> {
-    let errors = String::from_utf8_lossy(&outcome.stderr);
-    let (_, rest) = errors.split_once("transport '")?;
-    let (name, _) = rest.split_once("' not allowed")?;
-    Some(RemoteError::ForbiddenTransport(truncate_end(&to_single_line(name), MAX_ADDRESS_CHARS)))
+    let stderr_text = String::from_utf8_lossy(&outcome.stderr);
+    let (_, remaining_text) = stderr_text.split_once("transport '")?;
+    let (name, _) = remaining_text.split_once("' not allowed")?;
+    Some(RemoteError::ForbiddenTransport(truncate_end(&to_safe_single_line(name), MAX_ADDRESS_CHARS)))
 }
 
-/// Removes a user's name and password before the host of an address. The user name of an ssh address stays.
-pub fn strip_credentials(address: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = match host.rsplit_once('@') {
-        // The ssh user belongs to the address. The user name of a web address may be a token.
+/// Removes the user name and password from an address. Keeps the user name of an ssh address.
+pub fn strip_credentials_except_ssh_user(address: &str) -> String {
+    let Some((scheme, after_scheme)) = address.split_once("://") else { return address.to_owned() };
+    let (authority, path) = after_scheme.split_at(after_scheme.find('/').unwrap_or(after_scheme.len()));
+    let host = match authority.rsplit_once('@') {
+        // An ssh address needs its user name, but the user name of a web address may be a token.
         Some((user, host)) if scheme.ends_with("ssh") => {
             format!("{}@{host}", user.split(':').next().unwrap_or_default())
         }
         Some((_, host)) => host.to_owned(),
-        None => host.to_owned(),
+        None => authority.to_owned(),
     };
     format!("{scheme}://{host}{path}")
 }
 
-/// Returns why a push failed. Git prints a line for each reference: `!`, the reference, and the reason in
-/// parentheses.
+/// Returns the error of a failed push. For each rejected reference, git prints a line with `!`, the reference,
+/// and the reason in parentheses.
 fn parse_push_error(outcome: &CommandOutcome) -> RemoteError {
     if let Some(error) = parse_forbidden_transport(outcome) {
         return error;
     }
     let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let rejected_lines: Vec<&str> = output.lines().filter(|line| line.starts_with('!')).collect();
-    let Some(first_rejected) = rejected_lines.first() else {
+    let Some(first_rejected_line) = rejected_lines.first() else {
         return RemoteError::Unreachable(redacted_error_message(outcome));
     };
     // A server sends one of the last four messages if two clients push at the same moment.
-    let moved_messages = [
+    let moved_reference_messages = [
         "stale info",
         "fetch first",
         "non-fast-forward",
@@ -324,27 +343,30 @@ fn parse_push_error(outcome: &CommandOutcome) -> RemoteError {
         "failed to lock",
         "incorrect old value",
     ];
-    if rejected_lines.iter().all(|line| moved_messages.iter().any(|message| line.contains(message))) {
+    if rejected_lines.iter().all(|line| moved_reference_messages.iter().any(|message| line.contains(message)))
+    {
         return RemoteError::ReferenceMoved;
     }
     // The output of a remote hook is more specific than git's own line.
-    let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    let stderr_text = String::from_utf8_lossy(&outcome.stderr).into_owned();
     let remote_messages: Vec<&str> =
-        errors.lines().filter_map(|line| line.strip_prefix("remote:")).map(str::trim).collect();
-    let reason = first_rejected.rsplit('\t').next().unwrap_or_default();
+        stderr_text.lines().filter_map(|line| line.strip_prefix("remote:")).map(str::trim).collect();
+    let reason = first_rejected_line.rsplit('\t').next().unwrap_or_default();
     let message = format!("{reason} {}", remote_messages.join(" "));
-    RemoteError::Rejected(truncate_end(&to_single_line(message.trim()), MAX_REASON_CHARS))
+    RemoteError::Rejected(truncate_end(&to_safe_single_line(message.trim()), MAX_REASON_CHARS))
 }
 
 fn redacted_error_message(outcome: &CommandOutcome) -> String {
     if outcome.timed_out {
         return format!("git took longer than {} s", REMOTE_TIMEOUT.as_secs());
     }
-    let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    let message = if errors.trim().is_empty() { git_output::failure_reason(outcome) } else { errors };
+    let stderr_text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    let message =
+        if stderr_text.trim().is_empty() { git_output::failure_reason(outcome) } else { stderr_text };
     // Git's messages contain addresses, which may contain a user's name and password.
-    let words: Vec<String> = message.split_whitespace().map(strip_credentials).collect();
-    truncate_end(&to_single_line(&words.join(" ")), MAX_REASON_CHARS)
+    let redacted_words: Vec<String> =
+        message.split_whitespace().map(strip_credentials_except_ssh_user).collect();
+    truncate_end(&to_safe_single_line(&redacted_words.join(" ")), MAX_REASON_CHARS)
 }
 
 #[cfg(test)]
@@ -380,63 +402,78 @@ mod tests {
         let first_commit = git::head_commit(&clone).unwrap();
         run_shell(&clone, "git commit -q --allow-empty -m Second");
         let second_commit = git::head_commit(&clone).unwrap();
-        remote.own_repository().fetch_commit_from_clone(&second_commit).unwrap();
+        remote.own_repository().fetch_and_verify_commit_from_clone(&second_commit).unwrap();
         let update = |object, lease| ReferenceUpdate {
             new_object: object,
             reference: "refs/heads/plimsoll/night",
             lease,
         };
-        assert_eq!(remote.push_references(&[update(Some(&first_commit), PushLease::Absent)], &never), Ok(()));
         assert_eq!(
-            remote.push_references(&[update(Some(&second_commit), PushLease::Absent)], &never),
+            remote.push_references_with_leases(&[update(Some(&first_commit), PushLease::Absent)], &never),
+            Ok(())
+        );
+        assert_eq!(
+            remote.push_references_with_leases(&[update(Some(&second_commit), PushLease::Absent)], &never),
             Err(RemoteError::ReferenceMoved)
         );
         assert_eq!(
-            remote
-                .push_references(&[update(Some(&second_commit), PushLease::Object(&second_commit))], &never),
+            remote.push_references_with_leases(
+                &[update(Some(&second_commit), PushLease::Object(&second_commit))],
+                &never
+            ),
             Err(RemoteError::ReferenceMoved)
         );
         assert_eq!(
-            remote.push_references(&[update(Some(&second_commit), PushLease::Object(&first_commit))], &never),
+            remote.push_references_with_leases(
+                &[update(Some(&second_commit), PushLease::Object(&first_commit))],
+                &never
+            ),
             Ok(())
         );
         run_shell(folder.path(), "git clone -q bare.git other");
         let other_clone = folder.path().join("other");
         let other_remote = Remote::open(&other_clone, "origin", &folder.path().join("theirs.git")).unwrap();
         let refspec = "+refs/heads/plimsoll/night:refs/plimsoll/night/target";
-        assert_eq!(other_remote.fetch(&[refspec], &never), Ok(()));
+        assert_eq!(other_remote.fetch_with_object_checks_and_prune(&[refspec], &never), Ok(()));
         assert_eq!(
-            other_remote.object_of_reference("refs/plimsoll/night/target"),
+            other_remote.object_of_local_reference("refs/plimsoll/night/target"),
             Some(second_commit.clone())
         );
         other_remote
             .own_repository()
-            .set_reference_in_clone("refs/plimsoll/night/target", &second_commit)
+            .transfer_commit_and_set_clone_reference("refs/plimsoll/night/target", &second_commit)
             .unwrap();
         assert!(
             git::is_head_or_ancestor(&other_clone, &first_commit)
-                && git::commit_of_reference(&other_clone, "refs/plimsoll/night/target").is_some()
+                && git::object_id_of_revision(&other_clone, "refs/plimsoll/night/target").is_some()
         );
-        let result = other_remote.fetch(&["refs/heads/none:refs/none"], &never);
+        let result = other_remote.fetch_with_object_checks_and_prune(&["refs/heads/none:refs/none"], &never);
         assert_eq!(result, Err(RemoteError::ReferenceMissing("refs/heads/none".to_owned())));
-        let text_id = other_remote.store_text("notes\n").unwrap();
+        let text_id = other_remote.store_text_as_local_blob("notes\n").unwrap();
         let note_update = ReferenceUpdate {
             new_object: Some(&text_id),
             reference: "refs/plimsoll/night/1/1/notes",
             lease: PushLease::AnyValue,
         };
-        assert_eq!(other_remote.push_references(&[note_update], &never), Ok(()));
-        assert_eq!(remote.fetch(&["+refs/plimsoll/night/*:refs/plimsoll/night/*"], &never), Ok(()));
-        let references = remote.references_below("refs/plimsoll/night");
-        assert_eq!(references, [("refs/plimsoll/night/1/1/notes".to_owned(), text_id.clone())]);
-        assert_eq!(remote.read_text(&text_id).as_deref(), Some("notes\n"));
+        assert_eq!(other_remote.push_references_with_leases(&[note_update], &never), Ok(()));
         assert_eq!(
-            remote.push_references(&[ReferenceUpdate { new_object: None, ..note_update }], &never),
+            remote.fetch_with_object_checks_and_prune(
+                &["+refs/plimsoll/night/*:refs/plimsoll/night/*"],
+                &never
+            ),
+            Ok(())
+        );
+        let references = remote.local_references_below("refs/plimsoll/night");
+        assert_eq!(references, [("refs/plimsoll/night/1/1/notes".to_owned(), text_id.clone())]);
+        assert_eq!(remote.read_local_blob_as_text(&text_id).as_deref(), Some("notes\n"));
+        assert_eq!(
+            remote
+                .push_references_with_leases(&[ReferenceUpdate { new_object: None, ..note_update }], &never),
             Ok(())
         );
         let reopened_remote =
             Remote::open(&clone, "origin", &folder.path().join("state/remote.git")).unwrap();
-        assert_eq!(reopened_remote.fetch(&[refspec], &never), Ok(()));
+        assert_eq!(reopened_remote.fetch_with_object_checks_and_prune(&[refspec], &never), Ok(()));
     }
 
     #[test]
@@ -459,15 +496,20 @@ mod tests {
                 &clone,
                 &format!("evil=$({create_commit}) && git push -q origin $evil:refs/heads/evil"),
             );
-            let evil = git::commit_of_reference(&clone, "refs/remotes/origin/evil").unwrap();
-            let result = remote.fetch(&["+refs/heads/*:refs/all/*"], &never);
+            let evil = git::object_id_of_revision(&clone, "refs/remotes/origin/evil").unwrap();
+            let result = remote.fetch_with_object_checks_and_prune(&["+refs/heads/*:refs/all/*"], &never);
             assert!(matches!(&result, Err(RemoteError::MalformedObjects(_))), "{description}: {result:?}");
             assert!(
-                !remote.own_repository().has_commit(&evil) && remote.references_below("refs/all").is_empty(),
+                !remote.own_repository().has_commit(&evil)
+                    && remote.local_references_below("refs/all").is_empty(),
                 "{description}"
             );
             run_shell(&clone, "git push -q origin :evil");
-            assert_eq!(remote.fetch(&["+refs/heads/*:refs/all/*"], &never), Ok(()), "{description}");
+            assert_eq!(
+                remote.fetch_with_object_checks_and_prune(&["+refs/heads/*:refs/all/*"], &never),
+                Ok(()),
+                "{description}"
+            );
         }
     }
 
@@ -492,10 +534,10 @@ mod tests {
             reference: "refs/heads/new",
             lease: PushLease::Absent,
         };
-        assert_eq!(remote.push_references(&[update], &never), Ok(()));
-        assert_eq!(remote.fetch(&["+refs/heads/*:refs/all/*"], &never), Ok(()));
-        remote.own_repository().set_reference_in_clone("refs/plimsoll/x", &head).unwrap();
-        assert_eq!(remote.references_below("refs/all").len(), 2, "it came to the remote of before");
+        assert_eq!(remote.push_references_with_leases(&[update], &never), Ok(()));
+        assert_eq!(remote.fetch_with_object_checks_and_prune(&["+refs/heads/*:refs/all/*"], &never), Ok(()));
+        remote.own_repository().transfer_commit_and_set_clone_reference("refs/plimsoll/x", &head).unwrap();
+        assert_eq!(remote.local_references_below("refs/all").len(), 2, "it came to the remote of before");
         assert!(!marker_file.exists());
     }
 
@@ -571,9 +613,9 @@ mod tests {
                 lease: PushLease::Absent,
             };
             let expected = Err(RemoteError::ForbiddenTransport(name.to_owned()));
-            assert_eq!(remote.fetch(&["main:x"], &never), expected, "{address}");
-            assert_eq!(remote.push_references(&[update], &never), expected, "{address}");
-            assert_eq!(remote.check_push(update), expected, "{address}");
+            assert_eq!(remote.fetch_with_object_checks_and_prune(&["main:x"], &never), expected, "{address}");
+            assert_eq!(remote.push_references_with_leases(&[update], &never), expected, "{address}");
+            assert_eq!(remote.check_push_by_forced_dry_run(update), expected, "{address}");
             assert!(started_at.elapsed() < Duration::from_secs(60), "nothing hangs");
         }
         assert!(!clone.join("trap").exists());
@@ -596,16 +638,22 @@ mod tests {
             reference: "refs/heads/new",
             lease: PushLease::Absent,
         };
-        assert_eq!(remote.check_push(update), Ok(()), "a hook there is not asked");
-        let result = remote.push_references(&[update], &never);
+        assert_eq!(remote.check_push_by_forced_dry_run(update), Ok(()), "a hook there is not asked");
+        let result = remote.push_references_with_leases(&[update], &never);
         assert!(
             matches!(&result, Err(RemoteError::Rejected(why)) if why.contains("pre-receive hook declined") && why.contains("no pushes at night")),
             "{result:?}"
         );
         std::fs::rename(folder.path().join("bare.git"), folder.path().join("away.git")).unwrap();
-        assert!(matches!(remote.push_references(&[update], &never), Err(RemoteError::Unreachable(_))));
-        assert!(matches!(remote.check_push(update), Err(RemoteError::Unreachable(_))));
-        assert!(matches!(remote.fetch(&["main:x"], &never), Err(RemoteError::Unreachable(_))));
+        assert!(matches!(
+            remote.push_references_with_leases(&[update], &never),
+            Err(RemoteError::Unreachable(_))
+        ));
+        assert!(matches!(remote.check_push_by_forced_dry_run(update), Err(RemoteError::Unreachable(_))));
+        assert!(matches!(
+            remote.fetch_with_object_checks_and_prune(&["main:x"], &never),
+            Err(RemoteError::Unreachable(_))
+        ));
         let result = Remote::open(&clone, "upstream", &folder.path().join("x.git"));
         assert!(matches!(result, Err(RemoteError::NoRemote(_))), "{result:?}");
     }
@@ -619,7 +667,7 @@ mod tests {
             ("git@host:a/b.git", "git@host:a/b.git"),
             ("/srv/a.git", "/srv/a.git"),
         ] {
-            assert_eq!(strip_credentials(address), expected);
+            assert_eq!(strip_credentials_except_ssh_user(address), expected);
         }
     }
 }

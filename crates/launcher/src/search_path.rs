@@ -1,9 +1,9 @@
-//! The PATH that is searched for other programs.
+//! The PATH of the commands that we start.
 //!
-//! We start programs in folders that a session can write to. With a relative or empty entry in the PATH, a
-//! program in such a folder would be taken for the user's and would run outside of the session's sandbox.
-//! This applies to the program that we start and to every program that it starts by name (`env node` in the
-//! first line of a script, git's ssh and filters). Therefore neither we nor our children search such entries.
+//! We start programs in folders that a session can write to. If the PATH has a relative or empty entry, a
+//! program in such a folder could run instead of the user's program, outside the session's sandbox. This
+//! applies to the program that we start and to every program that it starts by name (`env node` in the first
+//! line of a script, git's ssh and filters). Therefore neither we nor our children search such entries.
 
 use plimsoll_store::environment;
 use std::ffi::{OsStr, OsString};
@@ -11,28 +11,28 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-/// The PATH if no entry is left: an empty PATH means the current folder.
+/// The PATH if no entry remains, because an empty PATH means the current folder.
 const FALLBACK_PATH: &str = "/usr/bin:/bin";
 
-/// Creates a command that is found, and finds other programs, only through absolute entries of the PATH.
-pub(crate) fn command_with_absolute_search_path(program: impl AsRef<OsStr>) -> Command {
+/// Creates a command whose PATH contains only absolute entries, for itself and for the programs that it starts.
+pub(crate) fn command_with_only_absolute_path_entries(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     if let Some(path) = environment::path_variable().filter(|path| has_relative_entry(path)) {
-        command.env("PATH", keep_absolute_path_entries(&path, |_| false));
+        command.env("PATH", absolute_path_entries_or_fallback(&path, |_| false));
     }
     command
 }
 
 /// Limits the PATH of a command to the absolute entries for which `is_inside` returns false.
-pub(crate) fn search_only_outside(command: &mut Command, is_inside: impl Fn(&Path) -> bool) {
+pub(crate) fn restrict_path_to_entries_outside(command: &mut Command, is_inside: impl Fn(&Path) -> bool) {
     if let Some(path) = environment::path_variable() {
-        command.env("PATH", keep_absolute_path_entries(&path, is_inside));
+        command.env("PATH", absolute_path_entries_or_fallback(&path, is_inside));
     }
 }
 
-/// Gives a command the PATH of our caller's shell, including relative entries. For commands that are meant to
-/// run the project's own programs.
-pub(crate) fn search_with_callers_path(command: &mut Command) {
+/// Sets the PATH of a command to that of our caller's shell, including relative entries. For commands that run
+/// the project's programs.
+pub(crate) fn use_callers_path_unchanged(command: &mut Command) {
     if let Some(path) = environment::path_variable() {
         command.env("PATH", path);
     }
@@ -42,9 +42,9 @@ fn has_relative_entry(path: &OsStr) -> bool {
     path.as_bytes().split(|byte| *byte == b':').any(|entry| !entry.starts_with(b"/"))
 }
 
-/// Returns the PATH without relative and empty entries and without those for which `is_excluded` returns
-/// true.
-fn keep_absolute_path_entries(path: &OsStr, is_excluded: impl Fn(&Path) -> bool) -> OsString {
+/// Returns the PATH without relative and empty entries and without those for which `is_excluded` returns true.
+/// Returns [`FALLBACK_PATH`] if no entry remains.
+fn absolute_path_entries_or_fallback(path: &OsStr, is_excluded: impl Fn(&Path) -> bool) -> OsString {
     let entries = path.as_bytes().split(|byte| *byte == b':');
     let kept_entries = entries
         .filter(|entry| entry.starts_with(b"/") && !is_excluded(Path::new(OsStr::from_bytes(entry))))
@@ -70,8 +70,8 @@ mod tests {
             ("/project/bin:.", "/project/bin", "/usr/bin:/bin"),
         ] {
             let path = OsStr::new(path);
-            assert_eq!(keep_absolute_path_entries(path, |_| false), expected, "{path:?}");
-            assert_eq!(keep_absolute_path_entries(path, in_project), outside, "{path:?}");
+            assert_eq!(absolute_path_entries_or_fallback(path, |_| false), expected, "{path:?}");
+            assert_eq!(absolute_path_entries_or_fallback(path, in_project), outside, "{path:?}");
             assert_eq!(
                 has_relative_entry(path),
                 path != expected && !path.eq("/project/bin:/usr/bin"),
@@ -83,6 +83,9 @@ mod tests {
     #[test]
     fn a_path_that_is_not_utf8_is_filtered_too() {
         let path = OsStr::from_bytes(b".:/opt/\xff/bin:/usr/bin");
-        assert_eq!(keep_absolute_path_entries(path, |_| false), OsStr::from_bytes(b"/opt/\xff/bin:/usr/bin"));
+        assert_eq!(
+            absolute_path_entries_or_fallback(path, |_| false),
+            OsStr::from_bytes(b"/opt/\xff/bin:/usr/bin")
+        );
     }
 }

@@ -1,13 +1,13 @@
 //! Worktrees of a parallel run: one folder for each worker, and branches that are moved only from an expected
 //! commit. Results are merged elsewhere ([`crate::merge_repository`]).
 //!
-//! Nothing here touches the folder that the user works in, or a branch that is checked out anywhere. A
-//! process that is killed leaves a folder under a name of ours, which [`remove_worktree`] removes, and the branches.
+//! Only [`fast_forward_checked_out_branch`] and the removal of stale locks modify the folder that the user works
+//! in. A killed process may leave a worktree folder, which [`force_remove_worktree`] removes, and branches.
 
 mod stale_locks;
 
 pub(crate) use stale_locks::remove_locks_in_git_folder;
-pub use stale_locks::{remove_locks_since, wait_for_git_and_remove_locks};
+pub use stale_locks::{remove_unused_git_locks_created_since, wait_for_git_and_remove_locks};
 
 use crate::git::list_query;
 use crate::git::{self, AllowedPrograms};
@@ -22,18 +22,18 @@ use std::thread::sleep;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Allows for the checkout of a large repository, with filters.
+/// The timeout for git commands; it allows for the checkout of a large repository with filters.
 const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(300);
-/// Git creates this file of a worktree before it writes it. If it is empty, git's error message names it in
-/// any language.
+/// A file of a worktree that git creates before it writes its content. While the file is empty, other git
+/// commands fail with an error message that contains this path in every language.
 const INCOMPLETE_WORKTREE_FILE: &str = "/commondir";
-/// How often an operation is tried while another git is creating a worktree, and the pause between two tries.
+/// The maximum number of attempts while another git process is creating a worktree, and the pause between them.
 const MAX_ATTEMPTS: u32 = 10;
 const RETRY_INTERVAL: Duration = Duration::from_millis(50);
-/// The longest part of git's message that is kept: its last lines are those about conflicts.
+/// The maximum length of git's message. Its end is kept, because conflicts are reported in the last lines.
 const MAX_MESSAGE_CHARS: usize = 2_000;
 
-/// The reason why a git operation on a worktree failed.
+/// The error of a git operation on a worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WorktreeError {
     /// Git or a hook refuses the operation.
@@ -53,8 +53,7 @@ pub enum WorktreeError {
 #[derive(Debug)]
 struct CommandFailure {
     error: WorktreeError,
-    /// True if another git was creating a worktree at the same time, so the same command may succeed a moment
-    /// later.
+    /// True if another git process was creating a worktree at the same time, so a retry may succeed.
     is_retryable: bool,
 }
 
@@ -69,7 +68,7 @@ impl From<CommandFailure> for WorktreeError {
 pub enum RebaseOutcome {
     /// The commits were rebased; this is the new tip.
     Rebased(CommitId),
-    /// There was nothing to rebase: the branch has no commit of its own, or the new base contains them all.
+    /// There was nothing to rebase: the branch has no commits, or the new base contains all of them.
     NothingToRebase,
     /// There were conflicts; the folder is unchanged.
     Conflict {
@@ -79,10 +78,10 @@ pub enum RebaseOutcome {
     },
 }
 
-/// Creates a worktree outside of the working tree, on a new branch that begins at `commit`. If the branch
-/// already exists at that commit, it is reused: a killed process may have left it without its folder. A
-/// branch at another commit is somebody's work, and git refuses.
-pub fn create_worktree(
+/// Creates a worktree in `folder` on a new branch that begins at `commit`. If the branch already exists at that
+/// commit, it is reused: a killed process may have created only the branch. If the branch is at another commit,
+/// it may contain work, so git returns an error.
+pub fn create_worktree_on_new_or_unmoved_branch(
     repository: &Path,
     folder: &Path,
     branch: &BranchName,
@@ -102,13 +101,14 @@ pub fn create_worktree(
     })
 }
 
-/// Removes a worktree with all its files, even one that a killed process left incomplete. Its branch stays.
-pub fn remove_worktree(repository: &Path, folder: &Path) -> Result<(), WorktreeError> {
+/// Removes a worktree with all its files, even if it is locked or incomplete. Its branch is kept.
+pub fn force_remove_worktree(repository: &Path, folder: &Path) -> Result<(), WorktreeError> {
     let path = folder.to_string_lossy();
-    // `--force` twice also removes a locked worktree. Git refuses a folder that it does not know as a
-    // worktree.
+    // `--force` twice also removes a locked worktree. Git refuses to remove a folder that is not a worktree.
     let arguments = ["worktree", "remove", "--force", "--force", &path];
-    let result = retry_while_worktree_incomplete(|| run_git(repository, "worktree remove", &arguments));
+    let result = retry_while_worktree_incomplete(|| {
+        run_git_with_trusted_drivers(repository, "worktree remove", &arguments)
+    });
     disk::forget_open_folders(folder);
     if result.is_ok() || disk::exists(folder) {
         return result;
@@ -117,24 +117,25 @@ pub fn remove_worktree(repository: &Path, folder: &Path) -> Result<(), WorktreeE
     Ok(())
 }
 
-/// Removes git's administrative files of a worktree whose folder is gone. `git worktree prune` would also
-/// look at the user's other worktrees and follow symbolic links.
+/// Removes git's administrative files of a worktree whose folder no longer exists. `git worktree prune` would
+/// also affect the user's other worktrees and follow symbolic links.
 fn remove_worktree_metadata(repository: &Path, folder: &Path) {
     let Some(common_git_folder) =
-        layout::find_git_folder(repository).and_then(|git| layout::shared_git_folder(&git))
+        layout::find_git_folder(repository).and_then(|git_folder| layout::shared_git_folder(&git_folder))
     else {
         return;
     };
-    let worktrees = common_git_folder.join("worktrees");
-    if disk::is_link(&worktrees) {
+    let worktrees_folder = common_git_folder.join("worktrees");
+    if disk::is_link(&worktrees_folder) {
         return;
     }
     let git_file = folder.join(".git");
-    for name in disk::list_names(&worktrees) {
-        let metadata_folder = worktrees.join(name);
-        let linked_path = disk::read_text(&metadata_folder.join("gitdir")).ok().flatten().unwrap_or_default();
+    for name in disk::list_names(&worktrees_folder) {
+        let metadata_folder = worktrees_folder.join(name);
+        let linked_git_file =
+            disk::read_text(&metadata_folder.join("gitdir")).ok().flatten().unwrap_or_default();
         let belongs_to_worktree = disk::is_folder_and_not_link(&metadata_folder)
-            && disk::canonicalize_or_keep(Path::new(linked_path.trim()))
+            && disk::canonicalize_or_keep(Path::new(linked_git_file.trim()))
                 == disk::canonicalize_or_keep(&git_file);
         if belongs_to_worktree {
             let _ = disk::remove_folder_and_contents(&metadata_folder);
@@ -142,8 +143,8 @@ fn remove_worktree_metadata(repository: &Path, folder: &Path) {
     }
 }
 
-/// Retries an operation while another git creates a worktree: git reads all worktrees for an operation on one
-/// of them, and fails on an incomplete one.
+/// Retries an operation while another git process is creating a worktree: for an operation on one worktree, git
+/// reads all of them, and fails if one is incomplete.
 fn retry_while_worktree_incomplete(
     mut operation: impl FnMut() -> Result<(), CommandFailure>,
 ) -> Result<(), WorktreeError> {
@@ -156,16 +157,16 @@ fn retry_while_worktree_incomplete(
     Ok(operation()?)
 }
 
-/// Moves a branch to `new_tip` if it is at `expected`; `None` as `expected` creates the branch. Returns false
-/// if the branch is elsewhere. (For git, an empty old value means that the branch must not exist, with hashes
-/// of any length.)
-pub fn move_branch_if_at(
+/// Moves a branch to `new_tip` if its tip is `expected_tip`. If `expected_tip` is `None`, creates the branch if it
+/// does not exist. Returns false if the tip differs or git fails. (To git, an empty old value means that the
+/// branch must not exist, with hashes of any length.)
+pub fn move_or_create_branch_if_at_expected_tip(
     repository: &Path,
     branch: &BranchName,
-    expected: Option<&CommitId>,
+    expected_tip: Option<&CommitId>,
     new_tip: &CommitId,
 ) -> bool {
-    let expected = expected.map_or("", CommitId::as_str);
+    let old_value = expected_tip.map_or("", CommitId::as_str);
     let arguments = [
         "update-ref",
         "--no-deref",
@@ -173,7 +174,7 @@ pub fn move_branch_if_at(
         "plimsoll: landed",
         &branch.full_ref_name(),
         new_tip.as_str(),
-        expected,
+        old_value,
     ];
     let outcome =
         git::run_write_command(repository, AllowedPrograms::TrustedDrivers, &arguments, CHECKOUT_TIMEOUT);
@@ -182,7 +183,7 @@ pub fn move_branch_if_at(
 
 /// Returns the commit at the tip of a branch.
 pub fn tip_of_branch(repository: &Path, branch: &BranchName) -> Option<CommitId> {
-    git::commit_of_reference(repository, &branch.full_ref_name())
+    git::object_id_of_revision(repository, &branch.full_ref_name())
 }
 
 /// Returns true if `commit` is `tip` or an ancestor of it. Returns false if a commit does not exist.
@@ -190,13 +191,12 @@ pub fn history_contains(repository: &Path, tip: &CommitId, commit: &CommitId) ->
     git::run_query(repository, &["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()]).succeeded()
 }
 
-/// The plan files in a worktree. Changes that a session makes to them must not prevent git from switching
-/// branches.
+/// The plan files in a worktree. A session's changes to them must not prevent git from switching branches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanFiles {
     /// The session's copy of the user's plan, if the plan is in the repository.
     pub plan: Option<RepoPath>,
-    /// The plan of the item's own run, which is in no commit of ours.
+    /// The plan of the item's run, which Plimsoll does not commit.
     pub item_plan: RepoPath,
 }
 
@@ -207,10 +207,10 @@ impl PlanFiles {
     }
 }
 
-/// Switches an existing worktree to a new branch at `commit`; its ignored files stay. Nothing changes if the
-/// branch already exists and has moved on, because somebody works on it. If the worktree has commits after
-/// `commit`, the branch begins at those. Before files change, the plan files are restored; their changes are
-/// kept elsewhere by then.
+/// Switches an existing worktree to a new branch at `start_commit`; ignored files are kept. Does nothing if the
+/// branch exists at another commit, because it contains work. If HEAD is `start_commit` or a descendant of it, the
+/// branch begins at HEAD. Before other files change, the plan files are restored; the caller has already saved
+/// their changes elsewhere.
 pub fn switch_to_new_or_unmoved_branch(
     folder: &Path,
     branch: &BranchName,
@@ -218,40 +218,40 @@ pub fn switch_to_new_or_unmoved_branch(
     plan_files: &PlanFiles,
     allowed_programs: AllowedPrograms,
 ) -> Result<(), WorktreeError> {
-    let current_branch = git::run_query(folder, &["symbolic-ref", "--quiet", "HEAD"]);
-    if git::trimmed_stdout(&current_branch) == branch.full_ref_name() {
+    let head_outcome = git::run_query(folder, &["symbolic-ref", "--quiet", "HEAD"]);
+    if git::trimmed_stdout(&head_outcome) == branch.full_ref_name() {
         return Ok(());
     }
     match tip_of_branch(folder, branch) {
         Some(tip) if tip == *start_commit => {
             let arguments = ["switch", "--quiet", "--no-guess", branch.as_str()];
-            switch_with_restored_plan_files(folder, &arguments, plan_files, allowed_programs)
+            restore_plan_files_switch_and_keep_item_plan(folder, &arguments, plan_files, allowed_programs)
         }
         Some(_) => Ok(()),
         None => {
             let mut arguments = vec!["switch", "--quiet", "--no-track", "--create", branch.as_str()];
-            // A client that outlives its run may still commit. Without a start point, git uses the current
-            // tip; with the tip that we read earlier, the worktree would lose the commits made since.
+            // A client that outlives its run may still commit. Without a start point, git uses the current tip.
+            // With the tip that we read earlier, the worktree would lose commits made in the meantime.
             if git::is_head_or_ancestor(folder, start_commit) {
                 return Ok(run_git_with_allowed_programs(folder, "switch", &arguments, allowed_programs)?);
             }
             arguments.push(start_commit.as_str());
-            switch_with_restored_plan_files(folder, &arguments, plan_files, allowed_programs)
+            restore_plan_files_switch_and_keep_item_plan(folder, &arguments, plan_files, allowed_programs)
         }
     }
 }
 
-/// Switches after restoring the plan files. The item's own plan keeps its content, whether or not a session
-/// has committed it. A kill before it is written again loses nothing: it is created anew, and its notes are
-/// kept elsewhere.
-fn switch_with_restored_plan_files(
+/// Restores the plan files and switches. The item's plan keeps its content, whether or not a session has committed
+/// it. If this process is killed before the item's plan is written again, nothing is lost: the plan is created
+/// again, and its notes are saved elsewhere.
+fn restore_plan_files_switch_and_keep_item_plan(
     folder: &Path,
     arguments: &[&str],
     plan_files: &PlanFiles,
     allowed_programs: AllowedPrograms,
 ) -> Result<(), WorktreeError> {
-    let item_plan = folder.join(plan_files.item_plan.as_str());
-    let content = disk::read(&item_plan).ok().flatten();
+    let item_plan_path = folder.join(plan_files.item_plan.as_str());
+    let item_plan_content = disk::read(&item_plan_path).ok().flatten();
     if is_in_head(folder, &plan_files.item_plan) || is_in_index(folder, &plan_files.item_plan) {
         restore_from_head_or_remove(folder, &plan_files.item_plan, allowed_programs)?;
     }
@@ -259,15 +259,15 @@ fn switch_with_restored_plan_files(
         restore_from_head_or_remove(folder, plan, allowed_programs)?;
     }
     run_git_with_allowed_programs(folder, "switch", arguments, allowed_programs)?;
-    if let Some(content) = content.filter(|_| !disk::exists(&item_plan)) {
+    if let Some(item_plan_content) = item_plan_content.filter(|_| !disk::exists(&item_plan_path)) {
         let switch_error =
             |error: StoreError| WorktreeError::Refused { operation: "switch", reason: error.to_string() };
-        disk::replace(&item_plan, &content, Durability::Lazy).map_err(switch_error)?;
+        disk::replace(&item_plan_path, &item_plan_content, Durability::Lazy).map_err(switch_error)?;
     }
     Ok(())
 }
 
-/// Restores a file as it is in HEAD. A file that HEAD lacks is removed, because another commit may have it.
+/// Restores a file from HEAD. If HEAD lacks the file, removes it, because the target commit may contain it.
 fn restore_from_head_or_remove(
     folder: &Path,
     file: &RepoPath,
@@ -298,17 +298,17 @@ fn is_in_head(folder: &Path, file: &RepoPath) -> bool {
 }
 
 fn is_in_index(folder: &Path, file: &RepoPath) -> bool {
-    !git::tracked_files(folder, std::slice::from_ref(file)).is_empty()
+    !git::tracked_files_at_or_below(folder, std::slice::from_ref(file)).is_empty()
 }
 
 /// Removes a branch if its tip is `expected_tip`.
-pub fn remove_branch_if_at(repository: &Path, branch: &BranchName, expected_tip: &CommitId) {
+pub fn remove_branch_if_at_expected_tip(repository: &Path, branch: &BranchName, expected_tip: &CommitId) {
     let arguments = ["update-ref", "--no-deref", "-d", &branch.full_ref_name(), expected_tip.as_str()];
     let _ = git::run_write_command(repository, AllowedPrograms::TrustedDrivers, &arguments, CHECKOUT_TIMEOUT);
 }
 
-/// Returns warnings about local data that makes git show another history or other contents in this clone than
-/// in any other clone. Only what a clone has was verified.
+/// Returns warnings about local data (replaced objects, grafts, a shallow history, alternates) that makes git show
+/// a different history or different contents here than in a fresh clone. Only the latter were verified.
 pub fn history_override_warnings(repository: &Path) -> Vec<String> {
     let mut warnings = Vec::new();
     if !git::trimmed_stdout(&git::run_query(repository, &["for-each-ref", "--count=1", "refs/replace"]))
@@ -320,7 +320,7 @@ pub fn history_override_warnings(repository: &Path) -> Vec<String> {
         );
     }
     let common_git_folder =
-        layout::find_git_folder(repository).and_then(|git| layout::shared_git_folder(&git));
+        layout::find_git_folder(repository).and_then(|git_folder| layout::shared_git_folder(&git_folder));
     for name in ["info/grafts", "shallow", "objects/info/alternates"] {
         if common_git_folder.as_ref().is_some_and(|common_git_folder| {
             disk::file_size(&common_git_folder.join(name)).is_some_and(|size| size > 0)
@@ -331,8 +331,8 @@ pub fn history_override_warnings(repository: &Path) -> Vec<String> {
     warnings
 }
 
-/// Moves the checked-out branch and its files forward to a commit. Git refuses if a local change is in the
-/// way.
+/// Fast-forwards the checked-out branch and its files to a commit. Git refuses if that would overwrite a local
+/// change.
 pub fn fast_forward_checked_out_branch(
     folder: &Path,
     commit: &CommitId,
@@ -345,11 +345,11 @@ pub fn fast_forward_checked_out_branch(
 /// The reason why a repository cannot be used with worktrees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorktreeObstacle {
-    /// The history is cut off.
+    /// The repository is a shallow clone, which lacks a part of the history.
     ShallowClone,
-    /// It has submodules, which worktrees lack.
+    /// The repository has submodules, which git does not check out in new worktrees.
     Submodules,
-    /// Objects are fetched only when needed, so they cannot be copied.
+    /// The repository is a partial clone: git fetches objects only when needed, so they cannot be copied.
     PartialClone,
 }
 
@@ -368,24 +368,28 @@ pub fn worktree_obstacle(repository: &Path) -> Option<WorktreeObstacle> {
 
 /// Returns the ignored files below a folder that match the patterns in a file, as paths relative to the
 /// folder.
-pub fn ignored_files_matching(folder: &Path, patterns_file: &Path) -> Vec<String> {
+pub fn ignored_files_matching_patterns_in_file(folder: &Path, patterns_file: &Path) -> Vec<String> {
     let option = format!("--exclude-from={}", patterns_file.display());
-    let matching_files = git::run_query(folder, &["ls-files", "-z", "--others", "--ignored", &option]);
-    if !matching_files.succeeded() || matching_files.stdout.is_empty() {
+    let list_outcome = git::run_query(folder, &["ls-files", "-z", "--others", "--ignored", &option]);
+    if !list_outcome.succeeded() || list_outcome.stdout.is_empty() {
         return Vec::new();
     }
     let limit = TimeLimit::from_now(CHECKOUT_TIMEOUT);
-    let output = list_query::run_list_query(
+    let output = list_query::run_query_for_complete_output(
         folder,
         &["check-ignore", "-z", "--stdin"],
-        Some(matching_files.stdout),
+        Some(list_outcome.stdout),
         limit,
     );
     let output = output.unwrap_or_default();
     git_output::split_nul_terminated(&output).map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-fn run_git(folder: &Path, operation: &'static str, arguments: &[&str]) -> Result<(), CommandFailure> {
+fn run_git_with_trusted_drivers(
+    folder: &Path,
+    operation: &'static str,
+    arguments: &[&str],
+) -> Result<(), CommandFailure> {
     run_git_with_allowed_programs(folder, operation, arguments, AllowedPrograms::TrustedDrivers)
 }
 
@@ -402,12 +406,12 @@ fn run_git_with_allowed_programs(
     if outcome.timed_out {
         return Err(CommandFailure { error: WorktreeError::TimedOut(operation), is_retryable: false });
     }
-    let reason = git_message(&outcome);
+    let reason = combined_output_or_failure_reason(&outcome);
     let is_retryable = reason.contains(INCOMPLETE_WORKTREE_FILE);
     Err(CommandFailure { error: WorktreeError::Refused { operation, reason }, is_retryable })
 }
 
-pub(crate) fn git_message(outcome: &crate::CommandOutcome) -> String {
+pub(crate) fn combined_output_or_failure_reason(outcome: &crate::CommandOutcome) -> String {
     let output =
         format!("{}\n{}", String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
     let message = if output.trim().is_empty() { git_output::failure_reason(outcome) } else { output };
@@ -432,7 +436,13 @@ pub(crate) mod tests {
         name: &str,
         commit: &CommitId,
     ) -> Result<(), WorktreeError> {
-        create_worktree(repository, folder, &branch(name), commit, AllowedPrograms::TrustedDrivers)
+        create_worktree_on_new_or_unmoved_branch(
+            repository,
+            folder,
+            &branch(name),
+            commit,
+            AllowedPrograms::TrustedDrivers,
+        )
     }
 
     pub(crate) fn run_shell(folder: &Path, command_line: &str) {
@@ -484,7 +494,7 @@ pub(crate) mod tests {
         assert!(matches!(result, Err(WorktreeError::Refused { .. })), "{result:?}");
         run_shell(&repository, "git worktree lock ../one");
         std::fs::remove_dir_all(&worktree).unwrap();
-        remove_worktree(&repository, &worktree).unwrap();
+        force_remove_worktree(&repository, &worktree).unwrap();
         add_worktree(&repository, &worktree, "p/1/2", &first_commit).unwrap();
         assert!(worktree.join("a.txt").exists());
         let result = add_worktree(
@@ -509,10 +519,10 @@ pub(crate) mod tests {
         std::fs::write(other_metadata.join("gitdir"), format!("{}\n", other_git_file.display())).unwrap();
         std::fs::write(other_metadata.join("commondir"), "").unwrap();
         let arguments = ["worktree", "remove", "--force", "--force", &worktree.to_string_lossy()];
-        let result = run_git(&repository, "worktree remove", &arguments);
+        let result = run_git_with_trusted_drivers(&repository, "worktree remove", &arguments);
         assert!(matches!(&result, Err(failure) if failure.is_retryable), "{result:?}");
         std::thread::scope(|scope| {
-            let removal = scope.spawn(|| remove_worktree(&repository, &worktree));
+            let removal = scope.spawn(|| force_remove_worktree(&repository, &worktree));
             sleep(RETRY_INTERVAL * 3);
             std::fs::write(other_metadata.join("commondir"), "../..\n").unwrap();
             removal.join().unwrap().unwrap();

@@ -1,12 +1,12 @@
-//! The fingerprint of a project: HEAD, and one digest of the content of its working tree.
+//! The fingerprint of a project: HEAD, and a digest of the content of its working tree.
 //!
-//! The digest covers what a commit of all files would contain, so neither staging nor committing changes it.
-//! It consists of the blobs of HEAD, replaced by the files of the working tree that differ. Nothing is
-//! written anywhere.
+//! The digest covers what a commit of all files would contain, so neither staging nor committing changes it. It
+//! is computed from the blob ids of HEAD, with those of changed files replaced by ids of their current content.
+//! Nothing is written to disk.
 
 mod coarse_digest;
 
-use crate::changes::{self, ChangedPath, FolderInTree, quote_path_line};
+use crate::changes::{self, ChangedPath, FolderInWorkingTree, quote_path_as_input_line};
 use crate::git;
 use crate::git::list_query;
 use crate::git_output::split_nul_terminated;
@@ -25,12 +25,11 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-/// The timeout for a fingerprint. It is computed between sessions, where a few seconds do not matter, but a
-/// minute would.
+/// The timeout for a fingerprint. It is computed between sessions, where a delay of a few seconds is acceptable.
 const FINGERPRINT_TIMEOUT: Duration = Duration::from_secs(10);
-/// In a project with more files than this, contents are not compared.
+/// The maximum number of files whose contents are hashed. A larger project gets a digest of sizes and times.
 const MAX_HASHED_FILES: usize = 50_000;
-/// A larger file counts by size and modification time, because reading it would take too long.
+/// The maximum size of a file that is hashed. A larger file is represented by its size and modification time.
 const MAX_HASHED_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The state of a project. If two fingerprints are equal, nothing has changed in between.
@@ -38,54 +37,62 @@ const MAX_HASHED_FILE_BYTES: u64 = 16 * 1024 * 1024;
 pub struct WorktreeFingerprint {
     /// The commit of HEAD; `None` outside git and before the first commit.
     pub head: Option<String>,
-    /// A digest of the working tree without our own and ignored files: of the contents, or of sizes and times
-    /// if reading the contents would take too long. `None` if neither could be computed in time.
+    /// A digest of the working tree without Plimsoll's files and ignored files. It covers the contents, or sizes
+    /// and times if reading the contents would take too long. `None` if neither could be computed in time.
     pub tree_digest: Option<String>,
 }
 
-/// Computes the fingerprint of the project in this folder. Only files below the folder count, and no file for
-/// which `is_own_file` returns true (paths are relative to the folder).
+/// Computes the fingerprint of the project in this folder. It covers only files below the folder, without files
+/// for which `is_plimsoll_file` returns true (paths are relative to the folder).
 ///
-/// A file over 16 MB that differs from HEAD counts by size and modification time, so committing it does
-/// change the digest.
-pub fn compute_fingerprint(folder: &Path, is_own_file: &dyn Fn(&str) -> bool) -> WorktreeFingerprint {
-    compute_fingerprint_with_file_limit(folder, is_own_file, MAX_HASHED_FILES)
+/// A file over 16 MiB that differs from HEAD is represented by its size and modification time, so committing it
+/// changes the digest.
+pub fn compute_fingerprint(folder: &Path, is_plimsoll_file: &dyn Fn(&str) -> bool) -> WorktreeFingerprint {
+    compute_content_or_coarse_fingerprint(folder, is_plimsoll_file, MAX_HASHED_FILES)
 }
 
-fn compute_fingerprint_with_file_limit(
+fn compute_content_or_coarse_fingerprint(
     folder: &Path,
-    is_own_file: &dyn Fn(&str) -> bool,
+    is_plimsoll_file: &dyn Fn(&str) -> bool,
     max_hashed_files: usize,
 ) -> WorktreeFingerprint {
-    let content_fingerprint = fingerprint_by_content(folder, is_own_file, max_hashed_files);
+    let content_fingerprint = content_fingerprint_within_limits(folder, is_plimsoll_file, max_hashed_files);
     WorktreeFingerprint {
         tree_digest: content_fingerprint
             .tree_digest
-            .or_else(|| coarse_digest::coarse_tree_digest(folder, is_own_file)),
+            .or_else(|| coarse_digest::tree_digest_by_size_and_time(folder, is_plimsoll_file)),
         ..content_fingerprint
     }
 }
 
-fn fingerprint_by_content(
+fn content_fingerprint_within_limits(
     folder: &Path,
-    is_own_file: &dyn Fn(&str) -> bool,
+    is_plimsoll_file: &dyn Fn(&str) -> bool,
     max_files: usize,
 ) -> WorktreeFingerprint {
     let limit = TimeLimit::from_now(FINGERPRINT_TIMEOUT);
-    let mut contents =
-        FileContents { is_own_file, limit, max_files, reads_files: true, content_by_path: BTreeMap::new() };
-    match FolderInTree::locate(folder, limit) {
+    let mut contents = FileContents {
+        is_plimsoll_file,
+        limit,
+        max_files,
+        reads_file_contents: true,
+        content_by_path: BTreeMap::new(),
+    };
+    match FolderInWorkingTree::locate(folder, limit) {
         Ok(Some(folder_in_tree)) => {
             let head = git::head_commit(folder);
-            let is_complete = contents.add_working_tree(folder, &folder_in_tree, head.as_ref()).is_some();
+            let is_complete =
+                contents.add_working_tree_files(folder, &folder_in_tree, head.as_ref()).is_some();
             WorktreeFingerprint {
                 head: head.map(String::from),
-                tree_digest: is_complete.then(|| contents.digest()),
+                tree_digest: is_complete.then(|| contents.digest_of_paths_and_contents()),
             }
         }
         Ok(None) => WorktreeFingerprint {
             head: None,
-            tree_digest: contents.add_folder_without_git(folder, b"").map(|()| contents.digest()),
+            tree_digest: contents
+                .add_disk_files_below_folder(folder, b"")
+                .map(|()| contents.digest_of_paths_and_contents()),
         },
         Err(_) => WorktreeFingerprint::default(),
     }
@@ -94,16 +101,16 @@ fn fingerprint_by_content(
 /// The kind and content id of each file. Methods return `None` if the time limit or the file limit is
 /// exceeded, or git fails.
 struct FileContents<'a> {
-    is_own_file: &'a dyn Fn(&str) -> bool,
+    is_plimsoll_file: &'a dyn Fn(&str) -> bool,
     limit: TimeLimit,
-    /// The most files that are added.
+    /// The maximum number of files.
     max_files: usize,
-    /// False if files count only by size and modification time.
-    reads_files: bool,
+    /// False if files are represented only by size and modification time.
+    reads_file_contents: bool,
     content_by_path: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// A file whose content git has yet to hash.
+/// A file whose content git has not hashed yet.
 struct UnhashedFile {
     relative_path: Vec<u8>,
     path_from_root: Vec<u8>,
@@ -111,36 +118,40 @@ struct UnhashedFile {
 }
 
 impl FileContents<'_> {
-    fn add_working_tree(
+    fn add_working_tree_files(
         &mut self,
         folder: &Path,
-        folder_in_tree: &FolderInTree,
+        folder_in_tree: &FolderInWorkingTree,
         head: Option<&CommitId>,
     ) -> Option<()> {
         if let Some(head) = head {
-            self.add_files_of_commit(folder, head)?;
+            self.add_files_of_head_commit(folder, head)?;
         }
-        self.add_changes_since_head(folder, folder_in_tree, head)?;
+        self.apply_changes_since_head(folder, folder_in_tree, head)?;
         self.replace_filtered_files_by_disk_content(folder)?;
         if self.content_by_path.is_empty() && self.is_ignored_folder(folder, folder_in_tree) {
-            self.add_folder_without_git(folder, b"")
+            self.add_disk_files_below_folder(folder, b"")
         } else {
             Some(())
         }
     }
 
-    /// Returns whether the project is in an ignored folder of a larger repository: then git knows nothing
-    /// about its files.
-    fn is_ignored_folder(&self, folder: &Path, folder_in_tree: &FolderInTree) -> bool {
+    /// Returns whether the project is in an ignored folder of a larger repository. In that case git does not list
+    /// its files.
+    fn is_ignored_folder(&self, folder: &Path, folder_in_tree: &FolderInWorkingTree) -> bool {
         let arguments = ["check-ignore", "-q", "--", "."];
         !folder_in_tree.prefix.is_empty()
-            && list_query::run_list_query(folder, &arguments, None, self.limit).is_ok()
+            && list_query::run_query_for_complete_output(folder, &arguments, None, self.limit).is_ok()
     }
 
-    fn add_files_of_commit(&mut self, folder: &Path, head: &CommitId) -> Option<()> {
-        let output =
-            list_query::run_list_query(folder, &["ls-tree", "-r", "-z", head.as_str()], None, self.limit)
-                .ok()?;
+    fn add_files_of_head_commit(&mut self, folder: &Path, head: &CommitId) -> Option<()> {
+        let output = list_query::run_query_for_complete_output(
+            folder,
+            &["ls-tree", "-r", "-z", head.as_str()],
+            None,
+            self.limit,
+        )
+        .ok()?;
         for entry in split_nul_terminated(&output) {
             // Each entry has the form `100644 blob <id>`, a tab, the path.
             let tab = entry.iter().position(|byte| *byte == b'\t')?;
@@ -148,7 +159,7 @@ impl FileContents<'_> {
             let mode = object_info.get(..6)?;
             let id = object_info.rsplit(|byte| *byte == b' ').next()?;
             if mode == b"160000" {
-                self.add_nested_repository(&folder.join(OsStr::from_bytes(path)), path)?;
+                self.add_nested_repository_files_without_git(&folder.join(OsStr::from_bytes(path)), path)?;
                 continue;
             }
             let is_link = mode == b"120000";
@@ -159,15 +170,15 @@ impl FileContents<'_> {
         Some(())
     }
 
-    /// Adds the files that differ from HEAD, and removes deleted ones.
-    fn add_changes_since_head(
+    /// Adds the current content of the files that differ from HEAD, and removes deleted files.
+    fn apply_changes_since_head(
         &mut self,
         folder: &Path,
-        folder_in_tree: &FolderInTree,
+        folder_in_tree: &FolderInWorkingTree,
         head: Option<&CommitId>,
     ) -> Option<()> {
         let mut unhashed_files = Vec::new();
-        for change in changes::changes_since_head(folder, head, None, self.limit).ok()? {
+        for change in changes::changes_since_head_with_untracked(folder, head, None, self.limit).ok()? {
             let relative_path = change.path.clone();
             let path = folder.join(OsStr::from_bytes(&change.path));
             match path.symlink_metadata() {
@@ -175,7 +186,7 @@ impl FileContents<'_> {
                     self.add_content(relative_path, symlink_content(&path)?)?;
                 }
                 Ok(metadata) if metadata.is_dir() && is_nested_repository(&change) => {
-                    self.add_nested_repository(&path, &relative_path)?;
+                    self.add_nested_repository_files_without_git(&path, &relative_path)?;
                 }
                 Ok(metadata) if metadata.is_file() => {
                     let mode = git_mode_of_change(&change, &metadata);
@@ -186,7 +197,7 @@ impl FileContents<'_> {
                         self.add_content(relative_path, size_and_time_content(&mode, &metadata))?;
                     }
                 }
-                // Deleted, or no longer a file.
+                // The path was deleted or is no longer a file.
                 _ => {
                     self.content_by_path.remove(&relative_path);
                 }
@@ -195,49 +206,54 @@ impl FileContents<'_> {
         self.add_files_hashed_by_git(folder_in_tree, unhashed_files)
     }
 
-    /// Adds every file of a repository inside this one. No git is started there, because it would follow that
+    /// Adds every file of a repository inside this one. Git is not run there, because it would read that
     /// repository's settings, which the agent may have written.
-    fn add_nested_repository(&mut self, folder: &Path, relative_path: &[u8]) -> Option<()> {
+    fn add_nested_repository_files_without_git(&mut self, folder: &Path, relative_path: &[u8]) -> Option<()> {
         let relative_path = relative_path.strip_suffix(b"/").unwrap_or(relative_path);
         self.add_content(relative_path.to_owned(), b"160000".to_vec())?;
         if folder.is_symlink() {
             Some(())
         } else {
-            self.add_folder_without_git(folder, &[relative_path, b"/"].concat())
+            self.add_disk_files_below_folder(folder, &[relative_path, b"/"].concat())
         }
     }
 
-    /// Replaces the content of files under a filter by that on disk. No filter is run to find out what git
-    /// would commit. A file under a filter always counts as it is on disk, so that it is the same before and
-    /// after git has refreshed its index.
+    /// Replaces the content of files that have a filter with their content on disk. Filters are not run to find out
+    /// what git would commit. Using the content on disk in all cases keeps the digest stable when git refreshes
+    /// its index.
     fn replace_filtered_files_by_disk_content(&mut self, folder: &Path) -> Option<()> {
         if !git::has_configured_filters(folder, self.limit).ok()? {
             return Some(());
         }
         let paths = &mut self.content_by_path.keys().map(Vec::as_slice);
-        for (relative_path, _) in list_query::filters_of_paths(folder, paths, self.limit).ok()? {
-            self.add_from_disk(&folder.join(OsStr::from_bytes(&relative_path)), relative_path)?;
+        for (relative_path, _) in list_query::query_filters_of_paths(folder, paths, self.limit).ok()? {
+            self.add_disk_file_or_symlink(&folder.join(OsStr::from_bytes(&relative_path)), relative_path)?;
         }
         Some(())
     }
 
-    /// Lets git hash the files, because what it would commit may differ from the content on disk (line
-    /// endings).
+    /// Adds files by the ids that git computes, because the content that git would commit may differ from the
+    /// content on disk (line endings).
     fn add_files_hashed_by_git(
         &mut self,
-        folder_in_tree: &FolderInTree,
+        folder_in_tree: &FolderInWorkingTree,
         unhashed_files: Vec<UnhashedFile>,
     ) -> Option<()> {
         if unhashed_files.is_empty() {
             return Some(());
         }
         let paths: Vec<u8> =
-            unhashed_files.iter().flat_map(|file| quote_path_line(&file.path_from_root)).collect();
+            unhashed_files.iter().flat_map(|file| quote_path_as_input_line(&file.path_from_root)).collect();
         let hash_objects = |options: &[&str]| {
             let arguments = [&["hash-object", "--stdin-paths"], options].concat();
-            list_query::run_list_query(&folder_in_tree.root, &arguments, Some(paths.clone()), self.limit)
+            list_query::run_query_for_complete_output(
+                &folder_in_tree.root,
+                &arguments,
+                Some(paths.clone()),
+                self.limit,
+            )
         };
-        // A configured filter may not be installed.
+        // Hashing fails if a configured filter is not installed.
         let ids = hash_objects(&[]).or_else(|_| hash_objects(&["--no-filters"])).ok()?;
         let ids: Vec<&[u8]> = ids.split(|byte| *byte == b'\n').filter(|id| !id.is_empty()).collect();
         if ids.len() != unhashed_files.len() {
@@ -249,9 +265,9 @@ impl FileContents<'_> {
         Some(())
     }
 
-    /// Adds every file below a folder without git, with `path_prefix` as the prefix of the paths. No ignore
-    /// rules apply, but caches and folders of version control are skipped.
-    fn add_folder_without_git(&mut self, root: &Path, path_prefix: &[u8]) -> Option<()> {
+    /// Adds every file below a folder without running git. Each path begins with `path_prefix`. Ignore rules do not
+    /// apply, but caches and folders of version control systems are skipped.
+    fn add_disk_files_below_folder(&mut self, root: &Path, path_prefix: &[u8]) -> Option<()> {
         let mut folders = vec![root.to_owned()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -261,19 +277,19 @@ impl FileContents<'_> {
                     let relative_path = path.strip_prefix(root).ok()?.as_os_str().as_bytes();
                     // In a submodule, `.git` is a file.
                     if relative_path != b".git" {
-                        self.add_from_disk(&path, [path_prefix, relative_path].concat())?;
+                        self.add_disk_file_or_symlink(&path, [path_prefix, relative_path].concat())?;
                     }
                 } else if !SKIPPED_FOLDERS.iter().any(|skipped_name| entry.file_name() == *skipped_name) {
                     folders.push(path);
                 }
-                self.check_limits()?;
+                self.require_within_limits()?;
             }
         }
         Some(())
     }
 
-    /// Adds a file as it is on disk. Anything other than a file or a symbolic link does not count.
-    fn add_from_disk(&mut self, path: &Path, relative_path: Vec<u8>) -> Option<()> {
+    /// Adds a file with its content on disk, or a symbolic link. Ignores anything else.
+    fn add_disk_file_or_symlink(&mut self, path: &Path, relative_path: Vec<u8>) -> Option<()> {
         let Ok(metadata) = path.symlink_metadata() else { return Some(()) };
         if metadata.is_symlink() {
             return self.add_content(relative_path, symlink_content(path)?);
@@ -282,9 +298,9 @@ impl FileContents<'_> {
             return Some(());
         }
         let mode = git_mode_on_disk(&metadata);
-        if self.reads_files
+        if self.reads_file_contents
             && can_be_hashed(path, &metadata)
-            && let Some(digest) = file_digest(path)
+            && let Some(digest) = digest_of_file_unless_symlink(path)
         {
             return self.add_content(relative_path, format!("{mode} {digest}").into_bytes());
         }
@@ -292,28 +308,28 @@ impl FileContents<'_> {
     }
 
     fn add_content(&mut self, relative_path: Vec<u8>, content: Vec<u8>) -> Option<()> {
-        if !(self.is_own_file)(&String::from_utf8_lossy(&relative_path)) {
+        if !(self.is_plimsoll_file)(&String::from_utf8_lossy(&relative_path)) {
             self.content_by_path.insert(relative_path, content);
         }
-        self.check_limits()
+        self.require_within_limits()
     }
 
-    fn check_limits(&self) -> Option<()> {
+    fn require_within_limits(&self) -> Option<()> {
         (self.content_by_path.len() <= self.max_files && !self.limit.has_passed()).then_some(())
     }
 
-    fn digest(&self) -> String {
-        let mut digest = Sha256::new();
+    fn digest_of_paths_and_contents(&self) -> String {
+        let mut hasher = Sha256::new();
         for part in self.content_by_path.iter().flat_map(|(path, content)| [path, content]) {
-            // The length is included: a byte that moves from a path to its content must change the digest.
-            digest.update((part.len() as u64).to_le_bytes());
-            digest.update(part);
+            // The length is hashed, too, so that moving a byte from a path to its content changes the digest.
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
         }
-        to_hex(&digest.finalize())
+        to_hex(&hasher.finalize())
     }
 }
 
-/// Returns whether a change is a repository inside this one, tracked or not.
+/// Returns whether a changed path is a repository inside this one, tracked or untracked.
 fn is_nested_repository(change: &ChangedPath) -> bool {
     change.path.ends_with(b"/") || change.mode.as_deref() == Some("160000")
 }
@@ -328,7 +344,7 @@ fn git_mode_on_disk(metadata: &Metadata) -> &'static str {
     if metadata.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" }
 }
 
-/// Returns whether a file is small enough to be read, and readable for us.
+/// Returns whether a file is small enough to be hashed, and readable by us.
 fn can_be_hashed(path: &Path, metadata: &Metadata) -> bool {
     metadata.len() <= MAX_HASHED_FILE_BYTES && disk::open_without_following_link(path).is_ok()
 }
@@ -337,21 +353,21 @@ fn size_and_time_content(mode: &str, metadata: &Metadata) -> Vec<u8> {
     format!("{mode} {} bytes at {}.{}", metadata.len(), metadata.mtime(), metadata.mtime_nsec()).into_bytes()
 }
 
-/// Returns the content of a symbolic link, which is its target path, never the target's content. Returns
-/// `None` if it is no symbolic link.
+/// Returns the target path of a symbolic link as its content. Does not read the target. Returns `None` if the path
+/// is not a symbolic link.
 fn symlink_content(path: &Path) -> Option<Vec<u8>> {
     let target = std::fs::read_link(path).ok()?;
     Some([b"120000 leads to ", target.as_os_str().as_bytes()].concat())
 }
 
-fn file_digest(path: &Path) -> Option<String> {
-    let mut digest = Sha256::new();
+fn digest_of_file_unless_symlink(path: &Path) -> Option<String> {
+    let mut hasher = Sha256::new();
     let mut file = disk::open_without_following_link(path).ok()?.take(MAX_HASHED_FILE_BYTES);
     let mut chunk = vec![0; 64 * 1024];
     loop {
         match file.read(&mut chunk).ok()? {
-            0 => return Some(to_hex(&digest.finalize())),
-            count => digest.update(&chunk[..count]),
+            0 => return Some(to_hex(&hasher.finalize())),
+            count => hasher.update(&chunk[..count]),
         }
     }
 }

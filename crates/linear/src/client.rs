@@ -19,6 +19,6 @@ mod response;
 
 pub(crate) use endpoint::Endpoint;
 pub(crate) use error::{LinearError, RequestedWait};
-pub(crate) use key::{ApiKey, KeyProblem};
+pub(crate) use key::{ApiKey, KeyFormatError};
 pub(crate) use linear::{LinearClient, RetryLimits};
 pub(crate) use operations::{PostedComment, Viewer, WithWarnings};

@@ -1,19 +1,19 @@
 //! Sets up the Linear client: finds the address and the key.
 
-use crate::client::{ApiKey, Endpoint, KeyProblem, LinearClient, LinearError};
+use crate::client::{ApiKey, Endpoint, KeyFormatError, LinearClient, LinearError};
 use plimsoll_domain::Settings;
 use plimsoll_flows::linear::key::{self, KeyError, KeySource};
 use plimsoll_store::{Project, environment};
 
-/// An error before anything is sent. It never contains the text of an invalid key.
+/// An error while the client is set up, before anything is sent. It never contains the text of an invalid key.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientSetupError {
     #[error(transparent)]
     KeyLookup(#[from] KeyError),
     #[error("LINEAR_API_KEY holds no key: {0}")]
-    InvalidKeyVariable(KeyProblem),
+    InvalidKeyVariable(KeyFormatError),
     #[error("linear.key_command printed no key: {0}")]
-    InvalidCommandOutput(KeyProblem),
+    InvalidCommandOutput(KeyFormatError),
     #[error(transparent)]
     Linear(#[from] LinearError),
 }
@@ -38,20 +38,20 @@ pub(crate) fn client_for_user(
     settings: &Settings,
 ) -> Result<LinearClient, ClientSetupError> {
     let endpoint = endpoint_from_environment()?;
-    let (key, _) = find_key(project, settings)?;
+    let (key, _) = parse_key_from_variable_or_command(project, settings)?;
     Ok(LinearClient::new(endpoint, key)?)
 }
 
-/// Creates a client for `plimsoll run`, which has put the key into this process's environment. `source` says where the run
-/// found it, and decides which error an invalid key causes.
-pub(crate) fn client_for_run(source: KeySource) -> Result<LinearClient, ClientSetupError> {
+/// Creates a client for `plimsoll run`, which has put the key into this process's environment. `original_source` is where the
+/// run found the key; it determines which error an invalid key causes.
+pub(crate) fn client_for_run(original_source: KeySource) -> Result<LinearClient, ClientSetupError> {
     let endpoint = endpoint_from_environment()?;
     let text = environment::variable(key::KEY_VARIABLE).unwrap_or_default();
-    Ok(LinearClient::new(endpoint, parse_key(&text, source)?)?)
+    Ok(LinearClient::new(endpoint, parse_key(&text, original_source)?)?)
 }
 
-/// Returns the key and its source.
-pub(crate) fn find_key(
+/// Finds the key in `LINEAR_API_KEY` or in the output of the configured key command. Returns the key and its source.
+pub(crate) fn parse_key_from_variable_or_command(
     project: &Project,
     settings: &Settings,
 ) -> Result<(ApiKey, KeySource), ClientSetupError> {
@@ -66,7 +66,7 @@ fn parse_key(text: &str, source: KeySource) -> Result<ApiKey, ClientSetupError> 
     })
 }
 
-/// Returns the address in `LINEAR_API_URL`, or Linear's own.
+/// Returns the address in `LINEAR_API_URL`, or Linear's public address if the variable is not set.
 pub(crate) fn endpoint_from_environment() -> Result<Endpoint, LinearError> {
     Endpoint::from_url_or_default(environment::variable("LINEAR_API_URL").as_deref())
 }

@@ -11,7 +11,7 @@ use plimsoll_flows::linear::failure;
 use plimsoll_store::{Project, StoreError, clock, journal, outbox};
 use std::time::Duration;
 
-/// The initiator of a delivery. A user's request ignores the backoff after failures, except a rate limit set by Linear.
+/// Who requested a delivery. A user's request ignores the backoff after failures, except a rate limit set by Linear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Requester {
     Run,
@@ -39,18 +39,19 @@ pub(crate) struct DeliveryReport {
     pub(crate) is_new_error: bool,
     /// The active backoff because of which nothing was attempted.
     pub(crate) backoff: Option<LinearBackoff>,
-    /// Each run whose notes name an issue other than the configured one, with that issue.
+    /// Skipped runs whose notes name an issue other than the configured one, as pairs of run id and issue name.
     pub(crate) runs_for_other_issues: Vec<(String, String)>,
-    /// Another process holds the delivery lock.
+    /// True if another process holds the delivery lock.
     pub(crate) is_other_delivery_running: bool,
 }
 
-/// How long a user's delivery waits for another one to end. A run does not wait at all.
+/// How long a user's delivery waits for the lock of another one. A run does not wait at all.
 const USER_LOCK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Delivers the waiting notes of each run, oldest run first. Runs whose notes name another issue are skipped,
-/// because an agent can write the notes and only the user's settings may choose the issue.
-pub(crate) fn deliver_waiting_notes(
+/// Delivers the undelivered notes of each run, oldest run first, until the first error. Runs whose notes name another issue
+/// are skipped, because an agent can write the notes and only the user's settings may choose the issue. Nothing is sent
+/// while a backoff applies to the requester or another delivery holds the lock.
+pub(crate) fn deliver_notes_for_issue_until_error(
     project: &Project,
     client: &LinearClient,
     configured_issue: &str,
@@ -68,10 +69,12 @@ pub(crate) fn deliver_waiting_notes(
     };
     let previous_backoff = outbox::load_backoff(project);
     let active_backoff = previous_backoff.as_ref().filter(|backoff| failure::is_backoff_active(backoff));
-    if let Some(backoff) = active_backoff.filter(|wait| wait.is_rate_limited || requester == Requester::Run) {
+    if let Some(backoff) =
+        active_backoff.filter(|backoff| backoff.is_rate_limited || requester == Requester::Run)
+    {
         return Ok(DeliveryReport { backoff: Some(backoff.clone()), ..report });
     }
-    for run_id in outbox::runs_with_notes(project) {
+    for run_id in outbox::runs_with_notes_oldest_first(project) {
         if outbox::undelivered_note_count(project, &run_id) == 0 {
             continue;
         }
@@ -81,32 +84,36 @@ pub(crate) fn deliver_waiting_notes(
             report.runs_for_other_issues.push((run_id.to_string(), run_issue));
             continue;
         }
-        match deliver_notes_of_run(project, client, limits, &run_id)? {
+        match post_comment_if_run_has_new_notes(project, client, limits, &run_id)? {
             Ok(delivery) => report.delivered_runs.extend(delivery),
             Err(error) => {
-                report.is_new_error =
-                    record_failed_delivery(project, &run_id, previous_backoff.as_ref(), &error)?;
+                report.is_new_error = save_backoff_and_check_if_error_is_new(
+                    project,
+                    &run_id,
+                    previous_backoff.as_ref(),
+                    &error,
+                )?;
                 report.error = Some(error);
                 return Ok(report);
             }
         }
     }
     if previous_backoff.is_some() {
-        outbox::save_backoff(project, None)?;
+        outbox::save_or_remove_backoff(project, None)?;
     }
     Ok(report)
 }
 
 /// Returns the issue of a run's comment, or of its first note if it has no comment yet.
 fn issue_name_of_run(project: &Project, run_id: &RunId) -> Result<Option<String>, StoreError> {
-    if let Some(comment) = outbox::load_comment(project, run_id) {
+    if let Some(comment) = outbox::load_comment_state(project, run_id) {
         return Ok(Some(comment.issue_name));
     }
     Ok(outbox::read_notes(project, run_id)?.into_iter().next().map(|note| note.issue_name))
 }
 
-/// Creates or updates the comment of one run. Returns `Ok(None)` if it has no new notes.
-fn deliver_notes_of_run(
+/// Creates or updates the comment of one run. Returns `Ok(Ok(None))` if the run has no new notes.
+fn post_comment_if_run_has_new_notes(
     project: &Project,
     client: &LinearClient,
     limits: RetryLimits,
@@ -114,21 +121,22 @@ fn deliver_notes_of_run(
 ) -> Result<Result<Option<RunDelivery>, LinearError>, StoreError> {
     let notes = outbox::read_notes(project, run_id)?;
     let Some((first_note, last_note)) = notes.first().zip(notes.last()) else { return Ok(Ok(None)) };
-    let saved_comment = outbox::load_comment(project, run_id);
+    let saved_comment = outbox::load_comment_state(project, run_id);
     let mut comment =
         saved_comment.unwrap_or_else(|| LinearComment::for_run(run_id, &first_note.issue_name, 0));
-    // The id is derived again: an agent can edit the saved record and name somebody else's comment.
+    // The id is derived again, because an agent can edit the saved record and name somebody else's comment.
     comment.id = LinearComment::for_run(run_id, &comment.issue_name, comment.generation).id;
     let new_note_count = notes.len().saturating_sub(comment.delivered_note_count);
     if new_note_count == 0 {
         return Ok(Ok(None));
     }
-    let body = client.key().redact_from(&render_comment_body(&notes));
-    let mut post_result = create_or_update_comment(project, client, limits, run_id, &comment, &body)?;
+    let body = client.key().redact_from(&redact_and_render_comment_body(&notes));
+    let mut post_result =
+        save_and_create_or_update_comment(project, client, limits, run_id, &comment, &body)?;
     if comment.is_created && post_result.as_ref().is_err_and(LinearError::is_not_found) {
         // The comment was deleted in Linear, so a new one is created under the next generation's id.
         comment = LinearComment::for_run(run_id, &comment.issue_name, comment.generation + 1);
-        post_result = create_or_update_comment(project, client, limits, run_id, &comment, &body)?;
+        post_result = save_and_create_or_update_comment(project, client, limits, run_id, &comment, &body)?;
     }
     let posted_comment = match post_result {
         Ok(posted_comment) => posted_comment,
@@ -138,7 +146,7 @@ fn deliver_notes_of_run(
     comment.delivered_note_count = notes.len();
     comment.url = Some(posted_comment.data.url.clone()).filter(|url| !url.is_empty());
     // If the process is killed before this, the next delivery sends the same text to the same comment.
-    outbox::save_comment(project, run_id, &comment)?;
+    outbox::save_comment_state(project, run_id, &comment)?;
     let delivery = RunDelivery {
         task_name: last_note.task_name.clone(),
         issue_name: comment.issue_name.clone(),
@@ -146,14 +154,14 @@ fn deliver_notes_of_run(
         comment_url: posted_comment.data.url,
         warnings: posted_comment.warnings.iter().map(ToString::to_string).collect(),
     };
-    // The journal comes last: a kill before it loses only this line, and nothing is sent again.
+    // The journal entry is written last. If the process is killed before this, only the entry is lost and nothing is sent again.
     record_delivery_in_journal(project, last_note, &delivery)?;
     Ok(Ok(Some(delivery)))
 }
 
 type PostResult = Result<WithWarnings<PostedComment>, LinearError>;
 
-fn create_or_update_comment(
+fn save_and_create_or_update_comment(
     project: &Project,
     client: &LinearClient,
     limits: RetryLimits,
@@ -164,10 +172,10 @@ fn create_or_update_comment(
     if comment.is_created {
         return Ok(client.update_comment(&comment.id, body, limits));
     }
-    // Saved before sending: after a crash the next process must know the comment's id.
-    outbox::save_comment(project, run_id, comment)?;
+    // Saved before sending, because after a crash the next process must know the comment's id.
+    outbox::save_comment_state(project, run_id, comment)?;
     Ok(match client.create_comment(&comment.id, &comment.issue_name, body, limits) {
-        // Linear may reject it because an earlier attempt created the comment and its response was lost.
+        // Linear may reject the request because an earlier attempt created the comment and its response was lost.
         Err(rejection @ LinearError::Rejected { .. }) => match client.fetch_comment(&comment.id, limits) {
             Ok(_) => client.update_comment(&comment.id, body, limits),
             Err(LinearError::Rejected { .. } | LinearError::UnexpectedResponse { .. }) => Err(rejection),
@@ -178,7 +186,7 @@ fn create_or_update_comment(
 }
 
 /// Renders the comment of a run. Secrets are redacted again, because an agent can write the notes.
-pub(crate) fn render_comment_body(notes: &[LinearNote]) -> String {
+pub(crate) fn redact_and_render_comment_body(notes: &[LinearNote]) -> String {
     let redact = plimsoll_secrets::redact;
     let notes: Vec<LinearNote> = notes
         .iter()
@@ -188,7 +196,10 @@ pub(crate) fn render_comment_body(notes: &[LinearNote]) -> String {
             ..note.clone()
         })
         .collect();
-    plimsoll_policy::linear::render_comment(&notes, plimsoll_policy::linear::MAX_COMMENT_CHARS)
+    plimsoll_policy::linear::render_comment_shortening_oldest_notes(
+        &notes,
+        plimsoll_policy::linear::MAX_COMMENT_CHARS,
+    )
 }
 
 fn record_delivery_in_journal(
@@ -209,8 +220,8 @@ fn record_delivery_in_journal(
     )
 }
 
-/// Saves the time of the next attempt. Returns true if the error differs from the previous one.
-fn record_failed_delivery(
+/// Saves the backoff until the next attempt, and journals a new error. Returns true if the error differs from the previous one.
+fn save_backoff_and_check_if_error_is_new(
     project: &Project,
     run_id: &RunId,
     previous_backoff: Option<&LinearBackoff>,
@@ -224,7 +235,7 @@ fn record_failed_delivery(
         failure_count,
         last_error: error.to_string(),
     };
-    failure::record_failure(project, run_id, previous_backoff, &backoff)
+    failure::save_backoff_and_journal_new_error(project, run_id, previous_backoff, &backoff)
 }
 
 /// Returns the time of the next attempt, and whether the error is a rate limit.
@@ -235,7 +246,7 @@ fn retry_time_and_is_rate_limited(
     let default_retry_at = failure::retry_time_after_failures(failure_count);
     match error {
         LinearError::RateLimited { requested_wait: Asks::UntilUnixMillis(unix_millis) } => {
-            // Timestamps have whole seconds: rounded up, so that the next attempt is never too early.
+            // Timestamps have whole seconds. The time is rounded up, so that the next attempt is never too early.
             (clock::from_unix_seconds(unix_millis.div_ceil(1_000)).unwrap_or(default_retry_at), true)
         }
         LinearError::RateLimited { requested_wait: Asks::ForDuration(duration) } => {
@@ -254,7 +265,7 @@ mod tests {
     fn comment_body_omits_passwords() {
         let note_with_text =
             |text: &str| LinearNote { text: text.into(), task_name: "T".into(), ..LinearNote::default() };
-        let body = render_comment_body(&[note_with_text(
+        let body = redact_and_render_comment_body(&[note_with_text(
             "logged in with postgres://me:hunter2hunter2@db/x, all is well",
         )]);
         assert!(!body.contains("hunter2") && body.contains("all is well"), "{body}");

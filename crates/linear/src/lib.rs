@@ -10,8 +10,8 @@
 mod check;
 mod client;
 mod client_setup;
+mod commands_for_run;
 mod deliver;
-mod run_delivery;
 mod sync;
 
 use plimsoll_domain::Settings;
@@ -20,7 +20,7 @@ use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::linear::command::LinearCommand;
 use plimsoll_store::{Project, config};
 use plimsoll_terminal::console::{fail_with, fail_with_store_error, print_text};
-use plimsoll_terminal::project_choice::refuse_or_warn_of_ignored_state;
+use plimsoll_terminal::project_choice::fail_or_warn_about_ignored_state_above;
 use plimsoll_terminal::signals;
 use std::process::ExitCode;
 
@@ -65,21 +65,21 @@ fn run_command(command: &LinearCommand) -> ExitCode {
     match command {
         LinearCommand::Check => run_for_user_with_settings(check::check_setup_and_print),
         LinearCommand::Sync { dry_run: true } => {
-            run_for_user_with_settings(|project, _| sync::print_waiting_comments(project))
+            run_for_user_with_settings(|project, _| sync::print_undelivered_comments(project))
         }
         LinearCommand::Sync { dry_run: false } => run_for_user_with_settings(sync::deliver_notes_for_user),
-        LinearCommand::Ready { source } => run_delivery::check_delivery_setup(*source),
+        LinearCommand::Ready { source } => commands_for_run::check_delivery_setup(*source),
         LinearCommand::Deliver { issue, time_limit } => {
-            run_delivery::deliver_notes_for_run(issue, *time_limit)
+            commands_for_run::deliver_notes_and_print_new_error(issue, *time_limit)
         }
     }
 }
 
 fn run_for_user_with_settings(command: impl FnOnce(&Project, &Settings) -> ExitCode) -> ExitCode {
-    if let Some(exit_code) = refuse_or_warn_of_ignored_state(ExitStatus::Failure) {
+    if let Some(exit_code) = fail_or_warn_about_ignored_state_above(ExitStatus::Failure) {
         return exit_code;
     }
-    let project = Project::find_for_command();
+    let project = Project::find_upwards_from_current_dir();
     let (settings, settings_error) = config::load_settings(&project);
     match &settings_error {
         Some(settings_error) => fail_with_store_error(settings_error),

@@ -1,10 +1,10 @@
-//! Arguments of tools. One list yields both the JSON Schema and the checks, because the client checks nothing.
+//! Arguments of tools. The JSON Schema and the checks are derived from one list, because the client checks nothing.
 
 use crate::tool_error::ToolError;
 use plimsoll_domain::memory::Register;
 use serde_json::{Map, Value, json};
 
-/// Longest accepted register value. A value over the register's own limit is cut and kept in full in the log; one over this
+/// Maximum length of a register value. A value over the register's own limit is truncated and logged in full; one over this
 /// limit is rejected.
 const MAX_REGISTER_INPUT_CHARS: usize = 100_000;
 
@@ -21,10 +21,10 @@ enum ArgumentKind {
     Text {
         max_chars: usize,
     },
-    /// A register's value. One that is too long is cut by the memory, which reports it.
+    /// A register's value. The memory truncates a value that is too long and reports it.
     Register(Register),
     Flag,
-    /// A whole number from 1 to `most`.
+    /// A whole number from 1 to `max`.
     Count {
         max: u64,
     },
@@ -47,7 +47,7 @@ impl Argument {
         Argument::new(name, description, ArgumentKind::Flag)
     }
 
-    /// Creates an argument that is a whole number from 1 to `most`.
+    /// Creates an argument that is a whole number from 1 to `max`.
     pub(crate) fn count(name: &'static str, max: u64, description: &'static str) -> Argument {
         Argument::new(name, description, ArgumentKind::Count { max })
     }
@@ -78,9 +78,9 @@ impl Argument {
         let name = self.name;
         match (&self.kind, value) {
             (ArgumentKind::Text { max_chars }, Value::String(text)) => {
-                describe_too_long_text(name, text, *max_chars, "shorten it")
+                describe_problem_if_text_too_long(name, text, *max_chars, "shorten it")
             }
-            (ArgumentKind::Register(_), Value::String(text)) => describe_too_long_text(
+            (ArgumentKind::Register(_), Value::String(text)) => describe_problem_if_text_too_long(
                 name,
                 text,
                 MAX_REGISTER_INPUT_CHARS,
@@ -106,14 +106,19 @@ impl Argument {
     }
 }
 
-fn describe_too_long_text(argument_name: &str, text: &str, max_chars: usize, advice: &str) -> Option<String> {
+fn describe_problem_if_text_too_long(
+    argument_name: &str,
+    text: &str,
+    max_chars: usize,
+    advice: &str,
+) -> Option<String> {
     let char_count = text.chars().count();
     (char_count > max_chars).then(|| {
         format!("{argument_name} takes at most {max_chars} characters, and {char_count} were given: {advice}")
     })
 }
 
-/// Describes a value for an error message: simple values as they are, others by their type.
+/// Describes a value for an error message: null, booleans and numbers by their value, others by their type.
 fn describe_json_value(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -124,7 +129,7 @@ fn describe_json_value(value: &Value) -> String {
     }
 }
 
-pub(crate) fn json_schema_of_arguments(arguments: &[Argument]) -> Map<String, Value> {
+pub(crate) fn build_json_schema_of_arguments(arguments: &[Argument]) -> Map<String, Value> {
     let properties: Map<String, Value> =
         arguments.iter().map(|argument| (argument.name.to_owned(), argument.to_json_schema())).collect();
     let required: Vec<&str> =
@@ -139,23 +144,25 @@ pub(crate) fn json_schema_of_arguments(arguments: &[Argument]) -> Map<String, Va
     schema
 }
 
-/// Arguments of a call that passed the checks.
+/// Arguments of a call that have passed the checks.
 pub(crate) struct CheckedArguments(Map<String, Value>);
 
 impl CheckedArguments {
-    /// Checks the arguments of a call. The error names the argument, the problem and the correction.
-    pub(crate) fn check(
+    /// Checks the arguments of a call. Fails on the first unknown, invalid or missing one; the error names the argument, the
+    /// problem and the correction.
+    pub(crate) fn check_values_against_arguments(
         tool_name: &'static str,
         arguments: &[Argument],
         values: Map<String, Value>,
     ) -> Result<CheckedArguments, ToolError> {
-        let joined_names = || arguments.iter().map(|argument| argument.name).collect::<Vec<_>>().join(", ");
+        let join_argument_names =
+            || arguments.iter().map(|argument| argument.name).collect::<Vec<_>>().join(", ");
         for (name, value) in &values {
-            let declared = arguments.iter().find(|argument| argument.name == name);
-            let problem = match declared {
+            let matching_argument = arguments.iter().find(|argument| argument.name == name);
+            let problem = match matching_argument {
                 Some(argument) => argument.describe_invalid_value(value),
                 None if arguments.is_empty() => Some(format!("{name:?} is unknown: it takes no arguments")),
-                None => Some(format!("{name:?} is unknown: it takes {}", joined_names())),
+                None => Some(format!("{name:?} is unknown: it takes {}", join_argument_names())),
             };
             if let Some(problem) = problem {
                 return Err(ToolError::InvalidArgument { tool_name, problem });
@@ -176,12 +183,12 @@ impl CheckedArguments {
         self.0.get(name)?.as_str().map(str::to_owned)
     }
 
-    /// Returns a text argument, or an empty string if it was not given.
+    /// Returns a text argument, or an empty string if it is missing.
     pub(crate) fn text_or_empty(&self, name: &str) -> String {
         self.optional_text(name).unwrap_or_default()
     }
 
-    /// Returns true if the flag was given and is true.
+    /// Returns the flag's value, or false if it is missing.
     pub(crate) fn flag_or_false(&self, name: &str) -> bool {
         self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
     }

@@ -1,11 +1,11 @@
-//! RULE: `plimsoll-mcp` implements the MCP protocol and checks arguments; the crates below decide and act. Only MCP messages go to
+//! RULE: `plimsoll-mcp` implements the MCP protocol and checks arguments; the crates below it do the work. Only MCP messages go to
 //! standard output, and an error in a call becomes that call's result.
 //!
-//! It offers the working memory, the turn log and files as MCP tools over standard input and output. `tools` is the only list of
-//! them, from which schemas and checks are derived; `arguments` checks a call's input; `memory`, `turns` and `workspace` execute
-//! it. The file tools access the project through `store::confined`.
+//! It provides the working memory, the turn log and files as MCP tools over standard input and output. `tools` lists the tools;
+//! their schemas and checks are derived from that list. `arguments` checks a call's input; `memory`, `turns` and `workspace`
+//! execute the call. The file tools access the project through `store::confined_folder`.
 //!
-//! Limits: `run_command` runs any command of the model, unconfined, like the client's own Bash tool. The server cannot tell a
+//! Limits: `run_command` runs any command of the model, unconfined, like the client's Bash tool. The server cannot tell a
 //! subagent from its parent, because a call does not name its agent. It serves one client, until its input ends.
 
 mod arguments;
@@ -42,8 +42,8 @@ pub fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => server::run_until_end(Server::for_current_project(false)),
-        ["--workspace"] => server::run_until_end(Server::for_current_project(true)),
+        [] => server::serve_until_input_end_or_signal(Server::for_current_project(false)),
+        ["--workspace"] => server::serve_until_input_end_or_signal(Server::for_current_project(true)),
         ["--version" | "-V"] => print_and_succeed(&format!("plimsoll-mcp {}", env!("CARGO_PKG_VERSION"))),
         ["--version", "--json"] => {
             print_and_succeed(&BuildInfo::for_current_program("plimsoll-mcp").to_json())
@@ -62,10 +62,10 @@ fn print_error(message: &str) {
     let _ = writeln!(std::io::stderr(), "plimsoll-mcp: {}", SafeText::from_multiline_text(message).as_str());
 }
 
-/// Prints the program's own text to standard output, and returns success.
+/// Prints text that contains no input, and returns success.
 #[expect(clippy::disallowed_methods, reason = "the client's messages are rmcp's")]
 fn print_and_succeed(text: &str) -> ExitCode {
-    // A closed pipe is not an error: the reader has read enough.
+    // A closed pipe is not an error.
     let _ = writeln!(std::io::stdout(), "{text}");
     ExitCode::SUCCESS
 }

@@ -1,4 +1,4 @@
-//! The server: it dispatches calls to tools, and ends with its input or a signal.
+//! The server. It dispatches calls to tools until its input ends or a signal arrives.
 
 use crate::call::{ToolCall, ToolResult};
 use crate::first_request_transport::FirstRequestTransport;
@@ -21,9 +21,9 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, RwLock};
 
-/// How long the server waits at its end for running calls, so that commands can end.
-const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(3);
-/// Longest accepted call id of the client; a longer one is ignored.
+/// How long the server waits at shutdown for running calls, so that commands can end their process groups.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
+/// Maximum length of a call id of the client. A longer one is ignored.
 const MAX_CALL_ID_BYTES: usize = 128;
 
 /// The server of one project.
@@ -31,9 +31,9 @@ const MAX_CALL_ID_BYTES: usize = 128;
 pub(crate) struct Server {
     project: Project,
     tools: Arc<Vec<Tool>>,
-    /// Locked by the running call, so that calls run in the order of their arrival.
-    call_order: Arc<Mutex<()>>,
-    /// Locked for reading by each running call, so that the end of the server can wait for them.
+    /// Held by the running call unless it may run long, so that calls run in the order of their arrival.
+    order_lock: Arc<Mutex<()>>,
+    /// Locked for reading by each running call, so that the shutdown can wait for them.
     running_calls: Arc<RwLock<()>>,
 }
 
@@ -43,22 +43,22 @@ impl Server {
         Server {
             project: Project::for_mcp_server(),
             tools: Arc::new(tools::all_tools(has_workspace_tools)),
-            call_order: Arc::default(),
+            order_lock: Arc::default(),
             running_calls: Arc::default(),
         }
     }
 
-    async fn run_tool_in_order(&self, tool_index: usize, call: ToolCall) -> ToolResult {
+    async fn run_tool_after_earlier_short_calls(&self, tool_index: usize, call: ToolCall) -> ToolResult {
         let tool = &self.tools[tool_index];
-        let order_guard = Arc::clone(&self.call_order).lock_owned().await;
+        let order_guard = Arc::clone(&self.order_lock).lock_owned().await;
         let running_guard = Arc::clone(&self.running_calls).read_owned().await;
-        // A long call waits for its turn and then releases the order lock: the next call need not wait for a command.
+        // A long call waits for its turn and then releases the order lock, so that the next call need not wait for it.
         let order_guard = (!tool.may_run_long()).then_some(order_guard);
-        let run = tool.run;
+        let run_tool = tool.run;
         // The call may block on a lock or a command, and must not block the thread that reads the client's messages.
         let task_result = tokio::task::spawn_blocking(move || {
-            let tool_result = run(&call);
-            // The guards are returned with the result: the next call begins when this result is sent.
+            let tool_result = run_tool(&call);
+            // Returned with the result, so that the next call starts only after this one has ended.
             (tool_result, order_guard, running_guard)
         });
         match task_result.await {
@@ -85,7 +85,10 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let client_info = &request.client_info;
-        let notice = plimsoll_flows::client::missing_hooks_notice(&client_info.name, &client_info.version);
+        let notice = plimsoll_flows::client::missing_hooks_notice_for_old_client(
+            &client_info.name,
+            &client_info.version,
+        );
         let mut result = self.negotiate_initialize(&request)?;
         if let Some(notice) = notice {
             result.instructions = Some(format!("{notice}\n\n{INSTRUCTIONS}"));
@@ -99,7 +102,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
-        let tools = self.tools.iter().map(Tool::to_mcp_tool).collect();
+        let tools = self.tools.iter().map(Tool::to_always_loaded_mcp_tool).collect();
         std::future::ready(Ok(ListToolsResult::with_all_items(tools)))
     }
 
@@ -120,7 +123,7 @@ impl ServerHandler for Server {
                 let call_id =
                     call_id.filter(|id| (1..=MAX_CALL_ID_BYTES).contains(&id.len())).map(str::to_owned);
                 let is_canceled = Box::new(move || context.ct.is_cancelled());
-                self.run_tool_in_order(
+                self.run_tool_after_earlier_short_calls(
                     tool_index,
                     ToolCall {
                         project: self.project.with_current_location(),
@@ -132,10 +135,10 @@ impl ServerHandler for Server {
                 .await
             }
         };
-        // Only text: if there is structured content, the model sees nothing else.
+        // Only text, because the model sees nothing else if there is structured content.
         let result = match tool_result {
             Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-            // An error repeats arguments, which must not look like the client's own text.
+            // An error quotes arguments, which must not look like text of the client.
             Err(error) => {
                 let text =
                     plimsoll_domain::memory::render::neutralize_tags_and_hidden_chars(&error.to_string());
@@ -164,40 +167,40 @@ fn unknown_tool_error(tool_name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("unknown tool {tool_name}{hint}"), None)
 }
 
-/// Serves until standard input ends or a signal arrives.
-pub(crate) fn run_until_end(server: Server) -> ExitCode {
+/// Serves until standard input ends or a signal arrives. Fails if the session cannot be initialized.
+pub(crate) fn serve_until_input_end_or_signal(server: Server) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail_with(&format!("no runtime: {error}")),
     };
-    let code = runtime.block_on(serve_stdio(server));
+    let exit_code = runtime.block_on(serve_stdio_until_input_end_or_signal(server));
     // Does not wait for the thread that reads standard input, which may block forever.
     runtime.shutdown_background();
-    code
+    exit_code
 }
 
-async fn serve_stdio(server: Server) -> ExitCode {
+async fn serve_stdio_until_input_end_or_signal(server: Server) -> ExitCode {
     let running_calls = Arc::clone(&server.running_calls);
     let (input, output) = rmcp::transport::stdio();
-    let stdio = AsyncRwTransport::new_server(input, output);
-    let running = match server.serve(FirstRequestTransport::new(stdio)).await {
-        Ok(running) => running,
+    let transport = AsyncRwTransport::new_server(input, output);
+    let running_service = match server.serve(FirstRequestTransport::new(transport)).await {
+        Ok(running_service) => running_service,
         Err(ServerInitializeError::ConnectionClosed(_)) => return ExitCode::SUCCESS,
         Err(error) => return fail_with(&error.to_string()),
     };
-    let cancellation_token = running.cancellation_token();
+    let cancellation_token = running_service.cancellation_token();
     tokio::select! {
-        _ = running.waiting() => {}
-        () = wait_for_end_signal() => {}
+        _ = running_service.waiting() => {}
+        () = wait_for_sigint_sigterm_or_sighup() => {}
     }
     cancellation_token.cancel();
     // Running commands end their process groups before the server exits.
-    let _ = tokio::time::timeout(COMMAND_END_TIMEOUT, running_calls.write()).await;
+    let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, running_calls.write()).await;
     ExitCode::SUCCESS
 }
 
-/// Waits for SIGINT, with which the client ends its servers, SIGTERM or SIGHUP.
-async fn wait_for_end_signal() {
+/// Waits for SIGINT, SIGTERM or SIGHUP. The client sends SIGINT to its servers to end them.
+async fn wait_for_sigint_sigterm_or_sighup() {
     let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
     let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
         return std::future::pending().await;

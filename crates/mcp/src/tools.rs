@@ -24,16 +24,16 @@ pub(crate) struct Tool {
 enum ToolEffect {
     ReadsOnly,
     Adds,
-    /// Replaces or removes; a repeated call changes nothing more.
+    /// Replaces or removes something; a repeated call has no further effect.
     Replaces,
-    /// Replaces or removes; a repeated call does so again.
+    /// Removes something; a repeated call removes something else.
     Removes,
-    /// Any effect outside the project too, and of any duration.
+    /// May have any effect, also outside the project, and may run long.
     Unrestricted,
 }
 
 impl ToolEffect {
-    fn to_annotations(self, title: &str) -> ToolAnnotations {
+    fn to_mcp_annotations(self, title: &str) -> ToolAnnotations {
         let (is_read_only, is_destructive, is_idempotent, is_open_world) = match self {
             ToolEffect::ReadsOnly => (true, false, true, false),
             ToolEffect::Adds => (false, false, false, false),
@@ -50,29 +50,32 @@ impl ToolEffect {
 }
 
 impl Tool {
-    /// Converts the tool to the form in which `tools/list` returns it.
-    pub(crate) fn to_mcp_tool(&self) -> Described {
+    /// Converts the tool to its entry in the result of `tools/list`.
+    pub(crate) fn to_always_loaded_mcp_tool(&self) -> Described {
         let mut meta = Map::new();
         // Without this, Claude Code defers the tool and the model has to search for it first.
         meta.insert("anthropic/alwaysLoad".to_owned(), Value::from(true));
-        Described::new(self.name, self.description, arguments::json_schema_of_arguments(&self.arguments))
-            .with_title(self.title)
-            .with_annotations(self.effect.to_annotations(self.title))
-            .with_meta(MetaObject(meta))
+        Described::new(
+            self.name,
+            self.description,
+            arguments::build_json_schema_of_arguments(&self.arguments),
+        )
+        .with_title(self.title)
+        .with_annotations(self.effect.to_mcp_annotations(self.title))
+        .with_meta(MetaObject(meta))
     }
 
-    /// Returns true if a call may take long. Other calls need not wait for it.
+    /// Returns true if a call may run long, so that later calls do not wait for it.
     pub(crate) fn may_run_long(&self) -> bool {
         matches!(self.effect, ToolEffect::Unrestricted)
     }
 
-    /// Checks the arguments of a call.
     pub(crate) fn check_arguments(&self, values: Map<String, Value>) -> Result<CheckedArguments, ToolError> {
-        CheckedArguments::check(self.name, &self.arguments, values)
+        CheckedArguments::check_values_against_arguments(self.name, &self.arguments, values)
     }
 }
 
-/// Returns all tools; those for files and commands only if `with_workspace` is true.
+/// Returns all tools; those for files and commands only if `has_workspace_tools` is true.
 pub(crate) fn all_tools(has_workspace_tools: bool) -> Vec<Tool> {
     let mut tools = vec![update_registers_tool()];
     tools.extend(frame_tools());
@@ -110,7 +113,7 @@ fn update_registers_tool() -> Tool {
     }
 }
 
-/// Limits of a frame's texts, in characters: a sub-task needs a short brief, and its parent a short result.
+/// Maximum lengths of a frame's texts, in characters. A sub-task needs a short brief, and its parent a short result.
 const MAX_OBJECTIVE_CHARS: usize = 4_000;
 const MAX_CONTEXT_CHARS: usize = 10_000;
 const MAX_RETURN_SPEC_CHARS: usize = 2_000;
@@ -222,7 +225,7 @@ fn read_only_tools() -> [Tool; 3] {
                 Argument::text("text", 500, "Only those with this text in words, calls or results"),
                 Argument::text("session", 64, "Only this session: the beginning of its id"),
             ],
-            run: turns::list_turns,
+            run: turns::record_missing_and_list_turns,
             effect: ToolEffect::ReadsOnly,
         },
         Tool {
@@ -232,7 +235,7 @@ fn read_only_tools() -> [Tool; 3] {
             arguments: vec![
                 Argument::text("turn", 200, "Its name as turns_list shows it, SESSION:NUMBER").required(),
             ],
-            run: turns::show_turn,
+            run: turns::record_missing_and_show_turn,
             effect: ToolEffect::ReadsOnly,
         },
     ]
@@ -246,7 +249,7 @@ fn workspace_tools() -> [Tool; 4] {
             title: "Read a file",
             description: "The first 10,000 characters of a text file of the project.",
             arguments: vec![path_argument("Relative to the project's folder").required()],
-            run: workspace::read_file,
+            run: workspace::read_start_of_text_file,
             effect: ToolEffect::ReadsOnly,
         },
         Tool {
@@ -267,7 +270,7 @@ fn workspace_tools() -> [Tool; 4] {
             arguments: vec![path_argument(
                 "Relative to the project's folder; that folder itself if left out",
             )],
-            run: workspace::list_files,
+            run: workspace::list_folder_with_types_and_sizes,
             effect: ToolEffect::ReadsOnly,
         },
         Tool {
@@ -275,13 +278,13 @@ fn workspace_tools() -> [Tool; 4] {
             title: "Run a command",
             description: "Runs a shell command line in the project's folder, for at most 30 seconds. It is not confined: it can do whatever the user can.",
             arguments: vec![Argument::text("command", 20_000, "For sh -c").required()],
-            run: workspace::run_command,
+            run: workspace::run_command_in_project_folder,
             effect: ToolEffect::Unrestricted,
         },
     ]
 }
 
-/// Returns true for a tool that needs `--workspace`, so that the error for an unknown tool can say so.
+/// Returns true if this tool requires `--workspace`. Used for the hint in the error for an unknown tool.
 pub(crate) fn is_workspace_tool(tool_name: &str) -> bool {
     workspace_tools().iter().any(|tool| tool.name == tool_name)
 }

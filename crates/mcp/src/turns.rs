@@ -3,20 +3,20 @@
 use crate::call::{ToolCall, ToolResult};
 use crate::tool_error::ToolError;
 use plimsoll_domain::memory::render::neutralize_tags_and_hidden_chars;
-use plimsoll_domain::text::{to_single_line, truncate_end, truncate_middle};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end, truncate_middle};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
-use plimsoll_flows::turns::rendering::{outcome_text, render_summary, render_turn};
+use plimsoll_flows::turns::rendering::{ok_or_failure_reason, render_summary, render_turn};
 use plimsoll_flows::turns::{LoggedRecord, RecordBody, TurnSelection, find_turn_by_name};
 use plimsoll_store::clock;
 
 pub(crate) const MAX_LISTED_TURNS: u64 = 200;
 const DEFAULT_LISTED_TURNS: usize = 20;
-/// Length limits of a line of the list and of a shown turn, in characters, which spare the model's context window.
+/// Maximum lengths of a line of the list and of a shown turn, in characters, to save space in the model's context window.
 const MAX_LINE_CHARS: usize = 200;
 const MAX_TURN_CHARS: usize = 20_000;
 
-pub(crate) fn list_turns(call: &ToolCall) -> ToolResult {
+pub(crate) fn record_missing_and_list_turns(call: &ToolCall) -> ToolResult {
     record_missing_turns(call);
     let arguments = &call.arguments;
     let selection = TurnSelection {
@@ -39,10 +39,10 @@ fn render_turn_line(record: &LoggedRecord) -> String {
     let time = clock::parse_timestamp(&header.recorded_at)
         .map(clock::format_local_time_with_seconds)
         .unwrap_or_default();
-    let outcome_text = outcome_text(record);
+    let outcome = ok_or_failure_reason(record);
     neutralize_tags_and_hidden_chars(&truncate_end(
-        &to_single_line(&format!(
-            "{} {time} {outcome_text} {}",
+        &to_safe_single_line(&format!(
+            "{} {time} {outcome} {}",
             record.display_name(),
             render_summary(record)
         )),
@@ -50,7 +50,7 @@ fn render_turn_line(record: &LoggedRecord) -> String {
     ))
 }
 
-pub(crate) fn show_turn(call: &ToolCall) -> ToolResult {
+pub(crate) fn record_missing_and_show_turn(call: &ToolCall) -> ToolResult {
     record_missing_turns(call);
     let (_, record) = find_turn_by_name(&call.project, call.arguments.text_or_empty("turn").trim(), None)?;
     match &record.body {
@@ -59,15 +59,15 @@ pub(crate) fn show_turn(call: &ToolCall) -> ToolResult {
             MAX_TURN_CHARS,
         ))),
         RecordBody::Erased => Ok(format!("{} [erased]", record.display_name())),
-        RecordBody::DecodeError(why) => {
-            Err(ToolError::UnreadableTurn { name: record.display_name(), reason: why.clone() })
+        RecordBody::DecodeError(decode_error) => {
+            Err(ToolError::UnreadableTurn { name: record.display_name(), reason: decode_error.clone() })
         }
         RecordBody::Event(_) => Err(ToolError::NotATurn(record.header.sequence_number)),
     }
 }
 
-/// Records turns that are still only in the transcripts. Errors are ignored: what cannot be read now is recorded by a later
-/// call.
+/// Records turns that are still only in the transcripts. Errors are ignored, because a later call records the turns that
+/// could not be read.
 fn record_missing_turns(call: &ToolCall) {
     let _ = catch_up::record_missing_turns_of_all_sessions(&call.project, CaptureLimits::USER);
 }

@@ -1,4 +1,4 @@
-//! The HTTP client for one address.
+//! An HTTP client for one URI.
 
 use crate::error::RequestError;
 use crate::response::Response;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Uri;
 
-/// Returns true for an address on this computer: a loopback address or `localhost`.
-pub fn is_loopback(uri: &Uri) -> bool {
+/// Returns true if the host is a loopback address or `localhost`.
+pub fn is_loopback_or_localhost(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     match host.parse::<std::net::IpAddr>() {
         Ok(address) => address.is_loopback(),
@@ -16,7 +16,7 @@ pub fn is_loopback(uri: &Uri) -> bool {
     }
 }
 
-/// An HTTP client that sends requests to one address.
+/// An HTTP client that sends requests to one URI. It follows no redirects, and uses no proxy for a loopback address.
 #[derive(Debug)]
 pub struct Client {
     agent: Agent,
@@ -24,11 +24,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Creates a client; nothing is sent yet. `root_certificates_pem` are certificates that are trusted instead of this
-    /// computer's own.
+    /// Creates a client without connecting. `root_certificates_pem` are certificates to trust instead of the system's.
     ///
     /// # Errors
-    /// If the address uses HTTPS and no root certificate is available.
+    /// If the URI uses HTTPS and no root certificate is available.
     pub fn new(
         uri: &Uri,
         user_agent: &str,
@@ -39,7 +38,7 @@ impl Client {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .user_agent(user_agent);
-        if is_loopback(uri) {
+        if is_loopback_or_localhost(uri) {
             config = config.proxy(None);
         }
         if uri.scheme_str() == Some("https") {
@@ -48,10 +47,11 @@ impl Client {
         Ok(Client { agent: config.build().new_agent(), uri: uri.clone() })
     }
 
-    /// Sends a POST request and reads the response within `timeout`. The body may have at most `max_response_bytes` bytes.
+    /// Sends a POST request and reads the response, with any HTTP status, within `timeout`. A response body of more than
+    /// `max_response_bytes` bytes is an error in [`Response::body`].
     ///
     /// # Errors
-    /// If no response begins. For a response that breaks off, only [`Response::body`] is an error.
+    /// If no response header arrives. If reading the body fails, only [`Response::body`] is an error.
     pub fn post(
         &self,
         headers: &[(&str, &str)],
@@ -62,12 +62,12 @@ impl Client {
         let request = self.agent.post(&self.uri).config().timeout_global(Some(timeout)).build();
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let mut response = request.send(body)?;
-        let lossy_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let to_lossy_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let headers = response.headers().iter();
         Ok(Response {
             status: response.status().as_u16(),
             headers: headers
-                .map(|(name, value)| (name.as_str().to_owned(), lossy_text(value.as_bytes())))
+                .map(|(name, value)| (name.as_str().to_owned(), to_lossy_text(value.as_bytes())))
                 .collect(),
             body: response
                 .body_mut()
@@ -92,7 +92,7 @@ mod tests {
             ("http://localhost.example.com/", false),
             ("http://10.0.0.1:4318", false),
         ] {
-            assert_eq!(is_loopback(&address.parse().unwrap()), expected, "{address}");
+            assert_eq!(is_loopback_or_localhost(&address.parse().unwrap()), expected, "{address}");
         }
     }
 }

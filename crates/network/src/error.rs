@@ -3,29 +3,28 @@
 use std::io;
 use ureq::Error;
 
-/// The reason why a request has no response. Its text may contain the address and with it a key: callers decide what to
-/// show.
+/// The error of a request without a response. Its text may contain the URI and a key in it, so callers decide what to show.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// The response was not complete in time.
+    /// The response was not complete before the timeout.
     #[error("no answer in time")]
     Timeout,
-    /// No computer has this name, or there is no network.
+    /// The host name cannot be resolved, or there is no network.
     #[error("host not found")]
     HostNotFound,
-    /// The connection is not secure: a certificate or a protocol is wrong.
+    /// A TLS error, such as an invalid certificate or no common protocol version.
     #[error("{0}")]
     Tls(String),
-    /// The system refused the connection or cut it.
+    /// An I/O error, such as a connection that was refused or reset.
     #[error("io: {0}")]
     Io(io::Error),
-    /// The address or a header is invalid, so no request can be built.
+    /// The URI or a header is invalid.
     #[error("{0}")]
     InvalidRequest(String),
     /// The response is not valid HTTP.
     #[error("protocol: {0}")]
     Protocol(String),
-    /// The response has more bytes than the caller allows.
+    /// The response body is larger than the caller's limit in bytes.
     #[error("an answer of more than {0} bytes")]
     ResponseTooLarge(u64),
     /// Another error of the HTTP client.

@@ -14,7 +14,7 @@ mod error;
 mod response;
 mod trust;
 
-pub use client::{Client, is_loopback};
+pub use client::{Client, is_loopback_or_localhost};
 pub use error::RequestError;
 pub use response::Response;
 pub use trust::TrustError;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// The error if there is no root certificate, so that no server can be trusted.
+/// The error if there is no root certificate to verify servers with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
-    /// This computer has no root certificates; with the errors of the search.
+    /// The system has no root certificates. Contains the errors that occurred while loading them.
     #[error("no root certificates were found on this computer{}", prefix_with_colon(.0))]
     NoRoots(String),
-    /// The PEM text given by the user contains no certificate.
+    /// The user's PEM text contains no valid certificate.
     #[error("it holds no certificate (PEM)")]
     NoCertificateInPem,
 }
@@ -18,11 +18,11 @@ fn prefix_with_colon(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-/// Builds the TLS settings. `root_certificates_pem` are certificates that are trusted instead of this computer's own.
+/// Builds the TLS settings. `root_certificates_pem` are certificates to trust instead of the system's.
 pub(crate) fn build_tls_config(root_certificates_pem: Option<&[u8]>) -> Result<TlsConfig, TrustError> {
     let root_certificates = match root_certificates_pem {
-        Some(pem) => parse_pem_certificates(pem)?,
-        None => load_system_roots()?,
+        Some(pem) => parse_valid_pem_certificates(pem)?,
+        None => load_system_root_certificates()?,
     };
     Ok(TlsConfig::builder()
         .root_certs(RootCerts::Specific(Arc::new(root_certificates)))
@@ -30,9 +30,9 @@ pub(crate) fn build_tls_config(root_certificates_pem: Option<&[u8]>) -> Result<T
         .build())
 }
 
-fn parse_pem_certificates(pem: &[u8]) -> Result<Vec<Certificate<'static>>, TrustError> {
-    let items = ureq::tls::parse_pem(pem).filter_map(Result::ok);
-    let certificates = items.filter_map(|item| match item {
+fn parse_valid_pem_certificates(pem: &[u8]) -> Result<Vec<Certificate<'static>>, TrustError> {
+    let pem_items = ureq::tls::parse_pem(pem).filter_map(Result::ok);
+    let certificates = pem_items.filter_map(|item| match item {
         ureq::tls::PemItem::Certificate(certificate) => Some(certificate),
         _ => None,
     });
@@ -40,18 +40,18 @@ fn parse_pem_certificates(pem: &[u8]) -> Result<Vec<Certificate<'static>>, Trust
     if certificates.is_empty() { Err(TrustError::NoCertificateInPem) } else { Ok(certificates) }
 }
 
-fn load_system_roots() -> Result<Vec<Certificate<'static>>, TrustError> {
-    let loaded = rustls_native_certs::load_native_certs();
-    let roots: Vec<Certificate<'static>> = loaded
+fn load_system_root_certificates() -> Result<Vec<Certificate<'static>>, TrustError> {
+    let load_result = rustls_native_certs::load_native_certs();
+    let root_certificates: Vec<Certificate<'static>> = load_result
         .certs
         .iter()
         .map(|certificate| Certificate::from_der(certificate.as_ref()).to_owned())
         .collect();
-    if roots.is_empty() {
-        let errors = loaded.errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    if root_certificates.is_empty() {
+        let errors = load_result.errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         return Err(TrustError::NoRoots(errors));
     }
-    Ok(roots)
+    Ok(root_certificates)
 }
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
-//! The attributes of a span or a log record. Any text may come from a session, so it is reduced to one line, clipped, and redacted.
+//! The attributes of a span or a log record. Any text may come from a session, so it is redacted, joined to one line and truncated.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use serde_json::Value;
 
-/// Longest text in characters.
+/// Maximum length of a text, in characters.
 const MAX_TEXT_CHARS: usize = 500;
-/// Limit of texts in a list, and of facts of an event.
+/// Maximum number of texts in an array, and of fields of an event.
 const MAX_ENTRIES: usize = 20;
 
-/// Prepares text for export: one line, without secrets, clipped.
-pub(crate) fn redact_and_clip(text: &str) -> String {
-    // Clipped before the search for secrets too, so that a very long text is not searched in full.
+/// Prepares text for export: redacts secrets, joins the lines to one, and truncates it.
+pub(crate) fn redact_and_truncate_to_line(text: &str) -> String {
+    // The text is also truncated before the search for secrets, so that a very long text is not searched in full.
     truncate_end(
-        &to_single_line(&plimsoll_secrets::redact(&truncate_end(text, 8 * MAX_TEXT_CHARS))),
+        &to_safe_single_line(&plimsoll_secrets::redact(&truncate_end(text, 8 * MAX_TEXT_CHARS))),
         MAX_TEXT_CHARS,
     )
 }
@@ -25,7 +25,7 @@ pub(crate) struct Attributes(Vec<KeyValue>);
 
 impl Attributes {
     pub(crate) fn add_text(&mut self, key: &str, value: &str) -> &mut Attributes {
-        self.set(key, Any::StringValue(redact_and_clip(value)))
+        self.set(key, Any::StringValue(redact_and_truncate_to_line(value)))
     }
 
     pub(crate) fn add_text_if_not_empty(&mut self, key: &str, value: Option<&str>) -> &mut Attributes {
@@ -47,20 +47,24 @@ impl Attributes {
         self.set(key, Any::BoolValue(value))
     }
 
-    pub(crate) fn add_texts<'a>(
+    pub(crate) fn add_text_array_up_to_limit<'a>(
         &mut self,
         key: &str,
         values: impl IntoIterator<Item = &'a str>,
     ) -> &mut Attributes {
-        let string_value = |value: &str| AnyValue { value: Some(Any::StringValue(redact_and_clip(value))) };
+        let string_value =
+            |value: &str| AnyValue { value: Some(Any::StringValue(redact_and_truncate_to_line(value))) };
         let values = values.into_iter().take(MAX_ENTRIES).map(string_value).collect();
         self.set(key, Any::ArrayValue(ArrayValue { values }))
     }
 
-    /// Adds the facts of an event as `plimsoll.NAME`. Objects and mixed lists are left out, except the text that an object
-    /// holds under the fact's own name.
-    pub(crate) fn add_event_facts(&mut self, facts: &serde_json::Map<String, Value>) -> &mut Attributes {
-        for (name, value) in facts.iter().take(MAX_ENTRIES) {
+    /// Adds the first `MAX_ENTRIES` fields of an event as `plimsoll.NAME`. Nulls, objects and arrays that do not contain only
+    /// texts are left out. Of an object, only the text under the field's own name is added.
+    pub(crate) fn add_supported_event_fields(
+        &mut self,
+        event_fields: &serde_json::Map<String, Value>,
+    ) -> &mut Attributes {
+        for (name, value) in event_fields.iter().take(MAX_ENTRIES) {
             let key = format!("plimsoll.{name}");
             match value {
                 Value::String(text) => self.add_text(&key, text),
@@ -71,7 +75,7 @@ impl Attributes {
                     (None, None) => self,
                 },
                 Value::Array(values) if values.iter().all(Value::is_string) => {
-                    self.add_texts(&key, values.iter().filter_map(Value::as_str))
+                    self.add_text_array_up_to_limit(&key, values.iter().filter_map(Value::as_str))
                 }
                 // An enum with details: {"ending": {"ending": "failed", "detail": "…"}}.
                 Value::Object(fields) => {
@@ -119,7 +123,7 @@ mod tests {
             "nothing": null,
         });
         let mut attributes = Attributes::default();
-        attributes.add_event_facts(facts.as_object().unwrap());
+        attributes.add_supported_event_fields(facts.as_object().unwrap());
         let list = attributes.to_key_values();
         let names: Vec<&str> = list.iter().map(|attribute| attribute.key.as_str()).collect();
         let expected_names = ["item", "long", "count", "cost_usd", "is", "items", "ending"];

@@ -1,6 +1,6 @@
 //! Sends requests to a collector (OTLP/HTTP with protobuf) and interprets the responses.
 
-use crate::attributes::redact_and_clip;
+use crate::attributes::redact_and_truncate_to_line;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use plimsoll_domain::text::truncate_end;
@@ -29,17 +29,17 @@ pub(crate) enum CollectorError {
 /// The outcome of an export request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ExportOutcome {
-    /// The collector accepted all items except `rejected`.
+    /// The collector accepted all items except `rejected_count`.
     Accepted { rejected_count: u64, message: String },
-    /// The request may be retried, not before `after` if the collector named a time.
+    /// The request may be retried, but not before `retry_after` if the collector specified it.
     RetryLater { retry_after: Option<Duration>, reason: String },
     /// A permanent error; the request must not be retried.
     Rejected { reason: String },
 }
 
-/// Longest accepted response; normal ones have a few bytes.
+/// Maximum size of a response; normal ones have a few bytes.
 const MAX_RESPONSE_BYTES: u64 = 64 * 1024;
-/// Upper limit for `Retry-After`: a longer wait is taken for a clock error.
+/// Upper limit for `Retry-After`. A longer wait is probably a clock error.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 pub(crate) struct Collector {
@@ -66,14 +66,14 @@ impl Collector {
         Ok(Collector {
             client,
             signal,
-            // Only this part of the address is ever shown: the rest may contain a key.
+            // Only the host is shown in messages, because other parts of the address may contain a key.
             host: uri.host().unwrap_or_default().to_owned(),
             headers: target.headers.clone(),
             timeout: target.timeout,
         })
     }
 
-    /// Sends a body within the shorter of `limit` and the configured timeout.
+    /// Posts a request body. The shorter of `timeout` and the configured timeout applies.
     pub(crate) fn send(&self, body: &[u8], timeout: Duration) -> ExportOutcome {
         let timeout = timeout.min(self.timeout);
         let reserved_names = ["content-type", "content-length", "host", "transfer-encoding"];
@@ -89,7 +89,7 @@ impl Collector {
             Err(error) => return self.outcome_of_request_error(&error, timeout),
         };
         let retry_after = response.header("retry-after").and_then(parse_retry_after);
-        // The status alone decides if the response body cannot be read.
+        // If the response body cannot be read, only the status determines the outcome.
         self.outcome_of_response(response.status, retry_after, &response.body.unwrap_or_default())
     }
 
@@ -98,13 +98,13 @@ impl Collector {
         match status {
             200..=299 => {
                 let (rejected_count, error_message) = parse_rejected_count_and_message(self.signal, body);
-                let error_message = truncate_end(&redact_and_clip(&error_message), 200);
+                let error_message = truncate_end(&redact_and_truncate_to_line(&error_message), 200);
                 ExportOutcome::Accepted {
                     rejected_count,
                     message: format!("{} rejected some: {error_message}", self.host),
                 }
             }
-            // The OTLP specification allows retries only for these.
+            // The OTLP specification allows retries only for these statuses.
             429 | 502 | 503 | 504 => ExportOutcome::RetryLater { retry_after, reason: reason() },
             300..=399 => {
                 ExportOutcome::Rejected { reason: format!("{}: a redirect, which is not followed", reason()) }
@@ -132,24 +132,24 @@ impl Collector {
     }
 }
 
-/// Returns how many items of a batch the collector rejected, and its message. A response that is not protobuf counts as no
-/// rejection.
+/// Returns how many items of a batch the collector rejected, and its error message. If the response is not valid protobuf, no item
+/// counts as rejected.
 fn parse_rejected_count_and_message(signal: Signal, body: &[u8]) -> (u64, String) {
-    let partial = match signal {
+    let partial_success = match signal {
         Signal::Traces => ExportTraceServiceResponse::decode(body)
             .ok()
-            .and_then(|answer| answer.partial_success)
-            .map(|partial| (partial.rejected_spans, partial.error_message)),
+            .and_then(|response| response.partial_success)
+            .map(|partial_success| (partial_success.rejected_spans, partial_success.error_message)),
         Signal::Logs => ExportLogsServiceResponse::decode(body)
             .ok()
-            .and_then(|answer| answer.partial_success)
-            .map(|partial| (partial.rejected_log_records, partial.error_message)),
+            .and_then(|response| response.partial_success)
+            .map(|partial_success| (partial_success.rejected_log_records, partial_success.error_message)),
     };
-    let (count, error_message) = partial.unwrap_or_default();
+    let (count, error_message) = partial_success.unwrap_or_default();
     (u64::try_from(count).unwrap_or(0), error_message)
 }
 
-/// Parses `Retry-After`: seconds, or an HTTP date.
+/// Parses `Retry-After` (seconds or an HTTP date) into a wait of at most `MAX_RETRY_AFTER`.
 fn parse_retry_after(value: &str) -> Option<Duration> {
     let value = value.trim();
     let wait = match value.parse::<u64>() {

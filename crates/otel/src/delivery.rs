@@ -1,5 +1,5 @@
-//! Sends the queued items batch by batch. A batch that the collector may accept later is retried with increasing backoff; one that
-//! it rejects is dropped.
+//! Sends the queued items batch by batch. A batch that the collector may accept later is retried with increasing backoff. A rejected
+//! batch is dropped.
 
 use crate::collector::{Collector, ExportOutcome};
 use crate::queue::ExportQueue;
@@ -11,10 +11,10 @@ const BATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The backoff before the first retry, and its upper limit.
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
-/// A batch is dropped after this time, because newer ones are worth more.
+/// A batch is dropped after this time, because newer items matter more.
 const MAX_RETRY_TIME: Duration = Duration::from_secs(15 * 60);
 
-/// Sends batches until the queue is closed and empty. `encode` builds the request body of a batch.
+/// Sends batches until the queue is closed and empty. `encode_batch` builds the request body of a batch.
 pub(crate) fn send_batches_until_closed<T>(
     queue: &ExportQueue<T>,
     collector: &Collector,
@@ -38,7 +38,7 @@ fn send_batch_with_retries<T>(queue: &ExportQueue<T>, collector: &Collector, bod
         }
         match collector.send(body, remaining.unwrap_or(Duration::MAX)) {
             ExportOutcome::Accepted { rejected_count, message } => {
-                queue.add_accepted(item_count.saturating_sub(rejected_count));
+                queue.add_accepted_count(item_count.saturating_sub(rejected_count));
                 if rejected_count > 0 {
                     queue.set_last_error(message);
                 }
@@ -52,7 +52,9 @@ fn send_batch_with_retries<T>(queue: &ExportQueue<T>, collector: &Collector, bod
                 queue.set_last_error(reason);
                 let wait = retry_after.unwrap_or(Duration::ZERO).max(with_jitter(backoff));
                 // After the queue is closed, there is time for a few tries but not for a long wait.
-                if started_at.elapsed() + wait > MAX_RETRY_TIME || remaining.is_some_and(|left| left < wait) {
+                if started_at.elapsed() + wait > MAX_RETRY_TIME
+                    || remaining.is_some_and(|remaining| remaining < wait)
+                {
                     return;
                 }
                 if remaining.is_some() {
@@ -66,7 +68,7 @@ fn send_batch_with_retries<T>(queue: &ExportQueue<T>, collector: &Collector, bod
     }
 }
 
-/// Adds a random part of up to a quarter, so that many runs do not retry at the same moment.
+/// Adds a random jitter of up to a quarter, so that many runs do not retry at the same time.
 fn with_jitter(backoff: Duration) -> Duration {
     let random = u32::try_from(RandomState::new().hash_one(0) % 256).unwrap_or(0);
     backoff + backoff / 4 * random / 256

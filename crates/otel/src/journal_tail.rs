@@ -5,9 +5,9 @@ use plimsoll_domain::journal::{JournalEntry, JournalLine};
 use plimsoll_store::disk;
 use std::path::PathBuf;
 
-/// Limit of one read.
+/// Maximum number of bytes per read.
 const MAX_READ_BYTES: usize = 256 * 1024;
-/// Longest kept line; real entries have a few kilobytes.
+/// Maximum length of a line; real entries have a few kilobytes.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -15,9 +15,9 @@ pub(crate) struct JournalTail {
     path: PathBuf,
     /// Byte offset of the next read.
     offset: u64,
-    /// The beginning of a line whose end was not read yet.
+    /// The beginning of a line whose end has not been read yet.
     partial_line: Vec<u8>,
-    /// True while the rest of a line that is too long is being skipped.
+    /// True while the remainder of an overlong line is being skipped.
     is_skipping_long_line: bool,
 }
 
@@ -26,9 +26,12 @@ impl JournalTail {
         JournalTail { path, offset, partial_line: Vec::new(), is_skipping_long_line: false }
     }
 
-    /// Returns the entries added since the last call. Invalid and overlong lines are skipped.
+    /// Reads at most `MAX_READ_BYTES` from where the last call stopped, and returns the complete entries. Invalid and overlong
+    /// lines are skipped.
     pub(crate) fn read_new_entries(&mut self) -> Vec<JournalEntry> {
-        let Ok((bytes, next_offset)) = disk::read_from(&self.path, self.offset, MAX_READ_BYTES) else {
+        let Ok((bytes, next_offset)) =
+            disk::read_chunk_and_next_offset(&self.path, self.offset, MAX_READ_BYTES)
+        else {
             return Vec::new();
         };
         if next_offset < self.offset {
@@ -36,15 +39,15 @@ impl JournalTail {
         }
         self.offset = next_offset;
         self.partial_line.extend(bytes);
-        let complete_bytes = self
+        let complete_length = self
             .partial_line
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |newline_index| newline_index + 1);
-        let lines: Vec<u8> = self.partial_line.drain(..complete_bytes).collect();
-        let mut lines: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+        let line_bytes: Vec<u8> = self.partial_line.drain(..complete_length).collect();
+        let mut lines: Vec<&[u8]> = line_bytes.split_inclusive(|byte| *byte == b'\n').collect();
         if self.is_skipping_long_line && !lines.is_empty() {
-            // The rest of a line whose beginning was discarded.
+            // This is the remainder of a line whose beginning was discarded.
             lines.remove(0);
             self.is_skipping_long_line = false;
         }
@@ -59,7 +62,7 @@ impl JournalTail {
             .collect()
     }
 
-    /// Returns true if the file is longer than what was read.
+    /// Returns true if the file extends beyond the offset of the next read.
     pub(crate) fn has_unread_bytes(&self) -> bool {
         disk::file_size(&self.path).is_some_and(|size| size > self.offset)
     }

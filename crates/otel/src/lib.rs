@@ -5,16 +5,17 @@
 //! It reads the run's events from standard input and converts them to [`spans`], follows the journal for [`logs`], and sends both
 //! in batches. The queues are bounded; lost spans and logs are counted and reported once in the journal.
 //!
-//! Limits: a span is sent when it has ended, so the run's span comes last. At the run's end, five seconds remain to send the rest.
+//! Limits: a span is sent when it has ended, so the run's span is sent last. After the run's end, the remaining items must be sent
+//! within five seconds.
 
 mod attributes;
 mod collector;
 mod delivery;
-mod follow;
 mod ids;
 mod journal_tail;
 mod logs;
 mod queue;
+mod run_exporter;
 mod spans;
 
 use plimsoll_domain::build::BuildInfo;
@@ -41,7 +42,7 @@ pub fn main() -> ExitCode {
         ["--version", "--json"] => print_text(BuildInfo::for_current_program("plimsoll-otel").to_json()),
         ["--help" | "-h"] => print_text(USAGE),
         _ => match parse_follow_arguments(&arguments) {
-            Some(journal_offset) => follow::export_run_telemetry(journal_offset),
+            Some(journal_offset) => run_exporter::export_run_telemetry_from_stdin(journal_offset),
             None => {
                 return fail_with(
                     format!("plimsoll-otel does not know the arguments {arguments:?}\n\n{USAGE}"),

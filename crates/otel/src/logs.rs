@@ -1,8 +1,8 @@
 //! Converts events to log records: those of the journal, and those that only `plimsoll run --json` prints. The module is pure.
 //!
-//! An agent can write the journal, so its text is redacted and clipped, and unknown events are left out.
+//! An agent can write the journal, so its text is redacted and truncated, and unknown events are left out.
 
-use crate::attributes::{Attributes, redact_and_clip};
+use crate::attributes::{Attributes, redact_and_truncate_to_line};
 use crate::ids::decode_hex;
 use crate::spans::unix_nanos;
 use opentelemetry_proto::tonic::common::v1::AnyValue;
@@ -23,9 +23,9 @@ fn severity_of_event(event: &StreamEvent) -> SeverityNumber {
     }
 }
 
-/// Converts an event to a log record. Returns `None` if the event belongs to another run, is not logged, or is logged from
-/// the other source.
-pub(crate) fn log_record_of_event(
+/// Converts an event to a log record. Returns `None` if the event belongs to another run, is not logged at all, or is logged
+/// from the other source.
+pub(crate) fn log_record_if_from_source_and_run(
     entry: &StreamEntry,
     source: LogSource,
     run_id: &RunId,
@@ -36,26 +36,30 @@ pub(crate) fn log_record_of_event(
         return None;
     }
     let severity = severity_of_event(&entry.event);
-    let facts = without_command_lines(entry.event.facts());
+    let event_fields = without_command_lines(entry.event.fields_without_name());
     let mut attributes = Attributes::default();
-    // For databases that do not support the record's field of this name.
+    // This repeats `event_name` for databases that do not support that field of the record.
     attributes.add_text("event.name", &format!("plimsoll.{}", entry.event.name()));
-    attributes.add_event_facts(&facts).add_text_if_not_empty("session.id", entry.session_id.as_deref());
+    attributes
+        .add_supported_event_fields(&event_fields)
+        .add_text_if_not_empty("session.id", entry.session_id.as_deref());
     if let Some(iteration) = entry.iteration {
         attributes.add_count("plimsoll.iteration", iteration);
     }
-    add_verify_attributes(&mut attributes, &facts);
+    add_verify_pass_count_and_failed_commands(&mut attributes, &event_fields);
     let span_id = match &entry.session_id {
         Some(session_id) => trace::session_span_id(run_id, session_id),
         None => trace::run_span_id(run_id),
     };
     let name = entry.event.name();
     Some(LogRecord {
-        time_unix_nano: plausible_event_time(unix_nanos(&entry.recorded_at), observed_nanos),
+        time_unix_nano: event_time_or_observed_if_implausible(unix_nanos(&entry.recorded_at), observed_nanos),
         observed_time_unix_nano: observed_nanos,
         severity_number: severity.into(),
         severity_text: severity_text(severity).to_owned(),
-        body: Some(AnyValue { value: Some(Any::StringValue(render_body(name, &facts))) }),
+        body: Some(AnyValue {
+            value: Some(Any::StringValue(render_event_name_and_main_field(name, &event_fields))),
+        }),
         attributes: attributes.to_key_values(),
         trace_id: decode_hex(&trace.trace_id),
         span_id: decode_hex(&span_id),
@@ -64,12 +68,12 @@ pub(crate) fn log_record_of_event(
     })
 }
 
-/// Removes command lines, because an argument of a program may be a key that cannot be recognized as one.
-fn without_command_lines(mut facts: Map<String, Value>) -> Map<String, Value> {
+/// Removes the fields with command lines, because an argument may be a key that the redaction does not recognize.
+fn without_command_lines(mut event_fields: Map<String, Value>) -> Map<String, Value> {
     for name in ["program", "processes"] {
-        facts.remove(name);
+        event_fields.remove(name);
     }
-    facts
+    event_fields
 }
 
 fn severity_text(severity: SeverityNumber) -> &'static str {
@@ -80,9 +84,9 @@ fn severity_text(severity: SeverityNumber) -> &'static str {
     }
 }
 
-/// Returns the event's own time, or the observed time if the former is in the future or a day or more ago: databases
-/// reject such records.
-fn plausible_event_time(event_nanos: u64, observed_nanos: u64) -> u64 {
+/// Returns the event's time, or the observed time if the event's time is in the future or at least a day ago, because
+/// databases reject such records.
+fn event_time_or_observed_if_implausible(event_nanos: u64, observed_nanos: u64) -> u64 {
     const DAY_NANOS: u64 = 24 * 3_600 * 1_000_000_000;
     if event_nanos <= observed_nanos && observed_nanos - event_nanos < DAY_NANOS {
         event_nanos
@@ -91,30 +95,32 @@ fn plausible_event_time(event_nanos: u64, observed_nanos: u64) -> u64 {
     }
 }
 
-/// Renders the event's name with its main fact as readable text.
-fn render_body(event_name: &str, facts: &Map<String, Value>) -> String {
-    const MAIN_FACT_NAMES: [&str; 12] = [
+/// Renders the event's name, followed by its main field if it has one, as readable text.
+fn render_event_name_and_main_field(event_name: &str, event_fields: &Map<String, Value>) -> String {
+    const MAIN_FIELD_NAMES: [&str; 12] = [
         "marker", "item", "reason", "error", "words", "trouble", "handoff", "command", "question", "what",
         "ending", "model",
     ];
-    let main_fact = MAIN_FACT_NAMES.iter().find_map(|fact_name| facts.get(*fact_name)?.as_str());
+    let main_text = MAIN_FIELD_NAMES.iter().find_map(|field_name| event_fields.get(*field_name)?.as_str());
     let readable_name = event_name.replace('_', " ");
-    match main_fact.map(redact_and_clip).filter(|text| !text.is_empty()) {
-        Some(main_fact) => format!("{readable_name}: {main_fact}"),
+    match main_text.map(redact_and_truncate_to_line).filter(|text| !text.is_empty()) {
+        Some(main_text) => format!("{readable_name}: {main_text}"),
         None => readable_name,
     }
 }
 
-/// Adds the number of passed verify commands and the list of failed ones, which the generic facts leave out.
-fn add_verify_attributes(attributes: &mut Attributes, facts: &Map<String, Value>) {
-    let Some(results) = facts.get("verify").and_then(Value::as_array) else { return };
+/// Adds the number of passed verify commands and the list of failed ones. `add_supported_event_fields` leaves them out because
+/// they are objects.
+fn add_verify_pass_count_and_failed_commands(attributes: &mut Attributes, event_fields: &Map<String, Value>) {
+    let Some(results) = event_fields.get("verify").and_then(Value::as_array) else { return };
     if !results.iter().all(Value::is_object) {
         return;
     }
     let (passed, failed): (Vec<_>, Vec<_>) = results.iter().partition(|result| result["passed"] == true);
-    attributes
-        .add_count("plimsoll.verify_passed", passed.len())
-        .add_texts("plimsoll.verify_failed", failed.iter().filter_map(|result| result["command"].as_str()));
+    attributes.add_count("plimsoll.verify_passed", passed.len()).add_text_array_up_to_limit(
+        "plimsoll.verify_failed",
+        failed.iter().filter_map(|result| result["command"].as_str()),
+    );
 }
 
 #[cfg(test)]
@@ -137,7 +143,7 @@ mod tests {
 
     fn log_record_of_line(line: &str, source: LogSource) -> Option<LogRecord> {
         let run_id = RunId::from("r1");
-        log_record_of_event(
+        log_record_if_from_source_and_run(
             &parse_entry(line, source),
             source,
             &run_id,

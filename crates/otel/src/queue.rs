@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Queue length. An iteration has a few dozen spans and logs, so this is enough for a long outage of the collector.
+/// Maximum queue length. An iteration has a few dozen spans and logs, so this is enough for a long outage of the collector.
 pub(crate) const MAX_WAITING_ITEMS: usize = 2_048;
-/// Largest number of items in one request.
+/// Maximum number of items in one request.
 pub(crate) const MAX_BATCH_ITEMS: usize = 256;
 
 #[derive(Debug)]
@@ -19,12 +19,12 @@ pub(crate) struct ExportQueue<T> {
 struct QueueState<T> {
     waiting_items: VecDeque<T>,
     /// Number of all items ever added.
-    offered_count: u64,
+    added_count: u64,
     /// Number of items that the collector accepted.
     accepted_count: u64,
     /// The last error; empty if there was none.
     last_error: String,
-    /// Set when the queue is closed: the deadline for sending the remaining items.
+    /// The deadline for sending the remaining items; set when the queue is closed.
     send_deadline: Option<Instant>,
 }
 
@@ -32,7 +32,7 @@ impl<T> Default for ExportQueue<T> {
     fn default() -> ExportQueue<T> {
         let state = QueueState {
             waiting_items: VecDeque::new(),
-            offered_count: 0,
+            added_count: 0,
             accepted_count: 0,
             last_error: String::new(),
             send_deadline: None,
@@ -46,10 +46,10 @@ impl<T> ExportQueue<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn push_all(&self, items: impl IntoIterator<Item = T>) {
+    pub(crate) fn push_all_and_drop_oldest_if_full(&self, items: impl IntoIterator<Item = T>) {
         let mut state = self.lock_state();
         for item in items {
-            state.offered_count += 1;
+            state.added_count += 1;
             if state.waiting_items.len() >= MAX_WAITING_ITEMS {
                 state.waiting_items.pop_front();
             }
@@ -60,43 +60,43 @@ impl<T> ExportQueue<T> {
         }
     }
 
-    /// Closes the queue. The remaining items may be sent until this deadline.
+    /// Closes the queue. The remaining items may be sent until `send_deadline`.
     pub(crate) fn close(&self, send_deadline: Instant) {
         self.lock_state().send_deadline = Some(send_deadline);
         self.state_changed.notify_all();
     }
 
-    /// Waits for the next batch and removes it. A batch is returned when it is full, when `within` has passed, or when the
-    /// queue is closed. Returns `None` once the queue is closed and empty.
+    /// Waits for the next batch and removes it from the queue. A batch that is not full is returned after `max_wait`, or when
+    /// the queue is closed. An empty queue is waited for until it is closed; then `None` is returned.
     pub(crate) fn take_batch(&self, max_wait: Duration) -> Option<Vec<T>> {
-        let wait_end = Instant::now() + max_wait;
+        let batch_deadline = Instant::now() + max_wait;
         let mut state = self.lock_state();
         while state.waiting_items.len() < MAX_BATCH_ITEMS && state.send_deadline.is_none() {
-            let remaining = wait_end.saturating_duration_since(Instant::now());
+            let remaining = batch_deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() && !state.waiting_items.is_empty() {
                 break;
             }
-            let remaining = if remaining.is_zero() { max_wait } else { remaining };
+            let wait_time = if remaining.is_zero() { max_wait } else { remaining };
             state =
-                self.state_changed.wait_timeout(state, remaining).unwrap_or_else(PoisonError::into_inner).0;
+                self.state_changed.wait_timeout(state, wait_time).unwrap_or_else(PoisonError::into_inner).0;
         }
         let count = state.waiting_items.len().min(MAX_BATCH_ITEMS);
         let batch: Vec<T> = state.waiting_items.drain(..count).collect();
         (!batch.is_empty()).then_some(batch)
     }
 
-    /// Waits for this time, or until the queue is closed.
+    /// Waits until the queue is closed, but at most for `timeout`.
     pub(crate) fn wait_until_closed(&self, timeout: Duration) {
         let state = self.lock_state();
         let _ = self.state_changed.wait_timeout_while(state, timeout, |state| state.send_deadline.is_none());
     }
 
-    /// Returns the deadline of a closed queue; `None` while it is open.
+    /// Returns the deadline for sending the remaining items, or `None` while the queue is open.
     pub(crate) fn send_deadline(&self) -> Option<Instant> {
         self.lock_state().send_deadline
     }
 
-    pub(crate) fn add_accepted(&self, count: u64) {
+    pub(crate) fn add_accepted_count(&self, count: u64) {
         self.lock_state().accepted_count += count;
     }
 
@@ -107,7 +107,7 @@ impl<T> ExportQueue<T> {
     /// Returns the number of items that were not accepted, and the last error.
     pub(crate) fn lost_count_and_last_error(&self) -> (u64, String) {
         let state = self.lock_state();
-        (state.offered_count.saturating_sub(state.accepted_count), state.last_error.clone())
+        (state.added_count.saturating_sub(state.accepted_count), state.last_error.clone())
     }
 }
 
@@ -120,19 +120,19 @@ mod tests {
     #[test]
     fn full_queue_drops_the_oldest_items_and_counts_them_as_lost() {
         let queue = ExportQueue::default();
-        queue.push_all(0..MAX_WAITING_ITEMS + 10);
+        queue.push_all_and_drop_oldest_if_full(0..MAX_WAITING_ITEMS + 10);
         let first = queue.take_batch(SHORT_WAIT).unwrap();
         assert_eq!((first.len(), first[0]), (MAX_BATCH_ITEMS, 10));
-        queue.add_accepted(first.len() as u64);
+        queue.add_accepted_count(first.len() as u64);
         assert_eq!(queue.lost_count_and_last_error().0, (MAX_WAITING_ITEMS + 10 - MAX_BATCH_ITEMS) as u64);
     }
 
     #[test]
     fn partial_batch_is_returned_after_the_wait_and_none_after_close() {
         let queue = ExportQueue::default();
-        queue.push_all([1, 2]);
+        queue.push_all_and_drop_oldest_if_full([1, 2]);
         assert_eq!(queue.take_batch(SHORT_WAIT), Some(vec![1, 2]));
-        queue.push_all([3]);
+        queue.push_all_and_drop_oldest_if_full([3]);
         queue.close(Instant::now());
         assert_eq!(queue.take_batch(Duration::from_secs(60)), Some(vec![3]));
         assert_eq!(queue.take_batch(Duration::from_secs(60)), None);

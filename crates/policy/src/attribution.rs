@@ -5,11 +5,11 @@ use crate::current_item::choose_current_item;
 /// The plan and the session's changes at a checkpoint.
 #[derive(Debug, Clone, Default)]
 pub struct AttributionInput<'a> {
-    /// The item that the session was last told to do.
+    /// The item last assigned to the session.
     pub assigned_item: Option<&'a str>,
     /// Open items, in plan order.
     pub open_items: &'a [String],
-    /// Open items that are skipped while others are open.
+    /// Open items that are skipped while other items are open.
     pub set_aside_items: &'a [String],
     /// Open items that wait for an answer.
     pub parked_items: &'a [String],
@@ -17,23 +17,23 @@ pub struct AttributionInput<'a> {
     pub ticked_items: &'a [String],
     /// True if files were changed after the last tick.
     pub has_changes_since_tick: bool,
-    /// True if the session was told not to start the next item.
+    /// True if the session was instructed not to start the next item.
     pub must_stop_before_next: bool,
 }
 
 /// The item that the next session works on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NextItem {
-    /// The item; none if no item is open.
+    /// `None` if no item is open.
     pub item: Option<String>,
-    /// False if no file has been changed for it yet.
+    /// True if files have been changed for this item.
     pub is_started: bool,
 }
 
-/// Returns the session's own item while it is open, otherwise the next open one. Changes made before the last
-/// tick belong to the ticked item, so the returned item counts as started only if files changed after that
-/// tick.
-pub fn item_for_next_session(input: &AttributionInput<'_>) -> NextItem {
+/// Returns the session's assigned item while it is open, otherwise the next open item, and whether work on it has
+/// started. Changes made before the last tick belong to the ticked item, so the returned item counts as started
+/// only if files changed after that tick.
+pub fn next_item_and_whether_started(input: &AttributionInput<'_>) -> NextItem {
     let open_assigned_item = input.open_items.iter().find(|item| Some(item.as_str()) == input.assigned_item);
     let item = open_assigned_item.or_else(|| next_open_item(input)).cloned();
     let has_ticked = !input.ticked_items.is_empty();
@@ -51,21 +51,26 @@ fn next_open_item<'a>(input: &AttributionInput<'a>) -> Option<&'a String> {
     )
 }
 
-/// Tools of the client that change no file.
+/// Claude Code's tools that change no files.
 const READ_ONLY_TOOLS: [&str; 9] =
     ["Read", "Grep", "Glob", "LS", "TodoWrite", "WebFetch", "WebSearch", "ToolSearch", "AskUserQuestion"];
-/// Programs that may appear in a command line that only commits or reads.
+/// Programs that a command line may run without counting as a change of files.
 const COMMIT_LINE_PROGRAMS: [&str; 6] = ["git", "cd", "true", "echo", "head", "tail"];
 
-/// Returns true if a tool call may have changed a file of the project on purpose. A commit does not count,
-/// although its hooks may format files.
-pub fn may_change_files(tool_name: &str, command: Option<&str>) -> bool {
+/// Returns true if a tool call may have changed project files. `command` is the command line of a shell tool; it
+/// counts unless it runs only `COMMIT_LINE_PROGRAMS`. A commit does not count, although its hooks may format files.
+pub fn may_change_files_besides_commits(tool_name: &str, command: Option<&str>) -> bool {
     let Some(command) = command else { return !READ_ONLY_TOOLS.contains(&tool_name) };
-    // A commit's message may come as a here-document.
+    // A commit message may be passed as a here-document.
     let command = command.split("<<").next().unwrap_or_default();
-    let mut parts = command.split(['&', '|', ';', '\n']).map(str::trim).filter(|part| !part.is_empty());
-    let first_word = |part: &str| part.split_whitespace().next().unwrap_or_default().to_owned();
-    !parts.all(|part| COMMIT_LINE_PROGRAMS.contains(&first_word(part).as_str()))
+    let mut simple_commands = command
+        .split(['&', '|', ';', '\n'])
+        .map(str::trim)
+        .filter(|simple_command| !simple_command.is_empty());
+    let program_name =
+        |simple_command: &str| simple_command.split_whitespace().next().unwrap_or_default().to_owned();
+    !simple_commands
+        .all(|simple_command| COMMIT_LINE_PROGRAMS.contains(&program_name(simple_command).as_str()))
 }
 
 #[cfg(test)]
@@ -86,7 +91,7 @@ mod tests {
             // Quoted text is not parsed. Reporting a change too many is safer than missing one.
             ("Bash", Some("git commit -m 'a; b'"), true),
         ] {
-            assert_eq!(may_change_files(tool, command), expected, "{tool} {command:?}");
+            assert_eq!(may_change_files_besides_commits(tool, command), expected, "{tool} {command:?}");
         }
     }
 
@@ -126,7 +131,7 @@ mod tests {
                 must_stop_before_next: stops,
                 ..AttributionInput::default()
             };
-            let next_item = item_for_next_session(&input);
+            let next_item = next_item_and_whether_started(&input);
             assert_eq!((next_item.item.as_deref(), next_item.is_started), expected, "{input:?}");
         }
     }
@@ -140,6 +145,6 @@ mod tests {
             set_aside_items: &set_aside,
             ..AttributionInput::default()
         };
-        assert_eq!(item_for_next_session(&input).item.as_deref(), Some("printer"));
+        assert_eq!(next_item_and_whether_started(&input).item.as_deref(), Some("printer"));
     }
 }

@@ -1,4 +1,4 @@
-//! Limits of a run: iterations, money, tokens, time, and a share of the user's usage quotas.
+//! Limits of a run: iterations, cost, tokens, deadline, daily budget, and a percentage of the usage quotas.
 
 use plimsoll_domain::cost::Cost;
 use plimsoll_domain::limits::{QuotaWindow, RunLimits};
@@ -6,7 +6,7 @@ use plimsoll_domain::text::{count_with_noun, format_tokens};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, RunStatus, Timestamp, Verdict};
 
-/// Returns the verdict if a limit of the run is reached.
+/// Returns a stop or pause verdict if a limit of the run is reached.
 pub fn reached_limit_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     if let Some(verdict) = budget_or_deadline_verdict(state, now) {
         return Some(verdict);
@@ -21,36 +21,36 @@ pub fn reached_limit_verdict(state: &RunState, now: &Timestamp) -> Option<Verdic
     quota_verdict(state, now).or_else(|| daily_budget_verdict(state, now))
 }
 
-/// Returns the stop if money, tokens or time are used up. These limits also apply to a session that does not
-/// count as an iteration.
+/// Returns a stop verdict if the cost or token budget is spent or the deadline has passed. These limits also apply
+/// to a session that does not count as an iteration.
 pub fn budget_or_deadline_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
-    let stop = |status, reason| Some(Verdict::Stop { status, reason });
+    let stop_verdict = |status, reason| Some(Verdict::Stop { status, reason });
     if let Some(reason) = spent_budget_reason(state) {
-        return stop(RunStatus::Budget, reason);
+        return stop_verdict(RunStatus::Budget, reason);
     }
     if let Some(deadline) = passed_deadline(state, now) {
-        return stop(RunStatus::Deadline, format!("the deadline was {deadline}"));
+        return stop_verdict(RunStatus::Deadline, format!("the deadline was {deadline}"));
     }
     None
 }
 
-/// Adds a session's cost and tokens. `date` is the day on which the session ran.
+/// Adds a session's cost and tokens to the run's totals. `date` is the day on which the session ran.
 pub fn add_session_cost(state: &mut RunState, cost: Cost, tokens: u64, date: &str) {
-    let spent = &mut state.spending;
-    spent.cost_usd += cost.usd;
-    spent.add_cost_basis(cost.basis);
-    spent.cost_of_last_day.add_cost(date, cost);
-    spent.tokens = spent.tokens.saturating_add(tokens);
+    let spending = &mut state.spending;
+    spending.cost_usd += cost.usd;
+    spending.add_cost_basis(cost.basis);
+    spending.cost_of_last_day.add_cost(date, cost);
+    spending.tokens = spending.tokens.saturating_add(tokens);
 }
 
-/// Returns the reason if the money or the tokens are used up.
+/// Returns the reason to stop if the cost or token budget is spent.
 fn spent_budget_reason(state: &RunState) -> Option<String> {
     let RunLimits { max_cost_usd, max_tokens, .. } = state.options.limits;
-    if let Some(limit) = max_cost_usd.filter(|most| state.spending.cost_usd >= *most) {
+    if let Some(limit) = max_cost_usd.filter(|max_usd| state.spending.cost_usd >= *max_usd) {
         let spent_text = state.spending.cost_basis().format_usd(state.spending.cost_usd);
         return Some(format!("{spent_text} of ${limit:.2} spent"));
     }
-    let limit = max_tokens.filter(|most| state.spending.tokens >= *most)?;
+    let limit = max_tokens.filter(|max_tokens_total| state.spending.tokens >= *max_tokens_total)?;
     Some(format!("{} of {} tokens used", format_tokens(state.spending.tokens), format_tokens(limit)))
 }
 
@@ -59,12 +59,13 @@ pub fn passed_deadline<'a>(state: &'a RunState, now: &Timestamp) -> Option<&'a T
     state.options.limits.deadline.as_ref().filter(|deadline| now >= *deadline)
 }
 
-/// Returns true if the run is stopped by a full quota for which the client reports no reset time, and not by
-/// money or tokens.
-pub fn is_stopped_by_quota_without_reset(state: &RunState) -> bool {
+/// Returns true if a quota for which the client reports no reset time has reached the limit, and the cost and token
+/// budgets are not spent.
+pub fn is_stopped_only_by_quota_without_reset(state: &RunState) -> bool {
     let max_percent = state.options.limits.stop_at_limit_percent.map(f64::from);
     let is_full_without_reset = |window: &QuotaWindow| {
-        window.resets_at.is_none() && max_percent.is_some_and(|share| window.used_percent >= share)
+        window.resets_at.is_none()
+            && max_percent.is_some_and(|percent_limit| window.used_percent >= percent_limit)
     };
     spent_budget_reason(state).is_none()
         && [&state.spending.quota.five_hour, &state.spending.quota.seven_day]
@@ -78,13 +79,13 @@ fn quota_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     let windows =
         [("five-hour", &state.spending.quota.five_hour), ("weekly", &state.spending.quota.seven_day)];
     let is_current = |window: &QuotaWindow| window.resets_at.as_ref().is_none_or(|reset| now < reset);
-    let fullest = windows
+    let full_window_with_latest_reset = windows
         .into_iter()
         .filter_map(|(name, window)| Some((name, window.as_ref()?)))
         .filter(|(_, window)| window.used_percent >= max_percent && is_current(window))
-        // If both quotas are full, the later reset counts.
+        // If both quotas are full, the run waits for the later reset.
         .max_by(|(_, left), (_, right)| left.resets_at.cmp(&right.resets_at));
-    let (name, window) = fullest?;
+    let (name, window) = full_window_with_latest_reset?;
     let reason = format!(
         "{:.0}% of the {name} quota is used, and the run stops at {max_percent:.0}%",
         window.used_percent
@@ -94,7 +95,9 @@ fn quota_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
             let reason = format!("{reason}; it resets at {reset}, after the deadline");
             Some(Verdict::Stop { status: RunStatus::Deadline, reason })
         }
-        Some(reset) => Some(Verdict::Pause { kind: PauseKind::Quota, until: Some(reset.clone()), reason }),
+        Some(reset) => {
+            Some(Verdict::Pause { kind: PauseKind::Quota, pause_end: Some(reset.clone()), reason })
+        }
         None => {
             let reason = format!("{reason}; the client reports no reset time to wait for");
             Some(Verdict::Stop { status: RunStatus::Budget, reason })
@@ -102,12 +105,12 @@ fn quota_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     }
 }
 
-fn is_after_deadline(state: &RunState, moment: &Timestamp) -> bool {
-    state.options.limits.deadline.as_ref().is_some_and(|deadline| moment >= deadline)
+fn is_after_deadline(state: &RunState, time: &Timestamp) -> bool {
+    state.options.limits.deadline.as_ref().is_some_and(|deadline| time >= deadline)
 }
 
-/// Returns the verdict if all runs together have spent the daily budget: the run pauses until the day ends, or
-/// stops if that is after its deadline.
+/// Returns a verdict if all runs together have spent the daily budget: the run pauses until the day ends, or
+/// stops if the day ends after the run's deadline.
 pub fn daily_budget_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     let daily_limit = state.options.limits.max_cost_per_day_usd?;
     let today = state.spending.spent_today.as_ref()?;
@@ -120,7 +123,7 @@ pub fn daily_budget_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict
         let reason = format!("{reason}; the day ends at {ends_at}, after the deadline");
         return Some(Verdict::Stop { status: RunStatus::Deadline, reason });
     }
-    Some(Verdict::Pause { kind: PauseKind::Quota, until: Some(ends_at.clone()), reason })
+    Some(Verdict::Pause { kind: PauseKind::Quota, pause_end: Some(ends_at.clone()), reason })
 }
 
 #[cfg(test)]

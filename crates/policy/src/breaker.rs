@@ -1,29 +1,28 @@
-//! The circuit breaker: ends a run without progress, with a reason and evidence. It only counts; the caller
-//! decides what is progress.
+//! The circuit breaker: ends a run that makes no progress, with a reason and evidence. This module only counts;
+//! the caller determines what counts as progress.
 
-use crate::current_item::current_open_item;
-use crate::error_fingerprint::fingerprint;
+use crate::current_item::current_unparked_item;
+use crate::error_fingerprint::fingerprint_error;
 use plimsoll_domain::RunState;
 use plimsoll_domain::breaker::{BreakerCause, BreakerTrip};
 use plimsoll_domain::settings::BreakerLimits;
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 
-/// The facts about one session that the breaker counts.
+/// The figures of one session that the breaker counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionObservation {
     /// Descriptions of the progress made: a commit, files, an item, a verify command, the working memory.
     pub progress: Vec<String>,
     /// True if an item was ticked, or a verify command passes that had failed before.
     pub has_finished_item: bool,
-    /// True if something was finished. In a run without a plan a commit counts too, because there it stands for
-    /// an item.
-    pub has_advanced: bool,
+    /// True if an item was finished. In a run without a plan a commit counts too, because such a run has no items.
+    pub has_finished_item_or_commit: bool,
     /// True if every commit touched only Plimsoll's own files, such as progress.txt, where sessions leave
     /// notes.
     pub committed_only_notes: bool,
-    /// True if it is unknown whether anything changed. That does not count as no progress.
+    /// True if it is unknown whether anything changed. Such a session does not count as one without progress.
     pub is_change_unknown: bool,
-    /// The error that the session ended with: its own, or that of its last command if that did not pass later.
+    /// The error with which the session ended, or the error of its last failed command that did not pass later.
     pub error: Option<String>,
     /// A tool that the client refused to run.
     pub denied_tool: Option<String>,
@@ -35,7 +34,7 @@ pub struct SessionObservation {
 
 /// The most error fingerprints kept in the state.
 const MAX_ERROR_HASHES: usize = 20;
-/// Causes in order of priority. If several are due, the most specific one is reported.
+/// Causes in order of priority. If several have reached their limit, the most specific one is reported.
 const CAUSES_BY_PRIORITY: [BreakerCause; 6] = [
     BreakerCause::QuickFailure,
     BreakerCause::PermissionDenied,
@@ -45,33 +44,39 @@ const CAUSES_BY_PRIORITY: [BreakerCause; 6] = [
     BreakerCause::NoProgress,
 ];
 
-/// Counts one session. Returns the opening if the breaker opens now.
-pub fn record_session(
+/// Counts one session. If a cause has reached its limit, or the trial session failed with its cause again, trips the
+/// breaker in `state` and returns the trip.
+pub fn record_session_and_trip_if_due(
     state: &mut RunState,
     observation: &SessionObservation,
     refusal_reason: Option<&str>,
     limits: &BreakerLimits,
 ) -> Option<BreakerTrip> {
     update_counters(state, observation, refusal_reason.is_some());
-    // The trial lasts one session, so it is taken after counting; from the next session on only the limits
-    // count.
+    // The trial lasts one session, so it is cleared here; from the next session on only the limits apply.
     let trial_cause = state.outcomes.breaker.half_open_cause.take();
-    let is_due = |cause: &BreakerCause| {
+    let should_trip = |cause: &BreakerCause| {
         let limit = limit_for_cause(*cause, limits);
         limit > 0
             && (count_for_cause(*cause, state) >= limit
                 || trial_cause == Some(*cause) && has_trial_failed(*cause, state))
     };
-    let cause = CAUSES_BY_PRIORITY.into_iter().find(is_due)?;
-    let opening = BreakerTrip {
+    let cause = CAUSES_BY_PRIORITY.into_iter().find(should_trip)?;
+    let trip = BreakerTrip {
         cause,
         failure_count: count_for_cause(cause, state),
-        evidence: describe_evidence(cause, state, observation, refusal_reason, trial_cause == Some(cause)),
+        evidence: describe_trip_evidence(
+            cause,
+            state,
+            observation,
+            refusal_reason,
+            trial_cause == Some(cause),
+        ),
         iteration: state.iteration,
         tripped_at: plimsoll_domain::Timestamp::UNKNOWN,
     };
-    state.outcomes.breaker.trip = Some(opening.clone());
-    Some(opening)
+    state.outcomes.breaker.trip = Some(trip.clone());
+    Some(trip)
 }
 
 fn update_counters(state: &mut RunState, observation: &SessionObservation, is_refused: bool) {
@@ -81,10 +86,10 @@ fn update_counters(state: &mut RunState, observation: &SessionObservation, is_re
         state.outcomes.no_change_count,
         observation.progress.is_empty() && !observation.is_change_unknown,
     );
-    let error_hash = if observation.has_advanced {
+    let error_hash = if observation.has_finished_item_or_commit {
         None
     } else {
-        observation.error.as_ref().map(|error| fingerprint(error))
+        observation.error.as_ref().map(|error| fingerprint_error(error))
     };
     match error_hash {
         Some(error_hash) if state.outcomes.error_hashes.last() == Some(&error_hash) => {
@@ -100,13 +105,15 @@ fn update_counters(state: &mut RunState, observation: &SessionObservation, is_re
         increment_or_reset(breaker.refused_promise_count, is_refused && !observation.has_finished_item);
     breaker.permission_denied_count = increment_or_reset(
         breaker.permission_denied_count,
-        observation.denied_tool.is_some() && !observation.has_advanced,
+        observation.denied_tool.is_some() && !observation.has_finished_item_or_commit,
     );
     breaker.empty_reply_count = increment_or_reset(breaker.empty_reply_count, observation.is_empty_reply);
     breaker.quick_failure_count =
         increment_or_reset(breaker.quick_failure_count, observation.failed_before_reply);
-    breaker.last_error =
-        observation.error.as_ref().map_or(String::new(), |error| truncate_end(&to_single_line(error), 300));
+    breaker.last_error = observation
+        .error
+        .as_ref()
+        .map_or(String::new(), |error| truncate_end(&to_safe_single_line(error), 300));
 }
 
 /// Returns the current count of a cause.
@@ -132,12 +139,12 @@ fn limit_for_cause(cause: BreakerCause, limits: &BreakerLimits) -> u32 {
     }
 }
 
-fn describe_evidence(
+fn describe_trip_evidence(
     cause: BreakerCause,
     state: &RunState,
     observation: &SessionObservation,
     refusal_reason: Option<&str>,
-    is_trial: bool,
+    is_trial_session: bool,
 ) -> String {
     let error = &state.outcomes.breaker.last_error;
     let error_suffix = if error.is_empty() { String::new() } else { format!(": {error}") };
@@ -160,7 +167,7 @@ fn describe_evidence(
             format!("{sessions_text} in a row ended with the same error{error_suffix}")
         }
         BreakerCause::NoProgress => {
-            let item = current_open_item(state)
+            let item_clause = current_unparked_item(state)
                 .map(|item| format!("; the current item is \"{}\"", truncate_end(item, 80)));
             let changed_text = if observation.committed_only_notes {
                 "nothing but notes: no file of the project"
@@ -169,16 +176,16 @@ fn describe_evidence(
             };
             format!(
                 "{sessions_text} in a row changed {changed_text}, no item{}{error_suffix}",
-                item.unwrap_or_default()
+                item_clause.unwrap_or_default()
             )
         }
     };
-    let trial_prefix = if is_trial { "again in the session after the reset: " } else { "" };
+    let trial_prefix = if is_trial_session { "again in the session after the reset: " } else { "" };
     truncate_end(&format!("{trial_prefix}{description}"), 500)
 }
 
-/// Returns true if the session on trial failed with the same cause again. A different error does not count: the
-/// fingerprint of the old one is kept for the comparison.
+/// Returns true if the trial session failed with the same cause again. A different error does not count: the
+/// fingerprint of the old error is kept for the comparison.
 fn has_trial_failed(cause: BreakerCause, state: &RunState) -> bool {
     match cause {
         BreakerCause::SameError => state.outcomes.error_hashes.len() > 1,
@@ -186,10 +193,13 @@ fn has_trial_failed(cause: BreakerCause, state: &RunState) -> bool {
     }
 }
 
-/// Sets aside the current item one session before it would open the breaker, if another item is open, so that
-/// the run continues with the others. Returns the item.
-pub fn set_aside_stuck_item(state: &mut RunState, limits: &BreakerLimits) -> Option<String> {
-    // A session that asked the user was not counted, so the counters are those of the session before.
+/// Sets aside the current item if one more session without progress on it would trip the breaker and another item is
+/// open, so that the run continues with the other items. Returns the item.
+pub fn set_aside_item_one_session_before_trip(
+    state: &mut RunState,
+    limits: &BreakerLimits,
+) -> Option<String> {
+    // A session that asked the user was not counted, so the counters are those of the previous session.
     if state.questions_of_current_iteration().next().is_some() {
         return None;
     }
@@ -203,7 +213,7 @@ pub fn set_aside_stuck_item(state: &mut RunState, limits: &BreakerLimits) -> Opt
     {
         return None;
     }
-    let stuck_item = current_open_item(state)?.clone();
+    let stuck_item = current_unparked_item(state)?.clone();
     let is_available =
         |item: &String| !state.plan_items.set_aside_items.contains(item) && !state.is_parked(item);
     let has_other_item =
@@ -215,15 +225,15 @@ pub fn set_aside_stuck_item(state: &mut RunState, limits: &BreakerLimits) -> Opt
     Some(stuck_item)
 }
 
-/// Implements `--reset-breaker`: restarts the counters and puts the next session on trial for the cause that
-/// opened the breaker. The last error fingerprint is kept to recognize the same error.
-pub fn reset_for_trial(state: &mut RunState) {
-    let opened_cause = state.outcomes.breaker.trip.take().map(|opened| opened.cause);
+/// Implements `--reset-breaker`: resets the counters and makes the next session a trial: if it fails with the cause
+/// that tripped the breaker, the breaker trips again. The last error fingerprint is kept to recognize the same error.
+pub fn reset_breaker_for_trial_session(state: &mut RunState) {
+    let tripped_cause = state.outcomes.breaker.trip.take().map(|trip| trip.cause);
     state.outcomes.breaker =
-        plimsoll_domain::breaker::BreakerState { half_open_cause: opened_cause, ..Default::default() };
+        plimsoll_domain::breaker::BreakerState { half_open_cause: tripped_cause, ..Default::default() };
     state.outcomes.no_change_count = 0;
     let last_hash = state.outcomes.error_hashes.pop();
-    state.outcomes.error_hashes = if opened_cause == Some(BreakerCause::SameError) {
+    state.outcomes.error_hashes = if tripped_cause == Some(BreakerCause::SameError) {
         last_hash.into_iter().collect()
     } else {
         Vec::new()
@@ -249,7 +259,7 @@ mod tests {
     }
 
     fn with_finished_item() -> SessionObservation {
-        SessionObservation { has_finished_item: true, has_advanced: true, ..with_commit() }
+        SessionObservation { has_finished_item: true, has_finished_item_or_commit: true, ..with_commit() }
     }
 
     fn with_error(error: &str) -> SessionObservation {
@@ -264,7 +274,7 @@ mod tests {
     fn first_opening(sessions: &[SessionObservation]) -> Option<(BreakerCause, usize)> {
         let mut state = RunState::default();
         let opened = |observation: &SessionObservation| {
-            record_session(&mut state, observation, None, &LIMITS).map(|opened| opened.cause)
+            record_session_and_trip_if_due(&mut state, observation, None, &LIMITS).map(|opened| opened.cause)
         };
         let causes: Vec<_> = sessions.iter().map(opened).collect();
         let index = causes.iter().position(Option::is_some)?;
@@ -318,11 +328,14 @@ mod tests {
     #[test]
     fn refused_promises_count_only_while_no_item_is_finished() {
         let mut state = RunState::default();
-        assert_eq!(record_session(&mut state, &with_commit(), Some("x"), &LIMITS), None);
-        assert_eq!(record_session(&mut state, &with_finished_item(), Some("x"), &LIMITS), None);
-        assert_eq!(record_session(&mut state, &with_commit(), Some("x"), &LIMITS), None);
-        assert_eq!(record_session(&mut state, &with_commit(), Some("x"), &LIMITS), None);
-        let opened = record_session(&mut state, &with_commit(), Some("x"), &LIMITS).unwrap();
+        assert_eq!(record_session_and_trip_if_due(&mut state, &with_commit(), Some("x"), &LIMITS), None);
+        assert_eq!(
+            record_session_and_trip_if_due(&mut state, &with_finished_item(), Some("x"), &LIMITS),
+            None
+        );
+        assert_eq!(record_session_and_trip_if_due(&mut state, &with_commit(), Some("x"), &LIMITS), None);
+        assert_eq!(record_session_and_trip_if_due(&mut state, &with_commit(), Some("x"), &LIMITS), None);
+        let opened = record_session_and_trip_if_due(&mut state, &with_commit(), Some("x"), &LIMITS).unwrap();
         assert_eq!((opened.cause, opened.failure_count), (BreakerCause::RefusedPromises, 3));
     }
 
@@ -330,10 +343,10 @@ mod tests {
     fn a_limit_of_zero_never_opens() {
         let limits = BreakerLimits { no_progress: 0, ..LIMITS };
         let mut state = RunState::default();
-        assert!(
-            (0..50)
-                .all(|_| record_session(&mut state, &SessionObservation::default(), None, &limits).is_none())
-        );
+        assert!((0..50).all(|_| {
+            record_session_and_trip_if_due(&mut state, &SessionObservation::default(), None, &limits)
+                .is_none()
+        }));
     }
 
     #[test]
@@ -345,8 +358,9 @@ mod tests {
             let mut state = RunState::default();
             let observation =
                 SessionObservation { committed_only_notes: only_notes, ..SessionObservation::default() };
-            let opened: Vec<_> =
-                (0..3).filter_map(|_| record_session(&mut state, &observation, None, &LIMITS)).collect();
+            let opened: Vec<_> = (0..3)
+                .filter_map(|_| record_session_and_trip_if_due(&mut state, &observation, None, &LIMITS))
+                .collect();
             assert_eq!(opened.iter().map(|opened| opened.evidence.as_str()).collect::<Vec<_>>(), [expected]);
         }
     }
@@ -355,18 +369,20 @@ mod tests {
     fn after_a_reset_one_failure_of_the_same_cause_reopens_the_breaker() {
         let mut state = RunState::default();
         for _ in 0..3 {
-            record_session(&mut state, &SessionObservation::default(), None, &LIMITS);
+            record_session_and_trip_if_due(&mut state, &SessionObservation::default(), None, &LIMITS);
         }
-        reset_for_trial(&mut state);
+        reset_breaker_for_trial_session(&mut state);
         assert_eq!(state.outcomes.breaker.half_open_cause, Some(BreakerCause::NoProgress));
         let mut closed = state.clone();
-        assert_eq!(record_session(&mut closed, &with_commit(), None, &LIMITS), None);
+        assert_eq!(record_session_and_trip_if_due(&mut closed, &with_commit(), None, &LIMITS), None);
         assert_eq!(
-            record_session(&mut closed, &SessionObservation::default(), None, &LIMITS),
+            record_session_and_trip_if_due(&mut closed, &SessionObservation::default(), None, &LIMITS),
             None,
             "closed again"
         );
-        let opened = record_session(&mut state, &SessionObservation::default(), None, &LIMITS).unwrap();
+        let opened =
+            record_session_and_trip_if_due(&mut state, &SessionObservation::default(), None, &LIMITS)
+                .unwrap();
         assert_eq!((opened.cause, opened.failure_count), (BreakerCause::NoProgress, 1));
         insta::assert_snapshot!(opened.evidence, @"again in the session after the reset: 1 session in a row changed nothing: no commit, no file, no item");
     }
@@ -375,7 +391,7 @@ mod tests {
     fn after_a_reset_only_the_same_error_reopens_the_breaker() {
         let mut state = RunState::default();
         for line in 0..5 {
-            record_session(
+            record_session_and_trip_if_due(
                 &mut state,
                 &with_error(&format!("error[E0308] at src/a.rs:{line}")),
                 None,
@@ -383,18 +399,26 @@ mod tests {
             );
         }
         assert!(state.outcomes.breaker.trip.is_some());
-        reset_for_trial(&mut state);
+        reset_breaker_for_trial_session(&mut state);
         let (mut same, mut without_error) = (state.clone(), state.clone());
-        assert_eq!(record_session(&mut state, &with_error("cannot access 'nowhere'"), None, &LIMITS), None);
+        assert_eq!(
+            record_session_and_trip_if_due(&mut state, &with_error("cannot access 'nowhere'"), None, &LIMITS),
+            None
+        );
         assert_eq!(
             (count_for_cause(BreakerCause::SameError, &state), state.outcomes.breaker.half_open_cause),
             (1, None)
         );
-        let opened =
-            record_session(&mut same, &with_error("error[E0308] at src/a.rs:99"), None, &LIMITS).unwrap();
+        let opened = record_session_and_trip_if_due(
+            &mut same,
+            &with_error("error[E0308] at src/a.rs:99"),
+            None,
+            &LIMITS,
+        )
+        .unwrap();
         assert_eq!(opened.cause, BreakerCause::SameError);
         insta::assert_snapshot!(opened.evidence, @"again in the session after the reset: 2 sessions in a row ended with the same error: error[E0308] at src/a.rs:99");
-        assert_eq!(record_session(&mut without_error, &with_commit(), None, &LIMITS), None);
+        assert_eq!(record_session_and_trip_if_due(&mut without_error, &with_commit(), None, &LIMITS), None);
         assert_eq!(count_for_cause(BreakerCause::SameError, &without_error), 0);
     }
 
@@ -407,8 +431,9 @@ mod tests {
         let mut claim_done = |finished| {
             let observation = SessionObservation { has_finished_item: finished, ..with_commit() };
             let opened =
-                record_session(&mut state, &observation, Some("2 items are open"), &LIMITS).is_some();
-            (opened, set_aside_stuck_item(&mut state, &LIMITS))
+                record_session_and_trip_if_due(&mut state, &observation, Some("2 items are open"), &LIMITS)
+                    .is_some();
+            (opened, set_aside_item_one_session_before_trip(&mut state, &LIMITS))
         };
         assert_eq!(claim_done(false), (false, None));
         assert_eq!(claim_done(false), (false, Some("one".to_owned())));
@@ -430,8 +455,10 @@ mod tests {
             ..RunState::default()
         };
         let mut record_idle_session = || {
-            let opened = record_session(&mut state, &SessionObservation::default(), None, &LIMITS).is_some();
-            (opened, set_aside_stuck_item(&mut state, &LIMITS))
+            let opened =
+                record_session_and_trip_if_due(&mut state, &SessionObservation::default(), None, &LIMITS)
+                    .is_some();
+            (opened, set_aside_item_one_session_before_trip(&mut state, &LIMITS))
         };
         assert_eq!(record_idle_session(), (false, None));
         assert_eq!(record_idle_session(), (false, Some("one".to_owned())));
@@ -440,6 +467,6 @@ mod tests {
             (true, None),
             "three sessions without progress are three, whatever the item"
         );
-        assert_eq!(current_open_item(&state).map(String::as_str), Some("two"));
+        assert_eq!(current_unparked_item(&state).map(String::as_str), Some("two"));
     }
 }

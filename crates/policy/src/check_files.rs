@@ -1,7 +1,7 @@
-//! Recognizes the files that check the work: tests with the usual names, and files that the verify commands
+//! Recognizes files that check the work: test files with conventional names, and files that the verify commands
 //! name or read.
 
-/// Programs, and the files from which they read what to run.
+/// Programs, and the configuration files that tell them what to run.
 const FILES_READ_BY_PROGRAMS: [(&[&str], &[&str]); 5] = [
     (&["make", "gmake"], &["Makefile", "makefile", "GNUmakefile"]),
     (&["npm", "pnpm", "yarn", "bun"], &["package.json"]),
@@ -12,9 +12,10 @@ const FILES_READ_BY_PROGRAMS: [(&[&str], &[&str]); 5] = [
 
 const TEST_FOLDERS: [&str; 5] = ["test", "tests", "__tests__", "spec", "specs"];
 
-/// Returns true for a test file, and for a file that one of the commands names or reads to know what to run.
+/// Returns true for a test file, and for a file that a verify command names or that its program reads as
+/// configuration.
 pub fn is_check_file(path: &str, verify_commands: &[String]) -> bool {
-    is_test_file(path) || verify_commands.iter().any(|command| command_uses_file(command, path))
+    is_test_file(path) || verify_commands.iter().any(|command| command_names_or_reads_file(command, path))
 }
 
 fn is_test_file(path: &str) -> bool {
@@ -24,13 +25,13 @@ fn is_test_file(path: &str) -> bool {
     let has_test_extension = name.matches('.').count() > 1 && ["test", "spec"].contains(&inner_extension);
     let has_extension = name.contains('.');
     let suffixes = ["_test", "_tests", "_spec", "Test", "Tests"];
-    let is_test_name = stem.starts_with("test_") || suffixes.iter().any(|end| stem.ends_with(end));
+    let is_test_name = stem.starts_with("test_") || suffixes.iter().any(|suffix| stem.ends_with(suffix));
     folders.split('/').any(|folder| TEST_FOLDERS.contains(&folder))
         || has_extension && (is_test_name || has_test_extension || name == "conftest.py")
 }
 
-fn command_uses_file(command: &str, path: &str) -> bool {
-    let is_separator = |letter: char| letter.is_whitespace() || "'\"`;&|()<>=$".contains(letter);
+fn command_names_or_reads_file(command: &str, path: &str) -> bool {
+    let is_separator = |c: char| c.is_whitespace() || "'\"`;&|()<>=$".contains(c);
     let words: Vec<&str> = command.split(is_separator).filter(|word| !word.is_empty()).collect();
     let is_same_path = |word: &&str| word.strip_prefix("./").unwrap_or(word) == path;
     let is_read_by_program = |(programs, files): &(&[&str], &[&str])| {

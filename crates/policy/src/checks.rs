@@ -1,25 +1,25 @@
-//! Recognizes commands that check the work, and the lines of their output that name a failure.
+//! Recognizes commands that check the work, and lines of their output that report a failure.
 
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 
-/// The most lines kept of one failed check.
+/// The maximum number of lines kept of one failed check.
 const MAX_FAILURE_LINES: usize = 8;
-/// The most characters kept of one line.
+/// The maximum number of characters kept of one line.
 const MAX_LINE_CHARS: usize = 160;
 
-/// Words in a command line that make it a check.
+/// Words that identify a command line as a check.
 const CHECK_WORDS: [&str; 16] = [
     "test", "tests", "pytest", "unittest", "check", "clippy", "lint", "eslint", "tsc", "mypy", "ruff", "vet",
     "vitest", "jest", "rspec", "ctest",
 ];
 
 /// Returns true for a command that checks the work: one that contains a verify command of the run, or that
-/// names a test runner or linter.
+/// names a test runner or linter and is not a shell test or a program such as `git`, `echo` or `grep`.
 pub fn is_check_command(command: &str, verify_commands: &[String]) -> bool {
     let contains_verify_command = |verify_command: &String| {
         !verify_command.trim().is_empty() && command.contains(verify_command.trim())
     };
-    let words = command.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let words = command.split(|c: char| !c.is_alphanumeric() && c != '_');
     // `test -f file` tests a file, and `git commit -m "Add a test"` checks nothing.
     let is_shell_test = command.trim_start().starts_with("test ") || command.trim_start().starts_with("[ ");
     let is_other_program =
@@ -30,12 +30,12 @@ pub fn is_check_command(command: &str, verify_commands: &[String]) -> bool {
         || (!is_shell_test && !is_other_program && words.into_iter().any(|word| CHECK_WORDS.contains(&word)))
 }
 
-/// Returns the lines that name a failure, in order and without duplicates. If there are none, returns the last
+/// Returns the lines that report a failure, in order and without duplicates. If there are none, returns the last
 /// non-empty line.
-pub fn failure_lines(output: &str) -> Vec<String> {
+pub fn failure_lines_or_last_line(output: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in output.lines().filter(|line| is_failure_line(line)) {
-        let line = truncate_end(&to_single_line(line), MAX_LINE_CHARS);
+        let line = truncate_end(&to_safe_single_line(line), MAX_LINE_CHARS);
         if lines.len() < MAX_FAILURE_LINES && !lines.contains(&line) {
             lines.push(line);
         }
@@ -43,30 +43,30 @@ pub fn failure_lines(output: &str) -> Vec<String> {
     if lines.is_empty() {
         let last_line =
             output.lines().rev().map(str::trim).find(|line| !line.is_empty() && !is_exit_code_line(line));
-        lines.extend(last_line.map(|line| truncate_end(&to_single_line(line), MAX_LINE_CHARS)));
+        lines.extend(last_line.map(|line| truncate_end(&to_safe_single_line(line), MAX_LINE_CHARS)));
     }
     lines
 }
 
 /// Returns true for the line that the client writes before the output of a failed command.
 fn is_exit_code_line(line: &str) -> bool {
-    line.strip_prefix("Exit code ").is_some_and(|rest| rest.chars().all(|letter| letter.is_ascii_digit()))
+    line.strip_prefix("Exit code ").is_some_and(|exit_code| exit_code.chars().all(|c| c.is_ascii_digit()))
 }
 
 fn is_failure_line(line: &str) -> bool {
     let line = line.trim();
-    // A tally such as `3 passed, 0 failed` names nothing.
+    // A summary such as `3 passed, 0 failed` does not name a failure.
     let prefixes = ["FAIL", "FAILED", "ERROR", "error", "Error", "not ok", "✗", "✕", "×", "✘", "--- FAIL"];
-    let is_tally = line.starts_with("FAILED (") || line.to_lowercase().contains("0 failed");
+    let is_summary_line = line.starts_with("FAILED (") || line.to_lowercase().contains("0 failed");
     let suffixes = ["... FAILED", "--- FAILED", " FAILED", "... FAIL"];
-    !is_tally
-        && (prefixes.iter().any(|start| starts_with_word(line, start))
-            || suffixes.iter().any(|end| line.ends_with(end)))
+    !is_summary_line
+        && (prefixes.iter().any(|prefix| starts_with_whole_word(line, prefix))
+            || suffixes.iter().any(|suffix| line.ends_with(suffix)))
 }
 
-fn starts_with_word(line: &str, word: &str) -> bool {
+fn starts_with_whole_word(line: &str, word: &str) -> bool {
     line.strip_prefix(word)
-        .is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_'))
+        .is_some_and(|remainder| !remainder.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
 #[cfg(test)]
@@ -95,15 +95,18 @@ mod tests {
     #[test]
     fn lines_that_name_a_failure_are_kept_in_order() {
         let python = "F.\n======\nFAIL: test_old (Dates)\n---\nTraceback\nAssertionError\nFAIL: test_empty (Dates)\nRan 2 tests\nFAILED (failures=2)";
-        assert_eq!(failure_lines(python), ["FAIL: test_old (Dates)", "FAIL: test_empty (Dates)"]);
+        assert_eq!(
+            failure_lines_or_last_line(python),
+            ["FAIL: test_old (Dates)", "FAIL: test_empty (Dates)"]
+        );
         let cargo =
             "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed";
-        assert_eq!(failure_lines(cargo), ["test b ... FAILED"]);
+        assert_eq!(failure_lines_or_last_line(cargo), ["test b ... FAILED"]);
         let rustc = "error[E0308]: mismatched types\n  --> src/a.rs:3";
-        assert_eq!(failure_lines(rustc), ["error[E0308]: mismatched types"]);
-        assert_eq!(failure_lines("Exit code 1\nsomething broke\n"), ["something broke"]);
-        assert_eq!(failure_lines("Exit code 1\n"), [""; 0]);
+        assert_eq!(failure_lines_or_last_line(rustc), ["error[E0308]: mismatched types"]);
+        assert_eq!(failure_lines_or_last_line("Exit code 1\nsomething broke\n"), ["something broke"]);
+        assert_eq!(failure_lines_or_last_line("Exit code 1\n"), [""; 0]);
         let many_failures: String = (0..50).map(|number| format!("FAIL: test_{number}\n")).collect();
-        assert_eq!(failure_lines(&many_failures).len(), MAX_FAILURE_LINES);
+        assert_eq!(failure_lines_or_last_line(&many_failures).len(), MAX_FAILURE_LINES);
     }
 }

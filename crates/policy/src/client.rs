@@ -1,11 +1,11 @@
-//! Messages about the client's version: too old to use, or too old to run the plugin's hooks. Also its
+//! Messages about a client that is too old to use or too old to run the plugin's hooks, and the client's
 //! command-line options.
 
 use plimsoll_protocol::settings::{FIRST_CLASSIC_VERSION, FIRST_PLUGIN_VERSION, parse_version};
 
 /// Returns why this client is not supported, from the output of `claude --version`. Returns `None` if it is
 /// supported or does not report its version.
-pub fn too_old_reason(version_text: &str) -> Option<String> {
+pub fn unsupported_client_reason(version_text: &str) -> Option<String> {
     let version = parse_version(version_text).filter(|version| *version < FIRST_CLASSIC_VERSION)?;
     Some(format!(
         "Claude Code {} is older than {}, the first version that knows the events of our hooks; it would silently drop them all",
@@ -15,7 +15,7 @@ pub fn too_old_reason(version_text: &str) -> Option<String> {
 }
 
 /// Options of Claude Code that start a session (2.1.329, and a few of earlier versions); options with another
-/// purpose are left out.
+/// purpose are omitted.
 const SESSION_OPTIONS: [&str; 46] = [
     "--add-dir",
     "--agent",
@@ -66,17 +66,17 @@ const SESSION_OPTIONS: [&str; 46] = [
 ];
 
 /// Returns true if an argument is an option of Claude Code, with or without a value.
-pub fn is_session_option(word: &str) -> bool {
-    let name = word.split('=').next().unwrap_or_default();
+pub fn is_session_option(argument: &str) -> bool {
+    let name = argument.split('=').next().unwrap_or_default();
     SESSION_OPTIONS.contains(&name)
 }
 
-/// Advice that goes with a client that is too old.
+/// Advice for a client that is too old.
 pub const UPDATE_ADVICE: &str = "update Claude Code, then run `plimsoll init` again";
 
 /// Returns the notice that the MCP server sends to the model of a client that runs neither the memory's hooks
-/// nor those of the plugin. `client_name` and `version_text` are those with which the client introduces itself.
-pub fn missing_hooks_notice(client_name: &str, version_text: &str) -> Option<String> {
+/// nor those of the plugin. `client_name` and `version_text` come from the client's `initialize` request.
+pub fn missing_hooks_notice_for_old_client(client_name: &str, version_text: &str) -> Option<String> {
     let version = parse_version(version_text)
         .filter(|version| client_name == "claude-code" && *version < FIRST_PLUGIN_VERSION)?;
     Some(format!(
@@ -123,15 +123,15 @@ mod tests {
             ("who knows", false, false),
             ("", false, false),
         ] {
-            assert_eq!(too_old_reason(version_text).is_some(), is_too_old, "{version_text}");
+            assert_eq!(unsupported_client_reason(version_text).is_some(), is_too_old, "{version_text}");
             assert_eq!(
-                missing_hooks_notice("claude-code", version_text).is_some(),
+                missing_hooks_notice_for_old_client("claude-code", version_text).is_some(),
                 is_without,
                 "{version_text}"
             );
-            assert_eq!(missing_hooks_notice("another", version_text), None, "{version_text}");
+            assert_eq!(missing_hooks_notice_for_old_client("another", version_text), None, "{version_text}");
         }
-        let reason = too_old_reason("1.0.60 (Claude Code)").expect("words");
+        let reason = unsupported_client_reason("1.0.60 (Claude Code)").expect("words");
         assert!(reason.contains("1.0.60") && reason.contains("1.0.85"), "{reason}");
     }
 }

@@ -1,4 +1,4 @@
-//! Decides whether a run is done: the agent's claim, and the facts that contradict it.
+//! Decides whether a run is done: checks the agent's claim against the plan and the protected files.
 
 use crate::evidence::SessionEvidence;
 pub use crate::evidence::VerifyOutcome;
@@ -10,45 +10,51 @@ use plimsoll_domain::protected::describe_protected_changes;
 use plimsoll_domain::text::{count_with_noun, truncate_end};
 use plimsoll_domain::{RunState, SessionEnding, TodoList};
 
-/// The agent's claim, checked against everything except the verify commands.
+/// The agent's claim after checking it against everything except the verify commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CompletionClaim {
+pub enum ClaimAssessment {
     /// No promise was made.
     NotClaimed,
     /// The agent reports that it cannot continue.
     Blocked(String),
-    /// The promise is refused, for these reasons: its form is wrong, or something is not done.
+    /// The promise is refused for these reasons: its form is wrong, or something is not done.
     Refused(Vec<String>),
     /// Nothing contradicts the promise; the verify commands decide.
-    Uncontradicted,
+    PendingVerification,
 }
 
-/// The most item names listed in a refusal.
-const MAX_NAMES_LISTED: usize = 5;
+/// The maximum number of item names listed in a refusal.
+const MAX_LISTED_ITEM_NAMES: usize = 5;
 
 /// Checks the promise (the promise line, or the pop of the root frame) against the items and protected files.
-pub fn assess_completion(state: &RunState, evidence: &SessionEvidence) -> CompletionClaim {
+pub fn assess_completion_claim(state: &RunState, evidence: &SessionEvidence) -> ClaimAssessment {
     let message = evidence.last_message.as_deref().unwrap_or_default();
     match promise::parse_claim_on_last_line(message, &state.options.completion_promise, &state.promise_code) {
-        PromiseClaim::None if state.options.ends_with_last_tick() => {
-            let is_done = completion_objections(state, evidence).is_empty() && has_ticked_items(evidence);
-            let is_plausible = is_done && can_complete_without_promise(state, &evidence.ending);
-            if is_plausible { CompletionClaim::Uncontradicted } else { CompletionClaim::NotClaimed }
+        PromiseClaim::None if state.options.completes_without_promise() => {
+            let are_items_done = open_item_and_protected_file_objections(state, evidence).is_empty()
+                && has_ticked_items(evidence);
+            let is_plausible =
+                are_items_done && ending_allows_completion_without_promise(state, &evidence.ending);
+            if is_plausible { ClaimAssessment::PendingVerification } else { ClaimAssessment::NotClaimed }
         }
-        PromiseClaim::None if !evidence.is_root_frame_popped => match promise_near_miss(state, message) {
-            Some(near_miss) => {
-                let reasons = std::iter::once(describe_near_miss(state, &near_miss));
-                CompletionClaim::Refused(reasons.chain(completion_objections(state, evidence)).collect())
+        PromiseClaim::None if !evidence.is_root_frame_popped => {
+            match find_promise_near_miss(state, message) {
+                Some(near_miss) => {
+                    let reasons = std::iter::once(describe_promise_near_miss(state, &near_miss));
+                    ClaimAssessment::Refused(
+                        reasons.chain(open_item_and_protected_file_objections(state, evidence)).collect(),
+                    )
+                }
+                None => ClaimAssessment::NotClaimed,
             }
-            None => CompletionClaim::NotClaimed,
-        },
-        PromiseClaim::Blocked(reason) => CompletionClaim::Blocked(reason),
+        }
+        PromiseClaim::Blocked(reason) => ClaimAssessment::Blocked(reason),
         PromiseClaim::None | PromiseClaim::Complete => {
-            let reasons = completion_objections(state, evidence);
+            let reasons = open_item_and_protected_file_objections(state, evidence);
             if reasons.is_empty() {
-                CompletionClaim::Uncontradicted
+                ClaimAssessment::PendingVerification
             } else {
-                CompletionClaim::Refused(reasons)
+                ClaimAssessment::Refused(reasons)
             }
         }
     }
@@ -58,10 +64,10 @@ fn has_ticked_items(evidence: &SessionEvidence) -> bool {
     evidence.todo.as_ref().is_some_and(|todo| !todo.ticked_items().is_empty())
 }
 
-/// Returns true if ticks count without a promise after a session with this ending. If the session did not
-/// finish by itself, they count only if verify commands can confirm them. Endings caused from outside are
-/// judged elsewhere, before this.
-fn can_complete_without_promise(state: &RunState, ending: &SessionEnding) -> bool {
+/// Returns true if a run may complete without a promise after a session with this ending. After a timeout or a
+/// failure it may do so only if there are verify commands to confirm the ticks. Limits, overloads and interruptions
+/// are judged before this.
+fn ending_allows_completion_without_promise(state: &RunState, ending: &SessionEnding) -> bool {
     match ending {
         SessionEnding::Completed
         | SessionEnding::HookStopped
@@ -71,7 +77,7 @@ fn can_complete_without_promise(state: &RunState, ending: &SessionEnding) -> boo
         | SessionEnding::DeadlineReached
         | SessionEnding::Crashed(_)
         | SessionEnding::Failed(_)
-        | SessionEnding::Unknown => !state.options.all_verify_commands().is_empty(),
+        | SessionEnding::Unknown => !state.options.unique_verify_and_check_commands().is_empty(),
         SessionEnding::Limit(_)
         | SessionEnding::Overloaded(_)
         | SessionEnding::Fatal(_)
@@ -81,71 +87,71 @@ fn can_complete_without_promise(state: &RunState, ending: &SessionEnding) -> boo
 }
 
 /// Returns true if a last message reports that the session cannot continue.
-pub fn is_blocked_claim(state: &RunState, last_message: Option<&str>) -> bool {
+pub fn claims_to_be_blocked(state: &RunState, last_message: Option<&str>) -> bool {
     let text = last_message.unwrap_or_default();
     let claim =
         promise::parse_claim_on_last_line(text, &state.options.completion_promise, &state.promise_code);
     matches!(claim, PromiseClaim::Blocked(_))
 }
 
-fn promise_near_miss(state: &RunState, message: &str) -> Option<NearMiss> {
+fn find_promise_near_miss(state: &RunState, message: &str) -> Option<NearMiss> {
     find_near_miss(message, &state.options.completion_promise, &state.promise_code)
 }
 
-/// Describes the line that was meant as the promise, and the exact line that is required.
-fn describe_near_miss(state: &RunState, near_miss: &NearMiss) -> String {
-    let line = if near_miss.claims_blocked {
+/// Describes the line that resembles the promise, and the exact line that is required.
+fn describe_promise_near_miss(state: &RunState, near_miss: &NearMiss) -> String {
+    let required_line = if near_miss.claims_blocked {
         promise::render_blocked_line(&state.promise_code, "REASON")
     } else {
         promise::render_completion_line(&state.options.completion_promise, &state.promise_code)
     };
-    let competing_promise = promise::find_other_promise(
+    let competing_promise = promise::find_conflicting_promise(
         &state.options.objective,
         &state.options.completion_promise,
         &state.promise_code,
     );
-    let competing_clause = competing_promise.map_or(String::new(), |rival| {
-        format!("; the task text names `{rival}`, but this line counts, whatever another text says")
+    let competing_clause = competing_promise.map_or(String::new(), |other_promise| {
+        format!("; the task text names `{other_promise}`, but this line counts, whatever another text says")
     });
     format!(
-        "the promise line did not count (it was \"{}\"): the last line of the last message must be exactly `{line}`, as plain text{competing_clause}",
+        "the promise line did not count (it was \"{}\"): the last line of the last message must be exactly `{required_line}`, as plain text{competing_clause}",
         near_miss.quoted_line
     )
 }
 
-/// After this many missing promises in a row the run stops asking for the promise, if nothing else can decide.
-const MAX_PROMISE_FAILURES: u32 = 2;
+/// After this many consecutive missing promises the run stops asking for the promise.
+const MAX_CONSECUTIVE_MISSING_PROMISES: u32 = 2;
 
-/// The result for a session that left nothing to do but the promise.
+/// The outcome of a session after which only the promise is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum MissingPromise {
-    /// Not applicable: something is left to do, the promise was made, or the session did not end by itself.
+pub(crate) enum MissingPromiseOutcome {
+    /// Something remains to be done, the promise was made, or the session did not end by itself.
     NotApplicable,
-    /// The promise is missing, and the next session is asked for it again.
+    /// The next session is asked for the promise again.
     RetryPromise,
-    /// The verify commands decide, and have not run yet.
+    /// The verify commands decide, and they have not run yet.
     VerifyPending,
     VerifyFailed,
     /// Everything else shows that the run is done.
     Completed(String),
-    /// The promise was missing too often, and nothing else could show that the run is done.
+    /// The promise was missing too often, and nothing else can show that the run is done.
     Blocked(String),
 }
 
-/// Returns the number of missing promises in a row, including this session's. Work that is left resets it; a
-/// session that did not end by itself leaves it unchanged.
-pub(crate) fn count_promise_failures(state: &RunState, evidence: &SessionEvidence) -> u32 {
+/// Returns the number of consecutive missing promises, including this session's. Remaining work resets the count to
+/// zero; a session that did not end by itself leaves it unchanged.
+pub(crate) fn count_consecutive_missing_promises(state: &RunState, evidence: &SessionEvidence) -> u32 {
     if lacks_only_promise(state, evidence) {
         return state.outcomes.promise_failures.saturating_add(1);
     }
-    let has_objections = !completion_objections(state, evidence).is_empty();
+    let has_objections = !open_item_and_protected_file_objections(state, evidence).is_empty();
     // Without a plan, a session that makes no promise simply continued the work.
     let has_continued_work = state.options.todo_file.is_none() && evidence.ending == SessionEnding::Completed;
     if has_objections || has_continued_work { 0 } else { state.outcomes.promise_failures }
 }
 
-/// Returns true if a session that ended by itself left nothing to do but the promise: it made a near miss, or
-/// it ticked every item and claimed nothing.
+/// Returns true if the session ended by itself and only the promise is missing: the session made a near miss, or it
+/// ticked every item and claimed nothing.
 fn lacks_only_promise(state: &RunState, evidence: &SessionEvidence) -> bool {
     let message = evidence.last_message.as_deref().unwrap_or_default();
     let has_no_claim =
@@ -154,89 +160,102 @@ fn lacks_only_promise(state: &RunState, evidence: &SessionEvidence) -> bool {
     if !has_no_claim || evidence.is_root_frame_popped || evidence.ending != SessionEnding::Completed {
         return false;
     }
-    // In such a run no promise was asked for.
-    if state.options.ends_with_last_tick() || !completion_objections(state, evidence).is_empty() {
+    // A run that ends with the last tick asks for no promise.
+    if state.options.completes_without_promise()
+        || !open_item_and_protected_file_objections(state, evidence).is_empty()
+    {
         return false;
     }
-    match promise_near_miss(state, message) {
+    match find_promise_near_miss(state, message) {
         Some(near_miss) => !near_miss.claims_blocked,
         None => state.options.todo_file.is_some() && has_ticked_items(evidence),
     }
 }
 
-/// Returns true if the verify commands must run before the verdict because nothing else contradicts completion.
-pub fn needs_verify_commands(state: &RunState, evidence: &SessionEvidence) -> bool {
-    if state.options.all_verify_commands().is_empty() {
+/// Returns true if the verify commands must run before the verdict because nothing else prevents completion.
+pub fn needs_verify_commands_before_verdict(state: &RunState, evidence: &SessionEvidence) -> bool {
+    if state.options.unique_verify_and_check_commands().is_empty() {
         return false;
     }
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    let is_near_miss =
-        promise_near_miss(state, message).is_some() && completion_objections(state, evidence).is_empty();
-    assess_completion(state, evidence) == CompletionClaim::Uncontradicted
+    let is_near_miss = find_promise_near_miss(state, message).is_some()
+        && open_item_and_protected_file_objections(state, evidence).is_empty();
+    assess_completion_claim(state, evidence) == ClaimAssessment::PendingVerification
         || is_near_miss
-        || judge_missing_promise(state, evidence) == MissingPromise::VerifyPending
+        || decide_after_missing_promise(state, evidence) == MissingPromiseOutcome::VerifyPending
 }
 
-pub(crate) fn judge_missing_promise(state: &RunState, evidence: &SessionEvidence) -> MissingPromise {
+pub(crate) fn decide_after_missing_promise(
+    state: &RunState,
+    evidence: &SessionEvidence,
+) -> MissingPromiseOutcome {
     if !lacks_only_promise(state, evidence) {
-        return MissingPromise::NotApplicable;
+        return MissingPromiseOutcome::NotApplicable;
     }
     // If commands can decide, another session would cost money only to repeat their result.
-    let commands_decide = !state.options.all_verify_commands().is_empty() && !state.options.strict_promise;
-    if !commands_decide && count_promise_failures(state, evidence) < MAX_PROMISE_FAILURES {
-        return MissingPromise::RetryPromise;
+    let verify_commands_decide =
+        !state.options.unique_verify_and_check_commands().is_empty() && !state.options.strict_promise;
+    if !verify_commands_decide
+        && count_consecutive_missing_promises(state, evidence) < MAX_CONSECUTIVE_MISSING_PROMISES
+    {
+        return MissingPromiseOutcome::RetryPromise;
     }
     if evidence.verify_outcomes.iter().any(|outcome| !outcome.passed) {
-        return MissingPromise::VerifyFailed;
+        return MissingPromiseOutcome::VerifyFailed;
     }
-    let has_run = !evidence.verify_outcomes.is_empty();
-    if state.options.all_verify_commands().is_empty() || (has_run && state.options.strict_promise) {
-        MissingPromise::Blocked(describe_missing_promise(state, evidence))
-    } else if has_run {
-        MissingPromise::Completed(format!("{}, without the promise", describe_completed_run(state, evidence)))
+    let has_verify_run = !evidence.verify_outcomes.is_empty();
+    if state.options.unique_verify_and_check_commands().is_empty()
+        || (has_verify_run && state.options.strict_promise)
+    {
+        MissingPromiseOutcome::Blocked(describe_block_for_missing_promise(state, evidence))
+    } else if has_verify_run {
+        MissingPromiseOutcome::Completed(format!(
+            "{}, without the promise",
+            describe_completed_items_and_checks(state, evidence)
+        ))
     } else {
-        MissingPromise::VerifyPending
+        MissingPromiseOutcome::VerifyPending
     }
 }
 
-/// Describes why a run ends although only the promise is missing, and what the user can do.
-fn describe_missing_promise(state: &RunState, evidence: &SessionEvidence) -> String {
+/// Describes why the run stops as blocked although only the promise is missing, and what the user can do.
+fn describe_block_for_missing_promise(state: &RunState, evidence: &SessionEvidence) -> String {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    let given_text = match promise_near_miss(state, message) {
+    let actual_line_text = match find_promise_near_miss(state, message) {
         Some(near_miss) => format!("it was \"{}\"", near_miss.quoted_line),
         None => "it was left out".to_owned(),
     };
-    let done_clause = match &state.options.todo_file {
+    let items_ticked_clause = match &state.options.todo_file {
         Some(file) => format!("every item of {file} is ticked, but "),
         None => String::new(),
     };
-    let (failure_count, line) = (
-        MAX_PROMISE_FAILURES,
+    let (failure_count, required_line) = (
+        MAX_CONSECUTIVE_MISSING_PROMISES,
         promise::render_completion_line(&state.options.completion_promise, &state.promise_code),
     );
-    let advice = if state.options.all_verify_commands().is_empty() {
+    let advice = if state.options.unique_verify_and_check_commands().is_empty() {
         "check the work: if it is done, so is the run; otherwise plimsoll run --resume, with --verify CMD to let a command decide"
     } else {
         "the verify commands passed, but --strict-promise asks for the line: plimsoll run --resume --strict-promise=false lets them decide"
     };
     format!(
-        "{done_clause}the promise line was not given as asked, {failure_count} times ({given_text} and must be `{line}`); {advice}"
+        "{items_ticked_clause}the promise line was not given as asked, {failure_count} times ({actual_line_text} and must be `{required_line}`); {advice}"
     )
 }
 
-fn completion_objections(state: &RunState, evidence: &SessionEvidence) -> Vec<String> {
+fn open_item_and_protected_file_objections(state: &RunState, evidence: &SessionEvidence) -> Vec<String> {
     describe_changed_protected_files(evidence)
         .into_iter()
-        .chain(describe_remaining_items(state, evidence.todo.as_ref()))
+        .chain(describe_open_or_vanished_items(state, evidence.todo.as_ref()))
         .collect()
 }
 
 fn describe_changed_protected_files(evidence: &SessionEvidence) -> Option<String> {
-    let changes = &evidence.changed_protected;
+    let changes = &evidence.protected_file_changes;
     (!changes.is_empty()).then(|| describe_protected_changes(changes))
 }
 
-fn describe_remaining_items(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
+fn describe_open_or_vanished_items(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
     let Some(file) = &state.options.todo_file else { return Vec::new() };
     let Some(todo) = todo else {
         return vec![format!(
@@ -245,42 +264,42 @@ fn describe_remaining_items(state: &RunState, todo: Option<&TodoList>) -> Vec<St
         )];
     };
     let mut reasons = Vec::new();
-    let open = todo.open_items();
-    if !open.is_empty() {
-        let verb = if open.len() == 1 { "is" } else { "are" };
+    let open_items = todo.open_items();
+    if !open_items.is_empty() {
+        let verb = if open_items.len() == 1 { "is" } else { "are" };
         reasons.push(format!(
             "{} {verb} open in {file}: {}",
-            count_with_noun(open.len(), "item"),
-            render_item_names(&open)
+            count_with_noun(open_items.len(), "item"),
+            quote_first_item_names(&open_items)
         ));
     }
     // An item that was ticked once and removed from the plan later counts as done.
-    let unticked =
+    let never_ticked_items =
         item_set::items_not_in(&state.plan_items.known_items, &[&state.plan_items.ever_ticked_items]);
-    let vanished = todo.find_missing_items(&unticked);
-    if !vanished.is_empty() {
+    let missing_items = todo.find_missing_items(&never_ticked_items);
+    if !missing_items.is_empty() {
         reasons.push(format!(
             "{} vanished unticked from {file}: {}",
-            count_with_noun(vanished.len(), "item"),
-            render_item_names(&vanished)
+            count_with_noun(missing_items.len(), "item"),
+            quote_first_item_names(&missing_items)
         ));
     }
     reasons
 }
 
-fn render_item_names(items: &[String]) -> String {
-    let listed = items
+fn quote_first_item_names(items: &[String]) -> String {
+    let names_text = items
         .iter()
-        .take(MAX_NAMES_LISTED)
+        .take(MAX_LISTED_ITEM_NAMES)
         .map(|item| format!("\"{}\"", truncate_end(item, 80)))
         .collect::<Vec<_>>()
         .join(", ");
-    let omitted_count = items.len().saturating_sub(MAX_NAMES_LISTED);
-    if omitted_count > 0 { format!("{listed} and {omitted_count} more") } else { listed }
+    let omitted_count = items.len().saturating_sub(MAX_LISTED_ITEM_NAMES);
+    if omitted_count > 0 { format!("{names_text} and {omitted_count} more") } else { names_text }
 }
 
-/// Describes what a completed run has achieved.
-pub(crate) fn describe_completed_run(state: &RunState, evidence: &SessionEvidence) -> String {
+/// Describes the ticked items and passed verify commands of a completed run.
+pub(crate) fn describe_completed_items_and_checks(state: &RunState, evidence: &SessionEvidence) -> String {
     let mut parts = Vec::new();
     if state.options.todo_file.is_some()
         && let Some(todo) = &evidence.todo
@@ -294,28 +313,30 @@ pub(crate) fn describe_completed_run(state: &RunState, evidence: &SessionEvidenc
 }
 
 /// Returns the reasons why a promise is refused.
-pub(crate) fn refusal_reasons(state: &RunState, evidence: &SessionEvidence) -> Vec<String> {
-    let mut reasons = match assess_completion(state, evidence) {
-        CompletionClaim::Refused(reasons) => reasons,
-        CompletionClaim::NotClaimed => {
+pub(crate) fn reasons_to_refuse_promise(state: &RunState, evidence: &SessionEvidence) -> Vec<String> {
+    let mut reasons = match assess_completion_claim(state, evidence) {
+        ClaimAssessment::Refused(reasons) => reasons,
+        ClaimAssessment::NotClaimed => {
             vec!["every item is ticked, and the promise line was left out".to_owned()]
         }
-        CompletionClaim::Blocked(_) => Vec::new(),
-        CompletionClaim::Uncontradicted => {
+        ClaimAssessment::Blocked(_) => Vec::new(),
+        ClaimAssessment::PendingVerification => {
             missing_review_reason(state, evidence.todo.as_ref()).into_iter().collect()
         }
     };
     // The commands that caused unticking are reported first in the next prompt, so they are not repeated here.
-    let taken_back = state.outcomes.reverted_ticks.as_ref().filter(|taken| taken.is_pending);
+    let reverted_ticks = state.outcomes.reverted_ticks.as_ref().filter(|ticks| ticks.is_pending);
     let is_already_reported = |command: &str| {
-        taken_back.is_some_and(|taken_back| {
-            taken_back.failed_commands.iter().any(|failed| failed.command == command)
+        reverted_ticks.is_some_and(|ticks| {
+            ticks.failed_commands.iter().any(|failed_command| failed_command.command == command)
         })
     };
-    let failed = evidence
+    let failed_outcomes = evidence
         .verify_outcomes
         .iter()
         .filter(|outcome| !outcome.passed && !is_already_reported(&outcome.command));
-    reasons.extend(failed.map(|outcome| format!("verify command `{}` {}", outcome.command, outcome.summary)));
+    reasons.extend(
+        failed_outcomes.map(|outcome| format!("verify command `{}` {}", outcome.command, outcome.summary)),
+    );
     reasons
 }

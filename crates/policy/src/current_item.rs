@@ -2,9 +2,9 @@
 
 use plimsoll_domain::{RunState, item_set};
 
-/// Returns the item that the current session works on: among the open items that are not parked, the first one that
-/// is not set aside, else the first one.
-pub fn current_open_item(state: &RunState) -> Option<&String> {
+/// Returns the item that the current session works on: of the open items that are not parked, the first one that
+/// is not set aside, or the first one if all are set aside.
+pub fn current_unparked_item(state: &RunState) -> Option<&String> {
     let items = &state.plan_items;
     if items.parked_questions.is_empty() {
         return choose_current_item(items.todo_items.iter(), &items.set_aside_items);
@@ -14,17 +14,20 @@ pub fn current_open_item(state: &RunState) -> Option<&String> {
     choose_current_item(unparked_items, &items.set_aside_items)
 }
 
-/// Chooses the current item from open items that are not parked: the first one that is not set aside, else the first
-/// one.
+/// Chooses the current item from open items that are not parked: the first one that is not set aside, or the first
+/// one if all are set aside.
 pub fn choose_current_item<'a>(
     mut unparked_items: impl Iterator<Item = &'a String> + Clone,
-    set_aside: &[String],
+    set_aside_items: &[String],
 ) -> Option<&'a String> {
-    if set_aside.is_empty() {
+    if set_aside_items.is_empty() {
         return unparked_items.next();
     }
-    let set_aside = item_set::to_text_set(set_aside);
-    unparked_items.clone().find(|item| !set_aside.contains(item.as_str())).or_else(|| unparked_items.next())
+    let set_aside_texts = item_set::to_text_set(set_aside_items);
+    unparked_items
+        .clone()
+        .find(|item| !set_aside_texts.contains(item.as_str()))
+        .or_else(|| unparked_items.next())
 }
 
 #[cfg(test)]
@@ -57,7 +60,7 @@ mod tests {
                 ..PlanItems::default()
             };
             let state = RunState { plan_items: items, ..RunState::default() };
-            assert_eq!(current_open_item(&state).map(String::as_str), expected, "{open:?}");
+            assert_eq!(current_unparked_item(&state).map(String::as_str), expected, "{open:?}");
         }
     }
 }

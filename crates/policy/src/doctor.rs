@@ -1,4 +1,4 @@
-//! `plimsoll doctor`: turns facts about the installation into findings, each with advice.
+//! `plimsoll doctor`: checks the collected state of the installation and reports findings, each with advice.
 
 mod client;
 mod disk;
@@ -14,35 +14,34 @@ mod settings;
 mod stop_hooks;
 mod window;
 
-pub use client::ClientFacts;
-pub use disk::{DiskFacts, FileSystem, LockStatus, PathFacts, RecordedBytes};
-pub use faults::{ClientFault, FaultFacts};
-pub use fleet::{DatabaseFacts, FleetFacts, MemberFacts, RemoteFacts, UnknownReason, examine_fleet};
-pub use linear::{LinearFacts, LinearProgram};
-pub use memory::{McpServerStatus, MemoryFacts};
-pub use plugin::PluginFacts;
-pub use preferences::PreferenceFacts;
-pub use programs::{ConfiguredProgram, ProgramFacts, ProgramStatus, StartFailure, UnstartedEntry};
-pub use run::{RunFacts, RunProcess};
-pub use settings::{SettingsFacts, SettingsFile, SettingsScope, file_disabling_hooks};
+pub use client::ClientInfo;
+pub use disk::{DiskInfo, FileSystem, LockStatus, PathInfo, RecordedBytes};
+pub use faults::{HookFailureInTranscript, HookFailures};
+pub use fleet::{DatabaseInfo, FleetDiagnostics, FleetInfo, RemoteInfo, UnavailableReason, run_fleet_checks};
+pub use linear::{LinearInfo, LinearProgram};
+pub use memory::{McpServerStatus, MemoryInfo};
+pub use plugin::PluginInfo;
+pub use preferences::PreferenceInfo;
+pub use programs::{ConfiguredProgram, ProgramInfo, ProgramStatus, StartFailure, UnstartableEntry};
+pub use run::{RunInfo, RunProcess};
+pub use settings::{SettingsFile, SettingsInfo, SettingsScope, file_disabling_hooks_by_precedence};
 pub use stop_hooks::StopHook;
-pub use window::WindowFacts;
+pub use window::WindowInfo;
 
-/// Why something could not be examined, as the file system, the parser or git reported it.
+/// Why something could not be inspected, as the file system, the parser or git reported it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ReadFailure(String);
+pub struct InspectionError(String);
 
-impl ReadFailure {
-    /// Keeps the message of an error.
-    pub fn new(error: &impl std::error::Error) -> ReadFailure {
-        ReadFailure(error.to_string())
+impl InspectionError {
+    pub fn new(error: &impl std::error::Error) -> InspectionError {
+        InspectionError(error.to_string())
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Useful information; nothing is wrong.
+    /// Useful information; not a problem.
     Note,
     /// Something works less well than it could.
     Warning,
@@ -63,14 +62,14 @@ impl Severity {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// A stable name for scripts: `settings.hooks_disabled`.
+    /// A stable identifier for scripts, such as `settings.hooks_disabled`.
     pub code: &'static str,
     pub severity: Severity,
     /// A description of the problem.
     pub message: String,
-    /// The file or folder concerned, if there is one.
+    /// The affected file or folder, if there is one.
     pub path: Option<String>,
-    /// What the user can do about it.
+    /// How the user can fix it.
     pub advice: String,
 }
 
@@ -104,7 +103,6 @@ pub struct Section {
     pub summary: String,
     /// Further lines below the summary.
     pub details: Vec<String>,
-    /// Everything in this group that needs attention.
     pub findings: Vec<Finding>,
 }
 
@@ -119,84 +117,92 @@ impl Section {
     }
 }
 
-/// All facts that the doctor checks.
+/// Everything that `plimsoll doctor` checks.
 #[derive(Debug, Clone)]
-pub struct DoctorFacts {
-    /// Plimsoll's own programs.
-    pub programs: ProgramFacts,
-    pub client: ClientFacts,
+pub struct Diagnostics {
+    /// Plimsoll's programs.
+    pub programs: ProgramInfo,
+    pub client: ClientInfo,
     /// The client's settings.
-    pub settings: SettingsFacts,
+    pub settings: SettingsInfo,
     /// Keys of Plimsoll's settings files that are ignored.
-    pub preferences: PreferenceFacts,
+    pub preferences: PreferenceInfo,
     /// Plimsoll's plugin, if it is enabled.
-    pub plugin: Option<PluginFacts>,
-    /// Facts about the working memory, if it is installed.
-    pub memory: Option<MemoryFacts>,
-    /// Notes in Linear, if an issue is set.
-    pub linear: Option<LinearFacts>,
+    pub plugin: Option<PluginInfo>,
+    /// The working memory, if it is installed.
+    pub memory: Option<MemoryInfo>,
+    /// The delivery of notes to Linear, if an issue is configured.
+    pub linear: Option<LinearInfo>,
     /// Stop hooks of other programs.
     pub stop_hooks: Vec<StopHook>,
     /// Permissions, locks, free space.
-    pub disk: DiskFacts,
+    pub disk: DiskInfo,
     /// Context window, auto-compact threshold, thresholds.
-    pub window: WindowFacts,
-    /// Recent faults.
-    pub faults: FaultFacts,
-    pub run: RunFacts,
+    pub window: WindowInfo,
+    pub hook_failures: HookFailures,
+    pub run: RunInfo,
 }
 
 /// Runs all checks. The sections are ordered by how early their problems would stop an unattended run.
-pub fn examine(facts: &DoctorFacts) -> Vec<Section> {
-    let plugin = facts
-        .plugin
+pub fn run_installation_checks(diagnostics: &Diagnostics) -> Vec<Section> {
+    let plugin = diagnostics.plugin.as_ref().map(|plugin| {
+        plugin::check_plugin_versions_server_and_nesting(
+            plugin,
+            &diagnostics.programs.current_build.version,
+            &diagnostics.client,
+        )
+    });
+    let memory = diagnostics.memory.as_ref().map(memory::check_memory_server_agent_and_nesting);
+    let linear = diagnostics
+        .linear
         .as_ref()
-        .map(|plugin| plugin::check_plugin(plugin, &facts.programs.own_build.version, &facts.client));
-    let memory = facts.memory.as_ref().map(memory::check_memory);
-    let linear = facts.linear.as_ref().map(|linear| linear::check_linear(linear, &facts.programs.own_build));
+        .map(|linear| linear::check_linear_delivery(linear, &diagnostics.programs.current_build));
     [
-        Some(programs::check_programs(&facts.programs)),
-        Some(client::check_client(&facts.client)),
-        Some(settings::check_settings(&facts.settings)),
-        preferences::check_preferences(&facts.preferences),
+        Some(programs::check_program_builds_and_path(&diagnostics.programs)),
+        Some(client::check_client_version(&diagnostics.client)),
+        Some(settings::check_hook_settings(&diagnostics.settings)),
+        preferences::check_ignored_preferences(&diagnostics.preferences),
         plugin,
         memory,
-        Some(stop_hooks::check_stop_hooks(&facts.stop_hooks)),
-        Some(disk::check_disk(&facts.disk)),
-        Some(window::check_window(&facts.window)),
+        Some(stop_hooks::check_stop_hooks_of_other_programs(&diagnostics.stop_hooks)),
+        Some(disk::check_permissions_locks_and_disk_space(&diagnostics.disk)),
+        Some(window::check_context_window(&diagnostics.window)),
         linear,
-        Some(faults::check_faults(&facts.faults)),
-        Some(run::check_run(&facts.run)),
+        Some(faults::check_recent_hook_failures(&diagnostics.hook_failures)),
+        Some(run::check_run_state_and_process(&diagnostics.run)),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-/// Returns the last line of the report, which tells whether an unattended run is safe.
-pub fn render_verdict_line(sections: &[Section]) -> String {
-    let count = |severity| {
+/// Renders the last line of the report, which states whether an unattended run is safe.
+pub fn render_conclusion_line(sections: &[Section]) -> String {
+    let count_with_severity = |severity| {
         sections
             .iter()
             .flat_map(|section| &section.findings)
             .filter(|finding| finding.severity == severity)
             .count()
     };
-    let (problem_count, warning_count) = (count(Severity::Problem), count(Severity::Warning));
-    let counted = plimsoll_domain::text::count_with_noun;
+    let (problem_count, warning_count) =
+        (count_with_severity(Severity::Problem), count_with_severity(Severity::Warning));
+    let count_with_noun = plimsoll_domain::text::count_with_noun;
     match (problem_count, warning_count) {
         (0, 0) => "All is well.".to_owned(),
-        (0, _) => format!("It will work, with {}.", counted(warning_count, "warning")),
-        (_, 0) => format!("{}: fix this before an unattended run.", counted(problem_count, "problem")),
+        (0, _) => format!("It will work, with {}.", count_with_noun(warning_count, "warning")),
+        (_, 0) => {
+            format!("{}: fix this before an unattended run.", count_with_noun(problem_count, "problem"))
+        }
         _ => format!(
             "{} and {}: fix the problems before an unattended run.",
-            counted(problem_count, "problem"),
-            counted(warning_count, "warning")
+            count_with_noun(problem_count, "problem"),
+            count_with_noun(warning_count, "warning")
         ),
     }
 }
 
-/// Returns true if anything does not work.
+/// Returns true if any section contains a problem.
 pub fn has_problem(sections: &[Section]) -> bool {
     sections.iter().any(|section| section.worst_severity() == Some(Severity::Problem))
 }
@@ -229,7 +235,10 @@ mod tests {
             ),
         ] {
             let sections = sections_with(severities);
-            assert_eq!((render_verdict_line(&sections).as_str(), has_problem(&sections)), (words, is_unsafe));
+            assert_eq!(
+                (render_conclusion_line(&sections).as_str(), has_problem(&sections)),
+                (words, is_unsafe)
+            );
         }
     }
 }

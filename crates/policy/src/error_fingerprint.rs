@@ -4,10 +4,10 @@
 
 use plimsoll_domain::text::truncate_end;
 
-/// The most lines that contribute to a fingerprint.
+/// The maximum number of lines that contribute to a fingerprint.
 const MAX_ERROR_LINES: usize = 8;
 
-/// Words that mark a line of output as an error message.
+/// Words that identify a line of output as an error message.
 const ERROR_WORDS: [&str; 16] = [
     "error",
     "fail",
@@ -28,17 +28,20 @@ const ERROR_WORDS: [&str; 16] = [
 ];
 
 /// Returns the fingerprint as 16 hexadecimal digits.
-pub fn fingerprint(error: &str) -> String {
-    let mut lines: Vec<String> =
-        error_lines(error).into_iter().map(normalize_line).filter(|line| !line.is_empty()).collect();
+pub fn fingerprint_error(error: &str) -> String {
+    let mut lines: Vec<String> = error_lines_or_last_three(error)
+        .into_iter()
+        .map(normalize_line)
+        .filter(|line| !line.is_empty())
+        .collect();
     // Parallel tools print the same lines in varying order.
     lines.sort();
     lines.dedup();
     format!("{:016x}", fnv1a_hash(lines.join("\n").as_bytes()))
 }
 
-/// Returns the first lines that look like error messages; if there are none, the last three lines.
-fn error_lines(error: &str) -> Vec<&str> {
+/// Returns the first lines that contain an error word; if there are none, the last three lines.
+fn error_lines_or_last_three(error: &str) -> Vec<&str> {
     let lines: Vec<&str> = error.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let has_error_word = |line: &&&str| {
         let line = line.to_lowercase();
@@ -48,22 +51,23 @@ fn error_lines(error: &str) -> Vec<&str> {
     if matching.is_empty() { lines[lines.len().saturating_sub(3)..].to_vec() } else { matching }
 }
 
-/// Removes everything from a line that changes between repetitions of the same error.
+/// Removes paths, numbers, times and ids from a line, which differ between repetitions of the same error.
 pub fn normalize_line(line: &str) -> String {
-    let words = line.split(|letter: char| letter.is_whitespace() || "()[]{}<>,;'\"`=".contains(letter));
-    let normalized: Vec<String> = words.filter(|word| !word.is_empty()).filter_map(normalize_word).collect();
+    let words = line.split(|c: char| c.is_whitespace() || "()[]{}<>,;'\"`=".contains(c));
+    let normalized: Vec<String> =
+        words.filter(|word| !word.is_empty()).filter_map(normalize_word_unless_path_or_number).collect();
     truncate_end(&normalized.join(" "), 200)
 }
 
 /// Returns the word in lower case; `None` if it is a path, a time, an id or another number.
-fn normalize_word(word: &str) -> Option<String> {
-    let word = word.trim_matches(|letter: char| ".:!?*-#|".contains(letter));
-    if is_path(word) || is_hex_id(word) {
+fn normalize_word_unless_path_or_number(word: &str) -> Option<String> {
+    let word = word.trim_matches(|c: char| ".:!?*-#|".contains(c));
+    if is_path_or_file_name(word) || is_hex_id(word) {
         return None;
     }
-    let digits = word.chars().filter(char::is_ascii_digit).count();
-    let letters = word.chars().filter(|letter| letter.is_alphabetic()).count();
-    match (digits, letters) {
+    let digit_count = word.chars().filter(char::is_ascii_digit).count();
+    let letter_count = word.chars().filter(|c| c.is_alphabetic()).count();
+    match (digit_count, letter_count) {
         (0, 0) => None,
         (0, _) => Some(word.to_lowercase()),
         // `E0308`, `TS2345`, `utf8`: a name that ends with a number identifies the error.
@@ -73,7 +77,7 @@ fn normalize_word(word: &str) -> Option<String> {
     }
 }
 
-fn is_path(word: &str) -> bool {
+fn is_path_or_file_name(word: &str) -> bool {
     let has_file_extension = word.rsplit_once('.').is_some_and(|(stem, extension)| {
         let extension = extension.split(':').next().unwrap_or_default();
         !stem.is_empty()
@@ -92,9 +96,9 @@ fn is_hex_id(word: &str) -> bool {
 
 /// Returns true for letters followed by at most five digits.
 fn is_error_code(word: &str) -> bool {
-    let name = word.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
     let digit_count = word.len() - name.len();
-    !name.is_empty() && digit_count <= 5 && name.chars().all(|letter| letter.is_alphabetic() || letter == '_')
+    !name.is_empty() && digit_count <= 5 && name.chars().all(|c| c.is_alphabetic() || c == '_')
 }
 
 /// FNV-1a, which is short and stable across versions. An attacker would gain nothing from a collision.
@@ -134,7 +138,7 @@ mod tests {
             ),
             ("2 errors\nerror: a\nerror: b", "2 errors\nerror: b\nerror: a"),
         ] {
-            assert_eq!(fingerprint(first), fingerprint(again), "{first}\n{again}");
+            assert_eq!(fingerprint_error(first), fingerprint_error(again), "{first}\n{again}");
         }
     }
 
@@ -156,7 +160,7 @@ mod tests {
         ];
         for (index, error) in errors.iter().enumerate() {
             for other in &errors[index + 1..] {
-                assert_ne!(fingerprint(error), fingerprint(other), "{error} | {other}");
+                assert_ne!(fingerprint_error(error), fingerprint_error(other), "{error} | {other}");
             }
         }
     }
@@ -165,6 +169,6 @@ mod tests {
     fn a_build_with_two_kinds_of_errors_differs_from_one_with_one_kind() {
         let both = "error[E0308]: mismatched types\nerror[E0412]: cannot find type\nerror: could not compile";
         let one = "error[E0308]: mismatched types\nerror: could not compile";
-        assert_ne!(fingerprint(both), fingerprint(one));
+        assert_ne!(fingerprint_error(both), fingerprint_error(one));
     }
 }

@@ -1,10 +1,10 @@
-//! The facts about a session when it is judged.
+//! The evidence about a session on which verdicts are based.
 
 use crate::breaker::SessionObservation;
 use plimsoll_domain::journal::VerifyResult;
 use plimsoll_domain::{RunState, SessionEnding, Timestamp, TodoList};
 
-/// The facts about one session on which the gate bases its verdict.
+/// The evidence about one session on which the gate bases its verdict.
 #[derive(Debug, Clone, Default)]
 pub struct SessionEvidence {
     /// How the session ended.
@@ -13,7 +13,7 @@ pub struct SessionEvidence {
     pub last_item: Option<String>,
     /// When the usage limit that ended the session resets, RFC 3339 UTC.
     pub limit_resets_at: Option<Timestamp>,
-    /// The last assistant message, as the client passed it.
+    /// The last assistant message, as the client passed it to the hook.
     pub last_message: Option<String>,
     /// True if the root frame of the run's working memory was popped, which counts like the promise line.
     pub is_root_frame_popped: bool,
@@ -21,17 +21,17 @@ pub struct SessionEvidence {
     pub todo: Option<TodoList>,
     /// Results of the verify commands; empty before they have run.
     pub verify_outcomes: Vec<VerifyOutcome>,
-    /// Changes of protected files; empty at Stop, where they are not read.
-    pub changed_protected: Vec<String>,
+    /// Changes to protected files; empty in the Stop hook, which does not read them.
+    pub protected_file_changes: Vec<String>,
     /// True if no session can undo one of these changes.
-    pub protected_needs_user: bool,
-    /// The facts for the circuit breaker; `None` at Stop, where it is too early to count.
+    pub only_user_can_restore_protected: bool,
+    /// The figures that the circuit breaker counts; `None` in the Stop hook, where it is too early to count.
     pub observation: Option<SessionObservation>,
     /// True if usage was at L2 or above before the session did any work.
-    pub started_above_l2: bool,
-    /// Now: RFC 3339 UTC, whole seconds.
+    pub started_at_or_above_l2: bool,
+    /// The current time, RFC 3339 UTC in whole seconds.
     pub now: Timestamp,
-    /// Now, in seconds since 1970.
+    /// The current time in seconds since the Unix epoch.
     pub now_seconds: i64,
 }
 
@@ -46,18 +46,18 @@ impl SessionEvidence {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyOutcome {
     pub command: String,
-    /// True if it exited with 0 within its timeout.
+    /// True if the command exited with 0 within its timeout.
     pub passed: bool,
-    /// How it ended and what it printed, shortened.
+    /// How the command ended and what it printed, shortened.
     pub summary: String,
     pub seconds: u64,
-    /// True if it could not be started, or was ended at the run's deadline. It neither passed nor failed.
-    pub is_undecided: bool,
+    /// True if the command could not be started, or was ended at the run's deadline. It neither passed nor failed.
+    pub is_inconclusive: bool,
 }
 
 impl VerifyOutcome {
-    /// Converts it to the journal's form.
-    pub fn to_verification(&self) -> VerifyResult {
+    /// Converts the outcome to the type that the journal records.
+    pub fn to_verify_result(&self) -> VerifyResult {
         VerifyResult {
             command: self.command.clone(),
             passed: self.passed,

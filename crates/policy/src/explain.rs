@@ -1,44 +1,44 @@
-//! Explains a journal entry: the figures and reasons that it records, in sentences.
+//! Explains a journal entry: renders the recorded numbers and reasons as sentences.
 
 use plimsoll_domain::journal::{
-    BreakerOpened, CheckpointWritten, FitEstimate, JournalEntry, JournalEvent, LevelReached, TicksReverted,
-    VerdictReached, VerifyCommandsRan, VerifyResult,
+    BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, NextStepSizeEstimate,
+    TicksReverted, VerdictReached, VerifyCommandsRan, VerifyResult,
 };
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::reading::UsageSource;
 use plimsoll_domain::reverted_ticks;
 use plimsoll_domain::review::ReviewOutcome;
-use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line, truncate_end};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Marker, SessionEnding, UsageReading};
 
-/// Explains an entry of the journal, one sentence a line. `related_entries` are entries of the same session
-/// that belong to it, such as the opening of the breaker.
+/// Explains an entry of the journal, one sentence per line. `related_entries` are entries of the same session
+/// that belong to it, such as a trip of the circuit breaker.
 pub fn explain_entry(entry: &JournalEntry, related_entries: &[JournalEntry]) -> Vec<String> {
     match &entry.event {
         JournalEvent::Warning(level_reached) | JournalEvent::SessionEndRequested(level_reached) => {
-            explain_level(level_reached)
+            explain_reached_level(level_reached)
         }
         JournalEvent::Checkpoint(checkpoint_written) => explain_checkpoint(checkpoint_written),
         JournalEvent::Verdict(verdict_reached) => explain_verdict(verdict_reached, related_entries),
         JournalEvent::ProvisionalVerdict { marker } => explain_provisional_verdict(marker),
         JournalEvent::VerifyCommandsRan(VerifyCommandsRan { results: verify }) => {
-            verify.iter().map(explain_verification).collect()
+            verify.iter().map(explain_verify_result).collect()
         }
         JournalEvent::Reviewed(reviewed) => explain_review(reviewed),
-        JournalEvent::ContinuedWithNextItem(room) => vec![explain_room(room, "item", true)],
-        JournalEvent::NextItemDoesNotFit(room) => vec![explain_room(room, "item", false)],
-        JournalEvent::NoRoomForStep(room) => {
-            vec![explain_room(room, "step (from one commit to the next)", false)]
+        JournalEvent::ContinuedWithNextItem(estimate) => vec![explain_fit_estimate(estimate, "item", true)],
+        JournalEvent::NextItemDoesNotFit(estimate) => vec![explain_fit_estimate(estimate, "item", false)],
+        JournalEvent::NoRoomForStep(estimate) => {
+            vec![explain_fit_estimate(estimate, "step (from one commit to the next)", false)]
         }
-        // The other events have no more to explain than their recorded facts.
-        event => render_facts(event),
+        // For the other events the recorded fields are the whole explanation.
+        event => render_event_fields(event),
     }
 }
 
-fn explain_level(level_reached: &LevelReached) -> Vec<String> {
+fn explain_reached_level(level_reached: &LevelReached) -> Vec<String> {
     let LevelReached { level, reading, thresholds, waited_ms, session_message: reason, .. } = level_reached;
-    let mut lines = explain_measurement(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
+    let mut lines = explain_usage_and_thresholds(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
     let reason = reason.as_deref().and_then(non_empty_line);
     lines.extend(reason.map(|reason| format!("The reason given to the session: {reason}.")));
     lines
@@ -46,12 +46,12 @@ fn explain_level(level_reached: &LevelReached) -> Vec<String> {
 
 fn explain_checkpoint(checkpoint_written: &CheckpointWritten) -> Vec<String> {
     let CheckpointWritten { level, reading, thresholds, waited_ms, .. } = checkpoint_written;
-    let mut lines = explain_measurement(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
-    lines.extend(explain_saved_state(checkpoint_written));
+    let mut lines = explain_usage_and_thresholds(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
+    lines.extend(explain_handoff_and_files(checkpoint_written));
     lines
 }
 
-fn explain_measurement(
+fn explain_usage_and_thresholds(
     level: Level,
     reading: Option<&UsageReading>,
     thresholds: Option<&Thresholds>,
@@ -86,16 +86,15 @@ fn explain_reading(reading: &UsageReading) -> Vec<String> {
     if let Some(percent) = reading.percent_used_by_client() {
         lines.push(format!("The client showed {percent}%: it counts input tokens only."));
     }
-    let time_suffix = reading.responded_at.as_ref().map(|at| format!(" of {at}")).unwrap_or_default();
-    let behind_note = if reading.is_one_request_behind {
+    let time_suffix =
+        reading.responded_at.as_ref().map(|responded_at| format!(" of {responded_at}")).unwrap_or_default();
+    let delay_note = if reading.is_one_request_behind {
         "; the current answer was not written yet, so the figure is one request old"
     } else {
         ""
     };
-    lines.push(format!(
-        "Source of the figure: {}{time_suffix}{behind_note}.",
-        reading.usage_source.describe()
-    ));
+    lines
+        .push(format!("Source of the figure: {}{time_suffix}{delay_note}.", reading.usage_source.describe()));
     if let Some(window) = window {
         let model = reading.model.as_deref().unwrap_or("an unnamed model");
         lines.push(format!(
@@ -141,14 +140,14 @@ fn explain_thresholds(level: Level, thresholds: &Thresholds) -> String {
     )
 }
 
-fn explain_saved_state(checkpoint_written: &CheckpointWritten) -> Vec<String> {
+fn explain_handoff_and_files(checkpoint_written: &CheckpointWritten) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(handoff) = non_empty_line(&checkpoint_written.handoff_path) {
         let item = checkpoint_written.item.as_deref().and_then(non_empty_line);
-        let item = item.map(|item| format!(", for the item \"{item}\"")).unwrap_or_default();
-        lines.push(format!("The handoff {handoff} was written{item}."));
+        let item_suffix = item.map(|item| format!(", for the item \"{item}\"")).unwrap_or_default();
+        lines.push(format!("The handoff {handoff} was written{item_suffix}."));
     }
-    let files = clip_lines(checkpoint_written.files.iter().flatten());
+    let files = truncate_each_to_one_line(checkpoint_written.files.iter().flatten());
     if !files.is_empty() {
         lines.push(format!("Files in progress: {}.", files.join(", ")));
     }
@@ -160,8 +159,8 @@ fn explain_saved_state(checkpoint_written: &CheckpointWritten) -> Vec<String> {
 fn explain_verdict(verdict_reached: &VerdictReached, related_entries: &[JournalEntry]) -> Vec<String> {
     let mut lines = vec![explain_marker(&verdict_reached.marker)];
     lines.extend(verdict_reached.ending.as_ref().map(explain_ending));
-    lines.extend(explain_items(verdict_reached));
-    lines.extend(verdict_reached.verify_results.iter().flatten().map(explain_verification));
+    lines.extend(explain_item_counts_and_ticks(verdict_reached));
+    lines.extend(verdict_reached.verify_results.iter().flatten().map(explain_verify_result));
     lines.extend(explain_progress(verdict_reached));
     lines.extend(related_entries.iter().filter_map(explain_related_entry));
     lines
@@ -172,15 +171,15 @@ fn explain_provisional_verdict(marker: &Marker) -> Vec<String> {
     vec![explain_marker(marker), provisional_note.to_owned()]
 }
 
-fn explain_verification(verification: &VerifyResult) -> String {
-    let VerifyResult { command, passed, output_tail: output, seconds } = verification;
+fn explain_verify_result(result: &VerifyResult) -> String {
+    let VerifyResult { command, passed, output_tail: output, seconds } = result;
     let command = non_empty_line(command).unwrap_or_default();
     let duration_text = seconds.filter(|seconds| *seconds > 0).map(|seconds| format!(" after {seconds} s"));
     let duration_text = duration_text.unwrap_or_default();
     if *passed {
         return format!("Verify `{command}` passed{duration_text}.");
     }
-    let output_suffix = non_empty_line(output).map(|words| format!(": {words}")).unwrap_or_default();
+    let output_suffix = non_empty_line(output).map(|text| format!(": {text}")).unwrap_or_default();
     format!("Verify `{command}` did not pass{duration_text}{output_suffix}.")
 }
 
@@ -196,7 +195,7 @@ fn explain_review(reviewed: &ReviewOutcome) -> Vec<String> {
     model_line.into_iter().chain(finding_lines).chain([cost_line]).collect()
 }
 
-/// Explains what was decided together with a verdict; `None` for unrelated entries.
+/// Explains an entry that was recorded together with a verdict; `None` for events that do not belong to one.
 fn explain_related_entry(entry: &JournalEntry) -> Option<String> {
     match &entry.event {
         JournalEvent::BreakerOpened(BreakerOpened { cause, failure_count: count, evidence }) => {
@@ -221,7 +220,7 @@ fn explain_related_entry(entry: &JournalEntry) -> Option<String> {
             non_empty_line(&sentence).map(|sentence| format!("Then {sentence}."))
         }
         JournalEvent::Reviewed(reviewed) => {
-            non_empty_line(&reviewed.describe()).map(|words| format!("Before it {words}."))
+            non_empty_line(&reviewed.describe()).map(|text| format!("Before it {text}."))
         }
         JournalEvent::Parked { item, question } => Some(format!(
             "The item \"{}\" waits for the user's answer: {}",
@@ -232,10 +231,10 @@ fn explain_related_entry(entry: &JournalEntry) -> Option<String> {
     }
 }
 
-/// Describes a verdict's marker in a sentence.
+/// Explains a verdict's marker in one sentence.
 fn explain_marker(marker: &Marker) -> String {
     let because_clause =
-        |text: &str| non_empty_line(text).map(|why| format!(", because: {why}")).unwrap_or_default();
+        |text: &str| non_empty_line(text).map(|reason| format!(", because: {reason}")).unwrap_or_default();
     match marker {
         Marker::Stop { status, reason } => {
             format!("The gate ended the run as {status}{}.", because_clause(reason))
@@ -246,7 +245,7 @@ fn explain_marker(marker: &Marker) -> String {
         Marker::Pause { until: Some(until), reason } => {
             format!(
                 "The gate paused the run until {}{}.",
-                to_single_line(until.as_str()),
+                to_safe_single_line(until.as_str()),
                 because_clause(reason)
             )
         }
@@ -271,32 +270,33 @@ fn explain_marker(marker: &Marker) -> String {
 }
 
 fn explain_ending(ending: &SessionEnding) -> String {
-    let how = ending.traits().description;
+    let description = ending.traits().description;
     let detail_suffix = ending
         .detail_text()
         .and_then(non_empty_line)
         .map(|detail| format!(" ({detail})"))
         .unwrap_or_default();
-    format!("The session: {how}{detail_suffix}.")
+    format!("The session: {description}{detail_suffix}.")
 }
 
-fn explain_items(verdict_reached: &VerdictReached) -> Option<String> {
-    let (open, done) = (verdict_reached.open_count?, verdict_reached.done_count?);
-    let ticked = clip_lines(verdict_reached.ticked_items.iter().flatten());
+fn explain_item_counts_and_ticks(verdict_reached: &VerdictReached) -> Option<String> {
+    let (open_count, done_count) = (verdict_reached.open_count?, verdict_reached.done_count?);
+    let ticked = truncate_each_to_one_line(verdict_reached.ticked_items.iter().flatten());
     let ticked_text = match ticked.as_slice() {
         [] => "nothing was ticked in this session".to_owned(),
         ticked => format!("ticked in this session: {}", ticked.join(", ")),
     };
-    Some(format!("Items: {done} done, {open} open; {ticked_text}."))
+    Some(format!("Items: {done_count} done, {open_count} open; {ticked_text}."))
 }
 
 fn explain_progress(verdict_reached: &VerdictReached) -> Vec<String> {
-    let idle_sessions = verdict_reached.no_progress_count.unwrap_or(0).max(1) as usize;
-    let progress =
-        verdict_reached.progress.as_ref().map(|progress| match clip_lines(progress.iter()).as_slice() {
-            [] => format!("No progress, {} in a row.", count_with_noun(idle_sessions, "session")),
+    let idle_session_count = verdict_reached.no_progress_count.unwrap_or(0).max(1) as usize;
+    let progress = verdict_reached.progress.as_ref().map(|progress| {
+        match truncate_each_to_one_line(progress.iter()).as_slice() {
+            [] => format!("No progress, {} in a row.", count_with_noun(idle_session_count, "session")),
             changes => format!("Progress: {}.", changes.join(", ")),
-        });
+        }
+    });
     let repeat_count = verdict_reached.same_error_count.filter(|count| *count > 1);
     let repeat_note = repeat_count.map(|count| format!(", the same {count} times")).unwrap_or_default();
     let error_line = verdict_reached
@@ -305,44 +305,49 @@ fn explain_progress(verdict_reached: &VerdictReached) -> Vec<String> {
         .and_then(non_empty_line)
         .map(|error| format!("Its error{repeat_note}: {error}."));
     let cost_line = verdict_reached.cost_usd.map(|cost| {
-        let tokens = verdict_reached.tokens.map(|number| format!(", {} tokens", format_tokens(number)));
-        let cost = verdict_reached.cost_basis.format_usd(cost);
-        format!("So far: {cost}{}.", tokens.unwrap_or_default())
+        let tokens_suffix =
+            verdict_reached.tokens.map(|number| format!(", {} tokens", format_tokens(number)));
+        let cost_text = verdict_reached.cost_basis.format_usd(cost);
+        format!("So far: {cost_text}{}.", tokens_suffix.unwrap_or_default())
     });
     progress.into_iter().chain(error_line).chain(cost_line).collect()
 }
 
-fn explain_room(room: &FitEstimate, unit: &str, fits: bool) -> String {
-    let amount = |number: Option<u64>| number.map_or("?".to_owned(), format_tokens);
-    let source = room.estimate_source.as_deref().and_then(non_empty_line);
+fn explain_fit_estimate(estimate: &NextStepSizeEstimate, unit: &str, fits: bool) -> String {
+    let format_tokens_if_known = |number: Option<u64>| number.map_or("?".to_owned(), format_tokens);
+    let source = estimate.estimate_source.as_deref().and_then(non_empty_line);
     format!(
         "The next {unit} takes about {} tokens{}, and {} are free below L2: {}.",
-        amount(room.estimate_tokens),
+        format_tokens_if_known(estimate.estimate_tokens),
         source.map(|source| format!(" ({source})")).unwrap_or_default(),
-        amount(room.free_tokens),
+        format_tokens_if_known(estimate.free_tokens),
         if fits { "it fits" } else { "it does not fit" }
     )
 }
 
-/// Lists the facts of an event, one a line.
-fn render_facts(event: &JournalEvent) -> Vec<String> {
+/// Lists the fields of an event, one per line.
+fn render_event_fields(event: &JournalEvent) -> Vec<String> {
     let value_text = |value: &serde_json::Value| match value {
         serde_json::Value::Null => None,
         serde_json::Value::String(text) => non_empty_line(text),
         value => non_empty_line(&value.to_string()),
     };
-    event.facts().iter().filter_map(|(name, value)| Some(format!("{name}: {}", value_text(value)?))).collect()
+    event
+        .fields_without_name()
+        .iter()
+        .filter_map(|(name, value)| Some(format!("{name}: {}", value_text(value)?)))
+        .collect()
 }
 
 /// Shortens a text to one line without a final full stop; `None` if it is empty.
 fn non_empty_line(text: &str) -> Option<String> {
-    let line = truncate_end(&to_single_line(text), 400);
+    let line = truncate_end(&to_safe_single_line(text), 400);
     let line = line.trim_end_matches('.').to_owned();
     (!line.is_empty()).then_some(line)
 }
 
-fn clip_lines<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
-    texts.map(|item| truncate_end(&to_single_line(item), 100)).collect()
+fn truncate_each_to_one_line<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
+    texts.map(|item| truncate_end(&to_safe_single_line(item), 100)).collect()
 }
 
 #[cfg(test)]

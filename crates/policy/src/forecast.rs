@@ -1,68 +1,68 @@
 //! Forecasts how many responses and minutes remain until context usage reaches a threshold. The growth of the
 //! session's last responses is resampled repeatedly until the threshold is reached; the lowest, the median and
-//! the highest result are reported. A mean is not used, because one large result would distort it.
+//! the highest result are reported. A mean is not used, because one large outlier would distort it.
 
 use plimsoll_domain::forecast::{
     Forecast, ForecastRange, MAX_FORECAST_TURNS, ThresholdForecast, UsageSample,
 };
 use plimsoll_domain::level::Thresholds;
 
-/// The fewest gains for a forecast: two may be chance.
+/// The minimum number of gains for a forecast; two may be chance.
 pub(crate) const MIN_GAINS: usize = 3;
-/// The most gains kept. Older responses say little about the session's current work.
+/// The maximum number of gains kept. Older responses do not represent the session's current work.
 const MAX_GAINS: usize = 120;
-/// The most usage readings kept; gains are the differences between them.
+/// The maximum number of usage samples kept; gains are the differences between them.
 pub const MAX_FORECAST_SAMPLES: usize = MAX_GAINS + 1;
-/// Work goes in phases, so this many consecutive responses are drawn together.
+/// Work comes in phases, so this many consecutive responses are drawn as a block.
 const BLOCK_LENGTH: usize = 8;
 /// How many paths to the threshold are simulated.
-// Odd, so that the middle one is the median.
+// Odd, so that the middle value is the median.
 const PATH_COUNT: usize = 41;
 /// Typical tokens added by a response, over many sessions: small edits, tests and searches, large files. They
-/// fill in while a session has few responses of its own, and lose weight as it gets more.
+/// supplement the session's gains while it has few responses, and have less weight as it has more.
 const TYPICAL_GAIN_TOKENS: [u64; 3] = [800, 2_500, 7_000];
-/// Each typical gain has the weight of this many responses of the session.
+/// The weight of each typical gain, as a number of the session's responses.
 const TYPICAL_GAIN_WEIGHT: usize = 2;
 /// An occasional very large response.
 const HUGE_GAIN_TOKENS: u64 = 30_000;
-/// A longer gap between two responses is a pause (the user, a limit), and counts only this long.
+/// A longer gap between two responses is a pause (waiting for the user or a limit), and counts as this long.
 const MAX_GAP_SECONDS: u64 = 600;
 
 /// The tokens that one response added, and how long it took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseGain {
     pub tokens: u64,
-    /// Seconds since the response before; `None` if one of the times is unknown.
+    /// Seconds since the previous response; `None` if one of the times is unknown.
     pub seconds: Option<u64>,
 }
 
 /// Forecasts when each threshold is reached. `projected` is the estimated usage of the next request in tokens.
 /// Returns `None` if there is too little data.
 pub fn forecast_thresholds(
-    fills: &[UsageSample],
+    samples: &[UsageSample],
     projected: u64,
     thresholds: &Thresholds,
 ) -> Option<Forecast> {
-    let gains = gains_since_last_reset(fills);
-    let outlook_for = |threshold: u64| {
-        if projected < threshold { forecast_until_added(&gains, threshold - projected) } else { None }
+    let gains = gains_since_last_reset(samples);
+    let forecast_for = |threshold: u64| {
+        if projected < threshold { forecast_until_tokens_added(&gains, threshold - projected) } else { None }
     };
     let forecast = Forecast {
         sample_count: gains.len(),
-        l1: outlook_for(thresholds.l1),
-        l2: outlook_for(thresholds.l2),
-        auto_compact: outlook_for(thresholds.auto_compact.tokens),
+        l1: forecast_for(thresholds.l1),
+        l2: forecast_for(thresholds.l2),
+        auto_compact: forecast_for(thresholds.auto_compact.tokens),
     };
     (forecast.l1.is_some() || forecast.l2.is_some() || forecast.auto_compact.is_some()).then_some(forecast)
 }
 
-/// Returns the gain of each of the last responses since the last compaction or clear.
-pub fn gains_since_last_reset(fills: &[UsageSample]) -> Vec<ResponseGain> {
+/// Returns the gain of each response since the last compaction or clear, at most the last `MAX_GAINS`.
+pub fn gains_since_last_reset(samples: &[UsageSample]) -> Vec<ResponseGain> {
     let mut gains: Vec<ResponseGain> = Vec::new();
-    for pair in fills.windows(2) {
+    for pair in samples.windows(2) {
         match pair[1].used_tokens.checked_sub(pair[0].used_tokens) {
             Some(tokens) => gains.push(ResponseGain { tokens, seconds: elapsed_seconds(&pair[0], &pair[1]) }),
-            // The session was compacted or cleared, so earlier growth says nothing about what follows.
+            // The session was compacted or cleared, so earlier growth does not predict later growth.
             None => gains.clear(),
         }
     }
@@ -77,26 +77,33 @@ fn elapsed_seconds(before: &UsageSample, after: &UsageSample) -> Option<u64> {
 
 /// Forecasts when this many more tokens will have been added. Returns `None` if there are too few gains, or all
 /// are zero.
-pub fn forecast_until_added(gains: &[ResponseGain], remaining_tokens: u64) -> Option<ThresholdForecast> {
+pub fn forecast_until_tokens_added(
+    gains: &[ResponseGain],
+    remaining_tokens: u64,
+) -> Option<ThresholdForecast> {
     if gains.len() < MIN_GAINS || gains.iter().all(|gain| gain.tokens == 0) {
         return None;
     }
-    let scale = gain_scale(gains);
+    let scale = gain_ratio_to_typical(gains);
     let mut rng = DeterministicRng(0x9E37_79B9_7F4A_7C15);
     let mut turn_counts = Vec::with_capacity(PATH_COUNT);
     let mut minute_counts = Vec::with_capacity(PATH_COUNT);
     for _ in 0..PATH_COUNT {
         let sample = resample_gains(gains, scale, &mut rng);
-        let (turn_count, seconds) = simulate_path(&sample, remaining_tokens, &mut rng);
+        let (turn_count, seconds) =
+            simulate_turns_and_seconds_until_added(&sample, remaining_tokens, &mut rng);
         turn_counts.push(turn_count);
         minute_counts.extend(seconds.map(|seconds| (seconds + 30) / 60));
     }
-    let turn_span = to_span(turn_counts);
-    let is_timed = minute_counts.len() == PATH_COUNT && turn_span.median < MAX_FORECAST_TURNS;
-    Some(ThresholdForecast { turns: turn_span, minutes: is_timed.then(|| to_span(minute_counts)) })
+    let turn_range = to_forecast_range(turn_counts);
+    let has_all_times = minute_counts.len() == PATH_COUNT && turn_range.median < MAX_FORECAST_TURNS;
+    Some(ThresholdForecast {
+        turns: turn_range,
+        minutes: has_all_times.then(|| to_forecast_range(minute_counts)),
+    })
 }
 
-/// Resamples the session: blocks of its own gains, mixed with typical ones.
+/// Resamples the session's gains: draws blocks of them, mixed with typical gains.
 fn resample_gains(
     gains: &[ResponseGain],
     scale: (u64, u64),
@@ -124,15 +131,16 @@ fn resample_gains(
     sample
 }
 
-/// Returns the ratio of this session's gains to typical ones as a fraction. With few gains it is closer to one.
-fn gain_scale(gains: &[ResponseGain]) -> (u64, u64) {
+/// Returns the ratio of this session's gains to typical ones as numerator and denominator. With few gains it is
+/// closer to one.
+fn gain_ratio_to_typical(gains: &[ResponseGain]) -> (u64, u64) {
     let median_tokens = upper_median(gains.iter().map(|gain| gain.tokens.min(HUGE_GAIN_TOKENS)).collect())
         .unwrap_or(TYPICAL_GAIN_TOKENS[1]);
-    let (own_weight, typical_weight) =
+    let (session_weight, typical_weight) =
         (gains.len() as u64, (TYPICAL_GAIN_TOKENS.len() * TYPICAL_GAIN_WEIGHT) as u64);
     (
-        own_weight * median_tokens + typical_weight * TYPICAL_GAIN_TOKENS[1],
-        (own_weight + typical_weight) * TYPICAL_GAIN_TOKENS[1],
+        session_weight * median_tokens + typical_weight * TYPICAL_GAIN_TOKENS[1],
+        (session_weight + typical_weight) * TYPICAL_GAIN_TOKENS[1],
     )
 }
 
@@ -142,8 +150,9 @@ pub(crate) fn upper_median(mut values: Vec<u64>) -> Option<u64> {
     values.get(values.len() / 2).copied()
 }
 
-/// Simulates one path to the threshold. Returns the number of responses and the seconds.
-fn simulate_path(
+/// Draws blocks of gains until the remaining tokens are added. Returns the number of responses, and the seconds if all
+/// times are known.
+fn simulate_turns_and_seconds_until_added(
     gains: &[ResponseGain],
     remaining_tokens: u64,
     rng: &mut DeterministicRng,
@@ -163,14 +172,14 @@ fn simulate_path(
     (turns.min(MAX_FORECAST_TURNS), seconds)
 }
 
-fn to_span(mut values: Vec<u64>) -> ForecastRange {
+fn to_forecast_range(mut values: Vec<u64>) -> ForecastRange {
     values.sort_unstable();
     // Resampled paths vary less than real sessions. Only the full range from lowest to highest contains at
     // least eight of ten outcomes (docs/forecast.md).
     ForecastRange { earliest: values[0], median: values[values.len() / 2], latest: values[values.len() - 1] }
 }
 
-/// A pseudorandom generator (xorshift) with a fixed seed, so that everybody who asks gets the same forecast.
+/// A pseudorandom generator (xorshift) with a fixed seed, so that equal input gives the same forecast.
 struct DeterministicRng(u64);
 
 impl DeterministicRng {
@@ -199,8 +208,11 @@ mod tests {
     #[test]
     fn more_data_narrows_the_span_around_an_even_growth() {
         let outlook_for = |gain_count: usize| {
-            forecast_until_added(&gains_since_last_reset(&fills(&vec![5_000; gain_count], 90)), 250_000)
-                .expect("enough is known")
+            forecast_until_tokens_added(
+                &gains_since_last_reset(&fills(&vec![5_000; gain_count], 90)),
+                250_000,
+            )
+            .expect("enough is known")
         };
         let (few, many) = (outlook_for(5).turns, outlook_for(110).turns);
         assert!(few.latest - few.earliest > many.latest - many.earliest, "{few:?} {many:?}");
@@ -215,7 +227,7 @@ mod tests {
         let turns_with = |giant| {
             let mut growths = [2_000; 60];
             growths[7] = giant;
-            forecast_until_added(&gains_since_last_reset(&fills(&growths, 60)), 60_000)
+            forecast_until_tokens_added(&gains_since_last_reset(&fills(&growths, 60)), 60_000)
                 .expect("enough is known")
                 .turns
         };
@@ -226,14 +238,17 @@ mod tests {
 
     #[test]
     fn too_little_data_gives_no_forecast() {
-        assert_eq!(forecast_until_added(&gains_since_last_reset(&fills(&[5_000; 2], 60)), 10_000), None);
         assert_eq!(
-            forecast_until_added(&gains_since_last_reset(&fills(&[0; 9], 60)), 10_000),
+            forecast_until_tokens_added(&gains_since_last_reset(&fills(&[5_000; 2], 60)), 10_000),
+            None
+        );
+        assert_eq!(
+            forecast_until_tokens_added(&gains_since_last_reset(&fills(&[0; 9], 60)), 10_000),
             None,
             "nothing was added: there is no end in sight"
         );
-        assert_eq!(forecast_until_added(&[], 1), None);
-        let far = forecast_until_added(&gains_since_last_reset(&fills(&[10; 100], 60)), 9_000_000)
+        assert_eq!(forecast_until_tokens_added(&[], 1), None);
+        let far = forecast_until_tokens_added(&gains_since_last_reset(&fills(&[10; 100], 60)), 9_000_000)
             .expect("enough is known");
         assert_eq!(far.turns.earliest, MAX_FORECAST_TURNS);
     }
@@ -254,7 +269,7 @@ mod tests {
         let untimed: Vec<UsageSample> =
             fills(&[5_000; 5], 1).iter().map(|fill| UsageSample { unix_seconds: None, ..*fill }).collect();
         let outlook =
-            forecast_until_added(&gains_since_last_reset(&untimed), 10_000).expect("enough is known");
+            forecast_until_tokens_added(&gains_since_last_reset(&untimed), 10_000).expect("enough is known");
         assert_eq!(outlook.minutes, None);
     }
 }

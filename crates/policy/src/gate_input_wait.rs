@@ -5,7 +5,7 @@ use plimsoll_domain::state::IterationPhase;
 use plimsoll_domain::{RunState, SessionRecord};
 use std::time::Duration;
 
-/// The state of the session whose result may come through the pipe.
+/// The stage of the session whose result is expected on the pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStage {
     /// There is no session to wait for.
@@ -29,16 +29,16 @@ pub enum StopReadingReason {
     SessionInactive,
 }
 
-/// The times that have passed, as input of [`reason_to_stop_reading`].
+/// Elapsed times, compared with the timeouts in [`stop_reading_reason_if_timed_out`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ElapsedTimes {
-    /// Since reading began.
+    /// Since the start of reading.
     pub since_start: Duration,
-    /// Since the last input, or since reading began.
+    /// Since the last input, or since the start of reading.
     pub since_input: Duration,
-    /// Since the session was first seen to have ended, or since later input.
+    /// Since the end of the session was first observed, or since later input.
     pub since_end: Duration,
-    /// Since the session's record, its transcript or the pipe last changed, or since reading began.
+    /// Since the last change of the session's record, its transcript or the pipe, or since the start of reading.
     pub since_activity: Duration,
 }
 
@@ -55,9 +55,10 @@ pub const SESSION_START_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 /// another process keeps the pipe open.
 pub const INACTIVITY_TIMEOUT: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// Returns the state of the session whose result can be waited for.
-pub fn session_stage(run: Option<&RunState>, record: &SessionRecord) -> SessionStage {
-    let Some(run) = run.filter(|run| !run.lifecycle.is_over() && !run.run_id.is_empty()) else {
+/// Returns the stage of the session whose result is expected. A session whose end was already recorded in the run counts
+/// as none.
+pub fn awaited_session_stage(run: Option<&RunState>, record: &SessionRecord) -> SessionStage {
+    let Some(run) = run.filter(|run| !run.lifecycle.has_ended() && !run.run_id.is_empty()) else {
         return SessionStage::NoSession;
     };
     match run.iteration_record.phase {
@@ -68,8 +69,9 @@ pub fn session_stage(run: Option<&RunState>, record: &SessionRecord) -> SessionS
     }
 }
 
-/// Returns the reason to stop reading a pipe that is still open, or `None` to continue.
-pub fn reason_to_stop_reading(
+/// Returns the reason to stop reading a pipe that is still open once the timeout of the stage has elapsed; `None` to
+/// continue reading.
+pub fn stop_reading_reason_if_timed_out(
     stage: SessionStage,
     has_received_bytes: bool,
     elapsed: ElapsedTimes,
@@ -138,12 +140,16 @@ mod tests {
             (IterationPhase::Judged, RunStatus::Paused, &running, SessionStage::NoSession),
             (IterationPhase::Planned, RunStatus::Completed, &running, SessionStage::NoSession),
         ] {
-            assert_eq!(session_stage(Some(&run(phase, status)), record), expected, "{phase:?} {status:?}");
+            assert_eq!(
+                awaited_session_stage(Some(&run(phase, status)), record),
+                expected,
+                "{phase:?} {status:?}"
+            );
         }
-        assert_eq!(session_stage(None, &running), SessionStage::NoSession);
+        assert_eq!(awaited_session_stage(None, &running), SessionStage::NoSession);
         let without_run_id =
             RunState { run_id: String::new().into(), ..run(IterationPhase::Spawned, RunStatus::Running) };
-        assert_eq!(session_stage(Some(&without_run_id), &running), SessionStage::NoSession);
+        assert_eq!(awaited_session_stage(Some(&without_run_id), &running), SessionStage::NoSession);
     }
 
     #[test]
@@ -165,7 +171,7 @@ mod tests {
             (SessionStage::Ended, true, 5, Some(StopReadingReason::NothingExpected)),
         ] {
             assert_eq!(
-                reason_to_stop_reading(stage, has_bytes, all_elapsed(seconds)),
+                stop_reading_reason_if_timed_out(stage, has_bytes, all_elapsed(seconds)),
                 expected,
                 "{stage:?} {has_bytes} {seconds}"
             );
@@ -176,6 +182,6 @@ mod tests {
             since_input: Duration::from_secs(100_000),
             ..all_elapsed(60)
         };
-        assert_eq!(reason_to_stop_reading(SessionStage::Running, true, long_running), None);
+        assert_eq!(stop_reading_reason_if_timed_out(SessionStage::Running, true, long_running), None);
     }
 }

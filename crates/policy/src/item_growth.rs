@@ -1,10 +1,11 @@
-//! Computes how much each item that a session ticked has added to the session's context, by the times of the ticks.
+//! Computes how many tokens each item that a session ticked has added to the session's context, from the positions of the
+//! ticks.
 //!
-//! The growth of a context is the sum over its compactions: from the first usage after one to the highest usage
-//! before the next. It never shrinks, so each part of it belongs to exactly one item. Subagents' tokens do not count:
-//! estimates are made for the window of the main conversation, which contains only the report of a subagent.
+//! The growth of a context is summed over its compactions: from the first usage after one to the highest usage before the
+//! next. It never shrinks, so each part of it belongs to exactly one item. Tokens of subagents do not count: estimates
+//! refer to the window of the main conversation, which contains only the report of a subagent.
 
-use crate::plan_ticks::{ticked_items_of_call, writes_other_file};
+use crate::plan_ticks::{indexes_of_items_ticked_by_call, writes_file_other_than_plan};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::size::ContextGrowth;
 use plimsoll_protocol::transcript::{ContentBlock, TranscriptEntry};
@@ -13,18 +14,18 @@ use plimsoll_protocol::transcript::{ContentBlock, TranscriptEntry};
 #[derive(Debug)]
 pub struct GrowthReader<'a> {
     plan_file: &'a str,
-    /// Items whose ticks are looked for, in the plan's order.
+    /// The items to look for, in the plan's order.
     items: &'a [String],
-    /// Time of the last change of the plan, if known. Ticks that no tool call shows were made no later than this.
+    /// Time of the last change of the plan, if available. Ticks that no tool call shows were made no later than this.
     plan_changed_at: Option<Timestamp>,
     growth: ContextGrowth,
-    /// Growth where reading began.
+    /// Growth at the start of reading.
     tokens_at_start: u64,
     /// Message id of the current response.
     response_id: Option<String>,
     ticks: Vec<CallTick>,
     /// Index of the first tick that the current response has made.
-    first_tick_of_response: usize,
+    first_tick_index_of_response: usize,
     /// Growth at the last change of the plan.
     growth_at_plan_change: Option<u64>,
     wrote_file_since_tick: bool,
@@ -37,16 +38,16 @@ struct CallTick {
     /// `None` if the call does not name the item.
     item_index: Option<usize>,
     call_id: Option<String>,
-    /// True for an edit that replaced an open box, so an earlier tick of the item did not last.
+    /// True for an edit that replaced an open box. In that case an earlier tick of the item was undone before.
     replaces_open_box: bool,
     /// Growth after the response that makes the call.
     growth: u64,
 }
 
-/// The growth of a session's context, and where in it the items were ticked.
+/// The growth of a session's context, with its value at the tick of each item.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionGrowth {
-    /// Growth up to the end of the lines that were read, with the part that was charged to items before.
+    /// Growth at the end of the lines that were read, and the part of it that was already charged to items.
     pub growth: ContextGrowth,
     /// Growth at the tick of each item, in the plan's order.
     pub growth_at_ticks: Vec<u64>,
@@ -70,40 +71,40 @@ impl<'a> GrowthReader<'a> {
             tokens_at_start: growth.grown_tokens,
             response_id: None,
             ticks: Vec::new(),
-            first_tick_of_response: 0,
+            first_tick_index_of_response: 0,
             growth_at_plan_change: None,
             wrote_file_since_tick: false,
             wrote_file_since_plan_change: false,
         }
     }
 
-    /// Returns true if it matters which tools this response calls, besides those that tick the plan. The line may lack its
-    /// content.
-    pub fn needs_tool_calls(&self, line: &TranscriptEntry) -> bool {
+    /// Returns true if the caller must load all tool calls of this response, not only those that tick the plan. `entry`
+    /// may lack its content.
+    pub fn needs_tool_calls(&self, entry: &TranscriptEntry) -> bool {
         let is_after_tick = self.items.is_empty() || !self.ticks.is_empty();
         is_after_tick && !self.wrote_file_since_tick
-            || !self.wrote_file_since_plan_change && self.is_after_plan_change(line)
+            || !self.wrote_file_since_plan_change && self.is_entry_after_plan_change(entry)
     }
 
-    fn is_after_plan_change(&self, line: &TranscriptEntry) -> bool {
-        let written_at = line.timestamp.as_deref().map(Timestamp::from);
+    fn is_entry_after_plan_change(&self, entry: &TranscriptEntry) -> bool {
+        let written_at = entry.timestamp.as_deref().map(Timestamp::from);
         self.plan_changed_at
             .as_ref()
             .zip(written_at)
-            .is_some_and(|(plan_changed_at, at)| *plan_changed_at < at)
+            .is_some_and(|(plan_changed_at, entry_time)| *plan_changed_at < entry_time)
     }
 
-    /// Returns true if a failed call may be one that ticked the plan.
+    /// Returns true if the caller must load failed tool results, because a failed call may be one that ticked the plan.
     pub fn needs_failed_results(&self) -> bool {
         !self.ticks.is_empty()
     }
 
     /// Processes the next line of the transcript.
-    pub fn read_line(&mut self, line: &TranscriptEntry) {
-        if line.is_sidechain {
+    pub fn process_entry(&mut self, entry: &TranscriptEntry) {
+        if entry.is_sidechain {
             return;
         }
-        if let Some(compaction) = line.compaction_metadata() {
+        if let Some(compaction) = entry.compaction_metadata() {
             // Tool results since the last response were in the window, too.
             if let Some(tokens_before) = compaction.pre_tokens {
                 self.growth.add_growth_above_peak(tokens_before);
@@ -112,47 +113,47 @@ impl<'a> GrowthReader<'a> {
             // response's usage.
             self.growth.peak_usage = None;
             self.response_id = None;
-            self.first_tick_of_response = self.ticks.len();
+            self.first_tick_index_of_response = self.ticks.len();
             return;
         }
-        if line.has_main_usage() {
-            self.read_response(line);
-        } else if line.kind.as_deref() == Some("user") && self.needs_failed_results() {
-            for failed_result in line.message.blocks().iter().filter(|block| block.is_error) {
+        if entry.has_nonzero_main_conversation_usage() {
+            self.record_response_growth_and_ticks(entry);
+        } else if entry.kind.as_deref() == Some("user") && self.needs_failed_results() {
+            for failed_result in entry.message.blocks().iter().filter(|block| block.is_error) {
                 self.ticks.retain(|tick| tick.call_id.is_none() || tick.call_id != failed_result.tool_use_id);
-                self.first_tick_of_response = self.first_tick_of_response.min(self.ticks.len());
+                self.first_tick_index_of_response = self.first_tick_index_of_response.min(self.ticks.len());
             }
         }
     }
 
-    /// Processes one line of a response. A response has a line for each of its parts, and the figures of the last
-    /// line count.
-    fn read_response(&mut self, line: &TranscriptEntry) {
-        if line.message.id.is_none() || line.message.id != self.response_id {
-            self.response_id.clone_from(&line.message.id);
-            self.first_tick_of_response = self.ticks.len();
-            if self.growth_at_plan_change.is_none() && self.is_after_plan_change(line) {
+    /// Adds the growth of a response and the ticks that it makes. Each content block of a response has its own line; the
+    /// usage on the last line counts.
+    fn record_response_growth_and_ticks(&mut self, entry: &TranscriptEntry) {
+        if entry.message.id.is_none() || entry.message.id != self.response_id {
+            self.response_id.clone_from(&entry.message.id);
+            self.first_tick_index_of_response = self.ticks.len();
+            if self.growth_at_plan_change.is_none() && self.is_entry_after_plan_change(entry) {
                 self.growth_at_plan_change = Some(self.growth.grown_tokens);
             }
         }
-        let usage = line.message.usage.unwrap_or_default();
+        let usage = entry.message.usage.unwrap_or_default();
         self.growth.add_growth_above_peak(usage.total_input_tokens());
         self.growth
             .add_growth_above_peak(usage.total_input_tokens().saturating_add(usage.output_tokens_or_zero()));
-        for call in line.message.blocks().iter().filter(|block| block.kind.as_deref() == Some("tool_use")) {
-            self.read_call(call);
+        for call in entry.message.blocks().iter().filter(|block| block.kind.as_deref() == Some("tool_use")) {
+            self.record_ticks_and_file_writes(call);
         }
         let growth = self.growth.grown_tokens;
-        self.ticks[self.first_tick_of_response..].iter_mut().for_each(|tick| tick.growth = growth);
+        self.ticks[self.first_tick_index_of_response..].iter_mut().for_each(|tick| tick.growth = growth);
     }
 
-    fn read_call(&mut self, call: &ContentBlock) {
-        let ticks = ticked_items_of_call(&call.input, self.plan_file, self.items);
+    fn record_ticks_and_file_writes(&mut self, call: &ContentBlock) {
+        let ticks = indexes_of_items_ticked_by_call(&call.input, self.plan_file, self.items);
         if !ticks.is_empty() {
             self.wrote_file_since_tick = false;
-        } else if writes_other_file(&call.input, self.plan_file) {
-            // Files that are written and items that are ticked in one response belong together.
-            self.wrote_file_since_tick |= self.ticks.len() == self.first_tick_of_response;
+        } else if writes_file_other_than_plan(&call.input, self.plan_file) {
+            // A file written in the same response as a tick belongs to the ticked item.
+            self.wrote_file_since_tick |= self.ticks.len() == self.first_tick_index_of_response;
             self.wrote_file_since_plan_change |= self.growth_at_plan_change.is_some();
         }
         self.ticks.extend(ticks.into_iter().map(|item| CallTick {
@@ -163,41 +164,44 @@ impl<'a> GrowthReader<'a> {
         }));
     }
 
-    /// Returns the growth, and where the items were ticked.
+    /// Returns the growth, with its value at the tick of each item:
     ///
-    /// - An item that calls name: at the first of them, or at the last edit that replaced its open box.
-    /// - Items that no call names: at the last calls that tick an item without naming it, in the plan's order.
-    /// - Items whose ticks no call shows (a script, a subagent, the user): where the next item of the plan was ticked, with
-    ///   which they share its growth; without such an item, when the plan was changed last, else at the end.
-    pub fn finish(self) -> SessionGrowth {
+    /// - If calls name the item: at the first of these calls, or at the last edit that replaced its open box.
+    /// - If no call names the item: at one of the last calls that tick an item without naming it, in the plan's order.
+    /// - If no call shows the tick (it was made by a script, a subagent or the user): at the tick of the next item in the plan, with which
+    ///   the item shares the growth. Without a next item, at the last change of the plan, otherwise at the end.
+    pub fn into_session_growth(self) -> SessionGrowth {
         let growth_at_end = self.growth.grown_tokens;
         let mut growth_at_ticks: Vec<Option<u64>> =
-            (0..self.items.len()).map(|item| self.growth_at_named_tick(item)).collect();
-        let unnamed_tick_growth: Vec<u64> =
+            (0..self.items.len()).map(|item_index| self.growth_at_tick_naming_item(item_index)).collect();
+        let growth_at_unnamed_ticks: Vec<u64> =
             self.ticks.iter().filter(|tick| tick.item_index.is_none()).map(|tick| tick.growth).collect();
-        let unnamed_item_count = growth_at_ticks.iter().filter(|at| at.is_none()).count();
-        let mut last_unnamed_growth = unnamed_tick_growth
-            [unnamed_tick_growth.len().saturating_sub(unnamed_item_count)..]
+        let unnamed_item_count = growth_at_ticks.iter().filter(|growth| growth.is_none()).count();
+        let mut last_unnamed_tick_growths = growth_at_unnamed_ticks
+            [growth_at_unnamed_ticks.len().saturating_sub(unnamed_item_count)..]
             .iter()
             .copied();
         let mut last_growth = None;
-        for growth in growth_at_ticks.iter_mut().filter(|at| at.is_none()) {
-            last_growth = last_unnamed_growth.next().or(last_growth);
+        for growth in growth_at_ticks.iter_mut().filter(|growth| growth.is_none()) {
+            last_growth = last_unnamed_tick_growths.next().or(last_growth);
             *growth = last_growth;
         }
-        // If the plan seems older than the last measurement, the time of its change is not usable.
+        // If the plan seems older than the last measurement, the time of its change cannot be used.
         let growth_at_plan_change =
             self.growth_at_plan_change.filter(|growth| *growth > self.tokens_at_start);
-        let mut growth_of_next_item = growth_at_plan_change.unwrap_or(growth_at_end);
-        let is_last_tick_unseen = growth_at_ticks.last().is_some_and(Option::is_none);
-        let is_last_tick_by_call =
-            !is_last_tick_unseen || growth_at_ticks.iter().flatten().any(|at| *at > growth_of_next_item);
+        let mut growth_at_next_tick = growth_at_plan_change.unwrap_or(growth_at_end);
+        let lacks_call_for_last_item = growth_at_ticks.last().is_some_and(Option::is_none);
+        let was_latest_tick_made_by_call = !lacks_call_for_last_item
+            || growth_at_ticks.iter().flatten().any(|growth| *growth > growth_at_next_tick);
         for growth in growth_at_ticks.iter_mut().rev() {
-            growth_of_next_item = *growth.get_or_insert(growth_of_next_item);
+            growth_at_next_tick = *growth.get_or_insert(growth_at_next_tick);
         }
-        let wrote_file_since_tick =
-            if is_last_tick_by_call { self.wrote_file_since_tick } else { self.wrote_file_since_plan_change };
-        // Growth that the last measurement left uncharged came from files written after its last tick.
+        let wrote_file_since_tick = if was_latest_tick_made_by_call {
+            self.wrote_file_since_tick
+        } else {
+            self.wrote_file_since_plan_change
+        };
+        // Growth that the last measurement left uncharged came from files that were written after its last tick.
         let has_uncharged_growth =
             growth_at_ticks.is_empty() && self.growth.charged_tokens < self.tokens_at_start;
         SessionGrowth {
@@ -207,78 +211,92 @@ impl<'a> GrowthReader<'a> {
         }
     }
 
-    fn growth_at_named_tick(&self, item_index: usize) -> Option<u64> {
+    fn growth_at_tick_naming_item(&self, item_index: usize) -> Option<u64> {
         let mut ticks_of_item = self.ticks.iter().filter(|tick| tick.item_index == Some(item_index));
         let first_tick = ticks_of_item.clone().next()?;
         Some(ticks_of_item.rfind(|tick| tick.replaces_open_box).unwrap_or(first_tick).growth)
     }
 }
 
-/// The open items that a session may have worked on after its last tick.
+/// The open items on which a session may have worked after its last tick.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OpenItems<'a> {
-    /// The item that the session was last told to do, if it is open.
+    /// The item that was last assigned to the session, if it is open.
     pub assigned: Option<&'a str>,
     /// The next open item of the plan.
     pub next_in_plan: Option<&'a str>,
 }
 
-/// The tokens charged to items. Together with the tokens left for later they are all of the growth that was not
-/// charged before.
+/// The tokens charged to items. Together with `uncharged_tokens` they add up to the growth that was not charged before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ItemCharges {
     /// Tokens of each ticked item, in the plan's order.
     pub tokens_by_ticked_item: Vec<u64>,
     /// The open item that the session worked on last, and its tokens.
     pub open_item_tokens: Option<(String, u64)>,
-    /// Tokens of the item that the session ticked last among those that were charged before.
+    /// Tokens for the item that the session ticked last before this measurement.
     pub previous_item_tokens: u64,
-    /// Tokens that are left for the next measurement.
+    /// Tokens left for the next measurement.
     pub uncharged_tokens: u64,
 }
 
-/// Charges each ticked item with the growth between the previous tick and its own; items that were ticked together
-/// share it equally. Growth after the last tick belongs to the open item if the session has begun that item, else to
-/// the last ticked item.
-pub fn charge_items(
+/// Charges each ticked item with the growth between the previous tick and its own; items ticked together share it
+/// equally. Growth after the last tick belongs to the open item if the session has started that item, otherwise to the
+/// item that was ticked last. While the session is running, growth of an open item stays uncharged.
+pub fn charge_growth_between_ticks_to_items(
     session_growth: &SessionGrowth,
     open_items: OpenItems<'_>,
     has_session_ended: bool,
 ) -> ItemCharges {
     let SessionGrowth { growth, growth_at_ticks, wrote_file_since_tick } = session_growth;
     let charged_before = growth.charged_tokens.min(growth.grown_tokens);
-    let growth_at_tick_of = |item: usize| growth_at_ticks[item].clamp(charged_before, growth.grown_tokens);
-    let mut sorted_ticks: Vec<u64> = (0..growth_at_ticks.len()).map(growth_at_tick_of).collect();
-    let last_ticked_item = (0..sorted_ticks.len())
-        .reduce(|last, item| if sorted_ticks[item] >= sorted_ticks[last] { item } else { last });
-    let ticks_by_item = sorted_ticks.clone();
-    sorted_ticks.sort_unstable();
-    let mut charges =
-        ItemCharges { tokens_by_ticked_item: vec![0; ticks_by_item.len()], ..ItemCharges::default() };
-    let (mut charged_count, mut previous_tick) = (0, charged_before);
-    while let Some(current_tick) = sorted_ticks.get(charged_count).copied() {
-        let tied_count = sorted_ticks[charged_count..].partition_point(|place| *place <= current_tick);
+    let clamped_growth_at_tick =
+        |item_index: usize| growth_at_ticks[item_index].clamp(charged_before, growth.grown_tokens);
+    let mut sorted_tick_growths: Vec<u64> = (0..growth_at_ticks.len()).map(clamped_growth_at_tick).collect();
+    let last_ticked_item_index = (0..sorted_tick_growths.len()).reduce(|last_index, item_index| {
+        if sorted_tick_growths[item_index] >= sorted_tick_growths[last_index] {
+            item_index
+        } else {
+            last_index
+        }
+    });
+    let growth_at_tick_by_item = sorted_tick_growths.clone();
+    sorted_tick_growths.sort_unstable();
+    let mut charges = ItemCharges {
+        tokens_by_ticked_item: vec![0; growth_at_tick_by_item.len()],
+        ..ItemCharges::default()
+    };
+    let (mut charged_item_count, mut previous_tick_growth) = (0, charged_before);
+    while let Some(current_tick_growth) = sorted_tick_growths.get(charged_item_count).copied() {
+        let tied_count = sorted_tick_growths[charged_item_count..]
+            .partition_point(|tick_growth| *tick_growth <= current_tick_growth);
         let (share, mut remainder) = (
-            (current_tick - previous_tick) / tied_count as u64,
-            (current_tick - previous_tick) % tied_count as u64,
+            (current_tick_growth - previous_tick_growth) / tied_count as u64,
+            (current_tick_growth - previous_tick_growth) % tied_count as u64,
         );
-        for (item, _) in ticks_by_item.iter().enumerate().filter(|(_, place)| **place == current_tick) {
-            charges.tokens_by_ticked_item[item] = share + u64::from(remainder > 0);
+        for (item_index, _) in growth_at_tick_by_item
+            .iter()
+            .enumerate()
+            .filter(|(_, tick_growth)| **tick_growth == current_tick_growth)
+        {
+            charges.tokens_by_ticked_item[item_index] = share + u64::from(remainder > 0);
             remainder = remainder.saturating_sub(1);
         }
-        (charged_count, previous_tick) = (charged_count + tied_count, current_tick);
+        (charged_item_count, previous_tick_growth) = (charged_item_count + tied_count, current_tick_growth);
     }
-    let growth_after_last_tick = growth.grown_tokens - previous_tick;
-    let begun_item = if *wrote_file_since_tick {
+    let growth_after_last_tick = growth.grown_tokens - previous_tick_growth;
+    let item_in_progress = if *wrote_file_since_tick {
         open_items.assigned.or(open_items.next_in_plan)
     } else {
         open_items.assigned.filter(|_| growth_at_ticks.is_empty())
     };
-    match (begun_item, last_ticked_item) {
+    match (item_in_progress, last_ticked_item_index) {
         _ if growth_after_last_tick == 0 => {}
         (Some(_), _) if !has_session_ended => charges.uncharged_tokens = growth_after_last_tick,
         (Some(item), _) => charges.open_item_tokens = Some((item.to_owned(), growth_after_last_tick)),
-        (None, Some(ticked_item)) => charges.tokens_by_ticked_item[ticked_item] += growth_after_last_tick,
+        (None, Some(ticked_item_index)) => {
+            charges.tokens_by_ticked_item[ticked_item_index] += growth_after_last_tick;
+        }
         (None, None) => charges.previous_item_tokens = growth_after_last_tick,
     }
     charges

@@ -1,12 +1,12 @@
-//! Renders the notes for Linear, and computes how long after a failure delivery is retried. Text of the agent and of
-//! the plan is escaped in Markdown: nothing in it becomes a heading, a link, or an image that a browser fetches.
+//! Renders the notes for Linear, and computes the delay before a failed delivery is retried. Text of the agent and of the
+//! plan is escaped in Markdown, so that it cannot contain a heading, a link, or an image that a browser would load.
 
 use plimsoll_domain::linear::{LinearNote, LinearNoteKind, latest_note_per_iteration_and_kind};
 use plimsoll_domain::question::OpenQuestion;
-use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line, truncate_end};
 use plimsoll_domain::{RunState, Verdict};
 
-/// Maximum length of a comment. Nobody would read a longer one; Linear's own limit is several times higher.
+/// Maximum length of a comment, to keep it readable. Linear's own limit is several times higher.
 pub const MAX_COMMENT_CHARS: usize = 20_000;
 /// Length of an old note that is shortened to make room.
 const MAX_SHORTENED_NOTE_CHARS: usize = 120;
@@ -14,14 +14,14 @@ const MAX_SHORTENED_NOTE_CHARS: usize = 120;
 const MAX_ITEM_CHARS: usize = 160;
 /// Maximum number of items that a note names.
 const MAX_LISTED_ITEMS: usize = 5;
-/// Maximum length of a text that the session wrote, the same as in the prompt of the next session.
+/// Maximum length of a text written by the session, the same as in the prompt of the next session.
 const MAX_SESSION_TEXT_CHARS: usize = 600;
-/// First retry delay: the first failure of a night is usually short.
+/// First retry delay. Most failures are short.
 const FIRST_BACKOFF_SECONDS: u64 = 60;
-/// Longest retry delay: a network that is away for the night is tried twice an hour.
+/// Longest retry delay. During a long outage delivery is retried twice an hour.
 const MAX_BACKOFF_SECONDS: u64 = 1_800;
 
-/// Removes from untrusted text what must not leave this machine.
+/// Removes secrets from untrusted text before it leaves this machine.
 pub type Redact<'a> = &'a dyn Fn(&str) -> String;
 
 /// Renders the note about the last checkpoint of a run.
@@ -34,10 +34,10 @@ pub fn render_checkpoint_note(state: &RunState, redact: Redact<'_>) -> String {
         // The format string adds the full stop.
         text => format!(
             " {label}: {}.",
-            redacted_line(text, MAX_SESSION_TEXT_CHARS, redact).trim_end_matches('.')
+            redact_and_truncate_line(text, MAX_SESSION_TEXT_CHARS, redact).trim_end_matches('.')
         ),
     };
-    let quote_item = |item: &str| format!("“{}”", redacted_line(item, MAX_ITEM_CHARS, redact));
+    let quote_item = |item: &str| format!("“{}”", redact_and_truncate_line(item, MAX_ITEM_CHARS, redact));
     let quoted_items: Vec<String> = checkpoint
         .item_work
         .ticked_items
@@ -46,10 +46,11 @@ pub fn render_checkpoint_note(state: &RunState, redact: Redact<'_>) -> String {
         .map(|item| quote_item(item))
         .collect();
     let unlisted_count = checkpoint.item_work.ticked_items.len().saturating_sub(quoted_items.len());
-    let more = if unlisted_count > 0 { format!(" and {unlisted_count} more") } else { String::new() };
+    let unlisted_items_text =
+        if unlisted_count > 0 { format!(" and {unlisted_count} more") } else { String::new() };
     let finished_text = match quoted_items.as_slice() {
         [] => String::new(),
-        items => format!(" Finished: {}{more}.", items.join(", ")),
+        items => format!(" Finished: {}{unlisted_items_text}.", items.join(", ")),
     };
     let item_text = match (checkpoint.current_todo_item.as_str(), checkpoint.item_work.is_begun) {
         ("", _) => String::new(),
@@ -58,7 +59,7 @@ pub fn render_checkpoint_note(state: &RunState, redact: Redact<'_>) -> String {
     };
     let handoff_text = match checkpoint.handoff_file.as_str() {
         "" => String::new(),
-        file => format!(" Handoff: {}", redacted_line(file, MAX_ITEM_CHARS, redact)),
+        file => format!(" Handoff: {}", redact_and_truncate_line(file, MAX_ITEM_CHARS, redact)),
     };
     format!(
         "checkpoint ({}, {}{percent_text}).{finished_text}{item_text}{}{}{} {}.{handoff_text}",
@@ -67,43 +68,48 @@ pub fn render_checkpoint_note(state: &RunState, redact: Redact<'_>) -> String {
         labeled_text("Progress", &checkpoint.progress_on_item),
         labeled_text("Summary", &checkpoint.resume_summary),
         labeled_text("Next step", &checkpoint.next_step),
-        render_item_counts(state),
+        render_done_and_open_item_counts(state),
     )
 }
 
 /// Renders the note about the questions that the current iteration asked.
-pub fn render_questions_note(state: &RunState, redact: Redact<'_>) -> String {
+pub fn render_note_on_new_questions(state: &RunState, redact: Redact<'_>) -> String {
     let questions_of_iteration: Vec<&OpenQuestion> = state.questions_of_current_iteration().collect();
     let render_question = |open_question: &&OpenQuestion| {
-        let question_text = redacted_line(&open_question.question, MAX_SESSION_TEXT_CHARS, redact);
+        let question_text = redact_and_truncate_line(&open_question.question, MAX_SESSION_TEXT_CHARS, redact);
         format!(
             "“{}” waits for an answer: {question_text}",
-            redacted_line(&open_question.item, MAX_ITEM_CHARS, redact)
+            redact_and_truncate_line(&open_question.item, MAX_ITEM_CHARS, redact)
         )
     };
     let rendered_questions: Vec<String> =
         questions_of_iteration.iter().take(MAX_LISTED_ITEMS).map(render_question).collect();
     let unlisted_count = questions_of_iteration.len().saturating_sub(rendered_questions.len());
-    let more = if unlisted_count > 0 { format!("; and {unlisted_count} more") } else { String::new() };
-    format!("{}{more} (plimsoll status). {}.", rendered_questions.join("; "), render_item_counts(state))
+    let unlisted_questions_text =
+        if unlisted_count > 0 { format!("; and {unlisted_count} more") } else { String::new() };
+    format!(
+        "{}{unlisted_questions_text} (plimsoll status). {}.",
+        rendered_questions.join("; "),
+        render_done_and_open_item_counts(state)
+    )
 }
 
 /// An event of an item of a parallel run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemEvent<'a> {
-    /// It was merged as this commit.
+    /// The item was merged as this commit.
     Merged(&'a str),
-    /// It was not merged for this reason, and is tried again.
+    /// The item was not merged for this reason, and is retried.
     Requeued(&'a str),
-    /// It was set aside for this reason, and is not tried again automatically.
+    /// The item was set aside for this reason, and is not retried automatically.
     SetAside(&'a str),
-    /// It waits for the user's answer to this question.
+    /// The item waits for the user's answer to this question.
     WaitsForAnswer(&'a str),
 }
 
 /// Renders the note about an item of a parallel run.
 pub fn render_item_note(item: &str, event: ItemEvent<'_>, redact: Redact<'_>) -> String {
-    let redacted_text = |words: &str| redacted_line(words, MAX_SESSION_TEXT_CHARS, redact);
+    let redacted_text = |text: &str| redact_and_truncate_line(text, MAX_SESSION_TEXT_CHARS, redact);
     let event_text = match event {
         ItemEvent::Merged(commit) => {
             format!("was merged ({}).", commit.chars().take(12).collect::<String>())
@@ -116,16 +122,16 @@ pub fn render_item_note(item: &str, event: ItemEvent<'_>, redact: Redact<'_>) ->
             format!("waits for an answer: {} (plimsoll status).", redacted_text(question))
         }
     };
-    format!("“{}” {event_text}", redacted_line(item, MAX_ITEM_CHARS, redact))
+    format!("“{}” {event_text}", redact_and_truncate_line(item, MAX_ITEM_CHARS, redact))
 }
 
 /// Renders the note about a run that has ended.
-pub fn render_end_note(state: &RunState, redact: Redact<'_>) -> String {
+pub fn render_run_end_note(state: &RunState, redact: Redact<'_>) -> String {
     let reason_text = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { status, reason })
             if *status == state.lifecycle.status() && !reason.is_empty() =>
         {
-            format!(" ({})", redacted_line(reason, MAX_SESSION_TEXT_CHARS, redact))
+            format!(" ({})", redact_and_truncate_line(reason, MAX_SESSION_TEXT_CHARS, redact))
         }
         _ => String::new(),
     };
@@ -136,22 +142,22 @@ pub fn render_end_note(state: &RunState, redact: Redact<'_>) -> String {
     format!(
         "the run ended: {}{reason_text}. {}; {}{cost_text}, {} tokens.",
         state.lifecycle.status().as_str(),
-        render_item_counts(state),
-        count_with_noun(session_count(state), "session"),
+        render_done_and_open_item_counts(state),
+        count_with_noun(count_run_sessions(state), "session"),
         format_tokens(state.spending.tokens)
     )
 }
 
-/// Returns how many sessions a run took. With several workers the history is in the runs of the items, so the counter
-/// is used.
-fn session_count(state: &RunState) -> usize {
+/// Returns the number of sessions of a run. With several workers the session history is in the runs of the items, so the
+/// counter is used.
+fn count_run_sessions(state: &RunState) -> usize {
     match state.options.workers {
         Some(_) => state.iteration as usize,
         None => state.context_history.len(),
     }
 }
 
-fn render_item_counts(state: &RunState) -> String {
+fn render_done_and_open_item_counts(state: &RunState) -> String {
     format!(
         "{} done, {} open",
         count_with_noun(state.plan_items.completed_items.len(), "item"),
@@ -159,35 +165,36 @@ fn render_item_counts(state: &RunState) -> String {
     )
 }
 
-/// Returns untrusted text on one line. It is redacted before it is clipped, because half a secret would not be
-/// recognized.
-fn redacted_line(text: &str, max_chars: usize, redact: Redact<'_>) -> String {
-    truncate_end(&redact(&to_single_line(text)), max_chars)
+/// Returns untrusted text on one line, redacted and then truncated. In the reverse order, half of a secret would remain
+/// unrecognized.
+fn redact_and_truncate_line(text: &str, max_chars: usize, redact: Redact<'_>) -> String {
+    truncate_end(&redact(&to_safe_single_line(text)), max_chars)
 }
 
-/// Escapes text so that Markdown shows it unchanged on one line.
-fn escape_markdown(raw_text: &str) -> String {
+/// Puts text on one line and escapes it, so that Markdown shows it unchanged.
+fn escape_markdown_on_one_line(raw_text: &str) -> String {
     let mut escaped = String::with_capacity(raw_text.len());
-    for letter in to_single_line(raw_text).chars() {
-        if "\\`*_[]<>#|~$@".contains(letter) {
+    for character in to_safe_single_line(raw_text).chars() {
+        if "\\`*_[]<>#|~$@".contains(character) {
             escaped.push('\\');
         }
-        escaped.push(letter);
+        escaped.push(character);
     }
     escaped
 }
 
-/// Renders the whole comment of a run. If it would become too long, the oldest notes are shortened and then left out;
-/// the newest note is always complete.
-pub fn render_comment(notes: &[LinearNote], max_chars: usize) -> String {
+/// Renders the whole comment of a run. If it would be longer than `max_chars`, the oldest notes are shortened and then
+/// omitted; the newest note is always complete.
+pub fn render_comment_shortening_oldest_notes(notes: &[LinearNote], max_chars: usize) -> String {
     let notes = latest_note_per_iteration_and_kind(notes);
     let Some(newest_note) = notes.last() else { return String::new() };
     let short_run_id = newest_note.run_id.split('-').next().unwrap_or_default();
     let heading = format!(
         "**Plimsoll: {}** (run {short_run_id})\n",
-        escape_markdown(&truncate_end(&newest_note.task_name, MAX_ITEM_CHARS))
+        escape_markdown_on_one_line(&truncate_end(&newest_note.task_name, MAX_ITEM_CHARS))
     );
-    let mut paragraphs: Vec<String> = notes.iter().map(|note| render_note(note, usize::MAX)).collect();
+    let mut paragraphs: Vec<String> =
+        notes.iter().map(|note| render_note_paragraph(note, usize::MAX)).collect();
     let total_chars = |paragraphs: &[String]| {
         heading.chars().count()
             + paragraphs.iter().map(|paragraph| paragraph.chars().count() + 1).sum::<usize>()
@@ -196,7 +203,7 @@ pub fn render_comment(notes: &[LinearNote], max_chars: usize) -> String {
         if total_chars(&paragraphs) <= max_chars {
             break;
         }
-        paragraphs[index] = render_note(note, MAX_SHORTENED_NOTE_CHARS);
+        paragraphs[index] = render_note_paragraph(note, MAX_SHORTENED_NOTE_CHARS);
     }
     let mut omitted_count = 0;
     if total_chars(&paragraphs) > max_chars {
@@ -215,16 +222,16 @@ pub fn render_comment(notes: &[LinearNote], max_chars: usize) -> String {
     format!("{heading}{omission_line}{}", paragraphs.concat())
 }
 
-/// Room for the line that mentions omitted notes.
+/// Space reserved for the line that mentions omitted notes.
 const OMISSION_LINE_CHARS: usize = 80;
 
-fn render_note(note: &LinearNote, max_chars: usize) -> String {
+fn render_note_paragraph(note: &LinearNote, max_chars: usize) -> String {
     let kind_label = if note.kind == LinearNoteKind::Item { "Item" } else { "Iteration" };
     format!(
         "\n**{kind_label} {}** · {} · {}\n",
         note.iteration_or_item_number,
         format_timestamp(note.recorded_at.as_str()),
-        escape_markdown(&truncate_end(&note.text, max_chars))
+        escape_markdown_on_one_line(&truncate_end(&note.text, max_chars))
     )
 }
 
@@ -236,7 +243,7 @@ fn format_timestamp(timestamp: &str) -> String {
     }
 }
 
-/// Returns the seconds until the next attempt after this many failures in a row.
+/// Returns the seconds to wait before the next attempt.
 pub fn backoff_seconds(consecutive_failures: u32) -> u64 {
     FIRST_BACKOFF_SECONDS
         .saturating_mul(1 << consecutive_failures.saturating_sub(1).min(16))

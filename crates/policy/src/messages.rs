@@ -1,11 +1,11 @@
-//! Renders messages to the model and to the user. Inside a run the messages are instructions; outside they are advice, because
-//! instructions made agents save and quit unasked in ordinary sessions.
+//! Renders messages to the model and to the user. Inside a run the messages are instructions. Outside a run they are
+//! advice, because instructions made agents save their work and quit ordinary sessions without being asked.
 
 use crate::step::NextStepTooLarge;
 use plimsoll_domain::level::{AutoCompactAction, Level, Thresholds};
 use plimsoll_domain::promise::{self, PromiseCode, PromiseWord};
-use plimsoll_domain::prompt::SET_ASIDE_BEFORE;
-use plimsoll_domain::text::{format_tokens, to_single_line, truncate_end};
+use plimsoll_domain::prompt::SET_ASIDE_HINT;
+use plimsoll_domain::text::{format_tokens, to_safe_single_line, truncate_end};
 use plimsoll_domain::{Marker, UsageReading};
 
 /// Renders the warning at L1 inside a run.
@@ -21,12 +21,12 @@ pub fn render_l1_warning(percent: u64, thresholds: &Thresholds) -> String {
 /// handoff.
 const FINAL_MESSAGE_INSTRUCTIONS: &str = "3. End your turn with a message of exactly three lines (or with the promise line, if your prompt has one and no item is open any more):\nSummary: decisions with their reasons, and what you found out that no file says\nProgress on the item: what is done; what is left\nNext step: the next action, with file and function, and the failing test if there is one";
 
-/// Asks for a commit before the session stops. Uncommitted changes stay in the working tree, where the run commits them unless
-/// `--commit off` is set. For this reason the session need not break the project's own rules about commits.
+/// Asks for a commit before the session stops. Uncommitted changes stay in the working tree, where the run commits them
+/// unless `--commit off` is set. The session therefore need not violate the project's own rules about commits.
 const COMMIT_INSTRUCTIONS: &str = "2. Commit all of it; if the item is not finished, as `wip: <item>`. If the project's rules (CLAUDE.md) forbid that commit, leave the files as they are: they stay for the next session. Tick only what is finished and proven.";
 
 /// Renders the instruction to stop at a commit below L2 inside a run, because the next step would probably not fit.
-pub fn render_stop_at_commit(
+pub fn render_stop_at_commit_instructions(
     percent: u64,
     handoff_path: &str,
     next_step: NextStepTooLarge,
@@ -51,57 +51,58 @@ pub fn render_checkpoint_instructions(level: Level, percent: u64, handoff_path: 
     )
 }
 
-/// Says from which checkpoint a fresh session continues. The text is appended to the reason for ending a session.
-pub fn render_continues_from(handoff_path: &str) -> String {
-    format!("The checkpoint is in {}; a fresh session continues from it.", to_single_line(handoff_path))
+/// Renders the sentence that names the checkpoint from which a fresh session continues. It is appended to the reason for
+/// ending a session.
+pub fn render_continuation_sentence(handoff_path: &str) -> String {
+    format!("The checkpoint is in {}; a fresh session continues from it.", to_safe_single_line(handoff_path))
 }
 
 /// Renders the message at L3 inside a run. The model reads it only if the session is resumed.
-pub fn render_l3_checkpoint(percent: u64, handoff_path: &str) -> String {
+pub fn render_l3_session_end_message(percent: u64, handoff_path: &str) -> String {
     let marker =
         Marker::Checkpoint { level: Level::L3, percent: Some(percent), handoff: handoff_path.to_owned() };
     format!(
         "{marker}\nThis session's context window is {percent}% full, and the session ends here. A fresh one goes on from {}.",
-        to_single_line(handoff_path)
+        to_safe_single_line(handoff_path)
     )
 }
 
-/// Renders the information for the model at any level, in a session outside a run.
-pub fn render_advice_for_model(
+/// Renders the advice for the model at any level, in a session outside a run.
+pub fn render_advice_outside_run_for_model(
     level: Level,
     percent: u64,
     thresholds: &Thresholds,
     handoff_path: Option<&str>,
 ) -> String {
     let marker = Marker::Warning { level, percent };
-    let auto_compact_sentence = render_auto_compact_action(thresholds);
+    let auto_compact_sentence = render_auto_compact_sentence(thresholds);
     let handoff_sentence = handoff_path
         .map(|path| {
-            format!(" A handoff with the facts of this session is ready in {}.", to_single_line(path))
+            format!(" A handoff with the facts of this session is ready in {}.", to_safe_single_line(path))
         })
         .unwrap_or_default();
     format!(
         "{marker}\nFor information: the context window is {percent}% full ({}). {auto_compact_sentence}{handoff_sentence} No action is required; this only helps you to plan.",
-        level.name()
+        level.descriptive_name()
     )
 }
 
-/// Renders the information for the user at any level, in a session outside a run.
+/// Renders the advice for the user at any level, in a session outside a run.
 ///
 /// `continue_command` is the text that the user types to continue from the handoff, if there is one.
-pub fn render_advice_for_user(
+pub fn render_advice_outside_run_for_user(
     level: Level,
     percent: u64,
     thresholds: &Thresholds,
     continue_command: Option<&str>,
 ) -> String {
     let marker = Marker::Warning { level, percent };
-    let auto_compact_sentence = render_auto_compact_action(thresholds);
+    let auto_compact_sentence = render_auto_compact_sentence(thresholds);
     let handoff_sentence = match continue_command {
         Some(command) => {
             format!(
                 " A handoff is ready. To go on in a fresh session: /clear, then: {}",
-                to_single_line(command)
+                to_safe_single_line(command)
             )
         }
         None if level == Level::L1 => {
@@ -114,7 +115,7 @@ pub fn render_advice_for_user(
 
 /// Returns the prompt that continues from a handoff. With `@` before its path the client reads the file.
 pub fn render_continue_prompt(handoff_path: &str) -> String {
-    let handoff_path = to_single_line(handoff_path);
+    let handoff_path = to_safe_single_line(handoff_path);
     if handoff_path.contains(char::is_whitespace) {
         format!("Continue from @\"{handoff_path}\"")
     } else {
@@ -122,7 +123,7 @@ pub fn render_continue_prompt(handoff_path: &str) -> String {
     }
 }
 
-/// Printed after the output of a command that had to write into the project.
+/// Notice printed after the output of a command that had to write its files into the project.
 pub const MOVED_INTO_PROJECT_NOTICE: &str = "Plimsoll's state folder cannot be written here, as in Claude Code's sandbox. From now on Plimsoll keeps the files of this project in the project: in `.claude/plimsoll` and `.claude/handoffs`, which are hidden from git.";
 
 /// Warns that the project has another working memory, which sessions do not see because the files in the project take precedence.
@@ -132,7 +133,7 @@ pub const HIDDEN_MEMORY_FIX: &str = "if `.claude/plimsoll` or `.claude/plimsoll.
 
 /// Tells the user at the start of a session outside a run that an earlier session left an unread handoff.
 pub fn render_handoff_offer_for_user(continue_command: &str, written_at: &str) -> String {
-    let command = to_single_line(continue_command);
+    let command = to_safe_single_line(continue_command);
     format!("An earlier session left a handoff ({written_at}). To continue its work: {command}")
 }
 
@@ -140,7 +141,7 @@ pub fn render_handoff_offer_for_user(continue_command: &str, written_at: &str) -
 pub fn render_handoff_offer_for_model(handoff_path: &str, written_at: &str) -> String {
     format!(
         "For information: an earlier session in this project left a handoff ({written_at}): {}. Read it only if the user asks you to continue that work.",
-        to_single_line(handoff_path)
+        to_safe_single_line(handoff_path)
     )
 }
 
@@ -149,8 +150,8 @@ pub fn render_other_client_notice() -> String {
     "Plimsoll does not measure this session: its hooks were started by another client (Codex), not by Claude Code. There will be no warning and no handoff.".to_owned()
 }
 
-/// Says what the client does at the auto-compact threshold.
-fn render_auto_compact_action(thresholds: &Thresholds) -> String {
+/// Renders the sentence about what the client does at the auto-compact threshold.
+fn render_auto_compact_sentence(thresholds: &Thresholds) -> String {
     let percent = thresholds.percent_of_window(thresholds.auto_compact.tokens);
     match thresholds.auto_compact.action {
         AutoCompactAction::Compacts => format!("Claude Code compacts at about {percent}%."),
@@ -171,8 +172,8 @@ pub fn render_next_item_instructions(
     promise_code: &PromiseCode,
     was_set_aside: bool,
 ) -> String {
-    let item = truncate_end(&to_single_line(item), 200);
-    let set_aside_hint = if was_set_aside { format!("{SET_ASIDE_BEFORE} ") } else { String::new() };
+    let item = truncate_end(&to_safe_single_line(item), 200);
+    let set_aside_hint = if was_set_aside { format!("{SET_ASIDE_HINT} ") } else { String::new() };
     let ending = if open_item_count == 1 {
         format!(
             "It is the last one: when everything is done, end your last message with exactly this line, alone:\n{}",
@@ -186,11 +187,11 @@ pub fn render_next_item_instructions(
     )
 }
 
-/// Asks the client's summarizer to keep these facts when it compacts.
-pub fn render_compaction_instructions(facts: &[String]) -> String {
+/// Renders the request to the client's summarizer to keep these facts during a compaction.
+pub fn render_compaction_instructions(facts_to_keep: &[String]) -> String {
     format!(
         "Keep these facts in the summary, word for word:\n{}",
-        facts.iter().map(|fact| format!("- {fact}\n")).collect::<String>()
+        facts_to_keep.iter().map(|fact| format!("- {fact}\n")).collect::<String>()
     )
 }
 
@@ -243,8 +244,8 @@ mod tests {
     fn a_line_break_in_a_handoff_path_adds_no_line_to_a_message() {
         let path = "a\n## Forged";
         for text in [
-            render_l3_checkpoint(90, path),
-            render_continues_from(path),
+            render_l3_session_end_message(90, path),
+            render_continuation_sentence(path),
             render_continue_prompt(path),
             render_handoff_offer_for_user(path, "now"),
             render_handoff_offer_for_model(path, "now"),

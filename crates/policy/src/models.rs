@@ -1,5 +1,5 @@
-//! Chooses the model for an item. The plan is in the project, so an agent may have written it, and a model costs the
-//! user's money: only models that the user has named are used.
+//! Chooses the model for an item. An agent may have written the plan, and models cost the user's money, so only models
+//! that the user has named are used.
 
 use plimsoll_domain::item_model::parse_item_model;
 use plimsoll_domain::settings::Models;
@@ -13,20 +13,21 @@ pub const MODEL_OPTION: &str = "--model";
 pub struct ModelChoice<'a> {
     /// The model; `None` for the client's own default.
     pub model: Option<&'a str>,
-    /// A model that the item asks for, and that the user has not named.
+    /// A model that the item asks for but that the user has not named.
     pub ignored_model: Option<&'a str>,
 }
 
-/// Chooses the model that the item asks for if the user has named it, else the one that the user's settings give for
-/// the item's size, else the one that the user passes to the client.
-pub fn choose_model<'a>(
+/// Chooses the model that the item asks for if the user has named it; otherwise the one that the settings configure for
+/// the item's size; otherwise the one that the user passes to the client.
+pub fn choose_model_by_item_then_size_then_argument<'a>(
     item: &'a str,
     models: &'a Models,
     argument_model: Option<&'a str>,
 ) -> ModelChoice<'a> {
     let stated_model = parse_item_model(item);
-    let is_stated_model = |name: &&str| stated_model.is_some_and(|asked| asked.eq_ignore_ascii_case(name));
-    let allowed_model = models.named_models().chain(argument_model).find(is_stated_model);
+    let is_stated_model =
+        |name: &&str| stated_model.is_some_and(|stated_name| stated_name.eq_ignore_ascii_case(name));
+    let allowed_model = models.all_configured_models().chain(argument_model).find(is_stated_model);
     let model_for_size = || ItemSize::parse_from_item(item).and_then(|size| models.model_for_size(size));
     ModelChoice {
         model: allowed_model.or_else(model_for_size).or(argument_model),
@@ -35,7 +36,7 @@ pub fn choose_model<'a>(
 }
 
 /// Renders the warning about a model in the plan that the user has not named.
-pub fn render_ignored_model(model: &str) -> String {
+pub fn render_ignored_model_warning(model: &str) -> String {
     format!(
         "`(model: {model})` in the plan is ignored: only models that your own settings name count (`models.allowed` in ~/.config/plimsoll/settings.json)"
     )
@@ -90,13 +91,14 @@ mod tests {
             ("a (model: opus-2)", Some("opus"), Some("opus"), Some("opus-2")),
         ] {
             assert_eq!(
-                choose_model(item, &models, argument_model),
+                choose_model_by_item_then_size_then_argument(item, &models, argument_model),
                 ModelChoice { model, ignored_model },
                 "{item} {argument_model:?}"
             );
         }
         let no_models = Models::default();
-        let choice = choose_model("a (trivial, model: opus)", &no_models, None);
+        let choice =
+            choose_model_by_item_then_size_then_argument("a (trivial, model: opus)", &no_models, None);
         assert_eq!(choice, ModelChoice { model: None, ignored_model: Some("opus") }, "nothing is named");
     }
 

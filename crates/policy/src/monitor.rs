@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::step::{NextStepTooLarge, predict_next_step_too_large};
+use crate::step::{NextStepTooLarge, predict_step_exceeding_l2_by_median};
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::reading::UsageSource;
 use plimsoll_domain::record::{CheckpointClaim, CheckpointProgress, LastUsage};
@@ -130,7 +130,7 @@ fn decide_for_percent(
         && let Some(reason) = step_shortage
     {
         record.highest_announcement.level = Level::L1;
-        record.own_commits.was_told_to_end = true;
+        record.own_commits.was_asked_to_end = true;
         record.checkpoint_progress.open_claim = Some(new_claim(input, level, percent));
         return MonitorAction::StopAtCommit { percent, reason };
     }
@@ -140,7 +140,7 @@ fn decide_for_percent(
         // Stopping at that commit was better, but not necessary: the next commit is checked again, and the warning
         // comes now.
         record.checkpoint_progress.open_claim = None;
-        record.own_commits.was_told_to_end = false;
+        record.own_commits.was_asked_to_end = false;
         record.highest_announcement.level = Level::L0;
     } else if orphaned_level.is_some() {
         let level = level.max(Level::L2);
@@ -165,11 +165,11 @@ fn record_commit_and_check_next_step(
     input: &MonitorInput,
     thresholds: &Thresholds,
 ) -> Option<NextStepTooLarge> {
-    let is_new = record.own_commits.record_commit(&commit.commit_id, commit.used_tokens);
+    let is_new = record.own_commits.record_commit_if_new(&commit.commit_id, commit.used_tokens);
     let should_check =
-        is_new && commit.used_tokens.is_some() && input.item_is_open && !record.own_commits.was_told_to_end;
+        is_new && commit.used_tokens.is_some() && input.item_is_open && !record.own_commits.was_asked_to_end;
     if should_check {
-        predict_next_step_too_large(&record.own_commits.usage_samples, thresholds.l2)
+        predict_step_exceeding_l2_by_median(&record.own_commits.usage_samples, thresholds.l2)
     } else {
         None
     }

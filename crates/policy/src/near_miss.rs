@@ -1,51 +1,59 @@
-//! Finds lines that were meant as the promise and do not count. A near miss is never accepted: it is reported, so
-//! that the next session knows what was wrong with it.
+//! Finds lines that look like a failed attempt at the promise. A near miss is never accepted: it is reported, so that the
+//! next session knows what was wrong with it.
 
 use plimsoll_domain::promise::{
     BLOCKED_WORD, CLOSE_TAG, OPEN_TAG, PromiseClaim, PromiseCode, PromiseWord, parse_claim_on_last_line,
 };
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 
-/// A line that was meant as the promise and does not count.
+/// A failed attempt at the promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearMiss {
     /// The line, shortened.
     pub quoted_line: String,
-    /// True if the line was meant to say that the agent cannot continue.
+    /// True if the line claims that the agent is blocked.
     pub claims_blocked: bool,
 }
 
-/// Characters that decorate a line in Markdown, or end a sentence.
+/// Characters that format a line in Markdown, or end a sentence.
 const MARKUP_CHARS: &str = "*_`>#~-.!:;,\"'";
 /// Maximum length of the quoted line.
 const MAX_QUOTED_CHARS: usize = 100;
-/// Maximum number of lines above the closing tag over which a promise may be spread to be recognized.
+/// Maximum number of lines above a closing tag that are searched for its opening tag.
 const MAX_PROMISE_LINES: usize = 3;
 
-/// Returns the last line of a message that was meant as the promise and does not count. Returns `None` if the message
-/// makes a valid promise or none at all: one that only talks about it, or quotes it and ends with something else.
-pub fn find_near_miss(message: &str, word: &PromiseWord, code: &PromiseCode) -> Option<NearMiss> {
-    if code.is_empty() || parse_claim_on_last_line(message, word, code) != PromiseClaim::None {
+/// Returns the last line of a message that is a failed attempt at the promise. Returns `None` if the message makes a
+/// valid promise, or only mentions or quotes the promise and ends with something else.
+pub fn find_near_miss(
+    message: &str,
+    promise_word: &PromiseWord,
+    promise_code: &PromiseCode,
+) -> Option<NearMiss> {
+    if promise_code.is_empty()
+        || parse_claim_on_last_line(message, promise_word, promise_code) != PromiseClaim::None
+    {
         return None;
     }
-    let lines = parse_message_lines(message);
-    let last = lines.len().checked_sub(1)?;
-    let near_miss_at = |index: usize| near_miss_in_line(&lines[index], index == last, word, code);
+    let lines = parse_lines_and_join_promises(message);
+    let last_index = lines.len().checked_sub(1)?;
+    let near_miss_at = |index: usize| {
+        near_miss_in_line_unless_mentioned(&lines[index], index == last_index, promise_word, promise_code)
+    };
     (0..lines.len()).rev().find_map(near_miss_at)
 }
 
-/// A line, and whether it is in a code block; fence marks and empty lines are left out.
+/// A line, and whether it is in a code block. Code fences and empty lines are omitted.
 #[derive(Debug)]
 struct MessageLine {
     text: String,
     is_fenced: bool,
 }
 
-fn parse_message_lines(message: &str) -> Vec<MessageLine> {
+fn parse_lines_and_join_promises(message: &str) -> Vec<MessageLine> {
     let mut is_fenced = false;
     let mut lines: Vec<MessageLine> = Vec::new();
     for text in message.lines().map(str::trim_end).filter(|text| !text.is_empty()) {
-        if ["```", "~~~"].iter().any(|mark| text.trim_start().starts_with(mark)) {
+        if ["```", "~~~"].iter().any(|fence| text.trim_start().starts_with(fence)) {
             is_fenced = !is_fenced;
         } else {
             lines.push(MessageLine { text: text.to_owned(), is_fenced });
@@ -58,15 +66,15 @@ fn parse_message_lines(message: &str) -> Vec<MessageLine> {
 fn join_multiline_promises(lines: Vec<MessageLine>) -> Vec<MessageLine> {
     let mut joined: Vec<MessageLine> = Vec::new();
     for line in lines {
-        let only_closes = contains_tag(&line.text, CLOSE_TAG) && !contains_tag(&line.text, OPEN_TAG);
+        let is_closing_line = contains_tag(&line.text, CLOSE_TAG) && !contains_tag(&line.text, OPEN_TAG);
         let search_start = joined.len().saturating_sub(MAX_PROMISE_LINES);
-        let opening_offset = joined[search_start..]
-            .iter()
-            .position(|above| contains_tag(&above.text, OPEN_TAG) && !contains_tag(&above.text, CLOSE_TAG));
+        let opening_offset = joined[search_start..].iter().position(|earlier_line| {
+            contains_tag(&earlier_line.text, OPEN_TAG) && !contains_tag(&earlier_line.text, CLOSE_TAG)
+        });
         match opening_offset {
-            Some(offset) if only_closes => {
+            Some(offset) if is_closing_line => {
                 let parts: Vec<String> =
-                    joined.drain(search_start + offset..).map(|above| above.text).collect();
+                    joined.drain(search_start + offset..).map(|earlier_line| earlier_line.text).collect();
                 let text = format!("{} {}", parts.join(" "), line.text);
                 joined.push(MessageLine { text, ..line });
             }
@@ -88,9 +96,14 @@ struct PromiseParts<'a> {
     after: &'a str,
 }
 
-fn near_miss_in_line(line: &MessageLine, is_last_line: bool, word: &str, code: &str) -> Option<NearMiss> {
-    let parts =
-        split_at_tags(&line.text).or_else(|| split_without_tags(&line.text, is_last_line, word, code))?;
+fn near_miss_in_line_unless_mentioned(
+    line: &MessageLine,
+    is_last_line: bool,
+    promise_word: &str,
+    promise_code: &str,
+) -> Option<NearMiss> {
+    let parts = split_at_last_promise_tags(&line.text)
+        .or_else(|| split_at_untagged_promise(&line.text, is_last_line, promise_word, promise_code))?;
     let is_only_markup = |text: &str| trim_markup(text).is_empty();
     let is_quoted = line.is_fenced || parts.before.contains(['>', '`', '"', '\'']);
     let is_attempt = if is_last_line {
@@ -102,46 +115,55 @@ fn near_miss_in_line(line: &MessageLine, is_last_line: bool, word: &str, code: &
     if !is_attempt {
         return None;
     }
-    let is_blocked =
-        parts.promise.split_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case(BLOCKED_WORD));
+    let is_blocked_claim = parts
+        .promise
+        .split_whitespace()
+        .next()
+        .is_some_and(|first_word| first_word.eq_ignore_ascii_case(BLOCKED_WORD));
     Some(NearMiss {
-        quoted_line: truncate_end(&to_single_line(&line.text), MAX_QUOTED_CHARS),
-        claims_blocked: is_blocked,
+        quoted_line: truncate_end(&to_safe_single_line(&line.text), MAX_QUOTED_CHARS),
+        claims_blocked: is_blocked_claim,
     })
 }
 
-fn split_at_tags(text: &str) -> Option<PromiseParts<'_>> {
+fn split_at_last_promise_tags(text: &str) -> Option<PromiseParts<'_>> {
     let lower = text.to_ascii_lowercase();
     let start = lower.rfind(OPEN_TAG)?;
-    let (before, rest) = (&text[..start], &text[start + OPEN_TAG.len()..]);
+    let (before, after_open_tag) = (&text[..start], &text[start + OPEN_TAG.len()..]);
     match lower[start + OPEN_TAG.len()..].find(CLOSE_TAG) {
-        Some(end) => {
-            Some(PromiseParts { before, promise: &rest[..end], after: &rest[end + CLOSE_TAG.len()..] })
-        }
-        // In a sentence, a tag without its closing tag is only mentioned.
-        None if trim_markup(before).is_empty() && !trim_markup(rest).is_empty() && !before.contains('`') => {
-            Some(PromiseParts { before, promise: rest, after: "" })
+        Some(end) => Some(PromiseParts {
+            before,
+            promise: &after_open_tag[..end],
+            after: &after_open_tag[end + CLOSE_TAG.len()..],
+        }),
+        // An opening tag without its closing tag inside a sentence is only a mention.
+        None if trim_markup(before).is_empty()
+            && !trim_markup(after_open_tag).is_empty()
+            && !before.contains('`') =>
+        {
+            Some(PromiseParts { before, promise: after_open_tag, after: "" })
         }
         None => None,
     }
 }
 
-/// Splits a line with a promise without tags: its words with the code anywhere, or the word alone on the last line.
-fn split_without_tags<'a>(
+/// Splits a line that contains a promise without tags: the promise word or BLOCKED with the code, or the bare promise
+/// word on the last line.
+fn split_at_untagged_promise<'a>(
     text: &'a str,
     is_last_line: bool,
-    word: &str,
-    code: &str,
+    promise_word: &str,
+    promise_code: &str,
 ) -> Option<PromiseParts<'a>> {
     let promise = trim_markup(text);
     let words: Vec<&str> = promise.split_whitespace().collect();
     let has_word_and_code = match words.as_slice() {
-        [first, second] => first.eq_ignore_ascii_case(word) && *second == code,
-        [first, second, ..] => *first == BLOCKED_WORD && *second == code,
+        [first, second] => first.eq_ignore_ascii_case(promise_word) && *second == promise_code,
+        [first, second, ..] => *first == BLOCKED_WORD && *second == promise_code,
         _ => false,
     };
     let start = text.find(promise)?;
-    (has_word_and_code || is_last_line && promise == word).then(|| PromiseParts {
+    (has_word_and_code || is_last_line && promise == promise_word).then(|| PromiseParts {
         before: &text[..start],
         promise,
         after: &text[start + promise.len()..],
@@ -149,7 +171,7 @@ fn split_without_tags<'a>(
 }
 
 fn trim_markup(text: &str) -> &str {
-    text.trim_matches(|letter: char| letter.is_whitespace() || MARKUP_CHARS.contains(letter))
+    text.trim_matches(|character: char| character.is_whitespace() || MARKUP_CHARS.contains(character))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use plimsoll_domain::size::{ItemCost, ItemSize};
 
-/// An estimate is this percentile of its samples.
+/// Percentile of the samples that is used as the estimate.
 const ESTIMATE_PERCENTILE: usize = 75;
 
 /// The estimated size of an item, and the source of the estimate.
@@ -15,13 +15,13 @@ pub struct Estimate {
 /// The source of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EstimateSource {
-    /// This many measured items (of the same size class, if the class of the item is known).
+    /// This many measured items, of the same size class if the item's class is known.
     MeasuredItems(usize),
     /// The size that the item states.
     StatedSize(ItemSize),
     /// The number of lines in the files that the item names.
     FileLines(u64),
-    /// Nothing is known; the item counts as medium.
+    /// There is no information about the size; the item counts as medium.
     Unknown,
 }
 
@@ -33,7 +33,7 @@ impl EstimateSource {
                 format!("from {}", plimsoll_domain::text::count_with_noun(item_count, "item"))
             }
             EstimateSource::StatedSize(size) => {
-                format!("a stated size: up to {}% of the window", size.max_window_percent())
+                format!("a stated size: up to {}% of the window", size.expected_max_window_percent())
             }
             EstimateSource::FileLines(lines) => format!("the files it names: {lines} lines"),
             EstimateSource::Unknown => "no item has been measured yet: counted as medium".to_owned(),
@@ -41,36 +41,40 @@ impl EstimateSource {
     }
 }
 
-/// Estimates how many tokens an item takes. Its size class is the size that it states, else it follows from the lines
-/// of the files that it names, else it is medium. The estimate by class is corrected by how far items of this project
-/// were off theirs. It counts as one sample beside the measured items of the same class, so that a single small item
-/// does not make all others small.
+/// Estimates how many tokens an item takes. The size class is the stated size, otherwise it is derived from the number of
+/// lines of the files that the item names, otherwise it is medium. The estimate by class is scaled by the median
+/// estimation error of this project. It counts as one sample beside the measured items of the same class, so that a
+/// single small item does not make all estimates small.
 pub fn estimate_item(
     item: &str,
     file_lines: Option<u64>,
     measured_items: &[ItemCost],
     window_tokens: u64,
 ) -> Estimate {
-    let stated = ItemSize::parse_from_item(item);
-    let size_class = stated.or(file_lines.map(ItemSize::from_line_count));
+    let stated_size = ItemSize::parse_from_item(item);
+    let size_class = stated_size.or(file_lines.map(ItemSize::from_line_count));
     let is_same_class = |measured: &&ItemCost| size_class.is_none() || measured.size == size_class;
     let mut samples: Vec<u64> =
-        measured_items.iter().filter(is_same_class).map(|known| known.tokens).collect();
-    let source = match (samples.len(), stated, file_lines) {
+        measured_items.iter().filter(is_same_class).map(|measured| measured.tokens).collect();
+    let source = match (samples.len(), stated_size, file_lines) {
         (0, Some(size), _) => EstimateSource::StatedSize(size),
         (0, None, Some(lines)) => EstimateSource::FileLines(lines),
         (0, None, None) => EstimateSource::Unknown,
         (sample_count, ..) => EstimateSource::MeasuredItems(sample_count),
     };
-    samples.push(estimate_from_class(size_class, measured_items, window_tokens));
-    Estimate { tokens: percentile_estimate(samples), source }
+    samples.push(estimate_from_class_and_median_error(size_class, measured_items, window_tokens));
+    Estimate { tokens: percentile_of_samples(samples), source }
 }
 
-/// Estimates an item by its size class, times the median of how far items were off their class. The median includes
-/// one item that was exactly right.
-fn estimate_from_class(size_class: Option<ItemSize>, measured_items: &[ItemCost], window_tokens: u64) -> u64 {
+/// Estimates an item by its size class, times the median ratio of measured to expected tokens. One ratio of exactly 1 is
+/// included.
+fn estimate_from_class_and_median_error(
+    size_class: Option<ItemSize>,
+    measured_items: &[ItemCost],
+    window_tokens: u64,
+) -> u64 {
     let tokens_of_class = |class: Option<ItemSize>| {
-        window_tokens.saturating_mul(class.unwrap_or(ItemSize::Medium).max_window_percent()) / 100
+        window_tokens.saturating_mul(class.unwrap_or(ItemSize::Medium).expected_max_window_percent()) / 100
     };
     let error_ratio =
         |measured: &ItemCost| measured.tokens as f64 / tokens_of_class(measured.size).max(1) as f64;
@@ -80,7 +84,7 @@ fn estimate_from_class(size_class: Option<ItemSize>, measured_items: &[ItemCost]
         as u64
 }
 
-fn percentile_estimate(mut samples: Vec<u64>) -> u64 {
+fn percentile_of_samples(mut samples: Vec<u64>) -> u64 {
     samples.sort_unstable();
     let index = (samples.len() * ESTIMATE_PERCENTILE).div_ceil(100).saturating_sub(1);
     samples.get(index).copied().unwrap_or_default()
@@ -91,18 +95,22 @@ pub fn fits_below_l2(estimate: &Estimate, used_tokens: u64, l2_tokens: u64) -> b
     used_tokens.saturating_add(estimate.tokens) < l2_tokens
 }
 
-/// Number of trivial items that share a session without `--pack`. Each takes at most a tenth of a window: five leave
-/// a session below L1 even if each is as large as a trivial one may be, and a wrong size does little harm.
+/// Number of trivial items that share a session without `--pack`. Each takes at most a tenth of a window, so five leave a
+/// session below L1, and a wrong size does little harm.
 pub const MAX_TRIVIAL_ITEMS_PER_SESSION: u32 = 5;
 
-/// Returns true if a session without `--pack` may continue with the next item: if its ticked items and the next one
-/// are all trivial, because a fresh session costs more than such an item. `continuations` is how often it has
+/// Returns true if a session without `--pack` may continue with the next item: its ticked items and the next one are all
+/// trivial, and a fresh session would cost more than such an item. `continuation_count` is the number of times it has
 /// continued so far.
-pub fn may_share_session(ticked_items: &[String], next_item: &str, continuations: u32) -> bool {
+pub fn may_share_session_if_all_trivial(
+    ticked_items: &[String],
+    next_item: &str,
+    continuation_count: u32,
+) -> bool {
     let are_all_trivial = !ticked_items.is_empty() && ticked_items.iter().all(|item| is_stated_trivial(item));
     are_all_trivial
         && is_stated_trivial(next_item)
-        && continuations.saturating_add(1) < MAX_TRIVIAL_ITEMS_PER_SESSION
+        && continuation_count.saturating_add(1) < MAX_TRIVIAL_ITEMS_PER_SESSION
 }
 
 /// Returns true if the item states that it is trivial.
@@ -110,7 +118,7 @@ pub fn is_stated_trivial(item: &str) -> bool {
     ItemSize::parse_from_item(item) == Some(ItemSize::Trivial)
 }
 
-/// Returns true if an item fits no window at all, even a fresh one, and should be split.
+/// Returns true if an item is stated to be too large even for an empty window, and should be split.
 pub fn is_stated_too_large(item: &str) -> bool {
     ItemSize::parse_from_item(item) == Some(ItemSize::VeryComplex)
 }
@@ -213,7 +221,7 @@ mod tests {
         ] {
             let ticked: Vec<String> = ticked.iter().map(|item| (*item).to_owned()).collect();
             assert_eq!(
-                may_share_session(&ticked, next, continuations),
+                may_share_session_if_all_trivial(&ticked, next, continuations),
                 expected,
                 "{ticked:?} {next} {continuations}"
             );

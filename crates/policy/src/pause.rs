@@ -1,27 +1,27 @@
 //! Computes how long a run waits before its next attempt.
 
-/// First delay: the first retries come within seconds.
+/// First delay. The first retries follow within seconds.
 const FIRST_BACKOFF_SECONDS: u64 = 3;
-/// Longest delay: an API that is away for the night is tried every few minutes.
+/// Longest delay. During a long outage the API is retried every few minutes.
 const MAX_BACKOFF_SECONDS: u64 = 300;
-/// Added to the time of a reset, which is not exact to the second and for which all clients wait.
+/// Safety margin after a reset. The reset time is not exact to the second, and all clients wait for it.
 const RESET_MARGIN_SECONDS: u64 = 2;
 
-/// Returns the milliseconds to wait after this many pauses in a row, if no reset time is known. The delay is doubled
-/// each time up to the longest, and spread by a random number between 0 and 1, so that many runs do not come back at
-/// the same moment.
+/// Returns the milliseconds to wait after this many consecutive pauses, if no reset time is known. The delay doubles each
+/// time up to the maximum. `jitter` is a random number between 0 and 1 that varies the delay, so that many runs do not
+/// retry at the same moment.
 pub fn backoff_ms(pause_count: u32, jitter: f64) -> u64 {
     let doubled_seconds = FIRST_BACKOFF_SECONDS.saturating_mul(1 << pause_count.saturating_sub(1).min(16));
     let seconds = doubled_seconds.min(MAX_BACKOFF_SECONDS) as f64;
     (seconds * 1_000.0 * (0.75 + 0.5 * jitter.clamp(0.0, 1.0))) as u64
 }
 
-/// Longest wait for a reset. No limit of the client lasts longer than a week: a reset in 2100 is a mistake, and is
-/// tried earlier.
+/// Longest wait for a reset. No limit of the client lasts longer than a week, so a reset in 2100 must be an error and is
+/// retried earlier.
 const MAX_RESET_WAIT_SECONDS: i64 = 8 * 24 * 3_600;
 
-/// Returns the milliseconds to wait until a reset that is this many seconds away.
-pub fn reset_wait_ms(seconds_to_reset: i64, jitter: f64) -> u64 {
+/// Returns the milliseconds to wait until a reset that is this many seconds away, plus a margin that depends on `jitter`.
+pub fn reset_wait_with_margin_ms(seconds_to_reset: i64, jitter: f64) -> u64 {
     let margin_seconds = RESET_MARGIN_SECONDS as f64 * (0.5 + jitter.clamp(0.0, 1.0));
     seconds_to_reset
         .clamp(0, MAX_RESET_WAIT_SECONDS)
@@ -44,10 +44,10 @@ mod tests {
 
     #[test]
     fn a_run_waits_until_shortly_after_the_reset() {
-        assert_eq!(reset_wait_ms(3_600, 0.0), 3_601_000);
-        assert_eq!(reset_wait_ms(-5, 1.0), 3_000);
+        assert_eq!(reset_wait_with_margin_ms(3_600, 0.0), 3_601_000);
+        assert_eq!(reset_wait_with_margin_ms(-5, 1.0), 3_000);
         for far_away in [2_300_000_000, i64::MAX] {
-            assert_eq!(reset_wait_ms(far_away, 0.5), 8 * 24 * 3_600_000 + 2_000);
+            assert_eq!(reset_wait_with_margin_ms(far_away, 0.5), 8 * 24 * 3_600_000 + 2_000);
         }
     }
 }

@@ -8,11 +8,11 @@ mod sessions;
 mod tests;
 
 use crate::pack::{Estimate, estimate_item, is_stated_too_large};
-use dependencies::parse_dependencies;
+use dependencies::parse_dependency_ranges_and_numbers;
 use invalid_annotation::describe_invalid_annotation;
 use plimsoll_domain::item_check;
 use plimsoll_domain::size::{ItemCost, ItemSize};
-use sessions::{group_with_pack, group_without_pack};
+use sessions::{group_one_per_session_unless_trivial, group_while_fitting_below_l2};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An item of the plan.
@@ -112,8 +112,11 @@ pub fn plan_sessions(
         groups.into_iter().map(|group| group.into_iter().map(|item| item.number).collect()).collect()
     };
     SessionPlan {
-        sessions_without_pack: to_item_numbers(group_without_pack(&items_in_order, capacity)),
-        sessions_with_pack: to_item_numbers(group_with_pack(&items_in_order, capacity)),
+        sessions_without_pack: to_item_numbers(group_one_per_session_unless_trivial(
+            &items_in_order,
+            capacity,
+        )),
+        sessions_with_pack: to_item_numbers(group_while_fitting_below_l2(&items_in_order, capacity)),
         problems,
         items: planned_items,
     }
@@ -133,7 +136,7 @@ fn plan_items(
         let estimate = estimate_item(&item.text, item.file_lines, measured_items, capacity.window_tokens);
         let session_count = estimate.tokens.div_ceil(capacity.work_tokens().max(1)).max(1);
         let mut dependencies = Vec::new();
-        for (_, dependency) in parse_dependencies(&item.text) {
+        for (_, dependency) in parse_dependency_ranges_and_numbers(&item.text) {
             match dependency.checked_sub(1).and_then(|index| items.get(index)) {
                 Some(_) if dependency == number => problems.push(format!("item {number} depends on itself")),
                 Some(dependency_item) if !dependency_item.is_done => dependencies.push(dependency),

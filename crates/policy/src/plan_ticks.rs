@@ -2,11 +2,11 @@
 
 use plimsoll_protocol::tool::ToolInput;
 
-/// Programs that print and change nothing, as the first word of each part of a command line.
+/// Programs that only print, checked as the first word of each part of a command line.
 const READ_ONLY_PROGRAMS: [&str; 14] =
     ["cat", "cd", "diff", "echo", "egrep", "git", "grep", "head", "less", "ls", "rg", "tail", "test", "wc"];
 
-/// Returns true for a call that adds a tick to the plan.
+/// Returns true if a call adds a tick to the plan.
 pub fn adds_tick_to_plan(input: &ToolInput, plan_file: &str) -> bool {
     let is_plan = input.file_path.as_ref().is_some_and(|path| path.ends_with(plan_file));
     // An edit may contain ticks of other items around its change.
@@ -21,9 +21,13 @@ fn count_ticked_boxes(text: Option<&String>) -> usize {
     text.map_or(0, |text| text.matches("[x").count() + text.matches("[X").count())
 }
 
-/// Returns the ticks that a call puts into the plan, each as the index of its item in `items`; `None` for a tick whose item
+/// Returns the ticks that a call adds to the plan, each as the index of its item in `items`; `None` for a tick whose item
 /// the call does not name, such as `sed -i '3s/\[ \]/[x]/'`.
-pub fn ticked_items_of_call(input: &ToolInput, plan_file: &str, items: &[String]) -> Vec<Option<usize>> {
+pub fn indexes_of_items_ticked_by_call(
+    input: &ToolInput,
+    plan_file: &str,
+    items: &[String],
+) -> Vec<Option<usize>> {
     if !adds_tick_to_plan(input, plan_file) {
         return Vec::new();
     }
@@ -31,11 +35,12 @@ pub fn ticked_items_of_call(input: &ToolInput, plan_file: &str, items: &[String]
         return if is_read_only_command(command) {
             Vec::new()
         } else {
-            ticked_items_in_command(command, items)
+            indexes_of_items_ticked_by_command(command, items)
         };
     }
-    let mut old_ticks = ticked_items_in_text(input.old_string.as_ref(), items);
-    let mut new_ticks = ticked_items_in_text(input.new_string.as_ref().or(input.content.as_ref()), items);
+    let mut old_ticks = indexes_of_ticked_items_in_text(input.old_string.as_ref(), items);
+    let mut new_ticks =
+        indexes_of_ticked_items_in_text(input.new_string.as_ref().or(input.content.as_ref()), items);
     new_ticks.retain(|tick| match old_ticks.iter().position(|old_tick| old_tick == tick) {
         Some(index) => {
             old_ticks.swap_remove(index);
@@ -46,27 +51,27 @@ pub fn ticked_items_of_call(input: &ToolInput, plan_file: &str, items: &[String]
     new_ticks
 }
 
-fn ticked_items_in_text(text: Option<&String>, items: &[String]) -> Vec<Option<usize>> {
+fn indexes_of_ticked_items_in_text(text: Option<&String>, items: &[String]) -> Vec<Option<usize>> {
     let mut ticks = Vec::new();
-    for text_after_box in texts_after_boxes(text.map_or("", String::as_str), true) {
-        let item = best_matching_item(text_after_box, items);
-        // Any other text belongs to an item that was ticked before or is no longer in the plan.
-        if item.is_some() || text_after_box.is_empty() {
-            ticks.push(item);
+    for text_after_box in texts_after_checkboxes(text.map_or("", String::as_str), true) {
+        let item_index = item_index_with_longest_common_prefix(text_after_box, items);
+        // Other text belongs to an item that was already ticked or is no longer in the plan.
+        if item_index.is_some() || text_after_box.is_empty() {
+            ticks.push(item_index);
         }
     }
     ticks
 }
 
-/// Returns the items that a command ticks. It names an item behind the ticked box, or behind the open box that it
-/// searches for.
-fn ticked_items_in_command(command: &str, items: &[String]) -> Vec<Option<usize>> {
+/// Returns the items that a command ticks. The command names an item after the ticked box, or after the open box that it
+/// searches for. Returns one `None` if it names no item.
+fn indexes_of_items_ticked_by_command(command: &str, items: &[String]) -> Vec<Option<usize>> {
     let mut ticks = Vec::new();
     for is_ticked in [true, false] {
-        for text_after_box in texts_after_boxes(command, is_ticked) {
-            let item = best_matching_item(text_after_box, items);
-            if item.is_some() {
-                ticks.push(item);
+        for text_after_box in texts_after_checkboxes(command, is_ticked) {
+            let item_index = item_index_with_longest_common_prefix(text_after_box, items);
+            if item_index.is_some() {
+                ticks.push(item_index);
             }
         }
         if !ticks.is_empty() {
@@ -76,20 +81,24 @@ fn ticked_items_in_command(command: &str, items: &[String]) -> Vec<Option<usize>
     vec![None]
 }
 
-/// Returns the rest of the line behind each ticked or each open box, from its first letter or digit on. A box may be
-/// escaped, as in a pattern.
-fn texts_after_boxes(text: &str, is_ticked: bool) -> Vec<&str> {
+/// Returns the remainder of the line after each ticked (or each open) checkbox, starting at its first alphanumeric
+/// character. The closing bracket may be escaped, as in a regular expression.
+fn texts_after_checkboxes(text: &str, is_ticked: bool) -> Vec<&str> {
     let mut texts = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find('[') {
-        rest = &rest[start + 1..];
-        let box_is_ticked =
-            if rest.starts_with(' ') { Some(false) } else { rest.starts_with(['x', 'X']).then_some(true) };
+    let mut remaining = text;
+    while let Some(start) = remaining.find('[') {
+        remaining = &remaining[start + 1..];
+        let box_is_ticked = if remaining.starts_with(' ') {
+            Some(false)
+        } else {
+            remaining.starts_with(['x', 'X']).then_some(true)
+        };
         if box_is_ticked != Some(is_ticked) {
             continue;
         }
-        let rest_of_box = &rest[1..];
-        if let Some(text_after_box) = rest_of_box.strip_prefix('\\').unwrap_or(rest_of_box).strip_prefix(']')
+        let after_box_state = &remaining[1..];
+        if let Some(text_after_box) =
+            after_box_state.strip_prefix('\\').unwrap_or(after_box_state).strip_prefix(']')
         {
             let end = text_after_box.find('\n').unwrap_or(text_after_box.len());
             texts.push(trim_to_first_word(&text_after_box[..end]));
@@ -99,17 +108,17 @@ fn texts_after_boxes(text: &str, is_ticked: bool) -> Vec<&str> {
 }
 
 fn trim_to_first_word(text: &str) -> &str {
-    text.trim_start_matches(|letter: char| !letter.is_alphanumeric())
+    text.trim_start_matches(|character: char| !character.is_alphanumeric())
 }
 
-/// Returns the item that shares the longest beginning with this text, in whole words: a call may name only the
-/// beginning of an item, and escape the rest.
-fn best_matching_item(text: &str, items: &[String]) -> Option<usize> {
+/// Returns the item with the longest common prefix with this text, ending at a word boundary: a call may name only the
+/// beginning of an item, and escape the remaining text.
+fn item_index_with_longest_common_prefix(text: &str, items: &[String]) -> Option<usize> {
     let (mut best_index, mut longest_match) = (None, 0);
     for (index, item) in items.iter().enumerate() {
         let item = trim_to_first_word(item);
         let common_prefix = item.chars().zip(text.chars()).take_while(|(one, other)| one == other);
-        let prefix_bytes: usize = common_prefix.map(|(letter, _)| letter.len_utf8()).sum();
+        let prefix_bytes: usize = common_prefix.map(|(character, _)| character.len_utf8()).sum();
         let ends_at_word_boundary = |text: &str| !text[prefix_bytes..].starts_with(char::is_alphanumeric);
         // Of several equally long matches, the first one wins.
         if prefix_bytes > longest_match && ends_at_word_boundary(item) && ends_at_word_boundary(text) {
@@ -119,11 +128,12 @@ fn best_matching_item(text: &str, items: &[String]) -> Option<usize> {
     best_index
 }
 
-/// Returns true for a call that writes a file that is not the plan. Stricter than
-/// [`may_change_files`](crate::attribution::may_change_files): running the tests after a tick does not begin the next item.
-pub fn writes_other_file(input: &ToolInput, plan_file: &str) -> bool {
+/// Returns true if a call writes a file other than the plan. Stricter than
+/// [`may_change_files`](crate::attribution::may_change_files): running the tests after a tick does not start the next
+/// item.
+pub fn writes_file_other_than_plan(input: &ToolInput, plan_file: &str) -> bool {
     match (&input.command, &input.file_path) {
-        (Some(command), _) => !command.contains(plan_file) && command_writes_file(command),
+        (Some(command), _) => !command.contains(plan_file) && redirects_output_or_edits_in_place(command),
         (None, Some(path)) => {
             !path.ends_with(plan_file) && (input.new_string.is_some() || input.content.is_some())
         }
@@ -131,11 +141,11 @@ pub fn writes_other_file(input: &ToolInput, plan_file: &str) -> bool {
     }
 }
 
-fn command_writes_file(command: &str) -> bool {
-    let mut rest = command;
-    while let Some(start) = rest.find('>') {
-        rest = rest[start + 1..].trim_start_matches(['>', ' ']);
-        if !rest.starts_with('&') && !rest.starts_with("/dev/null") {
+fn redirects_output_or_edits_in_place(command: &str) -> bool {
+    let mut remaining = command;
+    while let Some(start) = remaining.find('>') {
+        remaining = remaining[start + 1..].trim_start_matches(['>', ' ']);
+        if !remaining.starts_with('&') && !remaining.starts_with("/dev/null") {
             return true;
         }
     }
@@ -148,7 +158,7 @@ fn is_read_only_command(command: &str) -> bool {
         READ_ONLY_PROGRAMS.contains(&part.split_whitespace().next().unwrap_or_default())
             || part.starts_with("sed -n")
     };
-    !command_writes_file(command) && parts.all(is_read_only_part)
+    !redirects_output_or_edits_in_place(command) && parts.all(is_read_only_part)
 }
 
 #[cfg(test)]
@@ -216,7 +226,7 @@ mod tests {
             ),
             (bash("echo '- [x] Item 1' >> fix_plan.md"), vec![Some(0)]),
         ] {
-            assert_eq!(ticked_items_of_call(&input, PLAN, &items), expected, "{input:?}");
+            assert_eq!(indexes_of_items_ticked_by_call(&input, PLAN, &items), expected, "{input:?}");
         }
     }
 
@@ -236,7 +246,7 @@ mod tests {
             (bash("make check > /dev/null 2>&1"), false),
             (bash("git commit -qam Parser"), false),
         ] {
-            assert_eq!(writes_other_file(&input, PLAN), expected, "{input:?}");
+            assert_eq!(writes_file_other_than_plan(&input, PLAN), expected, "{input:?}");
         }
     }
 }

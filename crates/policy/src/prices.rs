@@ -1,8 +1,8 @@
-//! The price table for tokens, used for sessions that ended without a report of the client.
+//! The price table for tokens. It is used for sessions that ended without a cost report from the client.
 //!
-//! The prices are those with which Claude Code 2.1.329 computed `total_cost_usd` on 2026-11-27. The table was made by
-//! sending usage to the client, one kind of token at a time, and `tests/tests/client/price_table.rs` repeats that for
-//! every model here. Neither the size of the context nor the service tier changed a price then.
+//! Claude Code 2.1.329 computed `total_cost_usd` with these prices on 2026-11-27. The table was measured by sending usage
+//! to the client, one kind of token at a time. `tests/tests/client/price_table.rs` repeats that for every model here.
+//! Neither the size of the context nor the service tier changed a price.
 
 use crate::window::model_family;
 use plimsoll_protocol::billing::BilledUsage;
@@ -63,10 +63,9 @@ pub const PRICE_TABLE: [ModelPrice; 23] = [
 const CACHE_WRITE_5M_FACTOR: f64 = 1.25;
 /// Price of a cache write that is kept for an hour, relative to input.
 const CACHE_WRITE_1H_FACTOR: f64 = 2.0;
-/// Price of tokens of a response that had to be computed in the United States (`inference_geo: us`), relative to
-/// others.
+/// Price factor for a response that had to be computed in the United States (`inference_geo: us`).
 const US_FACTOR: f64 = 1.1;
-/// US dollars for one web search, whatever the model, the speed and the place.
+/// US dollars for one web search, independent of model, speed and region.
 const WEB_SEARCH_USD: f64 = 0.01;
 const MILLION: f64 = 1_000_000.0;
 
@@ -86,11 +85,11 @@ pub struct BilledTokens {
 }
 
 impl BilledTokens {
-    /// Splits the usage of a response as the client does. Cache writes without a stated duration count as five minutes.
+    /// Splits the usage of a response by kind as the client does. Cache writes without a duration count as five minutes.
     pub fn from_usage(usage: &BilledUsage) -> BilledTokens {
-        let by_duration = &usage.cache_creation;
-        let cache_write_5m = by_duration.ephemeral_5m_input_tokens.unwrap_or(0);
-        let cache_write_1h = by_duration.ephemeral_1h_input_tokens.unwrap_or(0);
+        let writes_by_duration = &usage.cache_creation;
+        let cache_write_5m = writes_by_duration.ephemeral_5m_input_tokens.unwrap_or(0);
+        let cache_write_1h = writes_by_duration.ephemeral_1h_input_tokens.unwrap_or(0);
         let cache_writes = usage
             .cache_creation_input_tokens
             .filter(|tokens| *tokens > 0)
@@ -113,10 +112,10 @@ impl BilledTokens {
             .fold(0, u64::saturating_add)
     }
 
-    /// Adds what another response is billed for.
+    /// Adds the tokens and web searches of another response.
     pub fn add(&mut self, other: BilledTokens) {
         let BilledTokens { input, output, cache_read, cache_write_5m, cache_write_1h, web_searches } = self;
-        for (sum, more) in [
+        for (total, addend) in [
             (input, other.input),
             (output, other.output),
             (cache_read, other.cache_read),
@@ -124,15 +123,15 @@ impl BilledTokens {
             (cache_write_1h, other.cache_write_1h),
             (web_searches, other.web_searches),
         ] {
-            *sum = sum.saturating_add(more);
+            *total = total.saturating_add(addend);
         }
     }
 }
 
-/// The properties of a response that decide its price, beside its tokens.
+/// The properties of a response that determine its price, besides its tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tariff {
-    /// The model, as [`model_family`] spells it; empty if it is not known.
+    /// The model, as [`model_family`] spells it; empty if unknown.
     pub model: String,
     /// True for `speed: fast`.
     pub is_fast: bool,
@@ -150,36 +149,36 @@ impl Tariff {
         }
     }
 
-    /// Returns true if the price of the model is known.
-    pub fn is_known_model(&self) -> bool {
-        find_model_price(&self.model).is_some()
+    /// Returns true if the price table contains the model.
+    pub fn has_listed_price(&self) -> bool {
+        find_listed_price(&self.model).is_some()
     }
 
-    /// Computes the price in US dollars. A model that is not in the table has the highest price of the table for each
-    /// kind of token, so that no limit is exceeded unnoticed.
-    pub fn price_usd(&self, tokens: BilledTokens) -> f64 {
-        let known_price = find_model_price(&self.model);
-        let prices = known_price.map_or(&PRICE_TABLE[..], std::slice::from_ref);
+    /// Computes the price in US dollars. A model that is not in the table is charged the highest price of the table for
+    /// each kind of token, so that no limit is exceeded unnoticed.
+    pub fn price_usd_or_highest_if_unlisted(&self, tokens: BilledTokens) -> f64 {
+        let listed_price = find_listed_price(&self.model);
+        let prices = listed_price.map_or(&PRICE_TABLE[..], std::slice::from_ref);
         // The factor is applied to each model: the most expensive model in fast mode is not the most expensive one
         // otherwise.
-        let highest_price = |price: fn(&ModelPrice) -> f64| {
+        let highest_price = |price_of_kind: fn(&ModelPrice) -> f64| {
             let price_in_row =
-                |row: &ModelPrice| price(row) * if self.is_fast { row.fast_factor } else { 1.0 };
+                |row: &ModelPrice| price_of_kind(row) * if self.is_fast { row.fast_factor } else { 1.0 };
             prices.iter().map(price_in_row).fold(0.0, f64::max)
         };
-        let input = highest_price(|row| row.input);
-        let usd = tokens.input as f64 * input
+        let input_price = highest_price(|row| row.input);
+        let usd = tokens.input as f64 * input_price
             + tokens.output as f64 * highest_price(|row| row.output)
             + tokens.cache_read as f64 * highest_price(|row| row.cache_read)
-            + tokens.cache_write_5m as f64 * input * CACHE_WRITE_5M_FACTOR
-            + tokens.cache_write_1h as f64 * input * CACHE_WRITE_1H_FACTOR;
+            + tokens.cache_write_5m as f64 * input_price * CACHE_WRITE_5M_FACTOR
+            + tokens.cache_write_1h as f64 * input_price * CACHE_WRITE_1H_FACTOR;
         let factor = if self.is_us { US_FACTOR } else { 1.0 };
         usd * factor / MILLION + tokens.web_searches as f64 * WEB_SEARCH_USD
     }
 }
 
-/// Finds a model's row. `sonnet-4-0` and `sonnet-4` are two names of the same model.
-fn find_model_price(family: &str) -> Option<&'static ModelPrice> {
+/// Finds a model's row. `sonnet-4-0` and `sonnet-4` are names of the same model.
+fn find_listed_price(family: &str) -> Option<&'static ModelPrice> {
     let name = family.strip_suffix("-0").unwrap_or(family);
     PRICE_TABLE.iter().find(|row| row.model == name)
 }
@@ -191,7 +190,7 @@ mod tests {
 
     fn price_usd(model: Option<&str>, usage: &Value) -> f64 {
         let usage = BilledUsage::from_value(usage);
-        Tariff::new(model, &usage).price_usd(BilledTokens::from_usage(&usage))
+        Tariff::new(model, &usage).price_usd_or_highest_if_unlisted(BilledTokens::from_usage(&usage))
     }
 
     #[test]
@@ -246,7 +245,7 @@ mod tests {
             ("claude-sonnet-4-0", 3.0),
             ("claude-fable-5-2", 8.0),
         ] {
-            assert!(Tariff::new(Some(model), &BilledUsage::default()).is_known_model(), "{model}");
+            assert!(Tariff::new(Some(model), &BilledUsage::default()).has_listed_price(), "{model}");
             let usd = price_usd(Some(model), &usage);
             assert!((usd - expected).abs() < 1e-9, "{model}: {usd}");
         }
@@ -255,7 +254,7 @@ mod tests {
     #[test]
     fn an_unknown_model_has_the_highest_price_for_each_kind() {
         for model in [None, Some("zork"), Some("claude-opus-9"), Some("")] {
-            assert!(!Tariff::new(model, &BilledUsage::default()).is_known_model());
+            assert!(!Tariff::new(model, &BilledUsage::default()).has_listed_price());
             for (usage, expected) in [
                 (json!({"input_tokens": 1_000_000}), 15.0),
                 (json!({"output_tokens": 1_000_000}), 75.0),

@@ -4,14 +4,14 @@ use plimsoll_domain::protected::{
     GitEntry, GitFailure, MAX_LISTED_CHANGES, ProtectedChanges, ProtectedCommits, ProtectedContent,
     ProtectedEntry, ProtectedFiles, describe_protected_changes, parse_path_of_change,
 };
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum length of a file name in a message, in characters. Sessions choose the names, so they may be long.
 const MAX_NAME_CHARS: usize = 300;
 /// Number of characters of an object id that are shown.
 const SHOWN_ID_CHARS: usize = 12;
-/// Paths that a run writes itself, so that every session would change them.
+/// Paths that the run itself writes, so they change in every session.
 const PATHS_WRITTEN_BY_RUN: [&str; 5] =
     [".claude/plimsoll", ".claude/handoffs", ".claude/ralph-state.json", "PROMPT.md", "progress.txt"];
 
@@ -32,15 +32,15 @@ pub enum ProtectError {
         /// The error for the path.
         error: Box<ProtectError>,
     },
-    /// Git cannot tell what commits contain or would contain.
+    /// Git cannot list the files of HEAD or of the working tree.
     #[error("cannot protect files: {0}")]
     Git(String),
-    /// Protected files have changed, and no session changed them, so no session could complete the run.
+    /// Protected files have changed outside of sessions, so no session can undo the change and complete the run.
     #[error(
         "before a session begins, {0}; if a verify command writes there, let it write elsewhere or protect single files; restore the files, then plimsoll run --resume; to keep them as they are now, begin a new run (plimsoll stop, then plimsoll run)"
     )]
     ChangedOutsideSessions(String),
-    /// Git does not answer in time, so changes in commits are unknown.
+    /// Git timed out, so changes in commits are unknown.
     #[error(
         "git does not answer in time, so protected files cannot be compared with what commits have; run this again once `git status` is quick"
     )]
@@ -65,11 +65,11 @@ impl ProtectError {
 }
 
 fn display_path(path: &str) -> String {
-    if path.is_empty() { "\"\"".to_owned() } else { truncate_end(&to_single_line(path), MAX_NAME_CHARS) }
+    if path.is_empty() { "\"\"".to_owned() } else { truncate_end(&to_safe_single_line(path), MAX_NAME_CHARS) }
 }
 
-/// Parses a path that the user wants to protect: its parts, joined by slashes. The run's plan file cannot be
-/// protected.
+/// Parses a path that the user wants to protect, and normalizes it. Rejects paths outside the project, the project
+/// itself, git's folder, and paths that the run writes, such as its plan file.
 pub fn parse_protected_path(text: &str, plan_file: Option<&str>) -> Result<String, ProtectError> {
     let reject = |reason: &str| Err(ProtectError::for_path(text, reason));
     let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
@@ -88,23 +88,23 @@ pub fn parse_protected_path(text: &str, plan_file: Option<&str>) -> Result<Strin
         .iter()
         .copied()
         .chain(plan_file)
-        .find(|written_path| is_same_or_nested(&path, written_path))
+        .find(|run_path| paths_overlap(&path, run_path))
     {
-        Some(written) => {
-            let written = to_single_line(written);
-            reject(&format!("the run itself writes {written}; name the files or folders beside it"))
+        Some(run_path) => {
+            let run_path = to_safe_single_line(run_path);
+            reject(&format!("the run itself writes {run_path}; name the files or folders beside it"))
         }
         None => Ok(path),
     }
 }
 
-/// Checks that what was read at and below a path can be protected.
-pub fn check_protectable(path: &str, entries: &[ProtectedEntry]) -> Result<(), ProtectError> {
-    for entry in entries.iter().filter(|entry| is_same_or_nested(&entry.path, path)) {
+/// Checks the entries at, above and below a path. Links at or above it, unreadable files and a missing path are errors.
+pub fn check_entries_are_protectable(path: &str, entries: &[ProtectedEntry]) -> Result<(), ProtectError> {
+    for entry in entries.iter().filter(|entry| paths_overlap(&entry.path, path)) {
         let is_path_or_parent = is_same_or_below(path, &entry.path);
         match &entry.content {
             ProtectedContent::Link { target } if is_path_or_parent => {
-                let (link, target) = (to_single_line(&entry.path), to_single_line(target));
+                let (link, target) = (to_safe_single_line(&entry.path), to_safe_single_line(target));
                 let reason = format!(
                     "{link} is a symbolic link to {target}; name what it leads to, if that is in the project"
                 );
@@ -114,7 +114,7 @@ pub fn check_protectable(path: &str, entries: &[ProtectedEntry]) -> Result<(), P
                 let reason = format!("{reason}; name fewer files, or others");
                 return Err(ProtectError::for_path(&entry.path, reason));
             }
-            // A file is in the place of a folder.
+            // A parent of the path is a file.
             _ if is_path_or_parent && path != entry.path => return Err(missing_path_error(path)),
             ProtectedContent::Link { .. } | ProtectedContent::File { .. } => {}
         }
@@ -127,9 +127,9 @@ pub fn missing_path_error(path: &str) -> ProtectError {
     ProtectError::for_path(path, "there is no such file or folder in the project")
 }
 
-/// Creates the error for a path in a repository below the project's own.
+/// Creates the error for a path in a repository nested in the project.
 pub fn other_repository_error(path: &str, repository: &str) -> ProtectError {
-    let repository = to_single_line(repository);
+    let repository = to_safe_single_line(repository);
     let reason = format!(
         "it is in another repository, whose commits are not compared; name {repository}, or run there"
     );
@@ -143,23 +143,23 @@ pub struct CurrentFiles {
     pub entries: Vec<ProtectedEntry>,
     /// The identity of the git folder.
     pub repository_id: Result<String, GitFailure>,
-    /// The entries of HEAD and of the branch, by their names.
+    /// The entries of HEAD and of the branch, with their names.
     pub commits: Vec<(String, Result<Vec<GitEntry>, GitFailure>)>,
 }
 
 /// Returns how the protected files differ from the record.
-pub fn list_changes(recorded: &ProtectedFiles, current: &CurrentFiles) -> ProtectedChanges {
+pub fn list_changes_since_record(recorded: &ProtectedFiles, current: &CurrentFiles) -> ProtectedChanges {
     let mut changes = BTreeMap::new();
     for path in paths_changed_on_disk(recorded, &current.entries) {
-        let undo = describe_undo(recorded, &path);
+        let undo = describe_how_to_undo(recorded, &path);
         changes.entry(path.clone()).or_insert_with(|| format!("{} ({undo})", display_path(&path)));
     }
     let mut other_changes = Vec::new();
-    let (mut needs_user, mut is_unanswered) = (false, false);
-    if let Some(git) = &recorded.commits {
+    let (mut needs_user, mut has_git_timed_out) = (false, false);
+    if let Some(recorded_commits) = &recorded.commits {
         match &current.repository_id {
-            Ok(repository) if *repository == git.repository => {}
-            Err(GitFailure::TimedOut) => is_unanswered = true,
+            Ok(repository) if *repository == recorded_commits.repository => {}
+            Err(GitFailure::TimedOut) => has_git_timed_out = true,
             Ok(_) | Err(GitFailure::Unreadable) => {
                 needs_user = true;
                 other_changes.push(
@@ -175,46 +175,49 @@ pub fn list_changes(recorded: &ProtectedFiles, current: &CurrentFiles) -> Protec
                     continue;
                 }
                 Err(GitFailure::TimedOut) => {
-                    is_unanswered = true;
+                    has_git_timed_out = true;
                     continue;
                 }
             };
-            for path in unexpected_paths_in_commit(git, entries) {
-                let undo = describe_undo(recorded, &path);
-                let words =
+            for path in unexpected_paths_in_commit(recorded_commits, entries) {
+                let undo = describe_how_to_undo(recorded, &path);
+                let describe_change =
                     || format!("{} in {} ({undo}, and commit that)", display_path(&path), display_path(name));
-                changes.entry(path.clone()).or_insert_with(words);
+                changes.entry(path.clone()).or_insert_with(describe_change);
             }
         }
     }
-    if is_unanswered {
+    if has_git_timed_out {
         other_changes.push("unknown files (git did not answer in time)".to_owned());
     }
     let descriptions =
         other_changes.into_iter().chain(changes.into_values()).take(MAX_LISTED_CHANGES).collect();
-    ProtectedChanges { descriptions, needs_user, git_timed_out: is_unanswered }
+    ProtectedChanges { descriptions, needs_user, git_timed_out: has_git_timed_out }
 }
 
-/// Returns the changes of protected files that the sessions of a run must undo. Returns an error if other files have
-/// changed, which the next session would undo although the user may have wanted it, or if no session can undo a
-/// change.
-pub fn changes_to_undo_in_session(
-    known_changes: &[String],
-    needed_user_before: bool,
+/// Returns the changes of protected files that the next session must undo. Returns an error if files have changed that
+/// were not reported before, because the next session would undo a change that the user may have wanted. Also returns an
+/// error if a change needs the user, or if git timed out.
+pub fn changes_to_undo_unless_made_outside_sessions(
+    earlier_changes: &[String],
+    earlier_changes_needed_user: bool,
     current: ProtectedChanges,
 ) -> Result<Vec<String>, ProtectError> {
-    let ProtectedChanges { descriptions, needs_user, git_timed_out: is_unanswered } = current;
-    if is_unanswered {
+    let ProtectedChanges { descriptions, needs_user, git_timed_out: has_git_timed_out } = current;
+    if has_git_timed_out {
         return Err(ProtectError::GitTimedOut);
     }
-    // If the list of known changes was cut off, it does not show which files are new.
-    let is_known_change = |change: &&String| {
-        known_changes.len() >= MAX_LISTED_CHANGES
-            || known_changes.iter().any(|known| parse_path_of_change(known) == parse_path_of_change(change))
+    // If the list of earlier changes was truncated, it does not show which files are new.
+    let is_earlier_change = |change: &&String| {
+        earlier_changes.len() >= MAX_LISTED_CHANGES
+            || earlier_changes
+                .iter()
+                .any(|earlier_change| parse_path_of_change(earlier_change) == parse_path_of_change(change))
     };
     let new_changes: Vec<String> =
-        descriptions.iter().filter(|change| !is_known_change(change)).cloned().collect();
-    let refused_changes = if needs_user || needed_user_before { &descriptions } else { &new_changes };
+        descriptions.iter().filter(|change| !is_earlier_change(change)).cloned().collect();
+    let refused_changes =
+        if needs_user || earlier_changes_needed_user { &descriptions } else { &new_changes };
     if refused_changes.is_empty() {
         return Ok(descriptions);
     }
@@ -234,19 +237,25 @@ fn paths_changed_on_disk(recorded: &ProtectedFiles, current: &[ProtectedEntry]) 
     changed.chain(removed).collect()
 }
 
-/// Returns the paths in a commit that differ from both HEAD and the disk as they were recorded. Both versions are the
-/// user's, and a session may commit what the user had not committed.
+/// Returns the paths in a commit that match neither the recorded HEAD nor the recorded working tree. Both versions are
+/// the user's, and a session may commit what the user had not committed.
 fn unexpected_paths_in_commit(recorded: &ProtectedCommits, current: &[GitEntry]) -> Vec<String> {
-    let ProtectedCommits { head_files: committed, working_tree_files: would_be, .. } = recorded;
-    let expected_objects: BTreeSet<(&str, &str)> =
-        committed.iter().chain(would_be).map(|entry| (entry.path.as_str(), entry.object.as_str())).collect();
+    let ProtectedCommits {
+        head_files: recorded_head_files, working_tree_files: recorded_working_files, ..
+    } = recorded;
+    let expected_objects: BTreeSet<(&str, &str)> = recorded_head_files
+        .iter()
+        .chain(recorded_working_files)
+        .map(|entry| (entry.path.as_str(), entry.object.as_str()))
+        .collect();
     let is_unexpected =
         |entry: &&GitEntry| !expected_objects.contains(&(entry.path.as_str(), entry.object.as_str()));
-    let (expected_paths, current_paths) = (entry_paths(would_be), entry_paths(current));
+    let (expected_paths, current_paths) = (entry_paths(recorded_working_files), entry_paths(current));
     let is_removed = |entry: &&GitEntry| {
         expected_paths.contains(entry.path.as_str()) && !current_paths.contains(entry.path.as_str())
     };
-    let unexpected = current.iter().filter(is_unexpected).chain(committed.iter().filter(is_removed));
+    let unexpected =
+        current.iter().filter(is_unexpected).chain(recorded_head_files.iter().filter(is_removed));
     unexpected.map(|entry| entry.path.clone()).collect()
 }
 
@@ -255,9 +264,12 @@ fn entry_paths(entries: &[GitEntry]) -> BTreeSet<&str> {
 }
 
 /// Describes how to undo the change of a path.
-fn describe_undo(recorded: &ProtectedFiles, path: &str) -> String {
-    let expected_entry =
-        recorded.commits.iter().flat_map(|git| &git.working_tree_files).find(|entry| entry.path == path);
+fn describe_how_to_undo(recorded: &ProtectedFiles, path: &str) -> String {
+    let expected_entry = recorded
+        .commits
+        .iter()
+        .flat_map(|commits| &commits.working_tree_files)
+        .find(|entry| entry.path == path);
     match expected_entry.map(|entry| (entry, entry.object.strip_prefix("160000 "))) {
         Some((_, Some(commit))) => format!("restore the commit {} of this repository", shorten_id(commit)),
         Some((entry, None)) => format!("restore it from {}", shorten_id(&entry.source)),
@@ -272,45 +284,50 @@ fn shorten_id(id: &str) -> &str {
     id.get(..SHOWN_ID_CHARS).unwrap_or(id)
 }
 
-/// Adds newly protected paths to the record, with their current state. Earlier records stay as they are, also below a
-/// new path. If the project was in no repository before, the git part of the new record covers the recorded paths,
-/// too.
-pub fn add_new_paths(recorded: ProtectedFiles, new: ProtectedFiles) -> ProtectedFiles {
-    if recorded.paths.is_empty() {
-        return new;
+/// Adds newly protected paths to the record, with their current state. Earlier records are kept, also below a new path.
+/// If the project had no repository before, the git part of the new record covers the recorded paths, too.
+pub fn add_new_paths_keeping_recorded(
+    recorded_files: ProtectedFiles,
+    new_files: ProtectedFiles,
+) -> ProtectedFiles {
+    if recorded_files.paths.is_empty() {
+        return new_files;
     }
-    let ProtectedFiles { paths: recorded_paths, mut entries, commits: git, .. } = recorded;
-    let is_new = |path: &str| !recorded_paths.iter().any(|known| is_same_or_below(path, known));
-    // The verify commands may write below a new path, so none of them is known to be harmless any more.
-    let harmless_verify = if new.paths.is_empty() { recorded.harmless_verify_commands } else { Vec::new() };
-    let paths = remove_nested_paths(recorded_paths.iter().cloned().chain(new.paths));
-    entries.extend(new.entries.into_iter().filter(|entry| is_new(&entry.path)));
-    entries.sort_by(|one, other| one.path.cmp(&other.path));
-    let git = match (git, new.commits) {
-        (Some(mut git), Some(new)) => {
-            git.head_files.extend(new.head_files.into_iter().filter(|entry| is_new(&entry.path)));
-            git.working_tree_files
-                .extend(new.working_tree_files.into_iter().filter(|entry| is_new(&entry.path)));
-            Some(git)
+    let ProtectedFiles { paths: recorded_paths, mut entries, commits: recorded_commits, .. } = recorded_files;
+    let is_new =
+        |path: &str| !recorded_paths.iter().any(|recorded_path| is_same_or_below(path, recorded_path));
+    // The verify commands may write below a new path, so none of them is known to be harmless.
+    let harmless_verify =
+        if new_files.paths.is_empty() { recorded_files.harmless_verify_commands } else { Vec::new() };
+    let paths = remove_nested_paths(recorded_paths.iter().cloned().chain(new_files.paths));
+    entries.extend(new_files.entries.into_iter().filter(|entry| is_new(&entry.path)));
+    entries.sort_by(|left, right| left.path.cmp(&right.path));
+    let merged_commits = match (recorded_commits, new_files.commits) {
+        (Some(mut merged), Some(new_commits)) => {
+            merged.head_files.extend(new_commits.head_files.into_iter().filter(|entry| is_new(&entry.path)));
+            merged
+                .working_tree_files
+                .extend(new_commits.working_tree_files.into_iter().filter(|entry| is_new(&entry.path)));
+            Some(merged)
         }
         // A session may have committed other versions of files that were recorded without a repository, so only new
-        // paths are taken.
-        (None, Some(mut new)) => {
-            new.head_files.retain(|entry| is_new(&entry.path));
-            Some(new)
+        // paths are added.
+        (None, Some(mut new_commits)) => {
+            new_commits.head_files.retain(|entry| is_new(&entry.path));
+            Some(new_commits)
         }
-        (git, None) => git,
+        (commits, None) => commits,
     };
     ProtectedFiles {
         paths,
         entries,
-        commits: git,
+        commits: merged_commits,
         harmless_verify_commands: harmless_verify,
         ..ProtectedFiles::default()
     }
 }
 
-/// Returns these paths, sorted, without those that are below another one.
+/// Returns the paths sorted, without those that are below another one.
 pub fn remove_nested_paths(paths: impl IntoIterator<Item = String>) -> Vec<String> {
     let paths: BTreeSet<String> = paths.into_iter().collect();
     let is_nested =
@@ -320,11 +337,11 @@ pub fn remove_nested_paths(paths: impl IntoIterator<Item = String>) -> Vec<Strin
 
 /// Returns true if a path is the folder itself or below it.
 pub fn is_same_or_below(path: &str, folder: &str) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(folder).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('/'))
 }
 
 /// Returns true if one of two paths is the other or below it.
-pub fn is_same_or_nested(path: &str, other_path: &str) -> bool {
+pub fn paths_overlap(path: &str, other_path: &str) -> bool {
     is_same_or_below(path, other_path) || is_same_or_below(other_path, path)
 }
 
@@ -354,7 +371,7 @@ mod tests {
     }
 
     fn describe_disk_changes(recorded: &ProtectedFiles, entries: &[ProtectedEntry]) -> Vec<String> {
-        list_changes(recorded, &present(entries)).descriptions
+        list_changes_since_record(recorded, &present(entries)).descriptions
     }
 
     #[test]
@@ -384,10 +401,16 @@ mod tests {
 
     #[test]
     fn links_are_refused_at_or_above_a_path_and_allowed_below_it() {
-        assert!(matches!(check_protectable("a/b", &[link("a")]), Err(ProtectError::InvalidPath { .. })));
-        assert!(matches!(check_protectable("a", &[link("a")]), Err(ProtectError::InvalidPath { .. })));
-        assert_eq!(check_protectable("a", &[link("a/b"), file("a/c", "1")]), Ok(()));
-        assert!(check_protectable("a/b", &[file("a", "1")]) == Err(missing_path_error("a/b")));
+        assert!(matches!(
+            check_entries_are_protectable("a/b", &[link("a")]),
+            Err(ProtectError::InvalidPath { .. })
+        ));
+        assert!(matches!(
+            check_entries_are_protectable("a", &[link("a")]),
+            Err(ProtectError::InvalidPath { .. })
+        ));
+        assert_eq!(check_entries_are_protectable("a", &[link("a/b"), file("a/c", "1")]), Ok(()));
+        assert!(check_entries_are_protectable("a/b", &[file("a", "1")]) == Err(missing_path_error("a/b")));
     }
 
     #[test]
@@ -420,7 +443,8 @@ mod tests {
         let known = ProtectedFiles { commits: Some(git), ..recorded(&[file("tests/a", "2")]) };
         let changes = |entries: &[GitEntry]| {
             let commits = vec![("HEAD".to_owned(), Ok(entries.to_vec()))];
-            list_changes(&known, &CurrentFiles { commits, ..present(&known.entries) }).descriptions
+            list_changes_since_record(&known, &CurrentFiles { commits, ..present(&known.entries) })
+                .descriptions
         };
         let git = known.commits.as_ref().unwrap();
         for entries in [&git.head_files, &git.working_tree_files, &git.head_files[..1].to_vec()] {
@@ -440,12 +464,16 @@ mod tests {
         let known = ProtectedFiles { commits: Some(git), ..recorded(&[]) };
         let commits = vec![("refs/heads/night".to_owned(), Err(GitFailure::Unreadable))];
         let present = CurrentFiles { repository_id: Ok("two".into()), commits, ..present(&[]) };
-        let changes = list_changes(&known, &present);
+        let changes = list_changes_since_record(&known, &present);
         let texts = &changes.descriptions;
         assert!(texts[0].starts_with(".git (it is not the repository"), "{changes:?}");
         assert!(texts[1].starts_with("refs/heads/night (git cannot read it"), "{changes:?}");
         assert!(changes.needs_user && !changes.git_timed_out, "{changes:?}");
-        assert_eq!(list_changes(&recorded(&[]), &present), ProtectedChanges::default(), "no repository");
+        assert_eq!(
+            list_changes_since_record(&recorded(&[]), &present),
+            ProtectedChanges::default(),
+            "no repository"
+        );
     }
 
     #[test]
@@ -457,10 +485,13 @@ mod tests {
             CurrentFiles { repository_id: silent().map(|_: Vec<GitEntry>| String::new()), ..present(&[]) },
             CurrentFiles { commits, ..present(&[]) },
         ] {
-            let changes = list_changes(&known, &present);
+            let changes = list_changes_since_record(&known, &present);
             assert_eq!(changes.descriptions, ["unknown files (git did not answer in time)"]);
             assert!(changes.git_timed_out && !changes.needs_user);
-            assert_eq!(changes_to_undo_in_session(&[], false, changes), Err(ProtectError::GitTimedOut));
+            assert_eq!(
+                changes_to_undo_unless_made_outside_sessions(&[], false, changes),
+                Err(ProtectError::GitTimedOut)
+            );
         }
     }
 
@@ -473,29 +504,35 @@ mod tests {
         };
         let known = ["tests/a (restore it from 1)".to_owned(), "b in c (remove it)".to_owned()];
         let same_files = ["tests/a in HEAD (restore it from 1, and commit that)", "b in c (remove it)"];
-        let changes_to_undo = changes_to_undo_in_session(&known, false, changes(&same_files, false));
+        let changes_to_undo =
+            changes_to_undo_unless_made_outside_sessions(&known, false, changes(&same_files, false));
         assert_eq!(changes_to_undo.as_deref(), Ok(&same_files.map(str::to_owned)[..]));
         let refusal_text = |known: &[String], needed_user, present| {
-            changes_to_undo_in_session(known, needed_user, present).expect_err("refused").to_string()
+            changes_to_undo_unless_made_outside_sessions(known, needed_user, present)
+                .expect_err("refused")
+                .to_string()
         };
         let words = "before a session begins, 1 protected file has changed since the run began: mine (restore it from 1);";
         let text = refusal_text(&known, false, changes(&["mine (restore it from 1)", same_files[0]], false));
         assert!(text.starts_with(words) && text.contains("to keep them as they are now"), "{text}");
         assert!(refusal_text(&known, true, changes(&same_files, false)).contains("tests/a in HEAD"));
         assert!(refusal_text(&known, false, changes(&same_files, true)).contains("tests/a in HEAD"));
-        assert_eq!(changes_to_undo_in_session(&known, true, ProtectedChanges::default()), Ok(Vec::new()));
+        assert_eq!(
+            changes_to_undo_unless_made_outside_sessions(&known, true, ProtectedChanges::default()),
+            Ok(Vec::new())
+        );
     }
 
     #[test]
     fn a_resume_records_new_paths_and_keeps_what_was_recorded_before() {
         let known = recorded(&[file("tests/a", "1"), file("tests/b", "1")]);
         let known = ProtectedFiles { harmless_verify_commands: vec!["make".into()], ..known };
-        assert_eq!(add_new_paths(known.clone(), ProtectedFiles::default()), known);
+        assert_eq!(add_new_paths_keeping_recorded(known.clone(), ProtectedFiles::default()), known);
         let new = ProtectedFiles {
             paths: vec!["check.sh".into()],
             ..recorded(&[file("check.sh", "9"), file("tests/a", "weakened")])
         };
-        let both = add_new_paths(known, new);
+        let both = add_new_paths_keeping_recorded(known, new);
         assert!(both.harmless_verify_commands.is_empty(), "the commands may write there");
         assert_eq!(both.entries, [file("check.sh", "9"), file("tests/a", "1"), file("tests/b", "1")]);
         assert_eq!(both.paths, ["check.sh", "tests"]);
@@ -510,7 +547,7 @@ mod tests {
             ..ProtectedCommits::default()
         };
         let new = ProtectedFiles { paths: vec!["check.sh".into()], commits: Some(git), ..recorded(&[]) };
-        let git = add_new_paths(known, new).commits.expect("a git part");
+        let git = add_new_paths_keeping_recorded(known, new).commits.expect("a git part");
         assert_eq!(git.head_files, [committed("check.sh", "100644 1")]);
         assert_eq!(git.working_tree_files.len(), 2);
     }

@@ -1,4 +1,4 @@
-//! Decides which records are removed when the user asks for it: by age, then by size, the oldest first. Records that
+//! Decides which records to remove when the user asks for it: first by age, then by size, the oldest first. Records that
 //! are still needed are never removed.
 
 /// The kind of a record.
@@ -32,7 +32,7 @@ pub struct PrunableRecord {
     pub bytes: u64,
     /// Seconds since the last write.
     pub age_seconds: u64,
-    /// Why it must be kept, if so.
+    /// Why the record must be kept; `None` if it can be removed.
     pub retention_reason: Option<RetentionReason>,
 }
 
@@ -41,16 +41,16 @@ pub struct PrunableRecord {
 pub struct RetentionLimits {
     /// Records that are older than this many seconds are removed.
     pub max_age_seconds: Option<u64>,
-    /// The oldest records are removed until no more than this many bytes are left.
+    /// The oldest records are removed until at most this many bytes are left.
     pub max_bytes: Option<u64>,
 }
 
-/// The records to remove, and the effect.
+/// The records to remove, and the resulting sizes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PrunePlan {
     /// Indexes of the records to remove, the oldest first.
     pub removed_indexes: Vec<usize>,
-    /// Bytes that become free.
+    /// Bytes that are freed.
     pub freed_bytes: u64,
     /// Bytes that are left, including those that are never pruned.
     pub remaining_bytes: u64,
@@ -58,12 +58,12 @@ pub struct PrunePlan {
     pub is_over_limit: bool,
 }
 
-/// Decides which records to remove. The second argument is the size of files that always stay, such as the journal
-/// and the memory.
+/// Decides which records to remove. `unprunable_bytes` is the size of files that are always kept, such as the journal and
+/// the memory.
 pub fn plan_pruning(records: &[PrunableRecord], unprunable_bytes: u64, limits: RetentionLimits) -> PrunePlan {
     let mut indexes_oldest_first: Vec<usize> =
-        (0..records.len()).filter(|at| records[*at].retention_reason.is_none()).collect();
-    indexes_oldest_first.sort_by_key(|at| std::cmp::Reverse(records[*at].age_seconds));
+        (0..records.len()).filter(|index| records[*index].retention_reason.is_none()).collect();
+    indexes_oldest_first.sort_by_key(|index| std::cmp::Reverse(records[*index].age_seconds));
     let mut plan = PrunePlan {
         remaining_bytes: records
             .iter()
@@ -72,15 +72,15 @@ pub fn plan_pruning(records: &[PrunableRecord], unprunable_bytes: u64, limits: R
     };
     for index in indexes_oldest_first {
         let record = &records[index];
-        let is_too_old = limits.max_age_seconds.is_some_and(|most| record.age_seconds > most);
-        let is_over_size = limits.max_bytes.is_some_and(|most| plan.remaining_bytes > most);
+        let is_too_old = limits.max_age_seconds.is_some_and(|max_age| record.age_seconds > max_age);
+        let is_over_size = limits.max_bytes.is_some_and(|max_bytes| plan.remaining_bytes > max_bytes);
         if is_too_old || is_over_size {
             plan.removed_indexes.push(index);
             plan.freed_bytes += record.bytes;
             plan.remaining_bytes = plan.remaining_bytes.saturating_sub(record.bytes);
         }
     }
-    plan.is_over_limit = limits.max_bytes.is_some_and(|most| plan.remaining_bytes > most);
+    plan.is_over_limit = limits.max_bytes.is_some_and(|max_bytes| plan.remaining_bytes > max_bytes);
     plan
 }
 

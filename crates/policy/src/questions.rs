@@ -1,13 +1,13 @@
-//! Items that wait for the user's answer: finds the question of a session that is not in the plan yet, determines
-//! whether anything else is open, and renders questions.
+//! Items that wait for the user's answer: finds the question of a blocked session that is not in the plan yet, determines
+//! whether any other item is open, and renders questions.
 
-use crate::completion::CompletionClaim;
+use crate::completion::ClaimAssessment;
 use crate::evidence::SessionEvidence;
 use crate::near_miss::find_near_miss;
 use plimsoll_domain::item_set;
 use plimsoll_domain::promise::{self, PromiseClaim};
 use plimsoll_domain::question::OpenQuestion;
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_domain::{RunState, TodoList};
 
 /// Maximum number of questions in a reason, and the maximum length of each question and item in characters.
@@ -18,17 +18,20 @@ const MAX_ITEM_CHARS: usize = 80;
 /// The effect of a session's questions on the remaining work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum QuestionOutcome {
-    /// Its questions, if it asked any, do not change the verdict.
+    /// The session asked nothing, or its questions do not change the verdict.
     NoEffect,
-    /// It could not continue with its item, and another one is open.
+    /// The session was blocked on its item, and another item is open.
     OtherItemsOpen,
-    /// Nothing else is open; all open items wait for these questions.
+    /// All open items wait for an answer; contains the rendered questions.
     AllItemsParked(String),
 }
 
-/// Returns the item that a session claimed it cannot continue with, and its reason, if the session has not written
-/// that into the plan.
-pub fn unwritten_question(state: &RunState, evidence: &SessionEvidence) -> Option<OpenQuestion> {
+/// Returns the item on which a session claims to be blocked, with the reason as the question. Returns `None` if the
+/// session has written a question into the plan, or if it repeats a recent question.
+pub fn unwritten_question_of_blocked_session(
+    state: &RunState,
+    evidence: &SessionEvidence,
+) -> Option<OpenQuestion> {
     let message = evidence.last_message.as_deref().unwrap_or_default();
     let claim =
         promise::parse_claim_on_last_line(message, &state.options.completion_promise, &state.promise_code);
@@ -36,23 +39,25 @@ pub fn unwritten_question(state: &RunState, evidence: &SessionEvidence) -> Optio
         return None;
     };
     let mut state_with_questions = state.clone();
-    state_with_questions.update_questions_from_plan(plan);
+    state_with_questions.update_parked_questions_from_plan(plan);
     let session_item = open_item_of_session(&state_with_questions, evidence, plan);
     let item = match session_item {
         Some(item) if state_with_questions.is_parked(item) => return None,
-        // The session cannot continue with the other item, about which it asked. Its own item stays free.
+        // The session is blocked by the other item, about which it asked. Its assigned item stays available.
         Some(_) | None if state_with_questions.questions_of_current_iteration().next().is_some() => {
             return None;
         }
         Some(item) => item.clone(),
-        None => crate::resume::next_free_item(plan, &state_with_questions.plan_items.set_aside_items)?,
+        None => {
+            crate::resume::next_unparked_open_item(plan, &state_with_questions.plan_items.set_aside_items)?
+        }
     };
-    let reason = to_single_line(&reason);
+    let reason = to_safe_single_line(&reason);
     if state_with_questions
         .plan_items
         .parked_questions
         .iter()
-        .any(|parked_question| repeats_question(parked_question, &reason, state.iteration))
+        .any(|parked_question| repeats_recent_question(parked_question, &reason, state.iteration))
     {
         return None;
     }
@@ -64,45 +69,46 @@ pub fn unwritten_question(state: &RunState, evidence: &SessionEvidence) -> Optio
     Some(OpenQuestion { item, question, iteration: state.iteration, was_notified: false })
 }
 
-/// For how many later sessions a repeated question still counts as the one about another item, and not as one about
-/// their own.
-const MAX_REPEATS: u32 = 2;
+/// Number of later sessions for which a repeated question still counts as the one about the other item, and not as a
+/// question about their assigned item.
+const MAX_SESSIONS_REPEATING_QUESTION: u32 = 2;
 
-/// Returns true if a session gives as its reason a question that was recently asked about another item: it has read
-/// that question, and its own item stays free. A session that repeats it again and again means its own item.
-fn repeats_question(parked_question: &OpenQuestion, reason: &str, iteration: u32) -> bool {
-    let question = to_single_line(&parked_question.question);
+/// Returns true if the reason of a blocked session repeats a recent question about another item. The session has read
+/// that question, and its assigned item stays available. After [`MAX_SESSIONS_REPEATING_QUESTION`] sessions the question
+/// counts as one about the assigned item.
+fn repeats_recent_question(parked_question: &OpenQuestion, reason: &str, iteration: u32) -> bool {
+    let question = to_safe_single_line(&parked_question.question);
     let is_same_text = question.contains(reason) || reason.contains(&question);
     !reason.is_empty()
         && !question.is_empty()
         && is_same_text
-        && iteration <= parked_question.iteration + MAX_REPEATS
+        && iteration <= parked_question.iteration + MAX_SESSIONS_REPEATING_QUESTION
 }
 
 /// Records the session's questions in the state, and returns their effect on the remaining work.
-pub(crate) fn record_questions(
+pub(crate) fn record_questions_of_session(
     state: &mut RunState,
     evidence: &SessionEvidence,
-    completion: &CompletionClaim,
+    completion: &ClaimAssessment,
 ) -> QuestionOutcome {
     let Some(plan) = plan_with_open_items(state, evidence) else { return QuestionOutcome::NoEffect };
-    // At Stop, the question of a session that claimed to be blocked is not in the plan yet.
-    let unwritten_question = unwritten_question(state, evidence);
-    state.update_questions_from_plan(plan);
+    // At Stop, the question of a blocked session is not in the plan yet.
+    let unwritten_question = unwritten_question_of_blocked_session(state, evidence);
+    state.update_parked_questions_from_plan(plan);
     state.plan_items.parked_questions.extend(unwritten_question);
-    if let Some(reason) = reason_all_items_are_parked(state, plan) {
+    if let Some(reason) = render_questions_if_all_items_parked(state, plan) {
         return QuestionOutcome::AllItemsParked(reason);
     }
     let is_session_item_parked = open_item_of_session(state, evidence, plan)
         .is_some_and(|item| state.questions_of_current_iteration().any(|question| question.item == *item));
     match completion {
-        CompletionClaim::Blocked(_) => QuestionOutcome::OtherItemsOpen,
-        CompletionClaim::NotClaimed if is_session_item_parked => QuestionOutcome::OtherItemsOpen,
-        // The question in the plan states what the inexact line was meant to state.
-        CompletionClaim::Refused(_) if is_session_item_parked && has_blocked_near_miss(state, evidence) => {
+        ClaimAssessment::Blocked(_) => QuestionOutcome::OtherItemsOpen,
+        ClaimAssessment::NotClaimed if is_session_item_parked => QuestionOutcome::OtherItemsOpen,
+        // The question in the plan confirms what the near miss claims.
+        ClaimAssessment::Refused(_) if is_session_item_parked && has_blocked_near_miss(state, evidence) => {
             QuestionOutcome::OtherItemsOpen
         }
-        CompletionClaim::NotClaimed | CompletionClaim::Refused(_) | CompletionClaim::Uncontradicted => {
+        ClaimAssessment::NotClaimed | ClaimAssessment::Refused(_) | ClaimAssessment::PendingVerification => {
             QuestionOutcome::NoEffect
         }
     }
@@ -114,40 +120,41 @@ fn has_blocked_near_miss(state: &RunState, evidence: &SessionEvidence) -> bool {
         .is_some_and(|near_miss| near_miss.claims_blocked)
 }
 
-/// Returns why no session can work on this plan: items are open, and all of them wait for answers. Returns `None` if
-/// a session can.
-pub fn reason_all_items_are_parked(state: &RunState, plan: &TodoList) -> Option<String> {
+/// Returns the rendered questions if items are open and all of them wait for answers, so no session can work on this
+/// plan; otherwise `None`.
+pub fn render_questions_if_all_items_parked(state: &RunState, plan: &TodoList) -> Option<String> {
     let open_items = plan.open_items();
-    let parked =
+    let parked_items =
         item_set::to_text_set(state.plan_items.parked_questions.iter().map(|question| &question.item));
     let are_all_parked =
-        !open_items.is_empty() && open_items.iter().all(|item| parked.contains(item.as_str()));
-    are_all_parked.then(|| render_questions(&state.plan_items.parked_questions))
+        !open_items.is_empty() && open_items.iter().all(|item| parked_items.contains(item.as_str()));
+    are_all_parked.then(|| render_questions_with_items(&state.plan_items.parked_questions))
 }
 
-/// Renders the questions as the reason why a run ends.
-pub fn render_questions(questions: &[OpenQuestion]) -> String {
+/// Renders the questions as the reason for ending a run.
+pub fn render_questions_with_items(questions: &[OpenQuestion]) -> String {
     let render_question = |open_question: &OpenQuestion| {
         let (question, item) = (
-            truncate_end(&to_single_line(&open_question.question), MAX_QUESTION_CHARS),
-            truncate_end(&to_single_line(&open_question.item), MAX_ITEM_CHARS),
+            truncate_end(&to_safe_single_line(&open_question.question), MAX_QUESTION_CHARS),
+            truncate_end(&to_safe_single_line(&open_question.item), MAX_ITEM_CHARS),
         );
         format!("{question} (item \"{item}\")")
     };
     let rendered_questions: Vec<String> =
         questions.iter().take(MAX_LISTED_QUESTIONS).map(render_question).collect();
     let unlisted_count = questions.len().saturating_sub(MAX_LISTED_QUESTIONS);
-    let more = if unlisted_count > 0 { format!("; and {unlisted_count} more") } else { String::new() };
-    format!("{}{more}", rendered_questions.join("; "))
+    let unlisted_questions_text =
+        if unlisted_count > 0 { format!("; and {unlisted_count} more") } else { String::new() };
+    format!("{}{unlisted_questions_text}", rendered_questions.join("; "))
 }
 
-/// Returns the plan of a run that has one, while an item in it is open.
+/// Returns the run's plan if it has open items.
 fn plan_with_open_items<'a>(state: &RunState, evidence: &'a SessionEvidence) -> Option<&'a TodoList> {
     let plan = evidence.todo.as_ref().filter(|_| state.options.todo_file.is_some())?;
     plan.items.iter().any(|item| !item.is_ticked).then_some(plan)
 }
 
-/// Returns the item that the session worked on last, while it is open.
+/// Returns the item on which the session worked last, if it is still open.
 fn open_item_of_session<'a>(
     state: &'a RunState,
     evidence: &'a SessionEvidence,

@@ -1,6 +1,6 @@
-//! Selects the user's arguments for the client that a read-only session gets, too.
+//! Selects which of the user's arguments for the client are also passed to a read-only session.
 //!
-//! This is a list of harmless options, not of dangerous ones: a later version of the client may have an unknown
+//! This is a list of harmless options rather than of dangerous ones, because a later version of the client may add an
 //! option that lifts permissions. Checked against `claude --help` of 2.1.329.
 
 use plimsoll_protocol::settings::parse_version;
@@ -37,55 +37,56 @@ const HARMLESS_VALUE_OPTIONS: [&str; 14] = [
     "-n",
     "--debug-file",
 ];
-/// Options whose values, any number of them, end at the next option.
+/// Options with any number of values, up to the next option.
 const HARMLESS_LIST_OPTIONS: [&str; 5] =
     ["--betas", "--disallowedTools", "--disallowed-tools", "--debug", "-d"];
 
 /// The user's arguments for the client, split by whether they can lift the restrictions of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SplitArguments {
-    /// Arguments that the session gets.
+    /// Arguments to pass to the session.
     pub harmless: Vec<String>,
-    /// Names of all other options, and words that belong to no option.
+    /// Names of all other options, and positional arguments.
     pub refused: Vec<String>,
 }
 
-/// Splits arguments into harmless ones and those that a read-only session must not get.
+/// Splits arguments into harmless ones and those that must not be passed to a read-only session.
 pub fn split_harmless_arguments(arguments: &[String]) -> SplitArguments {
-    let mut split = SplitArguments::default();
+    let mut split_arguments = SplitArguments::default();
     let mut is_harmless = true;
-    // How many values of the current option may still follow.
-    let mut values_left = 0;
+    // Number of values of the current option that may still follow.
+    let mut remaining_value_count = 0;
     for argument in arguments {
         // The value of an option with one value may begin with a dash.
-        let is_option = argument.starts_with('-') && values_left != 1;
+        let is_option = argument.starts_with('-') && remaining_value_count != 1;
         if is_option {
             let name = argument.split('=').next().unwrap_or_default();
             let has_value = argument.contains('=');
-            (is_harmless, values_left) = match () {
+            (is_harmless, remaining_value_count) = match () {
                 () if HARMLESS_FLAGS.contains(&name) => (true, 0),
                 () if HARMLESS_VALUE_OPTIONS.contains(&name) => (true, usize::from(!has_value)),
                 () if HARMLESS_LIST_OPTIONS.contains(&name) => (true, if has_value { 0 } else { usize::MAX }),
-                // The number of its values is not known, so none of them is passed on.
+                // The number of its values is unknown, so none of them is passed.
                 () => (false, usize::MAX),
             };
             match is_harmless {
-                true => split.harmless.push(argument.clone()),
-                false => split.refused.push(name.to_owned()),
+                true => split_arguments.harmless.push(argument.clone()),
+                false => split_arguments.refused.push(name.to_owned()),
             }
-        } else if values_left == 0 {
-            split.refused.push(argument.clone());
+        } else if remaining_value_count == 0 {
+            split_arguments.refused.push(argument.clone());
         } else {
-            values_left -= 1;
+            remaining_value_count -= 1;
             if is_harmless {
-                split.harmless.push(argument.clone());
+                split_arguments.harmless.push(argument.clone());
             }
         }
     }
-    split
+    split_arguments
 }
 
-/// Returns true if a client of this version can confine a session to a folder. The text is what the client prints.
+/// Returns true if a client of this version can confine a session to a folder. The argument is the client's `--version`
+/// output.
 pub fn supports_restricted_mode(version_text: &str) -> bool {
     parse_version(version_text).is_some_and(|version| version >= FIRST_RESTRICTED_VERSION)
 }

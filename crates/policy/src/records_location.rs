@@ -1,9 +1,8 @@
-//! Checks that the records of runs are in no folder in which a session's command may write.
+//! Checks that the records of runs are not in a folder that a session's commands may write.
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the records, and the folders that a session may write. All paths are absolute, with their links
-/// resolved.
+/// The folder of the records, and the folders that a session may write. All paths are absolute and contain no links.
 #[derive(Debug, Clone, Default)]
 pub struct RecordsLocation {
     pub records_folder: PathBuf,
@@ -15,13 +14,13 @@ pub struct RecordsLocation {
     pub added_folders: Vec<PathBuf>,
 }
 
-/// Returns why the records must not be in this folder, or `None` if they may.
-pub fn unsafe_location_reason(location: &RecordsLocation) -> Option<String> {
+/// Returns why the records must not be in this folder, or `None` if the folder is safe.
+pub fn reason_records_location_is_unsafe(location: &RecordsLocation) -> Option<String> {
     let RecordsLocation { records_folder, project, home, temporary_folders, added_folders } = location;
     let contains_records = |folder: &Path| records_folder.starts_with(folder);
-    // A user whose whole home is temporary (a container, a test) has no other place.
+    // If the home folder itself is temporary (a container, a test), there is no better location.
     let contains_home = |folder: &Path| home.as_ref().is_some_and(|home| home.starts_with(folder));
-    let place = match () {
+    let location_text = match () {
         () if contains_records(project) => "in the project".to_owned(),
         () => match added_folders.iter().find(|folder| contains_records(folder)) {
             Some(folder) => format!("in {}, which was added to the sessions", folder.display()),
@@ -34,12 +33,12 @@ pub fn unsafe_location_reason(location: &RecordsLocation) -> Option<String> {
         },
     };
     Some(format!(
-        "the records of runs would be {place}, where a session's commands may write ({}): set XDG_STATE_HOME to another folder of yours",
+        "the records of runs would be {location_text}, where a session's commands may write ({}): set XDG_STATE_HOME to another folder of yours",
         records_folder.display()
     ))
 }
 
-/// Returns the folders that arguments for the client add to its sessions: `--add-dir A B`, `--add-dir=A`.
+/// Returns the folders that the client's arguments add to its sessions: `--add-dir A B`, `--add-dir=A`.
 pub fn parse_added_folders(arguments: &[String]) -> Vec<&str> {
     const ADD_DIR_OPTION: &str = "--add-dir";
     let mut folders = Vec::new();
@@ -84,7 +83,7 @@ mod tests {
                 temporary_folders: to_paths(&["/var/tmp", "/tmp"]),
                 added_folders: to_paths(added_folders),
             };
-            let reason = unsafe_location_reason(&location);
+            let reason = reason_records_location_is_unsafe(&location);
             let is_expected = match (&reason, expected) {
                 (None, None) => true,
                 (Some(found), Some(expected)) => found.contains(expected) && found.contains(records_folder),

@@ -1,10 +1,9 @@
-//! Parses the time at which a limit resets from the client's message. This is the last resort, if the client gives no
-//! number. Only a time directly behind `reset` or `resets` counts, because the rest of the message may come from
-//! anywhere.
+//! Parses the time at which a limit resets from the client's message. This is the last resort if the client reports no
+//! number. Only a time directly after `reset` or `resets` counts, because the rest of the message may contain any text.
 
 use chrono::{Month, NaiveDate};
 
-/// The time of a reset, as far as the message states it.
+/// The time of a reset, as precisely as the message states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResetTime {
     /// Seconds since 1970.
@@ -31,79 +30,85 @@ pub fn parse_reset_time(text: &str) -> Option<ResetTime> {
 /// Parses `Claude AI usage limit reached|1795270982`, the form of clients of 2025.
 fn parse_unix_seconds(text: &str) -> Option<ResetTime> {
     let (_, after_marker) = text.split_once("limit reached|")?;
-    let (digits, _) = split_leading_digits(after_marker);
-    // Ten digits are seconds from 2001 to 2286; no other number is a plausible time.
-    if digits.len() == 10 { digits.parse().ok().map(ResetTime::UnixSeconds) } else { None }
+    let (number_text, _) = split_leading_digits(after_marker);
+    // Ten digits are seconds from 2001 to 2286; a number of any other length is not a plausible time.
+    if number_text.len() == 10 { number_text.parse().ok().map(ResetTime::UnixSeconds) } else { None }
 }
 
-/// Returns the texts behind each `reset`, `resets`, `reset at`, `resets on`.
+/// Returns the text after each `reset`, `resets`, `reset at`, `resets on`.
 fn texts_after_reset(text: &str) -> impl Iterator<Item = &str> {
     let starts_word = move |index: usize| !text[..index].ends_with(char::is_alphanumeric);
-    text.match_indices("reset").filter(move |(at, _)| starts_word(*at)).filter_map(|(at, keyword)| {
-        let rest = &text[at + keyword.len()..];
-        let rest = skip_required_space(rest.strip_prefix('s').unwrap_or(rest))?;
-        Some(skip_one_of(rest, &["at", "on"]))
-    })
+    text.match_indices("reset").filter(move |(index, _)| starts_word(*index)).filter_map(
+        |(index, keyword)| {
+            let after_keyword = &text[index + keyword.len()..];
+            let remaining = skip_required_space(after_keyword.strip_prefix('s').unwrap_or(after_keyword))?;
+            Some(skip_one_word_of(remaining, &["at", "on"]))
+        },
+    )
 }
 
 /// Parses `nov 28, 3pm (europe/berlin)`, with or without the day and the zone.
 fn parse_clock_time(text: &str) -> Option<ResetTime> {
-    let (month_day, rest) = parse_month_and_day(text).map_or((None, text), |(day, rest)| (Some(day), rest));
-    let ((hour, minute), zone_text) = parse_time_of_day(rest)?;
+    let (month_day, remaining) =
+        parse_month_and_day(text).map_or((None, text), |(date, remaining)| (Some(date), remaining));
+    let ((hour, minute), zone_text) = parse_time_of_day(remaining)?;
     Some(ResetTime::ClockTime { hour, minute, month_day, is_utc: starts_with_utc(zone_text) })
 }
 
 /// A leap year, so that February 29 is a valid day.
 const LEAP_YEAR: i32 = 2028;
 
-/// Parses `nov 28, `, `jan 2 at `, `jan 2, 2027, `. The year is skipped, because the next such day is meant.
+/// Parses `nov 28, `, `jan 2 at `, `jan 2, 2027, `. The year is skipped; the caller takes the next such day.
 fn parse_month_and_day(text: &str) -> Option<((u32, u32), &str)> {
-    let (month_name, rest) = split_at_first(text, |letter| !letter.is_ascii_alphabetic());
+    let (month_name, remaining) = split_at_first(text, |character| !character.is_ascii_alphabetic());
     let month_name = if month_name == "sept" { "sep" } else { month_name };
     let month = month_name.parse::<Month>().ok()?.number_from_month();
-    let (day, rest) = parse_short_number(skip_required_space(rest)?)?;
-    let rest = skip_year(skip_separator(rest)?);
-    NaiveDate::from_ymd_opt(LEAP_YEAR, month, day).map(|_| ((month, day), rest))
+    let (day, remaining) = parse_short_number(skip_required_space(remaining)?)?;
+    let remaining = skip_year(skip_separator(remaining)?);
+    NaiveDate::from_ymd_opt(LEAP_YEAR, month, day).map(|_| ((month, day), remaining))
 }
 
 fn skip_year(text: &str) -> &str {
     match split_leading_digits(text) {
-        (year, rest) if year.len() == 4 => skip_separator(rest).unwrap_or(text),
+        (year, remaining) if year.len() == 4 => skip_separator(remaining).unwrap_or(text),
         _ => text,
     }
 }
 
-/// Returns the text after a comma, a space or `at`; `None` if the word continues.
+/// Returns the text after a comma, white space or `at`; `None` if the word continues.
 fn skip_separator(text: &str) -> Option<&str> {
-    let rest = text.strip_prefix(',').unwrap_or(text);
-    skip_required_space(rest).map(|rest| skip_one_of(rest, &["at"]))
+    let remaining = text.strip_prefix(',').unwrap_or(text);
+    skip_required_space(remaining).map(|remaining| skip_one_word_of(remaining, &["at"]))
 }
 
-/// Parses `3pm`, `2:23 pm` or `15:00`. A number alone is no time, because it may count anything.
+/// Parses `3pm`, `2:23 pm` or `15:00`. A bare number is rejected, because it may be a count.
 fn parse_time_of_day(text: &str) -> Option<((u32, u32), &str)> {
-    let (hour, rest) = parse_short_number(text)?;
-    let (minute, rest) = match rest.strip_prefix(':') {
-        Some(rest) => parse_two_digits(rest).map(|(minute, rest)| (Some(minute), rest))?,
-        None => (None, rest),
+    let (hour, remaining) = parse_short_number(text)?;
+    let (minute, remaining) = match remaining.strip_prefix(':') {
+        Some(after_colon) => {
+            parse_two_digits(after_colon).map(|(minute, remaining)| (Some(minute), remaining))?
+        }
+        None => (None, remaining),
     };
-    let (half_start, rest) = parse_am_pm(rest);
-    let hour = match half_start {
+    let (half_day_start, remaining) = parse_am_pm_to_start_hour(remaining);
+    let hour = match half_day_start {
         // 12 am is midnight, 12 pm is noon.
-        Some(half_start) if (1..=12).contains(&hour) => half_start + hour % 12,
+        Some(half_day_start) if (1..=12).contains(&hour) => half_day_start + hour % 12,
         None if minute.is_some() && hour < 24 => hour,
         _ => return None,
     };
     let minute = minute.unwrap_or(0);
-    let is_followed_by_more = rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == ':');
-    (minute < 60 && !is_followed_by_more).then_some(((hour, minute), rest))
+    let is_followed_by_more =
+        remaining.starts_with(|character: char| character.is_alphanumeric() || character == ':');
+    (minute < 60 && !is_followed_by_more).then_some(((hour, minute), remaining))
 }
 
-/// Parses `am` or `pm` into the hour with which that half of the day begins.
-fn parse_am_pm(text: &str) -> (Option<u32>, &str) {
+/// Parses `am` or `pm` into the first hour of that half of the day.
+fn parse_am_pm_to_start_hour(text: &str) -> (Option<u32>, &str) {
     let trimmed = text.trim_start();
     match (trimmed.strip_prefix("am"), trimmed.strip_prefix("pm")) {
-        (Some(rest), _) => (Some(0), rest),
-        (_, Some(rest)) => (Some(12), rest),
+        (Some(remaining), _) => (Some(0), remaining),
+        (_, Some(remaining)) => (Some(12), remaining),
         _ => (None, text),
     }
 }
@@ -112,21 +117,21 @@ fn parse_am_pm(text: &str) -> (Option<u32>, &str) {
 fn starts_with_utc(text: &str) -> bool {
     let zone = text.trim_start().trim_start_matches('(');
     let (zone, _) =
-        split_at_first(zone, |letter| !(letter.is_ascii_alphanumeric() || "/+-_".contains(letter)));
+        split_at_first(zone, |character| !(character.is_ascii_alphanumeric() || "/+-_".contains(character)));
     matches!(zone, "utc" | "gmt" | "etc/utc" | "etc/gmt")
 }
 
 fn parse_short_number(text: &str) -> Option<(u32, &str)> {
-    let (digits, rest) = split_leading_digits(text);
-    if digits.len() <= 2 { Some((digits.parse().ok()?, rest)) } else { None }
+    let (number_text, remaining) = split_leading_digits(text);
+    if number_text.len() <= 2 { Some((number_text.parse().ok()?, remaining)) } else { None }
 }
 
 fn parse_two_digits(text: &str) -> Option<(u32, &str)> {
-    parse_short_number(text).filter(|(_, rest)| text.len() - rest.len() == 2)
+    parse_short_number(text).filter(|(_, remaining)| text.len() - remaining.len() == 2)
 }
 
 fn split_leading_digits(text: &str) -> (&str, &str) {
-    split_at_first(text, |letter| !letter.is_ascii_digit())
+    split_at_first(text, |character| !character.is_ascii_digit())
 }
 
 fn split_at_first(text: &str, is_delimiter: impl Fn(char) -> bool) -> (&str, &str) {
@@ -135,11 +140,11 @@ fn split_at_first(text: &str, is_delimiter: impl Fn(char) -> bool) -> (&str, &st
 
 /// Returns the text after white space; `None` if there is none. (The client may print a narrow space.)
 fn skip_required_space(text: &str) -> Option<&str> {
-    let rest = text.trim_start();
-    (rest.len() < text.len()).then_some(rest)
+    let remaining = text.trim_start();
+    (remaining.len() < text.len()).then_some(remaining)
 }
 
-fn skip_one_of<'a>(text: &'a str, skipped_words: &[&str]) -> &'a str {
+fn skip_one_word_of<'a>(text: &'a str, skipped_words: &[&str]) -> &'a str {
     skipped_words.iter().find_map(|word| skip_required_space(text.strip_prefix(word)?)).unwrap_or(text)
 }
 

@@ -1,24 +1,23 @@
-//! Decides whether the next session resumes a checkpoint. A session takes the checkpoint of its own item; those of
-//! other items wait in the state's `half_done`. [`plimsoll_domain::resume`] renders the text that the session is
-//! given.
+//! Decides whether the next session resumes a checkpoint. A session resumes the checkpoint of its item; those of other
+//! items wait in `half_done_checkpoints` of the state. [`plimsoll_domain::resume`] renders the text for the session.
 
-use crate::current_item::{choose_current_item, current_open_item};
-use plimsoll_domain::state::checkpoint::NOT_BEGUN;
+use crate::current_item::{choose_current_item, current_unparked_item};
+use plimsoll_domain::state::checkpoint::NOT_STARTED;
 use plimsoll_domain::state::{Checkpoint, CheckpointCause, ItemWork};
-use plimsoll_domain::text::{to_single_line, truncate_end};
-use plimsoll_domain::verdict::EndingCourse;
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
+use plimsoll_domain::verdict::EndingCategory;
 use plimsoll_domain::{RunState, SessionEnding, TodoList};
 
 /// Returns the checkpoint that the next session resumes, if there is one. A checkpoint that was requested, or written
-/// before a compaction, is not resumed once its item is ticked. An item that was ticked since the checkpoint is
-/// finished: none of its details is handed on to the next item.
-pub fn checkpoint_to_resume(
+/// before a compaction, is not resumed once its item is ticked. If the item of another checkpoint has been ticked since,
+/// the checkpoint is changed for the next item and loses the details of the finished one.
+pub fn active_checkpoint_to_resume(
     checkpoint: &Checkpoint,
     todo: Option<&TodoList>,
-    set_aside: &[String],
+    set_aside_items: &[String],
 ) -> Option<Checkpoint> {
     let is_item_ticked = is_checkpoint_item_ticked(checkpoint, todo);
-    // Its session ticked its item and began no other.
+    // The session had ticked its item and started no other one.
     let was_finished_at_checkpoint =
         !checkpoint.item_work.is_begun && !checkpoint.item_work.ticked_items.is_empty();
     let forces_resume =
@@ -27,16 +26,17 @@ pub fn checkpoint_to_resume(
         return None;
     }
     Some(match todo {
-        Some(todo) if is_item_ticked => carry_over_to_next_item(checkpoint, todo, set_aside),
+        Some(todo) if is_item_ticked => carry_over_to_next_open_item(checkpoint, todo, set_aside_items),
         _ => checkpoint.clone(),
     })
 }
 
-/// Takes the checkpoint for the session that is planned: the one of the item that it is told to do, and of no other.
-/// The checkpoint of another half-done item waits until its turn comes.
+/// Removes and returns the checkpoint for the planned session: only the one of its assigned item. The checkpoint of
+/// another half-done item is stored until that item is next.
 pub fn take_checkpoint_for_next_session(state: &mut RunState, todo: Option<&TodoList>) -> Option<Checkpoint> {
-    let checkpoint = checkpoint_to_resume(&state.context_checkpoint, todo, &state.plan_items.set_aside_items);
-    let item = current_open_item(state).cloned();
+    let checkpoint =
+        active_checkpoint_to_resume(&state.context_checkpoint, todo, &state.plan_items.set_aside_items);
+    let item = current_unparked_item(state).cloned();
     state
         .half_done_checkpoints
         .retain(|half_done| state.plan_items.todo_items.contains(&half_done.current_todo_item));
@@ -51,14 +51,14 @@ pub fn take_checkpoint_for_next_session(state: &mut RunState, todo: Option<&Todo
                 .half_done_checkpoints
                 .retain(|half_done| half_done.current_todo_item != checkpoint.current_todo_item);
             state.half_done_checkpoints.push(checkpoint);
-            take_half_done_checkpoint(state, item.as_deref())
+            remove_half_done_checkpoint_of_item(state, item.as_deref())
         }
         Some(checkpoint) => Some(checkpoint),
-        None => take_half_done_checkpoint(state, item.as_deref()),
+        None => remove_half_done_checkpoint_of_item(state, item.as_deref()),
     }
 }
 
-fn take_half_done_checkpoint(state: &mut RunState, item: Option<&str>) -> Option<Checkpoint> {
+fn remove_half_done_checkpoint_of_item(state: &mut RunState, item: Option<&str>) -> Option<Checkpoint> {
     let index = state
         .half_done_checkpoints
         .iter()
@@ -66,26 +66,31 @@ fn take_half_done_checkpoint(state: &mut RunState, item: Option<&str>) -> Option
     Some(state.half_done_checkpoints.remove(index))
 }
 
-/// Returns the next open item of a plan that waits for no answer.
-pub(crate) fn next_free_item(todo: &TodoList, set_aside: &[String]) -> Option<String> {
-    choose_current_item(todo.unparked_open_items().iter(), set_aside).cloned()
+/// Returns the next open item of a plan that is not waiting for an answer.
+pub(crate) fn next_unparked_open_item(todo: &TodoList, set_aside_items: &[String]) -> Option<String> {
+    choose_current_item(todo.unparked_open_items().iter(), set_aside_items).cloned()
 }
 
-/// Returns the checkpoint of an item that has been ticked since, changed for the item after it.
-fn carry_over_to_next_item(checkpoint: &Checkpoint, todo: &TodoList, set_aside: &[String]) -> Checkpoint {
-    let work = &checkpoint.item_work;
-    let finished = work.ticked_items.iter().chain([&checkpoint.current_todo_item]).cloned().collect();
-    let next_item = next_free_item(todo, set_aside);
+/// Returns the checkpoint of an item that has been ticked since, changed for the next open item.
+fn carry_over_to_next_open_item(
+    checkpoint: &Checkpoint,
+    todo: &TodoList,
+    set_aside_items: &[String],
+) -> Checkpoint {
+    let item_work = &checkpoint.item_work;
+    let finished_items =
+        item_work.ticked_items.iter().chain([&checkpoint.current_todo_item]).cloned().collect();
+    let next_item = next_unparked_open_item(todo, set_aside_items);
     Checkpoint {
         current_todo_item: next_item.unwrap_or_default(),
         files_in_progress: Vec::new(),
-        progress_on_item: NOT_BEGUN.to_owned(),
+        progress_on_item: NOT_STARTED.to_owned(),
         next_step: String::new(),
         earlier_notes: None,
         earlier_handoff: String::new(),
         item_work: ItemWork {
-            session_item: work.session_item.clone(),
-            ticked_items: finished,
+            session_item: item_work.session_item.clone(),
+            ticked_items: finished_items,
             is_begun: false,
             ..ItemWork::default()
         },
@@ -96,12 +101,12 @@ fn carry_over_to_next_item(checkpoint: &Checkpoint, todo: &TodoList, set_aside: 
 /// Returns true if the item that was in progress at the checkpoint has been ticked since.
 pub fn is_checkpoint_item_ticked(checkpoint: &Checkpoint, todo: Option<&TodoList>) -> bool {
     let item = &checkpoint.current_todo_item;
-    !item.is_empty() && todo.is_some_and(|todo| todo.is_ticked(item))
+    !item.is_empty() && todo.is_some_and(|todo| todo.is_item_ticked(item))
 }
 
-/// Describes in a sentence what the current iteration did.
-pub fn describe_last_action(state: &RunState, ending: &SessionEnding) -> String {
-    let quote_item = |item: &String| format!("\"{}\"", truncate_end(&to_single_line(item), 80));
+/// Describes the result of the current iteration in a sentence.
+pub fn describe_current_iteration_result(state: &RunState, ending: &SessionEnding) -> String {
+    let quote_item = |item: &String| format!("\"{}\"", truncate_end(&to_safe_single_line(item), 80));
     let ticked_items: Vec<String> = state.items_ticked_in_iteration().iter().map(quote_item).collect();
     let open_item =
         state.iteration_record.item.as_ref().filter(|item| state.plan_items.todo_items.contains(item));
@@ -118,9 +123,9 @@ pub fn describe_last_action(state: &RunState, ending: &SessionEnding) -> String 
         (true, Some(item)) => format!("worked on {}, which is still open", quote_item(item)),
         (true, None) => "ticked no item".to_owned(),
     };
-    let ending_text = match ending.traits().course {
-        EndingCourse::Completed => String::new(),
-        EndingCourse::StoppedFromOutside | EndingCourse::BrokenOff => {
+    let ending_text = match ending.traits().category {
+        EndingCategory::Completed => String::new(),
+        EndingCategory::StoppedExternally | EndingCategory::Aborted => {
             format!(" (it ended early: {})", ending.as_str().replace('_', " "))
         }
     };
@@ -150,21 +155,23 @@ mod tests {
             (CheckpointCause::Manual, &ticked, false),
         ] {
             assert_eq!(
-                checkpoint_to_resume(&checkpoint(cause, true), Some(todo), &[]).is_some(),
+                active_checkpoint_to_resume(&checkpoint(cause, true), Some(todo), &[]).is_some(),
                 should_resume,
                 "{cause:?}"
             );
-            assert_eq!(checkpoint_to_resume(&checkpoint(cause, false), Some(todo), &[]), None);
+            assert_eq!(active_checkpoint_to_resume(&checkpoint(cause, false), Some(todo), &[]), None);
         }
         let ticked_by_its_session = |cause| Checkpoint {
             item_work: ItemWork { ticked_items: vec!["one".into()], is_begun: false, ..ItemWork::default() },
             ..checkpoint(cause, true)
         };
         assert!(
-            checkpoint_to_resume(&ticked_by_its_session(CheckpointCause::Manual), Some(&open), &[]).is_none()
+            active_checkpoint_to_resume(&ticked_by_its_session(CheckpointCause::Manual), Some(&open), &[])
+                .is_none()
         );
         assert!(
-            checkpoint_to_resume(&ticked_by_its_session(CheckpointCause::Level), Some(&open), &[]).is_some()
+            active_checkpoint_to_resume(&ticked_by_its_session(CheckpointCause::Level), Some(&open), &[])
+                .is_some()
         );
     }
 
@@ -226,7 +233,7 @@ mod tests {
             ),
             (state(&[], &[]), SessionEnding::Completed, "iteration 3 ticked no item"),
         ] {
-            assert_eq!(describe_last_action(&state, &ending), expected);
+            assert_eq!(describe_current_iteration_result(&state, &ending), expected);
         }
     }
 
@@ -248,9 +255,9 @@ mod tests {
             ..Checkpoint::default()
         };
         let todo = TodoList::parse("- [x] one\n- [x] two\n- [ ] stuck\n- [ ] three\n");
-        let resumed = checkpoint_to_resume(&checkpoint, Some(&todo), &["stuck".to_owned()]).unwrap();
+        let resumed = active_checkpoint_to_resume(&checkpoint, Some(&todo), &["stuck".to_owned()]).unwrap();
         assert_eq!((resumed.current_todo_item.as_str(), resumed.resume_summary.as_str()), ("three", "UTC"));
-        assert_eq!((resumed.progress_on_item.as_str(), resumed.next_step.as_str()), (NOT_BEGUN, ""));
+        assert_eq!((resumed.progress_on_item.as_str(), resumed.next_step.as_str()), (NOT_STARTED, ""));
         assert!(resumed.files_in_progress.is_empty());
         assert_eq!(resumed.item_work.ticked_items, ["one", "two"]);
         let item_work = &resumed.item_work;

@@ -1,28 +1,27 @@
-//! Reviews of ticked items by a second session: when they are due, how an answer is parsed, and which ticks are taken
-//! back.
+//! Reviews of ticked items by a second session: when they are due, how an answer is parsed, and which items are unticked.
 //!
-//! The answer is untrusted text. It can only take a tick back, at most [`MAX_UNTICKS`] times an item, and give the reason.
-//! Without an answer no tick counts: its item waits for the user.
+//! The answer is untrusted text. It can only untick an item, at most [`MAX_UNTICKS`] times, and state the reason. Without an answer no
+//! tick counts: the item waits for the user.
 
-use crate::current_item::current_open_item;
+use crate::current_item::current_unparked_item;
 use plimsoll_domain::reverted_ticks::RevertedTicks;
 use plimsoll_domain::review::{
     Finding, ItemFindings, ItemWorkStart, Review, ReviewOutcome, ReviewSession, ReviewState,
 };
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 use plimsoll_domain::{RunState, TodoList, item_set};
 use plimsoll_protocol::untrusted_text::escape_hidden_characters;
 
-/// Maximum number of times that reviews take back the tick of an item. The user must decide what two sessions could
-/// not settle.
+/// Maximum number of times that reviews untick an item. After that, the user must decide what the two sessions could not
+/// settle.
 pub const MAX_UNTICKS: u32 = 2;
 /// Maximum number of findings of an answer that count, and the maximum length of each in characters.
 const MAX_FINDINGS: usize = 10;
 const MAX_FINDING_CHARS: usize = 600;
 /// Maximum length of the quoted reason for a missing verdict, in characters.
-const MAX_TROUBLE_CHARS: usize = 200;
+const MAX_FAILURE_CHARS: usize = 200;
 
-/// The reason why an answer has no verdict.
+/// The failure of a review whose answer contains no verdict.
 pub const UNREADABLE_ANSWER: &str =
     "its answer has no line `VERDICT: pass` or `VERDICT: findings` with findings below it";
 
@@ -32,109 +31,116 @@ fn is_session_reviewed(state: &RunState) -> bool {
     last_review.is_some_and(|review| review.is_after_session(state.iteration, state.session_id.as_ref()))
 }
 
-/// Returns the ticked items that no review has covered yet: those of earlier sessions, then those of this one.
+/// Returns the ticked items that no review has covered yet: first those of earlier sessions, then those of this one.
 fn ticked_items_awaiting_review(state: &RunState, todo: &TodoList) -> Vec<String> {
     let done_items = todo.ticked_items();
     let done_set = item_set::to_text_set(&done_items);
-    let waiting_before =
+    let earlier_waiting_items =
         state.outcomes.reviews.waiting_items.iter().filter(|item| done_set.contains(item.as_str()));
-    let mut waiting: Vec<String> = waiting_before.cloned().collect();
+    let mut waiting_items: Vec<String> = earlier_waiting_items.cloned().collect();
     if !is_session_reviewed(state) {
-        item_set::append_new_items(&mut waiting, &state.filter_ticked_in_session(&done_items));
+        item_set::append_new_items(&mut waiting_items, &state.filter_ticked_in_session(&done_items));
     }
-    waiting
+    waiting_items
 }
 
-/// Returns the items to review now: when as many wait as the user configured, when nothing is left to do, or at once
-/// if one of them was reviewed before. Returns an empty list if it is too early.
+/// Returns the items to review now. Reviews are due when as many items wait as the user configured, when no other item is
+/// open, or when one of the items was reviewed before. Returns an empty list if no review is due.
 pub fn items_to_review_now(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
     let review_every = state.options.items_per_review as usize;
     let Some(todo) = todo.filter(|_| review_every > 0 && !is_session_reviewed(state)) else {
         return Vec::new();
     };
-    let waiting = ticked_items_awaiting_review(state, todo);
+    let waiting_items = ticked_items_awaiting_review(state, todo);
     let was_reviewed = |item: &String| state.outcomes.reviews.findings_for_item(item).is_some();
-    let is_due = waiting.len() >= review_every
+    let is_due = waiting_items.len() >= review_every
         || todo.unparked_open_items().is_empty()
-        || waiting.iter().any(was_reviewed);
-    if is_due { waiting } else { Vec::new() }
+        || waiting_items.iter().any(was_reviewed);
+    if is_due { waiting_items } else { Vec::new() }
 }
 
-/// Returns the reason why ticked items that still wait for their review contradict completion; `None` if none waits. Reviews do
-/// not begin once the money, the tokens or the time are used up.
+/// Returns the reason why ticked items that wait for their review contradict completion; `None` if no review is due.
+/// Reviews do not start once the budget of money, tokens or time is used up.
 pub(crate) fn missing_review_reason(state: &RunState, todo: Option<&TodoList>) -> Option<String> {
     let count = items_to_review_now(state, todo).len();
     let verb = if count == 1 { "waits for its review" } else { "wait for their review" };
     (count > 0).then(|| format!("{} {verb}", count_with_noun(count, "ticked item")))
 }
 
-/// Records the commit at which the work on the current item begins, unless it began earlier.
-pub fn record_work_start(state: &mut RunState, head: Option<&str>) {
+/// Records the commit at which the work on the current item starts, unless a start is already recorded.
+pub fn record_work_start_on_current_item(state: &mut RunState, head: Option<&str>) {
     if state.options.items_per_review == 0 {
         return;
     }
-    let Some(item) = current_open_item(state).cloned() else { return };
-    let ReviewState { work_starts: begun, .. } = &mut state.outcomes.reviews;
-    if !begun.iter().any(|started| started.item == item) {
-        begun.push(ItemWorkStart { item, head: head.map(str::to_owned) });
+    let Some(item) = current_unparked_item(state).cloned() else { return };
+    let ReviewState { work_starts: recorded_starts, .. } = &mut state.outcomes.reviews;
+    if !recorded_starts.iter().any(|work_start| work_start.item == item) {
+        recorded_starts.push(ItemWorkStart { item, head: head.map(str::to_owned) });
     }
 }
 
-/// Returns HEAD at the time when the work on these items began; `None` before the first commit.
+/// Returns HEAD at the start of the work on these items; `None` before the first commit.
 pub fn commit_before_work<'a>(state: &'a RunState, items: &[String]) -> Option<&'a str> {
-    let first_started = state.outcomes.reviews.work_starts.iter().find(|begun| items.contains(&begun.item));
-    let head_at_iteration_start =
-        || state.iteration_record.fingerprint_before.as_ref().and_then(|footing| footing.head.as_deref());
-    first_started.map_or_else(head_at_iteration_start, |started| started.head.as_deref())
+    let first_work_start =
+        state.outcomes.reviews.work_starts.iter().find(|work_start| items.contains(&work_start.item));
+    let head_at_iteration_start = || {
+        state.iteration_record.fingerprint_before.as_ref().and_then(|fingerprint| fingerprint.head.as_deref())
+    };
+    first_work_start.map_or_else(head_at_iteration_start, |work_start| work_start.head.as_deref())
 }
 
-/// Records, at the end of a session, the ticked items that still wait for their review.
-pub fn record_items_awaiting_review(state: &mut RunState, todo: Option<&TodoList>) {
+/// Updates, at the end of a session, the list of ticked items that wait for their review, and the starts of the work on
+/// them.
+pub fn update_items_awaiting_review(state: &mut RunState, todo: Option<&TodoList>) {
     let Some(todo) = todo.filter(|_| state.options.items_per_review > 0) else { return };
-    let waiting = ticked_items_awaiting_review(state, todo);
-    // The work on an item that a session took beside its own began with that session.
-    let head = state.iteration_record.fingerprint_before.as_ref().and_then(|footing| footing.head.clone());
-    let ReviewState { work_starts: begun, waiting_items: waiting_before, .. } = &mut state.outcomes.reviews;
-    for item in &waiting {
-        if !begun.iter().any(|started| started.item == *item) {
-            begun.push(ItemWorkStart { item: item.clone(), head: head.clone() });
+    let current_waiting_items = ticked_items_awaiting_review(state, todo);
+    // Work on an item that a session did in addition to its assigned one began with that session.
+    let head =
+        state.iteration_record.fingerprint_before.as_ref().and_then(|fingerprint| fingerprint.head.clone());
+    let ReviewState { work_starts: recorded_starts, waiting_items: recorded_waiting_items, .. } =
+        &mut state.outcomes.reviews;
+    for item in &current_waiting_items {
+        if !recorded_starts.iter().any(|work_start| work_start.item == *item) {
+            recorded_starts.push(ItemWorkStart { item: item.clone(), head: head.clone() });
         }
     }
-    *waiting_before = waiting;
+    *recorded_waiting_items = current_waiting_items;
     // Items that are no longer in the plan are not reviewed.
     let plan_items = item_set::to_text_set(todo.items.iter().map(|item| &item.text));
-    begun.retain(|begun| plan_items.contains(begun.item.as_str()));
+    recorded_starts.retain(|work_start| plan_items.contains(work_start.item.as_str()));
 }
 
-/// Parses the findings about these items in an answer; empty if it passes them. Returns `None` if the answer cannot
-/// be read.
+/// Parses the findings about these items in an answer; empty if the answer passes them. Returns `None` unless the answer
+/// contains exactly one verdict that is consistent with its findings.
 pub fn parse_findings(answer: &str, items: &[String]) -> Option<Vec<Finding>> {
     let lines: Vec<&str> = answer.lines().map(str::trim).collect();
     let verdicts: Vec<(usize, &str)> =
         lines.iter().enumerate().filter_map(|(index, line)| Some((index, parse_verdict(line)?))).collect();
     let [(verdict_index, verdict)] = verdicts[..] else { return None };
-    let findings_below = lines[verdict_index + 1..].iter().filter_map(|line| parse_finding(line, items));
+    let findings_below = lines[verdict_index + 1..].iter().filter_map(|line| parse_finding_line(line, items));
     let findings: Vec<Finding> = findings_below.take(MAX_FINDINGS).collect();
     match verdict {
-        word if word.eq_ignore_ascii_case("pass") => findings.is_empty().then_some(findings),
-        word if word.eq_ignore_ascii_case("findings") => (!findings.is_empty()).then_some(findings),
+        verdict_text if verdict_text.eq_ignore_ascii_case("pass") => findings.is_empty().then_some(findings),
+        verdict_text if verdict_text.eq_ignore_ascii_case("findings") => {
+            (!findings.is_empty()).then_some(findings)
+        }
         _ => None,
     }
 }
 
-/// Returns the word behind `VERDICT:`. Models like to print such a line bold, or as code.
+/// Returns the value after `VERDICT:`. Models often print such a line in bold or as code.
 fn parse_verdict(line: &str) -> Option<&str> {
     let line = line.trim_matches(['*', '`', ' ']);
-    let (name, word) = line.split_once(':')?;
+    let (name, value) = line.split_once(':')?;
     let is_verdict = name.trim_matches(['*', ' ']).eq_ignore_ascii_case("verdict");
-    is_verdict.then(|| word.trim_matches(['*', '`', ' ', '.']))
+    is_verdict.then(|| value.trim_matches(['*', '`', ' ', '.']))
 }
 
-/// Parses a line `- 2: words`. Without a number of these items the finding is about all of them.
-fn parse_finding(line: &str, items: &[String]) -> Option<Finding> {
+/// Parses a line `- 2: text`. Without the number of an item the finding is about all of them.
+fn parse_finding_line(line: &str, items: &[String]) -> Option<Finding> {
     let text = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "))?.trim();
     let (item, text) = match split_item_number(text, items) {
-        Some((item, words)) => (Some(item.clone()), words),
+        Some((item, finding_text)) => (Some(item.clone()), finding_text),
         None => (None, text),
     };
     (!text.is_empty())
@@ -142,27 +148,27 @@ fn parse_finding(line: &str, items: &[String]) -> Option<Finding> {
 }
 
 fn split_item_number<'a, 'b>(text: &'a str, items: &'b [String]) -> Option<(&'b String, &'a str)> {
-    let (number, rest) = text.split_once(':')?;
+    let (number, finding_text) = text.split_once(':')?;
     let number: usize = number.trim_matches(['*', ' ']).parse().ok()?;
-    Some((items.get(number.checked_sub(1)?)?, rest.trim()))
+    Some((items.get(number.checked_sub(1)?)?, finding_text.trim()))
 }
 
 /// The result of a reviewing session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReviewAnswer {
-    /// It answered with this text.
+    /// The session answered with this text.
     Text(String),
-    /// It gave no answer, for this reason.
+    /// The session gave no answer, for this reason.
     Missing(String),
 }
 
-/// Builds the review of a session from the answer.
+/// Builds the review of a session from the answer of the reviewer.
 pub fn build_review(session: &ReviewSession, answer: &ReviewAnswer) -> Review {
     let parsed_findings = match answer {
         ReviewAnswer::Text(text) => parse_findings(text, &session.items),
         ReviewAnswer::Missing(_) => None,
     };
-    let trouble = match (&parsed_findings, answer) {
+    let failure_reason = match (&parsed_findings, answer) {
         (Some(_), _) => None,
         (None, ReviewAnswer::Text(_)) => Some(UNREADABLE_ANSWER.to_owned()),
         (None, ReviewAnswer::Missing(reason)) => Some(reason.clone()),
@@ -174,35 +180,35 @@ pub fn build_review(session: &ReviewSession, answer: &ReviewAnswer) -> Review {
         outcome: ReviewOutcome {
             items: session.items.clone(),
             findings,
-            failure: trouble,
+            failure: failure_reason,
             ..ReviewOutcome::default()
         },
     }
 }
 
-/// Whether the review is decided.
+/// Whether the review has been decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReviewProgress {
-    /// It gave no verdict, and the same items are reviewed once more.
+    /// The review gave no verdict and must be repeated for the same items.
     Repeat,
-    /// It is decided which ticks are taken back.
+    /// The items to untick have been determined.
     Decided,
 }
 
-/// Applies a review to the state: decides which ticks are taken back, while the plan still has them. A review without
-/// a verdict is repeated once. If the second one gives none either, all of its ticks are taken back, and their items
-/// wait for the user, because a tick that nobody has reviewed must not count. Findings of an earlier review stay
-/// open.
+/// Applies a review to the state and determines which items to untick; the plan itself is not changed yet. A review
+/// without a verdict is repeated once. If the second one gives none either, all of its items are unticked and wait for
+/// the user, because a tick that was not reviewed must not count. Findings of an earlier review stay open.
 pub fn apply_review(state: &mut RunState, mut review: Review) -> ReviewProgress {
     let reviews = &mut state.outcomes.reviews;
     reviews.unanswered_count += u32::from(review.outcome.failure.is_some());
     reviews.open_session = None;
     state.spending.review_count += 1;
-    let is_first_attempt = |attempt: &Review| {
+    let is_attempt_at_same_review = |attempt: &Review| {
         attempt.is_after_session(review.iteration, review.session_id.as_ref())
             && attempt.outcome.items == review.outcome.items
     };
-    match (reviews.attempt_without_verdict.take().filter(is_first_attempt), &review.outcome.failure) {
+    match (reviews.attempt_without_verdict.take().filter(is_attempt_at_same_review), &review.outcome.failure)
+    {
         (None, Some(_)) => {
             reviews.attempt_without_verdict = Some(review);
             return ReviewProgress::Repeat;
@@ -214,32 +220,32 @@ pub fn apply_review(state: &mut RunState, mut review: Review) -> ReviewProgress 
         }
         (None, None) => {}
     }
-    let facts = &mut review.outcome;
-    let question = facts.failure.as_deref().map(render_missing_verdict_question);
+    let outcome = &mut review.outcome;
+    let question = outcome.failure.as_deref().map(render_missing_verdict_question);
     let mut unticked_items = Vec::new();
     if question.is_some() {
-        unticked_items.clone_from(&facts.items);
+        unticked_items.clone_from(&outcome.items);
     } else {
-        for item in &facts.items.clone() {
-            let findings = facts.findings_for_item(item);
+        for item in &outcome.items.clone() {
+            let findings = outcome.findings_for_item(item);
             let has_findings = !findings.is_empty();
-            if record_findings_of_item(state, item, findings) {
+            if record_findings_and_decide_untick(state, item, findings) {
                 unticked_items.push(item.clone());
             } else if has_findings {
-                facts.kept_ticks.push(item.clone());
+                outcome.kept_ticks.push(item.clone());
             }
         }
     }
     let reviews = &mut state.outcomes.reviews;
-    reviews.waiting_items.retain(|item| !facts.items.contains(item));
-    // When an item is open again, its next review covers all of the work.
-    reviews
-        .work_starts
-        .retain(|begun| !facts.items.contains(&begun.item) || unticked_items.contains(&begun.item));
+    reviews.waiting_items.retain(|item| !outcome.items.contains(item));
+    // The next review of an unticked item covers all of the work on it.
+    reviews.work_starts.retain(|work_start| {
+        !outcome.items.contains(&work_start.item) || unticked_items.contains(&work_start.item)
+    });
     if !unticked_items.is_empty() {
         let is_about_unticked_item =
             |finding: &&Finding| finding.item.as_ref().is_none_or(|item| unticked_items.contains(item));
-        let findings = facts
+        let findings = outcome
             .findings
             .iter()
             .filter(is_about_unticked_item)
@@ -259,29 +265,33 @@ pub fn apply_review(state: &mut RunState, mut review: Review) -> ReviewProgress 
     ReviewProgress::Decided
 }
 
-/// Renders the question to the user about an item for which no review gave a verdict.
-fn render_missing_verdict_question(trouble: &str) -> String {
+/// Renders the question to the user about an item whose reviews gave no verdict.
+fn render_missing_verdict_question(failure: &str) -> String {
     format!(
         "Two reviews of this item gave no verdict ({}), so it is not done yet. Tick it yourself if it is, or answer what to do.",
-        truncate_end(&to_single_line(trouble), MAX_TROUBLE_CHARS)
+        truncate_end(&to_safe_single_line(failure), MAX_FAILURE_CHARS)
     )
 }
 
-/// Records the findings of a review about an item, and returns true if its tick is taken back for them.
-fn record_findings_of_item(state: &mut RunState, item: &str, findings: Vec<String>) -> bool {
-    let points = &mut state.outcomes.reviews.item_findings;
-    let earlier_unticks =
-        points.iter().find(|known| known.item == item).map_or(0, |known| known.taken_back_count);
-    let unticks_item = !findings.is_empty() && earlier_unticks < MAX_UNTICKS;
-    points.retain(|known| known.item != item);
-    let untick_count = earlier_unticks + u32::from(unticks_item);
+/// Records the findings of a review about an item, and returns true if the item must be unticked.
+fn record_findings_and_decide_untick(state: &mut RunState, item: &str, findings: Vec<String>) -> bool {
+    let findings_by_item = &mut state.outcomes.reviews.item_findings;
+    let earlier_untick_count =
+        findings_by_item.iter().find(|entry| entry.item == item).map_or(0, |entry| entry.tick_revert_count);
+    let should_untick = !findings.is_empty() && earlier_untick_count < MAX_UNTICKS;
+    findings_by_item.retain(|entry| entry.item != item);
+    let untick_count = earlier_untick_count + u32::from(should_untick);
     if untick_count > 0 {
-        points.push(ItemFindings { item: item.to_owned(), taken_back_count: untick_count, findings });
+        findings_by_item.push(ItemFindings {
+            item: item.to_owned(),
+            tick_revert_count: untick_count,
+            findings,
+        });
     }
-    unticks_item
+    should_untick
 }
 
-/// Returns true if the current session was reviewed, and the review gave a verdict.
+/// Returns true if the current session was reviewed and the review gave a verdict.
 pub fn has_review_verdict(state: &RunState) -> bool {
     is_session_reviewed(state)
         && state.outcomes.reviews.last_review.as_ref().is_some_and(|review| review.outcome.failure.is_none())
@@ -289,8 +299,9 @@ pub fn has_review_verdict(state: &RunState) -> bool {
 
 const MODEL_OPTION: &str = "--model";
 
-/// Returns the user's arguments for the client that a reviewing session gets: no model, because it has one of its
-/// own, and nothing that could let it do more than read inside the project, such as `--dangerously-skip-permissions`.
+/// Returns the user's arguments for the client that are passed to a reviewing session: without the model, which is
+/// configured separately, and without anything that allows more than reading inside the project, such as
+/// `--dangerously-skip-permissions`.
 pub fn reviewer_arguments(user_arguments: &[String]) -> Vec<String> {
     let (arguments_without_model, _) = crate::models::split_off_option(user_arguments, MODEL_OPTION);
     crate::read_only::split_harmless_arguments(&arguments_without_model).harmless

@@ -1,17 +1,17 @@
-//! Determines whether a run is working, waits, or needs the user to continue. All screens show the same result.
+//! Determines whether a run is working, waiting, or must be resumed by the user. All screens show the same result.
 
 use plimsoll_domain::state::Lifecycle;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, RunStatus, Timestamp, Verdict};
 
-/// The facts from which the activity of a run is determined.
+/// The inputs from which the activity of a run is determined.
 #[derive(Debug, Clone, Copy)]
 pub struct ActivityEvidence<'a> {
     /// The run's status, with its last verdict.
     pub lifecycle: &'a Lifecycle,
     /// True while a `plimsoll run` holds the project's lock.
     pub is_run_active: bool,
-    /// True from the first Ctrl-C on.
+    /// True after the first Ctrl-C.
     pub is_stop_requested: bool,
     /// True while the client retries a request.
     pub is_api_failing: bool,
@@ -19,12 +19,12 @@ pub struct ActivityEvidence<'a> {
     pub client_pid: Option<u32>,
     /// Number of item runs of a parallel run that are still running.
     pub running_item_count: usize,
-    /// True if `plimsoll run` started its sessions: a user's own shell loop holds no lock.
+    /// True if `plimsoll run` started its sessions. A user's own shell loop holds no lock.
     pub was_started_by_run: bool,
 }
 
 impl ActivityEvidence<'_> {
-    /// Builds the evidence from the state alone, without processes that outlived their `plimsoll run`.
+    /// Builds the evidence from the state alone, without checking for processes that outlived their `plimsoll run`.
     pub fn from_state(state: &RunState, is_run_active: bool) -> ActivityEvidence<'_> {
         let record = &state.iteration_record;
         ActivityEvidence {
@@ -39,43 +39,43 @@ impl ActivityEvidence<'_> {
     }
 }
 
-/// What a run is doing, and who must continue it.
+/// A run's current activity, and whether the user must resume it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunActivity {
-    /// It has ended.
+    /// The run has ended.
     Ended,
-    /// A `plimsoll run` works on it.
+    /// A `plimsoll run` is working on it.
     Working,
-    /// A `plimsoll run` works on it, but the API does not answer.
+    /// A `plimsoll run` is working on it, but the API does not answer.
     Retrying,
-    /// A `plimsoll run` works on it, and stops after its sessions.
+    /// A `plimsoll run` is working on it, and stops after the current sessions.
     Stopping,
-    /// A `plimsoll run` waits until this moment, if it is known, and continues by itself.
+    /// A `plimsoll run` waits until this time, if it is known, and then continues by itself.
     Waiting {
         /// The end of the wait.
-        until: Option<Timestamp>,
+        wait_ends_at: Option<Timestamp>,
     },
-    /// It has stopped; its `plimsoll run` is about to exit.
+    /// The run has stopped; its `plimsoll run` is about to exit.
     Exiting(PauseKind),
-    /// It waits for a time, but no `plimsoll run` is waiting: the user must resume it.
+    /// The run is paused until a certain time, but no `plimsoll run` is waiting: the user must resume it.
     WaitingWithoutRun {
         /// The end of the limit.
-        until: Option<Timestamp>,
+        wait_ends_at: Option<Timestamp>,
     },
-    /// It has stopped, and the user must resume it.
+    /// The run has stopped, and the user must resume it.
     Stopped(PauseKind),
-    /// Its `plimsoll run` is gone without having ended it; this client is still running.
+    /// Its `plimsoll run` process disappeared without ending the run; this client is still running.
     OrphanedClient(u32),
-    /// Its `plimsoll run` is gone without having ended it; this many item runs are still running.
+    /// Its `plimsoll run` process disappeared without ending the run; this many item runs are still running.
     OrphanedItemRuns(usize),
-    /// Its `plimsoll run` is gone without having ended it, and nothing is running.
+    /// Its `plimsoll run` process disappeared without ending the run, and nothing is running.
     Killed,
-    /// No `plimsoll run` is active, and none has ever been: a shell loop may be running it.
+    /// No `plimsoll run` is active or has ever been; a shell loop may be running it.
     Unobserved,
 }
 
 impl RunActivity {
-    /// Returns the word for `plimsoll status --json`.
+    /// Returns the name in `plimsoll status --json`.
     pub fn json_name(&self) -> &'static str {
         match self {
             RunActivity::Ended => "over",
@@ -104,9 +104,9 @@ pub fn determine_activity(evidence: &ActivityEvidence<'_>) -> RunActivity {
         (RunStatus::Running, true) if evidence.is_stop_requested => RunActivity::Stopping,
         (RunStatus::Running, true) if evidence.is_api_failing => RunActivity::Retrying,
         (RunStatus::Running, true) => RunActivity::Working,
-        (RunStatus::Paused, true) => match pause_kind(lifecycle) {
+        (RunStatus::Paused, true) => match pause_kind_or_interrupted(lifecycle) {
             kind if !kind.resolves_by_waiting() || evidence.is_stop_requested => RunActivity::Exiting(kind),
-            _ => RunActivity::Waiting { until: lifecycle.paused_until().cloned() },
+            _ => RunActivity::Waiting { wait_ends_at: lifecycle.paused_until().cloned() },
         },
         (RunStatus::Running | RunStatus::Paused, false) if evidence.running_item_count > 0 => {
             RunActivity::OrphanedItemRuns(evidence.running_item_count)
@@ -116,9 +116,9 @@ pub fn determine_activity(evidence: &ActivityEvidence<'_>) -> RunActivity {
             None if evidence.was_started_by_run => RunActivity::Killed,
             None => RunActivity::Unobserved,
         },
-        (RunStatus::Paused, false) => match pause_kind(lifecycle) {
+        (RunStatus::Paused, false) => match pause_kind_or_interrupted(lifecycle) {
             kind if kind.resolves_by_waiting() => {
-                RunActivity::WaitingWithoutRun { until: lifecycle.paused_until().cloned() }
+                RunActivity::WaitingWithoutRun { wait_ends_at: lifecycle.paused_until().cloned() }
             }
             kind => RunActivity::Stopped(kind),
         },
@@ -127,11 +127,11 @@ pub fn determine_activity(evidence: &ActivityEvidence<'_>) -> RunActivity {
     }
 }
 
-/// Returns why a run is paused. Without a verdict about it the user has stopped it between two sessions. A usage
-/// limit that had a reset time, for which the run no longer waits, belongs to an earlier pause.
-pub fn pause_kind(lifecycle: &Lifecycle) -> PauseKind {
+/// Returns why a run is paused. Without a verdict about the pause, the user has interrupted the run between two sessions.
+/// A usage limit with a reset time for which the run no longer waits belongs to an earlier pause.
+pub fn pause_kind_or_interrupted(lifecycle: &Lifecycle) -> PauseKind {
     match lifecycle.last_verdict() {
-        Some(Verdict::Pause { until: Some(_), .. }) if lifecycle.paused_until().is_none() => {
+        Some(Verdict::Pause { pause_end: Some(_), .. }) if lifecycle.paused_until().is_none() => {
             PauseKind::Interrupted
         }
         Some(Verdict::Pause { kind, .. }) => *kind,
@@ -147,7 +147,11 @@ mod tests {
     const UNTIL: &str = "2026-01-07T05:00:02Z";
 
     fn lifecycle_paused_until(kind: PauseKind) -> Lifecycle {
-        Lifecycle::from_verdict(&Verdict::Pause { kind, until: Some(UNTIL.into()), reason: String::new() })
+        Lifecycle::from_verdict(&Verdict::Pause {
+            kind,
+            pause_end: Some(UNTIL.into()),
+            reason: String::new(),
+        })
     }
 
     /// Returns the lifecycle of a run that was stopped with Ctrl-C between two sessions.
@@ -190,14 +194,14 @@ mod tests {
                 ActivityEvidence { is_stop_requested: true, is_api_failing: true, ..with_run(&running) },
                 RunActivity::Stopping,
             ),
-            (with_run(&limit), RunActivity::Waiting { until: until.clone() }),
+            (with_run(&limit), RunActivity::Waiting { wait_ends_at: until.clone() }),
             (
                 ActivityEvidence { is_stop_requested: true, ..with_run(&limit) },
                 RunActivity::Exiting(PauseKind::Limit),
             ),
             (with_run(&lifecycle_paused_until(PauseKind::Thrash)), RunActivity::Exiting(PauseKind::Thrash)),
             (with_run(&interrupted), RunActivity::Exiting(PauseKind::Interrupted)),
-            (without_run(&limit), RunActivity::WaitingWithoutRun { until }),
+            (without_run(&limit), RunActivity::WaitingWithoutRun { wait_ends_at: until }),
             (without_run(&interrupted), RunActivity::Stopped(PauseKind::Interrupted)),
             (without_run(&after_limit), RunActivity::Stopped(PauseKind::Interrupted)),
             (without_run(&lifecycle_paused_until(PauseKind::Fault)), RunActivity::Stopped(PauseKind::Fault)),

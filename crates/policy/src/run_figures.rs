@@ -1,30 +1,30 @@
-//! Computes the figures of a run. Every screen takes them from here, so that all show the same numbers.
+//! Computes the figures of a run. All screens use them, so that they show the same numbers.
 
-use crate::current_item::current_open_item;
+use crate::current_item::current_unparked_item;
 use plimsoll_domain::RunState;
 use plimsoll_domain::board::{ItemStage, SetAsideReason};
 use plimsoll_domain::run_figures::{ItemCounts, RunFigures, WorkerActivity, WorkerFigures};
 use plimsoll_domain::state::ApiRetryState;
 use plimsoll_domain::workers::{ItemProgress, WorkUsage, WorkersState};
 
-/// The usage of a run's running session so far. The run's own sums do not include it yet.
+/// The usage of the running session so far. The sums in the run's state do not include it yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RunningSession {
     /// True while its client is running.
     pub is_alive: bool,
-    /// Its cost and its tokens; the session itself is counted elsewhere.
-    pub used: WorkUsage,
+    /// Its cost and tokens; the session itself is counted separately.
+    pub usage: WorkUsage,
 }
 
-/// The facts about the run of one item that are not in the record of the parallel run.
+/// The state of the run of one item that is not in the record of the parallel run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ItemRunFacts {
-    /// The process in the record when these facts were read: facts about an earlier process do not count.
+pub struct ItemRunSnapshot {
+    /// The recorded process when this snapshot was taken. A snapshot of an earlier process does not count.
     pub pid: Option<u32>,
     /// True while the item's run is running.
     pub is_alive: bool,
     /// The usage of its sessions, including the running one; `None` if the run has no state.
-    pub used: Option<WorkUsage>,
+    pub usage: Option<WorkUsage>,
     /// True while its client is running.
     pub is_session_running: bool,
     /// Usage of the context window of its session, in percent.
@@ -33,21 +33,21 @@ pub struct ItemRunFacts {
     pub api_retry: Option<ApiRetryState>,
 }
 
-/// Returns the figures of a run whose sessions follow one another.
+/// Returns the figures of a run with one session at a time.
 pub fn figures_of_sequential_run(state: &RunState, session: Option<RunningSession>) -> RunFigures {
-    let (spent, session) = (&state.spending, session.unwrap_or_default());
+    let (spending, session) = (&state.spending, session.unwrap_or_default());
     let mut figures = RunFigures {
         sessions_running: u32::from(session.is_alive),
         items: count_plan_items(state, session.is_alive),
         ..RunFigures::default()
     };
     figures.add_usage(WorkUsage {
-        cost_usd: spent.cost_usd,
-        cost_basis: spent.cost_basis(),
-        tokens: spent.tokens,
+        cost_usd: spending.cost_usd,
+        cost_basis: spending.cost_basis(),
+        tokens: spending.tokens,
         sessions: state.iteration,
     });
-    figures.add_usage(WorkUsage { sessions: 0, ..session.used });
+    figures.add_usage(WorkUsage { sessions: 0, ..session.usage });
     figures
 }
 
@@ -58,38 +58,43 @@ fn count_plan_items(state: &RunState, is_session_running: bool) -> ItemCounts {
         total: open + done,
         done,
         open,
-        in_progress: usize::from(is_session_running && current_open_item(state).is_some()),
+        in_progress: usize::from(is_session_running && current_unparked_item(state).is_some()),
         waiting_to_merge: 0,
         set_aside: items.set_aside_items.len(),
         parked: items.parked_questions.len(),
     }
 }
 
-/// Returns the figures of a parallel run, from its record and from the facts about the runs of items. `facts` has an
-/// entry for each item, or none.
+/// Returns the figures of a parallel run, from its record and from snapshots of the item runs. `item_run_snapshots` has
+/// an entry for each item, or is empty.
 pub fn figures_of_parallel_run(
     record: &WorkersState,
-    facts: &[ItemRunFacts],
+    item_run_snapshots: &[ItemRunSnapshot],
     is_run_active: bool,
 ) -> RunFigures {
-    let mut figures = RunFigures { items: count_board_items(record), ..RunFigures::default() };
+    let mut figures = RunFigures { items: count_board_items_by_stage(record), ..RunFigures::default() };
     for (item_index, work) in record.item_progress.iter().enumerate() {
-        let facts = facts.get(item_index).filter(|facts| is_about_current_process(facts, work));
-        let current_usage = facts
-            .and_then(|facts| facts.used)
-            .map_or(work.current_usage, |used| used.usage_since(work.counted_usage));
+        let snapshot =
+            item_run_snapshots.get(item_index).filter(|snapshot| is_from_recorded_process(snapshot, work));
+        let current_usage = snapshot
+            .and_then(|snapshot| snapshot.usage)
+            .map_or(work.current_usage, |usage| usage.usage_since(work.already_counted_usage));
         figures.add_usage(work.earlier_usage);
         figures.add_usage(current_usage);
-        figures.sessions_running += u32::from(facts.is_some_and(|facts| facts.is_session_running));
+        figures.sessions_running += u32::from(snapshot.is_some_and(|snapshot| snapshot.is_session_running));
         if record.is_leased_by_this_machine(item_index) {
             figures.workers.push(WorkerFigures {
                 worker_number: work.worker_number,
                 item_number: item_index + 1,
                 item_text: record.board.items[item_index].text.clone(),
-                activity: worker_activity(work, facts.is_some_and(|facts| facts.is_alive), is_run_active),
+                activity: worker_activity(
+                    work,
+                    snapshot.is_some_and(|snapshot| snapshot.is_alive),
+                    is_run_active,
+                ),
                 session_number: current_usage.sessions,
-                context_percent: facts.and_then(|facts| facts.window_percent),
-                api_retry: facts.and_then(|facts| facts.api_retry.clone()),
+                context_percent: snapshot.and_then(|snapshot| snapshot.window_percent),
+                api_retry: snapshot.and_then(|snapshot| snapshot.api_retry.clone()),
                 cost_usd: current_usage.cost_usd,
                 cost_basis: current_usage.cost_basis,
                 tokens: current_usage.tokens,
@@ -99,10 +104,10 @@ pub fn figures_of_parallel_run(
     figures
 }
 
-/// Returns true if the facts are about the process in the record. A process that the record does not name yet has
-/// survived a kill: it was found by the lock that it holds.
-fn is_about_current_process(facts: &ItemRunFacts, work: &ItemProgress) -> bool {
-    facts.pid == work.pid && (facts.pid.is_some() || facts.is_alive)
+/// Returns true if the snapshot is of the recorded process. A running process without a recorded pid has survived a kill
+/// and was found by its lock.
+fn is_from_recorded_process(snapshot: &ItemRunSnapshot, work: &ItemProgress) -> bool {
+    snapshot.pid == work.pid && (snapshot.pid.is_some() || snapshot.is_alive)
 }
 
 fn worker_activity(work: &ItemProgress, is_item_run_alive: bool, is_run_active: bool) -> WorkerActivity {
@@ -114,7 +119,7 @@ fn worker_activity(work: &ItemProgress, is_item_run_alive: bool, is_run_active: 
     }
 }
 
-fn count_board_items(record: &WorkersState) -> ItemCounts {
+fn count_board_items_by_stage(record: &WorkersState) -> ItemCounts {
     let mut counts = ItemCounts { total: record.board.items.len(), ..ItemCounts::default() };
     for board_item in &record.board.items {
         match &board_item.stage {
@@ -173,7 +178,7 @@ mod tests {
         };
         let session = RunningSession {
             is_alive: true,
-            used: WorkUsage { cost_basis: CostBasis::Estimated, ..usage(0.5, 500, 1) },
+            usage: WorkUsage { cost_basis: CostBasis::Estimated, ..usage(0.5, 500, 1) },
         };
         let figures = figures_of_sequential_run(&state, Some(session));
         assert_eq!((figures.sessions_started, figures.sessions_running, figures.tokens), (3, 1, 1_500));
@@ -199,14 +204,14 @@ mod tests {
         ]);
         (record.item_progress[0].worker_number, record.item_progress[0].pid) = (1, Some(10));
         record.item_progress[0].earlier_usage = usage(1.0, 100, 1);
-        record.item_progress[0].counted_usage = usage(0.5, 50, 1);
+        record.item_progress[0].already_counted_usage = usage(0.5, 50, 1);
         (record.item_progress[1].worker_number, record.item_progress[1].pid) = (2, None);
         record.item_progress[2].current_usage = usage(3.0, 300, 2);
         let current_usage = WorkUsage { cost_basis: CostBasis::Estimated, ..usage(0.75, 80, 2) };
-        let facts = ItemRunFacts {
+        let facts = ItemRunSnapshot {
             pid: Some(10),
             is_alive: true,
-            used: Some(current_usage),
+            usage: Some(current_usage),
             is_session_running: true,
             window_percent: Some(7),
             api_retry: Some(ApiRetryState::default()),
@@ -245,7 +250,7 @@ mod tests {
             record.item_progress[0].is_waiting = is_waiting;
             assert_eq!(figures_of_parallel_run(&record, &[], is_run_active).workers[0].activity, expected);
         }
-        let orphan = ItemRunFacts { is_alive: true, ..ItemRunFacts::default() };
+        let orphan = ItemRunSnapshot { is_alive: true, ..ItemRunSnapshot::default() };
         let figures =
             figures_of_parallel_run(&record_with_stages(vec![leased_stage("worker 1")]), &[orphan], false);
         assert_eq!(figures.workers[0].activity, WorkerActivity::Working);

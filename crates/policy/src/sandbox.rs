@@ -1,15 +1,15 @@
-//! Builds the sandbox of `--verify-sandbox`: the arguments of bubblewrap, and the variables that a command in it
-//! keeps.
+//! Builds the sandbox of `--verify-sandbox`: the arguments of bubblewrap, and the environment variables that a sandboxed
+//! command keeps.
 //!
 //! `docs/decisions/verify-sandbox.md` explains each choice.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Folders with other users' files, sockets of system services, or other disks. Each is empty inside.
+/// Folders with other users' files, sockets of system services, or other disks. They appear empty inside the sandbox.
 pub const HIDDEN_FOLDERS: [&str; 7] = ["/home", "/root", "/run", "/var/run", "/var/tmp", "/mnt", "/media"];
 
-/// Variables that name folders of the user outside HOME, if they are set. These folders are empty inside, too.
+/// Variables that name folders of the user outside HOME, if they are set. These folders appear empty, too.
 pub const HIDDEN_FOLDER_VARIABLES: [&str; 6] = [
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
@@ -19,7 +19,7 @@ pub const HIDDEN_FOLDER_VARIABLES: [&str; 6] = [
     "CLAUDE_CONFIG_DIR",
 ];
 
-/// The temporary folder. The sandbox has its own.
+/// The temporary folder. The sandbox has a separate one.
 pub const TEMPORARY_FOLDER: &str = "/tmp";
 
 /// The files of a toolchain below HOME that its programs must read. Files that may hold a token are not listed, such
@@ -29,7 +29,7 @@ pub struct Toolchain {
     pub folder_variable: &'static str,
     /// Its folder below HOME if the variable is not set.
     pub default_folder: &'static str,
-    /// The files and folders in it that are readable inside.
+    /// The files and folders in it that are readable inside the sandbox.
     pub readable_parts: &'static [&'static str],
 }
 
@@ -80,7 +80,7 @@ const PROGRAM_FOLDER_SIBLINGS: [&str; 11] = [
     "pyvenv.cfg",
 ];
 
-/// Names of folders of programs that may have such siblings.
+/// Names of program folders that may have such siblings.
 const PROGRAM_FOLDER_NAMES: [&str; 3] = ["bin", "sbin", "shims"];
 
 /// Paths in the project that are read-only: they can start programs outside the sandbox, or hold Plimsoll's own
@@ -89,8 +89,8 @@ pub const READ_ONLY_PROJECT_PATHS: [&str; 3] = [".git", ".claude", ".mcp.json"];
 
 /// Returns every path that the programs on this PATH may need, whether it exists or not.
 ///
-/// The closure returns the value of an environment variable that is set.
-pub fn paths_needed_by_programs(
+/// `read_variable` returns the value of an environment variable, if it is set.
+pub fn paths_needed_by_programs_and_toolchains(
     path_variable: &str,
     home: &Path,
     read_variable: impl Fn(&str) -> Option<String>,
@@ -100,7 +100,9 @@ pub fn paths_needed_by_programs(
         paths.push(folder.to_owned());
         let is_program_folder =
             PROGRAM_FOLDER_NAMES.iter().any(|name| folder.file_name() == Some(name.as_ref()));
-        if let Some(parent) = folder.parent().filter(|above| is_program_folder && *above != home) {
+        if let Some(parent) =
+            folder.parent().filter(|parent_folder| is_program_folder && *parent_folder != home)
+        {
             paths.extend(PROGRAM_FOLDER_SIBLINGS.iter().map(|name| parent.join(name)));
         }
     }
@@ -108,17 +110,17 @@ pub fn paths_needed_by_programs(
         let configured_folder =
             read_variable(toolchain.folder_variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
         let folder = configured_folder.unwrap_or_else(|| home.join(toolchain.default_folder));
-        paths.extend(toolchain.readable_parts.iter().map(|part| join_part(&folder, part)));
+        paths.extend(toolchain.readable_parts.iter().map(|part| join_without_trailing_slash(&folder, part)));
     }
     paths
 }
 
-/// Joins a folder and a part. `Path::join` with an empty part would add a slash at the end.
-fn join_part(folder: &Path, part: &str) -> PathBuf {
+/// Joins a folder and a part. `Path::join` with an empty part would append a slash.
+fn join_without_trailing_slash(folder: &Path, part: &str) -> PathBuf {
     if part.is_empty() { folder.to_owned() } else { folder.join(part) }
 }
 
-/// A file or folder outside, and the path at which it is readable inside.
+/// A file or folder outside the sandbox, and the path at which it is readable inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadablePath {
     /// Path outside, without links.
@@ -127,11 +129,11 @@ pub struct ReadablePath {
     pub target: PathBuf,
 }
 
-/// The layout of a sandbox. All paths are absolute, exist and contain no links, except for the inside paths of
-/// readable files and for the project's path as the user spells it.
+/// The layout of a sandbox. All paths are absolute, exist and contain no links, except for the targets of readable paths
+/// and for `project_link`.
 #[derive(Debug, Clone, Default)]
 pub struct SandboxLayout {
-    /// The project's folder: the only one of the user's that a command may write.
+    /// The project's folder: the only folder of the user that a command may write.
     pub project: PathBuf,
     /// The project's folder as the user spells it, if that path contains a link.
     pub project_link: Option<PathBuf>,
@@ -152,7 +154,7 @@ pub struct SandboxLayout {
 }
 
 impl SandboxLayout {
-    /// Returns the folders that are empty inside, each before the folders in it: a mount hides earlier mounts below
+    /// Returns the folders that appear empty inside, parents before children, because a mount hides earlier mounts below
     /// it.
     fn empty_folders(&self) -> Vec<PathBuf> {
         let mut folders = self.hidden_folders.clone();
@@ -169,23 +171,24 @@ impl SandboxLayout {
         self.empty_folders().iter().any(|folder| path.starts_with(folder))
     }
 
-    /// Returns true for a path that would show more than itself: it contains a folder that must be empty.
+    /// Returns true for a path that must not be mounted because it contains a folder that must appear empty.
     fn contains_empty_folder(&self, path: &Path) -> bool {
         self.empty_folders().iter().any(|folder| folder.starts_with(path))
     }
 
-    /// Returns the read-only mounts of what stays readable in the empty folders.
+    /// Returns the read-only mounts of the paths that stay readable in empty folders.
     fn read_only_mounts(&self) -> Vec<ReadablePath> {
         let repository_folders = self.repository_folders.iter().cloned();
         let repository_mounts =
             repository_folders.map(|folder| ReadablePath { source: folder.clone(), target: folder });
-        // A folder above the project would show its neighbors, so only the repository may mount such a folder.
-        let is_apart_from_project = |path: &ReadablePath| {
+        // A folder above the project would also show the project's siblings, so only repository folders may be mounted
+        // there.
+        let is_disjoint_from_project = |path: &ReadablePath| {
             !self.project.starts_with(&path.source)
                 && !self.project.starts_with(&path.target)
                 && !path.target.starts_with(&self.project)
         };
-        let other_mounts = self.readable_paths.iter().filter(|path| is_apart_from_project(path)).cloned();
+        let other_mounts = self.readable_paths.iter().filter(|path| is_disjoint_from_project(path)).cloned();
         let should_mount = |path: &ReadablePath| {
             self.is_in_empty_folder(&path.target)
                 && !self.contains_empty_folder(&path.source)
@@ -199,7 +202,7 @@ impl SandboxLayout {
         let mut arguments = BubblewrapArguments(Vec::new());
         // When bubblewrap ends, all processes in its namespace end, and bubblewrap ends with its parent.
         arguments.push(&["--die-with-parent", "--new-session", "--unshare-all"]);
-        // Root could unmount what hides files.
+        // Root could unmount the empty folders.
         arguments.push(&["--cap-drop", "ALL"]);
         arguments.push(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
         let (empty_in_project, empty_elsewhere): (Vec<PathBuf>, Vec<PathBuf>) =
@@ -219,8 +222,8 @@ impl SandboxLayout {
         }
         arguments.push_mount("--bind", &self.project, &self.project);
         let project_link = self.project_link.as_ref();
-        let project_link = project_link
-            .filter(|spelled| self.is_in_empty_folder(spelled) && !spelled.starts_with(&self.project));
+        let project_link =
+            project_link.filter(|link| self.is_in_empty_folder(link) && !link.starts_with(&self.project));
         if let Some(project_link) = project_link {
             arguments.push_mount("--bind", &self.project, project_link);
         }
@@ -255,9 +258,9 @@ impl BubblewrapArguments {
     }
 }
 
-/// Returns the paths of sockets in the text of `/proc/net/unix`. Abstract sockets have no path: they stay outside
+/// Returns the sorted paths of sockets in the text of `/proc/net/unix`. Abstract sockets have no path: they are isolated
 /// with the network.
-pub fn parse_socket_paths(proc_net_unix: &str) -> Vec<PathBuf> {
+pub fn parse_sorted_socket_paths(proc_net_unix: &str) -> Vec<PathBuf> {
     let parse_path = |line: &str| line.find(" /").map(|index| PathBuf::from(line[index + 1..].trim_end()));
     let mut paths: Vec<PathBuf> = proc_net_unix.lines().filter_map(parse_path).collect();
     paths.sort();
@@ -265,7 +268,7 @@ pub fn parse_socket_paths(proc_net_unix: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// Variables that a command keeps, by their whole name.
+/// Names of variables that a command keeps.
 const KEPT_VARIABLES: [&str; 40] = [
     "PATH",
     "USER",
@@ -315,15 +318,15 @@ const KEPT_VARIABLE_PREFIXES: [&str; 3] = ["LC_", "CARGO_", "RUST"];
 /// Words in the names of variables that hold a secret, such as `CARGO_REGISTRY_TOKEN`.
 const SECRET_WORDS: [&str; 6] = ["TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "AUTH"];
 
-/// Returns true for a variable that a command in the sandbox keeps.
+/// Returns true if a sandboxed command keeps the variable.
 ///
 /// HOME and XDG_CACHE_HOME are set separately. A `CARGO_TARGET_DIR` outside the project could not be written.
-pub fn should_keep_variable(name: &str, value: &str, project: &Path) -> bool {
+pub fn should_keep_variable_in_sandbox(name: &str, value: &str, project: &Path) -> bool {
     if name == "CARGO_TARGET_DIR" {
         let folder = Path::new(value);
         return !folder.is_absolute() || folder.starts_with(project);
     }
-    let has_kept_prefix = KEPT_VARIABLE_PREFIXES.iter().any(|family| name.starts_with(family));
+    let has_kept_prefix = KEPT_VARIABLE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     let is_secret = SECRET_WORDS.iter().any(|word| name.to_uppercase().contains(word));
     KEPT_VARIABLES.contains(&name) || has_kept_prefix && !is_secret
 }

@@ -8,13 +8,13 @@ use plimsoll_protocol::result::ClientResult;
 /// Returns how a session ended, from its result and its exit status. Without a result it crashed.
 pub fn classify_ending(result: Option<&ClientResult>, exit: ProcessExit) -> SessionEnding {
     match result {
-        Some(result) if result.is_error => classify_error(result),
-        Some(result) => classify_success(result),
+        Some(result) if result.is_error => classify_error_result(result),
+        Some(result) => classify_non_error_result(result),
         None => SessionEnding::Crashed(describe_missing_result(exit)),
     }
 }
 
-fn classify_success(result: &ClientResult) -> SessionEnding {
+fn classify_non_error_result(result: &ClientResult) -> SessionEnding {
     // A session that was ended by a hook looks like success (exit 0, `is_error` false); only this field shows it (2.1.329).
     // Clients 1.0.128 and 2.0.77 do not have the field.
     match result.terminal_reason.as_deref() {
@@ -24,12 +24,12 @@ fn classify_success(result: &ClientResult) -> SessionEnding {
     }
 }
 
-fn classify_error(result: &ClientResult) -> SessionEnding {
-    let reason = result.terminal_reason.as_deref().unwrap_or_default();
+fn classify_error_result(result: &ClientResult) -> SessionEnding {
+    let terminal_reason = result.terminal_reason.as_deref().unwrap_or_default();
     let message = result.result.clone().unwrap_or_else(|| result.errors.join("; "));
-    match (reason, result.subtype.as_deref().unwrap_or_default()) {
+    match (terminal_reason, result.subtype.as_deref().unwrap_or_default()) {
         ("blocking_limit" | "prompt_too_long" | "rapid_refill_breaker", _) => {
-            SessionEnding::WindowFull(reason.to_owned())
+            SessionEnding::WindowFull(terminal_reason.to_owned())
         }
         (_, "error_max_turns") => SessionEnding::ClientLimit("--max-turns".to_owned()),
         (_, "error_max_budget_usd") => SessionEnding::ClientLimit("--max-budget-usd".to_owned()),
@@ -38,7 +38,7 @@ fn classify_error(result: &ClientResult) -> SessionEnding {
         _ if message.to_lowercase().starts_with("prompt is too long") => {
             SessionEnding::WindowFull("prompt_too_long".to_owned())
         }
-        // The client's code for a subscription's usage limit. Older clients report it only in the message.
+        // The client's code for a subscription's usage limit. Older clients state it only in the message.
         _ if result.api_error.as_deref() == Some("usage_limit_reached") => SessionEnding::Limit(message),
         _ => match result.api_error_status.or_else(|| parse_api_error_status(&message)) {
             None | Some(200) if crate::reset_clock::parse_reset_time(&message).is_some() => {
@@ -54,22 +54,22 @@ fn classify_error(result: &ClientResult) -> SessionEnding {
             None if message.contains("context window limit") => {
                 SessionEnding::WindowFull("window_exceeded".to_owned())
             }
-            // The service works; the response was too long, or violated the usage policy that the message links.
+            // The service works. The response was too long, or it violated the usage policy that the message links to.
             None if result.api_error.as_deref() == Some("max_output_tokens") => {
                 SessionEnding::Failed(message)
             }
             None if message.contains("anthropic.com/legal/aup") => SessionEnding::Failed(message),
             None if message.contains("output token maximum") => SessionEnding::Failed(message),
             // Without a status the network is unreachable, and every session of the run would fail like this one.
-            None if reason == "api_error" || message.starts_with("API Error") => {
+            None if terminal_reason == "api_error" || message.starts_with("API Error") => {
                 SessionEnding::Overloaded(message)
             }
-            status => classify_api_status(status, message),
+            status => classify_by_api_status(status, message),
         },
     }
 }
 
-fn classify_api_status(status: Option<u64>, message: String) -> SessionEnding {
+fn classify_by_api_status(status: Option<u64>, message: String) -> SessionEnding {
     match status {
         Some(401 | 403) => SessionEnding::Fatal(FatalError::new(FatalErrorKind::Credentials, &message)),
         Some(404) => SessionEnding::Fatal(FatalError::new(FatalErrorKind::Model, &message)),
@@ -83,7 +83,7 @@ fn classify_api_status(status: Option<u64>, message: String) -> SessionEnding {
     }
 }
 
-/// Parses the HTTP status from a message such as `API Error: 529 …`. Clients before 2.1 report it nowhere else.
+/// Parses the HTTP status from a message such as `API Error: 529 …`. Clients before 2.1 report it only there.
 fn parse_api_error_status(message: &str) -> Option<u64> {
     message
         .strip_prefix("API Error: ")?

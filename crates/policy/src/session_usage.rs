@@ -25,13 +25,13 @@ struct ResponseUsage {
 }
 
 impl SessionUsage {
-    /// Adds the usage in a line of the client's output or of a transcript. Lines without usage are ignored.
-    pub fn read_line(&mut self, line: &[u8]) {
-        match BilledLine::parse(line) {
+    /// Adds the usage in a line of the client's output or of a transcript. Ignores lines without usage.
+    pub fn add_usage_from_line(&mut self, line: &[u8]) {
+        match BilledLine::parse_response_or_reported_totals(line) {
             Some(BilledLine::Response { id, model, usage }) => {
                 self.add_response(id, model.as_deref(), &usage);
             }
-            Some(BilledLine::Reported(reported)) => self.add_reported_usage(reported),
+            Some(BilledLine::Reported(reported)) => self.record_reported_usage_unless_lower(reported),
             None => {}
         }
     }
@@ -42,11 +42,13 @@ impl SessionUsage {
         self.responses.insert(id, ResponseUsage { tariff, tokens });
     }
 
-    /// Records the usage that the client reported. The figures are cumulative, so the report with the highest cost counts.
-    pub fn add_reported_usage(&mut self, reported: ReportedUsage) {
-        let finite_cost = |account: &ReportedUsage| account.cost_usd.filter(|usd| usd.is_finite());
+    /// Records the usage that the client reported, unless an earlier report has a higher cost. The figures are
+    /// cumulative.
+    pub fn record_reported_usage_unless_lower(&mut self, reported: ReportedUsage) {
+        let finite_cost =
+            |reported_usage: &ReportedUsage| reported_usage.cost_usd.filter(|usd| usd.is_finite());
         let current_usd = self.reported.as_ref().and_then(finite_cost);
-        if finite_cost(&reported).is_some_and(|usd| current_usd.is_none_or(|known| usd >= known)) {
+        if finite_cost(&reported).is_some_and(|usd| current_usd.is_none_or(|current| usd >= current)) {
             self.reported = Some(reported);
         }
     }
@@ -64,7 +66,7 @@ impl SessionUsage {
     /// Adds the usage from another source. For a response in both, the usage from `other` counts.
     pub fn merge(&mut self, other: SessionUsage) {
         self.responses.extend(other.responses);
-        other.reported.into_iter().for_each(|reported| self.add_reported_usage(reported));
+        other.reported.into_iter().for_each(|reported| self.record_reported_usage_unless_lower(reported));
     }
 
     /// Returns true if no source had any usage.
@@ -72,41 +74,44 @@ impl SessionUsage {
         self.responses.is_empty() && self.reported.is_none()
     }
 
-    /// Returns the number of all tokens, reported and unreported, each counted once.
+    /// Returns the number of reported and unreported tokens, each counted once.
     pub fn total_tokens(&self) -> u64 {
-        let reported: u64 = self
+        let reported_tokens: u64 = self
             .reported_tokens_by_family()
             .values()
             .map(|tokens| tokens.total_tokens())
             .fold(0, u64::saturating_add);
-        let unreported = self.unreported_tokens_by_tariff();
-        unreported.into_iter().map(|(_, tokens)| tokens.total_tokens()).fold(reported, u64::saturating_add)
+        let unreported = self.nonzero_unreported_tokens_by_tariff();
+        unreported
+            .into_iter()
+            .map(|(_, tokens)| tokens.total_tokens())
+            .fold(reported_tokens, u64::saturating_add)
     }
 
-    /// Computes the cost: the reported cost plus the list price of tokens that the client did not report. The report lacks the
-    /// response that was interrupted by SIGTERM, and everything after the last result of a killed session.
+    /// Computes the cost: the reported cost plus the list price of tokens that the client did not report. The report
+    /// lacks a response that was interrupted by SIGTERM, and everything after the last result of a killed session.
     pub fn total_cost(&self) -> Cost {
         let reported = self.reported_cost_usd().unwrap_or(0.0);
         let mut cost = Cost { usd: reported, basis: CostBasis::Reported };
-        for (tariff, tokens) in self.unreported_tokens_by_tariff() {
-            let basis = if tariff.is_known_model() { CostBasis::Estimated } else { CostBasis::AtMost };
-            cost.usd += tariff.price_usd(tokens);
+        for (tariff, tokens) in self.nonzero_unreported_tokens_by_tariff() {
+            let basis = if tariff.has_listed_price() { CostBasis::Estimated } else { CostBasis::AtMost };
+            cost.usd += tariff.price_usd_or_highest_if_unlisted(tokens);
             cost.basis = cost.basis.max(basis);
         }
         cost
     }
 
-    /// Returns the tokens that the client did not report, by tariff, without entries that are zero.
-    fn unreported_tokens_by_tariff(&self) -> Vec<(&Tariff, BilledTokens)> {
-        let mut by_tariff: BTreeMap<&Tariff, BilledTokens> = BTreeMap::new();
+    /// Returns the tokens that the client did not report, by tariff, without zero entries.
+    fn nonzero_unreported_tokens_by_tariff(&self) -> Vec<(&Tariff, BilledTokens)> {
+        let mut tokens_by_tariff: BTreeMap<&Tariff, BilledTokens> = BTreeMap::new();
         for response in self.responses.values() {
-            by_tariff.entry(&response.tariff).or_default().add(response.tokens);
+            tokens_by_tariff.entry(&response.tariff).or_default().add(response.tokens);
         }
         let mut reported = self.reported_tokens_by_family();
-        by_tariff
+        tokens_by_tariff
             .into_iter()
             .map(|(tariff, tokens)| match reported.get_mut(&tariff.model) {
-                Some(reported_tokens) => (tariff, subtract_reported(tokens, reported_tokens)),
+                Some(reported_tokens) => (tariff, subtract_and_consume_reported(tokens, reported_tokens)),
                 None => (tariff, tokens),
             })
             .filter(|(_, unreported)| *unreported != BilledTokens::default())
@@ -115,11 +120,11 @@ impl SessionUsage {
 
     /// Returns the tokens that the client reported, by model family.
     fn reported_tokens_by_family(&self) -> BTreeMap<String, BilledTokens> {
-        let mut families: BTreeMap<String, BilledTokens> = BTreeMap::new();
+        let mut tokens_by_family: BTreeMap<String, BilledTokens> = BTreeMap::new();
         for (model, usage) in self.reported.iter().flat_map(|reported| &reported.models) {
             let cache_writes = usage.cache_creation_input_tokens.unwrap_or(0);
             let cache_write_1h = usage.cache_creation_1h.unwrap_or(0).min(cache_writes);
-            families.entry(model_family(model).to_owned()).or_default().add(BilledTokens {
+            tokens_by_family.entry(model_family(model).to_owned()).or_default().add(BilledTokens {
                 input: usage.input_tokens.unwrap_or(0),
                 output: usage.output_tokens.unwrap_or(0),
                 cache_read: usage.cache_read_input_tokens.unwrap_or(0),
@@ -128,13 +133,13 @@ impl SessionUsage {
                 web_searches: usage.web_search_requests.unwrap_or(0),
             });
         }
-        families
+        tokens_by_family
     }
 }
 
-/// Subtracts the reported tokens from the counted ones, removes them from the report and returns the rest. Cache writes are
-/// compared as one sum because older clients report them without their durations.
-fn subtract_reported(counted: BilledTokens, reported: &mut BilledTokens) -> BilledTokens {
+/// Returns the counted tokens without the reported ones, and subtracts the matched tokens from `reported`. Cache writes
+/// are compared as one sum because older clients report them without their durations.
+fn subtract_and_consume_reported(counted: BilledTokens, reported: &mut BilledTokens) -> BilledTokens {
     let subtract = |counted: u64, reported: &mut u64| {
         let common = counted.min(*reported);
         *reported -= common;
@@ -173,7 +178,7 @@ mod tests {
 
     fn usage_from_lines(lines: &[String]) -> SessionUsage {
         let mut usage = SessionUsage::default();
-        lines.iter().for_each(|line| usage.read_line(line.as_bytes()));
+        lines.iter().for_each(|line| usage.add_usage_from_line(line.as_bytes()));
         usage
     }
 

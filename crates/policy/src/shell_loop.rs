@@ -1,10 +1,11 @@
-//! Support for a `ralph-state.json` that Plimsoll did not write: the state of a loop of shell scripts.
-//! `plimsoll gate` and `plimsoll monitor` decide for such a loop like its own scripts, and start nothing.
+//! Support for a `ralph-state.json` that Plimsoll did not write: the state of a loop of shell scripts. `plimsoll gate`
+//! and `plimsoll monitor` make the same decisions as the loop's scripts, and start no process.
 
 mod messages;
 
 pub use messages::{
-    describe_blocking_state_file, describe_no_run_to_resume, describe_resumable_copy, render_loop_status,
+    describe_how_to_resume_replaced_run, describe_no_run_to_resume_and_fix,
+    describe_state_file_blocking_new_run, render_no_run_here_and_loop_status,
 };
 
 use plimsoll_domain::exit_status::ExitStatus;
@@ -13,19 +14,19 @@ use plimsoll_domain::level::Level;
 use plimsoll_domain::settings::BreakerLimits;
 use plimsoll_domain::state::WorktreeFingerprint;
 use plimsoll_domain::status::RunStatus;
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 use plimsoll_domain::untrusted_text::{self, TextOrigin};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Marker, Timestamp, TodoList};
 use serde_json::{Value, json};
 
-/// Fields that every run of Plimsoll has and that no other program writes.
+/// Fields that every run of Plimsoll has and no other program writes.
 pub const RUN_MARKER_FIELDS: [&str; 2] = ["run_id", "nonce"];
-/// The limit if the file names none: no loop should be unlimited.
+/// The limit if the file contains none: no loop should be unlimited.
 const DEFAULT_MAX_ITERATIONS: u64 = 50;
-/// The promise if the file names none.
+/// The promise if the file contains none.
 pub const DEFAULT_PROMISE: &str = "COMPLETE";
-/// The most characters shown of a text from the file.
+/// Maximum number of characters shown of a text from the file.
 const MAX_SHOWN_CHARS: usize = 40;
 
 /// The fields of the loop's state file, as far as they have the expected type.
@@ -49,15 +50,15 @@ pub struct ShellLoop {
     pub no_change_count: u64,
     /// The scripts' own hash of the project's files.
     pub last_diff_hash: String,
-    /// How many of the newest error hashes are equal: consecutive sessions that ended with the same error.
+    /// Number of equal hashes at the end of the error hashes: consecutive sessions that ended with the same error.
     pub same_error_count: u64,
-    /// When the loop started, as written by the scripts. Distinguishes one loop from the next.
+    /// Start time of the loop, as written by the scripts. Distinguishes one loop from the next.
     pub started_at: Timestamp,
     /// Descriptions of fields of an unexpected type, which are ignored.
     pub invalid_fields: Vec<String>,
 }
 
-/// Returns the fields that mark a document as Plimsoll's and that it lacks; empty if Plimsoll wrote it.
+/// Returns the fields that identify a document as Plimsoll's and that it lacks; empty if Plimsoll wrote it.
 pub fn missing_run_markers(document: &Value) -> Vec<&'static str> {
     let has_text =
         |field: &&str| document.get(*field).and_then(Value::as_str).is_some_and(|id| !id.is_empty());
@@ -65,7 +66,7 @@ pub fn missing_run_markers(document: &Value) -> Vec<&'static str> {
 }
 
 impl ShellLoop {
-    /// Reads each field of the document independently.
+    /// Parses each field of the document independently.
     pub fn from_document(document: &Value) -> ShellLoop {
         let mut reader = FieldReader { document, errors: Vec::new() };
         let checkpoint = document.get("context_checkpoint").filter(|value| !value.is_null());
@@ -88,7 +89,7 @@ impl ShellLoop {
             no_change_count: reader.read_number("no_change_count").unwrap_or(0),
             same_error_count: count_equal_at_end(&reader.read_texts("error_hashes")),
             pending_checkpoint: has_pending_checkpoint
-                .then(|| (to_single_line(text("handoff_file")), parse_level(text("level")))),
+                .then(|| (to_safe_single_line(text("handoff_file")), parse_level(text("level")))),
             started_at: Timestamp::from(reader.read_text("started_at").unwrap_or_default()),
             invalid_fields: reader.errors,
         }
@@ -105,8 +106,11 @@ fn count_equal_at_end(texts: &[String]) -> u64 {
     texts.iter().rev().take_while(|text| Some(*text) == texts.last()).count() as u64
 }
 
-fn parse_level(word: &str) -> Level {
-    [Level::L1, Level::L2, Level::L3].into_iter().find(|level| level.to_string() == word).unwrap_or_default()
+fn parse_level(level_name: &str) -> Level {
+    [Level::L1, Level::L2, Level::L3]
+        .into_iter()
+        .find(|level| level.to_string() == level_name)
+        .unwrap_or_default()
 }
 
 /// Reads single fields, and records those of an unexpected type.
@@ -125,8 +129,8 @@ impl<'a> FieldReader<'a> {
         let value = self.document.get(name).filter(|value| !value.is_null())?;
         let converted = convert(value);
         if converted.is_none() {
-            let shown = truncate_end(&to_single_line(&value.to_string()), MAX_SHOWN_CHARS);
-            self.errors.push(format!("{name} is {shown}, not {expected_kind}"));
+            let shown_value = truncate_end(&to_safe_single_line(&value.to_string()), MAX_SHOWN_CHARS);
+            self.errors.push(format!("{name} is {shown_value}, not {expected_kind}"));
         }
         converted
     }
@@ -151,11 +155,11 @@ impl<'a> FieldReader<'a> {
     }
 }
 
-/// The facts about the session that has ended.
+/// The evidence about the session that has ended.
 #[derive(Debug, Clone, Default)]
 pub struct LoopEvidence<'a> {
     pub last_message: Option<&'a str>,
-    /// Why no session can succeed, such as wrong credentials.
+    /// The reason why no session can succeed, such as wrong credentials.
     pub fatal_error: Option<String>,
     /// The plan file. An item ticked there is not open, whatever the state file lists.
     pub todo: Option<&'a TodoList>,
@@ -167,11 +171,11 @@ pub struct LoopEvidence<'a> {
     pub breaker_limits: BreakerLimits,
 }
 
-/// Returns the record that the gate keeps of this verdict.
-pub fn to_last_judgment(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> LastGateJudgment {
+/// Builds the record that the gate keeps of this verdict.
+pub fn build_gate_judgment(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> LastGateJudgment {
     LastGateJudgment {
         loop_started_at: shell_loop.started_at.clone(),
-        session_number: ended_iteration(shell_loop, evidence.last_judgment),
+        session_number: ended_session_number(shell_loop, evidence.last_judgment),
         no_change_count: Some(count_sessions_without_change(shell_loop, evidence)),
         last_diff_hash: shell_loop.last_diff_hash.clone(),
         open_items: shell_loop.open_items.clone(),
@@ -182,25 +186,25 @@ pub fn to_last_judgment(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> 
 /// The verdict for a shell loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoopVerdict {
-    /// The loop ends: its status, in the loop's own wording, and the reason.
+    /// The loop ends, with its status in the loop's own wording, and the reason.
     Stop(String, String),
     /// A fresh session continues from the handoff.
     Checkpoint(String),
     /// A fresh session takes the next item.
     Next(String),
-    /// A fresh session continues, because the promise is false.
+    /// A fresh session continues, because the promise was false.
     Refused(String),
 }
 
 impl LoopVerdict {
-    /// Returns the marker line.
-    pub fn marker_line(&self) -> String {
+    /// Formats the verdict as a marker line.
+    pub fn to_marker_line(&self) -> String {
         let continue_marker =
             |kind, reason: &str| Marker::Continue { kind, reason: reason.to_owned() }.to_string();
         match self {
-            // `Marker` knows only Plimsoll's own statuses, and this one may be any text.
+            // `Marker` contains only Plimsoll's own statuses, and this one may be any text.
             LoopVerdict::Stop(status, reason) => {
-                let marker_field = |text: &str| to_single_line(&text.replace('|', " "));
+                let marker_field = |text: &str| to_safe_single_line(&text.replace('|', " "));
                 format!(
                     "RALPH_STOP|{}|{}",
                     truncate_end(&marker_field(status), MAX_SHOWN_CHARS),
@@ -221,7 +225,7 @@ impl LoopVerdict {
 
 /// Returns the number of the session that has ended. Some loops count in their own script, others leave it to
 /// the gate: if the number has not changed since the gate's last verdict, the gate counts.
-pub fn ended_iteration(shell_loop: &ShellLoop, last_judgment: Option<&LastGateJudgment>) -> u64 {
+pub fn ended_session_number(shell_loop: &ShellLoop, last_judgment: Option<&LastGateJudgment>) -> u64 {
     let is_counted_by_gate =
         last_judgment.is_some_and(|previous| previous.session_number == shell_loop.iteration);
     if is_counted_by_gate { shell_loop.iteration.saturating_add(1) } else { shell_loop.iteration }
@@ -242,7 +246,7 @@ pub fn count_sessions_without_change(shell_loop: &ShellLoop, evidence: &LoopEvid
         _ if has_progress => 0,
         Some(true) => 0,
         Some(false) => shell_loop.no_change_count.saturating_add(1),
-        // It is unknown whether anything changed, which does not count as no progress.
+        // It is unknown whether anything changed, so this session is not counted as one without a change.
         None => shell_loop.no_change_count,
     }
 }
@@ -262,19 +266,19 @@ pub fn judge_loop(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> LoopVe
             None => LoopVerdict::Stop("unknown".to_owned(), "the state has no status".to_owned()),
         };
     }
-    let is_ticked = |item: &String| evidence.todo.is_some_and(|todo| todo.is_ticked(item));
-    let open: Vec<&String> = shell_loop.open_items.iter().filter(|item| !is_ticked(item)).collect();
+    let is_ticked = |item: &String| evidence.todo.is_some_and(|todo| todo.is_item_ticked(item));
+    let open_items: Vec<&String> = shell_loop.open_items.iter().filter(|item| !is_ticked(item)).collect();
     let has_promise = evidence
         .last_message
         .is_some_and(|message| is_promise_message(message, &shell_loop.completion_promise));
-    if has_promise && open.is_empty() {
+    if has_promise && open_items.is_empty() {
         return stop(RunStatus::Completed, "promised, and no item is open".to_owned());
     }
     if let Some(error) = &evidence.fatal_error {
         return stop(RunStatus::FatalError, error.clone());
     }
     // Checked after the promise, so that a promise in the last session counts.
-    let iteration = ended_iteration(shell_loop, evidence.last_judgment);
+    let iteration = ended_session_number(shell_loop, evidence.last_judgment);
     if iteration >= shell_loop.max_iterations {
         return stop(
             RunStatus::MaxIterations,
@@ -283,20 +287,20 @@ pub fn judge_loop(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> LoopVe
     }
     // Checked before the checkpoint; otherwise sessions that change nothing and fill their window would resume
     // each other forever.
-    if let Some(reason) = breaker_reason(shell_loop, evidence) {
+    if let Some(reason) = breaker_open_reason(shell_loop, evidence) {
         return stop(RunStatus::CircuitBreaker, reason);
     }
     if let Some((handoff, _)) = &shell_loop.pending_checkpoint {
         return LoopVerdict::Checkpoint(handoff.clone());
     }
-    let verb = if open.len() == 1 { "is" } else { "are" };
-    let open_text = format!("{} {verb} open", count_with_noun(open.len(), "item"));
+    let verb = if open_items.len() == 1 { "is" } else { "are" };
+    let open_text = format!("{} {verb} open", count_with_noun(open_items.len(), "item"));
     if has_promise { LoopVerdict::Refused(open_text) } else { LoopVerdict::Next(open_text) }
 }
 
 /// Returns why the circuit breaker opens; `None` while it is closed. A limit of 0 disables its counter, as in
 /// Plimsoll's own runs.
-fn breaker_reason(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> Option<String> {
+fn breaker_open_reason(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> Option<String> {
     let limits = &evidence.breaker_limits;
     let no_change_count = count_sessions_without_change(shell_loop, evidence);
     let is_limit_reached = |count: u64, limit: u32| limit > 0 && count >= u64::from(limit);
@@ -324,7 +328,11 @@ fn is_promise_message(message: &str, promise: &str) -> bool {
 }
 
 /// Updates the document as the loop's own script would after this verdict. Returns true if it changed.
-pub fn record_verdict(document: &mut Value, verdict: &LoopVerdict, last_judgment: &LastGateJudgment) -> bool {
+pub fn write_verdict_into_document(
+    document: &mut Value,
+    verdict: &LoopVerdict,
+    last_judgment: &LastGateJudgment,
+) -> bool {
     let before = document.clone();
     let shell_loop = ShellLoop::from_document(document);
     match verdict {
@@ -332,7 +340,7 @@ pub fn record_verdict(document: &mut Value, verdict: &LoopVerdict, last_judgment
         LoopVerdict::Stop(..) => return false,
         _ => document["iteration"] = json!(last_judgment.session_number),
     }
-    // A loop whose scripts count nothing gets the field only when there is something to count.
+    // If the scripts do not write the counter, the field is added only once there is something to count.
     if let Some(count) = last_judgment.no_change_count.filter(|count| *count != shell_loop.no_change_count) {
         document["no_change_count"] = json!(count);
     }
@@ -342,24 +350,24 @@ pub fn record_verdict(document: &mut Value, verdict: &LoopVerdict, last_judgment
     *document != before
 }
 
-/// Renders the instructions to resume from a checkpoint, which precede the user's own PROMPT.md. Fields that
-/// the document lacks are left empty.
-pub fn render_resume_block(document: &Value) -> String {
+/// Renders the instructions to resume from a checkpoint, which precede the user's own PROMPT.md. Fields that the document
+/// lacks are left empty.
+pub fn render_resume_instructions(document: &Value) -> String {
     let text = |name: &str| {
         let value = document.pointer(&format!("/context_checkpoint/{name}"));
-        to_single_line(value.and_then(Value::as_str).unwrap_or_default())
+        to_safe_single_line(value.and_then(Value::as_str).unwrap_or_default())
     };
     let percent = document.pointer("/context_checkpoint/percent_at_checkpoint").and_then(Value::as_u64);
     let percent = percent.map_or("?".to_owned(), |percent| percent.to_string());
-    let line = |label: &str, value: String| {
+    let labeled_line = |label: &str, value: String| {
         if value.is_empty() { String::new() } else { format!("{label}: {}\n", truncate_end(&value, 600)) }
     };
-    let session_claims =
-        line("Progress on it", text("progress_on_item")) + &line("Summary", text("resume_summary"));
+    let session_claims = labeled_line("Progress on it", text("progress_on_item"))
+        + &labeled_line("Summary", text("resume_summary"));
     format!(
         "## CONTEXT CHECKPOINT RESUME\n\n> The previous session hit {percent}% of its context window ({} threshold).\n\n{}{}\n1. **Do not start over**, and do not restart the task from scratch.\n2. Read `{}` first; do not re-read files that it explains.\n",
         text("level"),
-        line("Item", text("current_todo_item")),
+        labeled_line("Item", text("current_todo_item")),
         untrusted_text::render_quoted_block(
             TextOrigin::EarlierSessions,
             &untrusted_text::unique_fence("", &session_claims),
@@ -369,17 +377,17 @@ pub fn render_resume_block(document: &Value) -> String {
     )
 }
 
-/// What the monitor does at a level.
+/// The action of the monitor at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MonitorAction {
-    /// It prints nothing.
+    /// Prints nothing.
     Nothing,
-    /// It warns the session.
+    /// Warns the session.
     Warn,
-    /// It writes a checkpoint.
+    /// Writes a checkpoint.
     Checkpoint,
-    /// A checkpoint of this or a higher level is pending already. The marker is printed again, as the loop's
-    /// own script does.
+    /// Prints the marker again, as the loop's own script does, because a checkpoint of this or a higher level is already
+    /// pending.
     RepeatMarker,
 }
 
@@ -396,16 +404,16 @@ pub fn monitor_action(shell_loop: &ShellLoop, level: Level) -> MonitorAction {
     }
 }
 
-/// Returns the level of a percentage, for use when the window is unknown.
+/// Returns the level for a percentage. Used when the window is unknown.
 pub fn level_for_percent(percent: u64, levels: &plimsoll_domain::settings::Levels) -> Level {
     let percent = percent as f64;
     let thresholds = [(levels.l3, Level::L3), (levels.l2, Level::L2), (levels.l1, Level::L1)];
     thresholds.into_iter().find(|(threshold, _)| percent >= *threshold).map_or(Level::L0, |(_, level)| level)
 }
 
-/// The facts recorded with a checkpoint.
+/// The values recorded with a checkpoint, besides its level and percentage.
 #[derive(Debug, Clone, Default)]
-pub struct CheckpointFacts {
+pub struct CheckpointInput {
     pub timestamp: Timestamp,
     /// The path of the handoff, relative to the project.
     pub handoff: String,
@@ -414,10 +422,15 @@ pub struct CheckpointFacts {
     pub files: Vec<plimsoll_domain::state::FileInProgress>,
 }
 
-/// Adds a checkpoint to the document, in the scripts' own fields.
-pub fn record_checkpoint(document: &mut Value, level: Level, percent: u64, facts: &CheckpointFacts) {
+/// Writes a checkpoint into the document, in the fields that the scripts use.
+pub fn write_checkpoint_into_document(
+    document: &mut Value,
+    level: Level,
+    percent: u64,
+    input: &CheckpointInput,
+) {
     let shell_loop = ShellLoop::from_document(document);
-    let files: Vec<Value> = facts
+    let files: Vec<Value> = input
         .files
         .iter()
         .map(
@@ -428,15 +441,15 @@ pub fn record_checkpoint(document: &mut Value, level: Level, percent: u64, facts
         "active": true,
         "level": level.to_string(),
         "percent_at_checkpoint": percent,
-        "timestamp": facts.timestamp,
-        "handoff_file": facts.handoff,
-        "resume_summary": facts.summary,
+        "timestamp": input.timestamp,
+        "handoff_file": input.handoff,
+        "resume_summary": input.summary,
         "files_in_progress": files,
         "current_todo_item": shell_loop.open_items.first().cloned().unwrap_or_default(),
         "progress_on_item": "unknown",
     });
     match &mut document["context_checkpoint"] {
-        slot @ Value::Object(_) => plimsoll_domain::state::merge_known_fields(slot, checkpoint),
+        slot @ Value::Object(_) => plimsoll_domain::state::merge_keeping_unknown_fields(slot, checkpoint),
         slot => *slot = checkpoint,
     }
     let entry = json!({ "iteration": shell_loop.iteration, "peak_percent": percent, "checkpoint": true });
@@ -446,7 +459,7 @@ pub fn record_checkpoint(document: &mut Value, level: Level, percent: u64, facts
                 entry.get("iteration").and_then(Value::as_u64) == Some(shell_loop.iteration)
             };
             match history.iter_mut().find(is_current_iteration) {
-                Some(existing) => plimsoll_domain::state::merge_known_fields(existing, entry),
+                Some(existing) => plimsoll_domain::state::merge_keeping_unknown_fields(existing, entry),
                 None => history.push(entry),
             }
         }

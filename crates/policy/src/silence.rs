@@ -23,22 +23,22 @@ pub struct ExceededTimeout {
 
 /// Returns the exceeded timeout if the client was silent for longer than allowed.
 ///
-/// An idle client and a long build look alike in the output; only a call without a result distinguishes them. For this reason the
-/// tool timeout applies if a tool is running.
-pub fn check_silence(
-    silent_for: Duration,
+/// An idle client and a long build look alike in the output; only a call without a result distinguishes them. Therefore the tool
+/// timeout applies while a tool is running.
+pub fn exceeded_timeout_after_silence(
+    silence_duration: Duration,
     running_tool: Option<&str>,
     timeouts: SilenceTimeouts,
 ) -> Option<ExceededTimeout> {
     let limit_seconds = if running_tool.is_some() { timeouts.tool_seconds } else { timeouts.idle_seconds };
-    let is_exceeded = limit_seconds > 0 && silent_for > Duration::from_secs(limit_seconds);
+    let is_exceeded = limit_seconds > 0 && silence_duration > Duration::from_secs(limit_seconds);
     is_exceeded.then(|| ExceededTimeout { limit_seconds, running_tool: running_tool.map(str::to_owned) })
 }
 
 impl ExceededTimeout {
     /// Describes the timeout for the journal and the verdict: the limit, and the tool with the option that sets its timeout.
     pub fn describe(&self) -> String {
-        let limit = format_seconds(self.limit_seconds);
+        let limit = format_seconds_in_largest_whole_unit(self.limit_seconds);
         match &self.running_tool {
             None => format!("no output for {limit}"),
             Some(tool) => format!("no output for {limit} while a tool was running (--tool-timeout): {tool}"),
@@ -46,7 +46,8 @@ impl ExceededTimeout {
     }
 }
 
-fn format_seconds(seconds: u64) -> String {
+/// Formats seconds in hours or minutes if that is a whole number, such as `2 h`, otherwise in seconds.
+fn format_seconds_in_largest_whole_unit(seconds: u64) -> String {
     match seconds {
         _ if seconds.is_multiple_of(3600) => format!("{} h", seconds / 3600),
         _ if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
@@ -87,7 +88,8 @@ mod tests {
                 Some("no output for 5 s while a tool was running (--tool-timeout): Bash"),
             ),
         ] {
-            let exceeded = check_silence(Duration::from_secs(silent_seconds), tool, timeouts);
+            let exceeded =
+                exceeded_timeout_after_silence(Duration::from_secs(silent_seconds), tool, timeouts);
             assert_eq!(
                 exceeded.map(|silence| silence.describe()).as_deref(),
                 expected,

@@ -1,4 +1,4 @@
-//! Renders the status line. Each segment decides on its own whether it has something to show, and gives the reason if not.
+//! Renders the status line. A segment with nothing to show is hidden, with a reason for it.
 
 mod context_usage;
 mod hidden_reason;
@@ -17,14 +17,17 @@ use plimsoll_domain::statusline::{SegmentKind, StatusLine};
 use segments::RenderedSegment;
 use std::borrow::Cow;
 
-/// Renders the status line, which may have several lines. Never empty: for an empty status line the client would show nothing,
-/// and the user would not know why.
+/// Renders the status line, which may have several lines. If all segments are hidden, it is `plimsoll`: with an empty status line the
+/// client would show nothing, and the user would not know why.
 pub fn render(view: &StatusLineView, settings: &StatusLine) -> String {
-    let painted_lines = settings.lines.iter().filter_map(|names| {
-        let segments =
-            names.iter().filter_map(|name| segments::render_segment(name, view, settings).ok()).collect();
-        let fitted_segments = layout::fit_to_columns(segments, view, settings);
-        (!fitted_segments.is_empty()).then(|| theme::paint_line(&fitted_segments, settings, view.use_color))
+    let painted_lines = settings.lines.iter().filter_map(|segment_names| {
+        let segments = segment_names
+            .iter()
+            .filter_map(|name| segments::render_segment(name, view, settings).ok())
+            .collect();
+        let fitted_segments = layout::fit_to_terminal_width(segments, view, settings);
+        (!fitted_segments.is_empty())
+            .then(|| theme::render_line_in_theme(&fitted_segments, settings, view.use_color))
     });
     let lines: Vec<String> = painted_lines.collect();
     if lines.is_empty() { "plimsoll".to_owned() } else { lines.join("\n") }
@@ -32,13 +35,13 @@ pub fn render(view: &StatusLineView, settings: &StatusLine) -> String {
 
 /// Renders only the context usage bar with `cells` cells, followed by the percent.
 pub fn render_bar_and_percent(view: &StatusLineView, cells: u64) -> String {
-    let severity = segments::SegmentState::from_level(usage_level(view));
+    let segment_state = segments::SegmentState::from_level(usage_level(view));
     let text = format!(
         "{} {}",
         render_usage_bar(&view.context_usage, cells),
         context_usage::format_used_percent(&view.context_usage)
     );
-    theme::paint_text(&text, severity, None, Default::default(), view.use_color)
+    theme::paint_text(&text, segment_state, None, Default::default(), view.use_color)
 }
 
 fn usage_level(view: &StatusLineView) -> Option<Level> {
@@ -78,7 +81,7 @@ fn explain_segment(name: &str, view: &StatusLineView, settings: &StatusLine) -> 
     let fields = rendered.iter().flat_map(|segment| segment.fields.iter());
     let (description, source) = match (SegmentKind::from_name(name), settings.segment_settings(name)) {
         (Some(kind), _) => (kind.description().to_owned(), kind.data_source().to_owned()),
-        (None, Some(segment)) => ("of your own".to_owned(), segments::describe_value_source(segment)),
+        (None, Some(segment)) => ("of your own".to_owned(), segments::describe_custom_value_source(segment)),
         (None, None) => Default::default(),
     };
     SegmentExplanation {
@@ -100,13 +103,15 @@ fn explain_segment(name: &str, view: &StatusLineView, settings: &StatusLine) -> 
 
 fn is_dropped_from_line(
     segment: &RenderedSegment<'_>,
-    names: &[Cow<'static, str>],
+    segment_names: &[Cow<'static, str>],
     view: &StatusLineView,
     settings: &StatusLine,
 ) -> bool {
     let segments =
-        names.iter().filter_map(|name| segments::render_segment(name, view, settings).ok()).collect();
-    !layout::fit_to_columns(segments, view, settings).iter().any(|fitted| fitted.name == segment.name)
+        segment_names.iter().filter_map(|name| segments::render_segment(name, view, settings).ok()).collect();
+    !layout::fit_to_terminal_width(segments, view, settings)
+        .iter()
+        .any(|fitted_segment| fitted_segment.name == segment.name)
 }
 
 #[cfg(test)]

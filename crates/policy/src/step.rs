@@ -4,7 +4,7 @@
 
 use crate::forecast::upper_median;
 
-/// The steps needed for an estimate: a single one may be an exception.
+/// The minimum number of steps for an estimate: a single one may be an exception.
 const MIN_STEPS: usize = 2;
 
 /// The estimate by which the next step will not fit below L2.
@@ -16,18 +16,19 @@ pub struct NextStepTooLarge {
     pub tokens_below_l2: u64,
 }
 
-/// Returns the estimate if the next step will probably not fit below `l2`. `commits` has the used tokens at each commit of the
-/// session; the last one is the current usage. Returns `None` with fewer than two steps.
-pub fn predict_next_step_too_large(
+/// Returns an estimate if the median step of the session does not fit below `l2_tokens`, so that the next step probably will not either.
+/// `used_tokens_at_commits` has the usage at each commit of the session; the last one is the current usage. Returns `None` if the step
+/// fits, or with fewer than two steps.
+pub fn predict_step_exceeding_l2_by_median(
     used_tokens_at_commits: &[u64],
     l2_tokens: u64,
 ) -> Option<NextStepTooLarge> {
-    let steps: Vec<u64> =
+    let step_tokens: Vec<u64> =
         used_tokens_at_commits.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
-    if steps.len() < MIN_STEPS {
+    if step_tokens.len() < MIN_STEPS {
         return None;
     }
-    let typical_step_tokens = upper_median(steps)?;
+    let typical_step_tokens = upper_median(step_tokens)?;
     let tokens_below_l2 = l2_tokens.saturating_sub(*used_tokens_at_commits.last()?);
     (typical_step_tokens >= tokens_below_l2)
         .then_some(NextStepTooLarge { typical_step_tokens, tokens_below_l2 })
@@ -40,7 +41,7 @@ mod tests {
     #[test]
     fn a_stop_is_advised_if_the_median_step_does_not_fit_below_l2() {
         let predict = |commits: &[u64]| {
-            predict_next_step_too_large(commits, 850)
+            predict_step_exceeding_l2_by_median(commits, 850)
                 .map(|prediction| (prediction.typical_step_tokens, prediction.tokens_below_l2))
         };
         for (commits, expected) in [

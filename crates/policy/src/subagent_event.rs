@@ -1,16 +1,16 @@
-//! Tells a subagent's hook events from the session's own for clients that do not report it.
+//! Distinguishes hook events of subagents from those of the session itself, for clients that do not report which it is.
 
 use plimsoll_protocol::transcript::{ContentBlock, TranscriptEntry};
 
-/// Returns true if an event after a tool call belongs to a subagent, judged by the end of the session's
-/// transcript: clients before 2.1 do not report it. It does if the session's last message called an agent that
-/// has not returned yet, and this is an event of another tool. Another tool called in that same message is
-/// mistaken for the subagent's; the agent's own event corrects that.
-pub fn is_subagent_event(tool_name: &str, transcript_lines: &[TranscriptEntry]) -> bool {
+/// Returns true if the event after a tool call belongs to a running subagent: the last message of the session called
+/// an agent that has not returned yet, and the event is that of another tool. `transcript_lines` is the end of the
+/// session's transcript, which is needed because clients before 2.1 do not report the subagent. A tool that the session
+/// called in the same message as the agent is mistaken for the subagent's; the event of the agent tool corrects that.
+pub fn is_event_of_running_subagent(tool_name: &str, transcript_lines: &[TranscriptEntry]) -> bool {
     if is_agent_tool(tool_name) {
         return false;
     }
-    let mut answered_call_ids: Vec<String> = Vec::new();
+    let mut returned_call_ids: Vec<String> = Vec::new();
     let mut last_message_id = None;
     // Read backwards: results come after their calls, so an agent call without a result is still running.
     for line in transcript_lines.iter().rev().filter(|line| !line.is_sidechain) {
@@ -20,10 +20,10 @@ pub fn is_subagent_event(tool_name: &str, transcript_lines: &[TranscriptEntry]) 
         match line.kind.as_deref() {
             Some("user") => {
                 let results = blocks_of_kind("tool_result").filter_map(|block| block.tool_use_id.clone());
-                let count_before = answered_call_ids.len();
-                answered_call_ids.extend(results);
-                // A prompt: no call of an earlier message is still running.
-                if answered_call_ids.len() == count_before {
+                let previous_count = returned_call_ids.len();
+                returned_call_ids.extend(results);
+                // The line is a prompt, so no call of an earlier message is still running.
+                if returned_call_ids.len() == previous_count {
                     return false;
                 }
             }
@@ -33,7 +33,7 @@ pub fn is_subagent_event(tool_name: &str, transcript_lines: &[TranscriptEntry]) 
                 }
                 let is_pending_agent_call = |block: &ContentBlock| {
                     let name = block.name.as_deref().unwrap_or_default();
-                    is_agent_tool(name) && block.id.as_ref().is_none_or(|id| !answered_call_ids.contains(id))
+                    is_agent_tool(name) && block.id.as_ref().is_none_or(|id| !returned_call_ids.contains(id))
                 };
                 if blocks_of_kind("tool_use").any(is_pending_agent_call) {
                     return true;
@@ -42,7 +42,7 @@ pub fn is_subagent_event(tool_name: &str, transcript_lines: &[TranscriptEntry]) 
             _ => {}
         }
     }
-    // The oldest clients write a subagent's lines into the same file. Only such lines were in reach.
+    // The oldest clients write a subagent's lines into the same file, and the input may contain only such lines.
     last_message_id.is_none() && transcript_lines.last().is_some_and(|line| line.is_sidechain)
 }
 
@@ -83,7 +83,11 @@ mod tests {
             ("Bash", &[inner, inner], true),
             ("Bash", &[], false),
         ] {
-            assert_eq!(is_subagent_event(tool, &lines(texts)), expected, "{tool} after {texts:#?}");
+            assert_eq!(
+                is_event_of_running_subagent(tool, &lines(texts)),
+                expected,
+                "{tool} after {texts:#?}"
+            );
         }
     }
 }

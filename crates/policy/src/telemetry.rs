@@ -1,4 +1,4 @@
-//! Labels the client's own telemetry within a run, if the user has turned it on. Every dashboard for Claude Code can then show
+//! Labels the client's telemetry within a run, if the user has turned it on. Every dashboard for Claude Code can then show
 //! cost and tokens per run, iteration and item, and all sessions of a run form one trace.
 //!
 //! [`trace`] derives the ids that sessions and the spans of the run share. [`exporter`] reads from the user's environment where
@@ -8,7 +8,7 @@ pub mod exporter;
 pub mod trace;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_domain::{RunId, SessionId};
 use trace::TraceContext;
 
@@ -29,7 +29,7 @@ pub const RUN_NAME_LABEL: &str = "plimsoll.run_name";
 const PERCENT_ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'/');
 
-/// The longest value of a label, such as a run's name or an item. Dashboards show these values in lists.
+/// The maximum length of a label's value, such as a run's name or an item. Dashboards show these values in lists.
 const MAX_LABEL_CHARS: usize = 80;
 
 /// The user's settings for telemetry, from environment variables.
@@ -41,7 +41,7 @@ pub struct TelemetryEnvironment {
     pub resource_attributes: Option<String>,
     /// The value of [`TRACEPARENT_VARIABLE`].
     pub traceparent: Option<String>,
-    /// True if the run's own spans are exported. They are then the parents of the session spans, and children of the user's
+    /// True if the run's spans are exported. They are then the parents of the session spans, and children of the user's
     /// span if there is one.
     pub exports_run_spans: bool,
 }
@@ -59,9 +59,9 @@ pub struct LabeledSession<'a> {
 
 /// Returns the environment variables for a session's client, or nothing if telemetry is off.
 ///
-/// The user's own labels are kept. The user's parent span is kept, too: if the run exports spans, these are inserted between it and
-/// the session.
-pub fn telemetry_variables_for_session(
+/// The labels are appended to the user's. `TRACEPARENT` is set only if the run exports spans, which are then inserted between the user's
+/// parent span and the session, or if the user has no parent span.
+pub fn telemetry_environment_for_session(
     environment: &TelemetryEnvironment,
     session: LabeledSession<'_>,
 ) -> Vec<(&'static str, String)> {
@@ -77,7 +77,7 @@ pub fn telemetry_variables_for_session(
     ];
     let mut variables = vec![(
         RESOURCE_ATTRIBUTES_VARIABLE,
-        append_resource_attributes(environment.resource_attributes.as_deref(), &labels),
+        append_encoded_labels_to_attributes(environment.resource_attributes.as_deref(), &labels),
     )];
     if environment.exports_run_spans || environment.traceparent.as_deref().unwrap_or_default().is_empty() {
         let trace = TraceContext::for_run(session.run_id, environment.traceparent.as_deref());
@@ -90,8 +90,8 @@ pub fn telemetry_variables_for_session(
 }
 
 /// Returns the environment variables for the `plimsoll run` of a worker in a parallel run. They label its sessions and spans with
-/// the parallel run and, if that exports spans, put them below the item's span.
-pub fn telemetry_variables_for_worker(
+/// the parallel run and, if that exports spans, make them children of the item's span. Returns nothing if telemetry is off.
+pub fn telemetry_environment_for_worker(
     environment: &TelemetryEnvironment,
     run_id: &RunId,
     item_number: usize,
@@ -103,7 +103,7 @@ pub fn telemetry_variables_for_worker(
     let labels = [("plimsoll.parent_run_id", Some(run_id.as_str()))];
     let mut variables = vec![(
         RESOURCE_ATTRIBUTES_VARIABLE,
-        append_resource_attributes(environment.resource_attributes.as_deref(), &labels),
+        append_encoded_labels_to_attributes(environment.resource_attributes.as_deref(), &labels),
     )];
     if environment.exports_run_spans {
         let trace = TraceContext::for_run(run_id, environment.traceparent.as_deref());
@@ -125,18 +125,24 @@ fn is_truthy(value: &str) -> bool {
     ["1", "true", "yes", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
-fn append_resource_attributes(existing: Option<&str>, labels: &[(&str, Option<&str>)]) -> String {
+/// Appends the labels, percent-encoded, to the existing attributes. Labels without a value are skipped.
+fn append_encoded_labels_to_attributes(
+    existing_attributes: Option<&str>,
+    labels: &[(&str, Option<&str>)],
+) -> String {
     let encoded_labels = labels.iter().filter_map(|(name, value)| {
         let value = clip_label_value((*value)?);
         (!value.is_empty()).then(|| format!("{name}={}", utf8_percent_encode(&value, PERCENT_ENCODED)))
     });
-    let existing = existing.map(|own| own.trim().trim_matches(',').to_owned()).filter(|own| !own.is_empty());
-    existing.into_iter().chain(encoded_labels).collect::<Vec<_>>().join(",")
+    let existing_attributes = existing_attributes
+        .map(|attributes| attributes.trim().trim_matches(',').to_owned())
+        .filter(|attributes| !attributes.is_empty());
+    existing_attributes.into_iter().chain(encoded_labels).collect::<Vec<_>>().join(",")
 }
 
 /// Shortens a value to one line of at most 80 characters, as it appears in a label.
 pub fn clip_label_value(value: &str) -> String {
-    truncate_end(&to_single_line(value), MAX_LABEL_CHARS)
+    truncate_end(&to_safe_single_line(value), MAX_LABEL_CHARS)
 }
 
 #[cfg(test)]
@@ -149,7 +155,7 @@ mod tests {
         item: Option<&str>,
     ) -> Vec<(&'static str, String)> {
         let (run_id, session_id) = (RunId::from("r-1"), SessionId::from("s-1"));
-        telemetry_variables_for_session(
+        telemetry_environment_for_session(
             user,
             LabeledSession { run_id: &run_id, run_name: name, iteration: 3, session_id: &session_id, item },
         )
@@ -208,7 +214,7 @@ mod tests {
                 session_id: &session_id,
                 item: None,
             };
-            telemetry_variables_for_session(&enabled_environment(), session)
+            telemetry_environment_for_session(&enabled_environment(), session)
                 .into_iter()
                 .find(|(name, _)| *name == TRACEPARENT_VARIABLE)
                 .map(|(_, value)| value)
@@ -242,7 +248,7 @@ mod tests {
         let with_attributes =
             TelemetryEnvironment { resource_attributes: Some("team=a".to_owned()), ..enabled_environment() };
         let worker_variables =
-            |user: &TelemetryEnvironment| telemetry_variables_for_worker(user, &run_id, 2, 1);
+            |user: &TelemetryEnvironment| telemetry_environment_for_worker(user, &run_id, 2, 1);
         assert_eq!(worker_variables(&TelemetryEnvironment::default()), []);
         let (name, value) = &worker_variables(&with_attributes)[0];
         assert_eq!(
@@ -260,7 +266,7 @@ mod tests {
         assert!(value.contains(&trace::item_span_id(&run_id, 2, 1)), "{value}");
         assert_ne!(
             worker_variables(&spans),
-            telemetry_variables_for_worker(&spans, &run_id, 2, 2),
+            telemetry_environment_for_worker(&spans, &run_id, 2, 2),
             "each attempt has a span of its own"
         );
     }

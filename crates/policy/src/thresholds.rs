@@ -1,5 +1,5 @@
-//! Computes the thresholds of the levels: the configured percents of the window, lowered so that L2 and L3 always come before the
-//! client itself compacts or stops.
+//! Computes the thresholds of the levels: the configured percentages of the window, lowered so that L2 and L3 are always reached before
+//! the client itself compacts or stops.
 
 use crate::window::model_family;
 use plimsoll_domain::level::{AutoCompactAction, AutoCompactThreshold, Thresholds};
@@ -39,13 +39,13 @@ const MAX_RESPONSE_RESERVE_TOKENS: u64 = 20_000;
 const COMPACT_MARGIN_TOKENS: u64 = 13_000;
 /// With compaction off the client refuses to continue this many tokens below the window without the reserve.
 const REFUSE_MARGIN_TOKENS: u64 = 3_000;
-/// L1 is at least this many percent of the window below L2. Otherwise the warning would come together with the checkpoint.
+/// L1 is at least this many percent of the window below L2. Otherwise the warning would coincide with the checkpoint.
 const WARNING_LEAD_PERCENT: u64 = 10;
 /// Caps the distance from L1 to L2, in percent of the usable tokens. Without it a small compaction window in a large window would
 /// leave nothing below L1.
-const MAX_WARNING_LEAD_PERCENT_OF_ROOM: u64 = 20;
-/// Caps the step by which L2 is lowered: two large Reads of about 20,000 tokens. A larger step may be several that no hook
-/// saw, and a session that once read five files at once would lose half of a small window.
+const MAX_WARNING_LEAD_PERCENT_OF_USABLE: u64 = 20;
+/// Caps the step by which L2 is lowered: two large Reads of about 20,000 tokens. A larger step may be several between which no hook
+/// ran, and a session that once read five files at once would lose half of a small window.
 const MAX_STEP_TOKENS: u64 = 40_000;
 
 /// Models for which the client (2.1.329) has no auto-compact threshold: it compacts only after the API has rejected a prompt as
@@ -66,17 +66,17 @@ pub fn configured_compaction_window(windows: &[CompactionWindow], model: Option<
     windows.iter().find(matches_model)?.tokens
 }
 
-/// Returns the usage at which the client itself acts, and what it does there.
+/// Returns the usage in tokens at which the client itself compacts, refuses to continue or has its prompt rejected, and which of these it is.
 pub fn compute_auto_compact(
     window: u64,
     model: Option<&str>,
     config: &CompactionConfig,
 ) -> AutoCompactThreshold {
-    let reserve =
+    let response_reserve =
         config.max_output_tokens.unwrap_or(MAX_RESPONSE_RESERVE_TOKENS).min(MAX_RESPONSE_RESERVE_TOKENS);
     // With compaction off the client stops by itself, without a request to the API (2.1.329).
     if !config.is_auto_compact_on {
-        let tokens = window.saturating_sub(reserve + REFUSE_MARGIN_TOKENS);
+        let tokens = window.saturating_sub(response_reserve + REFUSE_MARGIN_TOKENS);
         return AutoCompactThreshold { tokens, action: AutoCompactAction::Refuses };
     }
     // A configured compaction window enables the threshold for these models as well (2.1.329).
@@ -86,27 +86,31 @@ pub fn compute_auto_compact(
     let compaction_window = config
         .compaction_window
         .map_or(window, |tokens| tokens.max(MIN_COMPACTION_WINDOW_TOKENS).min(window));
-    let effective_window = compaction_window.saturating_sub(reserve);
-    let threshold = effective_window.saturating_sub(COMPACT_MARGIN_TOKENS);
+    let effective_window = compaction_window.saturating_sub(response_reserve);
+    let default_threshold = effective_window.saturating_sub(COMPACT_MARGIN_TOKENS);
     // The client uses the smaller of the two, so an override of 99 or 100 changes nothing (2.1.329).
     let override_threshold = config
         .percent_override
         .filter(|percent| (0.0..=100.0).contains(percent) && *percent > 0.0)
-        .map_or(threshold, |percent| (effective_window as f64 * percent / 100.0) as u64);
-    AutoCompactThreshold { tokens: threshold.min(override_threshold), action: AutoCompactAction::Compacts }
+        .map_or(default_threshold, |percent| (effective_window as f64 * percent / 100.0) as u64);
+    AutoCompactThreshold {
+        tokens: default_threshold.min(override_threshold),
+        action: AutoCompactAction::Compacts,
+    }
 }
 
 fn has_no_compact_threshold(model: &str) -> bool {
     let name = model_family(model);
-    let with_suffix = model.ends_with("[1m]") && MODELS_WITHOUT_COMPACT_THRESHOLD_AT_1M.contains(&name);
-    with_suffix || MODELS_WITHOUT_COMPACT_THRESHOLD.contains(&name)
+    let is_1m_without_threshold =
+        model.ends_with("[1m]") && MODELS_WITHOUT_COMPACT_THRESHOLD_AT_1M.contains(&name);
+    is_1m_without_threshold || MODELS_WITHOUT_COMPACT_THRESHOLD.contains(&name)
 }
 
-/// Computes the thresholds of the levels in a window.
+/// Computes the thresholds of the levels in a window: the configured percentages, lowered by the margins below the auto-compact threshold.
 ///
-/// Each threshold is where the shown percent changes to the one that is announced for the level, so it is at most one percent
-/// below the configured value. L2 also leaves room for `largest_step`, the largest step of this session so far in tokens (0 before
-/// the first): a step that begins just below L2 must not end above the auto-compact threshold.
+/// Each threshold is where the shown percent changes to the one that is announced for the level, so rounding lowers it by at most one
+/// percent. L2 also leaves room for `largest_step_tokens`, the largest step of this session so far (0 before the first): a step that
+/// begins just below L2 must not end above the auto-compact threshold.
 pub fn compute_thresholds(
     window: u64,
     auto_compact: AutoCompactThreshold,
@@ -120,19 +124,22 @@ pub fn compute_thresholds(
     };
     // A window that is too small for the margins is divided instead, so that the levels stay in order.
     let usable_tokens = auto_compact.tokens.min(window);
-    let with_margin = |margin: u64, tenths: u64| {
-        usable_tokens.saturating_sub(margin.min(usable_tokens.saturating_mul(tenths) / 10))
+    let usable_tokens_minus_margin = |margin: u64, max_tenths: u64| {
+        usable_tokens.saturating_sub(margin.min(usable_tokens.saturating_mul(max_tenths) / 10))
     };
-    let l3 = round_to_shown_percent(tokens_at_percent(levels.l3).min(with_margin(margins.l3, 3)));
+    let l3 =
+        round_to_shown_percent(tokens_at_percent(levels.l3).min(usable_tokens_minus_margin(margins.l3, 3)));
     let l2 = round_to_shown_percent(
         tokens_at_percent(levels.l2)
-            .min(with_margin(margins.l2.max(largest_step_tokens.min(MAX_STEP_TOKENS)), 5))
+            .min(usable_tokens_minus_margin(margins.l2.max(largest_step_tokens.min(MAX_STEP_TOKENS)), 5))
             .min(l3.saturating_sub(1)),
     );
-    let warning_lead = window
+    let warning_lead_times_100 = window
         .saturating_mul(WARNING_LEAD_PERCENT)
-        .min(usable_tokens.saturating_mul(MAX_WARNING_LEAD_PERCENT_OF_ROOM));
-    let l1 = round_to_shown_percent(tokens_at_percent(levels.l1).min(l2.saturating_sub(warning_lead / 100)));
+        .min(usable_tokens.saturating_mul(MAX_WARNING_LEAD_PERCENT_OF_USABLE));
+    let l1 = round_to_shown_percent(
+        tokens_at_percent(levels.l1).min(l2.saturating_sub(warning_lead_times_100 / 100)),
+    );
     let clamped = l3 < round_to_shown_percent(tokens_at_percent(levels.l3))
         || l2 < round_to_shown_percent(tokens_at_percent(levels.l2));
     Thresholds { window, l1, l2, l3, auto_compact, is_clamped: clamped }

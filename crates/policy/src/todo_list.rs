@@ -5,9 +5,9 @@
 
 use plimsoll_domain::TodoList;
 use plimsoll_domain::checkbox::UnclearLine;
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 use plimsoll_domain::todo::DEFAULT_PLAN;
-use plimsoll_domain::todo_without_boxes::{ItemLookalike, find_item_lookalikes};
+use plimsoll_domain::todo_without_boxes::{ItemLookalike, find_item_lookalikes_if_no_boxes};
 use std::fmt::Write as _;
 
 /// A problem with a plan before a run begins.
@@ -19,37 +19,37 @@ pub enum PlanProblem {
     NoItems(Vec<ItemLookalike>),
     /// These lines look like items but are not.
     UnclearLines(Vec<UnclearLine>),
-    /// All items are ticked; the field is their number. Not an error, but the user is told.
+    /// All items are ticked; the field is their number. Not an error, but the user is informed.
     AllTicked(usize),
 }
 
-/// The most lines that a message lists.
-const MAX_LINES_LISTED: usize = 5;
-/// The most unclear lines that a message lists. The limit is higher because the user has to look at each of them.
-const MAX_UNCLEAR_LINES_LISTED: usize = 20;
-/// The most characters that are shown of a line.
+/// The maximum number of lines that a message lists.
+const MAX_LISTED_LINES: usize = 5;
+/// The maximum number of unclear lines that a message lists. It is higher because the user has to look at each of them.
+const MAX_LISTED_UNCLEAR_LINES: usize = 20;
+/// The maximum number of characters shown of a line.
 const MAX_LINE_CHARS: usize = 80;
 
 /// Parses a plan and returns its problem; `None` if a run can begin with it.
 pub fn find_plan_problem(text: &str) -> Option<PlanProblem> {
-    find_problem_in_parsed_plan(&TodoList::parse(text), text)
+    find_parsed_plan_problem(&TodoList::parse(text), text)
 }
 
-/// Returns the problem of a plan that is already parsed. `text` is the text that `list` was parsed from.
-pub fn find_problem_in_parsed_plan(list: &TodoList, text: &str) -> Option<PlanProblem> {
-    match list.items.len() {
+/// Returns the problem of a plan that is already parsed from `text`; `None` if a run can begin with it.
+pub fn find_parsed_plan_problem(plan: &TodoList, text: &str) -> Option<PlanProblem> {
+    match plan.items.len() {
         0 if text.trim().is_empty() => Some(PlanProblem::Empty),
-        _ if !list.unclear_lines.is_empty() => Some(PlanProblem::UnclearLines(list.unclear_lines.clone())),
-        0 => Some(PlanProblem::NoItems(find_item_lookalikes(text))),
+        _ if !plan.unclear_lines.is_empty() => Some(PlanProblem::UnclearLines(plan.unclear_lines.clone())),
+        0 => Some(PlanProblem::NoItems(find_item_lookalikes_if_no_boxes(text))),
         item_count => {
-            list.items.iter().all(|item| item.is_ticked).then_some(PlanProblem::AllTicked(item_count))
+            plan.items.iter().all(|item| item.is_ticked).then_some(PlanProblem::AllTicked(item_count))
         }
     }
 }
 
-/// Describes the problem and how to fix it. `named` is true if the user named the file with `--todo`.
-pub fn render_plan_problem(problem: &PlanProblem, file: &str, is_named_by_user: bool) -> String {
-    let shown_file = to_single_line(file);
+/// Describes the problem and how to fix it. `is_named_by_user` is true if the user named the file with `--todo`.
+pub fn render_plan_problem_with_fix(problem: &PlanProblem, file: &str, is_named_by_user: bool) -> String {
+    let shown_file = to_safe_single_line(file);
     let hint_without_plan = if is_named_by_user {
         "for a run without a plan leave out --todo".to_owned()
     } else {
@@ -74,7 +74,7 @@ pub fn render_plan_problem(problem: &PlanProblem, file: &str, is_named_by_user: 
                 render_numbered_lines(
                     &shown_file,
                     lines.iter().map(|line| (line.line_number, line.text.as_str())),
-                    MAX_LINES_LISTED
+                    MAX_LISTED_LINES
                 )
             )
         }
@@ -84,10 +84,10 @@ pub fn render_plan_problem(problem: &PlanProblem, file: &str, is_named_by_user: 
             } else {
                 "lines that look like items and are"
             };
-            let named_lines = lines.iter().map(|line| (line.line_number, line.text.as_str()));
+            let numbered_lines = lines.iter().map(|line| (line.line_number, line.text.as_str()));
             format!(
                 "the plan {shown_file} has {subject} none, so nobody would do it:\n{}to rewrite: {}\nto keep a line as text: write `\\[` for `[`",
-                render_numbered_lines(&shown_file, named_lines, MAX_UNCLEAR_LINES_LISTED),
+                render_numbered_lines(&shown_file, numbered_lines, MAX_LISTED_UNCLEAR_LINES),
                 render_fix_command(file, is_named_by_user)
             )
         }
@@ -105,13 +105,13 @@ pub fn render_plan_problem(problem: &PlanProblem, file: &str, is_named_by_user: 
     }
 }
 
-/// Lists the lines that `plimsoll plan --fix` cannot rewrite, and says what to do.
+/// Lists the lines that `plimsoll plan --fix` cannot rewrite, with the reason and what to do instead.
 pub fn render_unfixable_lines(lines: &[UnclearLine], file: &str) -> String {
-    let shown_file = to_single_line(file);
+    let shown_file = to_safe_single_line(file);
     let listed_lines = render_numbered_lines(
         &shown_file,
         lines.iter().map(|line| (line.line_number, line.text.as_str())),
-        MAX_UNCLEAR_LINES_LISTED,
+        MAX_LISTED_UNCLEAR_LINES,
     );
     format!(
         "{} of {shown_file} cannot be rewritten, because they are in a table, in a code fence or comment that nothing closes, or above their words:\n{listed_lines}write them as `- [ ] …` lines, or close the fence",
@@ -119,7 +119,7 @@ pub fn render_unfixable_lines(lines: &[UnclearLine], file: &str) -> String {
     )
 }
 
-/// Renders at most `most` lines as `file:number: text`, and the number of the others.
+/// Renders at most `max_lines` lines as `file:number: text`, followed by the number of the remaining ones.
 fn render_numbered_lines<'a>(
     file: &str,
     lines: impl ExactSizeIterator<Item = (usize, &'a str)>,
@@ -128,7 +128,7 @@ fn render_numbered_lines<'a>(
     let unlisted_count = lines.len().saturating_sub(max_lines);
     let mut text = String::new();
     for (number, line) in lines.take(max_lines) {
-        let shown_line = truncate_end(&to_single_line(&to_single_line(line)), MAX_LINE_CHARS);
+        let shown_line = truncate_end(&to_safe_single_line(&to_safe_single_line(line)), MAX_LINE_CHARS);
         let _ = writeln!(text, "  {file}:{number}: {shown_line}");
     }
     if unlisted_count > 0 {
@@ -139,32 +139,36 @@ fn render_numbered_lines<'a>(
 
 /// Explains why a run does not end as completed although no item is open: lines of its plan look like items but are not. Returns
 /// `None` if there are no such lines, or if an item is open.
-pub fn render_unclear_lines_if_all_ticked(list: &TodoList, file: &str) -> Option<String> {
-    let (first, rest) = list.unclear_lines.split_first()?;
-    if list.items.iter().any(|item| !item.is_ticked) {
+pub fn render_unclear_lines_if_no_item_open(plan: &TodoList, file: &str) -> Option<String> {
+    let (first_line, remaining_lines) = plan.unclear_lines.split_first()?;
+    if plan.items.iter().any(|item| !item.is_ticked) {
         return None;
     }
-    let listed_lines = rest
+    let listed_lines = remaining_lines
         .iter()
-        .take(MAX_LINES_LISTED - 1)
-        .fold(quote_line(first), |text, line| format!("{text}, {}", quote_line(line)));
-    let unlisted_count = rest.len().saturating_sub(MAX_LINES_LISTED - 1);
+        .take(MAX_LISTED_LINES - 1)
+        .fold(quote_line(first_line), |text, line| format!("{text}, {}", quote_line(line)));
+    let unlisted_count = remaining_lines.len().saturating_sub(MAX_LISTED_LINES - 1);
     let unlisted_text =
         if unlisted_count > 0 { format!(" and {unlisted_count} more") } else { String::new() };
-    let (subject, pronoun) = if rest.is_empty() {
+    let (subject, pronoun) = if remaining_lines.is_empty() {
         ("a line that looks like an item and is", "it")
     } else {
         ("lines that look like items and are", "them")
     };
     Some(format!(
         "{} has {subject} none: {listed_lines}{unlisted_text}; rewrite {pronoun} with `{}`, then resume",
-        to_single_line(file),
+        to_safe_single_line(file),
         render_fix_command(file, file != DEFAULT_PLAN)
     ))
 }
 
 fn quote_line(line: &UnclearLine) -> String {
-    format!("line {} \"{}\"", line.line_number, truncate_end(&to_single_line(&line.text), MAX_LINE_CHARS))
+    format!(
+        "line {} \"{}\"",
+        line.line_number,
+        truncate_end(&to_safe_single_line(&line.text), MAX_LINE_CHARS)
+    )
 }
 
 /// Returns the `plimsoll plan --fix` command for this file.
@@ -176,7 +180,7 @@ fn render_fix_command(file: &str, is_named_by_user: bool) -> String {
     }
 }
 
-/// Quotes text as one word of a shell command line. Text without special characters stays as it is.
+/// Quotes text as one argument of a shell command line. Text without special characters stays as it is.
 pub fn quote_for_shell(text: &str) -> String {
     let is_safe_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./,:=@%+".contains(&byte);
     if !text.is_empty() && text.bytes().all(is_safe_byte) {
@@ -222,13 +226,13 @@ mod tests {
         let text: String = (1..=8).map(|number| format!("{number}. do {number}\n")).collect();
         let problem = find_plan_problem(&text).expect("no item");
         assert_eq!(
-            render_plan_problem(&problem, "fix_plan.md", false),
+            render_plan_problem_with_fix(&problem, "fix_plan.md", false),
             "the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):\n  \
              fix_plan.md:1: 1. do 1\n  fix_plan.md:2: 2. do 2\n  fix_plan.md:3: 3. do 3\n  fix_plan.md:4: 4. do 4\n  \
              fix_plan.md:5: 5. do 5\n  and 3 more\nto add the checkboxes: plimsoll plan --fix\n\
              for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md"
         );
-        insta::assert_snapshot!(render_plan_problem(&problem, "my plan.md", true), @"
+        insta::assert_snapshot!(render_plan_problem_with_fix(&problem, "my plan.md", true), @"
         the plan my plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
           my plan.md:1: 1. do 1
           my plan.md:2: 2. do 2
@@ -239,8 +243,8 @@ mod tests {
         to add the checkboxes: plimsoll plan --fix --todo 'my plan.md'
         for a run without a plan leave out --todo
         ");
-        let five = render_plan_problem(
-            &PlanProblem::NoItems(find_item_lookalikes("* a\n* b\n* c\n* d\n* e\n")),
+        let five = render_plan_problem_with_fix(
+            &PlanProblem::NoItems(find_item_lookalikes_if_no_boxes("* a\n* b\n* c\n* d\n* e\n")),
             "a",
             false,
         );
@@ -258,8 +262,8 @@ mod tests {
 
     #[test]
     fn escape_sequences_in_a_plan_are_not_printed() {
-        let shown = render_plan_problem(
-            &PlanProblem::NoItems(find_item_lookalikes("* a\u{1b}[2Jb\n")),
+        let shown = render_plan_problem_with_fix(
+            &PlanProblem::NoItems(find_item_lookalikes_if_no_boxes("* a\u{1b}[2Jb\n")),
             "fix_plan.md",
             false,
         );
@@ -275,7 +279,7 @@ mod tests {
     fn unclear_lines_are_listed_with_a_command_to_copy() {
         // Two lines more than are listed.
         let text: String = (1..=22).map(|number| format!("- [-] do {number}\n")).collect();
-        let many = render_plan_problem(
+        let many = render_plan_problem_with_fix(
             &find_plan_problem(&format!("- [ ] one\n{text}")).expect("unclear lines"),
             "my plan.md",
             true,
@@ -307,7 +311,7 @@ mod tests {
         to keep a line as text: write `\[` for `[`
         ");
         assert_eq!(
-            render_plan_problem(
+            render_plan_problem_with_fix(
                 &find_plan_problem("- [ ] one\n- [] a\u{1b}b\n").expect("an unclear line"),
                 "fix_plan.md",
                 false
@@ -320,7 +324,7 @@ mod tests {
     #[test]
     fn unclear_lines_matter_at_the_end_only_if_no_item_is_open() {
         let message_at_end =
-            |text: &str| render_unclear_lines_if_all_ticked(&TodoList::parse(text), "fix_plan.md");
+            |text: &str| render_unclear_lines_if_no_item_open(&TodoList::parse(text), "fix_plan.md");
         assert_eq!(message_at_end("- [x] one\n"), None);
         assert_eq!(message_at_end("- [x] one\n- [ ] two\n- [-] three\n"), None, "a session has work");
         assert_eq!(
@@ -335,7 +339,7 @@ mod tests {
 
     #[test]
     fn the_message_uses_the_singular_for_one_ticked_item() {
-        insta::assert_snapshot!(render_plan_problem(&PlanProblem::AllTicked(1), "fix_plan.md", false), @"the only item of fix_plan.md is ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
-        insta::assert_snapshot!(render_plan_problem(&PlanProblem::AllTicked(3), "fix_plan.md", false), @"all 3 items of fix_plan.md are ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
+        insta::assert_snapshot!(render_plan_problem_with_fix(&PlanProblem::AllTicked(1), "fix_plan.md", false), @"the only item of fix_plan.md is ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
+        insta::assert_snapshot!(render_plan_problem_with_fix(&PlanProblem::AllTicked(3), "fix_plan.md", false), @"all 3 items of fix_plan.md are ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
     }
 }

@@ -7,41 +7,42 @@ const ALLOW_FLAGS: [&str; 2] = ["--allowedTools", "--allowed-tools"];
 /// Flags that forbid tools. A tool named by one of them cannot be allowed.
 const DISALLOW_FLAGS: [&str; 2] = ["--disallowedTools", "--disallowed-tools"];
 
-/// Adds the refused tools to the user's arguments, next to the tools that these already allow. Returns `None`
-/// if that would change nothing (the arguments already name each of the tools, so something else refuses them),
-/// or if a control character would make the command unsafe to copy.
-pub fn add_allowed_tools(arguments: &[String], refused_tools: &[String]) -> Option<Vec<String>> {
+/// Returns the user's arguments with the refused tools added to those that they already allow. Returns `None` if
+/// that would change nothing (the arguments already allow or forbid each of the tools by name, so something else
+/// refuses them), or if a control character would make the command unsafe to copy.
+pub fn add_refused_tools_to_allowed(arguments: &[String], refused_tools: &[String]) -> Option<Vec<String>> {
     let has_no_control_char = |text: &&String| !text.chars().any(char::is_control);
     if !refused_tools.iter().chain(arguments).all(|text| has_no_control_char(&text)) {
         return None;
     }
     let is_already_listed = |tool: &&String| {
-        lists_tool(arguments, &ALLOW_FLAGS, tool) || lists_tool(arguments, &DISALLOW_FLAGS, tool)
+        is_tool_listed_by_flags(arguments, &ALLOW_FLAGS, tool)
+            || is_tool_listed_by_flags(arguments, &DISALLOW_FLAGS, tool)
     };
     let new_tools: Vec<String> =
         refused_tools.iter().filter(|tool| !is_already_listed(tool)).cloned().collect();
     if new_tools.is_empty() {
         return None;
     }
-    let mut merged = arguments.to_vec();
+    let mut new_arguments = arguments.to_vec();
     match arguments.iter().rposition(|argument| flag_value(argument, &ALLOW_FLAGS).is_some()) {
         Some(index) if ALLOW_FLAGS.contains(&arguments[index].as_str()) => {
             let value_count =
                 arguments[index + 1..].iter().take_while(|value| !value.starts_with('-')).count();
-            let end = index + 1 + value_count;
-            merged.splice(end..end, new_tools);
+            let insert_index = index + 1 + value_count;
+            new_arguments.splice(insert_index..insert_index, new_tools);
         }
         // `--allowedTools=Bash,Read` takes one value.
-        Some(index) => merged[index] = format!("{},{}", merged[index], new_tools.join(",")),
-        None => merged.extend(std::iter::once(ALLOW_FLAGS[0].to_owned()).chain(new_tools)),
+        Some(index) => new_arguments[index] = format!("{},{}", new_arguments[index], new_tools.join(",")),
+        None => new_arguments.extend(std::iter::once(ALLOW_FLAGS[0].to_owned()).chain(new_tools)),
     }
-    Some(merged)
+    Some(new_arguments)
 }
 
 /// Permission modes in which the client runs commands without asking.
 const MODES_WITHOUT_PROMPTS: [&str; 2] = ["bypassPermissions", "auto"];
 
-/// Returns true if the user's arguments let a session run commands without being asked.
+/// Returns true if the user's arguments let a session run some shell commands without asking the user.
 pub fn arguments_allow_bash(arguments: &[String]) -> bool {
     let lists_bash = |value: &str| value.split([',', ' ']).any(is_bash_rule);
     let mut current_flag = "";
@@ -60,14 +61,15 @@ pub fn arguments_allow_bash(arguments: &[String]) -> bool {
     })
 }
 
-/// Returns true if the client's settings let a session run commands without being asked. `settings_files` are
-/// in order of precedence, the deciding file first.
+/// Returns true if the client's settings let a session run some shell commands without asking the user.
+/// `settings_files` are in order of precedence, highest first.
 pub fn settings_allow_bash(settings_files: &[PermissionSettings]) -> bool {
-    let mode = settings_files.iter().find_map(|keys| keys.permissions.default_mode.as_deref());
-    let is_sandboxed = settings_files.iter().find_map(|keys| keys.sandbox.enabled) == Some(true);
+    let mode = settings_files.iter().find_map(|settings| settings.permissions.default_mode.as_deref());
+    let is_sandboxed = settings_files.iter().find_map(|settings| settings.sandbox.enabled) == Some(true);
     let prompts_in_sandbox =
-        settings_files.iter().find_map(|keys| keys.sandbox.auto_allow_bash_if_sandboxed) == Some(false);
-    settings_files.iter().flat_map(|keys| &keys.permissions.allow).any(|rule| is_bash_rule(rule))
+        settings_files.iter().find_map(|settings| settings.sandbox.auto_allow_bash_if_sandboxed)
+            == Some(false);
+    settings_files.iter().flat_map(|settings| &settings.permissions.allow).any(|rule| is_bash_rule(rule))
         || mode.is_some_and(|mode| MODES_WITHOUT_PROMPTS.contains(&mode))
         || is_sandboxed && !prompts_in_sandbox
 }
@@ -84,8 +86,8 @@ fn flag_value<'a>(argument: &'a str, flags: &[&str]) -> Option<&'a str> {
     flags.contains(&name).then_some(value)
 }
 
-/// Returns true if one of these flags names the tool itself, without a pattern.
-fn lists_tool(arguments: &[String], flags: &[&str], tool: &str) -> bool {
+/// Returns true if the values of one of these flags include exactly this tool, without a pattern.
+fn is_tool_listed_by_flags(arguments: &[String], flags: &[&str], tool: &str) -> bool {
     let mut is_after_flag = false;
     arguments.iter().any(|argument| {
         let value = match flag_value(argument, flags) {
@@ -172,7 +174,7 @@ mod tests {
             ("--append-system-prompt Bash", "Bash", "--append-system-prompt Bash --allowedTools Bash"),
         ] {
             assert_eq!(
-                add_allowed_tools(&split_words(arguments), &split_words(tools)),
+                add_refused_tools_to_allowed(&split_words(arguments), &split_words(tools)),
                 Some(split_words(expected)),
                 "{arguments}"
             );
@@ -188,9 +190,16 @@ mod tests {
             ("--disallowedTools Bash", "Bash"),
             ("--disallowed-tools=WebFetch,Bash", "Bash"),
         ] {
-            assert_eq!(add_allowed_tools(&split_words(arguments), &split_words(tools)), None, "{arguments}");
+            assert_eq!(
+                add_refused_tools_to_allowed(&split_words(arguments), &split_words(tools)),
+                None,
+                "{arguments}"
+            );
         }
-        assert_eq!(add_allowed_tools(&["--model".into(), "a\u{1b}[2J".into()], &split_words("Bash")), None);
-        assert_eq!(add_allowed_tools(&[], &["Ba\nsh".into()]), None);
+        assert_eq!(
+            add_refused_tools_to_allowed(&["--model".into(), "a\u{1b}[2J".into()], &split_words("Bash")),
+            None
+        );
+        assert_eq!(add_refused_tools_to_allowed(&[], &["Ba\nsh".into()]), None);
     }
 }

@@ -39,7 +39,7 @@ pub enum TurnLogRecord {
         /// The reason of the failure; `None` for a successful turn.
         failure_reason: Option<FailureReason>,
         /// Values that were computed while the turn was built, so that the log need not compute them again.
-        known_facts: EncodingHints,
+        encoding_hints: EncodingHints,
     },
     /// Any other event of the transcript.
     Event {

@@ -5,7 +5,7 @@ use plimsoll_domain::{UsageReading, WindowSize};
 use plimsoll_protocol::settings::parse_version;
 use std::collections::BTreeMap;
 
-/// The known facts about a session's context window.
+/// The inputs that determine the size of a session's context window.
 #[derive(Debug, Clone, Default)]
 pub struct WindowEvidence<'a> {
     /// The requested model, with its `[1m]` suffix.
@@ -34,14 +34,15 @@ const SMALL_WINDOW: u64 = 200_000;
 const SMALL_WINDOW_MODELS: [&str; 8] =
     ["sonnet-4-5", "haiku-4-5", "opus-4-5", "opus-4-6", "sonnet-4-6", "sonnet-4", "3-7-sonnet", "3-5-haiku"];
 
-/// Clients up to this version (observed on 1.0.128, 2.0.77 and 2.1.101) give every model a small window, known or not, unless it
+/// Clients up to this version (observed on 1.0.128, 2.0.77 and 2.1.101) give every model a small window, even an unknown one, unless it
 /// has the `[1m]` suffix. Versions between this one and 2.1.329 were not tested and are treated as new.
 const LAST_CLIENT_WITH_SMALL_WINDOWS: (u32, u32, u32) = (2, 1, 101);
 
-/// The models that the client knows. It uses `CLAUDE_CODE_MAX_CONTEXT_TOKENS` only for others.
-const KNOWN_FAMILIES: [&str; 6] = ["opus", "sonnet", "haiku", "fable", "best", "default"];
+/// The model families that the client recognizes. It uses `CLAUDE_CODE_MAX_CONTEXT_TOKENS` only for other models.
+const CLIENT_MODEL_FAMILIES: [&str; 6] = ["opus", "sonnet", "haiku", "fable", "best", "default"];
 
-/// Returns the window from the first source that has a value. Returns `None` if the model is unknown and no source has a value.
+/// Returns the window from the first source that has a value: the user's settings, the status line, an earlier session, the model's name.
+/// It is raised if a request has used more than that. Returns `None` if the model is unknown and no source has a value.
 pub fn resolve_window(evidence: &WindowEvidence<'_>) -> Option<WindowSize> {
     let user_window = evidence.model.zip(evidence.user_windows).and_then(|(model, windows)| {
         windows.get(model).or_else(|| windows.get(strip_1m_suffix(model))).copied()
@@ -52,7 +53,7 @@ pub fn resolve_window(evidence: &WindowEvidence<'_>) -> Option<WindowSize> {
     let mut window = window_if_positive(user_window, WindowSource::Settings)
         .or_else(|| window_if_positive(evidence.status_line_window, WindowSource::StatusLine))
         .or_else(|| window_if_positive(evidence.learned_window, WindowSource::Learned))
-        .or_else(|| evidence.model.map(|model| window_for_model(model, evidence)))?;
+        .or_else(|| evidence.model.map(|model| window_from_model_name_and_client(model, evidence)))?;
     // With this variable the client reduces a window of a million to 200,000 (2.1.329).
     if evidence.is_1m_disabled {
         window.tokens = window.tokens.min(SMALL_WINDOW);
@@ -67,9 +68,9 @@ pub fn resolve_window(evidence: &WindowEvidence<'_>) -> Option<WindowSize> {
     Some(window)
 }
 
-/// Returns the learned window of `model` from a session's last reading, which saves another lookup. A window of 200,000 or less is
-/// ignored: `CLAUDE_CODE_DISABLE_1M_CONTEXT` may have reduced it, and the next process may run without that variable.
-pub fn learned_window_of_reading(last_reading: Option<&UsageReading>, model: &str) -> Option<u64> {
+/// Returns the learned window of `model` from a session's last reading, which saves another lookup. Returns `None` for a window of 200,000 or
+/// less: `CLAUDE_CODE_DISABLE_1M_CONTEXT` may have reduced it, and the next process may run without that variable.
+pub fn learned_window_above_200k_of_reading(last_reading: Option<&UsageReading>, model: &str) -> Option<u64> {
     let reading_of_model = last_reading.filter(|reading| reading.model.as_deref() == Some(model));
     let window = reading_of_model.and_then(|reading| reading.window.as_ref());
     window
@@ -77,14 +78,14 @@ pub fn learned_window_of_reading(last_reading: Option<&UsageReading>, model: &st
         .map(|window| window.tokens)
 }
 
-/// Returns the window that each source gives on its own, in the order of precedence. Equal neighbors are merged.
+/// Returns the window from each source that has one, in the order of precedence. Adjacent equal windows are merged.
 pub fn windows_by_precedence(evidence: &WindowEvidence<'_>) -> Vec<WindowSize> {
-    let resolve_changed = |change: fn(&mut WindowEvidence<'_>)| {
-        let mut changed = WindowEvidence { max_used_tokens: 0, ..evidence.clone() };
-        change(&mut changed);
-        resolve_window(&changed)
+    let resolve_without_sources = |remove_sources: fn(&mut WindowEvidence<'_>)| {
+        let mut reduced_evidence = WindowEvidence { max_used_tokens: 0, ..evidence.clone() };
+        remove_sources(&mut reduced_evidence);
+        resolve_window(&reduced_evidence)
     };
-    let changes: [fn(&mut WindowEvidence<'_>); 4] = [
+    let source_removals: [fn(&mut WindowEvidence<'_>); 4] = [
         |_| (),
         |evidence| evidence.user_windows = None,
         |evidence| (evidence.user_windows, evidence.status_line_window) = (None, None),
@@ -93,7 +94,8 @@ pub fn windows_by_precedence(evidence: &WindowEvidence<'_>) -> Vec<WindowSize> {
                 (None, None, None);
         },
     ];
-    let mut windows: Vec<WindowSize> = changes.into_iter().filter_map(resolve_changed).collect();
+    let mut windows: Vec<WindowSize> =
+        source_removals.into_iter().filter_map(resolve_without_sources).collect();
     windows.dedup();
     windows
 }
@@ -109,7 +111,8 @@ pub fn estimate_overhead(first_request_tokens: u64, prompt_tokens: u64, window_t
     first_request_tokens.saturating_sub(prompt_tokens).min(max_overhead)
 }
 
-fn window_for_model(model: &str, evidence: &WindowEvidence<'_>) -> WindowSize {
+/// Returns the window of a model by its name and the client's version, or the configured one if the client does not recognize the model.
+fn window_from_model_name_and_client(model: &str, evidence: &WindowEvidence<'_>) -> WindowSize {
     // The client gives every model a window of a million with this suffix (1.0.128 to 2.1.329).
     if model.ends_with("[1m]") {
         return WindowSize { tokens: LARGE_WINDOW, source: WindowSource::ModelTable };
@@ -120,19 +123,19 @@ fn window_for_model(model: &str, evidence: &WindowEvidence<'_>) -> WindowSize {
     if is_old_client || SMALL_WINDOW_MODELS.contains(&name) {
         return WindowSize { tokens: SMALL_WINDOW, source: WindowSource::ModelTable };
     }
-    let is_known_family = KNOWN_FAMILIES.iter().any(|family| name.contains(family));
-    match evidence.max_context_tokens.filter(|tokens| !is_known_family && *tokens > 0) {
+    let is_client_family = CLIENT_MODEL_FAMILIES.iter().any(|family| name.contains(family));
+    match evidence.max_context_tokens.filter(|tokens| !is_client_family && *tokens > 0) {
         Some(tokens) => WindowSize { tokens, source: WindowSource::Settings },
         None => WindowSize {
             tokens: LARGE_WINDOW,
-            source: if is_known_family { WindowSource::ModelTable } else { WindowSource::Assumed },
+            source: if is_client_family { WindowSource::ModelTable } else { WindowSource::Assumed },
         },
     }
 }
 
-/// Returns the smaller of the two known window sizes that holds `used` tokens, or `used` if neither does.
-fn smallest_window_for(used: u64) -> u64 {
-    [SMALL_WINDOW, LARGE_WINDOW].into_iter().find(|size| *size >= used).unwrap_or(used)
+/// Returns the smaller of the two standard window sizes that holds `used_tokens`, or `used_tokens` if neither does.
+fn smallest_window_for(used_tokens: u64) -> u64 {
+    [SMALL_WINDOW, LARGE_WINDOW].into_iter().find(|size| *size >= used_tokens).unwrap_or(used_tokens)
 }
 
 /// Returns a model id without its `[1m]` suffix.
@@ -183,7 +186,11 @@ mod tests {
             ("claude-sonnet-4-5[1m]", LARGE_WINDOW),
             ("claude-opus-4-6[1m]", LARGE_WINDOW),
         ] {
-            assert_eq!(window_for_model(model, &WindowEvidence::default()).tokens, tokens, "{model}");
+            assert_eq!(
+                window_from_model_name_and_client(model, &WindowEvidence::default()).tokens,
+                tokens,
+                "{model}"
+            );
         }
     }
 
@@ -240,9 +247,13 @@ mod tests {
                 responded_at: None,
                 is_one_request_behind: false,
             };
-            assert_eq!(learned_window_of_reading(Some(&reading), "claude-opus-5-5"), expected, "{reading:?}");
+            assert_eq!(
+                learned_window_above_200k_of_reading(Some(&reading), "claude-opus-5-5"),
+                expected,
+                "{reading:?}"
+            );
         }
-        assert_eq!(learned_window_of_reading(None, "claude-opus-5-5"), None);
+        assert_eq!(learned_window_above_200k_of_reading(None, "claude-opus-5-5"), None);
     }
 
     #[test]
@@ -319,7 +330,7 @@ mod tests {
     #[test]
     fn max_context_tokens_applies_only_to_models_unknown_to_the_client() {
         let evidence = WindowEvidence { max_context_tokens: Some(32_000), ..WindowEvidence::default() };
-        assert_eq!(window_for_model("llama-9", &evidence).tokens, 32_000);
-        assert_eq!(window_for_model("claude-opus-5-5", &evidence).tokens, LARGE_WINDOW);
+        assert_eq!(window_from_model_name_and_client("llama-9", &evidence).tokens, 32_000);
+        assert_eq!(window_from_model_name_and_client("claude-opus-5-5", &evidence).tokens, LARGE_WINDOW);
     }
 }

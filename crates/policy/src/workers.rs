@@ -1,27 +1,27 @@
-//! Assigns the items of a parallel run to workers and merges the results. An item is merged exactly once or set aside with a
-//! reason, and a worker or merger that returns too late changes nothing.
+//! Assigns the items of a parallel run to workers and tracks the merging of their work. An item is merged exactly once or set aside
+//! with a reason. A worker or merger that has lost its lease to another one cannot change the board.
 //!
 //! - A claim leases an item to a worker and raises the item's epoch. All later operations carry that epoch, so operations of an
 //!   earlier worker are rejected (fencing).
-//! - Work is offered for merging once its branch is stored safely. Only the holder of the merger's lease lands it. The merger
-//!   records the commit *before* it moves the target branch, and moves the target only from the commit that it last saw.
-//! - An item has landed when one of its recorded commits is in the target branch ([`mark_landed_items_merged`]). Neither a lease nor a stage proves
-//!   this: a merger that was suspended may move the target long after another one has taken over.
+//! - An item becomes ready to merge once its branch is stored safely. Only the holder of the merger's lease merges it. The merger
+//!   records the commit *before* it moves the target branch, and moves the target only from the commit that it read last.
+//! - An item counts as merged once one of its recorded commits is in the target branch ([`mark_items_in_target_as_merged`]). Neither
+//!   a lease nor a stage proves this: a merger that was suspended may move the target long after another one has taken over.
 //!
-//! All functions here change the board that is passed in. The caller holds its lock or runs them in a transaction.
+//! The functions here change only the board that is passed in. The caller holds its lock or runs them in a transaction.
 
 pub mod merge_queue;
 
 use plimsoll_domain::board::{BoardItem, BoardMillis, BoardState, ItemStage, Lease, SetAsideReason};
 use plimsoll_domain::item_area::areas_overlap;
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 
 /// The duration of a lease, in milliseconds. Workers renew after a sixth of it, so a lease expires only after several lost
 /// renewals.
 pub const LEASE_DURATION_MS: BoardMillis = 90_000;
-/// The number of failed tries after which an item is set aside.
+/// The number of failed attempts after which an item is set aside.
 pub const MAX_TRIES: u32 = 3;
-/// The most characters of a question or reason that are stored on the board.
+/// The maximum number of characters of a question or reason that are stored on the board.
 const MAX_REASON_CHARS: usize = 500;
 
 /// A worker's lease on an item.
@@ -38,11 +38,11 @@ pub struct Claim {
 pub enum BoardProgress {
     /// An item can be claimed.
     ItemAvailable,
-    /// No item can be claimed now, but one is leased, offered for merging, or claimable after a pause.
+    /// No item can be claimed now, but one is leased, ready to merge, or claimable after a pause.
     InProgress,
     /// Every item is merged.
     Done,
-    /// Every item that is not merged is set aside, or needs one that is.
+    /// Every item that is not merged is set aside, or depends on one that is.
     Blocked,
 }
 
@@ -51,71 +51,81 @@ pub enum BoardProgress {
 #[error("somebody else has taken it over meanwhile")]
 pub struct StaleEpoch;
 
-/// Leases the first claimable item to a worker and raises the item's epoch. Returns `None` if there is none.
-pub fn claim_next_item(board: &mut BoardState, worker: &str, now: BoardMillis) -> Option<Claim> {
+/// Leases the first claimable item to a worker and increments the item's epoch. Returns `None` if no item can be claimed now.
+pub fn claim_next_item(board: &mut BoardState, worker_name: &str, now: BoardMillis) -> Option<Claim> {
     let item = first_claimable_item(board, now)?;
     let row = &mut board.items[item];
     row.epoch += 1;
-    row.stage =
-        ItemStage::Leased { lease: Lease { holder: worker.to_owned(), expires_at: now + LEASE_DURATION_MS } };
+    row.stage = ItemStage::Leased {
+        lease: Lease { holder: worker_name.to_owned(), expires_at: now + LEASE_DURATION_MS },
+    };
     Some(Claim { item, epoch: row.epoch })
 }
 
+/// Returns the index of the first item that is open or whose lease has expired, whose dependencies are merged, and which overlaps neither
+/// the areas of leased items nor the conflicting files of leased or unblocked ready items. Returns `None` while claims are paused.
 fn first_claimable_item(board: &BoardState, now: BoardMillis) -> Option<usize> {
     if now < board.paused_until {
         return None;
     }
-    let contested = contested_files(board);
+    let contested_files = frequently_changed_conflict_files(board);
     let is_claimable = |row: &BoardItem| {
-        is_unclaimed(row, now)
-            && row.dependency_indices.iter().all(|need| is_need_merged(board, *need))
+        is_open_or_lease_expired(row, now)
+            && row
+                .dependency_indices
+                .iter()
+                .all(|dependency_index| is_dependency_merged_or_missing(board, *dependency_index))
             && !leased_items(board, now)
                 .any(|(_, other)| areas_overlap(&row.stated_areas, &other.stated_areas))
-            && !leased_or_mergeable_items(board, now).any(|other| {
-                areas_overlap(&conflicting_files(row, &contested), &conflicting_files(other, &contested))
+            && !leased_or_unblocked_ready_items(board, now).any(|other| {
+                areas_overlap(
+                    &conflicting_files(row, &contested_files),
+                    &conflicting_files(other, &contested_files),
+                )
             })
     };
     board.items.iter().position(is_claimable)
 }
 
-/// Returns the leased items and those whose work is about to be merged. An item that begins next to one of them, and changes a file
-/// in which work conflicted, would conflict as well. Offered work that waits for an item that was sent back is not included,
+/// Returns the leased items and the items that are ready to merge and need not wait. An item that begins while one of them is unmerged,
+/// and changes the same contested file, would conflict as well. Ready items that wait for the retry of another item are not included,
 /// because that item must be able to begin.
-fn leased_or_mergeable_items(board: &BoardState, now: BoardMillis) -> impl Iterator<Item = &BoardItem> {
-    let is_leased_or_mergeable = move |(index, row): &(usize, &BoardItem)| match &row.stage {
+fn leased_or_unblocked_ready_items(board: &BoardState, now: BoardMillis) -> impl Iterator<Item = &BoardItem> {
+    let is_leased_or_unblocked = move |(index, row): &(usize, &BoardItem)| match &row.stage {
         ItemStage::Leased { lease } => lease.is_active(now),
-        ItemStage::ReadyToMerge { .. } => !must_wait_for_retry(board, *index),
+        ItemStage::ReadyToMerge { .. } => !must_merge_after_retry_of_other_item(board, *index),
         ItemStage::Open | ItemStage::Merged | ItemStage::SetAside { .. } => false,
     };
-    board.items.iter().enumerate().filter(is_leased_or_mergeable).map(|(_, row)| row)
+    board.items.iter().enumerate().filter(is_leased_or_unblocked).map(|(_, row)| row)
 }
 
-/// Returns the files in which the work on an item conflicted, and the contested files that it writes. If its written files are not
-/// known yet, all contested files are returned.
-fn conflicting_files(row: &BoardItem, contested: &[String]) -> Vec<String> {
+/// Returns the files in which the work on an item conflicted, and the contested files that it changes. If its changed files are not
+/// recorded yet, all contested files are returned.
+fn conflicting_files(row: &BoardItem, contested_files: &[String]) -> Vec<String> {
     let writes = |file: &&String| row.changed_files.is_empty() || row.changed_files.contains(file);
-    row.conflict_files.iter().chain(contested.iter().filter(writes)).cloned().collect()
+    row.conflict_files.iter().chain(contested_files.iter().filter(writes)).cloned().collect()
 }
 
-/// Returns the files, such as a changelog, in which work conflicted and which at least half of the items write whose work is known.
-/// An item that has not begun will probably write them, too. A file that only a few items write does not block others.
-fn contested_files(board: &BoardState) -> Vec<String> {
-    let known_count = board.items.iter().filter(|row| !row.changed_files.is_empty()).count();
-    let is_written_by_most = |file: &&String| {
-        let writer_count = board.items.iter().filter(|row| row.changed_files.contains(file)).count();
-        writer_count >= 2 && 2 * writer_count >= known_count
+/// Returns the files, such as a changelog, in which work conflicted and which are changed by at least two items and by at least half of the
+/// items whose changed files are recorded. An item that is not started yet will probably change them, too. A file that only a few items
+/// change does not block others.
+fn frequently_changed_conflict_files(board: &BoardState) -> Vec<String> {
+    let examined_count = board.items.iter().filter(|row| !row.changed_files.is_empty()).count();
+    let is_changed_by_half = |file: &&String| {
+        let changing_item_count = board.items.iter().filter(|row| row.changed_files.contains(file)).count();
+        changing_item_count >= 2 && 2 * changing_item_count >= examined_count
     };
     let mut files: Vec<String> =
-        board.items.iter().flat_map(|row| &row.conflict_files).filter(is_written_by_most).cloned().collect();
+        board.items.iter().flat_map(|row| &row.conflict_files).filter(is_changed_by_half).cloned().collect();
     files.sort_unstable();
     files.dedup();
     files
 }
 
-/// Returns true if offered work changes a file in which another item's work conflicted, and that item's next attempt is not finished
-/// yet. Merged earlier, the work would make that attempt conflict again. An item that conflicted in the same file itself does not
+/// Returns true if the item is ready to merge and changes a file in which another item conflicted whose next attempt is not finished
+/// yet. If the item were merged first, that attempt would conflict again. An item that conflicted in the same file itself does not
 /// wait.
-fn must_wait_for_retry(board: &BoardState, item: usize) -> bool {
+fn must_merge_after_retry_of_other_item(board: &BoardState, item: usize) -> bool {
     let row = &board.items[item];
     let is_blocking_retry = |(index, other): (usize, &BoardItem)| {
         index != item
@@ -134,7 +144,7 @@ fn leased_items(board: &BoardState, now: BoardMillis) -> impl Iterator<Item = (u
     board.items.iter().enumerate().filter(move |(_, row)| is_leased(row))
 }
 
-fn is_unclaimed(row: &BoardItem, now: BoardMillis) -> bool {
+fn is_open_or_lease_expired(row: &BoardItem, now: BoardMillis) -> bool {
     match &row.stage {
         ItemStage::Open => true,
         ItemStage::Leased { lease } => !lease.is_active(now),
@@ -142,18 +152,22 @@ fn is_unclaimed(row: &BoardItem, now: BoardMillis) -> bool {
     }
 }
 
-// A need that is not in the plan counts as merged, so that it blocks nothing: `plimsoll plan` reports it.
-fn is_need_merged(board: &BoardState, need: usize) -> bool {
-    board.items.get(need).is_none_or(|row| row.stage == ItemStage::Merged)
+// A dependency that is not in the plan counts as merged, so that it blocks nothing: `plimsoll plan` reports it.
+fn is_dependency_merged_or_missing(board: &BoardState, dependency_index: usize) -> bool {
+    board.items.get(dependency_index).is_none_or(|row| row.stage == ItemStage::Merged)
 }
 
-/// Renews the lease of a claim. An expired lease can be renewed unless the item was claimed again, or an item that touches the same
-/// paths is leased now.
-pub fn renew_claim(board: &mut BoardState, claim: Claim, now: BoardMillis) -> Result<(), StaleEpoch> {
-    let areas = leased_item_of_claim(board, claim)?.stated_areas.clone();
+/// Renews the lease of a claim. An expired lease can be renewed unless the item was claimed again or an item with an overlapping area is
+/// leased now; otherwise the result is [`StaleEpoch`].
+pub fn renew_claim_unless_stale_or_overlapping(
+    board: &mut BoardState,
+    claim: Claim,
+    now: BoardMillis,
+) -> Result<(), StaleEpoch> {
+    let claimed_areas = leased_item_if_claim_is_current(board, claim)?.stated_areas.clone();
     let overlaps_other_lease = leased_items(board, now)
-        .any(|(index, other)| index != claim.item && areas_overlap(&areas, &other.stated_areas));
-    match &mut leased_item_of_claim(board, claim)?.stage {
+        .any(|(index, other)| index != claim.item && areas_overlap(&claimed_areas, &other.stated_areas));
+    match &mut leased_item_if_claim_is_current(board, claim)?.stage {
         ItemStage::Leased { lease } if lease.is_active(now) || !overlaps_other_lease => {
             lease.expires_at = lease.expires_at.max(now + LEASE_DURATION_MS);
             Ok(())
@@ -166,24 +180,33 @@ pub fn renew_claim(board: &mut BoardState, claim: Claim, now: BoardMillis) -> Re
     }
 }
 
-/// Offers the work on a claimed item for merging. The caller must have stored its branch safely before.
-pub fn offer_for_merge(board: &mut BoardState, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
-    leased_item_of_claim(board, claim)?.stage = ItemStage::ReadyToMerge { commit: commit.to_owned() };
+/// Marks a claimed item as ready to merge, with the last commit of its branch. The caller must have stored the branch safely before.
+pub fn mark_claimed_item_ready_to_merge(
+    board: &mut BoardState,
+    claim: Claim,
+    commit: &str,
+) -> Result<(), StaleEpoch> {
+    leased_item_if_claim_is_current(board, claim)?.stage =
+        ItemStage::ReadyToMerge { commit: commit.to_owned() };
     Ok(())
 }
 
-/// Reopens a claimed item because its worker ended without finishing it. This does not count as a try.
+/// Reopens a claimed item because its worker ended without finishing it. This does not count as a failed attempt.
 pub fn reopen_claimed_item(board: &mut BoardState, claim: Claim) -> Result<(), StaleEpoch> {
-    leased_item_of_claim(board, claim)?.stage = ItemStage::Open;
+    leased_item_if_claim_is_current(board, claim)?.stage = ItemStage::Open;
     Ok(())
 }
 
-/// Records that a worker could not finish its item, and reopens it with `reason` as a note for the next session. After [`MAX_TRIES`]
-/// tries the item is set aside.
-pub fn record_failed_try(board: &mut BoardState, claim: Claim, reason: &str) -> Result<(), StaleEpoch> {
-    let row = leased_item_of_claim(board, claim)?;
+/// Counts a failed attempt of a worker that could not finish its item, and reopens the item with `reason` as a note for the next session.
+/// After [`MAX_TRIES`] failed attempts the item is set aside instead.
+pub fn reopen_or_set_aside_after_failed_try(
+    board: &mut BoardState,
+    claim: Claim,
+    reason: &str,
+) -> Result<(), StaleEpoch> {
+    let row = leased_item_if_claim_is_current(board, claim)?;
     row.failed_merge_count += 1;
-    row.next_session_note = truncate_end(&to_single_line(reason), MAX_REASON_CHARS);
+    row.next_session_note = truncate_end(&to_safe_single_line(reason), MAX_REASON_CHARS);
     row.stage = if row.failed_merge_count < MAX_TRIES {
         ItemStage::Open
     } else {
@@ -200,26 +223,34 @@ pub fn set_claimed_item_aside(
 ) -> Result<(), StaleEpoch> {
     let reason = match reason {
         SetAsideReason::Question(question) => {
-            SetAsideReason::Question(truncate_end(&to_single_line(&question), MAX_REASON_CHARS))
+            SetAsideReason::Question(truncate_end(&to_safe_single_line(&question), MAX_REASON_CHARS))
         }
         SetAsideReason::RunEnded(_) | SetAsideReason::TooManyFailedMerges => reason,
     };
-    leased_item_of_claim(board, claim)?.stage = ItemStage::SetAside { reason };
+    leased_item_if_claim_is_current(board, claim)?.stage = ItemStage::SetAside { reason };
     Ok(())
 }
 
 /// Returns the item of a claim if it is leased with the claim's epoch, even if the lease has expired. Otherwise the claim is stale.
-fn leased_item_of_claim(board: &mut BoardState, claim: Claim) -> Result<&mut BoardItem, StaleEpoch> {
+fn leased_item_if_claim_is_current(
+    board: &mut BoardState,
+    claim: Claim,
+) -> Result<&mut BoardItem, StaleEpoch> {
     let row = board.items.get_mut(claim.item).ok_or(StaleEpoch)?;
-    let is_held = matches!(row.stage, ItemStage::Leased { .. }) && row.epoch == claim.epoch;
-    if is_held { Ok(row) } else { Err(StaleEpoch) }
+    let is_current = matches!(row.stage, ItemStage::Leased { .. }) && row.epoch == claim.epoch;
+    if is_current { Ok(row) } else { Err(StaleEpoch) }
 }
 
-/// Acquires or renews the merger's lease for `name` and returns its epoch. Returns `None` while another merger has a valid lease.
-pub fn acquire_merger_lease(board: &mut BoardState, merger_name: &str, now: BoardMillis) -> Option<u64> {
-    let is_ours = board.merger_lease.holder == merger_name;
+/// Acquires or renews the merger's lease for `merger_name` and returns its epoch, which is incremented unless the lease is still active.
+/// Returns `None` while another merger has an active lease.
+pub fn acquire_or_renew_merger_lease(
+    board: &mut BoardState,
+    merger_name: &str,
+    now: BoardMillis,
+) -> Option<u64> {
+    let is_same_holder = board.merger_lease.holder == merger_name;
     let is_leased = board.merger_lease.is_active(now);
-    if is_leased && !is_ours {
+    if is_leased && !is_same_holder {
         return None;
     }
     board.merger_epoch += u64::from(!is_leased);
@@ -237,7 +268,7 @@ pub fn release_merger_lease(board: &mut BoardState, merger_epoch: u64) -> Result
 }
 
 /// Renews the merger's lease, even an expired one if no other merger has acquired it.
-pub fn renew_merger_lease(
+pub fn renew_current_merger_lease(
     board: &mut BoardState,
     merger_epoch: u64,
     now: BoardMillis,
@@ -249,42 +280,48 @@ pub fn renew_merger_lease(
     Ok(())
 }
 
-/// Marks every item as merged that has a recorded commit in the target branch, and returns the indices of these items. This includes
-/// commits that were landed by a merger without a valid lease; a worker that works on such an item again is fenced.
+/// Marks every item as merged that has a recorded commit in the target branch, and returns the indices of the items that were not marked
+/// before. This includes commits that were pushed by a merger without a valid lease; a worker that works on such an item again is fenced.
 ///
-/// A merger calls this before it lands anything, for the head of the target from which it will push. A commit that arrives in between
+/// A merger calls this before it merges anything, for the head of the target from which it will push. A commit that arrives in between
 /// moves that head, so the push fails.
-pub fn mark_landed_items_merged(board: &mut BoardState, is_in_target: impl Fn(&str) -> bool) -> Vec<usize> {
-    let mut landed = Vec::new();
+pub fn mark_items_in_target_as_merged(
+    board: &mut BoardState,
+    is_in_target: impl Fn(&str) -> bool,
+) -> Vec<usize> {
+    let mut merged_indices = Vec::new();
     for (index, row) in board.items.iter_mut().enumerate() {
         if row.stage != ItemStage::Merged
             && row.attempted_merge_commits.iter().any(|commit| is_in_target(commit))
         {
             row.stage = ItemStage::Merged;
-            landed.push(index);
+            merged_indices.push(index);
         }
     }
-    landed
+    merged_indices
 }
 
-/// Returns the items that are offered for merging, in the plan's order.
-pub fn offered_items(board: &BoardState) -> Vec<usize> {
-    let is_offered = |row: &BoardItem| matches!(row.stage, ItemStage::ReadyToMerge { .. });
-    (0..board.items.len()).filter(|index| is_offered(&board.items[*index])).collect()
+/// Returns the indices of the items that are ready to merge, in the plan's order.
+pub fn ready_to_merge_items(board: &BoardState) -> Vec<usize> {
+    let is_ready = |row: &BoardItem| matches!(row.stage, ItemStage::ReadyToMerge { .. });
+    (0..board.items.len()).filter(|index| is_ready(&board.items[*index])).collect()
 }
 
-/// Returns the offered items that need not wait for an item that was sent back.
-fn mergeable_items(board: &BoardState) -> Vec<usize> {
-    offered_items(board).into_iter().filter(|item| !must_wait_for_retry(board, *item)).collect()
+/// Returns the items that are ready to merge and need not wait for the retry of another item.
+fn unblocked_ready_to_merge_items(board: &BoardState) -> Vec<usize> {
+    ready_to_merge_items(board)
+        .into_iter()
+        .filter(|item| !must_merge_after_retry_of_other_item(board, *item))
+        .collect()
 }
 
-/// Returns the items to merge in this round: all offered items if `takes_all`, otherwise those that need not wait.
+/// Returns the items to merge in this round: all that are ready if `include_waiting`, otherwise only those that need not wait.
 pub fn items_to_merge(board: &BoardState, include_waiting: bool) -> Vec<usize> {
-    if include_waiting { offered_items(board) } else { mergeable_items(board) }
+    if include_waiting { ready_to_merge_items(board) } else { unblocked_ready_to_merge_items(board) }
 }
 
-/// Records the files that the work on an offered item changes. Does nothing if the item is not offered.
-pub fn record_written_files(board: &mut BoardState, item: usize, files: &[String]) {
+/// Records the files that the work on an item changes. Does nothing if the item is not ready to merge.
+pub fn record_changed_files_if_ready_to_merge(board: &mut BoardState, item: usize, files: &[String]) {
     if let Some(row) =
         board.items.get_mut(item).filter(|row| matches!(row.stage, ItemStage::ReadyToMerge { .. }))
     {
@@ -292,28 +329,29 @@ pub fn record_written_files(board: &mut BoardState, item: usize, files: &[String
     }
 }
 
-/// Records the commit with which an offered item is about to land. The target may move only after this.
-pub fn record_landing_commit(
+/// Records the commit with which an item is about to be merged. The target may move only after this.
+pub fn record_merge_candidate_commit(
     board: &mut BoardState,
     merger_epoch: u64,
     item: usize,
     commit: &str,
 ) -> Result<(), StaleEpoch> {
-    let row = offered_item_of_merger(board, merger_epoch, item)?;
+    let row = ready_item_if_merger_is_current(board, merger_epoch, item)?;
     if !row.attempted_merge_commits.iter().any(|recorded| recorded == commit) {
         row.attempted_merge_commits.push(commit.to_owned());
     }
     Ok(())
 }
 
-/// Rejects an offered item and reopens it with a note for its next session. After [`MAX_TRIES`] tries the item is set aside.
-pub fn reject_offered_item(
+/// Counts a failed attempt of an item that was ready to merge, and reopens it with a note for its next session. After [`MAX_TRIES`] failed
+/// attempts the item is set aside instead.
+pub fn reopen_or_set_aside_rejected_item(
     board: &mut BoardState,
     merger_epoch: u64,
     item: usize,
     note: &str,
 ) -> Result<(), StaleEpoch> {
-    let row = offered_item_of_merger(board, merger_epoch, item)?;
+    let row = ready_item_if_merger_is_current(board, merger_epoch, item)?;
     row.failed_merge_count += 1;
     row.next_session_note = note.to_owned();
     row.stage = if row.failed_merge_count < MAX_TRIES {
@@ -324,8 +362,8 @@ pub fn reject_offered_item(
     Ok(())
 }
 
-/// Reopens an offered item whose work conflicts in `files` with what was merged since it began. This costs no try: each such
-/// conflict needs another item that was merged, so an item cannot conflict more often than there are items.
+/// Reopens an item that was ready to merge but conflicts in `files` with work that was merged since it began. This is not counted as a
+/// failed attempt: each such conflict needs another item that was merged, so an item cannot conflict more often than there are items.
 pub fn reopen_conflicting_item(
     board: &mut BoardState,
     merger_epoch: u64,
@@ -333,7 +371,7 @@ pub fn reopen_conflicting_item(
     note: &str,
     files: &[String],
 ) -> Result<(), StaleEpoch> {
-    let row = offered_item_of_merger(board, merger_epoch, item)?;
+    let row = ready_item_if_merger_is_current(board, merger_epoch, item)?;
     row.next_session_note = note.to_owned();
     row.stage = ItemStage::Open;
     for file in files {
@@ -344,8 +382,8 @@ pub fn reopen_conflicting_item(
     Ok(())
 }
 
-/// Returns an offered item if `merger` is the current epoch of the merger's lease.
-fn offered_item_of_merger(
+/// Returns the item if it is ready to merge and `merger_epoch` is the current epoch of the merger's lease.
+fn ready_item_if_merger_is_current(
     board: &mut BoardState,
     merger_epoch: u64,
     item: usize,
@@ -357,25 +395,25 @@ fn offered_item_of_merger(
     if matches!(row.stage, ItemStage::ReadyToMerge { .. }) { Ok(row) } else { Err(StaleEpoch) }
 }
 
-/// Pauses all claims until a time. Of several pauses the latest end counts.
-pub fn pause_board_until(board: &mut BoardState, until: BoardMillis) {
-    board.paused_until = board.paused_until.max(until);
+/// Pauses all claims until `pause_end`. An earlier call with a later end takes precedence.
+pub fn pause_claims_at_least_until(board: &mut BoardState, pause_end: BoardMillis) {
+    board.paused_until = board.paused_until.max(pause_end);
 }
 
-/// Reopens an item that was set aside, after an answer or at the user's request, and resets its tries. Returns false if it was not
-/// set aside.
+/// Reopens an item that was set aside, after an answer or at the user's request, and resets its failed attempts. Returns false if it was
+/// not set aside.
 pub fn reopen_item_set_aside(board: &mut BoardState, item: usize) -> bool {
     let Some(row) = board.items.get_mut(item) else { return false };
-    let is_aside = matches!(row.stage, ItemStage::SetAside { .. });
-    if is_aside {
+    let is_set_aside = matches!(row.stage, ItemStage::SetAside { .. });
+    if is_set_aside {
         row.stage = ItemStage::Open;
         row.failed_merge_count = 0;
     }
-    is_aside
+    is_set_aside
 }
 
-/// Returns the progress of the board at the time `now`.
-pub fn board_progress(board: &BoardState, now: BoardMillis) -> BoardProgress {
+/// Returns whether all items are merged, one can be claimed, some are in progress, or the remaining ones are blocked.
+pub fn classify_board_progress(board: &BoardState, now: BoardMillis) -> BoardProgress {
     let is_in_progress = |row: &BoardItem| match &row.stage {
         ItemStage::Leased { lease } => lease.is_active(now),
         ItemStage::ReadyToMerge { .. } => true,
@@ -397,14 +435,14 @@ pub fn board_progress(board: &BoardState, now: BoardMillis) -> BoardProgress {
 }
 
 /// Creates a board for the items of a plan. Ticked items count as merged.
-pub fn board_from_plan(items: &[crate::plan::EstimatedItem]) -> BoardState {
-    let parse_needs = |text: &str| {
-        let numbers = crate::plan::dependencies::parse_dependencies(text).into_iter();
+pub fn create_board_from_plan(items: &[crate::plan::EstimatedItem]) -> BoardState {
+    let parse_dependency_indices = |text: &str| {
+        let numbers = crate::plan::dependencies::parse_dependency_ranges_and_numbers(text).into_iter();
         numbers.filter_map(|(_, number)| number.checked_sub(1)).collect()
     };
     let to_board_item = |item: &crate::plan::EstimatedItem| BoardItem {
         text: item.text.clone(),
-        dependency_indices: parse_needs(&item.text),
+        dependency_indices: parse_dependency_indices(&item.text),
         stated_areas: plimsoll_domain::item_area::parse_item_areas(&item.text),
         stage: if item.is_done { ItemStage::Merged } else { ItemStage::Open },
         ..BoardItem::default()
@@ -424,7 +462,7 @@ mod tests {
             file_lines: None,
             model: None,
         };
-        board_from_plan(&items.iter().map(item).collect::<Vec<_>>())
+        create_board_from_plan(&items.iter().map(item).collect::<Vec<_>>())
     }
 
     #[test]
@@ -450,12 +488,12 @@ mod tests {
     fn board_after_conflicts(item_count: usize, writer_count: usize) -> BoardState {
         let texts: Vec<String> = (0..item_count).map(|number| format!("item {number}")).collect();
         let mut board = board_of_items(&texts.iter().map(String::as_str).collect::<Vec<_>>());
-        let merger = acquire_merger_lease(&mut board, "m", 0).expect("nobody else");
+        let merger = acquire_or_renew_merger_lease(&mut board, "m", 0).expect("nobody else");
         for item in 0..4 {
             let claimed = claim_next_item(&mut board, "w", 0).expect("an item");
-            offer_for_merge(&mut board, claimed, "c").expect("mine");
+            mark_claimed_item_ready_to_merge(&mut board, claimed, "c").expect("mine");
             let file = if item < writer_count { "CHANGELOG.md".to_owned() } else { format!("src/{item}.rs") };
-            record_written_files(&mut board, item, &[file]);
+            record_changed_files_if_ready_to_merge(&mut board, item, &[file]);
         }
         board.items[0].stage = ItemStage::Merged;
         for item in 1..4 {
@@ -473,23 +511,23 @@ mod tests {
     fn items_that_write_the_same_contested_file_run_one_after_the_other() {
         let mut board = board_after_conflicts(12, 4);
         let mut sessions = 4;
-        let merger = acquire_merger_lease(&mut board, "m", 0).expect("it goes on");
+        let merger = acquire_or_renew_merger_lease(&mut board, "m", 0).expect("it goes on");
         while let Some(taken) = claim_next_item(&mut board, "w", 0) {
             sessions += 1;
             assert_eq!(claim_next_item(&mut board, "other", 0), None, "one at a time: {board:?}");
-            offer_for_merge(&mut board, taken, "c").expect("mine");
+            mark_claimed_item_ready_to_merge(&mut board, taken, "c").expect("mine");
             assert_eq!(claim_next_item(&mut board, "other", 0), None, "not before the work is merged");
-            record_written_files(&mut board, taken.item, &["CHANGELOG.md".to_owned()]);
+            record_changed_files_if_ready_to_merge(&mut board, taken.item, &["CHANGELOG.md".to_owned()]);
             assert_eq!(
                 claim_next_item(&mut board, "other", 0),
                 None,
                 "also once it is known to write the file"
             );
-            assert_eq!(mergeable_items(&board), [taken.item]);
-            record_landing_commit(&mut board, merger, taken.item, "l").expect("offered");
+            assert_eq!(unblocked_ready_to_merge_items(&board), [taken.item]);
+            record_merge_candidate_commit(&mut board, merger, taken.item, "l").expect("offered");
             board.items[taken.item].stage = ItemStage::Merged;
         }
-        assert_eq!((board_progress(&board, 0), sessions), (BoardProgress::Done, 15));
+        assert_eq!((classify_board_progress(&board, 0), sessions), (BoardProgress::Done, 15));
         assert!(board.items.iter().all(|row| row.failed_merge_count == 0));
     }
 
@@ -520,16 +558,17 @@ mod tests {
             let count = 2 + random_below(9);
             let texts: Vec<String> = (0..count).map(|number| format!("item {number}")).collect();
             let mut board = board_of_items(&texts.iter().map(String::as_str).collect::<Vec<_>>());
-            let merger = acquire_merger_lease(&mut board, "m", 0).expect("nobody else");
+            let merger = acquire_or_renew_merger_lease(&mut board, "m", 0).expect("nobody else");
             // Each item writes one or two files out of three, the same ones in every attempt.
             let files: Vec<Vec<String>> = (0..count)
                 .map(|_| (0..=random_below(2)).map(|_| format!("{}.rs", random_below(3))).collect())
                 .collect();
             let (mut landed, mut landed_at_claim): (Vec<usize>, Vec<usize>) = (Vec::new(), vec![0; count]);
             let (mut claims, mut sessions) = (Vec::new(), 0);
-            while board_progress(&board, 0) != BoardProgress::Done {
-                let can_merge = mergeable_items(&board);
-                let can_claim = claims.len() < 4 && board_progress(&board, 0) == BoardProgress::ItemAvailable;
+            while classify_board_progress(&board, 0) != BoardProgress::Done {
+                let can_merge = unblocked_ready_to_merge_items(&board);
+                let can_claim =
+                    claims.len() < 4 && classify_board_progress(&board, 0) == BoardProgress::ItemAvailable;
                 assert!(can_claim || !can_merge.is_empty() || !claims.is_empty(), "seed {seed}: {board:?}");
                 match random_below(3) {
                     0 if can_claim => {
@@ -540,18 +579,18 @@ mod tests {
                     }
                     1 if !claims.is_empty() => {
                         let taken = claims.remove(random_below(claims.len()));
-                        offer_for_merge(&mut board, taken, "c").expect("mine");
+                        mark_claimed_item_ready_to_merge(&mut board, taken, "c").expect("mine");
                     }
                     2 if !can_merge.is_empty() => {
                         let item = can_merge[random_below(can_merge.len())];
-                        record_written_files(&mut board, item, &files[item]);
+                        record_changed_files_if_ready_to_merge(&mut board, item, &files[item]);
                         let since = &landed[landed_at_claim[item]..];
                         let conflicts: Vec<String> = files[item]
                             .iter()
                             .filter(|file| since.iter().any(|other: &usize| files[*other].contains(file)))
                             .cloned()
                             .collect();
-                        if !mergeable_items(&board).contains(&item) {
+                        if !unblocked_ready_to_merge_items(&board).contains(&item) {
                             continue;
                         }
                         if conflicts.is_empty() {
@@ -573,28 +612,35 @@ mod tests {
     #[test]
     fn work_on_a_contested_file_is_merged_after_the_item_that_was_sent_back() {
         let mut board = board_of_items(&["a", "b", "c", "d"]);
-        let merger = acquire_merger_lease(&mut board, "m", 0).expect("nobody else");
+        let merger = acquire_or_renew_merger_lease(&mut board, "m", 0).expect("nobody else");
         for item in 0..3 {
             let taken = claim_next_item(&mut board, "w", 0).expect("an item");
-            offer_for_merge(&mut board, taken, "c").expect("mine");
-            record_written_files(&mut board, item, &[if item == 2 { "b.rs" } else { "a.rs" }.to_owned()]);
+            mark_claimed_item_ready_to_merge(&mut board, taken, "c").expect("mine");
+            record_changed_files_if_ready_to_merge(
+                &mut board,
+                item,
+                &[if item == 2 { "b.rs" } else { "a.rs" }.to_owned()],
+            );
         }
         reopen_conflicting_item(&mut board, merger, 0, "conflict", &["a.rs".to_owned()]).expect("offered");
-        assert_eq!((mergeable_items(&board), offered_items(&board)), (vec![2], vec![1, 2]));
+        assert_eq!(
+            (unblocked_ready_to_merge_items(&board), ready_to_merge_items(&board)),
+            (vec![2], vec![1, 2])
+        );
         // Work that waits for the item does not block it.
         let retry = claim_next_item(&mut board, "w", 0).expect("the item that was sent back");
         assert_eq!(retry.item, 0);
-        assert_eq!(mergeable_items(&board), [2], "also while somebody works on it");
-        offer_for_merge(&mut board, retry, "c2").expect("mine");
-        assert_eq!(mergeable_items(&board), [0, 1, 2]);
+        assert_eq!(unblocked_ready_to_merge_items(&board), [2], "also while somebody works on it");
+        mark_claimed_item_ready_to_merge(&mut board, retry, "c2").expect("mine");
+        assert_eq!(unblocked_ready_to_merge_items(&board), [0, 1, 2]);
         // An answer of the user may take hours, so nothing waits for an item that is set aside.
         let mut with_question = board.clone();
         with_question.items[0].stage =
             ItemStage::SetAside { reason: SetAsideReason::Question("which?".into()) };
-        assert_eq!(mergeable_items(&with_question), [1, 2]);
+        assert_eq!(unblocked_ready_to_merge_items(&with_question), [1, 2]);
         // Two items that were sent back for the same file do not wait for each other.
         reopen_conflicting_item(&mut board, merger, 1, "conflict", &["a.rs".to_owned()]).expect("offered");
-        assert_eq!(mergeable_items(&board), [0, 2]);
+        assert_eq!(unblocked_ready_to_merge_items(&board), [0, 2]);
         assert_eq!(
             claim_next_item(&mut board, "w", 0),
             None,
@@ -611,52 +657,63 @@ mod tests {
         let second = claim_next_item(&mut board, "two", LEASE_DURATION_MS).expect("the lease is over");
         let before = board.clone();
         for result in [
-            renew_claim(&mut board, first, LEASE_DURATION_MS),
-            offer_for_merge(&mut board, first, "c1"),
+            renew_claim_unless_stale_or_overlapping(&mut board, first, LEASE_DURATION_MS),
+            mark_claimed_item_ready_to_merge(&mut board, first, "c1"),
             reopen_claimed_item(&mut board, first),
             set_claimed_item_aside(&mut board, first, SetAsideReason::TooManyFailedMerges),
         ] {
             assert_eq!(result, Err(StaleEpoch));
         }
         assert_eq!(board, before);
-        assert_eq!(offer_for_merge(&mut board, second, "c2"), Ok(()));
-        assert_eq!(offer_for_merge(&mut board, second, "c3"), Err(StaleEpoch), "it is offered");
+        assert_eq!(mark_claimed_item_ready_to_merge(&mut board, second, "c2"), Ok(()));
+        assert_eq!(
+            mark_claimed_item_ready_to_merge(&mut board, second, "c3"),
+            Err(StaleEpoch),
+            "it is offered"
+        );
     }
 
     #[test]
     fn an_expired_lease_that_nobody_took_can_still_be_renewed() {
         let mut board = board_of_items(&["a"]);
         let own_claim = claim_next_item(&mut board, "one", 0).expect("an item");
-        assert_eq!(renew_claim(&mut board, own_claim, 10 * LEASE_DURATION_MS), Ok(()));
+        assert_eq!(
+            renew_claim_unless_stale_or_overlapping(&mut board, own_claim, 10 * LEASE_DURATION_MS),
+            Ok(())
+        );
         assert_eq!(claim_next_item(&mut board, "two", 10 * LEASE_DURATION_MS + 1), None);
-        assert_eq!(offer_for_merge(&mut board, own_claim, "c"), Ok(()));
+        assert_eq!(mark_claimed_item_ready_to_merge(&mut board, own_claim, "c"), Ok(()));
     }
 
     #[test]
     fn one_merger_lands_and_an_earlier_one_is_fenced() {
         let mut board = board_of_items(&["a", "b (after: 1)"]);
         let own_claim = claim_next_item(&mut board, "w", 0).expect("an item");
-        offer_for_merge(&mut board, own_claim, "c").expect("mine");
-        let first = acquire_merger_lease(&mut board, "m1", 0).expect("nobody else");
-        assert_eq!(acquire_merger_lease(&mut board, "m2", LEASE_DURATION_MS - 1), None);
-        assert_eq!(acquire_merger_lease(&mut board, "m1", 1), Some(first), "it goes on");
-        assert_eq!(renew_merger_lease(&mut board, first, 1), Ok(()));
-        assert_eq!(record_landing_commit(&mut board, first, 0, "l1"), Ok(()));
-        let second =
-            acquire_merger_lease(&mut board, "m2", 2 * LEASE_DURATION_MS).expect("the lease is over");
-        assert_eq!(record_landing_commit(&mut board, first, 0, "l2"), Err(StaleEpoch));
-        assert_eq!(renew_merger_lease(&mut board, first, 2 * LEASE_DURATION_MS), Err(StaleEpoch));
+        mark_claimed_item_ready_to_merge(&mut board, own_claim, "c").expect("mine");
+        let first = acquire_or_renew_merger_lease(&mut board, "m1", 0).expect("nobody else");
+        assert_eq!(acquire_or_renew_merger_lease(&mut board, "m2", LEASE_DURATION_MS - 1), None);
+        assert_eq!(acquire_or_renew_merger_lease(&mut board, "m1", 1), Some(first), "it goes on");
+        assert_eq!(renew_current_merger_lease(&mut board, first, 1), Ok(()));
+        assert_eq!(record_merge_candidate_commit(&mut board, first, 0, "l1"), Ok(()));
+        let second = acquire_or_renew_merger_lease(&mut board, "m2", 2 * LEASE_DURATION_MS)
+            .expect("the lease is over");
+        assert_eq!(record_merge_candidate_commit(&mut board, first, 0, "l2"), Err(StaleEpoch));
+        assert_eq!(renew_current_merger_lease(&mut board, first, 2 * LEASE_DURATION_MS), Err(StaleEpoch));
         assert_eq!(release_merger_lease(&mut board, first), Err(StaleEpoch));
-        assert_eq!(reject_offered_item(&mut board, first, 0, "no"), Err(StaleEpoch));
-        assert_eq!(mark_landed_items_merged(&mut board, |_| false), [0; 0]);
+        assert_eq!(reopen_or_set_aside_rejected_item(&mut board, first, 0, "no"), Err(StaleEpoch));
+        assert_eq!(mark_items_in_target_as_merged(&mut board, |_| false), [0; 0]);
         // The second merger rejects the item as a conflict, then the first one moves the target after all.
-        assert_eq!(reject_offered_item(&mut board, second, 0, "conflict"), Ok(()));
+        assert_eq!(reopen_or_set_aside_rejected_item(&mut board, second, 0, "conflict"), Ok(()));
         let second_claim = claim_next_item(&mut board, "w", 2 * LEASE_DURATION_MS).expect("open again");
-        assert_eq!(mark_landed_items_merged(&mut board, |commit| commit == "l1"), [0]);
-        assert_eq!(offer_for_merge(&mut board, second_claim, "c2"), Err(StaleEpoch), "it has landed");
+        assert_eq!(mark_items_in_target_as_merged(&mut board, |commit| commit == "l1"), [0]);
+        assert_eq!(
+            mark_claimed_item_ready_to_merge(&mut board, second_claim, "c2"),
+            Err(StaleEpoch),
+            "it has landed"
+        );
         assert_eq!(release_merger_lease(&mut board, second), Ok(()));
         assert_eq!(
-            acquire_merger_lease(&mut board, "m1", 2 * LEASE_DURATION_MS),
+            acquire_or_renew_merger_lease(&mut board, "m1", 2 * LEASE_DURATION_MS),
             Some(second + 1),
             "it is free"
         );
@@ -669,18 +726,18 @@ mod tests {
         for round in 1..=MAX_TRIES {
             let own_claim = claim_next_item(&mut board, "w", 0).expect("open");
             assert_eq!(own_claim.epoch, u64::from(round));
-            offer_for_merge(&mut board, own_claim, "c").expect("mine");
-            assert_eq!(board_progress(&board, 0), BoardProgress::InProgress);
-            let merger = acquire_merger_lease(&mut board, "m", 0).expect("nobody else");
-            reject_offered_item(&mut board, merger, 0, "red").expect("the merger");
+            mark_claimed_item_ready_to_merge(&mut board, own_claim, "c").expect("mine");
+            assert_eq!(classify_board_progress(&board, 0), BoardProgress::InProgress);
+            let merger = acquire_or_renew_merger_lease(&mut board, "m", 0).expect("nobody else");
+            reopen_or_set_aside_rejected_item(&mut board, merger, 0, "red").expect("the merger");
         }
         assert_eq!(board.items[0].stage, ItemStage::SetAside { reason: SetAsideReason::TooManyFailedMerges });
         assert_eq!(
-            (board.items[0].next_session_note.as_str(), board_progress(&board, 0)),
+            (board.items[0].next_session_note.as_str(), classify_board_progress(&board, 0)),
             ("red", BoardProgress::Blocked)
         );
         assert!(reopen_item_set_aside(&mut board, 0) && !reopen_item_set_aside(&mut board, 1));
-        assert_eq!(board_progress(&board, 0), BoardProgress::ItemAvailable);
+        assert_eq!(classify_board_progress(&board, 0), BoardProgress::ItemAvailable);
     }
 
     #[test]
@@ -688,8 +745,11 @@ mod tests {
         let mut board = board_of_items(&["a"]);
         for round in 1..=MAX_TRIES {
             let own_claim = claim_next_item(&mut board, "w", 0).expect("open");
-            assert_eq!(record_failed_try(&mut board, own_claim, &format!("stuck\n{round}")), Ok(()));
-            assert_eq!(record_failed_try(&mut board, own_claim, "late"), Err(StaleEpoch));
+            assert_eq!(
+                reopen_or_set_aside_after_failed_try(&mut board, own_claim, &format!("stuck\n{round}")),
+                Ok(())
+            );
+            assert_eq!(reopen_or_set_aside_after_failed_try(&mut board, own_claim, "late"), Err(StaleEpoch));
         }
         assert_eq!(
             board.items[0].stage,
@@ -700,10 +760,10 @@ mod tests {
     #[test]
     fn a_pause_applies_to_all_workers_and_costs_no_try() {
         let mut board = board_of_items(&["a"]);
-        pause_board_until(&mut board, 5_000);
-        pause_board_until(&mut board, 4_000);
+        pause_claims_at_least_until(&mut board, 5_000);
+        pause_claims_at_least_until(&mut board, 4_000);
         assert_eq!(
-            (claim_next_item(&mut board, "w", 4_999), board_progress(&board, 4_999)),
+            (claim_next_item(&mut board, "w", 4_999), classify_board_progress(&board, 4_999)),
             (None, BoardProgress::InProgress)
         );
         assert!(claim_next_item(&mut board, "w", 5_000).is_some());
@@ -714,12 +774,16 @@ mod tests {
     fn a_board_is_done_when_all_items_are_merged() {
         let mut board = board_of_items(&["done a", "b"]);
         let own_claim = claim_next_item(&mut board, "w", 0).expect("open");
-        offer_for_merge(&mut board, own_claim, "c").expect("mine");
-        let merger = acquire_merger_lease(&mut board, "m", 0).expect("nobody else");
-        assert_eq!(record_landing_commit(&mut board, merger, 0, "l"), Err(StaleEpoch), "it is not offered");
-        assert_eq!(record_landing_commit(&mut board, merger, 1, "l"), Ok(()));
-        assert_eq!(mark_landed_items_merged(&mut board, |commit| commit == "l"), [1]);
-        assert_eq!(board_progress(&board, 0), BoardProgress::Done);
+        mark_claimed_item_ready_to_merge(&mut board, own_claim, "c").expect("mine");
+        let merger = acquire_or_renew_merger_lease(&mut board, "m", 0).expect("nobody else");
+        assert_eq!(
+            record_merge_candidate_commit(&mut board, merger, 0, "l"),
+            Err(StaleEpoch),
+            "it is not offered"
+        );
+        assert_eq!(record_merge_candidate_commit(&mut board, merger, 1, "l"), Ok(()));
+        assert_eq!(mark_items_in_target_as_merged(&mut board, |commit| commit == "l"), [1]);
+        assert_eq!(classify_board_progress(&board, 0), BoardProgress::Done);
         let text = serde_json::to_string(&board).expect("JSON");
         assert_eq!(serde_json::from_str::<BoardState>(&text).expect("a board"), board);
     }

@@ -9,7 +9,7 @@ pub const TOOL_NAME: &str = "Agent";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentCall {
     pub subagent_type: String,
-    /// A few words about the purpose.
+    /// A short description of the task.
     pub description: String,
     /// The subagent's prompt.
     pub prompt: String,
@@ -21,33 +21,36 @@ impl AgentCall {
     pub fn from_input(input: Option<&RawValue>) -> AgentCall {
         let input: Map<String, Value> =
             input.and_then(|input| serde_json::from_str(input.get()).ok()).unwrap_or_default();
-        let string_field = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let string_field_or_empty =
+            |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         AgentCall {
-            subagent_type: string_field("subagent_type"),
-            description: string_field("description"),
-            prompt: string_field("prompt"),
+            subagent_type: string_field_or_empty("subagent_type"),
+            description: string_field_or_empty("description"),
+            prompt: string_field_or_empty("prompt"),
             input,
         }
     }
 
-    /// Returns the input with another subagent type and prompt, run in the foreground: by default the tool returns at
-    /// once and its subagent works in the background. The client reads the type only after its hooks have run.
-    pub fn foreground_input_with_prompt(&self, subagent_type: &str, prompt: &str) -> Value {
+    /// Returns the input with another subagent type and prompt, without worktree isolation, and run in the foreground: by
+    /// default the tool returns at once and its subagent works in the background. The client reads the type only after its
+    /// hooks have run, so a hook may change it.
+    pub fn foreground_input_without_isolation(&self, subagent_type: &str, prompt: &str) -> Value {
         // The complete input, because the client replaces the whole input with `updatedInput` (2.1.329).
         let mut input = self.input.clone();
         input.insert("subagent_type".to_owned(), json!(subagent_type));
-        // All frames work on the same files.
+        // All frames work on the same files, so none may have a worktree of its own.
         input.remove("isolation");
         input.insert("prompt".to_owned(), json!(prompt));
-        // Otherwise PostToolUse arrives at the launch, without a result that the report could replace (2.1.329).
+        // A background call triggers PostToolUse at its launch, before there is a result that the report could replace
+        // (2.1.329).
         input.insert("run_in_background".to_owned(), json!(false));
         Value::Object(input)
     }
 }
 
-/// Replaces the text of the tool's response. Returns `None` if the response lacks the shape that the client expects
-/// back.
-pub fn replace_response_text(response: &RawValue, text: &str) -> Option<Value> {
+/// Returns the tool's response with this text as its only content. Returns `None` if the response has no `content` list,
+/// because the client expects one.
+pub fn replace_response_content_with_text(response: &RawValue, text: &str) -> Option<Value> {
     let mut output: Map<String, Value> = serde_json::from_str(response.get()).ok()?;
     // The client rejects an output without the tool's own shape and keeps the original (2.1.329).
     output.get("content")?.as_array()?;
@@ -73,7 +76,7 @@ mod tests {
         );
         let expected = json!({"description": "d", "prompt": "the brief", "subagent_type": "frame", "model": "m",
             "run_in_background": false});
-        assert_eq!(call.foreground_input_with_prompt("frame", "the brief"), expected);
+        assert_eq!(call.foreground_input_without_isolation("frame", "the brief"), expected);
         assert_eq!(AgentCall::from_input(Some(&raw("[1]"))), AgentCall::default());
     }
 
@@ -83,8 +86,8 @@ mod tests {
             raw(r#"{"status":"completed","content":[{"type":"text","text":"mine"}],"totalTokens":5}"#);
         let expected =
             json!({"status": "completed", "content": [{"type": "text", "text": "r"}], "totalTokens": 5});
-        assert_eq!(replace_response_text(&response, "r"), Some(expected));
-        assert_eq!(replace_response_text(&raw(r#"{"status":"async_launched"}"#), "r"), None);
-        assert_eq!(replace_response_text(&raw(r#""text""#), "r"), None);
+        assert_eq!(replace_response_content_with_text(&response, "r"), Some(expected));
+        assert_eq!(replace_response_content_with_text(&raw(r#"{"status":"async_launched"}"#), "r"), None);
+        assert_eq!(replace_response_content_with_text(&raw(r#""text""#), "r"), None);
     }
 }

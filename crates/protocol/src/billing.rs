@@ -128,8 +128,9 @@ struct BilledMessage {
 }
 
 impl BilledLine {
-    /// Parses a line of a transcript or a stream. Returns `None` if it contains no usage.
-    pub fn parse(bytes: &[u8]) -> Option<BilledLine> {
+    /// Parses a line of a transcript or a stream: a response with usage, or the client's own totals. Returns `None` for any
+    /// other line.
+    pub fn parse_response_or_reported_totals(bytes: &[u8]) -> Option<BilledLine> {
         let fields: BilledLineFields = crate::parse_json_object(bytes).ok()?;
         match fields.kind.as_deref()? {
             // The client writes an API error as a response without usage (2.1.329).
@@ -154,7 +155,11 @@ mod tests {
             "model":"claude-sonnet-4-5","usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,
             "cache_creation_input_tokens":9,"cache_creation":{"ephemeral_5m_input_tokens":4,"ephemeral_1h_input_tokens":5},
             "server_tool_use":{"web_search_requests":6},"speed":"fast","inference_geo":"us","service_tier":7}}}"#;
-        let Some(BilledLine::Response { id, model, usage }) = BilledLine::parse(line) else { panic!() };
+        let Some(BilledLine::Response { id, model, usage }) =
+            BilledLine::parse_response_or_reported_totals(line)
+        else {
+            panic!()
+        };
         assert_eq!((id.as_str(), model.as_deref()), ("m1", Some("claude-sonnet-4-5[1m]")));
         let expected = BilledUsage {
             input_tokens: Some(1),
@@ -176,7 +181,10 @@ mod tests {
     fn a_wrong_type_loses_one_field_and_other_lines_have_no_usage() {
         let line = br#"{"type":"assistant","message":{"id":"m1","model":"m","usage":{"input_tokens":"x","output_tokens":2,
             "cache_creation":7,"server_tool_use":[],"speed":null}}}"#;
-        let Some(BilledLine::Response { usage, .. }) = BilledLine::parse(line) else { panic!() };
+        let Some(BilledLine::Response { usage, .. }) = BilledLine::parse_response_or_reported_totals(line)
+        else {
+            panic!()
+        };
         assert_eq!(usage, BilledUsage { output_tokens: Some(2), ..BilledUsage::default() });
         for line in [
             r#"{"type":"user","message":{"id":"m1","usage":{"input_tokens":1}}}"#,
@@ -186,7 +194,7 @@ mod tests {
             r#"{"type":"assistant","message":{"id":"m1","us"#,
             "[]",
         ] {
-            assert!(BilledLine::parse(line.as_bytes()).is_none(), "{line}");
+            assert!(BilledLine::parse_response_or_reported_totals(line.as_bytes()).is_none(), "{line}");
         }
     }
 
@@ -197,10 +205,11 @@ mod tests {
             format!(r#"{{"type":"cost-state","totalCostUSD":0.5,"modelUsage":{models}}}"#),
             format!(r#"{{"type":"result","total_cost_usd":0.5,"modelUsage":{models}}}"#),
         ];
-        let in_lines = lines.iter().map(|line| match BilledLine::parse(line.as_bytes()) {
-            Some(BilledLine::Reported(report)) => report,
-            other => panic!("{line}: {other:?}"),
-        });
+        let in_lines =
+            lines.iter().map(|line| match BilledLine::parse_response_or_reported_totals(line.as_bytes()) {
+                Some(BilledLine::Reported(report)) => report,
+                other => panic!("{line}: {other:?}"),
+            });
         let turn_log_report = serde_json::from_str(&format!(r#"{{"usd":0.5,"models":{models}}}"#)).unwrap();
         for report in in_lines.chain([ReportedUsage::from_value(&turn_log_report)]) {
             let model_usage = &report.models["claude-opus-5-5"];
@@ -208,7 +217,10 @@ mod tests {
             assert_eq!((model_usage.cache_creation_1h, model_usage.web_search_requests), (Some(3), Some(2)));
         }
         let negative = br#"{"type":"cost-state","totalCostUSD":-1}"#;
-        let Some(BilledLine::Reported(report)) = BilledLine::parse(negative) else { panic!() };
+        let Some(BilledLine::Reported(report)) = BilledLine::parse_response_or_reported_totals(negative)
+        else {
+            panic!()
+        };
         assert_eq!(report.cost_usd, None, "no credit");
     }
 }

@@ -94,14 +94,14 @@ pub fn is_sandbox_enabled(text: &str) -> Option<bool> {
 }
 
 impl PermissionSettings {
-    /// Parses the keys. A file that does not parse has none.
+    /// Parses the keys. Returns the defaults if the file does not parse.
     pub fn parse(bytes: &[u8]) -> PermissionSettings {
         crate::parse_json_object(bytes).unwrap_or_default()
     }
 }
 
 impl CompactionSettings {
-    /// Parses the keys. A file that does not parse has none.
+    /// Parses the keys. Returns the defaults if the file does not parse.
     pub fn parse(bytes: &[u8]) -> CompactionSettings {
         crate::parse_json_object(bytes).unwrap_or_default()
     }
@@ -110,25 +110,26 @@ impl CompactionSettings {
     /// before the default for all. Of two names for one model the shorter comes first, because the canonical name has
     /// no date, region or suffix.
     pub fn windows_in_lookup_order(&self) -> Vec<CompactionWindow> {
-        let window_of_model = |(model, keys): (&String, &ModelCompactionSettings)| {
+        let to_model_window = |(model, settings): (&String, &ModelCompactionSettings)| {
             Some(CompactionWindow {
                 model: Some(model.clone()),
-                tokens: keys.auto_compact_window.accepted_tokens()?,
+                tokens: settings.auto_compact_window.accepted_tokens_or_auto()?,
             })
         };
         let mut windows: Vec<CompactionWindow> =
-            self.model_settings.iter().filter_map(window_of_model).collect();
+            self.model_settings.iter().filter_map(to_model_window).collect();
         windows.sort_by_key(|window| window.model.as_ref().map(String::len));
         // `auto` is allowed only for a single model.
-        let default_window_tokens = self.auto_compact_window.accepted_tokens().filter(Option::is_some);
+        let default_window_tokens =
+            self.auto_compact_window.accepted_tokens_or_auto().filter(Option::is_some);
         windows.extend(default_window_tokens.map(|tokens| CompactionWindow { model: None, tokens }));
         windows
     }
 }
 
 impl WindowSetting {
-    /// Returns the size, `Some(None)` for `auto`, or `None` for a value that the client ignores.
-    fn accepted_tokens(self) -> Option<Option<u64>> {
+    /// Returns the number of tokens, `Some(None)` for `auto`, or `None` for a value that the client ignores.
+    fn accepted_tokens_or_auto(self) -> Option<Option<u64>> {
         let tokens = match self {
             WindowSetting::Keyword(WindowKeyword::Auto) => return Some(None),
             WindowSetting::Tokens(tokens) => tokens,

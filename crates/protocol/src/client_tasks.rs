@@ -5,8 +5,8 @@ use crate::lenient;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A line that may change the list contains one of these; checked before parsing. They match the calls and the
-/// client's answers to calls that succeeded.
+/// A line that may change the list contains one of these; checked before parsing. They match the tool calls and the
+/// results of calls that succeeded.
 pub const LINE_MARKERS: [&str; 6] =
     ["\"TodoWrite\"", "\"TaskCreate\"", "\"TaskUpdate\"", "\"newTodos\"", "Task #", "\"updatedFields\""];
 
@@ -40,7 +40,7 @@ pub struct ClientTask {
 /// The task list after the transcript lines that were applied.
 #[derive(Debug, Clone, Default)]
 pub struct ClientTaskList {
-    tasks: Vec<(Option<String>, ClientTask)>,
+    numbered_tasks: Vec<(Option<String>, ClientTask)>,
     /// Calls without a result yet: a call that the client rejects changes nothing.
     pending_changes: Vec<(String, TaskChange)>,
 }
@@ -113,8 +113,8 @@ struct Todo {
 }
 
 impl ClientTaskList {
-    /// Applies the next line of a transcript. A line that does not concern the list changes nothing.
-    pub fn apply_line(&mut self, line_bytes: &[u8]) {
+    /// Applies the next line of a transcript. Ignores lines that do not concern the list.
+    pub fn apply_transcript_line(&mut self, line_bytes: &[u8]) {
         let line: TaskLine = crate::parse_json_object(line_bytes).unwrap_or_default();
         // The client repeats messages in lines of other kinds (2.1.329), and a subagent has its own list.
         if line.is_sidechain || !matches!(line.kind.as_deref(), Some("assistant" | "user")) {
@@ -123,7 +123,7 @@ impl ClientTaskList {
         for block in line.message.content {
             match block.kind.as_deref() {
                 Some("tool_use") => {
-                    let change = parse_change(block.name.as_deref().unwrap_or_default(), block.input);
+                    let change = parse_task_change(block.name.as_deref().unwrap_or_default(), block.input);
                     self.pending_changes.extend(block.id.zip(change));
                 }
                 Some("tool_result") => self.apply_tool_result(&block),
@@ -134,43 +134,44 @@ impl ClientTaskList {
 
     /// Returns the tasks in their order.
     pub fn into_tasks(self) -> Vec<ClientTask> {
-        self.tasks.into_iter().map(|(_, task)| task).collect()
+        self.numbered_tasks.into_iter().map(|(_, task)| task).collect()
     }
 
     fn apply_tool_result(&mut self, tool_result: &TaskBlock) {
-        let is_answered_call =
-            |(call, _): &(String, TaskChange)| Some(call) == tool_result.tool_use_id.as_ref();
-        let Some(index) = self.pending_changes.iter().position(is_answered_call) else { return };
+        let is_call_of_result =
+            |(call_id, _): &(String, TaskChange)| Some(call_id) == tool_result.tool_use_id.as_ref();
+        let Some(index) = self.pending_changes.iter().position(is_call_of_result) else { return };
         let (_, change) = self.pending_changes.remove(index);
         if tool_result.is_error {
             return;
         }
         match change {
             TaskChange::ReplaceAll(tasks) => {
-                self.tasks = tasks.into_iter().map(|task| (None, task)).collect();
+                self.numbered_tasks = tasks.into_iter().map(|task| (None, task)).collect();
             }
             TaskChange::Create(subject) => {
                 // The model receives `Task #3 created successfully: …` (2.1.329).
-                let text = tool_result.content.as_deref().map(content_text).unwrap_or_default();
-                let number = text.strip_prefix("Task #").and_then(|rest| rest.split_once(" created"));
-                let number = number.map(|(number, _)| number.to_owned());
-                self.tasks.push((number, ClientTask { subject, ..ClientTask::default() }));
+                let text = tool_result.content.as_deref().map(joined_content_text).unwrap_or_default();
+                let number_and_tail =
+                    text.strip_prefix("Task #").and_then(|tail| tail.split_once(" created"));
+                let number = number_and_tail.map(|(number, _)| number.to_owned());
+                self.numbered_tasks.push((number, ClientTask { subject, ..ClientTask::default() }));
             }
             TaskChange::Update { number, subject, status } => {
-                self.update_task(&number, subject, status.as_deref());
+                self.update_or_delete_task(&number, subject, status.as_deref());
             }
         }
     }
 
-    fn update_task(&mut self, number: &str, subject: Option<String>, status: Option<&str>) {
+    fn update_or_delete_task(&mut self, number: &str, subject: Option<String>, status: Option<&str>) {
         let has_number =
             |(task_number, _): &(Option<String>, ClientTask)| task_number.as_deref() == Some(number);
-        let Some(index) = self.tasks.iter().position(has_number) else { return };
+        let Some(index) = self.numbered_tasks.iter().position(has_number) else { return };
         if status == Some("deleted") {
-            self.tasks.remove(index);
+            self.numbered_tasks.remove(index);
             return;
         }
-        let task = &mut self.tasks[index].1;
+        let task = &mut self.numbered_tasks[index].1;
         task.state = status.and_then(TaskState::parse).unwrap_or(task.state);
         if let Some(subject) = subject {
             task.subject = subject;
@@ -178,13 +179,14 @@ impl ClientTaskList {
     }
 }
 
-/// Parses the change that a call of one of the three tools requests.
-fn parse_change(tool: &str, input: TaskInput) -> Option<TaskChange> {
+/// Parses the change that a call of one of the three tools requests. Returns `None` for other tools and for calls without
+/// the necessary fields.
+fn parse_task_change(tool_name: &str, input: TaskInput) -> Option<TaskChange> {
     let to_client_task = |todo: Todo| {
         let state = todo.status.as_deref().and_then(TaskState::parse).unwrap_or_default();
         Some(ClientTask { subject: todo.content?, state })
     };
-    match tool {
+    match tool_name {
         "TodoWrite" => {
             Some(TaskChange::ReplaceAll(input.todos.into_iter().filter_map(to_client_task).collect()))
         }
@@ -198,7 +200,7 @@ fn parse_change(tool: &str, input: TaskInput) -> Option<TaskChange> {
 }
 
 /// Returns the text of a tool result: a string, or the joined texts of its blocks.
-fn content_text(content: &RawValue) -> String {
+fn joined_content_text(content: &RawValue) -> String {
     let message = crate::transcript::Message {
         content: Some(content.to_owned()),
         ..crate::transcript::Message::default()
@@ -213,7 +215,7 @@ mod tests {
 
     fn tasks_after(lines: &[serde_json::Value]) -> Vec<(String, TaskState)> {
         let mut tasks = ClientTaskList::default();
-        lines.iter().for_each(|line| tasks.apply_line(line.to_string().as_bytes()));
+        lines.iter().for_each(|line| tasks.apply_transcript_line(line.to_string().as_bytes()));
         tasks.into_tasks().into_iter().map(|task| (task.subject, task.state)).collect()
     }
 

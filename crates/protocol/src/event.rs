@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 /// One invocation of a hook.
 #[derive(Debug, Clone)]
 pub struct HookPayload {
-    /// The session; `None` if the field is missing, empty or not a text.
+    /// The session; `None` if the field is missing, empty or not a string.
     pub session_id: Option<String>,
     /// The session's transcript. In a subagent this is still the *main* transcript.
     pub transcript_path: Option<String>,
@@ -35,7 +35,7 @@ pub enum HookEvent {
     },
     /// A prompt is submitted, by the user or by the client (task notifications).
     UserPromptSubmit { prompt: Option<String> },
-    /// The model wants to use a tool.
+    /// The model is about to call a tool.
     PreToolUse(PendingToolCall),
     /// A subagent starts.
     SubagentStart,
@@ -126,7 +126,7 @@ impl HookPayload {
             .ok()
             .and_then(|text| serde_json::from_str::<ExactBatch<'_>>(text).ok());
         match exact_batch.and_then(ExactBatch::into_hook_payload) {
-            Some(hook) => Ok(hook),
+            Some(payload) => Ok(payload),
             None => Ok(parse_json_object::<PayloadFields>(bytes)?.into_hook_payload()),
         }
     }
@@ -204,7 +204,7 @@ impl ExactBatch<'_> {
     }
 }
 
-/// All fields of all events, flat, as they arrive.
+/// The fields of all events in one flat structure, as the client sends them.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct PayloadFields {
@@ -220,7 +220,7 @@ struct PayloadFields {
     cwd: Option<String>,
     #[serde(deserialize_with = "lenient::non_empty_text")]
     agent_id: Option<String>,
-    #[serde(deserialize_with = "lenient::text_or_empty")]
+    #[serde(deserialize_with = "lenient::possibly_empty_text")]
     agent_type: Option<String>,
     #[serde(deserialize_with = "lenient::field_or_default")]
     source: SessionSource,
@@ -228,7 +228,7 @@ struct PayloadFields {
     model: Option<String>,
     #[serde(deserialize_with = "lenient::non_empty_text")]
     reason: Option<String>,
-    #[serde(deserialize_with = "lenient::text_or_empty")]
+    #[serde(deserialize_with = "lenient::possibly_empty_text")]
     prompt: Option<String>,
     #[serde(deserialize_with = "lenient::readable_elements")]
     tool_calls: Vec<ToolCall>,
@@ -315,7 +315,11 @@ impl PayloadFields {
         ToolCall {
             tool_name: self.tool_name,
             tool_use_id: self.tool_use_id,
-            tool_input: self.tool_input.as_deref().and_then(lenient::read_unless_list).unwrap_or_default(),
+            tool_input: self
+                .tool_input
+                .as_deref()
+                .and_then(lenient::parse_unless_list_or_null)
+                .unwrap_or_default(),
             tool_response: self.tool_response,
         }
     }

@@ -45,13 +45,12 @@ impl HookFailure {
 
     /// Parses a transcript line. Returns `None` if it reports no failed hook. A hook that was canceled because
     /// another one ended the session is not a failure.
-    pub fn parse(line: &[u8]) -> Option<HookFailure> {
+    pub fn from_error_or_timeout_line(line: &[u8]) -> Option<HookFailure> {
         let line: HookFailureLine = crate::parse_json_object(line).ok()?;
         let attachment = line.attachment;
         let description = match attachment.kind.as_deref()? {
             "hook_non_blocking_error" => attachment.stderr.unwrap_or_default(),
-            // `continue:false` from one hook kills the other hooks of its event at once (2.1.329), which is not their
-            // failure.
+            // `continue:false` from one hook cancels the other hooks of its event at once (2.1.329); those have not failed.
             "hook_cancelled" if attachment.timed_out => "it took too long, and was ended".to_owned(),
             _ => return None,
         };
@@ -72,7 +71,7 @@ mod tests {
     fn only_hook_errors_and_timeouts_are_hook_failures() {
         // Lines as written by 2.1.329.
         let error = r#"{"isSidechain":false,"attachment":{"type":"hook_non_blocking_error","hookName":"SessionStart:startup","hookEvent":"SessionStart","stderr":"ENOENT: posix_spawn '/nope/plimsoll-session-start'","stdout":"","exitCode":1,"command":"/nope/plimsoll-session-start","durationMs":51},"type":"attachment","timestamp":"2026-11-21T23:16:27.352Z"}"#;
-        let failure = HookFailure::parse(error.as_bytes()).unwrap();
+        let failure = HookFailure::from_error_or_timeout_line(error.as_bytes()).unwrap();
         assert_eq!(failure.command, "/nope/plimsoll-session-start");
         assert_eq!(
             (failure.event.as_str(), failure.timestamp.as_str()),
@@ -81,7 +80,7 @@ mod tests {
         assert!(failure.description.starts_with("ENOENT"), "{failure:?}");
         let slow = r#"{"attachment":{"type":"hook_cancelled","hookEvent":"Stop","command":"sleep 5","timedOut":true},"type":"attachment"}"#;
         assert!(
-            HookFailure::parse(slow.as_bytes())
+            HookFailure::from_error_or_timeout_line(slow.as_bytes())
                 .is_some_and(|trouble| trouble.description.contains("too long"))
         );
         for unrelated_line in [
@@ -90,7 +89,11 @@ mod tests {
             r#"{"type":"user","message":{"content":"\"hook_cancelled"}}"#,
             "{",
         ] {
-            assert_eq!(HookFailure::parse(unrelated_line.as_bytes()), None, "{unrelated_line}");
+            assert_eq!(
+                HookFailure::from_error_or_timeout_line(unrelated_line.as_bytes()),
+                None,
+                "{unrelated_line}"
+            );
         }
     }
 }

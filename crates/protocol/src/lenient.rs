@@ -1,6 +1,6 @@
-//! Field-by-field leniency: each field is first cut out as raw JSON and then parsed separately, so a value of the
-//! wrong type loses only that field. Cutting never fails on text that JavaScript writes and Rust rejects, such as a
-//! lone surrogate in a string that was cut in the middle of an emoji.
+//! Field-by-field leniency: each field is first captured as raw JSON and then parsed separately, so a value of the wrong
+//! type loses only that field. Capturing never fails on text that JavaScript writes and Rust rejects, such as a lone
+//! surrogate in a string that was truncated in the middle of an emoji.
 
 use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
@@ -10,40 +10,42 @@ use std::collections::BTreeMap;
 
 /// Parses a value that is not a list. Returns `None` for a list, for `null` and for the wrong type. (serde would
 /// accept a list as an object and fill the fields by position.)
-pub(crate) fn read_unless_list<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
+pub(crate) fn parse_unless_list_or_null<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     let json = raw.get();
     if json.starts_with('[') || json == "null" { None } else { parse_last_key_wins(json).ok() }
 }
 
-/// Parses any JSON value. If a key is duplicated, the last one counts, as in JavaScript; serde alone rejects the
-/// whole object if it knows the key.
+/// Parses any JSON value. If a key is duplicated, the last value wins, as in JavaScript; serde alone rejects an object with
+/// a duplicate of a key that it expects.
 pub(crate) fn parse_last_key_wins<T: DeserializeOwned>(json: &str) -> serde_json::Result<T> {
     serde_json::from_str(json).or_else(|error| {
-        let Ok(last_values) = serde_json::from_str::<BTreeMap<String, &RawValue>>(json) else {
+        let Ok(last_value_by_key) = serde_json::from_str::<BTreeMap<String, &RawValue>>(json) else {
             return Err(error);
         };
-        serde_json::from_str(&serde_json::to_string(&last_values)?)
+        serde_json::from_str(&serde_json::to_string(&last_value_by_key)?)
     })
 }
 
-/// Deserializes any field except a list. Returns the default if the type is wrong.
+/// Deserializes any field except a list. Returns the default for a list and for the wrong type.
 pub(crate) fn field_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: DeserializeOwned + Default,
 {
     let raw = <&RawValue>::deserialize(deserializer)?;
-    Ok(read_unless_list(raw).unwrap_or_default())
+    Ok(parse_unless_list_or_null(raw).unwrap_or_default())
 }
 
-/// Deserializes a text. An empty text counts as missing, so that an empty id never matches anything.
+/// Deserializes a string. An empty string counts as missing, so that an empty id never matches anything.
 pub(crate) fn non_empty_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Ok(decode_string(<&RawValue>::deserialize(deserializer)?).filter(|text| !text.is_empty()))
+    Ok(decode_string_lossy(<&RawValue>::deserialize(deserializer)?).filter(|text| !text.is_empty()))
 }
 
-/// Deserializes a text whose empty value is meaningful.
-pub(crate) fn text_or_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    Ok(decode_string(<&RawValue>::deserialize(deserializer)?))
+/// Deserializes a string whose empty value is meaningful. Returns `None` for any other type.
+pub(crate) fn possibly_empty_text<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    Ok(decode_string_lossy(<&RawValue>::deserialize(deserializer)?))
 }
 
 /// Deserializes a count: any number that is not negative, rounded.
@@ -58,15 +60,15 @@ pub(crate) fn rounded_count<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
     Ok(integer.or_else(round_decimal))
 }
 
-/// Deserializes a fraction or another number that is not negative.
+/// Deserializes any number that is not negative. Returns `None` for any other value.
 pub(crate) fn non_negative_number<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {
-    let number = read_unless_list::<f64>(<&RawValue>::deserialize(deserializer)?);
+    let number = parse_unless_list_or_null::<f64>(<&RawValue>::deserialize(deserializer)?);
     Ok(number.filter(|number| number.is_finite() && *number >= 0.0))
 }
 
-/// Deserializes a list and omits the elements that cannot be read.
+/// Deserializes a list and omits the elements that cannot be parsed.
 pub(crate) fn readable_elements<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -76,7 +78,8 @@ where
     let all_objects = serde_json::from_str::<Vec<JsonObject<T>>>(raw.get());
     let objects =
         all_objects.map(|elements| elements.into_iter().map(|JsonObject(element)| element).collect());
-    Ok(objects.unwrap_or_else(|_| raw_elements(raw).into_iter().filter_map(read_unless_list).collect()))
+    Ok(objects
+        .unwrap_or_else(|_| raw_elements(raw).into_iter().filter_map(parse_unless_list_or_null).collect()))
 }
 
 /// A value that must be an object in JSON. serde would accept a list as well and fill the fields by position.
@@ -98,12 +101,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for JsonObject<T> {
     }
 }
 
-/// Deserializes a list of texts and omits the elements that are not texts.
+/// Deserializes a list of strings and omits all other elements.
 pub(crate) fn text_elements<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Ok(raw_elements(<&RawValue>::deserialize(deserializer)?).into_iter().filter_map(decode_string).collect())
+    Ok(raw_elements(<&RawValue>::deserialize(deserializer)?)
+        .into_iter()
+        .filter_map(decode_string_lossy)
+        .collect())
 }
 
-/// Deserializes an object with arbitrary keys and omits the values that cannot be read.
+/// Deserializes an object with arbitrary keys and omits the values that cannot be parsed.
 pub(crate) fn readable_entries<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -111,17 +117,20 @@ where
 {
     let raw = <&RawValue>::deserialize(deserializer)?;
     let entries: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-    Ok(entries.into_iter().filter_map(|(key, value)| Some((key, read_unless_list(value)?))).collect())
+    Ok(entries
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, parse_unless_list_or_null(value)?)))
+        .collect())
 }
 
-/// Returns the elements of a list, or nothing for any other value.
+/// Returns the elements of a list, or an empty `Vec` for any other value.
 pub(crate) fn raw_elements(raw: &RawValue) -> Vec<&RawValue> {
     serde_json::from_str(raw.get()).unwrap_or_default()
 }
 
-/// Deserializes the elements of a list, with the default for each element that is not a readable object. A list of
-/// only objects is parsed in one pass. Returns nothing for any other value.
-pub(crate) fn objects_or_defaults<'a, T: Deserialize<'a> + Default>(raw: &'a RawValue) -> Vec<T> {
+/// Deserializes the elements of a list, with the default for each element that is not a valid object. A list of only
+/// objects is parsed in one pass. Returns an empty `Vec` for any other value.
+pub(crate) fn parse_list_objects_or_defaults<'a, T: Deserialize<'a> + Default>(raw: &'a RawValue) -> Vec<T> {
     let all_objects = serde_json::from_str::<Vec<JsonObject<T>>>(raw.get());
     let objects =
         all_objects.map(|elements| elements.into_iter().map(|JsonObject(element)| element).collect());
@@ -140,25 +149,25 @@ pub(crate) fn raw_json<'de, D: Deserializer<'de>>(
     Ok((raw.get() != "null").then(|| raw.to_owned()))
 }
 
-/// Returns the contents of a JSON string with its escapes, or `None` for any other value.
+/// Returns the text between the quotes of a JSON string, with its escapes, or `None` for any other value.
 fn string_body(raw: &RawValue) -> Option<&str> {
     raw.get().strip_prefix('"')?.strip_suffix('"')
 }
 
 /// Estimates the length of a JSON string's text in bytes. Returns `None` for any other value. Each backslash is
 /// subtracted, which is exact for the usual escapes (`\n`, `\t`, `\"`) and off by a few bytes for the others.
-pub(crate) fn estimate_text_bytes(raw: &RawValue) -> Option<u64> {
+pub(crate) fn estimate_decoded_string_bytes(raw: &RawValue) -> Option<u64> {
     let body = string_body(raw)?;
-    // In chunks whose count fits into one byte, so that the compiler can vectorize the sum: a response may be a whole
+    // Counted in chunks whose count fits in one byte, so that the compiler can vectorize the sum: a response may be a whole
     // file.
-    let count_backslashes = |piece: &[u8]| piece.iter().map(|byte| u8::from(*byte == b'\\')).sum::<u8>();
+    let count_backslashes = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(*byte == b'\\')).sum::<u8>();
     let backslash_count: usize =
-        body.as_bytes().chunks(255).map(|piece| usize::from(count_backslashes(piece))).sum();
+        body.as_bytes().chunks(255).map(|chunk| usize::from(count_backslashes(chunk))).sum();
     Some((body.len() - backslash_count) as u64)
 }
 
 /// Decodes a JSON string, with lone surrogates replaced. Returns `None` for any other value.
-pub(crate) fn decode_string(raw: &RawValue) -> Option<String> {
+pub(crate) fn decode_string_lossy(raw: &RawValue) -> Option<String> {
     let body = string_body(raw)?;
     if !body.contains('\\') {
         return Some(body.to_owned());

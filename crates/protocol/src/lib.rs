@@ -3,8 +3,7 @@
 //! It reads what the client writes: hook payloads ([`event`]), status line payloads ([`status`]), transcripts
 //! ([`transcript`]), the stream of `claude -p` ([`stream`], [`result`]) and settings files ([`settings`]). It writes
 //! what the client reads: hook replies ([`reply`]) and our entries in settings files, which it edits as text so that
-//! the rest stays byte for byte. The types use the client's own terms; `domain` and `policy` decide what they mean
-//! for us.
+//! everything else stays byte for byte. The types use the client's own terms; `domain` and `policy` interpret them.
 //!
 //! Nothing the client writes is trusted: unknown fields are ignored, `null` equals missing, and a wrong type in one
 //! field never loses the other fields. Replies are serialized without any `null`, because the client drops a whole
@@ -23,7 +22,7 @@
 //! assert!(matches!(hook_payload.event, HookEvent::SessionEnd { reason: Some(reason) } if reason == "other"));
 //!
 //! let reply = HookReply::default().with_model_context("PostToolBatch", "72% of the window is used");
-//! assert!(!reply.to_json_line().contains("null"));
+//! assert!(!reply.to_sanitized_json().contains("null"));
 //! ```
 
 pub mod agent;

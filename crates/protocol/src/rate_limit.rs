@@ -11,7 +11,7 @@ pub struct RateLimit {
     /// `allowed`, `allowed_warning` or `rejected`.
     #[serde(deserialize_with = "lenient::non_empty_text")]
     pub status: Option<String>,
-    /// The window that decided: `five_hour`, `seven_day`, `seven_day_opus`, …
+    /// The window that determined the status: `five_hour`, `seven_day`, `seven_day_opus`, …
     #[serde(rename = "rateLimitType", deserialize_with = "lenient::non_empty_text")]
     pub kind: Option<String>,
     /// When that window resets, in seconds since 1970.
@@ -46,17 +46,17 @@ impl RateLimit {
 
     /// Returns the five-hour window.
     pub fn five_hour_window(&self) -> Option<QuotaWindow> {
-        self.window_by_name("five_hour")
+        self.window_with_top_level_fallback("five_hour")
     }
 
-    /// Returns the seven-day window, or that of a single model if the client knows no other.
+    /// Returns the seven-day window, or the fullest one of a single model if the client reports no general one.
     pub fn seven_day_window(&self) -> Option<QuotaWindow> {
-        self.window_by_name("seven_day").or_else(|| self.fullest_model_week())
+        self.window_with_top_level_fallback("seven_day").or_else(|| self.fullest_model_seven_day_window())
     }
 
     /// Returns a window by its name. Missing values are taken from the top-level fields if those describe this
     /// window: older clients have only those.
-    fn window_by_name(&self, name: &str) -> Option<QuotaWindow> {
+    fn window_with_top_level_fallback(&self, name: &str) -> Option<QuotaWindow> {
         let mut window = self.unified_windows.get(name).cloned().unwrap_or_default();
         if self.kind.as_deref() == Some(name) {
             window.utilization = window.utilization.or(self.utilization);
@@ -65,17 +65,17 @@ impl RateLimit {
         (window != QuotaWindow::default()).then_some(window)
     }
 
-    /// Returns the fullest of the seven-day windows that count for one model only, because it is the first to reach
-    /// its limit.
-    fn fullest_model_week(&self) -> Option<QuotaWindow> {
+    /// Returns the fullest of the seven-day windows that apply to one model only, because it is the first to reach its
+    /// limit.
+    fn fullest_model_seven_day_window(&self) -> Option<QuotaWindow> {
         ["seven_day_opus", "seven_day_sonnet"]
             .into_iter()
-            .filter_map(|name| self.window_by_name(name))
-            .max_by(|left, right| used_share(left).total_cmp(&used_share(right)))
+            .filter_map(|name| self.window_with_top_level_fallback(name))
+            .max_by(|left, right| utilization_or_zero(left).total_cmp(&utilization_or_zero(right)))
     }
 }
 
-fn used_share(window: &QuotaWindow) -> f64 {
+fn utilization_or_zero(window: &QuotaWindow) -> f64 {
     window.utilization.unwrap_or(0.0)
 }
 

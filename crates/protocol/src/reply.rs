@@ -22,11 +22,11 @@ pub struct HookReply {
     pub hook_specific_output: Option<HookSpecificOutput>,
 }
 
-/// The part that must name its event; otherwise the client drops the whole reply.
+/// The event-specific part of a reply. It must name its event; otherwise the client drops the whole reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HookSpecificOutput {
-    /// The event that this replies to.
+    /// The event that the hook replies to.
     pub hook_event_name: String,
     /// Text for the model. The client replaces a text of more than 10,000 characters with a preview.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,14 +46,14 @@ pub struct HookSpecificOutput {
 }
 
 impl HookReply {
-    /// Sets the line for the user. An empty text changes nothing.
+    /// Sets the message for the user. An empty text changes nothing.
     pub fn with_user_message(mut self, message: impl Into<String>) -> HookReply {
         self.system_message =
             Some(message.into()).filter(|message| !message.is_empty()).or(self.system_message);
         self
     }
 
-    /// Sets the text for the model. An empty text changes nothing.
+    /// Sets the text for the model and drops any other event-specific output. An empty text changes nothing.
     pub fn with_model_context(mut self, event: &str, context: impl Into<String>) -> HookReply {
         let additional_context = Some(context.into()).filter(|context: &String| !context.is_empty());
         if additional_context.is_some() {
@@ -81,9 +81,9 @@ impl HookReply {
         self.hook_specific_output.as_ref()?.additional_context.as_deref()
     }
 
-    /// Allows a call that would otherwise need the user's permission, with another input if there is one.
+    /// Allows a call that would otherwise need the user's permission. Replaces its input if there is a new one.
     pub fn allow_tool_call(self, new_input: Option<Value>) -> HookReply {
-        let updated_input = new_input.map(without_nulls);
+        let updated_input = new_input.map(remove_nulls_recursively);
         self.with_pre_tool_use_output(HookSpecificOutput {
             permission_decision: Some("allow"),
             updated_input,
@@ -113,7 +113,7 @@ impl HookReply {
     pub fn replace_tool_output(self, output: Value) -> HookReply {
         let specific_output = HookSpecificOutput {
             hook_event_name: "PostToolUse".to_owned(),
-            updated_tool_output: Some(without_nulls(output)),
+            updated_tool_output: Some(remove_nulls_recursively(output)),
             ..self.hook_specific_output.unwrap_or_default()
         };
         HookReply { hook_specific_output: Some(specific_output), ..self }
@@ -128,11 +128,11 @@ impl HookReply {
         self
     }
 
-    /// Returns the reply as one line for standard output. Hidden characters in its texts are escaped, and no text for
-    /// the model begins a tag of the client.
-    pub fn to_json_line(&self) -> String {
+    /// Serializes the reply as one line of JSON for standard output, without a newline. Escapes hidden characters in all
+    /// texts and breaks the client's tags in texts for the model.
+    pub fn to_sanitized_json(&self) -> String {
         let sanitize_text = |text: &Option<String>| text.as_deref().map(sanitize_for_model);
-        let sanitized = HookReply {
+        let sanitized_reply = HookReply {
             stop_reason: sanitize_text(&self.stop_reason),
             system_message: self
                 .system_message
@@ -148,20 +148,20 @@ impl HookReply {
             ..*self
         };
         // The reply contains only text and JSON that was parsed, so serialization cannot fail; `{}` has no effect.
-        serde_json::to_string(&sanitized).unwrap_or_else(|_| "{}".to_owned())
+        serde_json::to_string(&sanitized_reply).unwrap_or_else(|_| "{}".to_owned())
     }
 }
 
 /// Removes all nulls: the client drops a whole reply with a `null`, and a `null` from the model has no meaning.
-fn without_nulls(value: Value) -> Value {
+fn remove_nulls_recursively(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
             let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(fields.map(|(key, value)| (key, without_nulls(value))).collect())
+            Value::Object(fields.map(|(key, value)| (key, remove_nulls_recursively(value))).collect())
         }
         Value::Array(elements) => {
             let elements = elements.into_iter().filter(|element| !element.is_null());
-            Value::Array(elements.map(without_nulls).collect())
+            Value::Array(elements.map(remove_nulls_recursively).collect())
         }
         value => value,
     }

@@ -1,4 +1,4 @@
-//! The result object with which `claude -p` ends. Neither its `subtype` nor the exit status proves success.
+//! The result object that `claude -p` prints at its end. Neither its `subtype` nor the exit status proves success.
 
 use crate::lenient;
 use crate::{MalformedJson, parse_json_object};
@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ClientResult {
-    /// `result`.
+    /// Always `result`.
     #[serde(rename = "type", deserialize_with = "lenient::non_empty_text")]
     pub kind: Option<String>,
-    /// `success` even for API errors: never decide by it.
+    /// `success` even for API errors, so nothing may depend on it.
     #[serde(deserialize_with = "lenient::non_empty_text")]
     pub subtype: Option<String>,
-    /// True for every ending that is an error.
+    /// True if the session ended with an error.
     #[serde(deserialize_with = "lenient::field_or_default")]
     pub is_error: bool,
     /// `completed`, `hook_stopped`, `api_error`, `prompt_too_long`, …; missing before client 2.1.
@@ -27,8 +27,8 @@ pub struct ClientResult {
     /// The API error: `usage_limit_reached`, `autocompact_thrashing`, …; missing in older clients.
     #[serde(deserialize_with = "lenient::non_empty_text")]
     pub api_error: Option<String>,
-    /// The last text.
-    #[serde(deserialize_with = "lenient::text_or_empty")]
+    /// The model's last text.
+    #[serde(deserialize_with = "lenient::possibly_empty_text")]
     pub result: Option<String>,
     #[serde(deserialize_with = "lenient::non_empty_text")]
     pub session_id: Option<String>,
@@ -106,19 +106,19 @@ impl ClientResult {
 
     /// Finds the last result in a client's output: an object alone (`--output-format json`), a stream, or a list
     /// (`--verbose`).
-    pub fn find_last(printed: &[u8]) -> Option<ClientResult> {
+    pub fn find_last_in_output(client_output: &[u8]) -> Option<ClientResult> {
         let parse_result = |bytes: &[u8]| {
             parse_json_object::<ClientResult>(bytes)
                 .ok()
-                .filter(|parsed| parsed.kind.as_deref() == Some("result"))
+                .filter(|result| result.kind.as_deref() == Some("result"))
         };
         // The last one, because with background tasks a stream has several results (2.1.329).
-        let last_in_lines = || printed.split(|byte| *byte == b'\n').rev().find_map(parse_result);
-        let last_in_list = || {
-            let list: Vec<&serde_json::value::RawValue> = serde_json::from_slice(printed).ok()?;
+        let find_last_in_lines = || client_output.split(|byte| *byte == b'\n').rev().find_map(parse_result);
+        let find_last_in_list = || {
+            let list: Vec<&serde_json::value::RawValue> = serde_json::from_slice(client_output).ok()?;
             list.iter().rev().find_map(|entry| parse_result(entry.get().as_bytes()))
         };
-        parse_result(printed).or_else(last_in_lines).or_else(last_in_list)
+        parse_result(client_output).or_else(find_last_in_lines).or_else(find_last_in_list)
     }
 
     /// Returns the tokens of all models since the session began, including the cache.
@@ -142,7 +142,7 @@ mod tests {
             format!("[{assistant_line},{result}]"),
             format!("a warning\n{result}"),
         ] {
-            let parsed = ClientResult::find_last(printed.as_bytes()).expect(&printed);
+            let parsed = ClientResult::find_last_in_output(printed.as_bytes()).expect(&printed);
             assert_eq!(
                 (parsed.result.as_deref(), parsed.total_cost_usd),
                 (Some("done"), Some(0.5)),
@@ -152,7 +152,7 @@ mod tests {
         for printed in
             ["", "All done.", assistant_line, "[]", &result[..result.len() - 1], r#"{"type":"result""#]
         {
-            assert!(ClientResult::find_last(printed.as_bytes()).is_none(), "{printed}");
+            assert!(ClientResult::find_last_in_output(printed.as_bytes()).is_none(), "{printed}");
         }
     }
 }

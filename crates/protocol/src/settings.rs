@@ -1,8 +1,8 @@
 //! Adds our hook entries to the client's settings file and removes them; everything else stays byte for byte.
 //!
 //! Limits: the file must be plain JSON, because the client does not load a file with comments or trailing commas. A
-//! container (`hooks`, an event's list) that becomes empty when our entries are removed is removed, too, unless the
-//! known text from before the installation contained it.
+//! container (`hooks`, an event's list) that becomes empty when our entries are removed is removed too, unless the file
+//! is known to have contained it before the installation.
 
 pub mod agent;
 mod command;
@@ -17,21 +17,23 @@ mod summary;
 mod template;
 mod variable;
 
-pub use command::{GUARDED_FLAG, runs_our_program_in_any_form, shell_quote};
-use command::{command_executable, program_name};
+pub use command::{GUARDED_FLAG, runs_our_program_in_exec_or_shell_form, shell_quote_if_needed};
+use command::{command_executable_allowing_spaces, program_name};
 pub use hook_entries::{EntryDifference, EntryDifferenceKind};
 use hook_entries::{
-    find_our_entries, find_unexpected_entry, object_members_or_error, parse_hook_entries, put_entry,
-    remove_entry, root_members,
+    find_our_entries, find_unexpected_entry, object_members_or_error, parse_hook_entries,
+    remove_entry_and_empty_containers, root_members, update_or_append_entry,
 };
 pub use json_text::InvalidSettings;
 use original_text::OriginalText;
-pub use permissions::{UnprivilegedSettings, without_permissions};
+pub use permissions::{UnprivilegedSettings, drop_permissions_and_extract_environment};
 use serde_json::Value;
 use std::sync::LazyLock;
-pub use summary::{ConfiguredStatusLine, SettingsSummary, find_differences, summarize_settings};
-use template::{TemplateEntry, template_entries};
-pub use template::{hooks_settings, memory_variable, program_names};
+pub use summary::{
+    ConfiguredStatusLine, SettingsSummary, find_differences_from_template, summarize_settings,
+};
+use template::{TemplateEntry, merged_template_entries};
+pub use template::{hook_and_status_line_programs, hooks_settings, memory_variable};
 pub use variable::MemoryVariable;
 
 /// Entries for clients that support `PostToolBatch`.
@@ -41,7 +43,7 @@ pub const CLASSIC_TEMPLATE: &str = include_str!("../../../hooks-config/settings.
 /// Entries that the working memory needs in addition to those of a modern client.
 pub const MEMORY_TEMPLATE: &str = include_str!("../../../hooks-config/settings.memory.json");
 
-/// The argument with which a program also does the memory's part of an event.
+/// The argument that makes a program also handle the memory's part of an event.
 pub const MEMORY_ARGUMENT: &str = "memory";
 
 /// Every program that our entries in a settings file may start. The scripts that create the links read the same file.
@@ -69,7 +71,7 @@ pub enum HookSupport {
 
 impl HookSupport {
     /// Determines the support from the output of `claude --version`, such as `2.1.329 (Claude Code)`.
-    pub fn from_client_version(version_output: &str) -> HookSupport {
+    pub fn from_client_version_or_classic(version_output: &str) -> HookSupport {
         match parse_version(version_output) {
             Some(version) if version >= FIRST_MODERN_VERSION => HookSupport::Modern,
             // Also if the version is unknown: these entries run on every client from 1.0.85 on.
@@ -102,7 +104,7 @@ pub struct EntryOptions {
     pub wrap_status_line: bool,
     /// Write entries for a shared project file, which do nothing where our programs are not installed. Without a
     /// status line, because it would replace the status line of a colleague who lacks our programs.
-    pub guarded: bool,
+    pub for_team: bool,
 }
 
 impl EntryOptions {
@@ -113,17 +115,17 @@ impl EntryOptions {
 
 impl From<HookSupport> for EntryOptions {
     fn from(hook_support: HookSupport) -> EntryOptions {
-        EntryOptions { hook_support, include_memory: false, wrap_status_line: false, guarded: false }
+        EntryOptions { hook_support, include_memory: false, wrap_status_line: false, for_team: false }
     }
 }
 
 /// Parses the three numbers of `2.1.329 (Claude Code)`.
 pub fn parse_version(version_output: &str) -> Option<(u32, u32, u32)> {
-    let word = version_output.split_whitespace().next()?;
-    let mut numbers = word.trim_start_matches('v').splitn(3, '.');
-    let major = numbers.next()?.parse().ok()?;
-    let minor = numbers.next()?.parse().ok()?;
-    let patch = numbers.next()?;
+    let version_text = version_output.split_whitespace().next()?;
+    let mut components = version_text.trim_start_matches('v').splitn(3, '.');
+    let major = components.next()?.parse().ok()?;
+    let minor = components.next()?.parse().ok()?;
+    let patch = components.next()?;
     let digits_end = patch.find(|c: char| !c.is_ascii_digit()).unwrap_or(patch.len());
     Some((major, minor, patch[..digits_end].parse().ok()?))
 }
@@ -139,7 +141,7 @@ pub struct OurHookEntry {
     /// The fixed arguments of the program.
     pub arguments: Vec<Value>,
     /// True for an entry in a shared project file, which does nothing where our programs are not installed.
-    pub guarded: bool,
+    pub is_team_entry: bool,
 }
 
 impl OurHookEntry {
@@ -150,7 +152,7 @@ impl OurHookEntry {
 
     /// Returns the executable: a path, or a name to look up on PATH.
     pub fn executable(&self) -> String {
-        command_executable(&self.command)
+        command_executable_allowing_spaces(&self.command)
     }
 
     /// Returns the arguments that distinguish several entries of one program. [`MEMORY_ARGUMENT`] does not distinguish
@@ -202,18 +204,18 @@ pub fn decode_utf8(bytes: &[u8]) -> Result<&str, InvalidSettings> {
     })
 }
 
-/// Returns the directories that a settings file adds to its sessions, whose commands may write there. A file that
-/// does not parse adds none.
+/// Returns the additional directories in a settings file, where commands of its sessions may write. Returns none if the
+/// file does not parse.
 pub fn additional_directories(settings_text: &str) -> Vec<String> {
     let settings: Value = serde_json::from_str(settings_text).unwrap_or_default();
     let directories =
         settings["permissions"]["additionalDirectories"].as_array().cloned().unwrap_or_default();
-    directories.into_iter().filter_map(|folder| folder.as_str().map(str::to_owned)).collect()
+    directories.into_iter().filter_map(|directory| directory.as_str().map(str::to_owned)).collect()
 }
 
 /// Returns our hook entries in a settings text.
 pub fn find_our_hooks(settings_text: &str) -> Result<Vec<OurHookEntry>, InvalidSettings> {
-    let (_, settings_json) = split_byte_order_mark(settings_text);
+    let (_, settings_json) = split_bom_and_default_to_empty_object(settings_text);
     Ok(find_our_entries(&settings_json)?.into_iter().map(|entry| entry.hook).collect())
 }
 
@@ -224,122 +226,144 @@ pub fn has_our_hooks(settings_text: &str) -> Result<bool, InvalidSettings> {
 
 /// Returns true if a settings text contains neither a hook nor a status line of ours.
 pub fn has_no_plimsoll_entries(settings_text: &str) -> Result<bool, InvalidSettings> {
-    let uninstalled = uninstall(settings_text, None)?;
+    let uninstalled = remove_our_entries_and_empty_containers(settings_text, None)?;
     Ok(uninstalled.removed_hooks.is_empty() && !uninstalled.status_line_removed)
 }
 
-/// Adds our entries. Existing ones are updated in place, entries of another template are removed, and the rest of the
-/// file stays byte for byte. An empty text stands for a missing file. An installed working memory is kept even if it
+/// Adds our entries. Existing ones are updated in place, entries of another template are removed, and everything else in
+/// the file stays byte for byte. An empty text stands for a missing file. An installed working memory is kept even if it
 /// is not requested, unless the client does not support it.
-pub fn install(
+pub fn install_or_update_our_entries(
     settings_text: &str,
     options: impl Into<EntryOptions>,
     command_for: &dyn Fn(&str) -> String,
 ) -> Result<InstalledSettings, InvalidSettings> {
-    let requested: EntryOptions = options.into();
-    let (byte_order_mark, mut settings_json) = split_byte_order_mark(settings_text);
+    let requested_options: EntryOptions = options.into();
+    let (byte_order_mark, mut settings_json) = split_bom_and_default_to_empty_object(settings_text);
     let root = root_members(&settings_json)?;
     if let Some(hooks) = root.iter().find(|member| member.key == "hooks") {
-        object_members_or_error(&settings_json, &hooks.value, "hooks")?;
+        object_members_or_error(&settings_json, &hooks.value_range, "hooks")?;
     }
     let memory_is_installed =
         find_our_entries(&settings_json)?.iter().any(|entry| entry.hook.is_for_memory());
-    let effective =
-        EntryOptions { include_memory: requested.include_memory || memory_is_installed, ..requested };
-    let expected = template_entries(effective, command_for);
-    check_insertions(&settings_json, &expected, requested.includes_memory())?;
+    let effective_options = EntryOptions {
+        include_memory: requested_options.include_memory || memory_is_installed,
+        ..requested_options
+    };
+    let expected_entries = merged_template_entries(effective_options, command_for);
+    check_entries_can_be_inserted(&settings_json, &expected_entries, requested_options.includes_memory())?;
     // Located again for each entry, because every edit moves the positions after it.
-    for index in 0..expected.len() {
-        settings_json = put_entry(&settings_json, &expected, index)?;
+    for index in 0..expected_entries.len() {
+        settings_json = update_or_append_entry(&settings_json, &expected_entries, index)?;
     }
     // An entry that a client before 2.1 does not support would disable all hooks of the file.
-    while let Some(unexpected_entry) = find_unexpected_entry(&settings_json, &expected)? {
-        settings_json = remove_entry(&settings_json, &unexpected_entry, &OriginalText::new(None))?;
+    while let Some(unexpected_entry) = find_unexpected_entry(&settings_json, &expected_entries)? {
+        settings_json =
+            remove_entry_and_empty_containers(&settings_json, &unexpected_entry, &OriginalText::new(None))?;
     }
-    let (text, foreign_status_line) = if effective.guarded {
-        (status::remove_status_line(&settings_json)?.unwrap_or(settings_json), None)
+    let (text, foreign_status_line) = if effective_options.for_team {
+        (status::remove_or_unwrap_status_line(&settings_json)?.unwrap_or(settings_json), None)
     } else {
-        status::put_status_line(&settings_json, command_for, requested.wrap_status_line)?
+        status::set_status_line_or_return_user_command(
+            &settings_json,
+            command_for,
+            requested_options.wrap_status_line,
+        )?
     };
     settings_json = text;
     let mut memory_variable = None;
     // Only if the memory is requested: a user may have removed the variable from an installed memory.
-    if requested.includes_memory() {
-        let (text, variable_state) = variable::put_variable(&settings_json)?;
+    if requested_options.includes_memory() {
+        let (text, variable_state) = variable::set_memory_variable_if_absent(&settings_json)?;
         (settings_json, memory_variable) = (text, Some(variable_state));
     }
     let mut events: Vec<String> = Vec::new();
-    for entry in expected {
+    for entry in expected_entries {
         if !events.contains(&entry.event) {
             events.push(entry.event);
         }
     }
-    let hooks_switched_off = root_members(&settings_json)?
-        .iter()
-        .any(|member| member.key == "disableAllHooks" && &settings_json[member.value.clone()] == "true");
+    let hooks_switched_off = root_members(&settings_json)?.iter().any(|member| {
+        member.key == "disableAllHooks" && &settings_json[member.value_range.clone()] == "true"
+    });
     let foreign_hooks = parse_hook_entries(&settings_json)?.len() - find_our_entries(&settings_json)?.len();
     Ok(InstalledSettings {
         text: format!("{byte_order_mark}{settings_json}"),
         events,
         foreign_hook_count: foreign_hooks,
         foreign_status_line,
-        has_memory: effective.includes_memory(),
+        has_memory: effective_options.includes_memory(),
         memory_variable,
         hooks_disabled: hooks_switched_off,
     })
 }
 
-/// Fails if an entry cannot be inserted. Checked before the first edit, because each edit moves the positions after
-/// it: a later error would name a line of a text that exists nowhere.
-fn check_insertions(
+/// Fails if an entry cannot be inserted. Runs before the first edit, because each edit moves the positions after it: a
+/// later error would have a position in an intermediate text.
+fn check_entries_can_be_inserted(
     settings_json: &str,
-    expected: &[TemplateEntry],
-    with_variable: bool,
+    expected_entries: &[TemplateEntry],
+    with_memory_variable: bool,
 ) -> Result<(), InvalidSettings> {
-    for index in 0..expected.len() {
-        put_entry(settings_json, expected, index)?;
+    for index in 0..expected_entries.len() {
+        update_or_append_entry(settings_json, expected_entries, index)?;
     }
-    if with_variable { variable::put_variable(settings_json).map(drop) } else { Ok(()) }
+    if with_memory_variable {
+        variable::set_memory_variable_if_absent(settings_json).map(drop)
+    } else {
+        Ok(())
+    }
 }
 
-/// Removes our entries. `original` is the file from before the installation, if known.
-pub fn uninstall(
+/// Removes our entries, and the containers that become empty. `original` is the file from before the installation, if
+/// known; containers that it had are kept.
+pub fn remove_our_entries_and_empty_containers(
     settings_text: &str,
     original: Option<&str>,
 ) -> Result<UninstalledSettings, InvalidSettings> {
-    let (byte_order_mark, mut settings_json) = split_byte_order_mark(settings_text);
+    let (byte_order_mark, mut settings_json) = split_bom_and_default_to_empty_object(settings_text);
     let original_text = OriginalText::new(original);
-    let mut removed = Vec::new();
+    let mut removed_entries = Vec::new();
     while let Some(entry) = find_our_entries(&settings_json)?.into_iter().next() {
-        settings_json = remove_entry(&settings_json, &entry, &original_text)?;
-        removed.push(entry.hook);
+        settings_json = remove_entry_and_empty_containers(&settings_json, &entry, &original_text)?;
+        removed_entries.push(entry.hook);
     }
-    let body_without_line = status::remove_status_line(&settings_json)?;
-    let status_line_removed = body_without_line.is_some();
-    settings_json = body_without_line.unwrap_or(settings_json);
-    // Without an entry of the memory the variable is not ours.
-    let had_memory = removed.iter().any(OurHookEntry::is_for_memory);
-    // As in `install`: the error must name its line in the file, not in the edited text.
-    let error_in_file = |error| {
-        variable::remove_variable(&split_byte_order_mark(settings_text).1, &original_text)
-            .err()
-            .unwrap_or(error)
+    let json_without_status_line = status::remove_or_unwrap_status_line(&settings_json)?;
+    let status_line_removed = json_without_status_line.is_some();
+    settings_json = json_without_status_line.unwrap_or(settings_json);
+    // If the file has no entry of the memory, we did not set the variable.
+    let had_memory = removed_entries.iter().any(OurHookEntry::is_for_memory);
+    // As in `install_or_update_our_entries`: the error must name its line in the file, not in the edited text.
+    let error_at_position_in_file = |error| {
+        variable::remove_memory_variable_if_ours(
+            &split_bom_and_default_to_empty_object(settings_text).1,
+            &original_text,
+        )
+        .err()
+        .unwrap_or(error)
     };
-    let body_without_variable = if had_memory {
-        variable::remove_variable(&settings_json, &original_text).map_err(error_in_file)?
+    let json_without_variable = if had_memory {
+        variable::remove_memory_variable_if_ours(&settings_json, &original_text)
+            .map_err(error_at_position_in_file)?
     } else {
         None
     };
-    let variable_removed = body_without_variable.is_some();
-    settings_json = body_without_variable.unwrap_or(settings_json);
-    settings_json = original_text.restore_empty_container(settings_json, &[]);
+    let variable_removed = json_without_variable.is_some();
+    settings_json = json_without_variable.unwrap_or(settings_json);
+    settings_json = original_text.restore_empty_container_whitespace(settings_json, &[]);
     let is_empty = root_members(&settings_json)?.is_empty();
-    let text = if removed.is_empty() && !status_line_removed {
+    let text = if removed_entries.is_empty() && !status_line_removed {
         settings_text.to_owned()
     } else {
         format!("{byte_order_mark}{settings_json}")
     };
-    Ok(UninstalledSettings { text, removed_hooks: removed, status_line_removed, variable_removed, is_empty })
+    Ok(UninstalledSettings {
+        text,
+        removed_hooks: removed_entries,
+        status_line_removed,
+        variable_removed,
+        is_empty,
+    })
 }
 
 /// Returns true if the file is still exactly what an installation made of `original`, with any paths and options.
@@ -355,20 +379,25 @@ pub fn is_unchanged_since_install(original: &str, current: &str) -> bool {
         let command = hooks.iter().find(|hook| hook.program == program).map(|hook| hook.command.clone());
         let command = command
             .or_else(|| status_command.clone().filter(|command| program_name(command, false) == program));
-        command.map_or_else(|| program.to_owned(), |command| command_executable(&command))
+        command.map_or_else(|| program.to_owned(), |command| command_executable_allowing_spaces(&command))
     };
     [HookSupport::Modern.into(), HookSupport::Classic.into(), HookSupport::Modern.with_memory()]
         .into_iter()
-        .flat_map(|parts: EntryOptions| {
-            [parts, EntryOptions { wrap_status_line: true, ..parts }, EntryOptions { guarded: true, ..parts }]
+        .flat_map(|options: EntryOptions| {
+            [
+                options,
+                EntryOptions { wrap_status_line: true, ..options },
+                EntryOptions { for_team: true, ..options },
+            ]
         })
-        .any(|parts| {
-            install(original, parts, &installed_executable).is_ok_and(|merged| merged.text == current)
+        .any(|options| {
+            install_or_update_our_entries(original, options, &installed_executable)
+                .is_ok_and(|installed| installed.text == current)
         })
 }
 
-/// Splits off a byte order mark. An empty text counts as an empty object.
-fn split_byte_order_mark(settings_text: &str) -> (&'static str, String) {
+/// Splits off a byte order mark. Replaces an empty text by an empty object.
+fn split_bom_and_default_to_empty_object(settings_text: &str) -> (&'static str, String) {
     let (byte_order_mark, body) = match settings_text.strip_prefix('\u{feff}') {
         Some(body) => ("\u{feff}", body),
         None => ("", settings_text),

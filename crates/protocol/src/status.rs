@@ -223,13 +223,13 @@ struct ExactContextWindow {
 }
 
 impl From<ExactPayload<'_>> for StatusPayload {
-    fn from(exact: ExactPayload<'_>) -> StatusPayload {
+    fn from(payload: ExactPayload<'_>) -> StatusPayload {
         let non_empty_text = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
-        let (model, workspace, window) = (exact.model, exact.workspace, exact.context_window);
+        let (model, workspace, window) = (payload.model, payload.workspace, payload.context_window);
         StatusPayload {
-            session_id: non_empty_text(Some(exact.session_id)),
-            transcript_path: non_empty_text(exact.transcript_path),
-            cwd: non_empty_text(exact.cwd),
+            session_id: non_empty_text(Some(payload.session_id)),
+            transcript_path: non_empty_text(payload.transcript_path),
+            cwd: non_empty_text(payload.cwd),
             model: StatusModel {
                 id: non_empty_text(Some(model.id)),
                 display_name: non_empty_text(model.display_name),
@@ -238,45 +238,45 @@ impl From<ExactPayload<'_>> for StatusPayload {
                 current_dir: non_empty_text(workspace.current_dir),
                 project_dir: non_empty_text(workspace.project_dir),
             },
-            cost: exact.cost.into(),
+            cost: payload.cost.into(),
             context_window: ContextWindow {
                 context_window_size: window.context_window_size,
                 total_input_tokens: window.total_input_tokens,
                 current_usage: window.current_usage.map(crate::transcript::Usage::from),
                 used_percentage: window.used_percentage,
             },
-            version: non_empty_text(exact.version),
-            effort: ReasoningEffort { level: non_empty_text(exact.effort.and_then(|effort| effort.level)) },
-            prompt_cache: exact.prompt_cache.map(PromptCache::from).unwrap_or_default(),
-            rate_limits: exact.rate_limits.map(SubscriptionLimits::from).unwrap_or_default(),
+            version: non_empty_text(payload.version),
+            effort: ReasoningEffort { level: non_empty_text(payload.effort.and_then(|effort| effort.level)) },
+            prompt_cache: payload.prompt_cache.map(PromptCache::from).unwrap_or_default(),
+            rate_limits: payload.rate_limits.map(SubscriptionLimits::from).unwrap_or_default(),
         }
     }
 }
 
 impl From<ExactCost> for StatusCost {
-    fn from(exact: ExactCost) -> StatusCost {
-        let ExactCost { total_cost_usd, total_duration_ms, total_lines_added, total_lines_removed } = exact;
+    fn from(cost: ExactCost) -> StatusCost {
+        let ExactCost { total_cost_usd, total_duration_ms, total_lines_added, total_lines_removed } = cost;
         StatusCost { total_cost_usd, total_duration_ms, total_lines_added, total_lines_removed }
     }
 }
 
 impl From<ExactPromptCache> for PromptCache {
-    fn from(exact: ExactPromptCache) -> PromptCache {
-        let ExactPromptCache { warm, hit_ratio, expires_at } = exact;
+    fn from(cache: ExactPromptCache) -> PromptCache {
+        let ExactPromptCache { warm, hit_ratio, expires_at } = cache;
         PromptCache { warm, hit_ratio: hit_ratio.filter(|ratio| *ratio >= 0.0), expires_at }
     }
 }
 
 impl From<ExactLimits> for SubscriptionLimits {
-    fn from(exact: ExactLimits) -> SubscriptionLimits {
-        let limit = |exact: ExactLimit| SubscriptionLimit {
-            used_percentage: exact.used_percentage.filter(|percent| *percent >= 0.0),
-            resets_at: exact.resets_at,
+    fn from(limits: ExactLimits) -> SubscriptionLimits {
+        let convert_limit = |limit: ExactLimit| SubscriptionLimit {
+            used_percentage: limit.used_percentage.filter(|percent| *percent >= 0.0),
+            resets_at: limit.resets_at,
         };
         SubscriptionLimits {
-            five_hour: exact.five_hour.map(limit),
-            seven_day: exact.seven_day.map(limit),
-            spend_limit: exact.spend_limit.map(limit),
+            five_hour: limits.five_hour.map(convert_limit),
+            seven_day: limits.seven_day.map(convert_limit),
+            spend_limit: limits.spend_limit.map(convert_limit),
         }
     }
 }
@@ -285,15 +285,16 @@ impl StatusPayload {
     /// Parses the status line's standard input. Fails only if it is not one JSON object.
     pub fn parse(bytes: &[u8]) -> Result<StatusPayload, MalformedJson> {
         let text = std::str::from_utf8(bytes).ok();
-        let exact = text.and_then(|text| serde_json::from_str::<ExactPayload<'_>>(text).ok());
-        exact.map_or_else(|| parse_json_object(bytes), |exact| Ok(exact.into()))
+        let payload = text.and_then(|text| serde_json::from_str::<ExactPayload<'_>>(text).ok());
+        payload.map_or_else(|| parse_json_object(bytes), |payload| Ok(payload.into()))
     }
 }
 
 impl ContextWindow {
-    /// Returns the input tokens of the last response. `None` before the first response and between a compaction and
-    /// the next response, because the client reports 0 then.
-    pub fn used_tokens(&self) -> Option<u64> {
+    /// Returns the input tokens of the last response. If the client reports no usage, returns its total or an estimate
+    /// from the percentage. Returns `None` before the first response and between a compaction and the next response,
+    /// because the client reports 0 then.
+    pub fn reported_or_estimated_used_tokens(&self) -> Option<u64> {
         let tokens_used = match &self.current_usage {
             Some(usage) => usage.total_input_tokens(),
             // The client's own total counts only if it yields the percentage; see `total_input_tokens`.
@@ -314,16 +315,16 @@ impl ContextWindow {
         self.current_usage.as_ref().map(crate::transcript::Usage::output_tokens_or_zero)
     }
 
-    /// Returns the client's percentage; `None` if it is 0 only because the usage is unknown.
-    pub fn known_percentage(&self) -> Option<f64> {
-        self.used_tokens()?;
+    /// Returns the client's percentage. Returns `None` if the usage is unknown, or if it is not between 0 and 100.
+    pub fn valid_used_percentage(&self) -> Option<f64> {
+        self.reported_or_estimated_used_tokens()?;
         self.used_percentage.filter(|percent| (0.0..=100.0).contains(percent))
     }
 }
 
 fn rounded_percent(tokens: u64, window: u64) -> Option<u64> {
-    let doubled = tokens.checked_mul(200)?.checked_add(window)?;
-    Some(doubled.checked_div(window.checked_mul(2)?)?.min(100))
+    let rounding_numerator = tokens.checked_mul(200)?.checked_add(window)?;
+    Some(rounding_numerator.checked_div(window.checked_mul(2)?)?.min(100))
 }
 
 #[cfg(test)]
@@ -379,8 +380,12 @@ mod tests {
             ),
         ] {
             let window: ContextWindow = serde_json::from_str(text).unwrap();
-            assert_eq!((window.used_tokens(), window.output_tokens()), (used, output), "{text}");
-            assert_eq!(window.known_percentage().is_some(), used.is_some(), "{text}");
+            assert_eq!(
+                (window.reported_or_estimated_used_tokens(), window.output_tokens()),
+                (used, output),
+                "{text}"
+            );
+            assert_eq!(window.valid_used_percentage().is_some(), used.is_some(), "{text}");
         }
     }
 }

@@ -15,17 +15,17 @@ pub enum StreamLine {
         model: Option<String>,
         version: Option<String>,
     },
-    /// A message of the model (one line per block).
+    /// A message from the model; the client writes one line per content block.
     Assistant {
         /// The message; its usage is the initial one, not the final one.
         message: Message,
-        /// True if it comes from a subagent.
+        /// True if a subagent sent the message.
         is_from_subagent: bool,
     },
     /// Tool results and injected prompts.
     User {
         message: Message,
-        /// True if it belongs to a subagent.
+        /// True if the message belongs to a subagent's conversation.
         is_from_subagent: bool,
     },
     /// The client retries after an API error.

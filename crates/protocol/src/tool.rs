@@ -43,13 +43,13 @@ pub struct ToolInput {
     #[serde(deserialize_with = "lenient::non_empty_text")]
     pub command: Option<String>,
     /// The text that Edit replaces.
-    #[serde(deserialize_with = "lenient::text_or_empty")]
+    #[serde(deserialize_with = "lenient::possibly_empty_text")]
     pub old_string: Option<String>,
     /// The replacement of Edit.
-    #[serde(deserialize_with = "lenient::text_or_empty")]
+    #[serde(deserialize_with = "lenient::possibly_empty_text")]
     pub new_string: Option<String>,
     /// The file content of Write.
-    #[serde(deserialize_with = "lenient::text_or_empty")]
+    #[serde(deserialize_with = "lenient::possibly_empty_text")]
     pub content: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub struct VisibleSize {
 }
 
 impl ToolCall {
-    /// Returns true if the command line contains `git` and `commit`, so that it may have made a commit.
+    /// Returns true if the command line contains `git` and `commit`, which means that it may have created a commit.
     pub fn mentions_git_commit(&self) -> bool {
         self.tool_input
             .command
@@ -70,40 +70,39 @@ impl ToolCall {
             .is_some_and(|command| command.contains("git") && command.contains("commit"))
     }
 
-    /// Returns the response if it is a plain text: a command's output, as PostToolBatch has it.
+    /// Returns the response if it is a JSON string, such as a command's output in PostToolBatch.
     pub fn response_text(&self) -> Option<String> {
         serde_json::from_str(self.tool_response.as_deref()?.get()).ok()
     }
 
-    /// Measures the response.
     pub fn visible_size(&self) -> VisibleSize {
         self.tool_response.as_deref().map(measure_visible_size).unwrap_or_default()
     }
 }
 
 /// Fields of a tool's own object that never reach the model unchanged.
-// One Edit was 102 KB at PostToolUse, and 61 bytes at PostToolBatch, which has what the model gets (2.1.329).
+// The response of one Edit was 102 KB in PostToolUse and 61 bytes in PostToolBatch, which has what the model sees (2.1.329).
 const HIDDEN_FIELDS: [&str; 6] =
     ["originalFile", "structuredPatch", "oldString", "newString", "base64", "data"];
 
-/// Below this depth a response is measured by its raw length, so that deeply nested brackets cannot overflow the
-/// stack.
+/// The maximum depth of recursion. Deeper values are measured by their raw length, so that deeply nested brackets cannot
+/// overflow the stack.
 const MAX_DEPTH: u8 = 16;
 
-/// Measures any response: a text, content blocks for the model, or a tool's own object.
+/// Measures the visible size of a response: a string, content blocks for the model, or a tool's own object.
 pub fn measure_visible_size(response: &RawValue) -> VisibleSize {
     measure_visible_size_to_depth(response, MAX_DEPTH)
 }
 
 fn measure_visible_size_to_depth(response: &RawValue, remaining_depth: u8) -> VisibleSize {
     let json = response.get();
-    if let Some(text_bytes) = lenient::estimate_text_bytes(response) {
+    if let Some(text_bytes) = lenient::estimate_decoded_string_bytes(response) {
         return VisibleSize { text_bytes, image_count: 0 };
     }
-    let Some(part_depth) = remaining_depth.checked_sub(1) else {
+    let Some(depth_below) = remaining_depth.checked_sub(1) else {
         return VisibleSize { text_bytes: json.len() as u64, image_count: 0 };
     };
-    let measure_part = |part: &RawValue| measure_visible_size_to_depth(part, part_depth);
+    let measure_part = |part: &RawValue| measure_visible_size_to_depth(part, depth_below);
     if let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(json) {
         return parts.into_iter().map(measure_part).fold(VisibleSize::default(), VisibleSize::plus);
     }

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct TranscriptEntry {
-    /// `assistant`, `user`, `system`, `attachment`, and more to come.
+    /// `assistant`, `user`, `system`, `attachment`, or a kind of a newer client.
     #[serde(rename = "type", deserialize_with = "lenient::non_empty_text")]
     pub kind: Option<String>,
     /// `compact_boundary`, `api_error`, `stop_hook_summary`, …
@@ -33,7 +33,7 @@ pub struct TranscriptEntry {
     /// The version of the client that wrote the line.
     #[serde(deserialize_with = "lenient::non_empty_text")]
     pub version: Option<String>,
-    /// The working directory at that moment.
+    /// The working directory when the line was written.
     #[serde(deserialize_with = "lenient::non_empty_text")]
     pub cwd: Option<String>,
     /// The message of an assistant or user line.
@@ -168,7 +168,7 @@ pub struct ContentBlock {
     #[serde(rename = "type", deserialize_with = "lenient::non_empty_text")]
     pub kind: Option<String>,
     /// The text of a text block.
-    #[serde(deserialize_with = "lenient::text_or_empty")]
+    #[serde(deserialize_with = "lenient::possibly_empty_text")]
     pub text: Option<String>,
     /// The id of a tool_use.
     #[serde(deserialize_with = "lenient::non_empty_text")]
@@ -216,17 +216,17 @@ impl TranscriptEntry {
         crate::parse_json_object(bytes).ok()
     }
 
-    /// Parses only the fields that the usage needs and skips the content, which can be long. If a field differs from
-    /// the client's usual form, parses the whole line leniently.
+    /// Parses only the fields that are needed for the usage, and skips the content, which can be long. If a field differs
+    /// from the client's usual form, parses the whole line leniently.
     pub fn parse_usage_only(bytes: &[u8]) -> Option<TranscriptEntry> {
         let text = std::str::from_utf8(bytes).ok();
         let line = text.and_then(|text| serde_json::from_str::<UsageLine<'_>>(text).ok());
         line.map_or_else(|| TranscriptEntry::parse(bytes), |line| Some(line.into()))
     }
 
-    /// Returns true for a line with the main conversation's usage: not of a subagent, an error or a synthetic
-    /// message.
-    pub fn has_main_usage(&self) -> bool {
+    /// Returns true for an assistant line with nonzero input tokens in the main conversation. Lines of subagents, API errors
+    /// and synthetic messages do not count.
+    pub fn has_nonzero_main_conversation_usage(&self) -> bool {
         self.kind.as_deref() == Some("assistant")
             && !self.is_sidechain
             && !self.is_api_error_message
@@ -243,17 +243,17 @@ impl TranscriptEntry {
 
     /// Returns the change to a file that this tool result reports.
     pub fn file_change(&self) -> Option<FileChange> {
-        let change: FileChange = lenient::read_unless_list(self.tool_use_result.as_deref()?)?;
+        let change: FileChange = lenient::parse_unless_list_or_null(self.tool_use_result.as_deref()?)?;
         (change.file_path.is_some() && self.tool_use_result.as_deref()?.get().contains("\"structuredPatch\""))
             .then_some(change)
     }
 
-    /// A line that [`TranscriptEntry::has_main_usage`] or [`TranscriptEntry::compaction_metadata`] may accept contains one of these; checked before
-    /// parsing.
+    /// Every line that [`TranscriptEntry::has_nonzero_main_conversation_usage`] or
+    /// [`TranscriptEntry::compaction_metadata`] accepts contains one of these markers. Checked before parsing.
     pub const USAGE_MARKERS: [&'static str; 2] = ["\"assistant\"", "\"compact_boundary\""];
 }
 
-/// A file that the user mentioned with `@`, as the client attaches it (2.1.329).
+/// The line that the client writes for a file that the user mentioned with `@` (2.1.329).
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct AttachmentLine {
@@ -270,9 +270,9 @@ struct AttachedFile {
     filename: Option<String>,
 }
 
-/// Returns the paths of the files whose content a transcript line gives to the model: files that the Read tool opens,
-/// and a file that the user mentioned with `@`.
-pub fn opened_file_paths(line_bytes: &[u8]) -> Vec<String> {
+/// Returns the paths of the files whose content this transcript line adds to the conversation: files that the Read tool
+/// opens, or a file that the user mentioned with `@`.
+pub fn read_or_attached_file_paths(line_bytes: &[u8]) -> Vec<String> {
     let Some(line) = TranscriptEntry::parse(line_bytes) else { return Vec::new() };
     match line.kind.as_deref() {
         Some("assistant") => line.message.blocks().iter().filter_map(ContentBlock::read_tool_path).collect(),
@@ -294,14 +294,14 @@ impl Message {
 
     fn parse_blocks(&self) -> Vec<ContentBlock> {
         let Some(content) = self.content.as_deref() else { return Vec::new() };
-        if let Some(text) = lenient::decode_string(content) {
+        if let Some(text) = lenient::decode_string_lossy(content) {
             return vec![ContentBlock {
                 kind: Some("text".to_owned()),
                 text: Some(text),
                 ..ContentBlock::default()
             }];
         }
-        lenient::raw_elements(content).into_iter().filter_map(lenient::read_unless_list).collect()
+        lenient::raw_elements(content).into_iter().filter_map(lenient::parse_unless_list_or_null).collect()
     }
 }
 

@@ -26,9 +26,9 @@ pub enum TranscriptLineKind {
     ToolResults(Vec<ToolResult>),
     /// A prompt, by the user or by the client.
     Prompt {
-        /// The text; an image is named, not kept.
+        /// The text; an image is replaced with `[image]`.
         text: String,
-        /// True if the client wrote it and people do not see it.
+        /// True if the client wrote the prompt and does not show it to the user.
         is_meta: bool,
     },
     /// The conversation was replaced by a summary.
@@ -71,7 +71,7 @@ pub struct ResponsePart {
     pub request_id: Option<String>,
     /// The client's error code, if this line is an API error.
     pub api_error: Option<String>,
-    /// True if the user stopped the response; then only its beginning is here.
+    /// True if the user stopped the response, so that only its beginning was recorded.
     pub aborted: bool,
 }
 
@@ -87,9 +87,9 @@ pub struct ToolResult {
     pub tool_use_result: ToolUseResult,
     /// True if the user, a rule or a hook denied the call.
     pub denied: bool,
-    /// True if the user stopped the call after it had started; the client reports this in the same words as a denial.
+    /// True if the user stopped the call after it had started. The client reports this with the same value as a denial.
     pub stopped_by_user: bool,
-    /// Where the decision came from: `config`, `hook`, `user`, …
+    /// The source of the permission decision: `config`, `hook`, `user`, …
     pub decision_source: Option<String>,
 }
 
@@ -118,9 +118,9 @@ impl From<&RawValue> for ToolResultContent {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ToolUseResult {
-    #[serde(deserialize_with = "lenient::text_or_empty")]
+    #[serde(deserialize_with = "lenient::possibly_empty_text")]
     pub stdout: Option<String>,
-    #[serde(deserialize_with = "lenient::text_or_empty")]
+    #[serde(deserialize_with = "lenient::possibly_empty_text")]
     pub stderr: Option<String>,
     /// True if the user stopped the command.
     #[serde(deserialize_with = "lenient::field_or_default")]
@@ -162,13 +162,13 @@ pub struct AgentMetadata {
 }
 
 impl AgentMetadata {
-    /// Parses the metadata. A file that does not parse has none.
+    /// Parses the metadata. Returns empty metadata if the file does not parse.
     pub fn parse(bytes: &[u8]) -> AgentMetadata {
         std::str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 }
 
-/// A user line written by the client has its type within this many bytes from the start.
+/// The client writes the type of a user line within this many bytes from the start.
 const TYPE_SEARCH_BYTES: usize = 256;
 const USER_TYPE_MARKER: &str = r#""type":"user""#;
 
@@ -198,7 +198,7 @@ struct RawLineFields<'a, M> {
     requested_model: Option<&'a RawValue>,
     #[serde(borrow)]
     request_id: Option<&'a RawValue>,
-    /// Parsed together with the line, because it is nearly all of it.
+    /// Parsed together with the line, because the message is most of it.
     message: Option<JsonObject<M>>,
     #[serde(borrow)]
     tool_use_result: Option<&'a RawValue>,
@@ -232,8 +232,7 @@ struct RawMessageFields<'a> {
     usage: Option<&'a RawValue>,
 }
 
-/// The message of a line with tool results. The results are nearly all of the line, so they are parsed together with
-/// it.
+/// The message of a line with tool results. The results are most of the line, so they are parsed together with it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ResultMessageFields<'a> {
@@ -256,7 +255,7 @@ struct RawBlockFields<'a, C> {
     content: Option<C>,
 }
 
-/// A block whose content is raw JSON, too.
+/// A block whose content is raw JSON as well.
 type RawBlock<'a> = RawBlockFields<'a, &'a RawValue>;
 
 impl<C> Default for RawBlockFields<'_, C> {
@@ -295,31 +294,32 @@ struct CompactionFields {
 }
 
 impl TranscriptLine {
-    /// Parses one line. Returns `None` if it is truncated or not an object. Replaces invalid UTF-8.
-    pub fn parse(bytes: &[u8]) -> Option<TranscriptLine> {
+    /// Parses one line, replacing invalid UTF-8. Returns `None` if the line is truncated or not a JSON object. A line of an
+    /// unknown kind is [`TranscriptLineKind::Other`].
+    pub fn parse_utf8_lossy(bytes: &[u8]) -> Option<TranscriptLine> {
         let text = std::str::from_utf8(bytes)
             .map_or_else(|_| String::from_utf8_lossy(bytes), std::borrow::Cow::Borrowed);
         if !text.trim_start().starts_with('{') {
             return None;
         }
-        if let Some(line) = parse_tool_result_line(&text) {
+        if let Some(line) = parse_tool_result_line_in_one_pass(&text) {
             return Some(line);
         }
         let repaired;
         let fields: RawLineFields<'_, RawMessageFields<'_>> = match serde_json::from_str(&text) {
             Ok(fields) => fields,
             Err(_) => {
-                repaired = repair_message_field(&text)?;
+                repaired = drop_invalid_message_and_duplicate_keys(&text)?;
                 serde_json::from_str(&repaired).ok()?
             }
         };
         let kind = match non_empty_text(fields.kind).as_deref() {
             Some("assistant") => parse_response_line(&fields).map(TranscriptLineKind::Response),
-            Some("user") => parse_user_line(&fields),
-            Some("attachment") => parse_context_line(&fields),
+            Some("user") => parse_user_prompt_or_tool_results(&fields),
+            Some("attachment") => parse_rendered_attachment(&fields),
             Some("system") if non_empty_text(fields.subtype).as_deref() == Some("compact_boundary") => {
                 let metadata: CompactionFields =
-                    fields.compact_metadata.and_then(lenient::read_unless_list).unwrap_or_default();
+                    fields.compact_metadata.and_then(lenient::parse_unless_list_or_null).unwrap_or_default();
                 Some(TranscriptLineKind::Compaction {
                     trigger: metadata.trigger,
                     tokens_before: metadata.pre_tokens,
@@ -333,25 +333,24 @@ impl TranscriptLine {
     }
 }
 
-/// Parses a user line with tool results in one pass, if it is exactly as the client writes it. Returns `None` for any
-/// other line.
-fn parse_tool_result_line(text: &str) -> Option<TranscriptLine> {
-    // The type is looked for in the line's beginning first, because a failed attempt means that the line is parsed
-    // twice.
+/// Parses a user line with tool results in one pass, if it has exactly the form that the client writes. Returns `None` for
+/// any other line.
+fn parse_tool_result_line_in_one_pass(text: &str) -> Option<TranscriptLine> {
+    // Searches the start of the line for the type first, because after a failed attempt the line is parsed a second time.
     let line_start = (TYPE_SEARCH_BYTES - 3..=TYPE_SEARCH_BYTES).rev().find_map(|end| text.get(..end))?;
     if !line_start.contains(USER_TYPE_MARKER) {
         return None;
     }
     let mut fields: RawLineFields<'_, ResultMessageFields<'_>> = serde_json::from_str(text).ok()?;
     let JsonObject(message) = fields.message.take()?;
-    let results = fields.tool_results(message.content.into_iter().map(|JsonObject(block)| block));
+    let results = fields.collect_tool_results(message.content.into_iter().map(|JsonObject(block)| block));
     (non_empty_text(fields.kind).as_deref() == Some("user") && !results.is_empty())
         .then(|| fields.to_transcript_line(TranscriptLineKind::ToolResults(results)))
 }
 
-/// Removes a message that is not an object, so that the other fields of the line can be read. If a key is duplicated,
-/// the last one counts.
-fn repair_message_field(line: &str) -> Option<String> {
+/// Removes a message that is not an object, so that the other fields of the line can be parsed. Of duplicate keys in the
+/// line or in the message, keeps the last one.
+fn drop_invalid_message_and_duplicate_keys(line: &str) -> Option<String> {
     let mut fields: BTreeMap<String, &RawValue> = serde_json::from_str(line).ok()?;
     let message = fields.remove("message").and_then(|raw| {
         let fields: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).ok()?;
@@ -362,7 +361,7 @@ fn repair_message_field(line: &str) -> Option<String> {
 }
 
 fn non_empty_text(raw: Option<&RawValue>) -> Option<String> {
-    raw.and_then(lenient::decode_string).filter(|text| !text.is_empty())
+    raw.and_then(lenient::decode_string_lossy).filter(|text| !text.is_empty())
 }
 
 fn is_true(raw: Option<&RawValue>) -> bool {
@@ -384,13 +383,13 @@ impl<M> RawLineFields<'_, M> {
         }
     }
 
-    /// Returns the tool results among the blocks of a line.
-    fn tool_results<'b, C: Into<ToolResultContent> + 'b>(
+    /// Returns the tool results among the blocks of this line, with the line's permission decision.
+    fn collect_tool_results<'b, C: Into<ToolResultContent> + 'b>(
         &self,
         blocks: impl Iterator<Item = RawBlockFields<'b, C>>,
     ) -> Vec<ToolResult> {
         let decision: PermissionDecision =
-            self.permission_decision.and_then(lenient::read_unless_list).unwrap_or_default();
+            self.permission_decision.and_then(lenient::parse_unless_list_or_null).unwrap_or_default();
         let is_refused = decision.decision.as_deref().is_some_and(|decision| decision != "accept");
         let is_denied_before_run = is_true(self.tool_denial_before_run);
         let is_user_rejection = non_empty_text(self.tool_denial_kind).as_deref() == Some("user-rejected");
@@ -403,7 +402,7 @@ impl<M> RawLineFields<'_, M> {
                     content: block.content.map(Into::into),
                     tool_use_result: self
                         .tool_use_result
-                        .and_then(lenient::read_unless_list)
+                        .and_then(lenient::parse_unless_list_or_null)
                         .unwrap_or_default(),
                     denied: is_refused || is_denied_before_run,
                     stopped_by_user: is_user_rejection && !is_refused && !is_denied_before_run,
@@ -420,7 +419,7 @@ fn parse_response_line(fields: &RawLineFields<'_, RawMessageFields<'_>>) -> Opti
         Some(content) if content.get().starts_with('[') => {
             lenient::raw_elements(content).into_iter().map(ToOwned::to_owned).collect()
         }
-        // A plain text counts as one text block.
+        // A string counts as one text block.
         Some(content) if content.get().starts_with('"') => {
             let block = format!(r#"{{"type":"text","text":{}}}"#, content.get());
             RawValue::from_string(block).into_iter().collect()
@@ -442,60 +441,65 @@ fn parse_response_line(fields: &RawLineFields<'_, RawMessageFields<'_>>) -> Opti
     })
 }
 
-fn parse_user_line(fields: &RawLineFields<'_, RawMessageFields<'_>>) -> Option<TranscriptLineKind> {
+fn parse_user_prompt_or_tool_results(
+    fields: &RawLineFields<'_, RawMessageFields<'_>>,
+) -> Option<TranscriptLineKind> {
     let JsonObject(message) = fields.message.as_ref()?;
     let content = message.content?;
-    let blocks: Vec<RawBlock<'_>> = lenient::objects_or_defaults(content);
-    let results = fields.tool_results(blocks.into_iter());
+    let blocks: Vec<RawBlock<'_>> = lenient::parse_list_objects_or_defaults(content);
+    let results = fields.collect_tool_results(blocks.into_iter());
     if !results.is_empty() {
         return Some(TranscriptLineKind::ToolResults(results));
     }
-    let text = raw_content_text(content);
+    let text = raw_content_text_with_placeholders(content);
     if is_true(fields.is_compact_summary) {
         return Some(TranscriptLineKind::Context { source: "compact_summary".to_owned(), text });
     }
     Some(TranscriptLineKind::Prompt { text, is_meta: is_true(fields.is_meta) })
 }
 
-/// Returns the text of a string or of blocks. A block without text is represented by its type in brackets.
-fn raw_content_text(content: &RawValue) -> String {
-    if let Some(text) = lenient::decode_string(content) {
+/// Returns a string, or the texts of an array of blocks joined by newlines. A block without text is replaced with its type
+/// in brackets.
+fn raw_content_text_with_placeholders(content: &RawValue) -> String {
+    if let Some(text) = lenient::decode_string_lossy(content) {
         return text;
     }
     let block_text = |block: &RawValue| {
         let block: RawBlock<'_> = object_or_default(Some(block));
         block
             .text
-            .and_then(lenient::decode_string)
+            .and_then(lenient::decode_string_lossy)
             .or_else(|| Some(format!("[{}]", non_empty_text(block.kind)?)))
     };
     lenient::raw_elements(content).into_iter().filter_map(block_text).collect::<Vec<_>>().join("\n")
 }
 
-/// Parses an attachment. Only its rendered part reached the model.
-fn parse_context_line(fields: &RawLineFields<'_, RawMessageFields<'_>>) -> Option<TranscriptLineKind> {
-    let attachment: Attachment = fields.attachment.and_then(lenient::read_unless_list)?;
+/// Parses the rendered text of an attachment, which is the only part that the model received. Returns `None` if there is
+/// no such text.
+fn parse_rendered_attachment(fields: &RawLineFields<'_, RawMessageFields<'_>>) -> Option<TranscriptLineKind> {
+    let attachment: Attachment = fields.attachment.and_then(lenient::parse_unless_list_or_null)?;
     let texts: Vec<String> = lenient::raw_elements(fields.rendered?)
         .into_iter()
-        .filter_map(|part| object_or_default::<RawBlock<'_>>(Some(part)).content.map(raw_content_text))
+        .filter_map(|part| {
+            object_or_default::<RawBlock<'_>>(Some(part)).content.map(raw_content_text_with_placeholders)
+        })
         .collect();
     let source = [attachment.kind, attachment.hook_name].into_iter().flatten().collect::<Vec<_>>().join(" ");
     (!texts.is_empty()).then(|| TranscriptLineKind::Context { source, text: texts.join("\n") })
 }
 
 impl ToolResult {
-    /// Returns the content as text.
     pub fn content_as_text(&self) -> String {
         match &self.content {
-            Some(ToolResultContent::Parsed(content)) => parsed_content_text(content),
-            Some(ToolResultContent::Raw(content)) => raw_content_text(content),
+            Some(ToolResultContent::Parsed(content)) => parsed_content_text_with_placeholders(content),
+            Some(ToolResultContent::Raw(content)) => raw_content_text_with_placeholders(content),
             None => String::new(),
         }
     }
 }
 
-/// Returns the text of a parsed string or of parsed blocks, in the same form as [`raw_content_text`].
-fn parsed_content_text(content: &Value) -> String {
+/// Returns the text of a parsed string or of parsed blocks, in the form of [`raw_content_text_with_placeholders`].
+fn parsed_content_text_with_placeholders(content: &Value) -> String {
     let block_text = |block: &Value| {
         let string_field = |key: &str| block.get(key)?.as_str().map(str::to_owned);
         string_field("text")

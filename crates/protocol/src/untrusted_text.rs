@@ -1,6 +1,6 @@
-//! Sanitizes untrusted text before it reaches a terminal or the model: characters that control, hide or reorder text,
-//! and tags that have a meaning for the client. The only list of each; all code that shows or sends untrusted text
-//! uses this module.
+//! Sanitizes untrusted text before it reaches a terminal or the model: replaces characters that control, hide or reorder
+//! text, and tags that have a meaning for the client. All code that shows or sends untrusted text uses this module, so
+//! there is only one list of each.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -24,8 +24,8 @@ pub fn escape_hidden_characters(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Replaces each hidden character with U+FFFD, one for one, for texts of bounded length. Keeps what [`escape_hidden_characters`]
-/// keeps.
+/// Replaces each hidden character with one U+FFFD, for texts of bounded length. Keeps the same characters as
+/// [`escape_hidden_characters`].
 pub fn replace_hidden_characters(text: &str) -> Cow<'_, str> {
     rewrite_hidden_characters(text, |_, output| output.push('\u{fffd}'))
 }
@@ -54,8 +54,8 @@ fn rewrite_hidden_characters(text: &str, write_replacement: impl Fn(char, &mut S
     Cow::Owned(output)
 }
 
-/// Returns true for a joiner between two letters of a joining script or between two emoji, and for a variation
-/// selector after a symbol.
+/// Returns true for a joiner between two letters of a joining script or between two emoji, and for a variation selector
+/// after a symbol or in a keycap emoji.
 fn is_needed_joiner_or_selector(previous: Option<char>, character: char, next: Option<char>) -> bool {
     let is_symbol = |character: char| matches!(u32::from(character), 0xa9 | 0xae | 0x2010..=0x2027 | 0x2030..=0x205e | 0x2100..=0x2bff | 0x3030..=0x303d | 0x3297..=0x3299 | 0x1f000..=0x1faff);
     let can_be_joined = |character: char| {
@@ -72,8 +72,8 @@ fn is_needed_joiner_or_selector(previous: Option<char>, character: char, next: O
     }
 }
 
-/// Prefixes of the names of tags that have a meaning for the client or its model. None is a word that occurs alone in
-/// code: `Vec<Parameter>` must stay readable.
+/// Prefixes of the names of tags that have a meaning for the client or its model. None of them is a usual name in code, so
+/// that text such as `Vec<Parameter>` stays readable.
 const CLIENT_TAG_PREFIXES: [&str; 15] = [
     "system",
     "command-",
@@ -92,24 +92,24 @@ const CLIENT_TAG_PREFIXES: [&str; 15] = [
     "new-diagnostics",
 ];
 
-/// Replaces `<` with `‹` wherever it would begin a tag of the client.
-pub fn break_client_tags(text: &str) -> Cow<'_, str> {
-    break_tags(text, &CLIENT_TAG_PREFIXES)
+/// Replaces `<` with `‹` wherever it would start a tag of the client.
+pub fn neutralize_client_tags(text: &str) -> Cow<'_, str> {
+    neutralize_tags(text, &CLIENT_TAG_PREFIXES)
 }
 
-/// Replaces `<` with `‹` wherever it would begin a tag with one of these name prefixes. Invisible characters between
-/// `<` and the name are skipped.
-pub fn break_tags<'a>(text: &'a str, tag_prefixes: &[&str]) -> Cow<'a, str> {
-    let (mut output, mut copied_until) = (String::new(), 0);
+/// Replaces `<` with `‹` wherever it would start a tag whose name has one of these prefixes, in any case. Skips `/`, white
+/// space and hidden characters between `<` and the name.
+pub fn neutralize_tags<'a>(text: &'a str, tag_prefixes: &[&str]) -> Cow<'a, str> {
+    let (mut output, mut copied_end) = (String::new(), 0);
     for (bracket_start, bracket) in text.match_indices('<') {
         let name_start = bracket_start + bracket.len();
         if starts_with_tag_prefix(&text[name_start..], tag_prefixes) {
-            output.push_str(&text[copied_until..bracket_start]);
+            output.push_str(&text[copied_end..bracket_start]);
             output.push('‹');
-            copied_until = name_start;
+            copied_end = name_start;
         }
     }
-    if copied_until == 0 { Cow::Borrowed(text) } else { Cow::Owned(output + &text[copied_until..]) }
+    if copied_end == 0 { Cow::Borrowed(text) } else { Cow::Owned(output + &text[copied_end..]) }
 }
 
 fn starts_with_tag_prefix(text_after_bracket: &str, tag_prefixes: &[&str]) -> bool {
@@ -117,18 +117,20 @@ fn starts_with_tag_prefix(text_after_bracket: &str, tag_prefixes: &[&str]) -> bo
         |character: &char| *character == '/' || character.is_whitespace() || is_hidden_character(*character);
     let trimmed = text_after_bracket.trim_start_matches(|character| is_skipped(&character));
     let max_prefix_length = tag_prefixes.iter().map(|tag| tag.len()).max().unwrap_or(0);
-    // A space ends a name; an invisible character does not.
+    // A space ends the name; a hidden character does not.
     let name: String = trimmed
         .chars()
         .filter(|character| !is_hidden_character(*character))
         .take(max_prefix_length)
         .collect();
-    tag_prefixes.iter().any(|tag| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
+    tag_prefixes
+        .iter()
+        .any(|tag| name.get(..tag.len()).is_some_and(|name_start| name_start.eq_ignore_ascii_case(tag)))
 }
 
-/// Sanitizes text for the model: escapes hidden characters and breaks the client's tags.
+/// Sanitizes text for the model: escapes hidden characters and neutralizes the client's tags.
 pub fn sanitize_for_model(text: &str) -> String {
-    escape_hidden_characters(&break_client_tags(text)).into_owned()
+    escape_hidden_characters(&neutralize_client_tags(text)).into_owned()
 }
 
 #[cfg(test)]
@@ -190,13 +192,13 @@ mod tests {
             "<tool_use_error>",
             "<task-notification>",
         ] {
-            assert!(break_client_tags(tag).starts_with('‹'), "{tag:?}");
+            assert!(neutralize_client_tags(tag).starts_with('‹'), "{tag:?}");
             assert!(sanitize_for_model(tag).starts_with('‹'), "{tag:?}");
         }
         for harmless in
             ["a < b", "Vec<Parameter>", "<div>", "<promise>COMPLETE 7f</promise>", "<", "1 <\u{200b}"]
         {
-            assert_eq!(break_client_tags(harmless), harmless);
+            assert_eq!(neutralize_client_tags(harmless), harmless);
         }
     }
 }

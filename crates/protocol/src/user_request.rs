@@ -1,13 +1,13 @@
-//! The user's requests, in their own words, as a transcript stores them.
+//! Extracts the user's requests from transcript lines, as the user wrote them.
 
 use crate::lenient;
 use crate::transcript::{Message, TranscriptEntry};
 use serde::Deserialize;
 
-/// A line that may hold a request contains one of these; checked before parsing.
+/// Every line that contains a request has one of these markers. Checked before parsing.
 pub const LINE_MARKERS: [&str; 2] = ["\"type\":\"user\"", "\"queued_command\""];
-/// Marks user lines that hold tool results, which are most of them. The user's own text cannot contain it, because
-/// its quotation marks are escaped.
+/// Marks user lines with tool results, which are most of them. The user's text cannot contain this marker, because its
+/// quotation marks are escaped.
 pub const EXCLUDED_MARKER: &str = "\"type\":\"tool_result\"";
 
 #[derive(Default, Deserialize)]
@@ -31,7 +31,7 @@ struct RequestLine {
     attachment: QueuedCommand,
 }
 
-/// The author of a line: `human`, or another word of the client. Older clients and `claude -p` omit it.
+/// The author of a line: `human`, or another value that the client defines. Older clients and `claude -p` omit it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct RequestOrigin {
@@ -54,7 +54,7 @@ struct QueuedCommand {
     origin: RequestOrigin,
 }
 
-/// Returns the user's request in a line. Returns `None` if the line is something else or was written by the client.
+/// Returns the user's request in a transcript line. Returns `None` if the line has no request or the client wrote it.
 pub fn parse_user_request(line_bytes: &[u8]) -> Option<String> {
     let line: RequestLine = crate::parse_json_object(line_bytes).ok()?;
     let is_written_by_client =
@@ -64,13 +64,13 @@ pub fn parse_user_request(line_bytes: &[u8]) -> Option<String> {
         return None;
     }
     match line.kind.as_deref()? {
-        "user" => user_written_text(&message_text(&line.message)?),
+        "user" => user_text_or_slash_command(&message_text(&line.message)?),
         "attachment" => {
             let QueuedCommand { kind, prompt, command_mode, origin } = line.attachment;
             let is_prompt = command_mode.as_deref().is_none_or(|mode| mode == "prompt");
             let is_queued = kind.as_deref() == Some("queued_command") && is_prompt && is_from_user(&origin);
             let message = Message { content: prompt.filter(|_| is_queued), ..Message::default() };
-            user_written_text(&message_text(&message)?)
+            user_text_or_slash_command(&message_text(&message)?)
         }
         _ => None,
     }
@@ -84,23 +84,23 @@ fn message_text(message: &Message) -> Option<String> {
     (!has_tool_result && !texts.is_empty()).then(|| texts.join("\n"))
 }
 
-/// Tags with which the client marks its own text in user lines: command output, a shell line that began with `!`, a
-/// background task's notification.
+/// Tags with which the client marks its own text in user lines: command output, a shell command that the user entered with
+/// `!`, a background task's notification.
 const CLIENT_TAG_PREFIXES: [&str; 6] =
     ["<local-command-", "<bash-", "<task-notification", "<user-memory-", "<system-reminder", "<command-"];
 
-/// Begins the client's line after the user interrupted a request.
+/// The start of the text that the client writes after the user interrupted a request.
 const INTERRUPTION_PREFIX: &str = "[Request interrupted";
 
 /// Returns true for the line that the client writes after the user interrupted a request.
 pub fn is_interruption(line: &TranscriptEntry) -> bool {
     line.kind.as_deref() == Some("user")
-        && message_text(&line.message).is_some_and(|words| words.starts_with(INTERRUPTION_PREFIX))
+        && message_text(&line.message).is_some_and(|text| text.starts_with(INTERRUPTION_PREFIX))
 }
 
-/// Returns the part of a text that the user wrote; for a slash command its name and arguments. A command without
-/// arguments, such as `/context`, is not a request.
-fn user_written_text(text: &str) -> Option<String> {
+/// Returns the part of a text that the user wrote; for a slash command its name and arguments. Returns `None` for text
+/// that the client wrote, and for a command without arguments, such as `/context`, which is not a request.
+fn user_text_or_slash_command(text: &str) -> Option<String> {
     let text = strip_system_reminders(text);
     let text = text.trim();
     if let Some(name) = command_tag_content(text, "command-name") {
@@ -114,17 +114,17 @@ fn user_written_text(text: &str) -> Option<String> {
 }
 
 fn command_tag_content<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
-    // Only at the start, where the client puts the tags: a user may quote one inside a request.
+    // The client writes these tags only at the start; a user may quote one inside a request.
     text.starts_with("<command-").then_some(())?;
-    let (_, rest) = text.split_once(&format!("<{tag}>"))?;
-    rest.split_once(&format!("</{tag}>")).map(|(content, _)| content.trim())
+    let (_, after_tag) = text.split_once(&format!("<{tag}>"))?;
+    after_tag.split_once(&format!("</{tag}>")).map(|(content, _)| content.trim())
 }
 
 /// Removes the reminders that the client appends to the user's text for older models.
 fn strip_system_reminders(text: &str) -> String {
     let mut parts = text.split("<system-reminder>");
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.filter_map(|part| part.split_once("</system-reminder>")).fold(first, |text, (_, rest)| text + rest)
+    parts.filter_map(|part| part.split_once("</system-reminder>")).fold(first, |text, (_, tail)| text + tail)
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The working memory's entries, its server and its agent are installed, updated and removed.
 
-use plimsoll_protocol::settings::servers::{self, McpEntry};
+use plimsoll_protocol::settings::servers::{self, McpEntryAuthor};
 use plimsoll_protocol::settings::{
-    self, HookSupport, MemoryVariable, agent, install, is_unchanged_since_install, uninstall,
+    self, HookSupport, MemoryVariable, agent, install_or_update_our_entries, is_unchanged_since_install,
+    remove_our_entries_and_empty_containers,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +22,9 @@ fn with_memory(text: &str) -> String {
 }
 
 fn with_memory_spelled(text: &str, spell: &dyn Fn(&str) -> String) -> String {
-    install(text, HookSupport::Modern.with_memory(), spell).map(|merged| merged.text).unwrap_or_default()
+    install_or_update_our_entries(text, HookSupport::Modern.with_memory(), spell)
+        .map(|merged| merged.text)
+        .unwrap_or_default()
 }
 
 fn value(text: &str) -> Value {
@@ -85,19 +88,27 @@ fn one_program_handles_each_batch_and_each_stop() {
 fn removing_the_memory_restores_the_file_byte_for_byte() {
     for text in TEXTS {
         for spell in [bare, spaced] {
-            let once = install(text, HookSupport::Modern.with_memory(), &spell).unwrap();
+            let once =
+                install_or_update_our_entries(text, HookSupport::Modern.with_memory(), &spell).unwrap();
             assert!(
                 once.has_memory
                     && once.memory_variable == Some(MemoryVariable::Set(DEPTH_VARIABLE.to_owned()))
             );
             let once = once.text;
             assert_eq!(value(&once)["env"][DEPTH_VARIABLE], "5");
-            assert_eq!(install(&once, HookSupport::Modern.with_memory(), &spell).unwrap().text, once);
-            assert_eq!(install(&once, HookSupport::Modern, &spell).unwrap().text, once, "it stays unasked");
-            let out = uninstall(&once, None).unwrap();
+            assert_eq!(
+                install_or_update_our_entries(&once, HookSupport::Modern.with_memory(), &spell).unwrap().text,
+                once
+            );
+            assert_eq!(
+                install_or_update_our_entries(&once, HookSupport::Modern, &spell).unwrap().text,
+                once,
+                "it stays unasked"
+            );
+            let out = remove_our_entries_and_empty_containers(&once, None).unwrap();
             assert_eq!((out.text.as_str(), out.variable_removed), (*text, true), "{once}");
             assert!(is_unchanged_since_install(text, &once), "{once}");
-            let later = install(text, HookSupport::Modern, &spell).unwrap().text;
+            let later = install_or_update_our_entries(text, HookSupport::Modern, &spell).unwrap().text;
             assert_eq!(with_memory_spelled(&later, &spell), once, "first without, then with");
         }
     }
@@ -130,27 +141,28 @@ fn unexpected_entries_are_removed_and_a_new_path_updates_all() {
 #[test]
 fn a_users_own_depth_is_kept_and_reported() {
     let text = "{\n  \"env\": {\"CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH\": \"2\"}\n}\n";
-    let merged = install(text, HookSupport::Modern.with_memory(), &bare).unwrap();
+    let merged = install_or_update_our_entries(text, HookSupport::Modern.with_memory(), &bare).unwrap();
     assert_eq!(
         merged.memory_variable,
         Some(MemoryVariable::UserValue(DEPTH_VARIABLE.to_owned(), "\"2\"".to_owned()))
     );
-    let out = uninstall(&merged.text, None).unwrap();
+    let out = remove_our_entries_and_empty_containers(&merged.text, None).unwrap();
     assert_eq!((out.text.as_str(), out.variable_removed), (text, false));
     let same = text.replace("\"2\"", "\"5\"");
-    let out = uninstall(&with_memory(&same), Some(&same)).unwrap();
+    let out = remove_our_entries_and_empty_containers(&with_memory(&same), Some(&same)).unwrap();
     assert_eq!(out.text, same, "the text from before had it");
-    let refusal = install("{\"env\": []}", HookSupport::Modern.with_memory(), &bare).unwrap_err();
+    let refusal =
+        install_or_update_our_entries("{\"env\": []}", HookSupport::Modern.with_memory(), &bare).unwrap_err();
     assert!(refusal.reason.contains("`env` is not an object"), "{refusal}");
 }
 
 #[test]
 fn memory_entries_are_removed_for_a_classic_client() {
     assert_eq!(
-        install("", HookSupport::Classic.with_memory(), &bare).unwrap().text,
+        install_or_update_our_entries("", HookSupport::Classic.with_memory(), &bare).unwrap().text,
         settings::CLASSIC_TEMPLATE
     );
-    let merged = install(&with_memory("{}"), HookSupport::Classic, &bare).unwrap();
+    let merged = install_or_update_our_entries(&with_memory("{}"), HookSupport::Classic, &bare).unwrap();
     let programs = settings::find_our_hooks(&merged.text).unwrap();
     assert!(!merged.has_memory && programs.iter().all(|hook| !hook.is_for_memory()), "{programs:?}");
 }
@@ -167,7 +179,8 @@ fn every_memory_entry_is_one_of_our_commands_with_a_timeout() {
     let passed = settings::hooks_settings(HookSupport::Modern.with_memory(), &bare);
     assert_eq!(passed["hooks"], value(&with_memory("{}"))["hooks"]);
     assert!(
-        settings::program_names(HookSupport::Modern.with_memory()).contains(&"plimsoll-frame".to_owned())
+        settings::hook_and_status_line_programs(HookSupport::Modern.with_memory())
+            .contains(&"plimsoll-frame".to_owned())
     );
 }
 
@@ -179,29 +192,32 @@ fn removing_the_server_restores_the_list_byte_for_byte() {
         "{\n    \"mcpServers\": {\n        \"other\": { \"type\": \"http\", \"url\": \"u\" }\n    },\n    \"z\": 1\n}",
         "\u{feff}{\r\n\t\"z\": 1.50\r\n}\r\n",
     ] {
-        let once = servers::install(text, &spaced).unwrap();
+        let once = servers::add_or_update_our_server(text, &spaced).unwrap();
         let server = &value(&once.text)["mcpServers"]["plimsoll"];
         let folder = spaced("").trim_end_matches('/').to_owned();
         let path = format!("{folder}:${{PATH:-/usr/bin:/bin}}:${{HOME}}/.local/bin:${{HOME}}/.cargo/bin");
         let expected =
             json!({"command": "plimsoll-mcp", "args": [], "env": {"PATH": path}, "alwaysLoad": true});
-        assert_eq!((server, &once.entry), (&expected, &McpEntry::Ours));
-        assert_eq!(servers::install(&once.text, &spaced).unwrap().text, once.text);
-        assert_eq!(servers::uninstall(&once.text, None).unwrap().text, text);
+        assert_eq!((server, &once.entry_author), (&expected, &McpEntryAuthor::Ours));
+        assert_eq!(servers::add_or_update_our_server(&once.text, &spaced).unwrap().text, once.text);
+        assert_eq!(servers::remove_our_server_and_empty_containers(&once.text, None).unwrap().text, text);
         assert!(servers::is_unchanged_since_install(text, &once.text));
-        let moved = servers::install(&once.text, &bare).unwrap().text;
-        assert_eq!(moved, servers::install(text, &bare).unwrap().text);
+        let moved = servers::add_or_update_our_server(&once.text, &bare).unwrap().text;
+        assert_eq!(moved, servers::add_or_update_our_server(text, &bare).unwrap().text);
     }
     let empty = "{ \"mcpServers\": { } }";
-    let once = servers::install(empty, &bare).unwrap().text;
+    let once = servers::add_or_update_our_server(empty, &bare).unwrap().text;
     assert!(servers::is_unchanged_since_install(empty, &once));
-    assert_eq!(servers::uninstall(&once, Some(empty)).unwrap().text, empty);
+    assert_eq!(servers::remove_our_server_and_empty_containers(&once, Some(empty)).unwrap().text, empty);
     for text in ["{ }\n", "{\"a\": 1e400, \"mcpServers\": {\n}}", r#"{"a": "\udc00", "mcpServers": {}}"#] {
-        let once = servers::install(text, &bare).unwrap().text;
-        assert_eq!(servers::uninstall(&once, Some(text)).unwrap().text, text);
+        let once = servers::add_or_update_our_server(text, &bare).unwrap().text;
+        assert_eq!(servers::remove_our_server_and_empty_containers(&once, Some(text)).unwrap().text, text);
     }
-    assert!(servers::uninstall(&once, None).unwrap().is_empty);
-    assert_eq!(value(&servers::install("", &bare).unwrap().text), servers::mcp_config(&bare));
+    assert!(servers::remove_our_server_and_empty_containers(&once, None).unwrap().is_empty);
+    assert_eq!(
+        value(&servers::add_or_update_our_server("", &bare).unwrap().text),
+        servers::mcp_config(&bare)
+    );
 }
 
 #[test]
@@ -212,17 +228,17 @@ fn a_server_entry_with_another_path_is_ours() {
         json!({"command": "plimsoll-mcp", "args": [], "alwaysLoad": true}),
     ] {
         let text = json!({"mcpServers": {"plimsoll": server}}).to_string();
-        assert_eq!(servers::find_server_entry(&text).unwrap(), Some(McpEntry::Ours), "{text}");
-        let fresh = value(&servers::install("", &spaced).unwrap().text);
-        assert_eq!(value(&servers::install(&text, &spaced).unwrap().text), fresh, "{text}");
+        assert_eq!(servers::find_server_entry_author(&text).unwrap(), Some(McpEntryAuthor::Ours), "{text}");
+        let fresh = value(&servers::add_or_update_our_server("", &spaced).unwrap().text);
+        assert_eq!(value(&servers::add_or_update_our_server(&text, &spaced).unwrap().text), fresh, "{text}");
     }
     let odd = |program: &str| format!("/a:b/{program}");
-    let text = servers::install("", &odd).unwrap().text;
+    let text = servers::add_or_update_our_server("", &odd).unwrap().text;
     assert_eq!(value(&text)["mcpServers"]["plimsoll"]["command"], "/a:b/plimsoll-mcp");
     let other = json!({"mcpServers": {"plimsoll": {"command": "plimsoll-mcp", "args": [], "env": {"PATH": "/mine"}, "alwaysLoad": true}}});
     assert!(matches!(
-        servers::find_server_entry(&other.to_string()).unwrap(),
-        Some(McpEntry::UserConfigured(_))
+        servers::find_server_entry_author(&other.to_string()).unwrap(),
+        Some(McpEntryAuthor::UserConfigured(_))
     ));
 }
 
@@ -234,11 +250,14 @@ fn another_server_with_our_name_stays() {
         (r#"{"command":"/a b/plimsoll-mcp","args":["--workspace"]}"#, true),
     ] {
         let text = format!(r#"{{"mcpServers":{{"plimsoll":{server}}}}}"#);
-        let joined = servers::install(&text, &bare).unwrap();
+        let joined = servers::add_or_update_our_server(&text, &bare).unwrap();
         let own = server.to_owned();
-        assert_eq!(joined.entry, if ours { McpEntry::UserConfigured(own) } else { McpEntry::Foreign(own) });
+        assert_eq!(
+            joined.entry_author,
+            if ours { McpEntryAuthor::UserConfigured(own) } else { McpEntryAuthor::Foreign(own) }
+        );
         assert_eq!(joined.text, text);
-        assert_eq!(servers::uninstall(&text, None).unwrap().text, text);
+        assert_eq!(servers::remove_our_server_and_empty_containers(&text, None).unwrap().text, text);
     }
 }
 
@@ -249,7 +268,7 @@ fn an_invalid_server_list_is_rejected_with_its_position() {
         ("{\"mcpServers\": []}", "`mcpServers` is not an object"),
         ("[]", "not a JSON object"),
     ] {
-        let refusal = servers::install(text, &bare).unwrap_err().to_string();
+        let refusal = servers::add_or_update_our_server(text, &bare).unwrap_err().to_string();
         assert!(refusal.contains(place), "{refusal}");
     }
 }

@@ -13,7 +13,7 @@ const PERSON: &str = "PERSON";
 const END: &str = "END";
 
 fn effect_of_reply(event: &str, reply: &HookReply) -> Effect {
-    let stdout = reply.to_json_line();
+    let stdout = reply.to_sanitized_json();
     let effect = what_the_client_does(Output { event, stdout: &stdout, stderr: "", exit: 0 });
     let failed = what_the_client_does(Output { event, stdout: &stdout, stderr: "said on stderr", exit: 1 });
     if event != "PreCompact" {
@@ -150,7 +150,7 @@ fn contains_null(value: &Value) -> bool {
 fn a_reply_is_one_object_on_one_line_without_nulls() {
     for event in event_names() {
         for bits in 0..8 {
-            let line = build_reply(event, bits, true).to_json_line();
+            let line = build_reply(event, bits, true).to_sanitized_json();
             let value: Value = serde_json::from_str(&line).expect("JSON");
             assert!(value.is_object() && !contains_null(&value), "{line}");
             assert!(!line.contains(['\n', '\r']) && line.starts_with('{') && line.ends_with('}'), "{line}");
@@ -164,13 +164,13 @@ fn a_full_reply_has_the_expected_json() {
         .with_user_message("p")
         .with_model_context("Stop", "m")
         .end_session("e")
-        .to_json_line();
+        .to_sanitized_json();
     let specific = r#"{"hookEventName":"Stop","additionalContext":"m"}"#;
     let expected = format!(
         r#"{{"continue":false,"stopReason":"e","systemMessage":"p","hookSpecificOutput":{specific}}}"#
     );
     assert_eq!(full, expected);
-    assert_eq!(HookReply::default().to_json_line(), "{}");
+    assert_eq!(HookReply::default().to_sanitized_json(), "{}");
 }
 
 /// Texts that are difficult to print correctly.
@@ -191,7 +191,7 @@ const DIFFICULT_TEXTS: [&str; 10] = [
 fn only_hidden_characters_and_client_tags_are_changed_in_a_text() {
     for text in DIFFICULT_TEXTS {
         let reply = HookReply::default().with_model_context("PostToolBatch", text).with_user_message(text);
-        let line = reply.to_json_line();
+        let line = reply.to_sanitized_json();
         assert!(!line.contains(['\n', '\r', '\0', '\u{1b}']), "{line:?}");
         let effect = effect_of_reply("PostToolBatch", &reply);
         let model = &effect.reaches_model[0].text;
@@ -201,7 +201,7 @@ fn only_hidden_characters_and_client_tags_are_changed_in_a_text() {
         );
         assert_eq!(effect.reaches_user.as_deref(), Some(escape_hidden_characters(text).as_ref()));
         let ended: Value =
-            serde_json::from_str(&HookReply::default().end_session(text).to_json_line()).expect("JSON");
+            serde_json::from_str(&HookReply::default().end_session(text).to_sanitized_json()).expect("JSON");
         assert_eq!(ended["stopReason"], sanitize_for_model(text));
     }
     let stop_effect = effect_of_reply(
@@ -219,10 +219,10 @@ fn only_hidden_characters_and_client_tags_are_changed_in_a_text() {
 fn an_empty_text_changes_nothing() {
     let empty = HookReply::default().with_model_context("Stop", "").with_user_message("");
     assert_eq!(empty, HookReply::default());
-    assert_eq!(empty.to_json_line(), "{}");
+    assert_eq!(empty.to_sanitized_json(), "{}");
     assert_eq!(
         build_reply("Stop", 3, true).with_model_context("Stop", "").with_user_message(""),
         build_reply("Stop", 3, true)
     );
-    assert_eq!(HookReply::default().end_session("").to_json_line(), r#"{"continue":false}"#);
+    assert_eq!(HookReply::default().end_session("").to_sanitized_json(), r#"{"continue":false}"#);
 }

@@ -1,7 +1,8 @@
 //! Our entries are added to a settings file and removed from it; everything else stays byte for byte.
 
 use plimsoll_protocol::settings::{
-    self, EntryOptions, HookSupport, find_our_hooks, install, is_unchanged_since_install, uninstall,
+    self, EntryOptions, HookSupport, find_our_hooks, install_or_update_our_entries,
+    is_unchanged_since_install, remove_our_entries_and_empty_containers,
 };
 use serde_json::{Value, json};
 
@@ -18,7 +19,9 @@ fn spaced(program: &str) -> String {
 }
 
 fn installed(text: &str) -> String {
-    install(text, HookSupport::Modern, &bare).map(|merged| merged.text).unwrap_or_default()
+    install_or_update_our_entries(text, HookSupport::Modern, &bare)
+        .map(|merged| merged.text)
+        .unwrap_or_default()
 }
 
 /// Each of these texts is restored byte for byte.
@@ -42,8 +45,12 @@ fn uninstalling_restores_the_file_byte_for_byte() {
     for text in TEXTS {
         for era in [HookSupport::Modern, HookSupport::Classic] {
             for spell in [bare, absolute, spaced] {
-                let merged = install(text, era, &spell).unwrap().text;
-                assert_eq!(uninstall(&merged, None).unwrap().text, *text, "{merged}");
+                let merged = install_or_update_our_entries(text, era, &spell).unwrap().text;
+                assert_eq!(
+                    remove_our_entries_and_empty_containers(&merged, None).unwrap().text,
+                    *text,
+                    "{merged}"
+                );
                 assert!(is_unchanged_since_install(text, &merged), "{merged}");
             }
         }
@@ -55,7 +62,7 @@ fn entries_in_a_container_on_one_line_stay_readable() {
     let text = "{\n  \"hooks\": {\"Stop\": []},\n  \"a\": [1, 2]\n}\n";
     let merged = installed(text);
     assert!(merged.lines().all(|line| line.len() < 80), "{merged}");
-    assert_eq!(uninstall(&merged, Some(text)).unwrap().text, text);
+    assert_eq!(remove_our_entries_and_empty_containers(&merged, Some(text)).unwrap().text, text);
 }
 
 #[test]
@@ -71,7 +78,7 @@ fn installing_or_uninstalling_twice_changes_nothing() {
     for text in TEXTS {
         let once = installed(text);
         assert_eq!(installed(&once), once);
-        let out = uninstall(text, None).unwrap();
+        let out = remove_our_entries_and_empty_containers(text, None).unwrap();
         assert_eq!((out.text.as_str(), out.removed_hooks.len(), out.status_line_removed), (*text, 0, false));
     }
 }
@@ -81,9 +88,12 @@ fn a_missing_or_blank_file_becomes_the_template() {
     for text in ["", "  \n"] {
         let merged = installed(text);
         assert_eq!(merged, settings::MODERN_TEMPLATE);
-        assert!(uninstall(&merged, None).unwrap().is_empty);
+        assert!(remove_our_entries_and_empty_containers(&merged, None).unwrap().is_empty);
     }
-    assert_eq!(install("", HookSupport::Classic, &bare).unwrap().text, settings::CLASSIC_TEMPLATE);
+    assert_eq!(
+        install_or_update_our_entries("", HookSupport::Classic, &bare).unwrap().text,
+        settings::CLASSIC_TEMPLATE
+    );
 }
 
 #[test]
@@ -99,7 +109,7 @@ fn hook_support_follows_the_clients_version() {
         ("claude: not found", HookSupport::Classic),
         ("", HookSupport::Classic),
     ] {
-        assert_eq!(HookSupport::from_client_version(version), era, "{version}");
+        assert_eq!(HookSupport::from_client_version_or_classic(version), era, "{version}");
     }
 }
 
@@ -107,7 +117,7 @@ fn hook_support_follows_the_clients_version() {
 fn the_classic_template_has_only_events_of_every_client() {
     let known =
         ["SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "Stop", "SubagentStop", "PreCompact"];
-    let merged = install("", HookSupport::Classic, &bare).unwrap();
+    let merged = install_or_update_our_entries("", HookSupport::Classic, &bare).unwrap();
     assert!(merged.events.iter().all(|event| known.contains(&event.as_str())), "{:?}", merged.events);
 }
 
@@ -133,8 +143,10 @@ fn every_template_entry_is_one_of_our_commands_with_a_timeout() {
 #[test]
 fn an_upgrade_replaces_our_entries_in_place() {
     let text = "{\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": [\n          {\n            \"type\": \"command\",\n            \"command\": \"/old/plimsoll-stop-gate\"\n          },\n          {\n            \"type\": \"command\",\n            \"command\": \"other\"\n          }\n        ]\n      }\n    ]\n  },\n  \"after\": 1\n}\n";
-    let merged: Value =
-        serde_json::from_str(&install(text, HookSupport::Modern, &absolute).unwrap().text).unwrap();
+    let merged: Value = serde_json::from_str(
+        &install_or_update_our_entries(text, HookSupport::Modern, &absolute).unwrap().text,
+    )
+    .unwrap();
     let entries = &merged["hooks"]["Stop"][0]["hooks"];
     assert_eq!(entries[0]["command"], "/opt/plimsoll/bin/plimsoll-stop-gate");
     assert_eq!(entries[0]["args"], json!([]));
@@ -145,14 +157,16 @@ fn an_upgrade_replaces_our_entries_in_place() {
 
 #[test]
 fn a_new_path_changes_nothing_but_the_path() {
-    let (old, new) =
-        (installed(TEXTS[3]), install(&installed(TEXTS[3]), HookSupport::Modern, &absolute).unwrap().text);
+    let (old, new) = (
+        installed(TEXTS[3]),
+        install_or_update_our_entries(&installed(TEXTS[3]), HookSupport::Modern, &absolute).unwrap().text,
+    );
     assert_eq!(new, old.replace("\"plimsoll-", "\"/opt/plimsoll/bin/plimsoll-"));
 }
 
 #[test]
 fn another_template_replaces_the_entries_of_the_first() {
-    let classic = install("{}", HookSupport::Classic, &bare).unwrap().text;
+    let classic = install_or_update_our_entries("{}", HookSupport::Classic, &bare).unwrap().text;
     let events = |text: &str| {
         find_our_hooks(text)
             .unwrap()
@@ -161,9 +175,9 @@ fn another_template_replaces_the_entries_of_the_first() {
             .collect::<std::collections::BTreeSet<_>>()
     };
     assert!(events(&classic).contains("PostToolUse"));
-    let modern = install(&classic, HookSupport::Modern, &bare).unwrap().text;
+    let modern = install_or_update_our_entries(&classic, HookSupport::Modern, &bare).unwrap().text;
     assert_eq!(events(&modern), events(settings::MODERN_TEMPLATE));
-    let back = install(&modern, HookSupport::Classic, &bare).unwrap().text;
+    let back = install_or_update_our_entries(&modern, HookSupport::Classic, &bare).unwrap().text;
     assert_eq!(events(&back), events(settings::CLASSIC_TEMPLATE));
 }
 
@@ -190,12 +204,14 @@ fn only_a_command_that_runs_our_program_is_ours() {
 #[test]
 fn a_path_is_quoted_only_where_a_shell_reads_it() {
     let modern: Value =
-        serde_json::from_str(&install("", HookSupport::Modern, &spaced).unwrap().text).unwrap();
+        serde_json::from_str(&install_or_update_our_entries("", HookSupport::Modern, &spaced).unwrap().text)
+            .unwrap();
     let stop = &modern["hooks"]["Stop"][0]["hooks"][0];
     assert_eq!((&stop["command"], &stop["args"]), (&json!("/home/a b/it's/plimsoll-stop-gate"), &json!([])));
     assert_eq!(modern["statusLine"]["command"], r"'/home/a b/it'\''s/plimsoll-statusline'");
     let classic: Value =
-        serde_json::from_str(&install("", HookSupport::Classic, &spaced).unwrap().text).unwrap();
+        serde_json::from_str(&install_or_update_our_entries("", HookSupport::Classic, &spaced).unwrap().text)
+            .unwrap();
     let stop = &classic["hooks"]["Stop"][0]["hooks"][0];
     assert_eq!(
         (&stop["command"], stop.get("args")),
@@ -205,7 +221,7 @@ fn a_path_is_quoted_only_where_a_shell_reads_it() {
 
 #[test]
 fn a_foreign_status_line_is_kept_and_reported() {
-    let merged = install(TEXTS[11], HookSupport::Modern, &bare).unwrap();
+    let merged = install_or_update_our_entries(TEXTS[11], HookSupport::Modern, &bare).unwrap();
     assert_eq!(merged.foreign_status_line.as_deref(), Some("starship prompt"));
     assert!(merged.text.contains("starship prompt") && !merged.text.contains("plimsoll-statusline"));
 }
@@ -217,7 +233,7 @@ fn a_wrapped_status_line_still_runs_and_is_restored() {
         let before =
             json!({"a": 1, "statusLine": {"type": "command", "command": theirs, "padding": 2}, "z": 2});
         let before = serde_json::to_string_pretty(&before).unwrap();
-        let merged = install(&before, wrapping, &absolute).unwrap();
+        let merged = install_or_update_our_entries(&before, wrapping, &absolute).unwrap();
         assert_eq!(merged.foreign_status_line, None);
         let line: Value = serde_json::from_str(&merged.text).unwrap();
         assert_eq!(line["statusLine"]["padding"], 2);
@@ -227,20 +243,25 @@ fn a_wrapped_status_line_still_runs_and_is_restored() {
         assert_eq!(words[1..], ["--wrap", theirs], "{command}");
         assert!(words[0].ends_with("/plimsoll-statusline"));
         // A later `init` recognizes the wrapped line and updates the path of our program.
-        let moved = install(&merged.text, HookSupport::Modern, &bare).unwrap();
+        let moved = install_or_update_our_entries(&merged.text, HookSupport::Modern, &bare).unwrap();
         let moved: Value = serde_json::from_str(&moved.text).unwrap();
         let moved = moved["statusLine"]["command"].as_str().unwrap();
         assert_eq!(shlex::split(moved).unwrap(), ["plimsoll-statusline", "--wrap", theirs]);
         assert!(is_unchanged_since_install(&before, &merged.text));
-        let cleared = uninstall(&merged.text, None).unwrap();
+        let cleared = remove_our_entries_and_empty_containers(&merged.text, None).unwrap();
         assert!(cleared.status_line_removed);
         assert_eq!(cleared.text, before);
     }
     // Several words are a program and its arguments.
     let by_hand =
         r#"{"statusLine": {"type": "command", "command": "plimsoll-statusline --wrap npx ccstatusline"}}"#;
-    assert!(install(by_hand, HookSupport::Modern, &bare).unwrap().text.contains("--wrap npx ccstatusline\""));
-    let cleared = uninstall(by_hand, None).unwrap().text;
+    assert!(
+        install_or_update_our_entries(by_hand, HookSupport::Modern, &bare)
+            .unwrap()
+            .text
+            .contains("--wrap npx ccstatusline\"")
+    );
+    let cleared = remove_our_entries_and_empty_containers(by_hand, None).unwrap().text;
     assert_eq!(cleared, r#"{"statusLine": {"type": "command", "command": "npx ccstatusline"}}"#);
 }
 
@@ -265,17 +286,21 @@ fn a_wrapped_status_line_is_restored_byte_for_byte() {
         let before = format!(
             "{{\n  \"a\": 1.0e2, \"statusLine\": {{ \"padding\":0.0, \"command\" : {command} }},\n  \"b\": {{ \"c\": 1, \"c\": 2 }}\n}}"
         );
-        let merged = install(&before, wrapping, &spaced).unwrap().text;
+        let merged = install_or_update_our_entries(&before, wrapping, &spaced).unwrap().text;
         assert!(merged.contains(r"\\''s/plimsoll-statusline' --wrap "), "{merged}");
-        let moved = install(&merged, HookSupport::Modern, &absolute).unwrap().text;
+        let moved = install_or_update_our_entries(&merged, HookSupport::Modern, &absolute).unwrap().text;
         assert!(moved.contains("/opt/plimsoll/bin/plimsoll-statusline --wrap "), "{moved}");
         for installed in [&merged, &moved] {
             for known in [None, Some(before.as_str())] {
-                assert_eq!(uninstall(installed, known).unwrap().text, before, "{installed}");
+                assert_eq!(
+                    remove_our_entries_and_empty_containers(installed, known).unwrap().text,
+                    before,
+                    "{installed}"
+                );
             }
             // The user changes the file, so the earlier text cannot simply be restored.
             let edited = installed.replace("1.0e2", "2.0e2");
-            let cleared = uninstall(&edited, Some(&before)).unwrap().text;
+            let cleared = remove_our_entries_and_empty_containers(&edited, Some(&before)).unwrap().text;
             assert_eq!(cleared, before.replace("1.0e2", "2.0e2"), "{edited}");
         }
         assert!(is_unchanged_since_install(&before, &merged));
@@ -287,7 +312,7 @@ fn a_wrapped_status_line_runs_the_original_command() {
     let wrapping = EntryOptions { wrap_status_line: true, ..HookSupport::Modern.into() };
     for command in SPELLED_COMMANDS {
         let before = format!(r#"{{"statusLine":{{"command":{command}}}}}"#);
-        let merged = install(&before, wrapping, &absolute).unwrap().text;
+        let merged = install_or_update_our_entries(&before, wrapping, &absolute).unwrap().text;
         let (Ok(theirs), Ok(merged)) =
             (serde_json::from_str::<String>(command), serde_json::from_str::<Value>(&merged))
         else {
@@ -309,8 +334,8 @@ fn empty_containers_keep_white_space_if_the_original_is_known() {
         "{\n  \"env\": {\n  },\n  \"hooks\": {\n    \"Stop\": [\n    ]\n  }\n}\n",
     ] {
         for parts in [HookSupport::Modern.into(), HookSupport::Modern.with_memory()] {
-            let merged = install(text, parts, &bare).unwrap().text;
-            assert_eq!(uninstall(&merged, Some(text)).unwrap().text, text);
+            let merged = install_or_update_our_entries(text, parts, &bare).unwrap().text;
+            assert_eq!(remove_our_entries_and_empty_containers(&merged, Some(text)).unwrap().text, text);
         }
     }
 }
@@ -319,19 +344,24 @@ fn empty_containers_keep_white_space_if_the_original_is_known() {
 fn an_original_with_a_value_that_rust_rejects_is_restored() {
     for odd in ["1e400", r#""\ud800""#] {
         let text = format!("{{\"a\": {odd}, \"hooks\": {{\"Stop\": []}}, \"env\": {{}}}}");
-        let merged = install(&text, HookSupport::Modern.with_memory(), &bare).unwrap().text;
-        assert_eq!(uninstall(&merged, Some(&text)).unwrap().text, text);
+        let merged =
+            install_or_update_our_entries(&text, HookSupport::Modern.with_memory(), &bare).unwrap().text;
+        assert_eq!(remove_our_entries_and_empty_containers(&merged, Some(&text)).unwrap().text, text);
     }
 }
 
 #[test]
 fn foreign_hooks_and_disabled_hooks_are_reported() {
-    let merged = install(TEXTS[9], HookSupport::Modern, &bare).unwrap();
+    let merged = install_or_update_our_entries(TEXTS[9], HookSupport::Modern, &bare).unwrap();
     assert_eq!(
         (merged.foreign_hook_count, merged.hooks_disabled, merged.foreign_status_line),
         (1, false, None)
     );
-    assert!(install("{\"disableAllHooks\": true}", HookSupport::Modern, &bare).unwrap().hooks_disabled);
+    assert!(
+        install_or_update_our_entries("{\"disableAllHooks\": true}", HookSupport::Modern, &bare)
+            .unwrap()
+            .hooks_disabled
+    );
 }
 
 #[test]
@@ -342,15 +372,15 @@ fn empty_containers_stay_if_the_original_is_known() {
         r#"{"hooks":{"Stop":[]}}"#,
     ] {
         let merged = installed(text);
-        assert_eq!(uninstall(&merged, Some(text)).unwrap().text, text);
-        assert!(uninstall(&merged, None).unwrap().is_empty);
+        assert_eq!(remove_our_entries_and_empty_containers(&merged, Some(text)).unwrap().text, text);
+        assert!(remove_our_entries_and_empty_containers(&merged, None).unwrap().is_empty);
     }
 }
 
 #[test]
 fn a_group_with_other_keys_keeps_them_without_our_entry() {
     let text = r#"{"hooks":{"Stop":[{"matcher":"","note":"mine","hooks":[{"type":"command","command":"plimsoll-stop-gate"}]}]}}"#;
-    let out = uninstall(text, None).unwrap();
+    let out = remove_our_entries_and_empty_containers(text, None).unwrap();
     assert_eq!(out.text, r#"{"hooks":{"Stop":[{"matcher":"","note":"mine","hooks":[]}]}}"#);
 }
 
@@ -379,7 +409,7 @@ fn an_invalid_file_is_rejected_with_its_position() {
         ("{\"hooks\": {},\n \"hooks\": {}}", 2, 11, "\"hooks\" is here a second time"),
         ("{\"hooks\": {\"Stop\": [], \"Stop\": []}}", 1, 32, "\"Stop\" is here a second time"),
     ] {
-        let refusal = install(text, HookSupport::Modern, &bare).unwrap_err();
+        let refusal = install_or_update_our_entries(text, HookSupport::Modern, &bare).unwrap_err();
         assert!(refusal.reason.contains(why), "{text}: {refusal}");
         assert_eq!((refusal.line, refusal.column), (line, column), "{text}: {refusal}");
     }
@@ -390,19 +420,20 @@ fn an_error_has_its_line_in_the_file_not_in_the_edited_text() {
     let spell = |program: &str| program.to_owned();
     let text =
         "{\n  \"hooks\": {\n    \"SessionStart\": [],\n    \"Stop\": \"mine\"\n  },\n  \"env\": [1]\n}\n";
-    let fault = install(text, HookSupport::Modern, &spell).unwrap_err();
+    let fault = install_or_update_our_entries(text, HookSupport::Modern, &spell).unwrap_err();
     assert_eq!(fault.to_string(), "line 4, column 13: `hooks.Stop` is not a list");
     let text = text.replace("\"mine\"", "[]");
-    let fault = install(&text, HookSupport::Modern.with_memory(), &spell).unwrap_err();
+    let fault = install_or_update_our_entries(&text, HookSupport::Modern.with_memory(), &spell).unwrap_err();
     assert_eq!(fault.to_string(), "line 6, column 10: `env` is not an object");
     assert!(
-        install(&text, HookSupport::Modern, &spell).is_ok(),
+        install_or_update_our_entries(&text, HookSupport::Modern, &spell).is_ok(),
         "without the memory `env` is the user's own"
     );
-    let installed = install("{}", HookSupport::Modern.with_memory(), &spell).unwrap().text;
+    let installed =
+        install_or_update_our_entries("{}", HookSupport::Modern.with_memory(), &spell).unwrap().text;
     let twice = installed.replacen("\"env\": {", "\"env\": {\n    \"A\": \"1\",\n    \"A\": \"2\",", 1);
     let line = 1 + twice.lines().position(|line| line.contains("\"2\"")).unwrap();
-    let fault = uninstall(&twice, None).unwrap_err();
+    let fault = remove_our_entries_and_empty_containers(&twice, None).unwrap_err();
     assert!(fault.reason.contains("a second time"), "{fault}");
     assert_eq!(fault.line, line, "{fault} in {twice}");
 }

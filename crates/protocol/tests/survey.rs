@@ -1,8 +1,8 @@
 //! Settings files are summarized, and compared with the templates.
 
 use plimsoll_protocol::settings::{
-    EntryDifference, EntryDifferenceKind, HookSupport, MODERN_TEMPLATE, find_differences, install, plugins,
-    summarize_settings,
+    EntryDifference, EntryDifferenceKind, HookSupport, MODERN_TEMPLATE, find_differences_from_template,
+    install_or_update_our_entries, plugins, summarize_settings,
 };
 use serde_json::{Value, json};
 
@@ -26,7 +26,9 @@ fn the_summary_separates_our_hooks_from_foreign_stop_commands() {
         "env": { "A": 1, "B": "two" },
         "model": "opus",
     });
-    let text = install(&user_settings.to_string(), HookSupport::Modern, &absolute).unwrap().text;
+    let text = install_or_update_our_entries(&user_settings.to_string(), HookSupport::Modern, &absolute)
+        .unwrap()
+        .text;
     let summary = summarize_settings(&text).unwrap();
     assert_eq!(summary.foreign_stop_commands, ["/x/ralph/stop-hook.sh", "(prompt) Is it done?", "a b"]);
     let template: Value = serde_json::from_str(MODERN_TEMPLATE).unwrap();
@@ -44,7 +46,7 @@ fn the_summary_separates_our_hooks_from_foreign_stop_commands() {
     let enabled_plugins: Vec<&str> =
         summary.plugins.iter().filter(|(_, on)| **on).map(|(plugin, _)| plugin.as_str()).collect();
     assert_eq!(enabled_plugins, ["a@m", "c@m"]);
-    assert_eq!(summary.disabled_servers, ["plimsoll"]);
+    assert_eq!(summary.disabled_mcp_servers, ["plimsoll"]);
     assert_eq!((summary.env["A"].as_str(), summary.env["B"].as_str()), ("1", "two"));
     assert!(summary.hook_events.iter().any(|event| event == "PreToolUse"), "{:?}", summary.hook_events);
     assert_eq!(summarize_settings("").unwrap().hook_events, [""; 0]);
@@ -55,28 +57,28 @@ fn the_summary_separates_our_hooks_from_foreign_stop_commands() {
 fn manual_changes_to_our_entries_are_found() {
     for parts in [HookSupport::Modern.into(), HookSupport::Classic.into(), HookSupport::Modern.with_memory()]
     {
-        let text = install("{}", parts, &absolute).unwrap().text;
-        assert_eq!(find_differences(&text, parts).unwrap(), [], "{text}");
+        let text = install_or_update_our_entries("{}", parts, &absolute).unwrap().text;
+        assert_eq!(find_differences_from_template(&text, parts).unwrap(), [], "{text}");
     }
     assert_eq!(
-        find_differences("{}", HookSupport::Modern).unwrap(),
+        find_differences_from_template("{}", HookSupport::Modern).unwrap(),
         [],
         "nothing of ours, nothing to compare"
     );
-    let text = install("{}", HookSupport::Modern, &absolute).unwrap().text;
+    let text = install_or_update_our_entries("{}", HookSupport::Modern, &absolute).unwrap().text;
     let stop = |text: String| (text, "Stop".to_owned(), "plimsoll-stop-gate".to_owned());
     let (edited, event, program) = stop(text.replacen("\"timeout\": 20", "\"timeout\": 1", 4));
-    let found = find_differences(&edited, HookSupport::Modern).unwrap();
+    let found = find_differences_from_template(&edited, HookSupport::Modern).unwrap();
     let differs =
         |kind, event: &str| EntryDifference { kind, event: event.to_owned(), program: program.clone() };
     assert!(found.contains(&differs(EntryDifferenceKind::Edited, &event)), "{found:?}");
     let (renamed, event, _) = stop(text.replace("\"Stop\"", "\"Stopp\""));
-    let found = find_differences(&renamed, HookSupport::Modern).unwrap();
+    let found = find_differences_from_template(&renamed, HookSupport::Modern).unwrap();
     assert_eq!(
         found,
         [differs(EntryDifferenceKind::Missing, &event), differs(EntryDifferenceKind::Unexpected, "Stopp")]
     );
-    let classic_differences = find_differences(&text, HookSupport::Classic).unwrap();
+    let classic_differences = find_differences_from_template(&text, HookSupport::Classic).unwrap();
     for wanted in
         [(EntryDifferenceKind::Missing, "PostToolUse"), (EntryDifferenceKind::Unexpected, "PostToolBatch")]
     {
@@ -97,10 +99,13 @@ fn a_plugins_folder_and_its_stop_hooks_are_found_in_every_shape_of_the_list() {
     assert_eq!(plugins::foreign_stop_commands(&json!({ "hooks": hooks }).to_string()), ["stop.sh"]);
     for manifest in [json!({ "hooks": hooks }), json!({ "hooks": { "hooks": hooks } })] {
         assert_eq!(
-            plugins::parse_manifest_hooks(manifest.to_string().as_bytes()),
+            plugins::parse_hooks_path_and_foreign_stop_commands(manifest.to_string().as_bytes()),
             (None, vec!["stop.sh".to_owned()])
         );
     }
     let elsewhere = json!({ "name": "r", "hooks": "./more/hooks.json" }).to_string();
-    assert_eq!(plugins::parse_manifest_hooks(elsewhere.as_bytes()).0.as_deref(), Some("./more/hooks.json"));
+    assert_eq!(
+        plugins::parse_hooks_path_and_foreign_stop_commands(elsewhere.as_bytes()).0.as_deref(),
+        Some("./more/hooks.json")
+    );
 }

@@ -14,15 +14,15 @@ const MAX_REQUEST_BYTES: usize = 64 << 20;
 pub struct HttpRequest {
     /// `GET`, `POST`, …
     pub method: String,
-    /// The path with its query.
+    /// The path, including the query string.
     pub path: String,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-/// Accepts connections until the server is stopped. Each runs in its own thread, so that a client that disconnects ends only
-/// its own connection.
+/// Accepts connections until `is_stopped` returns true, and handles each one in its own thread, so that an I/O error ends only
+/// one connection.
 pub fn accept_connections<S: Send + Sync + 'static>(
     listener: &TcpListener,
     shared_state: &Arc<S>,
@@ -41,46 +41,50 @@ pub fn accept_connections<S: Send + Sync + 'static>(
 
 /// Reads one request. Returns `None` if the client closed the connection before a complete request head.
 pub fn read_request(stream: &mut TcpStream) -> io::Result<Option<HttpRequest>> {
-    let mut received = Vec::new();
+    let mut received_bytes = Vec::new();
     loop {
-        if let Some((mut request, body_start)) = parse_head(&received)? {
-            let body_bytes = content_length(&request.headers)?;
-            while received.len() < body_start + body_bytes {
-                if !receive_more(stream, &mut received)? {
+        if let Some((mut request, body_start)) = parse_head(&received_bytes)? {
+            let body_bytes = validated_content_length(&request.headers)?;
+            while received_bytes.len() < body_start + body_bytes {
+                if !read_more_bytes(stream, &mut received_bytes)? {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
             }
-            request.body = received[body_start..body_start + body_bytes].to_vec();
+            request.body = received_bytes[body_start..body_start + body_bytes].to_vec();
             return Ok(Some(request));
         }
-        if !receive_more(stream, &mut received)? {
+        if !read_more_bytes(stream, &mut received_bytes)? {
             return Ok(None);
         }
     }
 }
 
-fn receive_more(stream: &mut TcpStream, received: &mut Vec<u8>) -> io::Result<bool> {
+fn read_more_bytes(stream: &mut TcpStream, received_bytes: &mut Vec<u8>) -> io::Result<bool> {
     let mut buffer = [0; 64 * 1024];
-    let count = stream.read(&mut buffer)?;
-    received.extend_from_slice(&buffer[..count]);
-    Ok(count > 0)
+    let read_count = stream.read(&mut buffer)?;
+    received_bytes.extend_from_slice(&buffer[..read_count]);
+    Ok(read_count > 0)
 }
 
-fn parse_head(received: &[u8]) -> io::Result<Option<(HttpRequest, usize)>> {
+fn parse_head(received_bytes: &[u8]) -> io::Result<Option<(HttpRequest, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; 100];
     let mut parser = httparse::Request::new(&mut headers);
-    let httparse::Status::Complete(body_start) = parser.parse(received).map_err(io::Error::other)? else {
+    let httparse::Status::Complete(body_start) = parser.parse(received_bytes).map_err(io::Error::other)?
+    else {
         return Ok(None);
     };
-    let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-    let headers =
-        parser.headers.iter().map(|header| (header.name.to_lowercase(), text(header.value))).collect();
+    let to_lossy_string = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
+    let headers = parser
+        .headers
+        .iter()
+        .map(|header| (header.name.to_lowercase(), to_lossy_string(header.value)))
+        .collect();
     let method = parser.method.unwrap_or_default().to_owned();
     let path = parser.path.unwrap_or_default().to_owned();
     Ok(Some((HttpRequest { method, path, headers, body: Vec::new() }, body_start)))
 }
 
-fn content_length(headers: &[(String, String)]) -> io::Result<usize> {
+fn validated_content_length(headers: &[(String, String)]) -> io::Result<usize> {
     let header_value =
         |wanted_name: &str| headers.iter().find(|(name, _)| name == wanted_name).map(|(_, value)| value);
     if header_value("transfer-encoding").is_some() {
@@ -99,12 +103,12 @@ pub fn send_json(
     body: &Value,
 ) -> io::Result<()> {
     let body = body.to_string();
-    let length_header = format!("content-length: {}\r\n", body.len());
-    send_head(stream, status, "application/json", headers, &length_header)?;
+    let content_length_line = format!("content-length: {}\r\n", body.len());
+    send_head(stream, status, "application/json", headers, &content_length_line)?;
     stream.write_all(body.as_bytes())
 }
 
-/// Sends the head of an event stream, which lasts until the connection is closed.
+/// Sends the head of an event stream; the stream ends when the connection is closed.
 pub(crate) fn send_stream_head(stream: &mut TcpStream, headers: &BTreeMap<String, String>) -> io::Result<()> {
     send_head(stream, 200, "text/event-stream", headers, "")
 }
@@ -114,11 +118,11 @@ fn send_head(
     status: u16,
     content_type: &str,
     headers: &BTreeMap<String, String>,
-    length_header: &str,
+    content_length_line: &str,
 ) -> io::Result<()> {
     let extra_headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let head = format!(
-        "HTTP/1.1 {status} Scripted\r\ncontent-type: {content_type}\r\nconnection: close\r\n{length_header}{extra_headers}\r\n"
+        "HTTP/1.1 {status} Scripted\r\ncontent-type: {content_type}\r\nconnection: close\r\n{content_length_line}{extra_headers}\r\n"
     );
     stream.write_all(head.as_bytes())
 }

@@ -2,8 +2,8 @@
 //! it opens no file and no connection to another computer.
 //!
 //! A [`ScriptedModel`] is a server that stops when dropped. For each request the script returns a [`Step`]: text, tool calls,
-//! token usage, or an error. [`Request::kind`] distinguishes the session's own turns from those of a subagent, a compaction and
-//! the client's side requests. [`story`] is the script of `plimsoll demo`.
+//! token usage, or an error. [`Request::kind`] distinguishes the turns of the main session, subagent turns, compactions and the
+//! client's auxiliary requests. [`scripted_agent`] is used by `plimsoll demo`.
 //!
 //! Limits: it implements only the part of the API that Claude Code uses. It checks no key and counts no tokens; the script sets
 //! the usage.
@@ -17,9 +17,9 @@
 pub mod http;
 mod request;
 mod response;
+pub mod scripted_agent;
 mod server;
 mod step;
-pub mod story;
 
 pub use request::{Request, RequestKind};
 pub use step::Step;
@@ -38,12 +38,12 @@ pub struct ScriptedModel {
 }
 
 impl ScriptedModel {
-    /// Starts a model that calls `script` for each turn of the session and its subagents, one at a time and in order. Other
-    /// requests get the default response for their kind.
+    /// Starts a model that calls `script` for each turn of the session and its subagents, one at a time and in order of arrival.
+    /// Other requests get the default response for their kind.
     pub fn start(mut script: impl FnMut(&Request) -> Step + Send + 'static) -> ScriptedModel {
         ScriptedModel::start_for_all_requests(move |request| match request.kind {
             RequestKind::Main | RequestKind::Subagent => Some(script(request)),
-            RequestKind::Compaction | RequestKind::Side => None,
+            RequestKind::Compaction | RequestKind::Auxiliary => None,
         })
     }
 
@@ -61,8 +61,8 @@ impl ScriptedModel {
         ScriptedModel { shared, address, accept_thread: Some(accept_thread) }
     }
 
-    /// Starts a model that responds with these steps one after another; the last one repeats.
-    pub fn with_steps(steps: Vec<Step>) -> ScriptedModel {
+    /// Starts a model that responds to turns with these steps in order and repeats the last one.
+    pub fn start_with_steps_repeating_last(steps: Vec<Step>) -> ScriptedModel {
         let mut next_index = 0;
         ScriptedModel::start(move |_| {
             let step = steps.get(next_index).or(steps.last()).cloned();
@@ -87,7 +87,7 @@ impl ScriptedModel {
         self.shared.requests()
     }
 
-    /// Returns the turns of the session itself, in order.
+    /// Returns the turns of the main session, in order.
     pub fn main_requests(&self) -> Vec<Request> {
         self.requests_of_kind(RequestKind::Main)
     }
@@ -100,7 +100,7 @@ impl ScriptedModel {
 impl Drop for ScriptedModel {
     fn drop(&mut self) {
         self.shared.stop();
-        // The listener blocks in accept: one last connection wakes it.
+        // Open one last connection to wake the listener, which blocks in `accept`.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
         if let Some(accept_thread) = self.accept_thread.take() {
             let _ = accept_thread.join();

@@ -6,23 +6,23 @@ use std::time::SystemTime;
 /// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
-    /// A turn of the session itself.
+    /// A turn of the main session.
     Main,
-    /// A turn of a subagent (its billing header says `cc_is_subagent=true`).
+    /// A turn of a subagent (its billing header contains `cc_is_subagent=true`).
     Subagent,
     /// The summary for a compaction of the session or of a subagent.
     Compaction,
-    /// Any other request without tools: titles, classifiers and the like.
-    Side,
+    /// Any other request without tools, such as title generation or a classifier.
+    Auxiliary,
 }
 
 /// A request that was POSTed to `/v1/messages`.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Counts from 1 in the order of arrival.
+    /// Position in the order of arrival, starting at 1.
     pub number: usize,
     pub arrived_at: SystemTime,
-    /// With its query.
+    /// The path, including the query string.
     pub path: String,
     /// The requested model.
     pub model: String,
@@ -34,7 +34,7 @@ pub struct Request {
     pub(super) body_bytes: usize,
 }
 
-/// The sentence in all summarizer prompts of the client, both for a full and for a partial compaction.
+/// A phrase in every summarizer prompt of the client, for both full and partial compactions.
 const SUMMARIZER_PROMPT: &str = "Your task is to create a detailed summary of";
 
 impl Request {
@@ -71,37 +71,37 @@ impl Request {
     }
 
     /// Returns the text of all messages after the last assistant message.
-    pub fn text_since_last_answer(&self) -> String {
-        let texts: Vec<_> = messages_since_last_answer(&self.body)
+    pub fn text_since_last_assistant_message(&self) -> String {
+        let message_texts: Vec<_> = messages_since_last_assistant_message(&self.body)
             .iter()
             .map(|message| content_text(&message["content"]))
             .collect();
-        texts.join("\n")
+        message_texts.join("\n")
     }
 
-    /// Returns the text of the first message, which distinguishes sessions and subagents.
+    /// Returns the text of the first message. It identifies the session or subagent that sent the request.
     pub fn first_message_text(&self) -> String {
         messages(&self.body).first().map(|message| content_text(&message["content"])).unwrap_or_default()
     }
 
     /// Returns the number of assistant messages in the conversation.
-    pub fn answer_count(&self) -> usize {
+    pub fn assistant_message_count(&self) -> usize {
         messages(&self.body).iter().filter(|message| message["role"] == "assistant").count()
     }
 
-    /// Returns the names of the tools that the request offers.
+    /// Returns the names of the tools that the request makes available.
     pub fn tool_names(&self) -> Vec<&str> {
         let tools = self.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
         tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
     }
 
-    /// Returns the call id and text of every tool result, oldest first.
-    pub fn tool_results(&self) -> Vec<(String, String)> {
+    /// Returns the tool call id and the text of every tool result in the conversation, oldest first.
+    pub fn all_tool_results(&self) -> Vec<(String, String)> {
         let blocks =
             messages(&self.body).iter().filter_map(|message| message["content"].as_array()).flatten();
         let results = blocks.filter(|block| block["type"] == "tool_result");
-        let id = |block: &Value| block["tool_use_id"].as_str().unwrap_or_default().to_owned();
-        results.map(|block| (id(block), content_text(&block["content"]))).collect()
+        let tool_use_id = |block: &Value| block["tool_use_id"].as_str().unwrap_or_default().to_owned();
+        results.map(|block| (tool_use_id(block), content_text(&block["content"]))).collect()
     }
 
     pub fn body_bytes(&self) -> usize {
@@ -115,12 +115,13 @@ impl Request {
 }
 
 fn classify_request(body: &Value) -> RequestKind {
-    let is_summarizer =
-        messages_since_last_answer(body).iter().any(|message| has_summarizer_prompt(&message["content"]));
-    if is_summarizer {
+    let is_compaction = messages_since_last_assistant_message(body)
+        .iter()
+        .any(|message| has_summarizer_prompt(&message["content"]));
+    if is_compaction {
         RequestKind::Compaction
     } else if body["tools"].as_array().is_none_or(Vec::is_empty) {
-        RequestKind::Side
+        RequestKind::Auxiliary
     } else if content_text(&body["system"]).contains("cc_is_subagent=true") {
         RequestKind::Subagent
     } else {
@@ -140,24 +141,26 @@ fn messages(body: &Value) -> &[Value] {
     body["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn messages_since_last_answer(body: &Value) -> &[Value] {
+fn messages_since_last_assistant_message(body: &Value) -> &[Value] {
     let all_messages = messages(body);
-    let first_new = all_messages
+    let first_new_index = all_messages
         .iter()
         .rposition(|message| message["role"] == "assistant")
-        .map_or(0, |last_answer| last_answer + 1);
-    &all_messages[first_new..]
+        .map_or(0, |last_assistant_index| last_assistant_index + 1);
+    &all_messages[first_new_index..]
 }
 
 fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
-        Value::Array(blocks) => blocks.iter().filter_map(block_text).collect::<Vec<_>>().join("\n"),
+        Value::Array(blocks) => {
+            blocks.iter().filter_map(block_text_or_tool_input).collect::<Vec<_>>().join("\n")
+        }
         _ => String::new(),
     }
 }
 
-fn block_text(block: &Value) -> Option<String> {
+fn block_text_or_tool_input(block: &Value) -> Option<String> {
     match block["type"].as_str()? {
         "text" => block["text"].as_str().map(str::to_owned),
         "tool_result" => Some(content_text(&block["content"])),

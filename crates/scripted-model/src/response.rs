@@ -25,23 +25,23 @@ pub(super) fn api_error_body(api_error: &ApiError, request_number: usize) -> Val
 
 /// Returns the response as one complete message.
 pub(super) fn response_message(step: &Step, request: &Request) -> Value {
-    let mut message = message_head(step, request);
+    let mut message = message_without_content(step, request);
     message["content"] = content_blocks(step, request.number).into();
     message["stop_reason"] = stop_reason(step).into();
     message["usage"] = reported_usage(step, request);
     message
 }
 
-/// Returns the response as the events of a stream, truncated if the step simulates an error, a hang or a cut.
-pub(super) fn stream_events(step: &Step, request: &Request) -> Vec<SseEvent> {
-    let mut start_message = message_head(step, request);
+/// Returns the response as stream events, truncated if the step simulates an error, a hang or a closed connection.
+pub(super) fn stream_events_until_fault(step: &Step, request: &Request) -> Vec<SseEvent> {
+    let mut start_message = message_without_content(step, request);
     start_message["usage"]["output_tokens"] = 1.into();
     let mut events = vec![("message_start", json!({ "message": start_message }))];
     for (index, block) in content_blocks(step, request.number).into_iter().enumerate() {
-        events.extend(block_events(index, &block, step.piece_count));
+        events.extend(block_events(index, &block, step.text_delta_count));
     }
-    let delta = json!({ "stop_reason": stop_reason(step), "stop_sequence": null });
-    events.push(("message_delta", json!({ "delta": delta, "usage": reported_usage(step, request) })));
+    let message_delta = json!({ "stop_reason": stop_reason(step), "stop_sequence": null });
+    events.push(("message_delta", json!({ "delta": message_delta, "usage": reported_usage(step, request) })));
     events.push(("message_stop", json!({})));
     if let Some(stream_error) = &step.stream_error {
         events.truncate(2);
@@ -51,18 +51,18 @@ pub(super) fn stream_events(step: &Step, request: &Request) -> Vec<SseEvent> {
         ));
     } else if !step.hang_time.is_zero() {
         events.truncate(1);
-    } else if step.is_cut_off {
+    } else if step.is_stream_cut_off {
         events.truncate(3);
     }
-    events.into_iter().map(|(name, data)| (name, set_type(name, data))).collect()
+    events.into_iter().map(|(name, data)| (name, with_event_type(name, data))).collect()
 }
 
-fn set_type(name: &str, mut data: Value) -> Value {
-    data["type"] = name.into();
-    data
+fn with_event_type(event_name: &str, mut event_data: Value) -> Value {
+    event_data["type"] = event_name.into();
+    event_data
 }
 
-fn message_head(step: &Step, request: &Request) -> Value {
+fn message_without_content(step: &Step, request: &Request) -> Value {
     json!({
         "id": format!("msg_{:04}", request.number),
         "type": "message",
@@ -76,8 +76,11 @@ fn message_head(step: &Step, request: &Request) -> Value {
 }
 
 fn reported_usage(step: &Step, request: &Request) -> Value {
-    let input_tokens =
-        if step.is_usage_from_request_size { request.body_bytes() as u64 / 4 } else { step.input_tokens };
+    let input_tokens = if step.derives_input_tokens_from_request_size {
+        request.body_bytes() as u64 / 4
+    } else {
+        step.input_tokens
+    };
     let mut usage = json!({
         "input_tokens": input_tokens,
         "cache_creation_input_tokens": step.cache_creation_tokens,
@@ -109,19 +112,20 @@ fn content_blocks(step: &Step, request_number: usize) -> Vec<Value> {
 }
 
 /// Returns the events of one content block: an empty start, its deltas, and the stop.
-fn block_events(block_index: usize, block: &Value, piece_count: usize) -> Vec<SseEvent> {
+fn block_events(block_index: usize, block: &Value, text_delta_count: usize) -> Vec<SseEvent> {
     let mut start_block = block.clone();
     let deltas = match block["type"].as_str() {
         Some("text") => {
             start_block["text"] = "".into();
-            let pieces = split_into_pieces(block["text"].as_str().unwrap_or_default(), piece_count);
-            pieces.into_iter().map(|piece| json!({ "type": "text_delta", "text": piece })).collect()
+            let text_parts =
+                split_into_equal_parts(block["text"].as_str().unwrap_or_default(), text_delta_count);
+            text_parts.into_iter().map(|part| json!({ "type": "text_delta", "text": part })).collect()
         }
         Some("thinking") => {
             start_block["thinking"] = "".into();
             start_block["signature"] = "".into();
-            let thinking = json!({ "type": "thinking_delta", "thinking": block["thinking"] });
-            vec![thinking, json!({ "type": "signature_delta", "signature": block["signature"] })]
+            let thinking_delta = json!({ "type": "thinking_delta", "thinking": block["thinking"] });
+            vec![thinking_delta, json!({ "type": "signature_delta", "signature": block["signature"] })]
         }
         _ => {
             start_block["input"] = json!({});
@@ -136,9 +140,9 @@ fn block_events(block_index: usize, block: &Value, piece_count: usize) -> Vec<Ss
     events
 }
 
-/// Splits the text into at most `count` pieces of the same number of characters; the last may be shorter.
-fn split_into_pieces(text: &str, piece_count: usize) -> Vec<String> {
+/// Splits the text into at most `part_count` parts with the same number of characters; the last part may be shorter.
+fn split_into_equal_parts(text: &str, part_count: usize) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
-    let piece_chars = characters.len().div_ceil(piece_count.max(1)).max(1);
-    characters.chunks(piece_chars).map(|piece| piece.iter().collect()).collect()
+    let part_chars = characters.len().div_ceil(part_count.max(1)).max(1);
+    characters.chunks(part_chars).map(|part| part.iter().collect()).collect()
 }

@@ -1,4 +1,4 @@
-//! Handles connections, each in its own thread with shared state.
+//! Serves requests, each in its own thread, with state shared between the threads.
 
 use super::request::{Request, RequestKind};
 use super::response;
@@ -37,8 +37,8 @@ impl SharedState {
         SharedState { state: Mutex::new(state), is_stopped: AtomicBool::new(false) }
     }
 
-    pub(super) fn set_compaction_step(&self, step: Step) {
-        self.lock_state().compaction_step = step;
+    pub(super) fn set_compaction_step(&self, compaction_step: Step) {
+        self.lock_state().compaction_step = compaction_step;
     }
 
     pub(super) fn requests(&self) -> Vec<Request> {
@@ -53,7 +53,7 @@ impl SharedState {
         self.is_stopped.load(Ordering::SeqCst)
     }
 
-    /// Locks the state, also after a panic of the script: a test can then still read the requests to find the reason.
+    /// Locks the state even if the script panicked, so that a test can still read the requests to find the cause.
     fn lock_state(&self) -> MutexGuard<'_, ScriptState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,18 +61,19 @@ impl SharedState {
     /// Records the request and calls the script under one lock, so that the script sees requests in order.
     fn record_request_and_choose_step(&self, http_request: HttpRequest) -> (Request, Step) {
         let mut state = self.lock_state();
-        let number = state.requests.len() + 1;
-        let request = Request::new(number, http_request.path, http_request.headers, &http_request.body);
+        let request_number = state.requests.len() + 1;
+        let request =
+            Request::new(request_number, http_request.path, http_request.headers, &http_request.body);
         state.requests.push(request.clone());
         let step = (state.script)(&request).unwrap_or_else(|| match request.kind {
             RequestKind::Compaction => state.compaction_step.clone(),
-            RequestKind::Side => Step::from_text("ok"),
+            RequestKind::Auxiliary => Step::from_text("ok"),
             RequestKind::Main | RequestKind::Subagent => Step::from_text("done"),
         });
         (request, step)
     }
 
-    /// Sleeps for this time, or until the server is stopped.
+    /// Sleeps for `duration`, or until the server is stopped.
     fn sleep_unless_stopped(&self, duration: Duration) {
         let start = Instant::now();
         while !self.is_stopped() && start.elapsed() < duration {
@@ -83,10 +84,10 @@ impl SharedState {
 
 /// Accepts connections until the server is stopped.
 pub(super) fn accept_connections(listener: &TcpListener, shared: &Arc<SharedState>) {
-    http::accept_connections(listener, shared, SharedState::is_stopped, handle_connection);
+    http::accept_connections(listener, shared, SharedState::is_stopped, serve_one_api_request);
 }
 
-fn handle_connection(mut stream: TcpStream, shared: &SharedState) -> io::Result<()> {
+fn serve_one_api_request(mut stream: TcpStream, shared: &SharedState) -> io::Result<()> {
     stream.set_read_timeout(Some(READ_TIMEOUT))?;
     stream.set_nodelay(true)?;
     let Some(http_request) = http::read_request(&mut stream)? else { return Ok(()) };
@@ -99,13 +100,18 @@ fn handle_connection(mut stream: TcpStream, shared: &SharedState) -> io::Result<
         }
         "POST" if http_request.path.starts_with("/v1/messages") => {
             let (request, step) = shared.record_request_and_choose_step(http_request);
-            send_step(&mut stream, shared, &request, &step)
+            send_step_response(&mut stream, shared, &request, &step)
         }
         _ => send_ok_json(&mut stream, json!({})),
     }
 }
 
-fn send_step(stream: &mut TcpStream, shared: &SharedState, request: &Request, step: &Step) -> io::Result<()> {
+fn send_step_response(
+    stream: &mut TcpStream,
+    shared: &SharedState,
+    request: &Request,
+    step: &Step,
+) -> io::Result<()> {
     shared.sleep_unless_stopped(step.delay);
     let mut headers = step.headers.clone();
     headers.entry("request-id".to_owned()).or_insert_with(|| format!("req_{:04}", request.number));
@@ -117,13 +123,13 @@ fn send_step(stream: &mut TcpStream, shared: &SharedState, request: &Request, st
         return http::send_json(stream, 200, &headers, &response::response_message(step, request));
     }
     http::send_stream_head(stream, &headers)?;
-    for (name, event) in response::stream_events(step, request) {
+    for (event_name, event_data) in response::stream_events_until_fault(step, request) {
         if shared.is_stopped() {
             return Ok(());
         }
-        stream.write_all(format!("event: {name}\ndata: {event}\n\n").as_bytes())?;
-        if name == "content_block_delta" {
-            shared.sleep_unless_stopped(step.piece_delay);
+        stream.write_all(format!("event: {event_name}\ndata: {event_data}\n\n").as_bytes())?;
+        if event_name == "content_block_delta" {
+            shared.sleep_unless_stopped(step.delta_delay);
         }
     }
     shared.sleep_unless_stopped(step.hang_time);

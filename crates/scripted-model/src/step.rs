@@ -14,16 +14,16 @@ pub struct Step {
     pub(super) cache_creation_tokens: u64,
     pub(super) cache_read_tokens: u64,
     pub(super) output_tokens: u64,
-    /// Further fields of the usage, such as `speed`.
+    /// Additional usage fields, such as `speed`.
     pub(super) extra_usage_fields: Map<String, Value>,
-    pub(super) is_usage_from_request_size: bool,
+    pub(super) derives_input_tokens_from_request_size: bool,
     pub(super) stop_reason: Option<String>,
     pub(super) delay: Duration,
-    pub(super) piece_count: usize,
-    pub(super) piece_delay: Duration,
+    pub(super) text_delta_count: usize,
+    pub(super) delta_delay: Duration,
     pub(super) api_error: Option<ApiError>,
     pub(super) stream_error: Option<StreamError>,
-    pub(super) is_cut_off: bool,
+    pub(super) is_stream_cut_off: bool,
     pub(super) hang_time: Duration,
     pub(super) headers: BTreeMap<String, String>,
     pub(super) model: Option<String>,
@@ -36,7 +36,7 @@ pub(super) struct ToolCall {
     pub(super) input: Value,
 }
 
-/// A response that is an API error.
+/// An API error, sent instead of a message.
 #[derive(Clone, Debug)]
 pub(super) struct ApiError {
     pub(super) status: u16,
@@ -62,14 +62,14 @@ impl Default for Step {
             cache_read_tokens: 0,
             output_tokens: 50,
             extra_usage_fields: Map::new(),
-            is_usage_from_request_size: false,
+            derives_input_tokens_from_request_size: false,
             stop_reason: None,
             delay: Duration::ZERO,
-            piece_count: 1,
-            piece_delay: Duration::ZERO,
+            text_delta_count: 1,
+            delta_delay: Duration::ZERO,
             api_error: None,
             stream_error: None,
-            is_cut_off: false,
+            is_stream_cut_off: false,
             hang_time: Duration::ZERO,
             headers: BTreeMap::new(),
             model: None,
@@ -105,7 +105,7 @@ impl Step {
         Step { text: Some(text.into()), ..self }
     }
 
-    /// Adds a tool call; the client runs several calls of one response in parallel.
+    /// Adds a tool call. The client runs the tool calls of one response in parallel.
     pub fn with_tool_call(mut self, name: impl Into<String>, input: Value) -> Step {
         self.tool_calls.push(ToolCall { name: name.into(), input });
         self
@@ -114,11 +114,11 @@ impl Step {
     /// Reports this many input tokens in total, all but 10 of them read from the cache.
     pub fn with_input_tokens(self, total_input_tokens: u64) -> Step {
         let uncached_tokens = total_input_tokens.min(10);
-        self.with_input_token_parts(uncached_tokens, 0, total_input_tokens - uncached_tokens)
+        self.with_input_token_breakdown(uncached_tokens, 0, total_input_tokens - uncached_tokens)
     }
 
-    /// Reports these three kinds of input tokens.
-    pub fn with_input_token_parts(
+    /// Sets the uncached, cache write and cache read input tokens to report.
+    pub fn with_input_token_breakdown(
         self,
         input_tokens: u64,
         cache_creation_tokens: u64,
@@ -128,13 +128,13 @@ impl Step {
             input_tokens,
             cache_creation_tokens,
             cache_read_tokens,
-            is_usage_from_request_size: false,
+            derives_input_tokens_from_request_size: false,
             ..self
         }
     }
 
-    /// Adds fields to the reported usage, or replaces them: `{"speed": "fast"}`.
-    pub fn with_usage_fields(self, fields: &Value) -> Step {
+    /// Sets additional fields of the reported usage, such as `{"speed": "fast"}`. They override the fields of the same name.
+    pub fn with_extra_usage_fields(self, fields: &Value) -> Step {
         Step { extra_usage_fields: fields.as_object().cloned().unwrap_or_default(), ..self }
     }
 
@@ -151,8 +151,8 @@ impl Step {
     }
 
     /// Reports a quarter of the request's size in bytes as input tokens.
-    pub fn with_usage_from_request_size(self) -> Step {
-        Step { is_usage_from_request_size: true, ..self }
+    pub fn with_input_tokens_from_request_size(self) -> Step {
+        Step { derives_input_tokens_from_request_size: true, ..self }
     }
 
     /// Reports this stop reason instead of `tool_use` or `end_turn`.
@@ -165,18 +165,18 @@ impl Step {
         Step { delay, ..self }
     }
 
-    /// Sends the text in this many pieces with a pause after each.
-    pub fn with_text_in_pieces(self, piece_count: usize, piece_delay: Duration) -> Step {
-        Step { piece_count, piece_delay, ..self }
+    /// Sends the text in at most this many delta events, with a pause after each.
+    pub fn with_text_in_deltas(self, text_delta_count: usize, delta_delay: Duration) -> Step {
+        Step { text_delta_count, delta_delay, ..self }
     }
 
-    /// Adds a response header, also to an error.
+    /// Adds a header to the response, which may be an error.
     pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Step {
         self.headers.insert(name.into(), value.into());
         self
     }
 
-    /// Sets the error type of a [`Step::api_error`] instead of the usual one for its status.
+    /// Overrides the default error type for the status of a [`Step::api_error`]. Panics for any other step.
     pub fn with_error_type(mut self, error_type: impl Into<String>) -> Step {
         self.api_error.as_mut().expect("error_type needs a Step::error").error_type = Some(error_type.into());
         self
@@ -192,7 +192,7 @@ impl Step {
 
     /// Closes the connection in the middle of the stream.
     pub fn with_cut_off_stream(self) -> Step {
-        Step { is_cut_off: true, ..self }
+        Step { is_stream_cut_off: true, ..self }
     }
 
     /// Starts the stream, sends nothing for this long, then closes the connection.

@@ -8,7 +8,7 @@ use crate::SecretMatch;
 use crate::value_checks::{is_label_or_path, is_placeholder, looks_random};
 use std::ops::Range;
 
-/// Endings of names that announce a secret, in lower case.
+/// Endings of names whose value is probably a secret, in lower case.
 pub(crate) const SECRET_NAME_ENDINGS: [&str; 34] = [
     "password",
     "passwd",
@@ -45,14 +45,14 @@ pub(crate) const SECRET_NAME_ENDINGS: [&str; 34] = [
     "credential",
     "credentials",
 ];
-/// How many of the first entries name a password, which may be any word.
+/// How many of the first endings are names of passwords, which may be any word.
 const PASSWORD_NAME_COUNT: usize = 6;
 /// The maximum length of a value in bytes.
 const MAX_VALUE_BYTES: usize = 1024;
 /// The maximum length of the part of a name before its ending.
 const MAX_NAME_PREFIX_BYTES: usize = 128;
 
-/// Finds the values behind these names that look like secrets.
+/// Appends to `matches` the values that are assigned to these names and look like secrets.
 pub(crate) fn find_assigned_secrets(
     text: &str,
     name_ranges: &mut dyn Iterator<Item = Range<usize>>,
@@ -60,19 +60,21 @@ pub(crate) fn find_assigned_secrets(
 ) {
     let mut next_start = 0;
     let mut name_ranges: Vec<Range<usize>> =
-        name_ranges.filter(|name| may_have_value(&text.as_bytes()[name.end..])).collect();
+        name_ranges.filter(|name| may_start_with_operator_or_value(&text.as_bytes()[name.end..])).collect();
     name_ranges.sort_unstable_by_key(|name| (name.end, name.start));
     for name in name_ranges {
         if name.start < next_start {
             continue;
         }
         let Some(assignment) = Assignment::parse_at(text, &name) else {
-            // If no value ends within the limit, none begins at the next names either, so the range is
-            // skipped.
-            let rest = &text.as_bytes()[name.end..];
-            let is_endless = rest.len() > MAX_VALUE_BYTES
-                && !rest[..MAX_VALUE_BYTES].iter().any(|byte| b" \t\n\"'`,;&)}]<>|\\".contains(byte));
-            next_start = if is_endless { name.end + MAX_VALUE_BYTES } else { next_start };
+            // If nothing within the limit ends a value, the names in this range have no valid value either, so the
+            // range is skipped.
+            let text_after_name = &text.as_bytes()[name.end..];
+            let exceeds_value_limit = text_after_name.len() > MAX_VALUE_BYTES
+                && !text_after_name[..MAX_VALUE_BYTES]
+                    .iter()
+                    .any(|byte| b" \t\n\"'`,;&)}]<>|\\".contains(byte));
+            next_start = if exceeds_value_limit { name.end + MAX_VALUE_BYTES } else { next_start };
             continue;
         };
         next_start = assignment.value.end.max(next_start);
@@ -82,8 +84,8 @@ pub(crate) fn find_assigned_secrets(
     }
 }
 
-/// Returns the kind of secret that a key and its value in JSON form, if any.
-pub(crate) fn kind_of_key_value(key: &str, value: &str) -> Option<&'static str> {
+/// Returns the kind of secret if the value of this JSON key looks like one.
+pub(crate) fn secret_kind_of_key_value(key: &str, value: &str) -> Option<&'static str> {
     let lower = key.to_ascii_lowercase();
     if !lower.bytes().all(is_name_byte) {
         return None;
@@ -101,22 +103,22 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
 }
 
-/// Returns true if a value may follow. Most names are followed by neither a sign nor a value and need no
-/// further parsing.
-fn may_have_value(rest: &[u8]) -> bool {
-    let rest = rest.strip_prefix(b"\\").unwrap_or(rest);
-    match rest.first() {
+/// Returns true if the text after a name may start with an operator or a value. Most names are followed by neither
+/// and need no further parsing.
+fn may_start_with_operator_or_value(text_after_name: &[u8]) -> bool {
+    let text_after_name = text_after_name.strip_prefix(b"\\").unwrap_or(text_after_name);
+    match text_after_name.first() {
         Some(b'=' | b':' | b' ' | b'>' | b'\t') => true,
-        Some(b'"' | b'\'') => matches!(rest[1..].trim_ascii_start().first(), Some(b':' | b'=')),
+        Some(b'"' | b'\'') => matches!(text_after_name[1..].trim_ascii_start().first(), Some(b':' | b'=')),
         _ => false,
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueForm {
-    /// In quotes, after a sign.
+    /// In quotes, after an operator such as `=` or `:`.
     Quoted,
-    /// Without quotes, after a sign.
+    /// Without quotes, after an operator.
     Bare,
     /// After a command-line option and a space.
     OptionArgument,
@@ -140,10 +142,10 @@ impl Assignment {
     fn parse_at(text: &str, name_ending: &Range<usize>) -> Option<Assignment> {
         let bytes = text.as_bytes();
         let is_password = {
-            let word = text[name_ending.clone()].to_ascii_lowercase();
+            let ending = text[name_ending.clone()].to_ascii_lowercase();
             SECRET_NAME_ENDINGS
                 .iter()
-                .position(|name| *name == word)
+                .position(|name| *name == ending)
                 .is_some_and(|position| position < PASSWORD_NAME_COUNT)
         };
         let prefix_length = bytes[..name_ending.start]
@@ -171,13 +173,13 @@ impl Assignment {
             return parse_element_text(text, name_ending.end + 1)
                 .map(|value| new_assignment(ValueForm::XmlElement, false, value));
         }
-        let is_separate_word = name_start < 3 || bytes[name_start - 3].is_ascii_whitespace();
-        if is_option && is_separate_word && bytes[name_ending.end..].starts_with(b" ") {
+        let starts_after_whitespace = name_start < 3 || bytes[name_start - 3].is_ascii_whitespace();
+        if is_option && starts_after_whitespace && bytes[name_ending.end..].starts_with(b" ") {
             return parse_option_argument(text, name_ending.end + 1)
                 .map(|value| new_assignment(ValueForm::OptionArgument, false, value));
         }
-        let (value_start, has_equals_sign) = parse_sign(bytes, name_ending.end)?;
-        let (form, value) = parse_value(text, value_start)?;
+        let (value_start, has_equals_sign) = skip_operator_and_detect_equals_sign(bytes, name_ending.end)?;
+        let (form, value) = parse_quoted_or_bare_value(text, value_start)?;
         Some(new_assignment(form, has_equals_sign, value))
     }
 
@@ -194,13 +196,13 @@ impl Assignment {
         }
     }
 
-    /// Checks a value without quotes, which may as well be code: a variable, a call, a type.
+    /// Returns true if a value without quotes looks like a secret. It may also be code: a variable, a call, a type.
     fn is_bare_secret(&self, text: &str, value: &str) -> bool {
-        let after = &text[self.value.end..];
+        let text_after = &text[self.value.end..];
         let value = value.trim_end_matches(['.', ':', '!', '?']);
         // A comparison, a call, an index, a generic type, a path.
         let is_code = value.starts_with('=')
-            || after.starts_with('<')
+            || text_after.starts_with('<')
             || value.contains(['(', '[', '{'])
             || value.contains("::")
             || value.contains("->");
@@ -211,7 +213,7 @@ impl Assignment {
             return looks_random(value);
         }
         let has_digit = value.bytes().any(|byte| byte.is_ascii_digit());
-        let is_word = value.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
+        let is_word = value.chars().all(|character| character.is_alphanumeric() || character == '_');
         let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
         let is_shell_or_settings = self.is_shell_or_settings_assignment(text, value);
         value.len() >= 5
@@ -221,26 +223,27 @@ impl Assignment {
             && (is_shell_or_settings || !is_numbered_password_name(value))
     }
 
-    /// Returns true for `NAME=word`, `--name=word`, or a complete line `name=word` of a settings file.
+    /// Returns true for `NAME=value`, `--name=value`, `?name=value`, or a complete line `name=value` of a settings
+    /// file.
     fn is_shell_or_settings_assignment(&self, text: &str, value: &str) -> bool {
         let name = &text[self.name.clone()];
-        let (before, after) = (&text[..self.name.start], &text[self.value.end..]);
-        let is_tight = self.name.end + 1 == self.value.start
+        let (text_before, text_after) = (&text[..self.name.start], &text[self.value.end..]);
+        let is_adjacent_without_prefix = self.name.end + 1 == self.value.start
             && value.len() == self.value.len()
             && !self.has_option_or_query_prefix;
-        let is_line = is_tight
-            && (before.is_empty() || before.ends_with('\n'))
-            && (after.is_empty() || after.starts_with(['\n', '\r']));
+        let is_complete_line = is_adjacent_without_prefix
+            && (text_before.is_empty() || text_before.ends_with('\n'))
+            && (text_after.is_empty() || text_after.starts_with(['\n', '\r']));
         self.has_equals_sign
             && (self.has_option_or_query_prefix
                 || !name.bytes().any(|byte| byte.is_ascii_lowercase())
-                || is_line)
+                || is_complete_line)
     }
 }
 
-/// Parses the sign between name and value, after a closing quote or `\"` of the name. Returns where the value
-/// begins and whether the sign is `=`.
-fn parse_sign(bytes: &[u8], mut position: usize) -> Option<(usize, bool)> {
+/// Skips the operator between a name and its value, after a closing quote or `\"` of the name. Returns the start of
+/// the value and whether the operator is `=`.
+fn skip_operator_and_detect_equals_sign(bytes: &[u8], mut position: usize) -> Option<(usize, bool)> {
     let byte_at = |index: usize| bytes.get(index).copied();
     position += usize::from(byte_at(position) == Some(b'\\'));
     position += usize::from(matches!(byte_at(position), Some(b'"' | b'\'')));
@@ -258,28 +261,31 @@ fn skip_blanks(bytes: &[u8], start: usize) -> usize {
     start + bytes[start.min(bytes.len())..].iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// Parses the value after a sign: in quotes, in escaped quotes, or bare.
-fn parse_value(text: &str, start: usize) -> Option<(ValueForm, Range<usize>)> {
-    let rest = text_within_limit(text, start);
+/// Parses the value after an operator: in quotes, in escaped quotes, or bare. It has at least four characters.
+fn parse_quoted_or_bare_value(text: &str, start: usize) -> Option<(ValueForm, Range<usize>)> {
+    let remaining_text = text_within_limit(text, start);
     for quote in ['"', '\''] {
-        if let Some(inner) = rest.strip_prefix(quote) {
-            return quoted_length(inner, quote)
+        if let Some(inner) = remaining_text.strip_prefix(quote) {
+            return length_before_closing_quote(inner, quote)
                 .map(|length| (ValueForm::Quoted, start + 1..start + 1 + length));
         }
     }
-    if let Some(inner) = rest.strip_prefix("\\\"") {
+    if let Some(inner) = remaining_text.strip_prefix("\\\"") {
         let length = inner.find(['"', '\\', '\n']).filter(|end| inner[*end..].starts_with("\\\""))?;
         return (length >= 4).then_some((ValueForm::Quoted, start + 2..start + 2 + length));
     }
-    let ends_value = |letter: char| {
-        letter.is_whitespace()
-            || matches!(letter, '"' | '\'' | '`' | ',' | ';' | '&' | ')' | '}' | ']' | '<' | '>' | '|' | '\\')
+    let ends_value = |character: char| {
+        character.is_whitespace()
+            || matches!(
+                character,
+                '"' | '\'' | '`' | ',' | ';' | '&' | ')' | '}' | ']' | '<' | '>' | '|' | '\\'
+            )
     };
-    let length = rest.find(ends_value).unwrap_or(rest.len());
+    let length = remaining_text.find(ends_value).unwrap_or(remaining_text.len());
     (4..=MAX_VALUE_BYTES).contains(&length).then_some((ValueForm::Bare, start..start + length))
 }
 
-/// Returns the text from `start` that a value can cover. Bounded, so that endless input is not read again at
+/// Returns the text from `start`, limited to the maximum length of a value, so that long input is not read again at
 /// each name.
 fn text_within_limit(text: &str, start: usize) -> &str {
     let limit = (start + MAX_VALUE_BYTES + 4).min(text.len());
@@ -287,43 +293,45 @@ fn text_within_limit(text: &str, start: usize) -> &str {
     &text[start..end]
 }
 
-/// Returns the length of the text in quotes. It has no line break, and a backslash escapes the next letter.
-fn quoted_length(inner: &str, quote: char) -> Option<usize> {
-    let (mut letter_count, mut is_escaped) = (0, false);
-    for (position, letter) in inner.char_indices() {
-        if letter == '\n' || position > MAX_VALUE_BYTES {
+/// Returns the length in bytes of the text before the closing quote. A backslash escapes the next character. Returns
+/// `None` if the text has a line break, fewer than four characters, or no closing quote within the limit.
+fn length_before_closing_quote(inner: &str, quote: char) -> Option<usize> {
+    let (mut char_count, mut is_escaped) = (0, false);
+    for (position, character) in inner.char_indices() {
+        if character == '\n' || position > MAX_VALUE_BYTES {
             return None;
         }
-        if letter == quote && !is_escaped {
-            return (letter_count >= 4).then_some(position);
+        if character == quote && !is_escaped {
+            return (char_count >= 4).then_some(position);
         }
-        is_escaped = letter == '\\' && !is_escaped;
-        letter_count += usize::from(!is_escaped);
+        is_escaped = character == '\\' && !is_escaped;
+        char_count += usize::from(!is_escaped);
     }
     None
 }
 
 /// Parses the text of `<password>text</`.
 fn parse_element_text(text: &str, start: usize) -> Option<Range<usize>> {
-    let rest = text_within_limit(text, start);
-    let length = rest.find(|letter: char| letter.is_whitespace() || matches!(letter, '<' | '>'))?;
-    ((5..=MAX_VALUE_BYTES).contains(&length) && rest[length..].starts_with("</"))
+    let remaining_text = text_within_limit(text, start);
+    let length =
+        remaining_text.find(|character: char| character.is_whitespace() || matches!(character, '<' | '>'))?;
+    ((5..=MAX_VALUE_BYTES).contains(&length) && remaining_text[length..].starts_with("</"))
         .then_some(start..start + length)
 }
 
 /// Parses the value of `--password value`.
 fn parse_option_argument(text: &str, start: usize) -> Option<Range<usize>> {
     let quote_length = usize::from(text[start..].starts_with(['"', '\'']));
-    let rest = text_within_limit(text, start + quote_length);
-    let ends_value = |letter: char| {
-        letter.is_whitespace() || matches!(letter, '"' | '\'' | '`' | '<' | '>' | '|' | ';' | '&')
+    let remaining_text = text_within_limit(text, start + quote_length);
+    let ends_value = |character: char| {
+        character.is_whitespace() || matches!(character, '"' | '\'' | '`' | '<' | '>' | '|' | ';' | '&')
     };
-    let length = rest.find(ends_value).unwrap_or(rest.len());
+    let length = remaining_text.find(ends_value).unwrap_or(remaining_text.len());
     (5..=MAX_VALUE_BYTES).contains(&length).then_some(start + quote_length..start + quote_length + length)
 }
 
-/// Checks a value in quotes. A password may be any word; any other secret must look random. Values with white
-/// space are sentences.
+/// Returns true if a value in quotes looks like a secret. A password may be any word; any other secret must look
+/// random. A value with white space is a sentence and not a secret.
 fn is_quoted_secret(is_password: bool, value: &str) -> bool {
     if value.chars().any(char::is_whitespace) || is_placeholder(value) {
         return false;
@@ -331,17 +339,19 @@ fn is_quoted_secret(is_password: bool, value: &str) -> bool {
     if is_password { value.chars().count() >= 5 && !is_label_or_path(value) } else { looks_random(value) }
 }
 
-/// Checks a value after an option. In prose any word may follow, so a plain word is not a secret.
+/// Returns true if the argument of an option looks like a secret. In prose any word may follow the option, so a plain
+/// word is not a secret.
 fn is_option_argument_secret(is_password: bool, value: &str) -> bool {
-    let is_word =
-        value.chars().all(|letter| letter.is_alphabetic() || matches!(letter, '.' | ',' | '-' | '_'));
+    let is_word = value
+        .chars()
+        .all(|character| character.is_alphabetic() || matches!(character, '.' | ',' | '-' | '_'));
     !value.starts_with('-') && !is_word && is_quoted_secret(is_password, value)
 }
 
 /// Returns true for an attribute access such as `config.password` or `self.token`.
 fn is_attribute_access(value: &str) -> bool {
     let is_name = |part: &str| {
-        part.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
+        part.starts_with(|character: char| character.is_ascii_alphabetic() || character == '_')
             && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'?')
     };
     let has_no_digit = |part: &str| !part.bytes().any(|byte| byte.is_ascii_digit());
@@ -350,7 +360,7 @@ fn is_attribute_access(value: &str) -> bool {
 
 /// Returns true for a variable name such as `password1` or `pass_2`.
 fn is_numbered_password_name(value: &str) -> bool {
-    let stem = value.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '_');
+    let stem = value.trim_end_matches(|character: char| character.is_ascii_digit() || character == '_');
     let lower = stem.to_ascii_lowercase();
     ["password", "passwd", "pass", "pwd", "passphrase", "hash"].iter().any(|name| lower.ends_with(name))
 }

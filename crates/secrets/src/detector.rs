@@ -12,13 +12,13 @@ const BETTERLEAKS_RULES: &str = match std::str::from_utf8(&BETTERLEAKS_FILE) {
     Ok(text) => text,
     Err(_) => "",
 };
-/// In a named static, so that the linker does not place it between the constants that every hook reads. It is
-/// most of a hook's constant data, and few hooks search for secrets.
+/// A named static, so that the linker does not place it among the constants that every hook reads. It is most of a
+/// hook's constant data, and few hooks search for secrets.
 static BETTERLEAKS_FILE: [u8; include_bytes!("../rules/betterleaks.tsv").len()] =
     *include_bytes!("../rules/betterleaks.tsv");
 
-/// The rule that a keyword belongs to. More reliable kinds come first: where two matches overlap, the first
-/// one gives the kind.
+/// The rule that a keyword belongs to. More reliable kinds come first: if two matches overlap, the merged match has the
+/// kind of the first one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum KeywordOwner {
     Token(usize),
@@ -47,14 +47,14 @@ fn detector() -> &'static Detector {
     DETECTOR.get_or_init(Detector::new)
 }
 
-/// Returns the matches in a text, rule by rule. They may overlap.
+/// Returns the matches in a text, ordered by rule. They may overlap.
 pub(crate) fn find_all_matches(text: &str) -> Vec<SecretMatch> {
     let detector = detector();
     let mut hits = detector.find_keywords(text.as_bytes());
     hits.sort_unstable();
     let mut matches = Vec::new();
     for hits_of_owner in hits.chunk_by(|left, right| left.owner == right.owner) {
-        detector.match_hits(text, hits_of_owner, &mut matches);
+        detector.collect_matches_of_one_owner(text, hits_of_owner, &mut matches);
     }
     matches
 }
@@ -73,13 +73,13 @@ impl Detector {
             .collect();
         let mut keywords: Vec<(&'static str, KeywordOwner)> = Vec::new();
         keywords.extend(
-            tokens.iter().enumerate().map(|(number, token)| (token.prefix, KeywordOwner::Token(number))),
+            tokens.iter().enumerate().map(|(index, token)| (token.prefix, KeywordOwner::Token(index))),
         );
-        keywords.extend(private_keys::KEYWORDS.map(|word| (word, KeywordOwner::PrivateKey)));
-        for (number, rule) in rules.iter().enumerate() {
-            keywords.extend(rule.keywords.iter().map(|word| (*word, KeywordOwner::Rule(number))));
+        keywords.extend(private_keys::KEYWORDS.map(|keyword| (keyword, KeywordOwner::PrivateKey)));
+        for (index, rule) in rules.iter().enumerate() {
+            keywords.extend(rule.keywords.iter().map(|keyword| (*keyword, KeywordOwner::Rule(index))));
         }
-        keywords.extend(assignment::SECRET_NAME_ENDINGS.map(|word| (word, KeywordOwner::Assignment)));
+        keywords.extend(assignment::SECRET_NAME_ENDINGS.map(|keyword| (keyword, KeywordOwner::Assignment)));
         Detector { keywords: KeywordIndex::new(keywords), tokens, rules }
     }
 
@@ -89,20 +89,20 @@ impl Detector {
         hits
     }
 
-    fn match_hits(&self, text: &str, hits: &[KeywordHit], matches: &mut Vec<SecretMatch>) {
-        let Some(first) = hits.first() else { return };
-        match first.owner {
-            KeywordOwner::Token(number) => {
-                let token = &self.tokens[number];
+    fn collect_matches_of_one_owner(&self, text: &str, hits: &[KeywordHit], matches: &mut Vec<SecretMatch>) {
+        let Some(first_hit) = hits.first() else { return };
+        match first_hit.owner {
+            KeywordOwner::Token(index) => {
+                let token = &self.tokens[index];
                 matches.extend(hits.iter().filter_map(|hit| {
-                    let end = token.find_end(text.as_bytes(), hit.start)?;
+                    let end = token.end_of_valid_token_at(text.as_bytes(), hit.start)?;
                     Some(SecretMatch { kind: token.kind, range: hit.start..end })
                 }));
             }
             KeywordOwner::PrivateKey => {
                 private_keys::find_private_keys(text, &mut hits.iter().map(|hit| hit.start), matches);
             }
-            KeywordOwner::Rule(number) => self.rules[number].find_matches(text, hits, matches),
+            KeywordOwner::Rule(index) => self.rules[index].find_matches(text, hits, matches),
             KeywordOwner::Assignment => {
                 assignment::find_assigned_secrets(
                     text,
@@ -114,8 +114,8 @@ impl Detector {
     }
 }
 
-/// If checking a rule at each keyword would read the text more often than this, the rule reads it once
-/// instead.
+/// If checking a rule at each keyword would read more than this many times the length of the text, the rule searches
+/// the text around the keywords once instead.
 const MAX_TEXT_READS: usize = 8;
 
 impl Rule {
@@ -130,7 +130,7 @@ impl Rule {
         }
     }
 
-    /// Matches only where a keyword begins.
+    /// Appends the matches that start exactly at a keyword.
     fn find_at_keywords(
         &self,
         patterns: &CompiledPatterns,
@@ -146,7 +146,7 @@ impl Rule {
             let end = next_char_boundary(text, hit.start + self.max_bytes_after);
             let Some(captures) = patterns.anchored.captures(&text[hit.start..end]) else { continue };
             let Some(secret) = self.secret_of_match(&captures) else { continue };
-            if self.accepts(patterns, &text.as_bytes()[..hit.start], secret.as_str()) {
+            if self.accepts_secret(patterns, &text.as_bytes()[..hit.start], secret.as_str()) {
                 let range = hit.start + secret.start()..hit.start + secret.end();
                 next_start = range.end;
                 matches.push(SecretMatch { kind: self.kind, range });
@@ -154,7 +154,7 @@ impl Rule {
         }
     }
 
-    /// Matches in the surroundings of the keywords, each place once.
+    /// Appends the matches near the keywords. Overlapping ranges around keywords are merged and searched once.
     fn find_around_keywords(
         &self,
         patterns: &CompiledPatterns,
@@ -178,7 +178,7 @@ impl Rule {
             {
                 let matched_range = captures.get(0).map_or(next_start..end, |full_match| full_match.range());
                 if let Some(secret) = self.secret_of_match(&captures)
-                    && self.accepts(patterns, &text.as_bytes()[..matched_range.start], secret.as_str())
+                    && self.accepts_secret(patterns, &text.as_bytes()[..matched_range.start], secret.as_str())
                 {
                     matches.push(SecretMatch { kind: self.kind, range: secret.range() });
                 }

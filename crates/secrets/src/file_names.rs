@@ -1,7 +1,7 @@
 //! Recognizes files that hold secrets by their names: credentials, key stores, histories, cookie stores.
 
-/// Returns true if the path's name says that the file holds secrets. An example of such a file does not
-/// count; its content is searched like any other.
+/// Returns true if a file with this name or path usually contains secrets. Returns false for an example of such a
+/// file; its content is searched like any other.
 pub fn is_secret_file_name(path: &str) -> bool {
     let path = path.to_lowercase();
     let name = path.rsplit('/').next().unwrap_or(&path);
@@ -84,7 +84,7 @@ const SECRET_FILE_NAMES: [&str; 58] = [
     "signons.sqlite",
     "terraform.rc",
 ];
-/// File names that are specific only together with their folder.
+/// Paths of files whose names alone are too common.
 const SECRET_PATHS: [&str; 24] = [
     ".aws/config",
     ".azure/accesstokens.json",
@@ -140,8 +140,8 @@ const SECRET_SUFFIXES: [&str; 24] = [
 const TERRAFORM_VARIABLE_SUFFIXES: [&str; 2] = [".tfvars", ".tfvars.json"];
 const SSH_KEY_PREFIXES: [&str; 5] = ["id_dsa", "id_ecdsa", "id_ed25519", "id_rsa", "id_xmss"];
 const SECRET_NAME_PREFIXES: [&str; 4] = ["client_secret", "credentials.", "kubeconfig", "secrets."];
-/// Code and prose about secrets. `secrets.py` and `secrets.h` are not exempt, because some people keep the
-/// secrets themselves there.
+/// Suffixes of code and documents about secrets. `.py` and `.h` are missing, because some people keep the secrets
+/// themselves in `secrets.py` or `secrets.h`.
 const SOURCE_SUFFIXES: [&str; 14] = [
     ".c", ".cpp", ".cs", ".go", ".html", ".java", ".kt", ".md", ".rb", ".rs", ".scala", ".swift", ".ts",
     ".tsx",

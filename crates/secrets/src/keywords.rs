@@ -1,44 +1,44 @@
-//! Finds the keywords of all rules in one pass over a text. A small hash table instead of an automaton: it is
-//! built in microseconds and keeps the hook programs small.
+//! Finds the keywords of all rules in one pass over a text. Uses a small hash table instead of an automaton, because
+//! it is built in microseconds and keeps the hook programs small.
 
-/// How many bytes at the start of each keyword are hashed. No keyword is shorter.
+/// How many bytes at the start of each keyword are hashed. Shorter keywords are not supported.
 const PREFIX_BYTES: usize = 3;
 const HASH_BITS: u32 = 15;
 
 /// A set of keywords, each with the rule that owns it.
 pub(crate) struct KeywordIndex<R> {
     keywords: Vec<Keyword<R>>,
-    /// For each hash the last keyword with it, counted from 1; 0 for none.
-    last_by_hash: Vec<u16>,
+    /// For each hash, the number of the last keyword that has it, counted from 1; 0 for none.
+    last_number_by_hash: Vec<u16>,
 }
 
 struct Keyword<R> {
     text: &'static str,
     owner: R,
-    /// The previous keyword with the same hash, counted from 1; 0 for none.
-    previous: u16,
+    /// The number of the previous keyword with the same hash, counted from 1; 0 for none.
+    previous_with_same_hash: u16,
 }
 
 impl<R: Copy> KeywordIndex<R> {
-    /// Builds the index. Keywords are ASCII and matched without regard to case; one shorter than three bytes
-    /// is ignored.
+    /// Builds the index. Keywords are ASCII and are matched in any case. A keyword shorter than three bytes is
+    /// ignored.
     pub(crate) fn new(keywords_and_owners: Vec<(&'static str, R)>) -> KeywordIndex<R> {
-        let mut last = vec![0; 1 << HASH_BITS];
+        let mut last_number_by_hash = vec![0; 1 << HASH_BITS];
         let mut keywords: Vec<Keyword<R>> = Vec::with_capacity(keywords_and_owners.len());
         for (text, owner) in keywords_and_owners.into_iter().filter(|(text, _)| text.len() >= PREFIX_BYTES) {
-            let slot = hash_prefix(text.as_bytes().iter().take(PREFIX_BYTES).fold(0, push_lowercase_byte));
-            keywords.push(Keyword { text, owner, previous: last[slot] });
-            last[slot] = u16::try_from(keywords.len()).unwrap_or_default();
+            let slot = hash_prefix(text.as_bytes().iter().take(PREFIX_BYTES).fold(0, append_lowercase_byte));
+            keywords.push(Keyword { text, owner, previous_with_same_hash: last_number_by_hash[slot] });
+            last_number_by_hash[slot] = u16::try_from(keywords.len()).unwrap_or_default();
         }
-        KeywordIndex { keywords, last_by_hash: last }
+        KeywordIndex { keywords, last_number_by_hash }
     }
 
     /// Calls `report` for each occurrence of each keyword, with its owner, start and end.
     pub(crate) fn find_all(&self, text: &[u8], report: &mut dyn FnMut(R, usize, usize)) {
-        let mut prefix = text.iter().take(PREFIX_BYTES - 1).fold(0, push_lowercase_byte);
+        let mut prefix = text.iter().take(PREFIX_BYTES - 1).fold(0, append_lowercase_byte);
         for (start, byte) in text.iter().skip(PREFIX_BYTES - 1).enumerate() {
-            prefix = push_lowercase_byte(prefix, byte);
-            let mut keyword_number = self.last_by_hash[hash_prefix(prefix)];
+            prefix = append_lowercase_byte(prefix, byte);
+            let mut keyword_number = self.last_number_by_hash[hash_prefix(prefix)];
             while let Some(keyword) =
                 usize::from(keyword_number).checked_sub(1).map(|index| &self.keywords[index])
             {
@@ -49,14 +49,14 @@ impl<R: Copy> KeywordIndex<R> {
                 {
                     report(keyword.owner, start, end);
                 }
-                keyword_number = keyword.previous;
+                keyword_number = keyword.previous_with_same_hash;
             }
         }
     }
 }
 
-/// Appends a byte in lower case to the last three bytes.
-fn push_lowercase_byte(prefix: u32, byte: &u8) -> u32 {
+/// Returns the last two bytes of the prefix followed by the new byte in lower case.
+fn append_lowercase_byte(prefix: u32, byte: &u8) -> u32 {
     (prefix << 8 | u32::from(byte.to_ascii_lowercase())) & 0x00ff_ffff
 }
 

@@ -6,9 +6,9 @@
 //! is compiled and run only where one of its keywords occurs, so a hook that finds nothing compiles nothing.
 //! Matching takes linear time.
 //!
-//! Limits: it finds what looks like a secret. A secret that looks like an ordinary word is missed, and so is
-//! one that is split over two texts; other values that look like a secret are reported too. It never asks a
-//! provider whether a key is valid.
+//! Limits: the detector finds what looks like a secret. It misses a secret that looks like an ordinary word, or that
+//! is split over two texts, and it reports other values that look like a secret. It never asks a provider whether a
+//! key is valid.
 //!
 //! ```
 //! let text = format!("export GITHUB_TOKEN=ghp_{}", "1aB2cD3eF4gH5iJ6kL7mN8oP9qR0sT1uV2wX");
@@ -37,7 +37,7 @@ use std::ops::Range;
 /// A part of a text that looks like a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretMatch {
-    /// What it looks like, such as `github-token`.
+    /// The kind of secret, such as `github-token`.
     pub kind: &'static str,
     /// Its byte range in the text.
     pub range: Range<usize>,
@@ -45,43 +45,43 @@ pub struct SecretMatch {
 
 /// Returns the secrets in a text, in order and without overlaps.
 pub fn find_secrets(text: &str) -> Vec<SecretMatch> {
-    // No known secret is shorter.
+    // No rule matches a shorter secret.
     if text.len() < 8 { Vec::new() } else { merge_overlapping(detector::find_all_matches(text)) }
 }
 
-/// Checks whether a key and its value, as in JSON, look like a secret together. The range of the result
-/// covers the whole value.
+/// Returns a match if the value of this JSON key looks like a secret. The range of the match is the whole value.
 pub fn find_secret_in_key_value(key: &str, value: &str) -> Option<SecretMatch> {
-    let whole_value = |kind| SecretMatch { kind, range: 0..value.len() };
+    let match_whole_value = |kind| SecretMatch { kind, range: 0..value.len() };
     if key.eq_ignore_ascii_case("authorization") {
         let credential = value.split_once(' ').map_or(value, |(_, credential)| credential);
-        return value_checks::is_authorization_credential(credential).then(|| whole_value("authorization"));
+        return value_checks::looks_like_authorization_credential(credential)
+            .then(|| match_whole_value("authorization"));
     }
-    if let Some(kind) = assignment::kind_of_key_value(key, value) {
-        return Some(whole_value(kind));
+    if let Some(kind) = assignment::secret_kind_of_key_value(key, value) {
+        return Some(match_whole_value(kind));
     }
     // Rules for a single provider recognize the key by the provider's name.
     if value.len() < 8 || value.contains(char::is_whitespace) || !detector::contains_keyword(key) {
         return None;
     }
     let assignment = format!("{key}={value}");
-    let in_value = find_secrets(&assignment).into_iter().find(|secret| secret.range.start > key.len());
-    in_value.map(|secret| SecretMatch { kind: secret.kind, range: 0..value.len() })
+    let match_in_value = find_secrets(&assignment).into_iter().find(|secret| secret.range.start > key.len());
+    match_in_value.map(|secret| SecretMatch { kind: secret.kind, range: 0..value.len() })
 }
 
 /// Returns the text with a marker in place of each secret.
 pub fn redact(text: &str) -> String {
     let mut redacted = String::with_capacity(text.len());
-    let mut copied_until = 0;
+    let mut copied_end = 0;
     for secret in find_secrets(text) {
-        redacted.push_str(&text[copied_until..secret.range.start]);
+        redacted.push_str(&text[copied_end..secret.range.start]);
         redacted.push_str(&redaction_marker(secret.kind));
-        copied_until = secret.range.end;
+        copied_end = secret.range.end;
     }
-    redacted + &text[copied_until..]
+    redacted + &text[copied_end..]
 }
 
-/// Returns the marker that replaces a secret.
+/// Returns the marker that replaces a secret of this kind.
 pub fn redaction_marker(kind: &str) -> String {
     format!("[redacted:{kind}]")
 }
@@ -90,13 +90,14 @@ pub fn redaction_marker(kind: &str) -> String {
 /// like a secret.
 pub fn first_secret_kind(bytes: &[u8]) -> Option<&'static str> {
     let mut search = SecretSearch::default();
-    search.push(bytes).or_else(|| search.finish())
+    search.push_and_search_full_windows(bytes).or_else(|| search.search_remaining_bytes())
 }
 
-/// Merges overlapping matches. The merged match has the kind of the one that was found first.
+/// Merges overlapping matches and sorts them by position. A merged match has the kind of the one that comes first in
+/// `matches`.
 fn merge_overlapping(matches: Vec<SecretMatch>) -> Vec<SecretMatch> {
     let mut ranked_matches: Vec<(usize, SecretMatch)> = matches.into_iter().enumerate().collect();
-    ranked_matches.sort_by_key(|(rank, found)| (found.range.start, *rank));
+    ranked_matches.sort_by_key(|(rank, secret_match)| (secret_match.range.start, *rank));
     let mut merged: Vec<(usize, SecretMatch)> = Vec::new();
     for (rank, next_match) in ranked_matches {
         match merged.last_mut() {

@@ -1,5 +1,5 @@
-//! Rules from tables: a kind, its keywords, and a pattern that is compiled once one of its keywords has
-//! occurred.
+//! Rules from tables: a kind, its keywords, and a pattern that is compiled when one of its keywords occurs for the
+//! first time.
 
 use crate::value_checks;
 use regex_lite::Regex;
@@ -12,15 +12,15 @@ pub(crate) struct Rule {
     pub(crate) keywords: Vec<&'static str>,
     /// True if a match begins with the keyword, so that no other position has to be tried.
     pub(crate) starts_with_keyword: bool,
-    /// True if the match must not continue a word.
+    /// True if the match must not start in the middle of a word.
     must_start_word: bool,
     /// How far after a keyword a match can end, in bytes.
     pub(crate) max_bytes_after: usize,
     /// How far before a keyword a match can begin, in bytes.
     pub(crate) max_bytes_before: usize,
-    /// The capture group that is the secret; 0 for the whole match.
+    /// The capture group that contains the secret; 0 for the whole match.
     secret_group: usize,
-    /// The secret's entropy must be higher, in bits per byte.
+    /// The entropy that the secret must exceed, in bits per byte; 0 for no minimum.
     min_entropy: f64,
     value_check: Option<fn(&str) -> bool>,
     pattern: &'static str,
@@ -39,37 +39,38 @@ pub(crate) struct CompiledPatterns {
     required: Option<Regex>,
 }
 
-/// Abbreviations that `scripts/secret-rules.py` writes into patterns: a name or operator between a provider's
-/// name and a value, and the end of a value. A value ends where Betterleaks says, and before a character that
-/// closes a list, a tag or a part of a URL.
+/// Abbreviations that `scripts/secret-rules.py` writes into patterns: a name or operator between a provider's name and
+/// a value, and the end of a value. A value ends as Betterleaks defines it, and also before a character that closes a
+/// list, a tag or a part of a URL.
 const MACROS: [(&str, &str); 3] = [
     ("{assigned-}", r#"(?:[ \t\w.-]{0,20})[\s'"\\]{0,3})(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=\\]{0,5}"#),
     ("{assigned}", r#"(?:[ \t\w.-]{0,20})[\s'"\\]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[\x60'"\s=\\]{0,5}"#),
     ("{ended}", r#"(?:\\?['"\x60]|[\s;,&@<>()\[\]{}|]|\\[nrt]|$)"#),
 ];
 
-/// Splits a text at a byte, like `str::split`. Uses `memchr`, because the tables are long and a checkpoint
-/// waits for them.
+/// Splits a text at a byte, like `str::split`. Uses `memchr` for speed, because the tables are long and a checkpoint
+/// has to wait until they are parsed.
 pub(crate) fn split_at_byte(text: &'static str, separator: u8) -> impl Iterator<Item = &'static str> {
-    let mut rest = Some(text);
+    let mut remaining_text = Some(text);
     std::iter::from_fn(move || {
-        let text = rest.take()?;
+        let text = remaining_text.take()?;
         let Some(end) = memchr::memchr(separator, text.as_bytes()) else { return Some(text) };
-        rest = text.get(end + 1..);
+        remaining_text = text.get(end + 1..);
         text.get(..end)
     })
 }
 
 impl Rule {
-    /// Parses a line of a table. Returns `None` for a comment.
+    /// Parses a line of a table. Returns `None` for a comment or an incomplete line.
     pub(crate) fn parse(line: &'static str) -> Option<Rule> {
         let mut fields = split_at_byte(line, b'\t');
         let kind = fields.next().filter(|kind| !kind.starts_with('#'))?;
         let keywords = split_at_byte(fields.next()?, b',').collect();
         let flags = fields.next()?;
         let pattern = fields.next()?;
-        let mut optional = fields.map(|field| Some(field).filter(|field| !field.is_empty()));
-        let (excluded_pattern, required_pattern) = (optional.next().flatten(), optional.next().flatten());
+        let mut optional_fields = fields.map(|field| Some(field).filter(|field| !field.is_empty()));
+        let (excluded_pattern, required_pattern) =
+            (optional_fields.next().flatten(), optional_fields.next().flatten());
         let mut rule =
             Rule { kind, keywords, pattern, excluded_pattern, required_pattern, ..Rule::default() };
         split_at_byte(flags, b' ').for_each(|flag| rule.apply_flag(flag));
@@ -91,8 +92,8 @@ impl Rule {
             _ => {
                 self.value_check = match value {
                     "lot" => Some(value_checks::looks_random),
-                    "credential" => Some(value_checks::is_authorization_credential),
-                    "url" => Some(value_checks::is_url_password),
+                    "credential" => Some(value_checks::looks_like_authorization_credential),
+                    "url" => Some(value_checks::can_be_url_password),
                     // A password may be any word.
                     _ => Some(|_| true),
                 }
@@ -100,8 +101,8 @@ impl Rule {
         }
     }
 
-    /// Returns the compiled patterns, compiling them on first use. No pattern of the tables fails to compile;
-    /// the tests check each.
+    /// Returns the compiled patterns, compiling them on first use. Returns `None` if one is invalid; the tests check that
+    /// every pattern in the tables is valid.
     pub(crate) fn compiled_patterns(&self) -> Option<&CompiledPatterns> {
         let compile = |pattern: &str| {
             let expand_macro =
@@ -127,8 +128,8 @@ impl Rule {
         self.compiled_patterns.get().is_some()
     }
 
-    /// Returns the part of a match that is the secret: the rule's group, else the first group that took part,
-    /// else the whole match.
+    /// Returns the part of a match that is the secret: the rule's group, else the first group that matched, else the
+    /// whole match.
     pub(crate) fn secret_of_match<'a>(
         &self,
         captures: &regex_lite::Captures<'a>,
@@ -137,21 +138,20 @@ impl Rule {
         captures.get(self.secret_group).or_else(first_other_group).or_else(|| captures.get(0))
     }
 
-    /// Returns true if the match is a secret: it starts a word if the rule requires that, it is no
-    /// placeholder, and it passes the checks of the rule.
-    pub(crate) fn accepts(&self, patterns: &CompiledPatterns, preceding: &[u8], secret: &str) -> bool {
+    /// Returns true if the match is a secret: it starts a word if the rule requires that, it is not a placeholder, and
+    /// it passes the checks of the rule.
+    pub(crate) fn accepts_secret(&self, patterns: &CompiledPatterns, preceding: &[u8], secret: &str) -> bool {
         let is_at_allowed_start = !self.must_start_word || !ends_within_word(preceding);
         is_at_allowed_start
             && !value_checks::is_placeholder(secret)
-            && (self.min_entropy <= 0.0 || value_checks::bits_per_byte(secret) > self.min_entropy)
-            && self.value_check.map_or_else(|| value_checks::has_random_piece(secret), |check| check(secret))
-            && patterns.excluded.as_ref().is_none_or(|except| !except.is_match(secret))
-            && patterns.required.as_ref().is_none_or(|needed| needed.is_match(secret))
+            && (self.min_entropy <= 0.0 || value_checks::entropy_bits_per_byte(secret) > self.min_entropy)
+            && self.value_check.map_or_else(|| value_checks::has_random_part(secret), |check| check(secret))
+            && patterns.excluded.as_ref().is_none_or(|excluded_regex| !excluded_regex.is_match(secret))
+            && patterns.required.as_ref().is_none_or(|required_regex| required_regex.is_match(secret))
     }
 }
 
-/// Returns true if the bytes end within a word. An escape such as `
-/// ` in quoted text ends a word.
+/// Returns true if the bytes end within a word. An escape such as `\n` in quoted text ends a word.
 fn ends_within_word(preceding: &[u8]) -> bool {
     let is_escape = matches!(preceding, [.., b'\\', b'n' | b'r' | b't']);
     let is_word_byte = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

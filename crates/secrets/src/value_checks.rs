@@ -1,7 +1,7 @@
-//! Checks of what a value looks like: random, a placeholder, a label, a port. Rules refer to them by name.
+//! Checks whether a value looks random, or like a placeholder, a label or a port. Rules refer to these checks by name.
 
-/// Returns true for text that stands in place of a secret in documentation and scripts: a variable, a blank
-/// to be filled in, a hidden value.
+/// Returns true for text that takes the place of a secret in documentation and scripts: a variable, a field to fill
+/// in, a hidden value.
 pub(crate) fn is_placeholder(value: &str) -> bool {
     const PREFIXES: [&str; 10] = ["$", "<", "{", "%", "*", "[", "…", "...", "(", "`"];
     const WORDS: [&str; 12] = [
@@ -26,47 +26,49 @@ pub(crate) fn is_placeholder(value: &str) -> bool {
         || value.contains("{{")
         || lower.starts_with("your")
         || WORDS.iter().any(|word| lower.contains(word))
-        || is_filler_only(value)
+        || is_filler_or_repeated_character(value)
 }
 
-/// Returns true for fillers such as `xxxxxxxx`, `****`, `0000-0000`.
-fn is_filler_only(value: &str) -> bool {
-    let is_filler_letter =
-        |letter: char| matches!(letter, 'x' | 'X' | '*' | ':' | '.' | '-' | '_' | '#' | '0' | '•');
-    let mut letters = value.chars().filter(|letter| !matches!(letter, '-' | '_' | '.'));
-    let first = letters.next();
-    value.chars().all(is_filler_letter) || first.is_some() && letters.all(|letter| Some(letter) == first)
+/// Returns true for fillers such as `xxxxxxxx`, `****`, `0000-0000`, and for one repeated character.
+fn is_filler_or_repeated_character(value: &str) -> bool {
+    let is_filler_character =
+        |character: char| matches!(character, 'x' | 'X' | '*' | ':' | '.' | '-' | '_' | '#' | '0' | '•');
+    let mut significant_chars = value.chars().filter(|character| !matches!(character, '-' | '_' | '.'));
+    let first_char = significant_chars.next();
+    value.chars().all(is_filler_character)
+        || first_char.is_some() && significant_chars.all(|character| Some(character) == first_char)
 }
 
-/// Returns true if a piece of at least 8 characters mixes letters and digits, and the value is no
+/// Returns true if an alphanumeric part of at least 8 characters has both letters and digits, and the value is not a
 /// placeholder.
 pub(crate) fn looks_random(value: &str) -> bool {
-    let is_mixed = |piece: &str| piece.len() >= 8 && has_digits_and_letters(piece.as_bytes());
-    !is_placeholder(value) && value.split(|letter: char| !letter.is_ascii_alphanumeric()).any(is_mixed)
+    let is_mixed = |part: &str| part.len() >= 8 && has_digits_and_letters(part.as_bytes());
+    !is_placeholder(value) && value.split(|character: char| !character.is_ascii_alphanumeric()).any(is_mixed)
 }
 
-/// Returns true if both digits and letters occur. Words have no digits, and neither does a row of `x`.
-pub(crate) fn has_digits_and_letters(piece: &[u8]) -> bool {
-    piece.iter().any(u8::is_ascii_digit) && piece.iter().any(u8::is_ascii_alphabetic)
+/// Returns true if the bytes contain both digits and letters. A word has no digits, and neither has a run of `x`.
+pub(crate) fn has_digits_and_letters(bytes: &[u8]) -> bool {
+    bytes.iter().any(u8::is_ascii_digit) && bytes.iter().any(u8::is_ascii_alphabetic)
 }
 
-/// Returns true if pieces of the value cannot be words or names with a number: letters and digits mixed, or
-/// many letters of both cases.
-pub(crate) fn has_random_piece(value: &str) -> bool {
-    let any_byte = |piece: &str, predicate: fn(&u8) -> bool| piece.bytes().any(|byte| predicate(&byte));
-    let is_random = |piece: &str| {
-        piece.len() >= 8 && has_digits_and_letters(piece.as_bytes())
-            || piece.len() >= 16
-                && any_byte(piece, u8::is_ascii_uppercase)
-                && any_byte(piece, u8::is_ascii_lowercase)
+/// Returns true if alphanumeric parts of the value look random and not like words or numbered names: a long part has
+/// both letters and digits, a very long part has letters of both cases, or three short parts have letters and digits.
+pub(crate) fn has_random_part(value: &str) -> bool {
+    let any_byte = |part: &str, predicate: fn(&u8) -> bool| part.bytes().any(|byte| predicate(&byte));
+    let is_random = |part: &str| {
+        part.len() >= 8 && has_digits_and_letters(part.as_bytes())
+            || part.len() >= 16
+                && any_byte(part, u8::is_ascii_uppercase)
+                && any_byte(part, u8::is_ascii_lowercase)
     };
-    let pieces = || value.split(|letter: char| !letter.is_ascii_alphanumeric());
-    let is_short_mixed_piece = |piece: &&str| piece.len() >= 5 && has_digits_and_letters(piece.as_bytes());
-    pieces().any(is_random) || pieces().filter(is_short_mixed_piece).count() >= 3
+    let parts = || value.split(|character: char| !character.is_ascii_alphanumeric());
+    let is_short_mixed_part = |part: &&str| part.len() >= 5 && has_digits_and_letters(part.as_bytes());
+    parts().any(is_random) || parts().filter(is_short_mixed_part).count() >= 3
 }
 
-/// Returns true for a value that can follow `Authorization: Basic`: letters of both cases, or digits.
-pub(crate) fn is_authorization_credential(value: &str) -> bool {
+/// Returns true for a value that can follow `Authorization: Basic`: at least 6 characters with letters of both cases or
+/// with digits, and not a placeholder.
+pub(crate) fn looks_like_authorization_credential(value: &str) -> bool {
     let tail = value.get(1..).unwrap_or_default();
     let has_upper = tail.bytes().any(|byte| byte.is_ascii_uppercase());
     let has_lower = value.bytes().any(|byte| byte.is_ascii_lowercase());
@@ -74,25 +76,32 @@ pub(crate) fn is_authorization_credential(value: &str) -> bool {
     value.len() >= 6 && !is_placeholder(value) && (has_upper && has_lower || has_digit)
 }
 
-/// Returns true if this can be the password of a URL: no variable, and no port as in
+/// Returns true if the value can be the password in a URL: it is not a placeholder, and not a port as in
 /// `http://here:3000,me@there`.
-pub(crate) fn is_url_password(value: &str) -> bool {
+pub(crate) fn can_be_url_password(value: &str) -> bool {
     let is_port = value
         .split_once(',')
         .is_some_and(|(port, _)| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit()));
     !is_placeholder(value) && !is_port
 }
 
-/// Returns the entropy in bits per byte: 0 for one letter repeated, 4 for long random hexadecimal digits.
-pub(crate) fn bits_per_byte(value: &str) -> f64 {
+/// Returns the Shannon entropy in bits per byte: 0 for one repeated character, about 4 for long random hexadecimal
+/// text.
+pub(crate) fn entropy_bits_per_byte(value: &str) -> f64 {
     let mut counts = [0_u32; 256];
     value.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
     let total = value.len() as f64;
-    let share = |count: &u32| f64::from(*count) / total;
-    counts.iter().filter(|count| **count > 0).map(share).map(|share| -share * share.log2()).sum()
+    let frequency = |count: &u32| f64::from(*count) / total;
+    counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(frequency)
+        .map(|frequency| -frequency * frequency.log2())
+        .sum()
 }
 
-/// Returns true for words that labels, types and messages have where a password could be, and for paths.
+/// Returns true for a word that labels, types and messages have in place of a password, for a single capitalized word,
+/// and for a path.
 pub(crate) fn is_label_or_path(value: &str) -> bool {
     const WORDS: [&str; 34] = [
         "password",
@@ -131,9 +140,10 @@ pub(crate) fn is_label_or_path(value: &str) -> bool {
         "prompt",
     ];
     let lower = value.to_lowercase();
-    // The variable `PWD` holds a folder.
-    let is_path = ["/", "./", "../", "~"].iter().any(|start| value.starts_with(start));
+    // The value of the variable `PWD` is a directory.
+    let is_path = ["/", "./", "../", "~"].iter().any(|prefix| value.starts_with(prefix));
     // Forms show one capitalized word.
-    let is_title = value.starts_with(char::is_uppercase) && value.chars().skip(1).all(char::is_lowercase);
-    WORDS.contains(&lower.as_str()) || is_title || is_path
+    let is_capitalized_word =
+        value.starts_with(char::is_uppercase) && value.chars().skip(1).all(char::is_lowercase);
+    WORDS.contains(&lower.as_str()) || is_capitalized_word || is_path
 }

@@ -72,8 +72,8 @@ fn ten_megabytes_of_code_are_searched_quickly_in_little_memory() {
     let started = ThreadTime::now();
     let mut search = SecretSearch::default();
     for piece in code.as_bytes()[..10 * 1024 * 1024].chunks(64 * 1024) {
-        assert_eq!(search.push(piece), None);
+        assert_eq!(search.push_and_search_full_windows(piece), None);
     }
-    assert_eq!(search.finish(), None);
+    assert_eq!(search.search_remaining_bytes(), None);
     assert!(started.elapsed() < MAX_CPU_TIME, "{:?}", started.elapsed());
 }

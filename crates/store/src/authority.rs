@@ -22,17 +22,21 @@ pub fn merge_file_into_ledger(ledger_state: RunState, file_state: &RunState) -> 
     if is_foreign_or_outdated(&ledger_state, file_state) {
         return ledger_state;
     }
-    // Trusted in this direction only: it ends the run, and nothing in the file can open one again.
-    let is_cancelled =
-        file_state.lifecycle.status() == RunStatus::Canceled && !ledger_state.lifecycle.is_over();
-    let claims_session = is_claim_of_planned_session(&ledger_state, file_state);
+    // The file may end the run, but nothing in it can reopen an ended run.
+    let cancels_open_run =
+        file_state.lifecycle.status() == RunStatus::Canceled && !ledger_state.lifecycle.has_ended();
+    let claims_planned_iteration = file_claims_planned_iteration(&ledger_state, file_state);
     let mut state = RunState {
-        iteration_record: merge_iteration_record(
+        iteration_record: merge_record_of_same_iteration(
             ledger_state.iteration_record,
             &file_state.iteration_record,
-            claims_session,
+            claims_planned_iteration,
         ),
-        session_id: if claims_session { file_state.session_id.clone() } else { ledger_state.session_id },
+        session_id: if claims_planned_iteration {
+            file_state.session_id.clone()
+        } else {
+            ledger_state.session_id
+        },
         context_checkpoint: file_state.context_checkpoint.clone(),
         half_done_checkpoints: file_state.half_done_checkpoints.clone(),
         context_history: file_state.context_history.clone(),
@@ -46,7 +50,7 @@ pub fn merge_file_into_ledger(ledger_state: RunState, file_state: &RunState) -> 
             ..ledger_state.options
         },
         plan_items: PlanItems {
-            ever_ticked_items: union_of_done_items(
+            ever_ticked_items: union_of_ticked_items(
                 ledger_state.plan_items.ever_ticked_items,
                 &file_state.plan_items.ever_ticked_items,
             ),
@@ -58,16 +62,16 @@ pub fn merge_file_into_ledger(ledger_state: RunState, file_state: &RunState) -> 
         },
         ..ledger_state
     };
-    if is_cancelled {
+    if cancels_open_run {
         state.lifecycle.cancel_if_open(file_state.lifecycle.ended_at().cloned());
     }
     state
 }
 
 /// Returns true if the project's file claims the planned iteration for a session. In a shell loop the
-/// session's id is not known beforehand: the first session that starts with the run's variable claims the
-/// planned iteration.
-fn is_claim_of_planned_session(ledger_state: &RunState, file_state: &RunState) -> bool {
+/// session's id is not known in advance: the first session that starts with the run's environment variable
+/// claims the planned iteration.
+fn file_claims_planned_iteration(ledger_state: &RunState, file_state: &RunState) -> bool {
     let planned_record = &ledger_state.iteration_record;
     ledger_state.session_id.is_none()
         && planned_record.phase == IterationPhase::Planned
@@ -77,15 +81,15 @@ fn is_claim_of_planned_session(ledger_state: &RunState, file_state: &RunState) -
 
 /// Merges what hooks recorded about the current session into the ledger's iteration record. A record of
 /// another iteration is ignored.
-fn merge_iteration_record(
+fn merge_record_of_same_iteration(
     mut ledger_record: IterationRecord,
     file_record: &IterationRecord,
-    claims_session: bool,
+    claims_planned_iteration: bool,
 ) -> IterationRecord {
     if file_record.iteration != ledger_record.iteration {
         return ledger_record;
     }
-    if claims_session {
+    if claims_planned_iteration {
         ledger_record.phase = IterationPhase::Spawned;
         ledger_record.started_at.clone_from(&file_record.started_at);
     }
@@ -96,9 +100,9 @@ fn merge_iteration_record(
     ledger_record
 }
 
-// An agent that can write the plan can tick and remove items anyway, so taking this from the file gives it no
-// more authority.
-fn union_of_done_items(mut ledger_items: Vec<String>, file_items: &[String]) -> Vec<String> {
+// An agent that can write the plan can tick and remove items anyway, so merging the file's ticked items gives
+// it no more authority.
+fn union_of_ticked_items(mut ledger_items: Vec<String>, file_items: &[String]) -> Vec<String> {
     item_set::append_new_items(&mut ledger_items, file_items);
     ledger_items
 }

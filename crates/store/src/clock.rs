@@ -4,8 +4,8 @@
 use chrono::{DateTime, Datelike, Duration, Local, NaiveDate, NaiveDateTime, SecondsFormat, TimeZone, Utc};
 use plimsoll_domain::Timestamp;
 
-/// A time of day that was given in whole minutes counts as just passed if it is at most this far in the past.
-/// An older one means tomorrow.
+/// A time of day in whole minutes counts as just passed if it is at most this far in the past. An older one
+/// means tomorrow.
 const RECENT_PAST_TOLERANCE: Duration = Duration::minutes(15);
 
 /// Returns the current time.
@@ -43,8 +43,8 @@ pub fn from_unix_seconds(seconds: u64) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(i64::try_from(seconds).ok()?, 0)
 }
 
-/// Returns the next time after `now` with this hour and minute, in this machine's time zone or in UTC, and on
-/// this month and day if given.
+/// Returns the next time after `now` with this hour and minute, in this machine's time zone or in UTC. If
+/// `month_day` is set, the time is on that month and day.
 pub fn next_time_of_day(
     now: DateTime<Utc>,
     hour_and_minute: (u32, u32),
@@ -58,15 +58,15 @@ pub fn next_time_of_day(
     }
 }
 
-/// Resolves an hour and minute that was given at a certain time: returns the next such time, or one that has
-/// just passed.
-pub fn recent_or_next_time_of_day(
-    named_at: DateTime<Utc>,
+/// Resolves an hour and minute that a message named at `reference_time`: returns the next such time, or one
+/// that had just passed.
+pub fn just_passed_or_next_time_of_day(
+    reference_time: DateTime<Utc>,
     hour_and_minute: (u32, u32),
     month_day: Option<(u32, u32)>,
     is_utc: bool,
 ) -> Option<DateTime<Utc>> {
-    next_time_of_day(named_at - RECENT_PAST_TOLERANCE, hour_and_minute, month_day, is_utc)
+    next_time_of_day(reference_time - RECENT_PAST_TOLERANCE, hour_and_minute, month_day, is_utc)
 }
 
 /// Formats the local date of a time: `2026-01-07`.
@@ -100,9 +100,9 @@ pub fn format_short_local_time(moment: DateTime<Utc>) -> String {
     format_local(moment, "%H:%M", "%a %H:%M")
 }
 
-fn format_local(moment: DateTime<Utc>, format_today: &str, format_another_day: &str) -> String {
+fn format_local(moment: DateTime<Utc>, today_format: &str, other_day_format: &str) -> String {
     let (moment, now) = (moment.with_timezone(&Local), now().with_timezone(&Local));
-    let format = if moment.date_naive() == now.date_naive() { format_today } else { format_another_day };
+    let format = if moment.date_naive() == now.date_naive() { today_format } else { other_day_format };
     moment.format(format).to_string()
 }
 
@@ -118,12 +118,12 @@ fn next_time_of_day_in_zone<Zone: TimeZone>(
             let years = [today.year(), today.year() + 1];
             years.iter().filter_map(|year| NaiveDate::from_ymd_opt(*year, month, day)).collect()
         }
-        // Three days: if the clock skips this hour on the second, the third has it.
+        // Three days: if the clock skips this hour on the second day, the third day has it.
         None => today.iter_days().take(3).collect(),
     };
     let candidates = days
         .into_iter()
-        // When the clock is set back a time occurs twice; the first one is meant.
+        // When the clock is set back, a time occurs twice; the first one is used.
         .filter_map(|day| day.and_hms_opt(hour, minute, 0)?.and_local_timezone(zone.clone()).earliest());
     candidates.map(|moment| moment.to_utc()).find(|moment| *moment > now.to_utc())
 }
@@ -159,16 +159,16 @@ mod tests {
             ((16, 16), Some((11, 21)), "2026-11-21T16:16:00Z"),
             ((16, 16), Some((11, 20)), "2027-11-20T16:16:00Z"),
         ] {
-            let named_time = recent_or_next_time_of_day(named_at, time, day, true).map(to_timestamp);
+            let named_time = just_passed_or_next_time_of_day(named_at, time, day, true).map(to_timestamp);
             assert_eq!(named_time, Some(expected.into()), "{time:?} {day:?}");
         }
         let midnight = parse_rfc3339("2026-11-21T00:00:20Z").unwrap();
         assert_eq!(
-            recent_or_next_time_of_day(midnight, (0, 0), None, true),
+            just_passed_or_next_time_of_day(midnight, (0, 0), None, true),
             parse_rfc3339("2026-11-21T00:00:00Z")
         );
         assert_eq!(
-            recent_or_next_time_of_day(midnight, (23, 59), None, true),
+            just_passed_or_next_time_of_day(midnight, (23, 59), None, true),
             parse_rfc3339("2026-11-20T23:59:00Z")
         );
     }

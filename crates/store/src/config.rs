@@ -10,24 +10,24 @@ use plimsoll_protocol::client_settings::CompactionSettings;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// The settings in force, with the errors and ignored keys of their files.
+/// The effective settings, with the errors and ignored keys of their files.
 #[derive(Debug, Default)]
 pub struct LoadedSettings {
     pub settings: Settings,
     /// A settings file with an error. Its content is ignored until it is repaired.
     pub error: Option<StoreError>,
     /// Keys that are ignored, each with its file.
-    pub ignored: Vec<(PathBuf, IgnoredKey)>,
+    pub ignored_keys: Vec<(PathBuf, IgnoredKey)>,
 }
 
-/// Loads the settings in force, and the error of a faulty file if there is one. With an error in the user's
+/// Loads the effective settings, and the error of an invalid file if there is one. With an error in the user's
 /// file the defaults apply; with an error in the project's file the user's settings apply.
 pub fn load_settings(project: &Project) -> (Settings, Option<StoreError>) {
     let loaded = load_with_ignored_keys(project);
     (loaded.settings, loaded.error)
 }
 
-/// Loads the settings in force, with the keys that are ignored.
+/// Loads the effective settings, with the keys that are ignored.
 pub fn load_with_ignored_keys(project: &Project) -> LoadedSettings {
     load_with_project_file(
         project,
@@ -50,13 +50,13 @@ pub fn load_for_run(project: &Project, run_id: &RunId) -> Settings {
 /// thresholds an agent changes meanwhile have no effect.
 fn project_settings_path(project: &Project, run_id: Option<&RunId>) -> PathBuf {
     let run_copy = run_id.and_then(|run_id| ledger::settings_copy_path(project, run_id));
-    run_copy.filter(|kept| disk::exists(kept)).unwrap_or_else(|| project.settings_path())
+    run_copy.filter(|path| disk::exists(path)).unwrap_or_else(|| project.settings_path())
 }
 
 fn load_with_project_file(project: &Project, project_file: &Path) -> LoadedSettings {
-    merge_user_and_project_files(
+    load_and_merge_user_and_project_files(
         user_settings_path().as_deref(),
-        |user| is_outside_project(user, project.root()),
+        |user_path| is_outside_project(user_path, project.root()),
         project,
         project_file,
     )
@@ -84,9 +84,9 @@ struct SettingsContent {
     settings: Settings,
 }
 
-fn merge_user_and_project_files(
+fn load_and_merge_user_and_project_files(
     user_path: Option<&Path>,
-    is_outside: impl FnOnce(&Path) -> bool,
+    is_outside_root: impl FnOnce(&Path) -> bool,
     project: &Project,
     project_path: &Path,
 ) -> LoadedSettings {
@@ -96,24 +96,24 @@ fn merge_user_and_project_files(
     };
     let user_path = user_path.filter(|_| user_content.is_some());
     let SettingsContent { mut keys, settings } = user_content.unwrap_or_default();
-    let mut loaded = LoadedSettings { settings, error: None, ignored: Vec::new() };
-    if let Some(user_path) = user_path.filter(|user| !is_outside(user)) {
+    let mut loaded = LoadedSettings { settings, error: None, ignored_keys: Vec::new() };
+    if let Some(user_path) = user_path.filter(|path| !is_outside_root(path)) {
         let original_keys = keys.clone();
-        let ignored = authority::remove_forbidden_keys(&mut keys, &Value::Null);
+        let ignored_keys = authority::remove_forbidden_keys(&mut keys, &Value::Null);
         if keys != original_keys {
             loaded.settings = match settings_from_keys(&keys, user_path) {
                 Ok(settings) => settings,
                 Err(error) => return LoadedSettings { error: Some(error), ..LoadedSettings::default() },
             };
         }
-        loaded.add_ignored(user_path, ignored);
+        loaded.add_ignored_keys(user_path, ignored_keys);
     }
     match read_settings_file(project_path) {
         Ok(None) => {}
-        Ok(Some(content)) => match merge_project_over_user(&keys, content, project_path) {
-            Ok((settings, ignored)) => {
+        Ok(Some(content)) => match merge_allowed_project_keys_over_user(&keys, content, project_path) {
+            Ok((settings, ignored_keys)) => {
                 loaded.settings = settings;
-                loaded.add_ignored(project_path, ignored);
+                loaded.add_ignored_keys(project_path, ignored_keys);
             }
             Err(error) => loaded.error = Some(error),
         },
@@ -123,18 +123,20 @@ fn merge_user_and_project_files(
 }
 
 impl LoadedSettings {
-    fn add_ignored(&mut self, file: &Path, ignored: Vec<IgnoredKey>) {
-        self.ignored.extend(ignored.into_iter().map(|key| (file.to_owned(), key)));
+    fn add_ignored_keys(&mut self, file: &Path, ignored_keys: Vec<IgnoredKey>) {
+        self.ignored_keys.extend(ignored_keys.into_iter().map(|key| (file.to_owned(), key)));
     }
 }
 
 /// Reads the user's settings and applies the section for this project.
 fn read_user_settings(path: &Path, root: &Path) -> Result<Option<SettingsContent>, StoreError> {
-    read_settings_file(path)?.map(|content| apply_project_section(content, path, root)).transpose()
+    read_settings_file(path)?
+        .map(|content| apply_project_section_and_validate(content, path, root))
+        .transpose()
 }
 
 #[inline(never)]
-fn apply_project_section(
+fn apply_project_section_and_validate(
     content: SettingsContent,
     path: &Path,
     root: &Path,
@@ -146,26 +148,26 @@ fn apply_project_section(
         let is_this_project = |folder: &str| {
             let folder = folder
                 .strip_prefix("~/")
-                .and_then(|below| Some(environment::home_folder()?.join(below)))
+                .and_then(|relative_path| Some(environment::home_folder()?.join(relative_path)))
                 .unwrap_or_else(|| PathBuf::from(folder));
             folder == root || folder == canonical_root
         };
         let projects = if let Value::Object(projects) = projects { projects } else { Map::new() };
         for (_, mut section) in projects.into_iter().filter(|(folder, _)| is_this_project(folder)) {
             let _ = section.as_object_mut().and_then(|keys| keys.remove("projects"));
-            plimsoll_domain::state::merge_known_fields(&mut keys, section);
+            plimsoll_domain::state::merge_keeping_unknown_fields(&mut keys, section);
         }
         settings = settings_from_keys(&keys, path)?;
     }
     match settings.find_validation_error() {
-        Some(why) => Err(settings_error(path, why)),
+        Some(reason) => Err(settings_error(path, reason)),
         None => Ok(SettingsContent { keys, settings }),
     }
 }
 
-/// Merges a project's settings over the user's. Both must be valid together before any key is removed.
+/// Merges a project's settings over the user's. Validates the merge before the forbidden keys are removed.
 #[inline(never)]
-fn merge_project_over_user(
+fn merge_allowed_project_keys_over_user(
     user_keys: &Value,
     project_content: SettingsContent,
     path: &Path,
@@ -173,7 +175,7 @@ fn merge_project_over_user(
     let has_user_keys = user_keys.as_object().is_some_and(|keys| !keys.is_empty());
     let merge_over_user = |project_keys: &Value| {
         let mut merged_keys = user_keys.clone();
-        plimsoll_domain::state::merge_known_fields(&mut merged_keys, project_keys.clone());
+        plimsoll_domain::state::merge_keeping_unknown_fields(&mut merged_keys, project_keys.clone());
         merged_keys
     };
     // Usually only one of the two files exists and nothing in it is ignored; then the first parse is enough.
@@ -182,17 +184,17 @@ fn merge_project_over_user(
     } else {
         project_content.settings
     };
-    if let Some(problem) = merged_settings.find_validation_error() {
-        return Err(settings_error(path, problem));
+    if let Some(reason) = merged_settings.find_validation_error() {
+        return Err(settings_error(path, reason));
     }
     let mut keys = project_content.keys.clone();
-    let ignored = authority::remove_forbidden_keys(&mut keys, user_keys);
+    let ignored_keys = authority::remove_forbidden_keys(&mut keys, user_keys);
     let settings = if keys == project_content.keys {
         merged_settings
     } else {
         settings_from_keys(&merge_over_user(&keys), path)?
     };
-    Ok((settings, ignored))
+    Ok((settings, ignored_keys))
 }
 
 fn settings_from_keys(keys: &Value, path: &Path) -> Result<Settings, StoreError> {
@@ -217,13 +219,13 @@ pub const MANAGED_SETTINGS_FOLDER: &str = "/etc/claude-code";
 /// Finds the transcript of a session in the client's own folder. The client names the folder of each project
 /// by its own rules, so all of them are searched.
 pub fn find_client_transcript(session_id: &SessionId) -> Option<PathBuf> {
-    let is_safe_char = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    let is_safe_char = |c: char| c.is_ascii_alphanumeric() || c == '-';
     if session_id.is_empty() || !session_id.chars().all(is_safe_char) {
         return None;
     }
     let projects_folder = environment::client_config_folder()?.join("projects");
-    let names = disk::list_names(&projects_folder).into_iter();
-    names
+    let folder_names = disk::list_names(&projects_folder).into_iter();
+    folder_names
         .map(|name| projects_folder.join(name).join(format!("{session_id}.jsonl")))
         .find(|path| disk::exists(path))
 }
@@ -245,7 +247,7 @@ fn client_state_path() -> Option<PathBuf> {
 }
 
 /// Returns the paths of the client's settings files, the one with the highest precedence first.
-fn client_settings_paths(project: &Project) -> [Option<PathBuf>; 3] {
+fn client_settings_paths_by_precedence(project: &Project) -> [Option<PathBuf>; 3] {
     [
         Some(project.root().join(".claude/settings.local.json")),
         Some(project.root().join(".claude/settings.json")),
@@ -253,32 +255,32 @@ fn client_settings_paths(project: &Project) -> [Option<PathBuf>; 3] {
     ]
 }
 
-/// Reads the client's compaction settings if a settings file was written since `previous` was read.
-pub fn client_settings_if_changed(
+/// Reads the client's compaction settings if a settings file was modified since `previous` was read.
+pub fn read_client_settings_if_modified(
     project: &Project,
     previous: Option<&ClientCompactionSettings>,
 ) -> Option<ClientCompactionSettings> {
-    let files = client_settings_paths(project);
-    let modified_nanoseconds = |path: &Option<PathBuf>| {
+    let settings_paths = client_settings_paths_by_precedence(project);
+    let modified_at_ns = |path: &Option<PathBuf>| {
         let modified = disk::modified_at(path.as_deref()?)?.duration_since(std::time::UNIX_EPOCH).ok()?;
         u64::try_from(modified.as_nanos()).ok()
     };
-    let modified_times = files.each_ref().map(|path| modified_nanoseconds(path).unwrap_or_default());
+    let modified_times_ns = settings_paths.each_ref().map(|path| modified_at_ns(path).unwrap_or_default());
     previous
-        .is_none_or(|known| known.written_at_ns != modified_times)
-        .then(|| read_compaction_settings(files, modified_times))
+        .is_none_or(|cached| cached.written_at_ns != modified_times_ns)
+        .then(|| read_compaction_settings(settings_paths, modified_times_ns))
 }
 
 /// Reads the client's own keys that change the auto-compact threshold; the first file that sets a key wins.
 /// Hooks inherit the client's environment variables but not its settings, so they are read from the files.
 #[inline(never)]
 fn read_compaction_settings(
-    files: [Option<PathBuf>; 3],
-    modified_times: [u64; 3],
+    settings_paths: [Option<PathBuf>; 3],
+    modified_times_ns: [u64; 3],
 ) -> ClientCompactionSettings {
     let mut settings =
-        ClientCompactionSettings { written_at_ns: modified_times, ..ClientCompactionSettings::default() };
-    for path in files.into_iter().chain([client_state_path()]).flatten() {
+        ClientCompactionSettings { written_at_ns: modified_times_ns, ..ClientCompactionSettings::default() };
+    for path in settings_paths.into_iter().chain([client_state_path()]).flatten() {
         let Ok(Some(bytes)) = disk::read(&path) else { continue };
         let keys = CompactionSettings::parse(&bytes);
         settings.auto_compact_enabled = settings.auto_compact_enabled.or(keys.auto_compact_enabled);
@@ -289,7 +291,7 @@ fn read_compaction_settings(
 
 /// Reads the client's current compaction settings.
 pub fn load_client_settings(project: &Project) -> ClientCompactionSettings {
-    client_settings_if_changed(project, None).unwrap_or_default()
+    read_client_settings_if_modified(project, None).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -307,7 +309,7 @@ mod tests {
             (folder.path().join("user.json"), Project::with_local_files(&folder.path().join("project")));
         write(&path, &user.replace("PROJECT", &project.root().display().to_string()));
         write(&project.settings_path(), project_text);
-        merge_user_and_project_files(Some(&path), |_| true, &project, &project.settings_path())
+        load_and_merge_user_and_project_files(Some(&path), |_| true, &project, &project.settings_path())
     }
 
     #[test]
@@ -342,7 +344,7 @@ mod tests {
         );
         assert_eq!(statusline.segment_settings("new").unwrap().command, None);
         assert_eq!(statusline.lines, [["clock", "new"]], "its layout holds");
-        assert_eq!(loaded.ignored.len(), 4);
+        assert_eq!(loaded.ignored_keys.len(), 4);
     }
 
     #[test]
@@ -363,9 +365,10 @@ mod tests {
         let user = folder.path().join(".config/plimsoll/settings.json");
         assert!(!is_outside_project(&user, project.root()));
         write(&user, r#"{"linear": {"issue": "EVIL-1"}, "grace_batches": 3}"#);
-        let loaded = merge_user_and_project_files(Some(&user), |_| false, &project, &project.settings_path());
+        let loaded =
+            load_and_merge_user_and_project_files(Some(&user), |_| false, &project, &project.settings_path());
         assert_eq!((loaded.settings.linear.issue, loaded.settings.grace_batches), (None, 3));
-        assert_eq!(loaded.ignored[0].0, user);
+        assert_eq!(loaded.ignored_keys[0].0, user);
     }
 
     /// The settings of a project as a run stores them: a user's file, copied when the run starts.
@@ -378,8 +381,8 @@ mod tests {
         write(&ledger::settings_copy_path(&project, &"r1".into()).unwrap(), RUN_SETTINGS);
         let run_copy = project_settings_path(&project, Some(&"r1".into()));
         assert!(run_copy.ends_with("runs/r1/preferences.json"), "{run_copy:?}");
-        let loaded = merge_user_and_project_files(None, |_| true, &project, &run_copy);
-        assert!(loaded.error.is_none() && loaded.ignored.is_empty(), "{loaded:?}");
+        let loaded = load_and_merge_user_and_project_files(None, |_| true, &project, &run_copy);
+        assert!(loaded.error.is_none() && loaded.ignored_keys.is_empty(), "{loaded:?}");
         let (mut effective_keys, written_keys) =
             (serde_json::to_value(&loaded.settings).unwrap(), parse_json(RUN_SETTINGS));
         // Only the user's own file can set these.

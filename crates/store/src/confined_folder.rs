@@ -43,7 +43,7 @@ pub enum ConfinedError {
 pub struct ListedEntry {
     pub name: String,
     /// `/` for a folder, `@` for a link, empty for a file, `|` for anything else.
-    pub kind_mark: &'static str,
+    pub type_suffix: &'static str,
     /// The size of a file in bytes.
     pub size: Option<u64>,
 }
@@ -87,8 +87,8 @@ impl ConfinedFolder {
     pub fn read(&self, path: &str, max_bytes: u64) -> Result<(Vec<u8>, u64), ConfinedError> {
         let destination = self.resolve(path, false)?;
         let system_error = |error| ConfinedError::System(path.to_owned(), error);
-        let Some(file) =
-            open_plain_file(&destination, OFlags::RDONLY).map_err(|error| error.into_confined_error(path))?
+        let Some(file) = open_plain_file_if_exists(&destination, OFlags::RDONLY)
+            .map_err(|error| error.into_confined_error(path))?
         else {
             return Err(ConfinedError::Missing(path.to_owned()));
         };
@@ -102,14 +102,14 @@ impl ConfinedFolder {
 
     /// Replaces or creates a file atomically, and creates missing folders. Returns true if the file is new.
     /// An existing file keeps its mode.
-    pub fn write(&self, path: &str, bytes: &[u8]) -> Result<bool, ConfinedError> {
+    pub fn create_or_replace(&self, path: &str, bytes: &[u8]) -> Result<bool, ConfinedError> {
         let destination = self.resolve(path, true)?;
         // Permission to write the file is required: replacing it would need permission for the folder only.
-        let existing_file =
-            open_plain_file(&destination, OFlags::WRONLY).map_err(|error| error.into_confined_error(path))?;
+        let existing_file = open_plain_file_if_exists(&destination, OFlags::WRONLY)
+            .map_err(|error| error.into_confined_error(path))?;
         let mode =
             existing_file.as_ref().and_then(|file| rustix::fs::fstat(file).ok()).map(|stat| stat.st_mode);
-        replace_file(&destination, bytes, mode)
+        replace_file_atomically(&destination, bytes, mode)
             .map_err(|error| ConfinedError::System(path.to_owned(), error))?;
         Ok(existing_file.is_none())
     }
@@ -144,14 +144,14 @@ impl ConfinedFolder {
                 Ok(stat) if file_type.is_file() => u64::try_from(stat.st_size).ok(),
                 _ => None,
             };
-            entries.push(ListedEntry { name, kind_mark: mark_of_file_type(file_type), size });
+            entries.push(ListedEntry { name, type_suffix: type_suffix_of(file_type), size });
         }
         entries.sort();
         Ok(entries)
     }
 }
 
-fn mark_of_file_type(file_type: FileType) -> &'static str {
+fn type_suffix_of(file_type: FileType) -> &'static str {
     match file_type {
         FileType::RegularFile => "",
         FileType::Directory => "/",
@@ -160,9 +160,13 @@ fn mark_of_file_type(file_type: FileType) -> &'static str {
     }
 }
 
-/// Writes a draft next to the file and renames it: readers see the old or the new content, and a hard link of
-/// the old file keeps its content.
-fn replace_file(destination: &Destination<'_>, bytes: &[u8], mode: Option<RawMode>) -> Result<(), Errno> {
+/// Writes a draft next to the file and renames it, so that readers see the old or the new content. A hard link
+/// of the old file keeps the old content.
+fn replace_file_atomically(
+    destination: &Destination<'_>,
+    bytes: &[u8],
+    mode: Option<RawMode>,
+) -> Result<(), Errno> {
     let random_number = RandomState::new().hash_one(0);
     let draft_name = format!(".{}.{random_number:016x}{}", std::process::id(), crate::disk::DRAFT_SUFFIX);
     let name = destination.name.as_deref().unwrap_or_default();
@@ -171,8 +175,9 @@ fn replace_file(destination: &Destination<'_>, bytes: &[u8], mode: Option<RawMod
     let file =
         rustix::fs::openat(destination.containing_folder(), &draft_name, flags, Mode::from_raw_mode(0o666))?;
     // `fchmod`, because the umask removes bits from a mode that is passed to `openat`.
-    let mode_kept = mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777)));
-    let result = mode_kept
+    let chmod_result =
+        mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777)));
+    let result = chmod_result
         .and_then(|()| {
             size_limited_write::write_all(&File::from(file), bytes)
                 .map_err(|error| errno_from_io_error(&error))
@@ -206,9 +211,9 @@ impl PlainFileError {
     }
 }
 
-/// Opens a plain file; `None` if there is none. The type is checked before opening, because opening a device
-/// can have side effects, and again afterwards, because the name can be taken by another file in between.
-fn open_plain_file(
+/// Opens a plain file; `None` if it does not exist. The type is checked before opening, because opening a
+/// device can have side effects, and again afterwards, because another file may have taken the name.
+fn open_plain_file_if_exists(
     destination: &Destination<'_>,
     access_flags: OFlags,
 ) -> Result<Option<File>, PlainFileError> {

@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// of its project, or is larger than any legitimate file of its kind.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(opened) = open_if_exists(path)? else { return Ok(None) };
-    let max_bytes = safe_open::max_read_bytes(path, opened.is_below_root);
+    let max_bytes = safe_open::max_read_bytes_by_file_name(path, opened.is_below_root);
     match safe_open::read_all_within_limit(opened, max_bytes).map_err(io_error("read", path))? {
         Some(bytes) => Ok(Some(bytes)),
         None => Err(StoreError::TooLarge { path: path.to_owned(), max_bytes }),
@@ -30,7 +30,7 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
 }
 
 fn open_if_exists(path: &Path) -> Result<Option<OpenedFile>, StoreError> {
-    match safe_open::open_plain_file(path, OFlags::RDONLY) {
+    match safe_open::open_regular_file_confined_to_root(path, OFlags::RDONLY) {
         Ok(opened) => Ok(Some(opened)),
         Err(error) if error.is_missing() => Ok(None),
         Err(error) => Err(error.into_store_error("read", path)),
@@ -46,18 +46,18 @@ pub fn read_text(path: &Path) -> Result<Option<String>, StoreError> {
 }
 
 /// Removes drafts in a folder that were left by processes that no longer run.
-pub fn remove_dead_drafts(folder: &Path, is_dead_process: impl Fn(u32) -> bool) {
+pub fn remove_abandoned_drafts(folder: &Path, is_dead_process: impl Fn(u32) -> bool) {
     remove_drafts_where(folder, |_, writer_pid| is_dead_process(writer_pid));
 }
 
 /// Removes drafts of one file that were left next to it by processes that no longer run. Used in folders of
-/// the user and of the client, where only the drafts of files that we write are ours.
+/// the user and of the client, where only the drafts of files that Plimsoll writes may be removed.
 pub fn remove_abandoned_drafts_of_file(path: &Path) {
     // A file behind a link is replaced at the link's target.
     let path = resolve_if_link(path);
-    let Some(file) = path.file_name().and_then(std::ffi::OsStr::to_str) else { return };
-    remove_drafts_where(parent_or_current(&path), |name, writer_pid| {
-        name == file && plimsoll_system::liveness_of_pid(writer_pid).is_gone()
+    let Some(file_name) = path.file_name().and_then(std::ffi::OsStr::to_str) else { return };
+    remove_drafts_where(parent_or_current(&path), |target_name, writer_pid| {
+        target_name == file_name && plimsoll_system::liveness_of_pid(writer_pid).has_ended()
     });
 }
 
@@ -65,8 +65,8 @@ fn remove_drafts_where(folder: &Path, should_remove: impl Fn(&str, u32) -> bool)
     for name in list_names(folder) {
         let path = folder.join(&name);
         // A draft is a plain file and not a link; if its writer is alive, it is still being written.
-        let is_removable =
-            parse_draft_name(&name).is_some_and(|(file, writer_pid)| should_remove(file, writer_pid));
+        let is_removable = parse_draft_name(&name)
+            .is_some_and(|(target_name, writer_pid)| should_remove(target_name, writer_pid));
         if is_removable && !is_link(&path) && is_file(&path) {
             let _ = remove_if_exists(&path);
         }
@@ -77,8 +77,8 @@ fn remove_drafts_where(folder: &Path, should_remove: impl Fn(&str, u32) -> bool)
 /// `FolderEntry::new_draft_name`.
 fn parse_draft_name(draft_name: &str) -> Option<(&str, u32)> {
     let mut parts = draft_name.strip_prefix('.')?.strip_suffix(DRAFT_SUFFIX)?.rsplitn(3, '.');
-    let (_number, writer_pid, file) = (parts.next()?, parts.next()?, parts.next()?);
-    Some((file, writer_pid.parse().ok()?))
+    let (_number, writer_pid, target_name) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((target_name, writer_pid.parse().ok()?))
 }
 
 /// Returns a new path for a draft next to a file. The random number keeps the name from being guessed.
@@ -92,38 +92,39 @@ pub(crate) fn new_draft_path(path: &Path) -> PathBuf {
 /// that is inside the project, keeps the mode of an existing file, and creates missing folders.
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StoreError> {
     let result = FolderEntry::for_path(path, FinalLink::Follow, true).and_then(|entry| {
-        // Only a new file can be the first one in one of our folders, which must be hidden from git before it
+        // A new file may be the first one in one of our folders, which must be hidden from git before it
         // contains anything.
-        if entry.is_free() {
-            gitignore::hide_own_folder_from_git(parent_or_current(path))?;
+        if entry.is_name_available() {
+            gitignore::hide_plimsoll_folder_from_git(parent_or_current(path))?;
         }
-        entry.replace(bytes, durability)
+        entry.replace_file_keeping_mode(bytes, durability)
     });
     result.map_err(|error| error.into_store_error("write", path))
 }
 
 /// Creates a folder and its missing parents, accessible to the owner only.
 pub fn create_folder(folder: &Path) -> Result<(), StoreError> {
-    gitignore::hide_own_folder_from_git(folder)
+    gitignore::hide_plimsoll_folder_from_git(folder)
         .map_err(|error| error.into_store_error("make the folder", folder))?;
-    safe_open::create_folder(folder).map_err(|error| error.into_store_error("make the folder", folder))
+    safe_open::create_owner_only_folder_and_parents(folder)
+        .map_err(|error| error.into_store_error("make the folder", folder))
 }
 
 /// Creates a new file atomically; returns false if the name is taken.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    let result = gitignore::hide_own_folder_from_git(parent_or_current(path))
-        .and_then(|()| FolderEntry::for_path(path, FinalLink::Keep, true))
+    let result = gitignore::hide_plimsoll_folder_from_git(parent_or_current(path))
+        .and_then(|()| FolderEntry::for_path(path, FinalLink::NoFollow, true))
         .and_then(|entry| entry.create_new(bytes));
     result.map_err(|error| error.into_store_error("write", path))
 }
 
-/// Creates a new file without a draft and a rename, which is half the work. A kill leaves a partial file, so
-/// this is only for files whose bytes are verified when they are read. Returns false if the name is taken.
+/// Creates a new file without a draft and a rename, which is faster. A kill leaves a partial file, so this is
+/// only for files whose bytes are verified when they are read. Returns false if the name is taken.
 pub(crate) fn create_new_in_place(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    match open_or_create(path, OFlags::WRONLY | OFlags::EXCL) {
+    match open_or_create_with_parents(path, OFlags::WRONLY | OFlags::EXCL) {
         Ok(OpenedFile { file, .. }) => {
             let result = size_limited_write::write_all(&file, bytes).map_err(io_error("write", path));
-            // The disk is probably full, and a partial file is useless.
+            // The disk is probably full, and a partial file is useless, so it is removed.
             result.inspect_err(|_| drop(remove_if_exists(path))).map(|()| true)
         }
         Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
@@ -139,7 +140,7 @@ pub fn append(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 
 /// Appends a line. If a full disk has cut the previous line short, that line is ended first.
 pub fn append_line(path: &Path, line: &str) -> Result<(), StoreError> {
-    let opened = open_or_create(path, OFlags::RDWR | OFlags::APPEND)?;
+    let opened = open_or_create_with_parents(path, OFlags::RDWR | OFlags::APPEND)?;
     let prefix = if ends_with_newline(&opened) { "" } else { "\n" };
     size_limited_write::write_all(&opened.file, format!("{prefix}{line}\n").as_bytes())
         .map_err(io_error("append to", path))
@@ -154,12 +155,12 @@ fn ends_with_newline(opened: &OpenedFile) -> bool {
 
 /// Opens a file for appending only, and creates it if it is missing.
 pub fn open_for_append(path: &Path) -> Result<File, StoreError> {
-    open_or_create(path, OFlags::WRONLY | OFlags::APPEND).map(|opened| opened.file)
+    open_or_create_with_parents(path, OFlags::WRONLY | OFlags::APPEND).map(|opened| opened.file)
 }
 
 /// Opens a plain file, and creates it and missing folders.
-pub(crate) fn open_or_create(path: &Path, flags: OFlags) -> Result<OpenedFile, StoreError> {
-    let open = || safe_open::open_plain_file(path, flags | OFlags::CREATE);
+pub(crate) fn open_or_create_with_parents(path: &Path, flags: OFlags) -> Result<OpenedFile, StoreError> {
+    let open = || safe_open::open_regular_file_confined_to_root(path, flags | OFlags::CREATE);
     match open() {
         Err(error) if error.is_folder_missing() => {
             create_folder(parent_or_current(path))?;
@@ -176,23 +177,26 @@ fn parent_or_current(path: &Path) -> &Path {
 /// Reads the last bytes of a file, starting at the beginning of a line; `None` if it is missing.
 pub fn read_last_lines(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, StoreError> {
     use std::io::{Read, Seek, SeekFrom};
-    let Some((mut file, size)) = open_sized(path)? else { return Ok(None) };
+    let Some((mut file, size)) = open_with_size_if_exists(path)? else { return Ok(None) };
     let start = size.saturating_sub(max_bytes);
     let mut bytes = Vec::new();
     let result = file.seek(SeekFrom::Start(start)).and_then(|_| file.take(max_bytes).read_to_end(&mut bytes));
     result.map_err(io_error("read", path))?;
     if start > 0 {
-        let first_line_end = memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |index| index + 1);
-        bytes.drain(..first_line_end);
+        let next_line_start = memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |index| index + 1);
+        bytes.drain(..next_line_start);
     }
     Ok(Some(bytes))
 }
 
 /// Reads at most `max_bytes` bytes of a log from an offset; returns them and the offset for the next call. A
-/// log that is shorter than the offset was replaced: nothing is returned, and the next call starts at its
-/// end.
-pub fn read_from(path: &Path, offset: u64, max_bytes: usize) -> Result<(Vec<u8>, u64), StoreError> {
-    let Some((file, size)) = open_sized(path)? else { return Ok((Vec::new(), 0)) };
+/// log that is shorter than the offset was replaced: then nothing is read, and the returned offset is its end.
+pub fn read_chunk_and_next_offset(
+    path: &Path,
+    offset: u64,
+    max_bytes: usize,
+) -> Result<(Vec<u8>, u64), StoreError> {
+    let Some((file, size)) = open_with_size_if_exists(path)? else { return Ok((Vec::new(), 0)) };
     if size <= offset {
         return Ok((Vec::new(), size));
     }
@@ -205,8 +209,10 @@ pub fn read_from(path: &Path, offset: u64, max_bytes: usize) -> Result<(Vec<u8>,
 /// Returns the length of an older copy of a file if the file begins with the whole copy, otherwise `None`. A
 /// missing file or copy counts as empty. Compares in chunks, because logs grow large.
 pub fn copy_length_if_prefix(path: &Path, copy: &Path) -> Result<Option<u64>, StoreError> {
-    let Some((copy_file, copy_length)) = open_sized(copy)? else { return Ok(Some(0)) };
-    let Some((file, size)) = open_sized(path)? else { return Ok((copy_length == 0).then_some(0)) };
+    let Some((copy_file, copy_length)) = open_with_size_if_exists(copy)? else { return Ok(Some(0)) };
+    let Some((file, size)) = open_with_size_if_exists(path)? else {
+        return Ok((copy_length == 0).then_some(0));
+    };
     if size < copy_length {
         return Ok(None);
     }
@@ -226,9 +232,9 @@ pub fn copy_length_if_prefix(path: &Path, copy: &Path) -> Result<Option<u64>, St
     Ok(Some(copy_length))
 }
 
-/// Appends to a copy everything that its file has after an offset, in chunks.
-pub fn append_rest_to_copy(path: &Path, offset: u64, copy: &Path) -> Result<(), StoreError> {
-    let Some((file, size)) = open_sized(path)? else { return Ok(()) };
+/// Appends everything after an offset of a file to its copy, in chunks.
+pub fn append_tail_to_copy(path: &Path, offset: u64, copy: &Path) -> Result<(), StoreError> {
+    let Some((file, size)) = open_with_size_if_exists(path)? else { return Ok(()) };
     if size <= offset {
         return Ok(());
     }
@@ -247,9 +253,9 @@ pub fn append_rest_to_copy(path: &Path, offset: u64, copy: &Path) -> Result<(), 
 
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Copies a program atomically: a process that starts it meanwhile gets the old one or the new one, and a
-/// running one keeps its file. Does nothing if the bytes are equal.
-pub fn copy_program(source: &Path, destination: &Path) -> Result<(), StoreError> {
+/// Copies a program atomically: a process that starts it meanwhile gets the old or the new program, and a
+/// running process keeps its file. Does nothing if the bytes are equal.
+pub fn copy_program_if_changed(source: &Path, destination: &Path) -> Result<(), StoreError> {
     if file_size(source) == file_size(destination) && copy_length_if_prefix(source, destination)?.is_some() {
         return Ok(());
     }
@@ -261,7 +267,8 @@ pub fn copy_program(source: &Path, destination: &Path) -> Result<(), StoreError>
 
 fn copy_to_executable_draft(source_path: &Path, draft: &Path) -> Result<(), StoreError> {
     let mut source = open(source_path)?;
-    let mut draft_file = SizeLimitedFile(open_or_create(draft, OFlags::WRONLY | OFlags::EXCL)?.file);
+    let mut draft_file =
+        SizeLimitedFile(open_or_create_with_parents(draft, OFlags::WRONLY | OFlags::EXCL)?.file);
     std::io::copy(&mut source, &mut draft_file).map_err(io_error("write", draft))?;
     let SizeLimitedFile(draft_file) = draft_file;
     rustix::fs::fchmod(&draft_file, Mode::from_raw_mode(0o755))
@@ -271,13 +278,13 @@ fn copy_to_executable_draft(source_path: &Path, draft: &Path) -> Result<(), Stor
 
 /// Opens a file for reading.
 pub fn open(path: &Path) -> Result<File, StoreError> {
-    safe_open::open_plain_file(path, OFlags::RDONLY)
+    safe_open::open_regular_file_confined_to_root(path, OFlags::RDONLY)
         .map(|opened| opened.file)
-        .map_err(|refused| refused.into_store_error("open", path))
+        .map_err(|error| error.into_store_error("open", path))
 }
 
 /// Opens a file for reading and returns its size; `None` if it is missing.
-pub(crate) fn open_sized(path: &Path) -> Result<Option<(File, u64)>, StoreError> {
+pub(crate) fn open_with_size_if_exists(path: &Path) -> Result<Option<(File, u64)>, StoreError> {
     let with_size = |opened: OpenedFile| {
         let size = opened.size();
         (opened.file, size)
@@ -287,7 +294,7 @@ pub(crate) fn open_sized(path: &Path) -> Result<Option<(File, u64)>, StoreError>
 
 /// Opens a plain file and refuses a link, for callers that found the path by walking folders.
 pub fn open_without_following_link(path: &Path) -> std::io::Result<File> {
-    let opened = safe_open::open_plain_file(path, OFlags::RDONLY | OFlags::NOFOLLOW);
+    let opened = safe_open::open_regular_file_confined_to_root(path, OFlags::RDONLY | OFlags::NOFOLLOW);
     opened.map(|opened| opened.file).map_err(|error| match error.into_store_error("open", path) {
         StoreError::Io { source, .. } => source,
         other => std::io::Error::other(other.to_string()),
@@ -325,8 +332,8 @@ impl GrowingReader {
         self.0.metadata().and_then(|metadata| metadata.modified()).ok().map(DateTime::from)
     }
 
-    /// Reads what has been added since the last call, at most 64 MB.
-    pub fn read_new_bytes(&mut self) -> std::io::Result<Vec<u8>> {
+    /// Reads what was appended since the last call, at most 64 MB.
+    pub fn read_appended_bytes(&mut self) -> std::io::Result<Vec<u8>> {
         use std::io::Read;
         const MAX_READ_BYTES: u64 = 64 * 1024 * 1024;
         let mut bytes = Vec::new();
@@ -340,15 +347,15 @@ pub(crate) fn open_unnamed_temp_file() -> Result<File, StoreError> {
     let folder = environment::variable("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
     let random_number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
     let path = folder.join(format!(".plimsoll-{}-{random_number:016x}", std::process::id()));
-    // `EXCL`: the file is new, so it is neither a link nor a file of somebody else.
-    let opened = open_or_create(&path, OFlags::RDWR | OFlags::EXCL)?;
+    // `EXCL`: the file is new, so it is neither a link nor another user's file.
+    let opened = open_or_create_with_parents(&path, OFlags::RDWR | OFlags::EXCL)?;
     remove_if_exists(&path)?;
     Ok(opened.file)
 }
 
-/// Truncates a file to a length.
-pub fn truncate(path: &Path, length: u64) -> Result<(), StoreError> {
-    let opened = safe_open::open_plain_file(path, OFlags::WRONLY)
+/// Truncates a file to a length and syncs it.
+pub fn truncate_and_sync(path: &Path, length: u64) -> Result<(), StoreError> {
+    let opened = safe_open::open_regular_file_confined_to_root(path, OFlags::WRONLY)
         .map_err(|error| error.into_store_error("open", path))?;
     opened
         .file
@@ -359,7 +366,7 @@ pub fn truncate(path: &Path, length: u64) -> Result<(), StoreError> {
 
 /// Removes a file or a link; succeeds if it does not exist.
 pub fn remove_if_exists(path: &Path) -> Result<(), StoreError> {
-    match FolderEntry::for_path(path, FinalLink::Keep, false).and_then(|entry| entry.remove()) {
+    match FolderEntry::for_path(path, FinalLink::NoFollow, false).and_then(|entry| entry.remove()) {
         Err(error) if !error.is_folder_missing() => Err(error.into_store_error("remove", path)),
         _ => Ok(()),
     }
@@ -367,12 +374,12 @@ pub fn remove_if_exists(path: &Path) -> Result<(), StoreError> {
 
 /// Removes a file; returns true if this call removed it. Of several concurrent calls only one returns true.
 pub fn remove_existing(path: &Path) -> bool {
-    FolderEntry::for_path(path, FinalLink::Keep, false).and_then(|entry| entry.remove()).is_ok()
+    FolderEntry::for_path(path, FinalLink::NoFollow, false).and_then(|entry| entry.remove()).is_ok()
 }
 
 /// Removes a folder if it is empty; ignores every error.
 pub fn remove_empty_folder(path: &Path) {
-    let _ = FolderEntry::for_path(path, FinalLink::Keep, false).and_then(|entry| entry.remove_folder());
+    let _ = FolderEntry::for_path(path, FinalLink::NoFollow, false).and_then(|entry| entry.remove_folder());
 }
 
 /// Removes one of our folders outside every project with everything in it, or the link at this path. Succeeds
@@ -386,23 +393,23 @@ pub fn remove_folder_and_contents(path: &Path) -> Result<(), StoreError> {
 
 /// Renames a file, folder or link. A link itself is moved.
 pub fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
-    let entry_at = |path| FolderEntry::for_path(path, FinalLink::Keep, false);
+    let entry_at = |path| FolderEntry::for_path(path, FinalLink::NoFollow, false);
     let result = entry_at(from).and_then(|from| from.rename(&entry_at(to)?));
     result.map_err(|error| error.into_store_error("move", from))
 }
 
 /// Creates a link with this target; anything that is already at the path stays.
 pub fn create_link_if_missing(target: &str, path: &Path) -> Result<(), StoreError> {
-    let result = FolderEntry::for_path(path, FinalLink::Keep, false)
+    let result = FolderEntry::for_path(path, FinalLink::NoFollow, false)
         .and_then(|entry| entry.create_link_if_missing(target));
     result.map_err(|error| error.into_store_error("make the link", path))
 }
 
-/// Creates a link, or replaces atomically whatever is at the path. The caller must have checked that nothing
-/// of the user's is there.
+/// Creates a link, or atomically replaces whatever is at the path. The caller must have checked that it is
+/// nothing of the user's.
 pub fn replace_link(target: &Path, path: &Path) -> Result<(), StoreError> {
-    let result =
-        FolderEntry::for_path(path, FinalLink::Keep, true).and_then(|entry| entry.replace_link(target));
+    let result = FolderEntry::for_path(path, FinalLink::NoFollow, true)
+        .and_then(|entry| entry.create_or_replace_link(target));
     result.map_err(|error| error.into_store_error("make the link", path))
 }
 
@@ -414,7 +421,7 @@ pub fn sync_folder(folder: &Path) {
     }
 }
 
-/// Syncs the whole volume of a folder: for many files this is one wait instead of many.
+/// Syncs the whole volume of a folder: for many files this is one sync instead of many.
 pub fn sync_volume(folder: &Path) -> Result<(), StoreError> {
     let opened = safe_open::open_folder(folder).map_err(|error| error.into_store_error("sync", folder))?;
     plimsoll_system::files::sync_volume(opened.as_fd())
@@ -423,7 +430,7 @@ pub fn sync_volume(folder: &Path) -> Result<(), StoreError> {
 
 /// Returns true if something is at the path. In a project, links that lead outside count as missing.
 pub fn exists(path: &Path) -> bool {
-    safe_open::exists_by_walk(path)
+    safe_open::exists_after_checking_parents(path)
 }
 
 /// Drops our open handles below a folder. Call this after another program removed or recreated the folder.
@@ -433,23 +440,23 @@ pub fn forget_open_folders(folder: &Path) {
 
 /// Returns true if a folder is at the path, or at the target of a link.
 pub fn is_folder(path: &Path) -> bool {
-    safe_open::stat_by_walk(path).is_some_and(|stat| file_type(&stat).is_dir())
+    safe_open::stat_after_checking_parents(path).is_some_and(|stat| file_type(&stat).is_dir())
 }
 
 /// Returns true if a regular file is at the path, or at the target of a link; false for folders, pipes and
 /// devices.
 pub fn is_file(path: &Path) -> bool {
-    safe_open::stat_by_walk(path).is_some_and(|stat| file_type(&stat).is_file())
+    safe_open::stat_after_checking_parents(path).is_some_and(|stat| file_type(&stat).is_file())
 }
 
 /// Returns true if the group or others have any permission on the file, which makes it unsuitable for a
 /// secret.
 pub fn is_accessible_to_others(path: &Path) -> bool {
-    safe_open::stat_by_walk(path)
+    safe_open::stat_after_checking_parents(path)
         .is_some_and(|stat| plimsoll_system::files::to_std_mode(stat.st_mode) & 0o077 != 0)
 }
 
-/// Returns true if a link is at the path, wherever it leads.
+/// Returns true if a link is at the path, whatever its target is.
 pub fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink())
 }
@@ -465,14 +472,14 @@ fn file_type(stat: &Stat) -> FileType {
 
 /// Returns the size of a plain file in bytes.
 pub fn file_size(path: &Path) -> Option<u64> {
-    let stat = safe_open::stat_without_walk(path).filter(|stat| file_type(stat).is_file())?;
+    let stat = safe_open::stat_without_checking_parents(path).filter(|stat| file_type(stat).is_file())?;
     u64::try_from(stat.st_size).ok()
 }
 
 /// Returns the change stamp of a file: inode, size, mtime and ctime. It changes if the file is written or
 /// replaced.
 pub fn file_change_stamp(path: &Path) -> Option<String> {
-    let stat = safe_open::stat_by_walk(path).filter(|stat| file_type(stat).is_file())?;
+    let stat = safe_open::stat_after_checking_parents(path).filter(|stat| file_type(stat).is_file())?;
     let Stat { st_ino, st_size, st_mtime, st_mtime_nsec, st_ctime, st_ctime_nsec, .. } = stat;
     Some(format!("{st_ino} {st_size} {st_mtime}.{st_mtime_nsec} {st_ctime}.{st_ctime_nsec}"))
 }
@@ -480,13 +487,13 @@ pub fn file_change_stamp(path: &Path) -> Option<String> {
 /// Returns the change stamp of a folder, its mtime. It changes if a name is added or removed.
 pub(crate) fn folder_change_stamp(path: &Path) -> Option<String> {
     let Stat { st_mtime, st_mtime_nsec, .. } =
-        safe_open::stat_without_walk(path).filter(|stat| file_type(stat).is_dir())?;
+        safe_open::stat_without_checking_parents(path).filter(|stat| file_type(stat).is_dir())?;
     Some(format!("{st_mtime}.{st_mtime_nsec:09}"))
 }
 
 /// Returns when a file was last written.
 pub fn modified_at(path: &Path) -> Option<SystemTime> {
-    let stat = safe_open::stat_without_walk(path)?;
+    let stat = safe_open::stat_without_checking_parents(path)?;
     to_system_time(stat.st_mtime, stat.st_mtime_nsec)
 }
 
@@ -501,14 +508,14 @@ pub fn time_since_modified(path: &Path) -> Option<Duration> {
 
 /// Lists the names in a folder, sorted; empty if there is no folder.
 pub fn list_names(folder: &Path) -> Vec<String> {
-    let name = |entry: DirEntry| entry.file_name().to_string_lossy().into_owned();
-    let names = read_entries(folder).map(name).filter(|name| name != "." && name != "..");
+    let entry_name = |entry: DirEntry| entry.file_name().to_string_lossy().into_owned();
+    let names = read_entries(folder).map(entry_name).filter(|name| name != "." && name != "..");
     let mut names: Vec<String> = names.collect();
     names.sort();
     names
 }
 
-/// Returns those of the given names that exist in a folder.
+/// Returns those of `names` that exist in a folder.
 pub fn existing_names<'n>(folder: &Path, names: &[&'n str]) -> Vec<&'n str> {
     let matching_name =
         |entry: DirEntry| names.iter().copied().find(|name| entry.file_name().to_bytes() == name.as_bytes());
@@ -528,12 +535,12 @@ pub fn changed_at(path: &Path) -> Option<SystemTime> {
     to_system_time(metadata.ctime(), metadata.ctime_nsec())
 }
 
-/// Folders that contain no work of a session: caches and version control.
+/// Folders that do not count as a session's work: caches and version control.
 pub const SKIPPED_FOLDERS: [&str; 6] = [".git", ".claude", "node_modules", "target", ".venv", "__pycache__"];
 
-/// Returns the files below a folder that were modified since a time, newest last, at most the newest
-/// `max_files`. Skips caches and version control.
-pub fn files_modified_since(folder: &Path, since: SystemTime, max_files: usize) -> Vec<PathBuf> {
+/// Returns the newest `max_files` files below a folder that were modified at or after `cutoff`, newest last.
+/// Skips caches and version control.
+pub fn newest_files_modified_since(folder: &Path, cutoff: SystemTime, max_files: usize) -> Vec<PathBuf> {
     // Limits the time of a checkpoint in a project with very many files.
     const MAX_ENTRIES: usize = 50_000;
     let mut files = Vec::new();
@@ -547,7 +554,7 @@ pub fn files_modified_since(folder: &Path, since: SystemTime, max_files: usize) 
             let name = entry.file_name();
             if metadata.is_dir() && !SKIPPED_FOLDERS.iter().any(|skipped_name| name == *skipped_name) {
                 folders.push(entry.path());
-            } else if metadata.is_file() && metadata.modified().is_ok_and(|modified| modified >= since) {
+            } else if metadata.is_file() && metadata.modified().is_ok_and(|modified| modified >= cutoff) {
                 files.push((metadata.modified().ok(), entry.path()));
             }
         }
@@ -561,11 +568,11 @@ pub fn files_modified_since(folder: &Path, since: SystemTime, max_files: usize) 
 }
 
 /// Writes to standard output without a buffer, which a single write does not need.
-pub fn write_stdout(mut bytes: &[u8]) -> std::io::Result<()> {
+pub fn write_all_to_stdout(mut bytes: &[u8]) -> std::io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::write(rustix::stdio::stdout(), bytes) {
             Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
-            Ok(written) => bytes = &bytes[written..],
+            Ok(written_count) => bytes = &bytes[written_count..],
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -573,8 +580,8 @@ pub fn write_stdout(mut bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads standard input until its end, up to a limit in bytes.
-pub fn read_stdin(max_bytes: u64) -> std::io::Result<Vec<u8>> {
+/// Reads standard input until its end or until `max_bytes`; any further bytes are dropped.
+pub fn read_stdin_up_to(max_bytes: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(8 * 1024);
     // Bypasses the standard library's buffer, which would cost another copy.
     while (bytes.len() as u64) < max_bytes {
@@ -661,7 +668,7 @@ mod tests {
         for name in files {
             fs::write(folder.path().join(name), "x").unwrap();
         }
-        remove_dead_drafts(folder.path(), |pid| pid != 78);
+        remove_abandoned_drafts(folder.path(), |pid| pid != 78);
         assert_eq!(list_names(folder.path()), [".a.json.78.0.plimsoll-draft", ".x.plimsoll-draft", "a.77.0"]);
     }
 
@@ -703,10 +710,10 @@ mod tests {
         let mut writer = open_for_append(&path).unwrap();
         let mut reader = GrowingReader::open(&path).unwrap();
         writer.write_all(b"one").unwrap();
-        assert_eq!(reader.read_new_bytes().unwrap(), b"one");
+        assert_eq!(reader.read_appended_bytes().unwrap(), b"one");
         fs::remove_file(&path).unwrap();
         writer.write_all(b"two").unwrap();
-        assert_eq!(reader.read_new_bytes().unwrap(), b"two");
+        assert_eq!(reader.read_appended_bytes().unwrap(), b"two");
         let expected = crate::clock::from_unix_seconds(1_767_733_200).unwrap();
         writer.set_modified(expected.into()).unwrap();
         assert_eq!(reader.modified_at(), Some(expected));

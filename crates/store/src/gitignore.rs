@@ -10,19 +10,23 @@ pub(crate) const GITIGNORE_NAME: &str = ".gitignore";
 pub(crate) const GITIGNORE_TEXT: &[u8] = b"*\n";
 
 /// Our folders in a project, by the end of their path.
-const OWN_FOLDERS: [&str; 2] = [".claude/plimsoll", ".claude/handoffs"];
+const PLIMSOLL_FOLDERS: [&str; 2] = [".claude/plimsoll", ".claude/handoffs"];
 
 /// Returns our folder that contains this folder, or is this folder.
-pub(crate) fn own_folder_containing(folder: &Path) -> Option<&Path> {
-    folder.ancestors().find(|folder| OWN_FOLDERS.iter().any(|own_folder| folder.ends_with(own_folder)))
+pub(crate) fn plimsoll_folder_containing(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|folder| PLIMSOLL_FOLDERS.iter().any(|path_end| folder.ends_with(path_end)))
 }
 
 /// Hides our folder from git before something new is created in it, so that a kill in between leaves nothing
 /// visible. An existing `.gitignore` is kept, because somebody else wrote it.
-pub(crate) fn hide_own_folder_from_git(folder: &Path) -> Result<(), OpenError> {
-    let Some(own_folder) = own_folder_containing(folder) else { return Ok(()) };
-    let entry = FolderEntry::for_path(&own_folder.join(GITIGNORE_NAME), FinalLink::Keep, true)?;
-    if entry.stat().is_some() { Ok(()) } else { entry.replace(GITIGNORE_TEXT, Durability::Lazy) }
+pub(crate) fn hide_plimsoll_folder_from_git(folder: &Path) -> Result<(), OpenError> {
+    let Some(plimsoll_folder) = plimsoll_folder_containing(folder) else { return Ok(()) };
+    let entry = FolderEntry::for_path(&plimsoll_folder.join(GITIGNORE_NAME), FinalLink::NoFollow, true)?;
+    if entry.stat().is_some() {
+        Ok(())
+    } else {
+        entry.replace_file_keeping_mode(GITIGNORE_TEXT, Durability::Lazy)
+    }
 }
 
 #[cfg(test)]

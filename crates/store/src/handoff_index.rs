@@ -1,13 +1,13 @@
-//! Records which handoffs the sessions of this user wrote, and what happened to each: one small file per
-//! handoff, with the handoff's name.
+//! Records which handoffs the sessions of this user wrote, and the state of each. The index has one small file
+//! per handoff, with the handoff's file name.
 //!
 //! The index is stored in the user's state folder and not in the project, so a handoff that comes with a
 //! repository is in no index: it is never offered, and no session continues from it automatically. Handoffs
 //! of runs are not in it either, because the run reads them.
 //!
-//! A handoff is *unread* after each checkpoint that writes it, *offered* once it was offered to a session at
-//! its start, and *read* once a session has opened it. Its index file moves from one folder to the next, so
-//! of two sessions that start at the same time only one offers the handoff. Without a home there is no index.
+//! A handoff is *unread* after each checkpoint that writes it, *offered* after it was offered to a session at
+//! its start, and *read* after a session has opened it. Its index file moves from one folder to the next, so
+//! if two sessions start at the same time, only one offers the handoff. Without a home there is no index.
 
 use crate::{Durability, Project, StoreError, disk, environment, layout, sessions};
 use plimsoll_domain::SessionId;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// What has happened to a handoff.
+/// The history of a handoff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HandoffState {
     /// It has not been offered to any session.
@@ -76,7 +76,7 @@ pub struct HandoffIndex {
 }
 
 impl HandoffIndex {
-    /// Opens the index of a project. It is identified by the project's path with all links resolved.
+    /// Opens the index of a project, which is identified by its path with all links resolved.
     pub fn for_project(project: &Project) -> HandoffIndex {
         let root = disk::canonicalize_or_keep(project.root());
         let hash = plimsoll_domain::digest::sha256_hex(&[root.as_os_str().as_encoded_bytes()]);
@@ -89,8 +89,8 @@ impl HandoffIndex {
 
     /// Records that a session wrote this handoff, which makes it unread again. Ignores a name that is not a
     /// handoff's.
-    pub fn mark_unread(&self, name: &str, session_id: &SessionId) -> Result<(), StoreError> {
-        let Some(path) = self.entry_path(HandoffState::Unread, name) else { return Ok(()) };
+    pub fn mark_unread(&self, handoff_name: &str, session_id: &SessionId) -> Result<(), StoreError> {
+        let Some(path) = self.entry_path(HandoffState::Unread, handoff_name) else { return Ok(()) };
         let entry = HandoffEntry { v: 1, session_id: session_id.to_owned() };
         disk::replace(&path, &serde_json::to_vec(&entry).unwrap_or_default(), Durability::Lazy)
     }
@@ -105,12 +105,12 @@ impl HandoffIndex {
     }
 
     /// Finds an unread handoff that still exists as a plain file.
-    pub fn find_unread(&self, name: &str) -> Option<UnreadHandoff> {
-        let path = self.entry_path(HandoffState::Unread, name)?;
+    pub fn find_unread_with_existing_file(&self, handoff_name: &str) -> Option<UnreadHandoff> {
+        let path = self.entry_path(HandoffState::Unread, handoff_name)?;
         let entry: HandoffEntry = sessions::read_json_if_valid(&path)?;
-        let is_plain = |handoff: &PathBuf| disk::is_file(handoff) && !disk::is_link(handoff);
+        let is_plain_file = |handoff: &PathBuf| disk::is_file(handoff) && !disk::is_link(handoff);
         let folders = self.project.handoff_folders().into_iter();
-        let handoff = folders.map(|folder| folder.join(name)).find(is_plain)?;
+        let handoff = folders.map(|folder| folder.join(handoff_name)).find(is_plain_file)?;
         Some(UnreadHandoff {
             path: handoff,
             session_id: entry.session_id,
@@ -118,52 +118,61 @@ impl HandoffIndex {
         })
     }
 
-    /// Finds the index entry of a handoff; `None` if no session of this user is known to have written it.
-    pub fn find_indexed(&self, name: &str) -> Option<IndexedHandoff> {
+    /// Finds the index entry of a handoff in any state; `None` if no session of this user recorded it.
+    pub fn find_in_any_state(&self, handoff_name: &str) -> Option<IndexedHandoff> {
         HandoffState::ALL.into_iter().find_map(|state| {
-            let path = self.entry_path(state, name)?;
+            let path = self.entry_path(state, handoff_name)?;
             let entry: HandoffEntry = sessions::read_json_if_valid(&path)?;
             Some(IndexedHandoff { state, session_id: entry.session_id, written_at: disk::modified_at(&path) })
         })
     }
 
-    /// Marks an unread handoff as offered. Returns true for the one process that did it, which then offers
-    /// it.
-    pub fn mark_offered(&self, name: &str) -> bool {
-        self.move_between_states(name, HandoffState::Unread, HandoffState::Offered)
+    /// Marks an unread handoff as offered. Only one of several concurrent calls returns true; its caller then
+    /// offers the handoff.
+    pub fn mark_offered(&self, handoff_name: &str) -> bool {
+        self.move_between_states(handoff_name, HandoffState::Unread, HandoffState::Offered)
     }
 
-    pub fn mark_read(&self, name: &str) {
+    pub fn mark_read(&self, handoff_name: &str) {
         for state in [HandoffState::Offered, HandoffState::Unread] {
-            self.move_between_states(name, state, HandoffState::Read);
+            self.move_between_states(handoff_name, state, HandoffState::Read);
         }
     }
 
-    pub fn remove(&self, name: &str) {
-        for path in HandoffState::ALL.into_iter().filter_map(|state| self.entry_path(state, name)) {
+    pub fn remove(&self, handoff_name: &str) {
+        for path in HandoffState::ALL.into_iter().filter_map(|state| self.entry_path(state, handoff_name)) {
             disk::remove_existing(&path);
         }
     }
 
-    fn move_between_states(&self, name: &str, from_state: HandoffState, to_state: HandoffState) -> bool {
+    fn move_between_states(
+        &self,
+        handoff_name: &str,
+        from_state: HandoffState,
+        to_state: HandoffState,
+    ) -> bool {
         let (Some(from_path), Some(to_path)) =
-            (self.entry_path(from_state, name), self.entry_path(to_state, name))
+            (self.entry_path(from_state, handoff_name), self.entry_path(to_state, handoff_name))
         else {
             return false;
         };
         if !disk::exists(&from_path) {
             return false;
         }
-        let created_folder = to_path.parent().map(disk::create_folder);
-        created_folder.is_some_and(|created| created.is_ok()) && disk::rename(&from_path, &to_path).is_ok()
+        let folder_result = to_path.parent().map(disk::create_folder);
+        folder_result.is_some_and(|result| result.is_ok()) && disk::rename(&from_path, &to_path).is_ok()
     }
 
     fn folder_of_state(&self, state: HandoffState) -> Option<PathBuf> {
         Some(self.state_folder.as_ref()?.join(state.as_str()).join(&self.project_name))
     }
 
-    fn entry_path(&self, state: HandoffState, name: &str) -> Option<PathBuf> {
-        if is_handoff_name(name) { Some(self.folder_of_state(state)?.join(name)) } else { None }
+    fn entry_path(&self, state: HandoffState, handoff_name: &str) -> Option<PathBuf> {
+        if is_handoff_name(handoff_name) {
+            Some(self.folder_of_state(state)?.join(handoff_name))
+        } else {
+            None
+        }
     }
 }
 
@@ -198,9 +207,12 @@ mod tests {
             index.mark_unread(name, &"s1".into()).unwrap();
         }
         assert_eq!(index.names_in_state(HandoffState::Unread), [NEW, OLD]);
-        assert_eq!(index.find_unread(OLD), None, "its handoff is gone");
+        assert_eq!(index.find_unread_with_existing_file(OLD), None, "its handoff is gone");
         disk::create_new(&index.project.handoffs_folder().join(OLD), b"x").unwrap();
-        assert_eq!(index.find_unread(OLD).map(|handoff| handoff.session_id), Some("s1".into()));
+        assert_eq!(
+            index.find_unread_with_existing_file(OLD).map(|handoff| handoff.session_id),
+            Some("s1".into())
+        );
         assert!(index.mark_offered(OLD) && !index.mark_offered(OLD));
         assert_eq!(index.names_in_state(HandoffState::Unread), [NEW]);
         let index_without_home = HandoffIndex { state_folder: None, ..index };
@@ -215,7 +227,7 @@ mod tests {
     fn a_handoff_is_read_only_after_it_was_opened_and_unread_when_it_is_written_again() {
         let folder = tempfile::tempdir().unwrap();
         let index = index(folder.path());
-        let state = || index.find_indexed(OLD).map(|handoff| handoff.state);
+        let state = || index.find_in_any_state(OLD).map(|handoff| handoff.state);
         assert_eq!(state(), None);
         index.mark_unread(OLD, &"s1".into()).unwrap();
         assert_eq!(state(), Some(HandoffState::Unread));

@@ -1,4 +1,4 @@
-//! Reads and writes the journal. Each line is a single write, so that lines of several programs never mix.
+//! Reads and writes the journal. Each line is a single write, so that lines of several processes never mix.
 
 use crate::{Project, StoreError, clock, disk};
 use plimsoll_domain::RunId;
@@ -8,21 +8,20 @@ use std::path::Path;
 /// Appends an entry to the journal, with the current time.
 pub fn append_entry(project: &Project, entry: JournalEntry) -> Result<(), StoreError> {
     let entry = JournalEntry { recorded_at: clock::to_millis_timestamp(clock::now()), ..entry };
-    // No lock is waited for here, but a hook that runs long may have looked up its project long ago.
-    project.detect_move_into_project();
+    // Taking a lock would update the location. This takes none, and a hook may have looked up its project long ago.
+    project.update_location_if_moved_into_project();
     disk::append_line(&project.journal_path(), &entry.to_line())
 }
 
-/// Returns true if the end of the journal has a line about the same event, run, iteration and session. A
-/// process that continues after a kill uses this to avoid a second line, because a line is written after the
-/// event that it records.
-pub fn has_matching_entry(project: &Project, entry: &JournalEntry) -> bool {
-    /// Bytes at the end of the journal that are searched: a killed process is restarted before more is
-    /// written.
+/// Returns true if the end of the journal has a line about the same event, run, iteration and session. A line
+/// is written after its event, so a process that resumes after a kill uses this to avoid a duplicate.
+pub fn has_recent_entry_for_same_event(project: &Project, entry: &JournalEntry) -> bool {
+    /// Bytes at the end of the journal that are searched. A killed process is restarted before more than this
+    /// is written.
     const MAX_TAIL_BYTES: u64 = 4 * 1024 * 1024;
     let tail =
         disk::read_last_lines(&project.journal_path(), MAX_TAIL_BYTES).ok().flatten().unwrap_or_default();
-    String::from_utf8_lossy(&tail).rsplit('\n').any(|line| entry.has_same_event_and_origin(line))
+    String::from_utf8_lossy(&tail).rsplit('\n').any(|line| entry.has_same_event_name_and_origin(line))
 }
 
 /// Reads the entries of the journal, oldest first. Lines that do not parse are skipped.
@@ -30,7 +29,7 @@ pub fn read_entries(project: &Project) -> Result<Vec<JournalEntry>, StoreError> 
     read_entries_from_file(&project.journal_path())
 }
 
-/// Reads the journal of an item's run whose worktree was removed: it was moved next to the run's output.
+/// Reads the journal of a removed worktree of an item's run: it was moved next to the run's output.
 pub fn read_entries_of_removed_worktree(
     project: &Project,
     run_id: &RunId,

@@ -19,13 +19,13 @@ use std::sync::OnceLock;
 pub struct Project {
     root: PathBuf,
     state_path: PathBuf,
-    /// The folder of our files when the project was looked up.
+    /// The folder of our files at the time when the project was looked up.
     data_folder: PathBuf,
     has_local_files: bool,
-    /// Set once the files are found to have moved into the project. `None` for a project whose files do not
-    /// move.
-    moved_to: Option<OnceLock<PathBuf>>,
-    /// The folder of the records of its runs, if it is not the user's default.
+    /// The new data folder, set once the files are found to have moved into the project. `None` for a project
+    /// whose files do not move.
+    moved_data_folder: Option<OnceLock<PathBuf>>,
+    /// The folder of the records of its runs, if it is not the default one.
     runs_folder: Option<PathBuf>,
 }
 
@@ -37,33 +37,36 @@ impl Project {
     pub fn for_hook(cwd: Option<&str>) -> Result<Project, StoreError> {
         let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
         // The payload's `cwd` moves with the session's `cd`; CLAUDE_PROJECT_DIR stays (2.1.329).
-        Project::for_session(&root.or(cwd.map(PathBuf::from)).unwrap_or_else(environment::current_dir))
+        Project::with_local_or_external_files(
+            &root.or(cwd.map(PathBuf::from)).unwrap_or_else(environment::current_dir),
+        )
     }
 
-    /// Returns the project of a server that the client started: the folder that the client names, or else the
-    /// same as for a command.
+    /// Returns the project of a server that the client started: the folder in `CLAUDE_PROJECT_DIR`, or else the
+    /// one that [`Project::find_upwards_from_current_dir`] finds.
     pub fn for_mcp_server() -> Project {
         let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
         match root.filter(|root| disk::is_folder(root)) {
-            Some(root) => Project::for_root_or_local(&root),
-            None => Project::find_for_command(),
+            Some(root) => Project::with_session_files_or_local(&root),
+            None => Project::find_upwards_from_current_dir(),
         }
     }
 
-    /// Returns the project of a command: the nearest folder upwards with a state, then one with our files
-    /// (inside it, or in the user's state), then one with the client's, then the repository, and otherwise
-    /// the current directory. The search ends at the root of the repository, and below a folder of another
-    /// owner.
-    pub fn find_for_command() -> Project {
+    /// Returns the project of a command: the nearest folder upwards with a run's state. If there is none, the
+    /// nearest with our files (inside it, or in the user's state), then the nearest with the client's files, then
+    /// the repository, and otherwise the current directory. The search ends at the root of the repository, and
+    /// below a folder of another owner.
+    pub fn find_upwards_from_current_dir() -> Project {
         let current_dir = environment::current_dir();
-        let search = AncestorSearch::from_folder(&current_dir);
-        // The home is compared without links, because the system reports the current directory without links.
+        let search = AncestorSearch::search_upwards_from(&current_dir);
+        // The home is compared with all links resolved, as the system reports the current directory.
         let home = environment::home_folder().map(disk::canonicalize_or_keep);
         let is_not_home = |folder: &&Path| Some(*folder) != home.as_deref();
         let has = |name: &'static str| move |folder: &&Path| disk::exists(&folder.join(name));
         let has_our_files = |folder: &&Path| {
             has(".claude/plimsoll")(folder)
-                || external_folder::external_data_folder(folder).is_some_and(|own| disk::exists(&own))
+                || external_folder::external_data_folder(folder)
+                    .is_some_and(|data_folder| disk::exists(&data_folder))
         };
         let candidates = || search.folders.iter().copied().filter(is_not_home);
         let nearest = candidates()
@@ -71,35 +74,37 @@ impl Project {
             .or_else(|| candidates().find(has_our_files))
             .or_else(|| candidates().find(has(".claude")))
             .or_else(|| candidates().find(has(".git")));
-        Project::for_root_or_local(nearest.unwrap_or(&current_dir))
+        Project::with_session_files_or_local(nearest.unwrap_or(&current_dir))
     }
 
-    /// Returns a state above the current directory that [`Project::find_for_command`] ignores, with the reason.
-    /// `None` if the current project has a run of its own, because then the user does not mean the other one.
+    /// Returns a state above the current directory that [`Project::find_upwards_from_current_dir`] ignores, with
+    /// the reason. `None` if the current project has a run, because then the user does not mean the other one.
     pub fn ignored_state_above() -> Option<IgnoredState> {
         let current_dir = environment::current_dir();
-        let ignored_state = AncestorSearch::from_folder(&current_dir).state_beyond_end(&current_dir)?;
-        (ignored_state.is_current_project() || !disk::exists(Project::find_for_command().state_path()))
-            .then_some(ignored_state)
+        let ignored_state =
+            AncestorSearch::search_upwards_from(&current_dir).find_ignored_state_above(&current_dir)?;
+        (ignored_state.is_current_project()
+            || !disk::exists(Project::find_upwards_from_current_dir().state_path()))
+        .then_some(ignored_state)
     }
 
     /// Returns the project at a folder, with its files where sessions store them. Without a home the files
     /// are inside the project.
-    fn for_root_or_local(root: &Path) -> Project {
-        Project::for_session(root).unwrap_or_else(|_| Project::with_local_files(root))
+    fn with_session_files_or_local(root: &Path) -> Project {
+        Project::with_local_or_external_files(root).unwrap_or_else(|_| Project::with_local_files(root))
     }
 
     /// Looks the project up again: a command in Claude Code's sandbox may have moved its files into the
     /// project.
     pub fn with_current_location(&self) -> Project {
-        Project::for_root_or_local(&self.root)
+        Project::with_session_files_or_local(&self.root)
     }
 
-    /// Returns the project of a session. Our files are inside the project only if the user chose that: by a
-    /// run, by a settings file of ours, or by our hooks in the project's own settings. Otherwise Plimsoll is
-    /// installed for the user alone, and the files are in the user's state. Returns an error if they would be
-    /// there and there is no home.
-    pub fn for_session(root: &Path) -> Result<Project, StoreError> {
+    /// Returns the project of a session. Our files are inside the project only if the user chose that: by a run,
+    /// by our settings file, or by our hooks in the project's settings. Otherwise Plimsoll is installed for the
+    /// user alone, and the files are in the user's state. Returns an error if the files belong there and there is
+    /// no home.
+    pub fn with_local_or_external_files(root: &Path) -> Result<Project, StoreError> {
         let project = Project::with_local_files(root);
         // The cheapest check first; it is usually true.
         let has_external_files = || project.earlier_external_project().is_some();
@@ -109,45 +114,52 @@ impl Project {
         {
             return Ok(project);
         }
-        if external_folder::has_our_hooks_in_settings(root) {
+        if external_folder::has_our_hooks_in_project_settings(root) {
             return Ok(project);
         }
         let data_folder = external_folder::external_data_folder(root)
             .ok_or_else(|| StoreError::NoHome { project: root.to_owned() })?;
-        Ok(Project { data_folder, has_local_files: false, moved_to: Some(OnceLock::new()), ..project })
+        Ok(Project {
+            data_folder,
+            has_local_files: false,
+            moved_data_folder: Some(OnceLock::new()),
+            ..project
+        })
     }
 
-    /// Checks whether the files have been moved into the project since it was looked up, which a command in
-    /// Claude Code's sandbox does. From then on every path of this project is the new one.
-    pub(crate) fn detect_move_into_project(&self) {
-        if let Some(moved_to) = self.moved_to.as_ref().filter(|moved_to| moved_to.get().is_none()) {
+    /// Checks whether the files have been moved into the project since it was looked up, as a command in Claude
+    /// Code's sandbox does. If so, every path of this project is the new one from then on.
+    pub(crate) fn update_location_if_moved_into_project(&self) {
+        if let Some(moved_folder) =
+            self.moved_data_folder.as_ref().filter(|moved_folder| moved_folder.get().is_none())
+        {
             let local_folder = local_data_folder(&self.root);
             if has_our_files(&local_folder, || disk::exists(&self.data_folder)) {
-                // Another thread may have found it at the same moment, and then it has set the same path.
-                let _ = moved_to.set(local_folder);
+                // Another thread may have detected it at the same moment, and then it has set the same path.
+                let _ = moved_folder.set(local_folder);
             }
         }
     }
 
-    fn moved_to(&self) -> Option<&Path> {
-        self.moved_to.as_ref().and_then(OnceLock::get).map(PathBuf::as_path)
+    fn moved_data_folder(&self) -> Option<&Path> {
+        self.moved_data_folder.as_ref().and_then(OnceLock::get).map(PathBuf::as_path)
     }
 
     /// Returns the project at a folder with our files inside, for a project that has a run or is about to
     /// have one.
     pub fn with_local_files(root: &Path) -> Project {
         safe_open::register_root(root, safe_open::RootKind::Project);
-        let state = match environment::variable("RALPH_STATE_FILE") {
+        let state_file = match environment::variable("RALPH_STATE_FILE") {
             Some(file) => root.join(file),
             None => append_to_path(root, &["/.claude/ralph-state.json"]),
         };
         let data_folder = local_data_folder(root);
         Project {
             root: root.to_owned(),
-            state_path: state,
+            state_path: state_file,
             data_folder,
             has_local_files: true,
-            moved_to: None,
+            moved_data_folder: None,
             runs_folder: None,
         }
     }
@@ -163,7 +175,7 @@ impl Project {
         Project {
             data_folder: data_folder.to_owned(),
             has_local_files: false,
-            moved_to: Some(OnceLock::new()),
+            moved_data_folder: Some(OnceLock::new()),
             ..self
         }
     }
@@ -181,10 +193,10 @@ impl Project {
         disk::exists(&self.state_path) || disk::exists(&self.copies_folder().join("ralph-state.json"))
     }
 
-    /// Returns this project with the location that sessions used before our files were inside the project;
-    /// `None` if they never used one.
+    /// Returns this project with the external location that sessions used before our files were inside the
+    /// project; `None` if there is none.
     pub fn earlier_external_project(&self) -> Option<Project> {
-        self.with_external_files().filter(|outside| disk::exists(outside.data_folder()))
+        self.with_external_files().filter(|external_project| disk::exists(external_project.data_folder()))
     }
 
     /// Returns this project with its files in the user's state; `None` if they are already there, or without
@@ -192,7 +204,12 @@ impl Project {
     pub fn with_external_files(&self) -> Option<Project> {
         let data_folder =
             if self.has_local_files() { external_folder::external_data_folder(&self.root) } else { None };
-        Some(Project { data_folder: data_folder?, has_local_files: false, moved_to: None, ..self.clone() })
+        Some(Project {
+            data_folder: data_folder?,
+            has_local_files: false,
+            moved_data_folder: None,
+            ..self.clone()
+        })
     }
 
     /// Returns true if our files belong inside the project and its file system is read-only.
@@ -205,7 +222,7 @@ impl Project {
     /// Returns the project at a folder if it has the record of this session, inside the project or in the
     /// user's state.
     pub fn find_with_session_record(root: &Path, session_id: &SessionId) -> Option<Project> {
-        let project = Project::for_session(root).ok()?;
+        let project = Project::with_local_or_external_files(root).ok()?;
         let has_record = |project: &Project| {
             project.session_record_path(session_id).is_some_and(|path| disk::exists(&path))
         };
@@ -234,8 +251,8 @@ impl Project {
         }
     }
 
-    /// Returns the folders that may contain handoffs: the current one, then the one from before our files
-    /// were inside the project.
+    /// Returns the folders that may contain handoffs: the current one, then the one that was used before our
+    /// files were inside the project.
     pub fn handoff_folders(&self) -> Vec<PathBuf> {
         self.current_and_earlier_location().iter().map(Project::handoffs_folder).collect()
     }
@@ -248,7 +265,7 @@ impl Project {
     /// Returns true if our files are inside the project, where an agent in Claude Code's sandbox can write
     /// them.
     pub fn has_local_files(&self) -> bool {
-        self.has_local_files || self.moved_to().is_some()
+        self.has_local_files || self.moved_data_folder().is_some()
     }
 
     /// Returns the path of the handoff that a record or a state names; `None` for any other file. An agent in
@@ -260,13 +277,15 @@ impl Project {
             path.file_name()?.to_str().filter(|name| is_plain_file_name(name) && name.ends_with(".md"))?;
         let is_in = |folder: PathBuf| folder.join(name).as_os_str() == path.as_os_str();
         let is_handoff = is_in(self.handoffs_folder())
-            || self.earlier_external_project().is_some_and(|earlier| is_in(earlier.handoffs_folder()));
+            || self
+                .earlier_external_project()
+                .is_some_and(|earlier_project| is_in(earlier_project.handoffs_folder()));
         is_handoff.then(|| path.clone())
     }
 
     /// Returns the folder of our own files: `.claude/plimsoll`, or the project's folder in the user's state.
     pub fn data_folder(&self) -> &Path {
-        self.moved_to().unwrap_or(&self.data_folder)
+        self.moved_data_folder().unwrap_or(&self.data_folder)
     }
 
     pub fn settings_path(&self) -> PathBuf {
@@ -302,14 +321,14 @@ impl Project {
             .then(|| append_to_path(self.data_folder(), &[SESSIONS_FOLDER, session_id, ".json"]))
     }
 
-    /// Returns the path of what the status line published about a session; `None` for an id that cannot be a
-    /// file name.
+    /// Returns the path of the file that the status line writes about a session; `None` for an id that cannot be
+    /// a file name.
     pub fn status_record_path(&self, session_id: &SessionId) -> Option<PathBuf> {
         is_plain_file_name(session_id)
             .then(|| append_to_path(self.data_folder(), &[SESSIONS_FOLDER, session_id, ".status.json"]))
     }
 
-    /// Returns the path of the record of what a session has been shown of the working memory.
+    /// Returns the path of the record of which memory content a session has been shown.
     pub(crate) fn shown_record_path(&self, session_id: &SessionId) -> Option<PathBuf> {
         is_plain_file_name(session_id)
             .then(|| append_to_path(self.data_folder(), &["/memory/seen/", session_id, ".json"]))
@@ -347,10 +366,12 @@ impl Project {
     /// folders.
     pub fn copies_folder(&self) -> PathBuf {
         let repository = if self.has_local_files() { find_repository(&self.root) } else { None };
-        let Some((work_tree, git)) = repository else { return self.data_folder().join("copies") };
+        let Some((work_tree, git_folder)) = repository else { return self.data_folder().join("copies") };
         match self.root.strip_prefix(work_tree) {
-            Ok(below) if below != Path::new("") => git.join("plimsoll/below").join(below),
-            _ => git.join("plimsoll"),
+            Ok(relative_path) if relative_path != Path::new("") => {
+                git_folder.join("plimsoll/below").join(relative_path)
+            }
+            _ => git_folder.join("plimsoll"),
         }
     }
 
@@ -362,7 +383,7 @@ impl Project {
 
 /// Returns the git folder of the repository or worktree that contains a folder. Does not start git.
 pub fn find_git_folder(folder: &Path) -> Option<PathBuf> {
-    find_repository(folder).map(|(_, git)| git)
+    find_repository(folder).map(|(_, git_folder)| git_folder)
 }
 
 /// Returns the working tree that contains a folder, and its git folder.
@@ -373,36 +394,39 @@ pub fn find_repository(folder: &Path) -> Option<(&Path, PathBuf)> {
 /// Returns an identity of the repository's git folder that changes if another repository is put at its path;
 /// empty if there is no repository.
 pub fn repository_identity(folder: &Path) -> String {
-    let git = find_git_folder(folder).map(|git| shared_git_folder(&git).unwrap_or(git));
-    git.and_then(|git| volume::folder_identity(&git)).unwrap_or_default()
+    let git_folder =
+        find_git_folder(folder).map(|git_folder| shared_git_folder(&git_folder).unwrap_or(git_folder));
+    git_folder
+        .and_then(|git_folder| volume::folder_identity_by_inode_and_creation_time(&git_folder))
+        .unwrap_or_default()
 }
 
-/// Returns the folder that all worktrees of a repository share; `None` if `commondir` names something that is
-/// no git folder.
+/// Returns the folder that all worktrees of a repository share; `None` if `commondir` does not name a git
+/// folder.
 pub fn shared_git_folder(git_folder: &Path) -> Option<PathBuf> {
-    let Some(named_folder) = disk::read_text(&git_folder.join("commondir")).ok().flatten() else {
+    let Some(shared_path_text) = disk::read_text(&git_folder.join("commondir")).ok().flatten() else {
         return Some(git_folder.to_owned());
     };
-    let shared_folder = git_folder.join(named_folder.trim());
+    let shared_folder = git_folder.join(shared_path_text.trim());
     is_git_folder(&shared_folder).then(|| {
         safe_open::register_root(&shared_folder, safe_open::RootKind::Git);
         shared_folder
     })
 }
 
-// The target is checked: a file of the project must not be able to direct us to an arbitrary folder.
+// The target is checked: a file of the project must not be able to redirect Plimsoll to an arbitrary folder.
 fn resolve_git_folder(dot_git: &Path) -> Option<PathBuf> {
-    let git = if disk::is_folder_and_not_link(dot_git) {
+    let git_folder = if disk::is_folder_and_not_link(dot_git) {
         dot_git.to_owned()
     } else if disk::is_link(dot_git) {
         Some(disk::canonicalize_or_keep(dot_git)).filter(|folder| is_git_folder(folder))?
     } else {
         let text = disk::read_text(dot_git).ok().flatten()?;
-        let target = Path::new(text.trim().strip_prefix("gitdir:")?.trim()).to_owned();
-        Some(dot_git.parent()?.join(target)).filter(|folder| is_git_folder(folder))?
+        let target_path = Path::new(text.trim().strip_prefix("gitdir:")?.trim()).to_owned();
+        Some(dot_git.parent()?.join(target_path)).filter(|folder| is_git_folder(folder))?
     };
-    safe_open::register_root(&git, safe_open::RootKind::Git);
-    Some(git)
+    safe_open::register_root(&git_folder, safe_open::RootKind::Git);
+    Some(git_folder)
 }
 
 /// Applies git's own check: `HEAD` exists, and either `objects` and `refs` or a `commondir` that names where
@@ -412,10 +436,10 @@ fn is_git_folder(folder: &Path) -> bool {
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
-/// Returns true if our folder inside a project is the one in use. An empty folder, which a clone may bring,
-/// does not count if the project has files of ours outside, because it would hide them.
+/// Returns true if our folder inside a project is in use. An empty folder, which a clone may contain, does not
+/// count if the project has files of ours outside, because it would hide them.
 fn has_our_files(local_folder: &Path, has_external_files: impl FnOnce() -> bool) -> bool {
-    // This usually exists, and then no other check is needed.
+    // This folder usually exists, and then no other check is needed.
     if disk::exists(&append_to_path(local_folder, &["/sessions"])) {
         return true;
     }
@@ -431,8 +455,8 @@ fn local_data_folder(root: &Path) -> PathBuf {
     append_to_path(root, &["/.claude/plimsoll"])
 }
 
-/// Builds a path in one allocation. Joining part by part would copy it each time, and every hook builds a
-/// dozen.
+/// Builds a path in one allocation. Joining part by part would allocate each time, and every hook builds about
+/// a dozen paths.
 pub(crate) fn append_to_path(base: &Path, parts: &[&str]) -> PathBuf {
     let length = parts.iter().map(|part| part.len()).sum::<usize>();
     let mut path = std::ffi::OsString::with_capacity(base.as_os_str().len() + length);

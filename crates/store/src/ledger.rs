@@ -4,7 +4,7 @@
 //! --checkpoint` and `fleet join` last wrote it; it takes precedence over the project's file
 //! (`crate::authority`).
 
-use crate::{Durability, Project, StoreError, disk, document_parse_error, environment, sessions};
+use crate::{Durability, Project, StoreError, disk, environment, newer_format_or_corrupt_error, sessions};
 use plimsoll_domain::cost::Cost;
 use plimsoll_domain::format::FormatVersion;
 use plimsoll_domain::limits::DayCost;
@@ -43,18 +43,18 @@ pub fn run_id_from_environment() -> Option<RunId> {
     environment::variable(RUN_VARIABLE).map(RunId::from)
 }
 
-static WRITES_LEDGER: AtomicBool = AtomicBool::new(false);
+static IS_LEDGER_WRITER: AtomicBool = AtomicBool::new(false);
 
 /// Lets this process write the ledger of the run that it changes. Only `plimsoll run` and similar commands
 /// that the user starts call this; every other process writes only the project's file, whose claims are
 /// checked against the ledger.
 pub fn enable_ledger_writes() {
-    WRITES_LEDGER.store(true, Ordering::Relaxed);
+    IS_LEDGER_WRITER.store(true, Ordering::Relaxed);
 }
 
 /// Returns true if this process may write the ledger.
 pub fn is_ledger_writer() -> bool {
-    WRITES_LEDGER.load(Ordering::Relaxed)
+    IS_LEDGER_WRITER.load(Ordering::Relaxed)
 }
 
 /// Returns the folder of the records of all runs; `None` without a home.
@@ -67,13 +67,13 @@ pub fn run_record_folder(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     if !crate::layout::is_plain_file_name(run_id) {
         return None;
     }
-    let named_folder = environment::variable(RECORD_VARIABLE).map(PathBuf::from);
-    let named_folder = named_folder.and_then(|record| record.parent().map(Path::to_owned));
+    let record_path = environment::variable(RECORD_VARIABLE).map(PathBuf::from);
+    let inherited_folder = record_path.and_then(|record| record.parent().map(Path::to_owned));
     // The variable may be inherited from another run, so the folder must have this run's id as its name.
-    let is_of_run = |folder: &PathBuf| {
+    let is_folder_of_run = |folder: &PathBuf| {
         folder.is_absolute() && folder.file_name().is_some_and(|name| name == run_id.as_str())
     };
-    named_folder.filter(is_of_run).or_else(|| Some(project.runs_folder()?.join(run_id.as_str())))
+    inherited_folder.filter(is_folder_of_run).or_else(|| Some(project.runs_folder()?.join(run_id.as_str())))
 }
 
 /// The folder in a run's record for the caches of its sandboxed commands.
@@ -86,9 +86,9 @@ fn worktrees_folder(project: &Project) -> Option<PathBuf> {
 }
 
 /// Returns the cache folder of sandboxed commands; `None` without a home. Each worktree of a parallel run has
-/// its own, below that run's record, because files that an item's commands leave there must not reach the
+/// a separate one below that run's record, so that files an item's commands leave there cannot affect the
 /// commands that verify the merge.
-pub fn command_cache_folder(project: &Project, run_id: &RunId) -> Option<PathBuf> {
+pub fn cache_folder_of_worktree_or_run(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     let worktrees = disk::canonicalize_or_keep(&worktrees_folder(project)?);
     let root = disk::canonicalize_or_keep(project.root());
     let mut parts = root.strip_prefix(worktrees).map(Path::components).into_iter().flatten();
@@ -100,7 +100,7 @@ pub fn command_cache_folder(project: &Project, run_id: &RunId) -> Option<PathBuf
     }
 }
 
-/// Returns the folder of all caches of a run, which need not exist; `None` without a home.
+/// Returns the folder of all caches of a run, even if it does not exist yet; `None` without a home.
 pub fn run_cache_folder(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     Some(run_record_folder(project, run_id)?.join(CACHE_FOLDER))
 }
@@ -131,7 +131,7 @@ pub fn is_run_of_user_in_project(project: &Project, run_id: &RunId) -> bool {
 
 /// Loads the state from the ledger; `None` if this user did not start the run in this project.
 pub fn load_ledger_state(project: &Project, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
-    load_ledger_with_parser(project, run_id, RunState::from_text)
+    parse_ledger_if_run_of_user(project, run_id, RunState::from_json_text)
 }
 
 /// The part of a ledger that has the run's cost of a day.
@@ -145,21 +145,24 @@ struct LedgerDayCost {
 /// without `excluded_run`. Ledgers that cannot be read are ignored.
 pub fn cost_of_other_runs_on_day(project: &Project, day: &str, excluded_run: &RunId) -> Cost {
     let Some(runs) = records_folder(project) else { return Cost::default() };
-    // A ledger that was not written for two days has no cost of this day, even if the clock was changed.
+    // A ledger not written for two days has no cost of this day, even if the clock was changed.
     let is_recent = |path: &PathBuf| {
         disk::time_since_modified(path).is_none_or(|age| age < Duration::from_secs(2 * 86_400))
     };
     let other_runs = disk::list_names(&runs).into_iter().filter(|name| name != excluded_run.as_str());
     let ledgers = other_runs.map(|name| runs.join(name).join(LEDGER_FILE)).filter(is_recent);
-    let cost = |path: PathBuf| -> Option<Cost> {
+    let cost_of_run = |path: PathBuf| -> Option<Cost> {
         let ledger: LedgerDayCost = sessions::read_json_if_valid(&path)?;
         Some(ledger.cost_of_day.cost_on_day(day))
     };
-    ledgers.filter_map(cost).sum()
+    ledgers.filter_map(cost_of_run).sum()
 }
 
-/// Reads the ledger's bytes; `None` if there is no ledger.
-pub(crate) fn read_ledger_bytes(project: &Project, run_id: &RunId) -> Result<Option<Vec<u8>>, StoreError> {
+/// Reads the ledger's bytes; `None` if there is no ledger, or if a process that does not write it cannot open it.
+pub(crate) fn read_ledger_bytes_if_permitted(
+    project: &Project,
+    run_id: &RunId,
+) -> Result<Option<Vec<u8>>, StoreError> {
     match ledger_path(project, run_id).map(|path| disk::read(&path)) {
         // Processes that do not write the ledger may not have permission to open it.
         Some(Err(_)) if !is_ledger_writer() => Ok(None),
@@ -171,7 +174,7 @@ pub(crate) fn read_ledger_bytes(project: &Project, run_id: &RunId) -> Result<Opt
 /// A function that parses a state: all of it, or without its history.
 pub(crate) type StateParser = fn(&[u8]) -> serde_json::Result<RunState>;
 
-pub(crate) fn load_ledger_with_parser(
+pub(crate) fn parse_ledger_if_run_of_user(
     project: &Project,
     run_id: &RunId,
     parse: StateParser,
@@ -181,12 +184,15 @@ pub(crate) fn load_ledger_with_parser(
     }
     let Some(path) = ledger_path(project, run_id) else { return Ok(None) };
     let Some(bytes) = disk::read(&path)? else { return Ok(None) };
-    let state = parse(&bytes).map_err(|error| document_parse_error(&path, &bytes, &error))?;
+    let state = parse(&bytes).map_err(|error| newer_format_or_corrupt_error(&path, &bytes, &error))?;
     Ok(if state.run_id == *run_id { Some(state) } else { None })
 }
 
 /// Creates the record and the ledger of a new run.
-pub(crate) fn create_record_and_ledger(project: &Project, state: &RunState) -> Result<(), StoreError> {
+pub(crate) fn create_record_settings_copy_and_ledger(
+    project: &Project,
+    state: &RunState,
+) -> Result<(), StoreError> {
     let Some(path) = run_record_path(project, &state.run_id) else {
         return Err(StoreError::NoHome { project: project.root().to_owned() });
     };
@@ -197,26 +203,26 @@ pub(crate) fn create_record_and_ledger(project: &Project, state: &RunState) -> R
         command: std::env::args().collect(),
         started_at: state.project_at_start.started_at.clone(),
     };
-    // The settings first: a run that has a record without them would use the project's current settings file.
+    // The settings are copied first: a run with a record and no copy would use the project's current settings.
     if let Some(settings_copy) = settings_copy_path(project, &state.run_id) {
         let settings = disk::read(&project.settings_path())?.unwrap_or_else(|| b"{}".to_vec());
         disk::replace(&settings_copy, &settings, Durability::Durable)?;
     }
-    // The record before the ledger, which counts only with a record: a kill in between leaves a run without a
-    // ledger.
+    // The record is written before the ledger, which is ignored without a record: a kill in between leaves a run
+    // without a ledger.
     disk::replace(&path, &serde_json::to_vec_pretty(&record).unwrap_or_default(), Durability::Durable)?;
     write_ledger(project, state)
 }
 
 /// Writes the ledger if this process may write it; otherwise does nothing.
-pub(crate) fn write_if_ledger_writer(project: &Project, state: &RunState) -> Result<(), StoreError> {
-    // Without a record this user did not start the run here, and must not get a ledger for it.
+pub(crate) fn write_ledger_if_permitted(project: &Project, state: &RunState) -> Result<(), StoreError> {
+    // Without a record, this user did not start the run in this project, so no ledger may be created for it.
     if !is_ledger_writer() || !is_run_of_user_in_project(project, &state.run_id) {
         return Ok(());
     }
     match write_ledger(project, state) {
-        // An agent may cancel from its sandbox, where the ledger is not writable: the project's file says so,
-        // and that is enough.
+        // An agent may cancel from its sandbox, where the ledger is not writable: the canceled state in the
+        // project's file is enough.
         Err(error) if state.lifecycle.status() == RunStatus::Canceled && is_permission_error(&error) => {
             Ok(())
         }

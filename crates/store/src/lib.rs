@@ -1,16 +1,16 @@
-//! RULE: the only crate that touches disk, locks, environment and clock.
+//! RULE: the only crate that accesses disk, locks, environment and clock.
 //!
-//! [`Project`] says where the files of a folder are; one module has each kind of them: [`state_file`], [`sessions`], [`unread_sessions`],
-//! [`journal`], [`turn_log`], [`memory`], [`outbox`], [`ledger`], [`config`]. A file is replaced by draft and rename, a log is
-//! appended to; both go through one door, which follows no link out of a project. A change is read, made and written under
-//! the file's lock ([`lock`]), by a closure that another process cannot come between.
+//! [`Project`] has the paths of a project's files. Each kind of file has one module: [`state_file`], [`sessions`],
+//! [`unread_sessions`], [`journal`], [`turn_log`], [`memory`], [`outbox`], [`ledger`], [`config`]. A file is replaced by a
+//! draft and a rename, and a log is appended to. Both go through [`disk`], which follows no link out of a project. A file is
+//! read, changed and written by a closure that runs under the file's lock ([`lock`]), so that no other process interferes.
 //!
-//! It promises: a reader sees an old file or a new one, never half of one; a file that does not parse is set aside and never
-//! overwritten; a lock is waited for only for a bounded time; no link in a project leads out of it; a copy of the run's state
-//! lies where `git clean -fdx` does not reach.
+//! Guarantees: a reader sees the old file or the new one, never a mix. A file that does not parse is set aside and never
+//! overwritten. Waiting for a lock has a timeout. No link in a project leads out of it. A copy of the run's state is stored
+//! where `git clean -fdx` does not remove it.
 //!
-//! Limits: it does not promise an order between two files. Code that writes two of them chooses the order so that a kill
-//! between them is harmless, and says so there. It does not promise that a file is ours: an agent can write the project's.
+//! Not guaranteed: an order between writes to two files. Code that writes two files chooses the order in which a kill between
+//! them is harmless, and explains it in a comment. A file may also not be ours: an agent can write the project's files.
 
 pub mod authority;
 pub mod clock;
@@ -19,10 +19,10 @@ pub mod confined_folder;
 pub mod context_windows;
 pub mod disk;
 pub mod environment;
-pub mod faults;
 pub mod formats;
 mod gitignore;
 pub mod handoff_index;
+pub mod hook_failures;
 pub mod journal;
 pub mod layout;
 pub mod ledger;
@@ -48,128 +48,100 @@ pub use disk::Durability;
 pub use handoff_index::HandoffIndex;
 pub use layout::Project;
 pub use turn_log::TurnLog;
-pub use writable_project::{WritableProject, move_into_project_if_unwritable};
+pub use writable_project::{WritableProject, move_data_folder_into_project_if_unwritable};
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// What went wrong, where, and what to do.
+/// An error of the store. [`StoreError::hint`] says what the user can do.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The system refused.
+    /// The system returned an error.
     #[error("cannot {action} {path}: {source}")]
     Io {
-        /// What was being done.
+        /// The attempted operation, such as `read`.
         action: &'static str,
-        /// To which file.
         path: PathBuf,
-        /// What the system said.
         source: std::io::Error,
     },
-    /// Another program holds the lock.
+    /// Another process holds the lock.
     #[error("{path} is locked by another process (waited {waited_ms} ms)")]
     Locked {
         /// The lock file.
         path: PathBuf,
-        /// How long we waited.
         waited_ms: u128,
     },
     /// A file of ours does not parse.
     #[error("{path} does not parse ({reason}){set_aside_note}")]
     Corrupt {
-        /// The file.
         path: PathBuf,
-        /// The parser's words.
+        /// The parser's message.
         reason: String,
-        /// Where it has been moved, if it has; begins with `; `.
+        /// Says where the file was moved; begins with `; `. Empty if it was not moved.
         set_aside_note: String,
     },
-    /// A newer version of ours wrote the file: what it means, this one cannot know.
+    /// The file was written by a newer version of Plimsoll, in a format that this one does not know.
     #[error(
         "{path} is in format {format}, of a newer Plimsoll; this one knows format {}",
         plimsoll_domain::format::CURRENT_FORMAT
     )]
-    NewerFormat {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        format: u32,
-    },
-    /// A settings file holds something we do not understand.
+    NewerFormat { path: PathBuf, format: u32 },
+    /// A settings file is invalid.
     #[error("settings {path}: {reason}")]
-    Settings {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A session in a project without files of ours, and no home to keep them in.
+    Settings { path: PathBuf, reason: String },
+    /// The project has no files of ours, and without a home there is no folder for its session records.
     #[error(
         "there is no folder for session records of {project}: neither HOME nor XDG_STATE_HOME is set to an absolute path"
     )]
     NoHome {
-        /// The project.
+        /// The root of the project.
         project: PathBuf,
     },
     /// A path that should be a plain file is something else.
     #[error("{path} is not a plain file")]
-    NotAFile {
-        /// The path.
-        path: PathBuf,
-    },
-    /// A file of a project that was to be written in place has other names.
+    NotAFile { path: PathBuf },
+    /// A file of a project that must be written in place has several hard links.
     #[error("{path} is not written: it is one of several hard links to the same file")]
-    HardLinked {
-        /// The path.
-        path: PathBuf,
-    },
-    /// A link on the way leads out of the project.
+    HardLinked { path: PathBuf },
+    /// A link in the path leads out of the project.
     #[error("{path} leads out of the project: {link} is a link to {target}")]
     LinkLeadsOutside {
-        /// The path.
         path: PathBuf,
-        /// The link's name.
+        /// The name of the link.
         link: String,
-        /// Where it leads.
         target: PathBuf,
     },
-    /// A link where none is followed.
+    /// The path contains a link where links are not followed.
     #[error("{path} is not used through a link: {link} is one to {target}")]
     LinkNotFollowed {
-        /// The path.
         path: PathBuf,
-        /// The link's name.
+        /// The name of the link.
         link: String,
-        /// Where it leads.
         target: PathBuf,
     },
-    /// The log of a working memory is so long that nobody who waits reads it.
+    /// The part of the memory's log without a snapshot is too long to be read while a process waits.
     #[error(
         "the memory's log {path} has more than {} MB that no snapshot covers, and is not read",
         memory::MAX_FOLDED_BYTES / 1024 / 1024
     )]
-    MemoryLogTooLong {
-        /// The log.
-        path: PathBuf,
-    },
-    /// More than anything of its kind is.
+    MemoryLogTooLong { path: PathBuf },
+    /// The file is larger than any legitimate file of its kind.
     #[error("{path} is larger than {} MB", max_bytes / 1024 / 1024)]
     TooLarge {
-        /// The path.
         path: PathBuf,
-        /// So many bytes are read at most.
+        /// The maximum number of bytes that is read.
         max_bytes: u64,
     },
 }
 
 impl StoreError {
-    /// True if the place cannot be written: a read-only mount, or missing permissions.
+    /// Returns true if the path cannot be written: a read-only file system, or missing permissions.
     pub fn is_write_permission_error(&self) -> bool {
         let StoreError::Io { source, .. } = self else { return false };
         matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about the error.
     pub fn hint(&self) -> &'static str {
         match self {
             StoreError::Io { .. } => "check the path, its permissions and the free space",
@@ -195,8 +167,8 @@ impl StoreError {
     }
 }
 
-/// Why a document of ours does not parse.
-pub fn document_parse_error(path: &Path, document: &[u8], error: &serde_json::Error) -> StoreError {
+/// Returns the error for a document of ours that does not parse: a newer format, or a corrupt file.
+pub fn newer_format_or_corrupt_error(path: &Path, document: &[u8], error: &serde_json::Error) -> StoreError {
     let path = path.to_owned();
     match plimsoll_domain::format::newer_format_of_document(document) {
         Some(format) => StoreError::NewerFormat { path, format },

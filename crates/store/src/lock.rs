@@ -14,14 +14,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A lock that is held until it is dropped.
+/// A lock that is released when it is dropped.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
 }
 
-/// The first and the longest interval between two attempts. Most locks are held for a fraction of a
-/// millisecond; the interval doubles up to the longest.
+/// The first and the longest interval between two attempts; the interval doubles from one to the other. Most
+/// locks are held for a fraction of a millisecond.
 const FIRST_RETRY_INTERVAL: Duration = Duration::from_micros(100);
 const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -30,7 +30,7 @@ pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
     let started_at = Instant::now();
     let mut retry_interval = FIRST_RETRY_INTERVAL;
     loop {
-        let OpenedFile { file, stat, .. } = disk::open_or_create(path, OFlags::RDWR)?;
+        let OpenedFile { file, stat, .. } = disk::open_or_create_with_parents(path, OFlags::RDWR)?;
         // Called with its full name: since Rust 1.89 `File` has methods with similar names.
         match FileExt::try_lock_exclusive(&file) {
             // An agent's `git clean` may have replaced the file meanwhile: then this lock is on a removed
@@ -54,16 +54,16 @@ pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
 }
 
 /// Takes a lock on files of a project at their current location. A command in Claude Code's sandbox may move
-/// them into the project while this call waits, and then nobody would read what is written to the old
-/// location.
-pub(crate) fn acquire_following_move(
+/// the files into the project while this call waits; then it takes the lock at the new location, because nobody
+/// would read what is written to the old one.
+pub(crate) fn acquire_at_current_location(
     project: &Project,
     acquire_lock: impl Fn(&Project) -> Result<Lock, StoreError>,
 ) -> Result<Lock, StoreError> {
     loop {
         let folder_before = project.data_folder().to_owned();
         let lock = acquire_lock(project)?;
-        project.detect_move_into_project();
+        project.update_location_if_moved_into_project();
         if project.data_folder() == folder_before {
             return Ok(lock);
         }
@@ -72,9 +72,12 @@ pub(crate) fn acquire_following_move(
 
 /// Takes a lock whose file can only be read; waits for it until the timeout. `None` if there is no such file,
 /// or if its file system locks only files that are open for writing (NFS).
-pub(crate) fn acquire_read_only_file(path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
-    match disk::open_sized(path)? {
-        Some((file, _)) => lock_opened_file(file, path, timeout),
+pub(crate) fn acquire_read_only_if_supported(
+    path: &Path,
+    timeout: Duration,
+) -> Result<Option<Lock>, StoreError> {
+    match disk::open_with_size_if_exists(path)? {
+        Some((file, _)) => lock_opened_file_if_supported(file, path, timeout),
         None => Ok(None),
     }
 }
@@ -95,12 +98,12 @@ pub struct RunLock {
 
 /// Takes the locks of the single `plimsoll run` of a project.
 pub fn acquire_run_lock(project: &Project, timeout: Duration) -> Result<RunLock, StoreError> {
-    // Every run takes the two in this order, so no two of them wait for each other.
+    // Every run takes the two locks in this order, so that no two runs wait for each other.
     let _file = acquire(&project.run_lock_path(), timeout)?;
-    Ok(RunLock { _file, _folder: lock_folder(project.root(), timeout)? })
+    Ok(RunLock { _file, _folder: lock_folder_if_supported(project.root(), timeout)? })
 }
 
-/// Returns true while a `plimsoll run` works or waits in a project. Leaves no file behind.
+/// Returns true while a `plimsoll run` works or waits in a project. Creates no file.
 pub fn is_run_locked(project: &Project) -> bool {
     is_locked(&project.run_lock_path()) || is_folder_locked(project.root())
 }
@@ -112,15 +115,19 @@ pub fn run_lock_holder_pid(project: &Project) -> Option<u32> {
 
 /// Locks a folder. `None` if its file system does not support that: NFS requires a file that is open for
 /// writing.
-fn lock_folder(path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
+fn lock_folder_if_supported(path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
     match reopen_folder(path) {
-        Ok(file) => lock_opened_file(file, path, timeout),
+        Ok(file) => lock_opened_file_if_supported(file, path, timeout),
         Err(_) => Ok(None),
     }
 }
 
 /// Locks a file or folder that was opened for reading. `None` if its file system does not support that.
-fn lock_opened_file(file: File, path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
+fn lock_opened_file_if_supported(
+    file: File,
+    path: &Path,
+    timeout: Duration,
+) -> Result<Option<Lock>, StoreError> {
     let started_at = Instant::now();
     loop {
         match FileExt::try_lock_exclusive(&file) {
@@ -137,8 +144,8 @@ fn lock_opened_file(file: File, path: &Path, timeout: Duration) -> Result<Option
 
 /// Returns true while a folder is locked. Tries a shared lock, which does not conflict with other checks.
 fn is_folder_locked(path: &Path) -> bool {
-    let attempt = reopen_folder(path).map(|file| FileExt::try_lock_shared(&file));
-    attempt.is_ok_and(|lock_result| lock_result.is_err_and(|error| is_contended(&error)))
+    let lock_attempt = reopen_folder(path).map(|file| FileExt::try_lock_shared(&file));
+    lock_attempt.is_ok_and(|lock_result| lock_result.is_err_and(|error| is_contended(&error)))
 }
 
 fn is_contended(error: &std::io::Error) -> bool {
@@ -147,11 +154,11 @@ fn is_contended(error: &std::io::Error) -> bool {
 
 /// Returns the process that holds the lock of a file or folder, if the system reports it.
 pub fn lock_holder_pid(path: &Path) -> Option<u32> {
-    plimsoll_system::lock_holder_pid(path.metadata().ok()?.ino())
+    plimsoll_system::flock_holder_pid(path.metadata().ok()?.ino())
 }
 
-/// Returns true if the path still names the file that was locked. This only reads metadata, so no safe
-/// opening is needed.
+/// Returns true if the path still names the file that was locked. This only reads metadata, so the path need
+/// not be opened safely.
 fn is_same_file_at(path: &Path, locked_file: &Stat) -> bool {
     path.symlink_metadata().is_ok_and(|metadata| {
         (metadata.dev(), metadata.ino()) == (device_number(locked_file), locked_file.st_ino)
@@ -178,14 +185,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::with_local_files(folder.path());
         assert!(!is_folder_locked(project.root()));
-        let lock = lock_folder(project.root(), Duration::ZERO).unwrap();
+        let lock = lock_folder_if_supported(project.root(), Duration::ZERO).unwrap();
         assert!(lock.is_some() && is_folder_locked(project.root()) && is_run_locked(&project));
         assert_eq!(lock_holder_pid(project.root()), Some(std::process::id()));
-        let busy = lock_folder(project.root(), Duration::from_millis(20));
+        let busy = lock_folder_if_supported(project.root(), Duration::from_millis(20));
         assert!(matches!(busy, Err(StoreError::Locked { .. })), "{busy:?}");
         drop(lock);
         assert!(!is_folder_locked(project.root()));
-        assert!(lock_folder(&folder.path().join("gone"), Duration::ZERO).unwrap().is_none());
+        assert!(lock_folder_if_supported(&folder.path().join("gone"), Duration::ZERO).unwrap().is_none());
     }
 
     #[test]

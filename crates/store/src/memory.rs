@@ -1,21 +1,21 @@
-//! The working memory of a project: a chained log of accepted changes, and a snapshot that saves folding
+//! The working memory of a project: a chained log of accepted changes, and a snapshot that saves replaying
 //! them. All writes go through [`lock_memory`], which takes one lock, so that two servers and the user at the
 //! command line never lose each other's changes.
 
-mod answer_marks;
-mod copy;
+mod memory_copy;
 mod memory_head;
 mod past_memory;
-mod shown;
+mod response_counter;
+mod shown_record;
 mod snapshot;
 
-pub use copy::{create_copy, remove_copy, restore_from_copy};
+pub use memory_copy::{remove_copy, restore_memory_and_create_copy, restore_missing_memory_from_copy};
 pub use memory_head::MemoryHead;
 pub use past_memory::PastMemory;
 use plimsoll_domain::{SessionId, Timestamp};
-pub use shown::{
-    FramePush, ShownPosition, ShownRecord, ShownRevision, count_answer_if_memory_unchanged,
-    find_frame_pusher, load_shown_record, remove_expired_shown_records,
+pub use shown_record::{
+    FramePush, ShownPosition, ShownRecord, ShownRevision, count_response_if_memory_unchanged,
+    find_frame_pusher, load_shown_record, remove_expired_shown_records_once_a_day,
 };
 
 use crate::turn_log::{LogHead, LogWriter, NewRecord, RawLine};
@@ -30,13 +30,13 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The maximum size in bytes of the log, with its separately stored content, that is folded into a memory
+/// The maximum size in bytes of the log, with its separately stored content, that is replayed into a memory
 /// while a hook, a server or a command waits: about a quarter of a second. Every process that changes the
-/// memory saves a snapshot, so usually nothing is folded, and after a kill a few lines. A longer part without
-/// a snapshot comes from elsewhere, such as a clone; [`fold_long_log`] folds it once.
+/// memory saves a snapshot, so usually nothing is replayed, and after a kill a few lines. A longer part without
+/// a snapshot comes from elsewhere, such as a clone; [`replay_long_log_and_save_snapshot`] replays it once.
 pub const MAX_FOLDED_BYTES: u64 = 2 * 1024 * 1024;
 
-/// How long to wait for the lock. Two servers and a command at the same time take milliseconds.
+/// How long to wait for the lock. Two servers and a command that write at the same time need milliseconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a change was not made.
@@ -93,7 +93,7 @@ impl<'a> From<&'a str> for ChangeAuthor<'a> {
 }
 
 pub(crate) fn memory_log(project: &Project) -> TurnLog {
-    TurnLog::in_folder(project.memory_folder(), "log")
+    TurnLog::in_folder_never_compressed(project.memory_folder(), "log")
 }
 
 /// Returns true if a memory has been written.
@@ -102,7 +102,7 @@ pub fn exists(project: &Project) -> bool {
 }
 
 /// Returns the folder of an earlier memory of the project, which sessions wrote before our files were inside
-/// the project. `None` if there is none, or if the current memory continues it.
+/// the project. `None` if there is none, or if the current log begins with its log.
 pub fn superseded_memory_folder(project: &Project) -> Option<PathBuf> {
     let earlier_project = project.earlier_external_project().filter(exists)?;
     let copy_length =
@@ -116,45 +116,50 @@ pub fn load_memory(project: &Project) -> Result<Memory, StoreError> {
     if !log.is_uncompressed() {
         return Ok(Memory::default());
     }
-    load_at_head(project, log.current_head().as_ref(), answer_marks::answer_count(project), MAX_FOLDED_BYTES)
+    load_from_snapshot_and_later_records(
+        project,
+        log.current_head().as_ref(),
+        response_counter::total_response_count(project),
+        MAX_FOLDED_BYTES,
+    )
 }
 
-/// Returns true if the log is too long for hooks to read. The memory is then shown to no session until
-/// [`fold_long_log`] has folded it.
+/// Returns true if the log is too long for hooks to read. Then the memory is shown to no session until
+/// [`replay_long_log_and_save_snapshot`] has been called.
 pub fn is_log_too_long(project: &Project) -> bool {
-    memory_log(project).has_bytes_after_head_over(MAX_FOLDED_BYTES)
+    memory_log(project).has_more_bytes_after_head_than(MAX_FOLDED_BYTES)
         || matches!(load_memory(project), Err(StoreError::MemoryLogTooLong { .. }))
 }
 
-/// Folds a log of any length and saves the snapshot, so that hooks can read it from then on. Does nothing if
-/// they already can.
-pub fn fold_long_log(project: &Project) -> Result<(), StoreError> {
+/// Replays a log of any length and saves a snapshot, so that hooks can read the memory from then on. Does
+/// nothing if they already can.
+pub fn replay_long_log_and_save_snapshot(project: &Project) -> Result<(), StoreError> {
     if !is_log_too_long(project) {
         return Ok(());
     }
-    let locked = lock_memory_with_limit(project, LOCK_TIMEOUT, u64::MAX)?;
+    let locked_memory = lock_memory_with_log_limit(project, LOCK_TIMEOUT, u64::MAX)?;
     let snapshot = Snapshot {
-        position: locked.writer.head().into(),
-        memory: locked.memory,
-        answer_count: answer_marks::answer_count(project),
+        position: locked_memory.writer.head().into(),
+        memory: locked_memory.memory,
+        response_count: response_counter::total_response_count(project),
     };
-    snapshot::save_newest_and_earlier(project, 0, &snapshot)?;
-    locked.writer.close()
+    snapshot::save_as_newest_and_periodically_as_earlier(project, 0, &snapshot)?;
+    locked_memory.writer.close()
 }
 
-/// Returns the memory after the log's last record and `answer_count` model responses, from the newest
-/// snapshot and the records after it. After a kill the head may be unknown; then the log itself is read.
-fn load_at_head(
+/// Returns the memory after the log's last record and `answer_count` model responses, from the newest snapshot
+/// and the records after it. Without a known head, as after a kill, the log itself is read.
+fn load_from_snapshot_and_later_records(
     project: &Project,
     head: Option<&LogHead>,
-    answer_count: u64,
+    response_count: u64,
     max_bytes: u64,
 ) -> Result<Memory, StoreError> {
     let log = memory_log(project);
     let Some(snapshot) = snapshot::load_newest(project) else {
         return replay_to_end(Replay::from_start(&log, max_bytes)?);
     };
-    let current_step = snapshot.memory.step_number + answer_count.saturating_sub(snapshot.answer_count);
+    let current_step = snapshot.memory.step_number + response_count.saturating_sub(snapshot.response_count);
     let memory = if head.is_some_and(|head| snapshot.position.is_last_line_of(head)) {
         snapshot.memory
     } else {
@@ -167,7 +172,7 @@ fn load_at_head(
 }
 
 fn replay_to_end(mut replay: Replay<'_>) -> Result<Memory, StoreError> {
-    while replay.apply_next()?.is_some() {}
+    while replay.apply_next_change()?.is_some() {}
     Ok(replay.snapshot.memory)
 }
 
@@ -175,7 +180,7 @@ fn replay_to_end(mut replay: Replay<'_>) -> Result<Memory, StoreError> {
 pub fn read_changes(project: &Project) -> Result<Vec<MemoryChange>, StoreError> {
     let log = memory_log(project);
     let mut replay = Replay::from_start(&log, u64::MAX)?;
-    std::iter::from_fn(|| replay.apply_next().transpose()).collect()
+    std::iter::from_fn(|| replay.apply_next_change().transpose()).collect()
 }
 
 /// How many more bytes of a log and its separately stored content may be read.
@@ -196,13 +201,13 @@ impl ReadBudget {
     }
 }
 
-/// Parses the change in a line of the log; `None` if the line records something else.
-fn parse_change(log: &TurnLog, line: &RawLine, budget: &ReadBudget) -> Option<MemoryChange> {
+/// Parses a line of the log; `None` if it records something other than a memory change.
+fn parse_if_memory_change(log: &TurnLog, line: &RawLine, budget: &ReadBudget) -> Option<MemoryChange> {
     budget.spend(line.bytes.len());
     let log_line = LogLine::parse(&line.bytes).filter(|parsed| parsed.header.kind == RecordKind::Memory)?;
     let read_blob = |hash: &str| {
         let blob = if budget.is_exhausted() { None } else { log.read_blob(hash) };
-        blob.inspect(|piece| budget.spend(piece.len()))
+        blob.inspect(|bytes| budget.spend(bytes.len()))
     };
     let fields = decode_fields(log_line.content, &read_blob).unwrap_or_default();
     let change: MemoryChange = serde_json::from_value(Value::Object(fields)).ok()?;
@@ -210,53 +215,59 @@ fn parse_change(log: &TurnLog, line: &RawLine, budget: &ReadBudget) -> Option<Me
 }
 
 /// Applies changes under the memory's lock, either all of them or none.
-pub fn apply_changes<'a>(
+pub fn apply_changes_atomically<'a>(
     project: &Project,
     author: impl Into<ChangeAuthor<'a>>,
     ops: &[MemoryOp],
 ) -> Result<ChangeReport, MemoryError> {
     let author = author.into();
-    let mut locked = lock_memory(project, LOCK_TIMEOUT)?;
-    let mut reports = ChangeReport::default();
+    let mut locked_memory = lock_memory(project, LOCK_TIMEOUT)?;
+    let mut report = ChangeReport::default();
     for op in ops {
-        // A rejected change returns early and drops all changes before it: nothing has been written yet.
-        reports = reports.followed_by(locked.apply(author, op)?);
+        // A rejected change returns early and drops all changes before it, because nothing has been written yet.
+        report = report.followed_by(locked_memory.apply(author, op)?);
     }
-    locked.write_and_release()?;
-    Ok(reports)
+    locked_memory.write_changes_and_release()?;
+    Ok(report)
 }
 
-/// The locked memory: no other process can write it. Changes are written by [`LockedMemory::write_and_release`].
+/// The locked memory: no other process can write it. [`LockedMemory::write_changes_and_release`] writes the changes.
 #[derive(Debug)]
 pub struct LockedMemory<'a> {
     project: &'a Project,
     writer: LogWriter,
     memory: Memory,
     new_records: Vec<NewRecord>,
-    /// The session whose model response is counted on closing.
-    answered_session: Option<SessionId>,
+    /// The session whose model response is counted when the memory is released.
+    responding_session: Option<SessionId>,
 }
 
 /// Locks the memory; waits no longer than the timeout.
 pub fn lock_memory(project: &Project, timeout: Duration) -> Result<LockedMemory<'_>, StoreError> {
-    lock_memory_with_limit(project, timeout, MAX_FOLDED_BYTES)
+    lock_memory_with_log_limit(project, timeout, MAX_FOLDED_BYTES)
 }
 
-fn lock_memory_with_limit(
+fn lock_memory_with_log_limit(
     project: &Project,
     timeout: Duration,
     max_bytes: u64,
 ) -> Result<LockedMemory<'_>, StoreError> {
-    restore_from_copy(project)?;
-    let lock = lock::acquire_following_move(project, |project| memory_log(project).acquire_lock(timeout))?;
+    restore_missing_memory_from_copy(project)?;
+    let lock =
+        lock::acquire_at_current_location(project, |project| memory_log(project).acquire_lock(timeout))?;
     let log = memory_log(project);
     // The writer reads the part of the log that its head does not cover.
-    if log.has_bytes_after_head_over(max_bytes) {
+    if log.has_more_bytes_after_head_than(max_bytes) {
         return Err(StoreError::MemoryLogTooLong { path: log.path() });
     }
     let writer = log.open_writer_with_lock(lock)?;
-    let memory = load_at_head(project, Some(writer.head()), answer_marks::answer_count(project), max_bytes)?;
-    Ok(LockedMemory { project, writer, memory, new_records: Vec::new(), answered_session: None })
+    let memory = load_from_snapshot_and_later_records(
+        project,
+        Some(writer.head()),
+        response_counter::total_response_count(project),
+        max_bytes,
+    )?;
+    Ok(LockedMemory { project, writer, memory, new_records: Vec::new(), responding_session: None })
 }
 
 impl LockedMemory<'_> {
@@ -272,7 +283,7 @@ impl LockedMemory<'_> {
         op: &MemoryOp,
     ) -> Result<ChangeReport, ApplyError> {
         let report = self.memory.apply(op)?;
-        self.new_records.push(change_record(&self.memory, author.into(), op));
+        self.new_records.push(new_change_record(&self.memory, author.into(), op));
         Ok(report)
     }
 
@@ -281,60 +292,64 @@ impl LockedMemory<'_> {
         self.memory.step_number += 1;
     }
 
-    /// Counts a model response of a session. It is only counted and adds no record to the log.
-    pub fn count_answer(&mut self, session_id: &SessionId) {
+    /// Counts a model response of a session. This adds no record to the log.
+    pub fn count_response_on_release(&mut self, session_id: &SessionId) {
         self.memory.step_number += 1;
-        self.answered_session = Some(session_id.clone());
+        self.responding_session = Some(session_id.clone());
     }
 
-    /// Returns the number of counted model responses, including the one that is counted on closing.
-    fn answer_count(&self) -> u64 {
-        answer_marks::answer_count(self.project) + u64::from(self.answered_session.is_some())
+    /// Returns the number of counted model responses, including the one that is counted on release.
+    fn response_count(&self) -> u64 {
+        response_counter::total_response_count(self.project) + u64::from(self.responding_session.is_some())
     }
 
-    /// Returns the position up to which a conversation that is now shown everything needs to be shown nothing
-    /// again; `None` if there are unwritten changes.
+    /// Returns the current position: a conversation that has been shown all of the memory needs to be shown only
+    /// what comes after it. `None` if there are unwritten changes.
     pub fn shown_position(&self) -> Option<ShownPosition> {
         let link = self.writer.head().link.clone();
-        self.new_records.is_empty().then(|| ShownPosition { link, answer_count: self.answer_count() })
+        self.new_records.is_empty().then(|| ShownPosition { link, response_count: self.response_count() })
     }
 
     /// Writes the changes and counts the model response, if any; releases the lock.
-    pub fn write_and_release(self) -> Result<Memory, StoreError> {
-        let (project, answered_session) = (self.project, self.answered_session.clone());
-        let memory = if self.new_records.is_empty() { self.memory } else { self.write_changes()? };
-        // Counted last, after the record that this response was shown: after a kill in between, the next
-        // response is counted.
-        if let Some(session_id) = answered_session {
-            answer_marks::count_answer(project, &session_id);
+    pub fn write_changes_and_release(self) -> Result<Memory, StoreError> {
+        let (project, responding_session) = (self.project, self.responding_session.clone());
+        let memory =
+            if self.new_records.is_empty() { self.memory } else { self.write_records_and_snapshot()? };
+        // The response is counted last: after a kill before this, the next response is counted instead.
+        if let Some(session_id) = responding_session {
+            response_counter::append_response(project, &session_id);
         }
         Ok(memory)
     }
 
-    fn write_changes(mut self) -> Result<Memory, StoreError> {
-        let previous_seq = self.writer.head().sequence_number;
-        self.writer.append_records(&self.new_records)?;
-        let answer_count = self.answer_count();
-        let snapshot = Snapshot { position: self.writer.head().into(), memory: self.memory, answer_count };
-        // The snapshot before the head: a kill in between leaves an outdated head, and then readers fold the
-        // log; the next writer rebuilds the head and finds a snapshot of the same record.
-        let saved = snapshot::save_newest_and_earlier(self.project, previous_seq, &snapshot);
+    fn write_records_and_snapshot(mut self) -> Result<Memory, StoreError> {
+        let previous_sequence_number = self.writer.head().sequence_number;
+        self.writer.append_records_or_roll_back(&self.new_records)?;
+        let response_count = self.response_count();
+        let snapshot = Snapshot { position: self.writer.head().into(), memory: self.memory, response_count };
+        // The snapshot is written before the head: a kill in between leaves an outdated head. Then readers replay
+        // the log, and the next writer rebuilds the head and finds a snapshot of the same record.
+        let snapshot_result = snapshot::save_as_newest_and_periodically_as_earlier(
+            self.project,
+            previous_sequence_number,
+            &snapshot,
+        );
         self.writer.close()?;
-        // The log has every change, and without a snapshot it is folded: a disk that has just become full
-        // costs only the count of the steps.
-        drop(saved);
-        // An error of the copy must not end the run.
-        let _ = copy::update_copy(self.project);
+        // An error is ignored: the log has every change and is replayed without a snapshot. If the disk is full,
+        // only the step count is lost.
+        drop(snapshot_result);
+        // A failed copy must not end the run.
+        let _ = memory_copy::update_existing_copy(self.project);
         Ok(snapshot.memory)
     }
 }
 
-/// Returns the newest change in the log; `None` if there is none.
+/// Returns the newest change in the log; `None` if there is none. Returns an error if the read budget is used up.
 fn newest_change(project: &Project) -> Result<Option<MemoryChange>, StoreError> {
     let log = memory_log(project);
     let budget = ReadBudget::new(MAX_FOLDED_BYTES);
     for line in log.backward_lines()? {
-        if let Some(change) = parse_change(&log, &line?, &budget) {
+        if let Some(change) = parse_if_memory_change(&log, &line?, &budget) {
             return Ok(Some(change));
         }
         if budget.is_exhausted() {
@@ -344,34 +359,35 @@ fn newest_change(project: &Project) -> Result<Option<MemoryChange>, StoreError> 
     Ok(None)
 }
 
-/// Returns the revisions after `since` that were made by these tool calls of a model and whose content is in
-/// the call itself. A call that pops a frame also writes the result of the merge, which is in no call.
-pub fn revisions_made_by_calls(
+/// Returns the revisions after `after_revision` that were made by these tool calls of a model and whose content
+/// is in the call itself. A call that pops a frame also writes the merged result, which is in no call.
+pub fn revisions_with_content_from_calls(
     project: &Project,
-    since: u64,
+    after_revision: u64,
     call_ids: &[&str],
 ) -> Result<Vec<u64>, StoreError> {
     let log = memory_log(project);
     let mut revisions = Vec::new();
     let budget = ReadBudget::new(MAX_FOLDED_BYTES);
     for line in log.backward_lines()? {
-        // The limit is reached: the conversation is shown its own older changes once more.
+        // At the limit the search stops: the conversation is shown its own older changes once more.
         if budget.is_exhausted() {
             break;
         }
-        let Some(change) = parse_change(&log, &line?, &budget) else { continue };
-        if change.rev <= since {
+        let Some(change) = parse_if_memory_change(&log, &line?, &budget) else { continue };
+        if change.rev <= after_revision {
             break;
         }
-        let is_made_by_calls = change.call_id.as_deref().is_some_and(|call_id| call_ids.contains(&call_id));
-        if is_made_by_calls && change.op.is_write_known_to_caller() {
+        let is_by_one_of_the_calls =
+            change.call_id.as_deref().is_some_and(|call_id| call_ids.contains(&call_id));
+        if is_by_one_of_the_calls && change.op.is_register_or_heap_write() {
             revisions.push(change.rev);
         }
     }
     Ok(revisions)
 }
 
-fn change_record(memory: &Memory, author: ChangeAuthor<'_>, op: &MemoryOp) -> NewRecord {
+fn new_change_record(memory: &Memory, author: ChangeAuthor<'_>, op: &MemoryOp) -> NewRecord {
     let mut fields =
         json!({"rev": memory.revision, "step": memory.step_number, "by": author.name, "change": op});
     if let Some(call_id) = author.call_id {
@@ -396,17 +412,17 @@ mod tests {
         let project = Project::with_local_files(folder.path());
         assert!(!exists(&project) && load_memory(&project).unwrap().is_empty());
         let values = [(Register::Goal, "g".to_owned())].into();
-        apply_changes(
+        apply_changes_atomically(
             &project,
             "command",
             &[MemoryOp::UpdateRegisters { values, strict: false, in_all_frames: false }],
         )
         .unwrap();
         let mut locked = lock_memory(&project, LOCK_TIMEOUT).unwrap();
-        locked.count_answer(&"s".into());
-        locked.write_and_release().unwrap();
+        locked.count_response_on_release(&"s".into());
+        locked.write_changes_and_release().unwrap();
         let author = ChangeAuthor { name: "mcp", call_id: Some("toolu_1") };
-        apply_changes(
+        apply_changes_atomically(
             &project,
             author,
             &[alloc_op("a"), alloc_op("b"), MemoryOp::HeapFree { name: "a".into() }],
@@ -420,8 +436,8 @@ mod tests {
         assert_eq!(history.iter().map(|change| change.rev).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert_eq!((history[1].author.as_str(), history[1].step), ("mcp", 1));
         assert_eq!((history[0].call_id.as_deref(), history[1].call_id.as_deref()), (None, Some("toolu_1")));
-        assert_eq!(revisions_made_by_calls(&project, 1, &["toolu_1"]).unwrap(), [4, 3, 2]);
-        assert_eq!(revisions_made_by_calls(&project, 3, &["toolu_1", "toolu_2"]).unwrap(), [4]);
+        assert_eq!(revisions_with_content_from_calls(&project, 1, &["toolu_1"]).unwrap(), [4, 3, 2]);
+        assert_eq!(revisions_with_content_from_calls(&project, 3, &["toolu_1", "toolu_2"]).unwrap(), [4]);
         assert!(memory_log(&project).verify().unwrap().is_intact());
     }
 
@@ -429,7 +445,7 @@ mod tests {
     fn a_long_log_without_a_snapshot_is_read_only_on_request() {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::with_local_files(folder.path());
-        apply_changes(&project, "x", &[alloc_op("a")]).unwrap();
+        apply_changes_atomically(&project, "x", &[alloc_op("a")]).unwrap();
         // A clone has no snapshot and no head, and its log may be longer than any written here.
         let line = std::fs::read(memory_log(&project).path()).unwrap();
         let long = line.repeat(MAX_FOLDED_BYTES as usize / line.len() + 1);
@@ -441,18 +457,18 @@ mod tests {
         assert!(is_log_too_long(&project) && is_long(&load_memory(&project).unwrap_err()));
         assert!(is_long(&lock_memory(&project, LOCK_TIMEOUT).unwrap_err()));
         assert!(
-            PastMemory::from_head(MemoryHead::load(&project))
+            PastMemory::from_head_or_empty(MemoryHead::load(&project))
                 .memory_at(&"2999-01-07T12:00:00Z".into())
                 .is_none()
         );
-        fold_long_log(&project).unwrap();
+        replay_long_log_and_save_snapshot(&project).unwrap();
         assert!(!is_log_too_long(&project));
         assert_eq!(load_memory(&project).unwrap().heap.len(), 1);
         assert_eq!(lock_memory(&project, LOCK_TIMEOUT).unwrap().memory().heap.len(), 1);
     }
 
     #[test]
-    fn separately_stored_content_counts_toward_the_limit() {
+    fn separately_stored_content_counts_toward_the_log_read_limit() {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::with_local_files(folder.path());
         let mut locked = lock_memory(&project, LOCK_TIMEOUT).unwrap();
@@ -462,11 +478,11 @@ mod tests {
             locked.apply("x", &op).unwrap();
             locked.apply("x", &MemoryOp::HeapFree { name: "a".into() }).unwrap();
         }
-        locked.write_and_release().unwrap();
+        locked.write_changes_and_release().unwrap();
         disk::remove_if_exists(&project.memory_folder().join("state.json")).unwrap();
         assert!(disk::file_size(&memory_log(&project).path()).unwrap() < MAX_FOLDED_BYTES);
         assert!(matches!(load_memory(&project).unwrap_err(), StoreError::MemoryLogTooLong { .. }));
-        fold_long_log(&project).unwrap();
+        replay_long_log_and_save_snapshot(&project).unwrap();
         assert_eq!(load_memory(&project).unwrap().revision, 600);
     }
 
@@ -479,20 +495,24 @@ mod tests {
             objective: "o".into(),
             context: String::new(),
             return_spec: String::new(),
-            pushed_by_call: None,
+            push_call_id: None,
         };
         let author = ChangeAuthor { name: "mcp", call_id: Some("toolu_1") };
-        apply_changes(&project, author, &[alloc_op("a"), push, MemoryOp::PopFrame { result: "r".into() }])
-            .unwrap();
-        assert_eq!(revisions_made_by_calls(&project, 0, &["toolu_1"]).unwrap(), [1]);
+        apply_changes_atomically(
+            &project,
+            author,
+            &[alloc_op("a"), push, MemoryOp::PopFrame { result: "r".into() }],
+        )
+        .unwrap();
+        assert_eq!(revisions_with_content_from_calls(&project, 0, &["toolu_1"]).unwrap(), [1]);
     }
 
     #[test]
     fn several_changes_are_applied_all_or_none() {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::with_local_files(folder.path());
-        apply_changes(&project, "x", &[alloc_op("a")]).unwrap();
-        let refused = apply_changes(&project, "x", &[alloc_op("b"), alloc_op("a")]).unwrap_err();
+        apply_changes_atomically(&project, "x", &[alloc_op("a")]).unwrap();
+        let refused = apply_changes_atomically(&project, "x", &[alloc_op("b"), alloc_op("a")]).unwrap_err();
         assert!(matches!(refused, MemoryError::Refused(_)), "{refused}");
         assert_eq!(load_memory(&project).unwrap().heap.len(), 1);
         assert_eq!(read_changes(&project).unwrap().len(), 1);

@@ -1,8 +1,8 @@
-//! The outbox of the Linear integration: each run's undelivered notes, one JSON line each, and beside them
-//! the state of the run's comment. The folder lies where an agent's `git clean` does not reach.
+//! The outbox of the Linear integration: the notes of each run, one JSON line each, and beside them the state of
+//! the run's comment. It is stored in a folder that an agent's `git clean` does not remove.
 //!
-//! Hooks append notes under a lock that they hold for one append. The delivering process holds a different
-//! lock for as long as the delivery takes, and never rewrites a file that a hook writes.
+//! Hooks append each note under a lock. The delivering process holds a different lock during the whole delivery,
+//! and never rewrites a file that a hook writes.
 
 use crate::layout::is_plain_file_name;
 use crate::lock::{self, Lock};
@@ -21,70 +21,76 @@ pub fn outbox_folder(project: &Project) -> PathBuf {
     project.copies_folder().join("linear")
 }
 
-/// Appends a note. If the lock is not available, the note is appended anyway, because one line is one write.
-pub fn append_note(project: &Project, note: &LinearNote) -> Result<(), StoreError> {
+/// Appends a note. If the lock is not available, appends it anyway, because one line is one write. Ignores a note
+/// whose run id is not a plain file name.
+pub fn append_note_with_best_effort_lock(project: &Project, note: &LinearNote) -> Result<(), StoreError> {
     if !is_plain_file_name(&note.run_id) {
         return Ok(());
     }
-    let _lock = lock::acquire_following_move(project, |project| {
+    let _lock = lock::acquire_at_current_location(project, |project| {
         lock::acquire(&outbox_folder(project).join("notes.lock"), NOTES_LOCK_TIMEOUT)
     });
     let Some(notes_path) = run_file_path(project, &note.run_id, NOTES_SUFFIX) else { return Ok(()) };
     disk::append_line(&notes_path, &to_json_or_empty(note))
 }
 
-/// Returns the runs that have notes, the one with the oldest notes file first.
-pub fn runs_with_notes(project: &Project) -> Vec<RunId> {
+/// Returns the runs that have notes, the run with the least recently modified file first.
+pub fn runs_with_notes_oldest_first(project: &Project) -> Vec<RunId> {
     let folder = outbox_folder(project);
-    let names = disk::list_names(&folder)
+    let run_ids = disk::list_names(&folder)
         .into_iter()
         .filter_map(|name| Some(RunId::from(name.strip_suffix(NOTES_SUFFIX)?)));
-    let mut runs: Vec<RunId> = names.collect();
+    let mut runs: Vec<RunId> = run_ids.collect();
     runs.sort_by_key(|run| disk::modified_at(&folder.join(format!("{run}{NOTES_SUFFIX}"))));
     runs
 }
 
-/// Returns the notes of a run, oldest first. A torn line is skipped.
+/// Returns the notes of a run, oldest first. Skips lines that do not parse.
 pub fn read_notes(project: &Project, run_id: &RunId) -> Result<Vec<LinearNote>, StoreError> {
     let Some(path) = run_file_path(project, run_id, NOTES_SUFFIX) else { return Ok(Vec::new()) };
     let text = disk::read_text(&path)?.unwrap_or_default();
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// Returns what is known of a run's comment. Returns `None` if nothing has been sent, or if the file cannot
-/// be read.
-pub fn load_comment(project: &Project, run_id: &RunId) -> Option<LinearComment> {
+/// Loads the saved state of a run's comment. Returns `None` if nothing has been sent, or if the file cannot be
+/// read.
+pub fn load_comment_state(project: &Project, run_id: &RunId) -> Option<LinearComment> {
     sessions::read_json_if_valid(&run_file_path(project, run_id, ".comment.json")?)
 }
 
-/// Saves what is known of a run's comment; called before and after the comment is sent.
-pub fn save_comment(project: &Project, run_id: &RunId, comment: &LinearComment) -> Result<(), StoreError> {
+/// Saves the state of a run's comment. Callers save it before and after they send the comment.
+pub fn save_comment_state(
+    project: &Project,
+    run_id: &RunId,
+    comment: &LinearComment,
+) -> Result<(), StoreError> {
     let Some(path) = run_file_path(project, run_id, ".comment.json") else { return Ok(()) };
     disk::replace(&path, to_json_or_empty(comment).as_bytes(), Durability::Durable)
 }
 
 /// Returns how many notes of a run have not been delivered.
 pub fn undelivered_note_count(project: &Project, run_id: &RunId) -> usize {
-    // A difference of counts is enough, because notes are only appended. A truncated or cleaned file may have
-    // fewer notes than were delivered.
+    // The difference of the counts is correct, because notes are only appended. It saturates, because a truncated
+    // or removed file may have fewer notes than were delivered.
     let note_count = read_notes(project, run_id).map_or(0, |notes| notes.len());
-    note_count.saturating_sub(load_comment(project, run_id).map_or(0, |comment| comment.delivered_note_count))
+    note_count
+        .saturating_sub(load_comment_state(project, run_id).map_or(0, |comment| comment.delivered_note_count))
 }
 
 /// Returns the number of undelivered notes of all runs.
 pub fn undelivered_note_count_of_all_runs(project: &Project) -> usize {
-    runs_with_notes(project).iter().map(|run| undelivered_note_count(project, run)).sum()
+    runs_with_notes_oldest_first(project).iter().map(|run| undelivered_note_count(project, run)).sum()
 }
 
-/// Returns when Linear may be called again. Returns `None` if the last delivery did not fail.
+/// Loads the time at which Linear may be called again. Returns `None` if the last delivery did not fail.
 pub fn load_backoff(project: &Project) -> Option<LinearBackoff> {
     sessions::read_json_if_valid(&backoff_path(project))
 }
 
-/// Saves when Linear may be called again; `None` removes the file.
-pub fn save_backoff(project: &Project, backoff: Option<&LinearBackoff>) -> Result<(), StoreError> {
+/// Saves the time at which Linear may be called again; removes the file if `backoff` is `None`.
+pub fn save_or_remove_backoff(project: &Project, backoff: Option<&LinearBackoff>) -> Result<(), StoreError> {
     match backoff {
-        // Lazy: if a power cut loses the backoff, one attempt is made too early.
+        // Not synced: if a power cut loses the backoff, one attempt is made too early.
         Some(backoff) => {
             disk::replace(&backoff_path(project), to_json_or_empty(backoff).as_bytes(), Durability::Lazy)
         }
@@ -92,9 +98,9 @@ pub fn save_backoff(project: &Project, backoff: Option<&LinearBackoff>) -> Resul
     }
 }
 
-/// Takes the delivery lock. Two processes that deliver at once would overwrite each other's comment.
+/// Acquires the delivery lock. Two processes that deliver at the same time would overwrite each other's comment.
 pub fn lock_delivery(project: &Project, timeout: Duration) -> Result<Lock, StoreError> {
-    lock::acquire_following_move(project, |project| {
+    lock::acquire_at_current_location(project, |project| {
         lock::acquire(&outbox_folder(project).join("delivery.lock"), timeout)
     })
 }
@@ -123,21 +129,21 @@ mod tests {
         let project = Project::with_local_files(folder.path());
         let note =
             |text: &str| LinearNote { run_id: "r1".into(), text: text.into(), ..LinearNote::default() };
-        append_note(&project, &note("one")).unwrap();
+        append_note_with_best_effort_lock(&project, &note("one")).unwrap();
         disk::append(&outbox_folder(&project).join("r1.notes.jsonl"), b"{\"words\":\"to").unwrap();
-        append_note(&project, &note("three")).unwrap();
+        append_note_with_best_effort_lock(&project, &note("three")).unwrap();
         let texts: Vec<String> =
             read_notes(&project, &"r1".into()).unwrap().into_iter().map(|note| note.text).collect();
         assert_eq!(texts, ["one", "three"]);
         assert_eq!(
-            (runs_with_notes(&project), undelivered_note_count_of_all_runs(&project)),
+            (runs_with_notes_oldest_first(&project), undelivered_note_count_of_all_runs(&project)),
             (vec!["r1".into()], 2)
         );
         let comment =
             LinearComment { delivered_note_count: 1, ..LinearComment::for_run(&"r1".into(), "ENG-1", 0) };
-        save_comment(&project, &"r1".into(), &comment).unwrap();
+        save_comment_state(&project, &"r1".into(), &comment).unwrap();
         assert_eq!(
-            (load_comment(&project, &"r1".into()), undelivered_note_count_of_all_runs(&project)),
+            (load_comment_state(&project, &"r1".into()), undelivered_note_count_of_all_runs(&project)),
             (Some(comment), 1)
         );
     }
@@ -146,9 +152,14 @@ mod tests {
     fn a_hostile_run_id_has_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::with_local_files(folder.path());
-        append_note(&project, &LinearNote { run_id: "../x".into(), ..LinearNote::default() }).unwrap();
+        append_note_with_best_effort_lock(
+            &project,
+            &LinearNote { run_id: "../x".into(), ..LinearNote::default() },
+        )
+        .unwrap();
         assert!(
-            runs_with_notes(&project).is_empty() && read_notes(&project, &"../x".into()).unwrap().is_empty()
+            runs_with_notes_oldest_first(&project).is_empty()
+                && read_notes(&project, &"../x".into()).unwrap().is_empty()
         );
     }
 
@@ -161,9 +172,9 @@ mod tests {
             failure_count: 2,
             ..LinearBackoff::default()
         };
-        save_backoff(&project, Some(&backoff)).unwrap();
+        save_or_remove_backoff(&project, Some(&backoff)).unwrap();
         assert_eq!(load_backoff(&project), Some(backoff));
-        save_backoff(&project, None).unwrap();
+        save_or_remove_backoff(&project, None).unwrap();
         assert_eq!(load_backoff(&project), None);
     }
 

@@ -1,14 +1,14 @@
-//! Operations on paths that lie below no registered root, used by the disk module itself.
+//! Operations on paths that are not below a registered root, and types that the disk module shares.
 #![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
-use plimsoll_system::files::{exists_and_has_no_link, to_std_mode};
+use plimsoll_system::files::{exists_without_links, to_std_mode};
 use rustix::fs::RawMode;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// How much it matters that a write survives a power cut.
+/// Whether a write must survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
     /// A power cut may bring the old content back.
@@ -20,7 +20,7 @@ pub enum Durability {
 /// The suffix of a file that is not in its final place yet. A killed process may leave such a file behind.
 pub const DRAFT_SUFFIX: &str = ".plimsoll-draft";
 
-/// Creates a folder and its missing parents, by path alone.
+/// Creates a folder and its missing parents without checking for links.
 pub(crate) fn create_folder_with_mode(folder: &Path, mode: RawMode) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(to_std_mode(mode)).create(folder)
 }
@@ -43,9 +43,9 @@ pub fn read_link_target(path: &Path) -> Option<PathBuf> {
 
 /// Returns the path with every link resolved, or the path unchanged if it cannot be resolved.
 pub fn canonicalize_or_keep(path: &Path) -> PathBuf {
-    // Usually the path is canonical already. `fs::canonicalize` would call libc, which inspects each
-    // component and allocates memory of its own.
-    if is_absolute_and_normalized(path) && exists_and_has_no_link(path) {
+    // Usually the path is canonical already, and this check is cheaper: `fs::canonicalize` calls libc, which
+    // inspects each component and allocates memory.
+    if is_absolute_and_normalized(path) && exists_without_links(path) {
         return path.to_owned();
     }
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
@@ -53,9 +53,10 @@ pub fn canonicalize_or_keep(path: &Path) -> PathBuf {
 
 /// Returns true for an absolute path without empty, `.` or `..` components.
 fn is_absolute_and_normalized(path: &Path) -> bool {
-    let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
-    let relative = path.as_os_str().as_bytes().strip_prefix(b"/");
-    relative.is_some_and(|relative| relative.split(|byte| *byte == b'/').all(is_name))
+    let is_normal_component = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+    let relative_bytes = path.as_os_str().as_bytes().strip_prefix(b"/");
+    relative_bytes
+        .is_some_and(|relative_bytes| relative_bytes.split(|byte| *byte == b'/').all(is_normal_component))
 }
 
 #[cfg(test)]

@@ -26,14 +26,14 @@ const OPEN_FOLDER_FLAGS: OFlags =
 const OPEN_FILE_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// Writes the content of a run's protected paths beside the run's ledger, outside the project.
+/// Writes the record of a run's protected paths and their content beside the run's ledger, outside the project.
 pub fn write_protected_record(
     project: &Project,
     run_id: &RunId,
     files: &ProtectedFiles,
 ) -> Result<(), StoreError> {
-    let no_home = || StoreError::NoHome { project: project.root().to_owned() };
-    let folder = ledger::run_record_folder(project, run_id).ok_or_else(no_home)?;
+    let no_home_error = || StoreError::NoHome { project: project.root().to_owned() };
+    let folder = ledger::run_record_folder(project, run_id).ok_or_else(no_home_error)?;
     disk::replace(
         &folder.join(RECORD_FILE),
         &serde_json::to_vec(files).unwrap_or_default(),
@@ -46,9 +46,9 @@ pub fn read_protected_record(project: &Project, run_id: &RunId) -> Option<Protec
     sessions::read_json_if_valid(&ledger::run_record_folder(project, run_id)?.join(RECORD_FILE))
 }
 
-/// Returns a new path, outside the project, for a git index that is used once. Removes those that killed
-/// processes left behind.
-pub fn prepare_temporary_git_index(project: &Project) -> Result<PathBuf, StoreError> {
+/// Returns an unused path, outside the project, for a temporary git index. Creates its folder, and removes the
+/// temporary indexes that killed processes left behind.
+pub fn remove_stale_and_return_new_index_path(project: &Project) -> Result<PathBuf, StoreError> {
     let runs =
         project.runs_folder().ok_or_else(|| StoreError::NoHome { project: project.root().to_owned() })?;
     let index = runs.with_file_name(TEMPORARY_INDEX_FILE);
@@ -57,19 +57,19 @@ pub fn prepare_temporary_git_index(project: &Project) -> Result<PathBuf, StoreEr
     Ok(disk::new_draft_path(&index))
 }
 
-/// Reads what is currently at and below these paths of a folder, sorted by path, without `.git` folders. A
-/// path that does not exist has no entry. Whatever exceeds the limits is left out, and one unreadable entry
-/// reports that.
+/// Reads the files and links at and below these paths of a folder, without `.git` folders. The entries are sorted
+/// by path. A path that does not exist has no entry. Content that exceeds a limit is left out, and an unreadable
+/// entry reports that.
 pub fn read_protected_entries(root: &Path, paths: &[String]) -> Vec<ProtectedEntry> {
     let mut reader = EntryReader {
         entries: Vec::new(),
         visited_count: 0,
-        read_bytes: 0,
+        read_byte_count: 0,
         open_folder_depth: 0,
         has_reported_depth: false,
     };
     match rustix::fs::openat(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) {
-        Ok(folder) => paths.iter().for_each(|path| reader.read_path(&folder, path)),
+        Ok(folder) => paths.iter().for_each(|path| reader.read_path_without_following_links(&folder, path)),
         Err(error) => reader.add_unreadable(String::new(), error),
     }
     reader.entries.sort_by(|left, right| left.path.cmp(&right.path));
@@ -79,16 +79,16 @@ pub fn read_protected_entries(root: &Path, paths: &[String]) -> Vec<ProtectedEnt
 
 struct EntryReader {
     entries: Vec<ProtectedEntry>,
-    /// Everything visited, including folders.
+    /// The number of files, links and folders visited.
     visited_count: usize,
-    read_bytes: u64,
-    /// How many folders below a protected path are open now.
+    read_byte_count: u64,
+    /// The number of nested folders that are open now.
     open_folder_depth: usize,
     has_reported_depth: bool,
 }
 
 impl EntryReader {
-    fn read_path(&mut self, root: &OwnedFd, path: &str) {
+    fn read_path_without_following_links(&mut self, root: &OwnedFd, path: &str) {
         let mut parent_path = String::new();
         let mut parts = path.split('/').peekable();
         let mut parent_folder: Option<OwnedFd> = None;
@@ -97,21 +97,21 @@ impl EntryReader {
             let entry_path =
                 if parent_path.is_empty() { part.to_owned() } else { format!("{parent_path}/{part}") };
             if parts.peek().is_none() {
-                return self.read_entry(folder, OsStr::new(part), entry_path);
+                return self.read_entry_unless_over_limit(folder, OsStr::new(part), entry_path);
             }
             parent_folder = match rustix::fs::openat(folder, part, OPEN_FOLDER_FLAGS, Mode::empty()) {
                 Ok(subfolder) => Some(subfolder),
-                // A link or a file in place of a folder is recorded as what it is.
-                Err(_) => return self.read_entry(folder, OsStr::new(part), entry_path),
+                // A link or a file in place of a folder becomes the entry itself.
+                Err(_) => return self.read_entry_unless_over_limit(folder, OsStr::new(part), entry_path),
             };
             parent_path = entry_path;
         }
     }
 
-    fn read_entry(&mut self, folder: BorrowedFd<'_>, name: &OsStr, path: String) {
+    fn read_entry_unless_over_limit(&mut self, folder: BorrowedFd<'_>, name: &OsStr, path: String) {
         self.visited_count += 1;
         if self.visited_count > MAX_PROTECTED_ENTRIES {
-            // One entry reports the limit; everything after it is left out.
+            // One entry reports the limit; all later entries are left out.
             if self.visited_count == MAX_PROTECTED_ENTRIES + 1 {
                 self.add_entry(
                     path,
@@ -123,7 +123,7 @@ impl EntryReader {
             return;
         }
         if name.to_str().is_none() {
-            // Two different names could become the same text.
+            // A lossy conversion could turn two different names into the same text.
             return self.add_entry(path, unreadable_content("its name is not UTF-8"));
         }
         let stat = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -132,7 +132,7 @@ impl EntryReader {
             Err(error) => return self.add_unreadable(path, error),
         };
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => self.read_folder_within_limits(folder, name, path),
+            FileType::Directory => self.read_folder_or_report_limit_once(folder, name, path),
             FileType::Symlink => match rustix::fs::readlinkat(folder, name, Vec::new()) {
                 Ok(target) => {
                     let target = target.to_bytes().escape_ascii().to_string();
@@ -140,7 +140,7 @@ impl EntryReader {
                 }
                 Err(error) => self.add_unreadable(path, error),
             },
-            FileType::RegularFile => match self.read_file(folder, name) {
+            FileType::RegularFile => match self.hash_file_within_total_limit(folder, name) {
                 Ok(content) => self.add_entry(path, content),
                 Err(error) => self.add_entry(path, unreadable_content(&error.to_string())),
             },
@@ -149,15 +149,20 @@ impl EntryReader {
         }
     }
 
-    /// Reads a folder unless it is too deep. A session can nest folders without limit, each level takes a
-    /// stack frame and an open file, and the path is repeated in the path of each file.
-    fn read_folder_within_limits(&mut self, parent_folder: BorrowedFd<'_>, name: &OsStr, path: String) {
+    /// Reads a folder unless it is nested too deeply or its path is too long; reports only the first such folder.
+    /// A session can nest folders without limit, and each level takes a stack frame and an open file.
+    fn read_folder_or_report_limit_once(
+        &mut self,
+        parent_folder: BorrowedFd<'_>,
+        name: &OsStr,
+        path: String,
+    ) {
         if self.open_folder_depth < MAX_FOLDER_DEPTH && path.len() < MAX_PATH_BYTES {
             self.open_folder_depth += 1;
             self.read_folder_entries(parent_folder, name, &path);
             self.open_folder_depth -= 1;
         } else if !self.has_reported_depth {
-            // One entry is enough to report the problem.
+            // One entry is enough to report the limit.
             self.has_reported_depth = true;
             let reason = format!(
                 "it is more than {MAX_FOLDER_DEPTH} folders deep, or its path has over {MAX_PATH_BYTES} bytes"
@@ -172,11 +177,11 @@ impl EntryReader {
             Err(error) => return self.add_unreadable(path.to_owned(), error),
         };
         let names_result = Dir::read_from(&folder).and_then(|entries| {
-            let name =
+            let to_file_name =
                 |entry: rustix::fs::DirEntry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
-            // Entries over the limit are not even listed.
+            // The listing stops soon after the limit on entries.
             let entries = entries.take(MAX_PROTECTED_ENTRIES + 3);
-            entries.map(|entry| entry.map(name)).collect::<Result<Vec<OsString>, Errno>>()
+            entries.map(|entry| entry.map(to_file_name)).collect::<Result<Vec<OsString>, Errno>>()
         });
         let mut names = match names_result {
             Ok(names) => names,
@@ -184,21 +189,29 @@ impl EntryReader {
         };
         names.sort();
         for name in names.iter().filter(|name| !matches!(name.as_bytes(), b"." | b".." | b".git")) {
-            self.read_entry(folder.as_fd(), name, format!("{path}/{}", name.to_string_lossy()));
+            self.read_entry_unless_over_limit(
+                folder.as_fd(),
+                name,
+                format!("{path}/{}", name.to_string_lossy()),
+            );
         }
     }
 
-    fn read_file(&mut self, folder: BorrowedFd<'_>, name: &OsStr) -> std::io::Result<ProtectedContent> {
+    fn hash_file_within_total_limit(
+        &mut self,
+        folder: BorrowedFd<'_>,
+        name: &OsStr,
+    ) -> std::io::Result<ProtectedContent> {
         let file = File::from(rustix::fs::openat(folder, name, OPEN_FILE_FLAGS, Mode::empty())?);
         let stat = rustix::fs::fstat(&file)?;
         if !FileType::from_raw_mode(stat.st_mode).is_file() {
             return Ok(unreadable_content("it is a pipe, a socket or a device"));
         }
-        let remaining_bytes = MAX_PROTECTED_BYTES.saturating_sub(self.read_bytes);
+        let remaining_bytes = MAX_PROTECTED_BYTES.saturating_sub(self.read_byte_count);
         let mut bytes = Vec::new();
         // Reads one byte more than allowed, to detect a file that exceeds the limit.
         file.take(remaining_bytes + 1).read_to_end(&mut bytes)?;
-        self.read_bytes += bytes.len() as u64;
+        self.read_byte_count += bytes.len() as u64;
         if bytes.len() as u64 > remaining_bytes {
             let max_mib = MAX_PROTECTED_BYTES >> 20;
             return Ok(unreadable_content(&format!(

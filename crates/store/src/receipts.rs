@@ -1,5 +1,5 @@
-//! Verification receipts of runs, stored beside their ledgers: outside the project, where no session in the
-//! sandbox can write.
+//! Verification receipts of runs. They are stored beside the runs' ledgers, outside the project, where no
+//! sandboxed session can write.
 
 use crate::{Project, StoreError, disk, ledger};
 use plimsoll_domain::RunId;
@@ -20,8 +20,8 @@ pub fn append_receipt(
     disk::append_line(&folder.join(RECEIPTS_FILE), &line)
 }
 
-/// Returns all receipts for a git tree from this user's runs, oldest first. A line that does not parse is
-/// skipped, because a kill may have cut it off.
+/// Returns all receipts for a git tree from this user's runs, oldest first. Skips lines that do not parse, because
+/// a kill may have truncated them.
 pub fn receipts_for_tree(project: &Project, tree: &CommitId) -> Vec<VerificationReceipt> {
     let Some(records_folder) = ledger::records_folder(project) else { return Vec::new() };
     let files =

@@ -1,6 +1,5 @@
-//! The stored files of sessions, handoffs and runs that may be pruned: which files belong together, how much
-//! space they take, and how they are removed. A killed removal leaves fewer files than before, but never
-//! removes one that a remaining record needs.
+//! Lists, measures, copies and removes the stored files of sessions, handoffs and runs. The order of removal is such
+//! that a kill in between never leaves a record without a file that it needs.
 
 use crate::{HandoffIndex, Project, StoreError, TurnLog, disk, layout, ledger};
 use plimsoll_domain::{RunId, SessionId};
@@ -9,32 +8,32 @@ use std::path::{Path, PathBuf};
 
 /// The size and age of a record's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RecordSize {
+pub struct SizeAndAge {
     /// Total bytes of the files.
     pub bytes: u64,
     /// Seconds since the newest file was written. `None` if there are no files, or if the clock went back.
     pub age_seconds: Option<u64>,
 }
 
-/// No file of ours lies deeper than this.
+/// The maximum depth of the files that Plimsoll itself stores.
 const MAX_FOLDER_DEPTH: u32 = 6;
-/// Cache content is written by commands, not by us. Anything nested deeper than this is not removed.
+/// The maximum depth of cache files, which commands write. Files that are nested deeper are not removed.
 const MAX_CACHE_DEPTH: u32 = 64;
 
 /// Returns the sessions that have a record or a turn log, including those in the project's earlier location.
-pub fn sessions_with_files(project: &Project) -> Vec<SessionId> {
-    let names_with_suffix = |folder: PathBuf, suffix: &'static str| {
+pub fn sessions_with_record_or_turn_log(project: &Project) -> Vec<SessionId> {
+    let ids_of_files_with_suffix = |folder: PathBuf, suffix: &'static str| {
         let names = disk::list_names(&folder).into_iter();
         names.filter_map(move |name| Some(name.strip_suffix(suffix)?.to_owned()))
     };
     let mut ids: BTreeSet<String> = BTreeSet::new();
     for location in project.current_and_earlier_location() {
-        let record_ids = names_with_suffix(location.data_folder().join("sessions"), ".json")
+        let record_ids = ids_of_files_with_suffix(location.data_folder().join("sessions"), ".json")
             .filter(|id| !id.ends_with(".status"));
-        // Also includes remains of a killed removal: blobs are removed last.
+        // Blobs are removed last, so this also finds what a killed removal left behind.
         let log_ids = [".jsonl", ".jsonl.zst", ".head", ".torn", ".blobs"]
             .into_iter()
-            .flat_map(|suffix| names_with_suffix(location.turn_logs_folder(), suffix));
+            .flat_map(|suffix| ids_of_files_with_suffix(location.turn_logs_folder(), suffix));
         ids.extend(record_ids.chain(log_ids));
     }
     ids.into_iter().filter(|id| layout::is_plain_file_name(id)).map(SessionId::from).collect()
@@ -64,28 +63,28 @@ pub fn runs_with_output_or_cache(project: &Project) -> Vec<RunId> {
 
 fn files_in_run_cache(project: &Project, id: &RunId) -> Vec<PathBuf> {
     ledger::run_cache_folder(project, id)
-        .map(|cache| files_below(&cache, MAX_CACHE_DEPTH))
+        .map(|cache_folder| files_below(&cache_folder, MAX_CACHE_DEPTH))
         .unwrap_or_default()
 }
 
 /// Returns the size and age of all files of a session.
-pub fn session_size(project: &Project, id: &SessionId) -> RecordSize {
-    size_of_files(&session_files(project, id))
+pub fn session_size_and_age(project: &Project, id: &SessionId) -> SizeAndAge {
+    size_and_age_of_files(&session_files(project, id))
 }
 
 /// Returns the size and age of a handoff.
-pub fn handoff_size(project: &Project, name: &str) -> RecordSize {
-    size_of_files(&[project.handoffs_folder().join(name)])
+pub fn handoff_size_and_age(project: &Project, name: &str) -> SizeAndAge {
+    size_and_age_of_files(&[project.handoffs_folder().join(name)])
 }
 
 /// Returns the size and age of a run's output and caches.
-pub fn run_size(project: &Project, id: &RunId) -> RecordSize {
+pub fn run_size_and_age(project: &Project, id: &RunId) -> SizeAndAge {
     let output_files = files_below(&project.run_folder(id), MAX_FOLDER_DEPTH);
-    size_of_files(&[output_files, files_in_run_cache(project, id)].concat())
+    size_and_age_of_files(&[output_files, files_in_run_cache(project, id)].concat())
 }
 
-/// Returns the total bytes of our files of a project, including those in its earlier location.
-pub fn project_bytes(project: &Project) -> u64 {
+/// Returns the total size in bytes of Plimsoll's files of a project, including those in its earlier location.
+pub fn total_plimsoll_bytes(project: &Project) -> u64 {
     let data_files = project
         .current_and_earlier_location()
         .iter()
@@ -96,38 +95,47 @@ pub fn project_bytes(project: &Project) -> u64 {
         if handoffs.starts_with(project.data_folder()) { Vec::new() } else { files_below(&handoffs, 1) };
     let cache_files =
         ledger::runs_with_cache(project).into_iter().flat_map(|id| files_in_run_cache(project, &id));
-    size_of_files(&data_files).bytes
-        + size_of_files(&separate_handoff_files).bytes
-        + size_of_files(&cache_files.collect::<Vec<_>>()).bytes
+    size_and_age_of_files(&data_files).bytes
+        + size_and_age_of_files(&separate_handoff_files).bytes
+        + size_and_age_of_files(&cache_files.collect::<Vec<_>>()).bytes
 }
 
-/// Copies all records of a project to another project: sessions with their turn logs, handoffs and run
-/// output. The journal is copied beside the output of this run. An existing file of the same name is never
-/// overwritten, because a folder in which an agent works must not change the records of another project.
-/// Repeating the call completes an interrupted copy.
-pub fn copy_project_records(source: &Project, target: &Project, run_id: &RunId) -> Result<(), StoreError> {
+/// Copies all records of a project to another project: sessions with their turn logs, handoffs and run output. The
+/// journal is copied into the run folder of `journal_run_id`. An existing file is never overwritten, because a
+/// folder in which an agent works must not change the records of another project. Repeating the call completes an
+/// interrupted copy.
+pub fn copy_all_project_records(
+    source: &Project,
+    target: &Project,
+    journal_run_id: &RunId,
+) -> Result<(), StoreError> {
     let copy_data_file = |file: PathBuf| match file.strip_prefix(source.data_folder()) {
-        Ok(relative_path) => copy_without_overwriting(&file, &target.data_folder().join(relative_path)),
+        Ok(relative_path) => {
+            copy_under_alternative_name_if_taken(&file, &target.data_folder().join(relative_path))
+        }
         Err(_) => Ok(()),
     };
-    for session in sessions_with_files(source) {
+    for session in sessions_with_record_or_turn_log(source) {
         session_files(source, &session).into_iter().try_for_each(copy_data_file)?;
     }
     for run in runs_with_output_or_cache(source) {
         files_below(&source.run_folder(&run), MAX_FOLDER_DEPTH).into_iter().try_for_each(copy_data_file)?;
     }
     for name in handoff_names(source) {
-        copy_without_overwriting(
+        copy_under_alternative_name_if_taken(
             &source.handoffs_folder().join(&name),
             &target.handoffs_folder().join(&name),
         )?;
     }
-    copy_without_overwriting(&source.journal_path(), &target.run_folder(run_id).join("journal.jsonl"))
+    copy_under_alternative_name_if_taken(
+        &source.journal_path(),
+        &target.run_folder(journal_run_id).join("journal.jsonl"),
+    )
 }
 
-/// Copies a file without overwriting: if the target exists with other bytes, the copy gets a name with a hash
-/// prefix.
-fn copy_without_overwriting(source: &Path, target: &Path) -> Result<(), StoreError> {
+/// Copies a file without overwriting. If the target exists with different content, the copy gets a name with a
+/// hash prefix. Links and missing files are skipped.
+fn copy_under_alternative_name_if_taken(source: &Path, target: &Path) -> Result<(), StoreError> {
     let Some(bytes) = (if disk::is_link(source) { None } else { disk::read(source)? }) else { return Ok(()) };
     let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let digest = plimsoll_domain::digest::sha256_hex(&[&bytes]);
@@ -142,8 +150,8 @@ fn copy_without_overwriting(source: &Path, target: &Path) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Removes a session's files in both locations. Records are removed first, because with a record a later
-/// `turns sync` would read the transcript again. The caller holds the session's lock; the lock file stays.
+/// Removes a session's files in both locations. Records are removed first, because a later `turns sync` would read
+/// the transcript of a session with a record again. The caller holds the session's lock; the lock file is kept.
 pub fn remove_session_files(project: &Project, id: &SessionId) -> Result<(), StoreError> {
     let files = session_files(project, id);
     files.iter().try_for_each(|path| disk::remove_if_exists(path))?;
@@ -164,17 +172,17 @@ pub fn remove_run_output_and_cache(project: &Project, id: &RunId) -> Result<(), 
     let folder = project.run_folder(id);
     files_below(&folder, MAX_FOLDER_DEPTH).iter().try_for_each(|path| disk::remove_if_exists(path))?;
     remove_empty_folders(&folder, MAX_FOLDER_DEPTH);
-    // Errors are ignored: commands wrote there, and a folder that they made read-only must not prevent other
+    // Errors are ignored: commands wrote to the cache, and a folder that they made read-only must not prevent other
     // removals.
     files_in_run_cache(project, id).iter().for_each(|path| drop(disk::remove_if_exists(path)));
-    if let Some(cache) = ledger::run_cache_folder(project, id) {
-        remove_empty_folders(&cache, MAX_CACHE_DEPTH);
+    if let Some(cache_folder) = ledger::run_cache_folder(project, id) {
+        remove_empty_folders(&cache_folder, MAX_CACHE_DEPTH);
     }
     Ok(())
 }
 
-/// Returns the files of a session in both locations, its records first. Lock files are not included; they
-/// always stay.
+/// Returns the files of a session in both locations, its records first. Lock files are not included, because they
+/// are never removed.
 fn session_files(project: &Project, id: &SessionId) -> Vec<PathBuf> {
     let locations = project.current_and_earlier_location();
     let record_files = locations.iter().flat_map(|location| session_record_files(location, id));
@@ -201,14 +209,15 @@ fn session_record_files(location: &Project, id: &SessionId) -> Vec<PathBuf> {
 
 fn session_log_files(location: &Project, id: &SessionId) -> Vec<PathBuf> {
     let folder = location.turn_logs_folder();
-    // Drafts that a killed erasure or compression left behind.
-    let mut files =
-        TurnLog::in_turn_folder_of(location, id).map(|log| log.leftover_drafts()).unwrap_or_default();
-    let is_of_log = |path: &PathBuf| {
+    // A killed erasure or compression may have left drafts behind.
+    let mut files = TurnLog::for_session_in_turn_logs_folder(location, id)
+        .map(|log| log.find_leftover_log_drafts())
+        .unwrap_or_default();
+    let is_log_file = |path: &PathBuf| {
         has_session_name_and_suffix(path, id, &[".jsonl", ".jsonl.zst", ".head", ".torn"])
             || is_set_aside_file(path, id)
     };
-    files.extend(files_with_session_prefix(&folder, id).into_iter().filter(is_of_log));
+    files.extend(files_with_session_prefix(&folder, id).into_iter().filter(is_log_file));
     files.extend(files_below(&folder.join(format!("{id}.blobs")), 1));
     files
 }
@@ -252,9 +261,9 @@ fn remove_empty_folders(folder: &Path, max_depth: u32) {
     disk::remove_empty_folder(folder);
 }
 
-fn size_of_files(files: &[PathBuf]) -> RecordSize {
+fn size_and_age_of_files(files: &[PathBuf]) -> SizeAndAge {
     let bytes = files.iter().filter_map(|path| disk::file_size(path)).fold(0, u64::saturating_add);
     let age_seconds =
         files.iter().filter_map(|path| disk::time_since_modified(path)).min().map(|age| age.as_secs());
-    RecordSize { bytes, age_seconds }
+    SizeAndAge { bytes, age_seconds }
 }

@@ -1,14 +1,14 @@
-//! Opens files safely: everything in a project is opened through this module.
+//! Opens files safely. All files of a project are opened through this module.
 //!
 //! Guarantees: below a registered root ([`register_root`]) no link leads outside, not even one that is created
-//! during the access. Only plain files are opened, no device, pipe or socket, and opening never blocks on
-//! one. Writes go through a draft that nobody else could have created, or into a file that has no second name
-//! (hard link), because that name may be outside. A path that is below no root is the user's own: its links
-//! are followed, but there, too, only plain files are opened. Not guaranteed: a hard link of a file outside
-//! is read like any other file. It is also replaced like one, which leaves the file outside unchanged.
+//! during the access. Only regular files are opened, no device, pipe or socket, and opening never blocks on one.
+//! Writes go to a draft with an unpredictable name, or into a file without a second hard link, because the other
+//! name may be outside. Links of a path that is below no root are followed, but there, too, only regular files are
+//! opened. Not guaranteed: a file with a hard link outside is read like any other file. It can also be replaced,
+//! which leaves the file outside unchanged.
 //!
-//! On Linux a single call (`openat2`) resolves the path if no link is on the way. If there is a link, or the
-//! call does not exist, the path is resolved here, one part at a time ([`path_walk`]).
+//! On Linux a single call (`openat2`) resolves the path if it contains no link. If there is a link, or the call does
+//! not exist, [`path_walk`] resolves the path one part at a time.
 #![expect(clippy::disallowed_types, reason = "what the system has opened is read and written as a file")]
 
 mod folder_entry;
@@ -20,7 +20,7 @@ pub(crate) use registered_roots::{RootKind, forget_open_folders, register_root};
 
 use crate::{StoreError, io_error};
 use path_walk::{Destination, PathWalk, WalkError};
-use plimsoll_system::files::{INSPECT_FLAGS, open_beneath};
+use plimsoll_system::files::{INSPECT_FLAGS, open_beneath_without_links};
 use registered_roots::PathBelowRoot;
 pub(crate) use registered_roots::reopen_folder;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, Stat};
@@ -32,31 +32,31 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The maximum size in bytes of files that are read in one piece: states, records, settings, prompts, plans.
-/// The largest legitimate one is a fraction of this.
+/// The maximum size in bytes of files that are read whole: states, records, settings, prompts, plans. The largest
+/// legitimate file is a fraction of this.
 pub(crate) const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
-/// The maximum size in bytes of logs and their separate pieces. Only commands read a whole log.
+/// The maximum size in bytes of logs and blobs. Only commands read a whole log.
 pub(crate) const MAX_LOG_BYTES: u64 = 512 * 1024 * 1024;
 
-/// Returns the maximum size of a file that is read in one piece, by its name and by whether it is below a
-/// root.
-pub(crate) fn max_read_bytes(path: &Path, is_below_root: bool) -> u64 {
-    let is_log = |name: &str| {
+/// Returns the maximum size of a file that is read whole. Logs, blobs and files that are below no root may be
+/// larger than other files.
+pub(crate) fn max_read_bytes_by_file_name(path: &Path, is_below_root: bool) -> u64 {
+    let is_log_or_blob = |name: &str| {
         let is_blob_name = || name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         name.ends_with(".jsonl") || name.ends_with(".log") || is_blob_name()
     };
-    let name = path.as_os_str().as_bytes().rsplit(|byte| *byte == b'/').next();
-    let name = name.and_then(|name| std::str::from_utf8(name).ok());
+    let name_bytes = path.as_os_str().as_bytes().rsplit(|byte| *byte == b'/').next();
+    let name = name_bytes.and_then(|name| std::str::from_utf8(name).ok());
     let name = name.map(|name| name.strip_suffix(".zst").unwrap_or(name));
-    if !is_below_root || name.is_some_and(is_log) { MAX_LOG_BYTES } else { MAX_FILE_BYTES }
+    if !is_below_root || name.is_some_and(is_log_or_blob) { MAX_LOG_BYTES } else { MAX_FILE_BYTES }
 }
 
-/// Returns true if a path is below a registered root: a project's or a git folder.
+/// Returns true if a path is below a registered root: a project or a git folder.
 pub(crate) fn is_below_root(path: &Path) -> bool {
     registered_roots::find_innermost_root(path).is_some()
 }
 
-/// Returns the maximum length of a line in bytes. Our own logs store large content in separate files; a
+/// Returns the maximum length of a line in bytes. Logs below a root store large content in separate files; a
 /// transcript has images in its lines.
 pub(crate) fn max_line_bytes(path: &Path) -> u64 {
     if is_below_root(path) { MAX_FILE_BYTES } else { 8 * MAX_FILE_BYTES }
@@ -67,9 +67,9 @@ pub(crate) fn max_line_bytes(path: &Path) -> u64 {
 pub(crate) enum OpenError {
     /// The path could not be resolved.
     WalkFailed(WalkError),
-    /// Something other than a plain file is at the path.
+    /// The path is not a regular file.
     NotAFile,
-    /// The file has other names, possibly outside, and was to be written in place.
+    /// The file was opened for writing and has other hard links, possibly outside.
     HardLinked,
 }
 
@@ -86,7 +86,7 @@ impl From<Errno> for OpenError {
 }
 
 impl OpenError {
-    /// Returns true if nothing is at the path.
+    /// Returns true if nothing is at the path, or if a file is where one of its folders should be.
     pub(crate) fn is_missing(&self) -> bool {
         let is_missing_errno = |error: &Errno| matches!(*error, Errno::NOENT | Errno::NOTDIR);
         match self {
@@ -102,21 +102,25 @@ impl OpenError {
         matches!(self, OpenError::WalkFailed(WalkError::Missing | WalkError::System(Errno::NOENT)))
     }
 
-    /// Adds the failed action and the path to the error.
+    /// Converts the error to a [`StoreError`] with the failed action and the path.
     pub(crate) fn into_store_error(self, action: &'static str, path: &Path) -> StoreError {
-        let system_error = |error: Errno| io_error(action, path)(error.into());
+        let to_store_error = |error: Errno| io_error(action, path)(error.into());
         match self {
             OpenError::NotAFile => StoreError::NotAFile { path: path.to_owned() },
             OpenError::HardLinked => StoreError::HardLinked { path: path.to_owned() },
-            OpenError::WalkFailed(WalkError::System(error)) => system_error(error),
-            OpenError::WalkFailed(WalkError::Missing) => system_error(Errno::NOENT),
-            OpenError::WalkFailed(WalkError::NotAFolder) => system_error(Errno::NOTDIR),
+            OpenError::WalkFailed(WalkError::System(error)) => to_store_error(error),
+            OpenError::WalkFailed(WalkError::Missing) => to_store_error(Errno::NOENT),
+            OpenError::WalkFailed(WalkError::NotAFolder) => to_store_error(Errno::NOTDIR),
             OpenError::WalkFailed(WalkError::OutsideRoot) => StoreError::LinkLeadsOutside {
                 path: path.to_owned(),
                 link: String::new(),
                 target: PathBuf::new(),
             },
-            OpenError::WalkFailed(WalkError::LinkNotFollowed { link, target, leads_out }) => {
+            OpenError::WalkFailed(WalkError::LinkNotFollowed {
+                link,
+                target,
+                leads_outside_root: leads_out,
+            }) => {
                 let (path, link) = (path.to_owned(), link.to_string_lossy().into_owned());
                 if leads_out {
                     StoreError::LinkLeadsOutside { path, link, target }
@@ -128,7 +132,7 @@ impl OpenError {
     }
 }
 
-/// An opened plain file, with its metadata when it was opened.
+/// An opened regular file, with its metadata at that time.
 #[derive(Debug)]
 pub(crate) struct OpenedFile {
     pub(crate) file: File,
@@ -145,35 +149,43 @@ impl OpenedFile {
     }
 }
 
-/// Opens a plain file. With [`OFlags::CREATE`] a missing file is created, accessible to the owner only; its
-/// folder must exist.
-pub(crate) fn open_plain_file(path: &Path, access_flags: OFlags) -> Result<OpenedFile, OpenError> {
-    // Opening must not block: neither for the other end of a pipe nor for a terminal.
+/// Opens a regular file. Below a root, links that lead outside are refused, and so is writing to a file with several
+/// hard links. With [`OFlags::CREATE`] a missing file is created, accessible to the owner only; its folder must
+/// exist.
+pub(crate) fn open_regular_file_confined_to_root(
+    path: &Path,
+    access_flags: OFlags,
+) -> Result<OpenedFile, OpenError> {
+    // Opening must not block on a pipe or a terminal.
     let flags = access_flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     // `openat2` returns an error for a mode if no file is to be created; `openat` ignores it.
     let mode = if access_flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o600) } else { Mode::empty() };
-    let below_root = registered_roots::find_innermost_root(path);
-    let handle = match &below_root {
-        Some(below_root) => open_below_root(below_root, flags, mode)?,
+    let path_below_root = registered_roots::find_innermost_root(path);
+    let handle = match &path_below_root {
+        Some(path_below_root) => open_below_root(path_below_root, flags, mode)?,
         None => rustix::fs::openat(CWD, path, flags, mode).map_err(open_error_from_errno)?,
     };
     let is_new = access_flags.contains(OFlags::CREATE | OFlags::EXCL);
     let stat = if is_new { None } else { Some(stat_if_plain_file(&handle)?) };
-    // Lock files, too: a lock on a file outside would block its owner.
-    if below_root.is_some() && opens_for_writing(access_flags) && stat.is_some_and(|stat| stat.st_nlink > 1) {
+    // This applies to lock files, too: a lock on a file outside would block its owner.
+    if path_below_root.is_some()
+        && opens_for_writing(access_flags)
+        && stat.is_some_and(|stat| stat.st_nlink > 1)
+    {
         return Err(OpenError::HardLinked);
     }
-    Ok(OpenedFile { file: File::from(handle), stat, is_below_root: below_root.is_some() })
+    Ok(OpenedFile { file: File::from(handle), stat, is_below_root: path_below_root.is_some() })
 }
 
-/// Returns the metadata of an open file if it is a plain file. It uses the handle, because the name may
+/// Returns the metadata of an open file; an error if it is not a regular file. Uses the handle, because the name may
 /// belong to another file by now.
 fn stat_if_plain_file(handle: &OwnedFd) -> Result<Stat, OpenError> {
     let stat = rustix::fs::fstat(handle)?;
     if FileType::from_raw_mode(stat.st_mode).is_file() { Ok(stat) } else { Err(OpenError::NotAFile) }
 }
 
-/// Converts the error codes for a pipe without a reader, a socket, and a folder opened for writing.
+/// Converts an error code; the codes for a pipe without a reader, a socket, and a folder opened for writing become
+/// [`OpenError::NotAFile`].
 fn open_error_from_errno(error: Errno) -> OpenError {
     match error {
         Errno::NXIO => OpenError::NotAFile,
@@ -182,17 +194,21 @@ fn open_error_from_errno(error: Errno) -> OpenError {
     }
 }
 
-fn open_below_root(below_root: &PathBelowRoot<'_>, flags: OFlags, mode: Mode) -> Result<OwnedFd, OpenError> {
-    if let Some(result) = open_with_openat2(below_root, flags, mode) {
+fn open_below_root(
+    path_below_root: &PathBelowRoot<'_>,
+    flags: OFlags,
+    mode: Mode,
+) -> Result<OwnedFd, OpenError> {
+    if let Some(result) = open_with_openat2_if_no_link(path_below_root, flags, mode) {
         return result.map_err(open_error_from_errno);
     }
-    let destination = below_root.walk_path(opens_for_writing(flags), None, true)?;
+    let destination = path_below_root.walk_path(opens_for_writing(flags), None, true)?;
     let Some(name) = &destination.name else { return Err(OpenError::NotAFile) };
     match destination.file_type() {
         None | Some(FileType::RegularFile) => {}
         Some(_) => return Err(OpenError::NotAFile),
     }
-    // `NOFOLLOW`: a link that was put there after the walk is refused.
+    // `NOFOLLOW` refuses a link that was created after the walk.
     rustix::fs::openat(destination.containing_folder(), &**name, flags | OFlags::NOFOLLOW, mode)
         .map_err(open_error_from_errno)
 }
@@ -201,41 +217,43 @@ fn opens_for_writing(flags: OFlags) -> bool {
     flags.intersects(OFlags::WRONLY | OFlags::RDWR)
 }
 
-/// Opens a path with a single `openat2` call. Returns `None` if a link is on the way, or if the call does not
+/// Opens a path with a single `openat2` call. Returns `None` if the path contains a link, or if the call does not
 /// exist or a sandbox blocks it.
-fn open_with_openat2(
-    below_root: &PathBelowRoot<'_>,
+fn open_with_openat2_if_no_link(
+    path_below_root: &PathBelowRoot<'_>,
     flags: OFlags,
     mode: Mode,
 ) -> Option<Result<OwnedFd, Errno>> {
-    open_beneath(below_root.root.cached_folder().ok()?, below_root.path, flags, mode)
+    open_beneath_without_links(path_below_root.root.cached_folder().ok()?, path_below_root.path, flags, mode)
 }
 
 impl PathBelowRoot<'_> {
-    /// Resolves the path one part at a time, where `openat2` cannot.
+    /// Resolves the path one part at a time; used where `openat2` cannot resolve it.
     fn walk_path(
         &self,
         for_writing: bool,
         create_mode: Option<RawMode>,
         follow_last_link: bool,
     ) -> Result<Destination<'_>, OpenError> {
-        let folder = self.root.cached_folder()?;
-        let links = self.root.symlink_policy(self.path, for_writing);
+        let root_handle = self.root.cached_folder()?;
+        let link_policy = self.root.symlink_policy(self.path, for_writing);
         let registered_path = self.root.path();
-        let walk_with_roots = |roots: &[&Path]| {
+        let walk_with_root_paths = |root_paths_to_try: &[&Path]| {
             PathWalk {
-                root_folder: folder,
-                root_paths: roots,
-                symlink_policy: links,
+                root_folder: root_handle,
+                root_paths: root_paths_to_try,
+                symlink_policy: link_policy,
                 create_mode,
                 follow_last_link,
             }
             .resolve(self.path)
         };
-        match walk_with_roots(&[registered_path]) {
-            // An absolute link may refer to the root by its path without links.
-            Err(WalkError::LinkNotFollowed { leads_out: true, target, .. }) if target.is_absolute() => {
-                Ok(walk_with_roots(&[
+        match walk_with_root_paths(&[registered_path]) {
+            // The target of an absolute link may begin with the canonical path of the root.
+            Err(WalkError::LinkNotFollowed { leads_outside_root: true, target, .. })
+                if target.is_absolute() =>
+            {
+                Ok(walk_with_root_paths(&[
                     registered_path,
                     &crate::plain_path::canonicalize_or_keep(registered_path),
                 ])?)
@@ -245,66 +263,70 @@ impl PathBelowRoot<'_> {
     }
 }
 
-/// Returns the metadata of a path, with links followed; `None` if nothing is there or a link leads outside.
-/// If the last part is no link, this is a single call that does not check the folders on the way for links;
-/// this is safe because nothing is opened.
-pub(crate) fn stat_without_walk(path: &Path) -> Option<Stat> {
-    let Some(below_root) = registered_roots::find_innermost_root(path) else {
+/// Returns the metadata of a path and follows links. Returns `None` if nothing is there or the last part is a link
+/// that leads outside. If the last part is not a link, this is a single call that does not check the parent folders
+/// for links; this is safe because nothing is opened.
+pub(crate) fn stat_without_checking_parents(path: &Path) -> Option<Stat> {
+    let Some(path_below_root) = registered_roots::find_innermost_root(path) else {
         return rustix::fs::stat(path).ok();
     };
-    let stat =
-        rustix::fs::statat(below_root.root.cached_folder().ok()?, below_root.path, AtFlags::SYMLINK_NOFOLLOW)
-            .ok()?;
+    let stat = rustix::fs::statat(
+        path_below_root.root.cached_folder().ok()?,
+        path_below_root.path,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )
+    .ok()?;
     if !FileType::from_raw_mode(stat.st_mode).is_symlink() {
         return Some(stat);
     }
-    let destination = below_root.walk_path(false, None, true).ok()?;
+    let destination = path_below_root.walk_path(false, None, true).ok()?;
     let is_root_folder = destination.stat.is_none() && destination.name.is_none();
     if is_root_folder { rustix::fs::fstat(destination.containing_folder()).ok() } else { destination.stat }
 }
 
-/// Returns the metadata of a path, with every folder on the way checked: `None` if one leads outside.
-pub(crate) fn stat_by_walk(path: &Path) -> Option<Stat> {
-    let Some(below_root) = registered_roots::find_innermost_root(path) else {
+/// Returns the metadata of a path after checking its parent folders. Returns `None` if nothing is there or a link
+/// leads outside.
+pub(crate) fn stat_after_checking_parents(path: &Path) -> Option<Stat> {
+    let Some(path_below_root) = registered_roots::find_innermost_root(path) else {
         return rustix::fs::stat(path).ok();
     };
-    match open_with_openat2(&below_root, INSPECT_FLAGS, Mode::empty()) {
+    match open_with_openat2_if_no_link(&path_below_root, INSPECT_FLAGS, Mode::empty()) {
         Some(opened) => rustix::fs::fstat(opened.ok()?).ok(),
-        None if below_root.walk_path(false, None, true).is_ok() => stat_without_walk(path),
+        None if path_below_root.walk_path(false, None, true).is_ok() => stat_without_checking_parents(path),
         None => None,
     }
 }
 
-/// Returns true if something is at a path, with every folder on the way checked.
-pub(crate) fn exists_by_walk(path: &Path) -> bool {
-    let Some(below_root) = registered_roots::find_innermost_root(path) else {
+/// Returns true if something is at a path and no link on it leads outside.
+pub(crate) fn exists_after_checking_parents(path: &Path) -> bool {
+    let Some(path_below_root) = registered_roots::find_innermost_root(path) else {
         return rustix::fs::stat(path).is_ok();
     };
-    let result = open_with_openat2(&below_root, INSPECT_FLAGS, Mode::empty());
-    result.map_or_else(|| stat_by_walk(path).is_some(), |opened| opened.is_ok())
+    let result = open_with_openat2_if_no_link(&path_below_root, INSPECT_FLAGS, Mode::empty());
+    result.map_or_else(|| stat_after_checking_parents(path).is_some(), |opened| opened.is_ok())
 }
 
 /// Opens a folder for listing or syncing.
 pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd, OpenError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Some(below_root) = registered_roots::find_innermost_root(path) else {
+    let Some(path_below_root) = registered_roots::find_innermost_root(path) else {
         return Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
     };
-    if let Some(result) = open_with_openat2(&below_root, flags, Mode::empty()) {
+    if let Some(result) = open_with_openat2_if_no_link(&path_below_root, flags, Mode::empty()) {
         return Ok(result?);
     }
-    let folder = below_root.walk_path(false, None, true)?.into_folder()?;
+    let folder = path_below_root.walk_path(false, None, true)?.into_folder_unless_file_or_missing()?;
     Ok(rustix::fs::openat(folder, ".", flags, Mode::empty())?)
 }
 
 /// Creates a folder and its missing parents, accessible to the owner only.
-pub(crate) fn create_folder(path: &Path) -> Result<(), OpenError> {
+pub(crate) fn create_owner_only_folder_and_parents(path: &Path) -> Result<(), OpenError> {
     const OWNER_ONLY_MODE: RawMode = 0o700;
-    let Some(below_root) = registered_roots::find_innermost_root(path) else {
+    let Some(path_below_root) = registered_roots::find_innermost_root(path) else {
         return crate::plain_path::create_folder_with_mode(path, OWNER_ONLY_MODE)
             .map_err(|error| errno_from_io_error(&error).into());
     };
-    match below_root.walk_to_new_folder(OWNER_ONLY_MODE)? {
+    match path_below_root.create_parents_and_walk_to_new_folder(OWNER_ONLY_MODE)? {
         None => Ok(()),
         // The walk has created the folders above the last part.
         Some((destination, name)) => match rustix::fs::mkdirat(
@@ -313,18 +335,22 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), OpenError> {
             Mode::from_raw_mode(OWNER_ONLY_MODE),
         ) {
             Ok(()) => Ok(()),
-            // Another program has created it in the meantime: fine, unless it is a link that leads outside.
-            Err(Errno::EXIST) => below_root.walk_path(true, None, true).map(drop),
+            // Another program has created it in the meantime. This is no error unless it is a link that leads outside.
+            Err(Errno::EXIST) => path_below_root.walk_path(true, None, true).map(drop),
             Err(error) => Err(error.into()),
         },
     }
 }
 
 impl PathBelowRoot<'_> {
-    /// Resolves the place of a new folder; `None` if the folder exists.
-    fn walk_to_new_folder(&self, mode: RawMode) -> Result<Option<(Destination<'_>, OsString)>, OpenError> {
+    /// Creates the missing parents of a new folder and returns where to create it. Returns `None` if the folder
+    /// exists.
+    fn create_parents_and_walk_to_new_folder(
+        &self,
+        mode: RawMode,
+    ) -> Result<Option<(Destination<'_>, OsString)>, OpenError> {
         let mut destination = match self.walk_path(true, Some(mode), true) {
-            // The project's folder itself is missing: the caller named it, so it may be created.
+            // The root folder itself is missing and is created, too.
             Err(error)
                 if error.is_folder_missing()
                     && crate::plain_path::create_folder_with_mode(self.root.path(), mode).is_ok() =>
@@ -341,13 +367,13 @@ impl PathBelowRoot<'_> {
     }
 }
 
-/// Reads a whole file; `None` if it is larger than the limit.
+/// Reads a whole file. Returns `None` if it is larger than the limit.
 pub(crate) fn read_all_within_limit(opened: OpenedFile, max_bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
     let size = opened.size();
     if size > max_bytes {
         return Ok(None);
     }
-    // Asks for one byte more than expected: a short read shows the end of the file and saves another call.
+    // Requests one byte more than expected: a short read then shows the end of the file without another call.
     let mut bytes = vec![0; usize::try_from(size).unwrap_or(0) + 1];
     let mut file = opened.file;
     let read_count = match file.read(&mut bytes) {
@@ -356,7 +382,7 @@ pub(crate) fn read_all_within_limit(opened: OpenedFile, max_bytes: u64) -> std::
     };
     bytes.truncate(read_count);
     if read_count as u64 != size {
-        // One byte too many shows that the file has grown beyond the limit since it was opened.
+        // Reads one byte over the limit to detect a file that has grown beyond it since it was opened.
         file.take((max_bytes + 1).saturating_sub(read_count as u64)).read_to_end(&mut bytes)?;
     }
     Ok((bytes.len() as u64 <= max_bytes).then_some(bytes))

@@ -1,6 +1,6 @@
-//! Byte searches for the few kilobytes of a transcript that usually suffice, with the SIMD instructions that
-//! every processor of the architecture has. Longer searches detect the processor's features first. Inside a
-//! virtual machine that detection takes as long as everything else a hook does.
+//! Searches in bytes. Short inputs, such as the last kilobytes of a transcript, are searched with the SIMD
+//! instructions that every processor of the architecture has. Longer inputs are searched after detecting the
+//! processor's features; in a virtual machine, that detection takes as long as all other work of a hook.
 
 #[cfg(target_arch = "aarch64")]
 use memchr::arch::aarch64::neon::memchr::One;
@@ -8,7 +8,7 @@ use memchr::arch::aarch64::neon::memchr::One;
 use memchr::arch::x86_64::sse2::memchr::One;
 use memchr::{memchr, memmem, memrchr};
 
-/// From this length on, the faster search makes up for the cost of feature detection.
+/// The minimum length of an input for which the faster search outweighs the cost of feature detection.
 const MIN_BYTES_FOR_CPU_DETECTION: usize = 32 * 1024;
 
 pub(crate) fn find_last_newline(bytes: &[u8]) -> Option<usize> {

@@ -12,25 +12,27 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
-/// Loads the record of a session, or returns a new record if there is none. A record that does not parse also
-/// gives a new one; the next writer sets the file aside. A reader moves nothing, because it may have read in
-/// the middle of another program's write.
+/// Loads the record of a session, or returns a new record if there is none or it cannot be read. The file is not
+/// moved, because another program may be writing it now; the next writer sets an invalid file aside.
 pub fn load_session_record(project: &Project, session_id: &SessionId) -> SessionRecord {
-    load_for_update(project, session_id).unwrap_or_else(|_| new_record(session_id, false))
+    load_or_default_for_update(project, session_id).unwrap_or_else(|_| new_record(session_id, false))
 }
 
 fn new_record(session_id: &SessionId, was_unreadable: bool) -> SessionRecord {
     SessionRecord { session_id: session_id.to_owned(), was_unreadable, ..SessionRecord::default() }
 }
 
-/// Loads a session's record for a caller that writes it back. Returns an error if the file exists and cannot
-/// be read now, so that it is not overwritten.
-pub fn load_for_update(project: &Project, session_id: &SessionId) -> Result<SessionRecord, StoreError> {
+/// Loads a session's record for a caller that writes it back, or returns a new record if there is none or it is
+/// invalid. Returns an error if the file exists and cannot be read, so that it is not overwritten.
+pub fn load_or_default_for_update(
+    project: &Project,
+    session_id: &SessionId,
+) -> Result<SessionRecord, StoreError> {
     let Some(path) = project.session_record_path(session_id) else {
         return Ok(new_record(session_id, false));
     };
     let Some(bytes) = disk::read(&path)? else { return Ok(new_record(session_id, false)) };
-    // A file under this session's name that names another session is ignored.
+    // A record with the id of another session counts as invalid.
     let record =
         parse_json_object(&bytes).ok().filter(|record: &SessionRecord| record.session_id == *session_id);
     Ok(record.unwrap_or_else(|| new_record(session_id, true)))
@@ -47,9 +49,9 @@ pub fn sessions_with_record(project: &Project) -> Vec<SessionId> {
         .collect()
 }
 
-/// Loads only what the status line needs at every render: the settings that the thresholds depend on, and the
-/// transcript's path.
-pub fn load_for_status_line(project: &Project, session_id: &SessionId) -> SessionRecord {
+/// Loads only the fields that the status line needs at every render: the settings that the thresholds depend on,
+/// the transcript's path and the largest step. All other fields have their default values.
+pub fn load_partial_record_for_status_line(project: &Project, session_id: &SessionId) -> SessionRecord {
     #[derive(serde::Deserialize)]
     struct StatusLineFields<'a> {
         session_id: &'a str,
@@ -77,8 +79,8 @@ pub fn load_for_status_line(project: &Project, session_id: &SessionId) -> Sessio
     }
 }
 
-/// Takes the session's lock. Returns `None` for an id that is not a plain file name and so has no record.
-pub fn lock_session(
+/// Acquires the session's lock. Returns `None` for an id that is not a plain file name and therefore has no record.
+pub fn lock_session_if_id_is_file_name(
     project: &Project,
     session_id: &SessionId,
     timeout: Duration,
@@ -89,56 +91,59 @@ pub fn lock_session(
     let lock_path = |project: &Project| {
         project.session_record_path(session_id).unwrap_or_default().with_extension("lock")
     };
-    lock::acquire_following_move(project, |project| lock::acquire(&lock_path(project), timeout)).map(Some)
+    lock::acquire_at_current_location(project, |project| lock::acquire(&lock_path(project), timeout))
+        .map(Some)
 }
 
-/// Writes the record. The caller holds the session's lock.
-pub fn save_session_record(
+/// Writes the record, and first sets the existing file aside if it was unreadable. The caller holds the session's
+/// lock.
+pub fn save_record_and_set_aside_unreadable(
     project: &Project,
     record: &SessionRecord,
     durability: Durability,
 ) -> Result<(), StoreError> {
     let Some(path) = project.session_record_path(&record.session_id) else { return Ok(()) };
-    // Moved before the new record is written: a kill in between leaves no record, which counts as a new one,
-    // and the old bytes under the other name.
+    // The file is renamed before the new record is written: a kill in between leaves the old bytes under the other
+    // name and no record, as for a new session.
     if record.was_unreadable {
         set_aside_corrupt_file(&path)?;
     }
     write_as_json(&path, record, durability)
 }
 
-/// Changes the record under its lock. Writes only if something has changed.
+/// Applies a change to the record under the session's lock. Writes the record only if it is different.
 pub fn update_session_record<T>(
     project: &Project,
     session_id: &SessionId,
     timeout: Duration,
     change: impl FnOnce(&mut SessionRecord) -> T,
 ) -> Result<T, StoreError> {
-    let _lock = lock_session(project, session_id, timeout)?;
-    let before = load_for_update(project, session_id)?;
-    let mut after = before.clone();
-    let result = change(&mut after);
-    if after != before {
-        save_session_record(project, &after, Durability::Lazy)?;
+    let _lock = lock_session_if_id_is_file_name(project, session_id, timeout)?;
+    let original_record = load_or_default_for_update(project, session_id)?;
+    let mut updated_record = original_record.clone();
+    let result = change(&mut updated_record);
+    if updated_record != original_record {
+        save_record_and_set_aside_unreadable(project, &updated_record, Durability::Lazy)?;
     }
     Ok(result)
 }
 
-/// Returns what the status line published about a session.
+/// Loads the record that the status line saved for a session.
 pub fn load_status_line_record(project: &Project, session_id: &SessionId) -> Option<StatusLineRecord> {
     read_json_if_valid(&project.status_record_path(session_id)?)
         .filter(|record: &StatusLineRecord| record.session_id == *session_id)
 }
 
-/// Publishes the status line's figures. `previous` is the record published before, if it could be read.
-pub fn save_status_line_record(
+/// Saves the status line's figures. `previous_if_valid` is the existing record, if it could be read; without one, an
+/// existing invalid file is first set aside.
+pub fn set_aside_invalid_and_save_status_line(
     project: &Project,
-    previous: Option<&StatusLineRecord>,
+    previous_if_valid: Option<&StatusLineRecord>,
     record: &StatusLineRecord,
 ) -> Result<(), StoreError> {
     let Some(path) = project.status_record_path(&record.session_id) else { return Ok(()) };
-    // A previous record that was just read parses, so the file needs no check.
-    if previous.is_none() {
+    // If the previous record was read, the file is valid and needs no check.
+    if previous_if_valid.is_none() {
         set_aside_if_invalid(&path)?;
     }
     write_as_json(&path, record, Durability::Lazy)
@@ -154,7 +159,7 @@ pub(crate) fn read_json_if_valid<T: DeserializeOwned>(path: &Path) -> Option<T> 
     parse_json_object(&disk::read(path).ok().flatten()?).ok()
 }
 
-/// Sets a file aside if it is not a JSON object. A file that does not parse is never overwritten.
+/// Sets a file aside if it is not a JSON object, so that it is not overwritten.
 pub(crate) fn set_aside_if_invalid(path: &Path) -> Result<(), StoreError> {
     let is_invalid = disk::read(path)?.is_some_and(|bytes| {
         parse_json_object::<serde_json::Map<String, serde_json::Value>>(&bytes).is_err()
@@ -162,8 +167,7 @@ pub(crate) fn set_aside_if_invalid(path: &Path) -> Result<(), StoreError> {
     if is_invalid { set_aside_corrupt_file(path).map(|_| ()) } else { Ok(()) }
 }
 
-/// Parses a JSON object. The text is validated as UTF-8 once as a whole, which is cheaper than string by
-/// string.
+/// Parses a JSON object. The text is validated as UTF-8 as a whole, which is cheaper than validating each string.
 pub(crate) fn parse_json_object<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     if bytes.trim_ascii_start().starts_with(b"[") {
         // serde would fill a struct's fields from a list, in order.

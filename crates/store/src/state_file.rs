@@ -4,7 +4,7 @@
 use crate::authority;
 use crate::ledger::StateParser;
 use crate::lock::{self, Lock};
-use crate::{Durability, Project, StoreError, disk, document_parse_error, ledger, sessions};
+use crate::{Durability, Project, StoreError, disk, ledger, newer_format_or_corrupt_error, sessions};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::record::StatusLineRun;
 use plimsoll_domain::text::truncate_end;
@@ -25,7 +25,7 @@ pub struct LoadedState {
     pub state: RunState,
     /// The whole file content, including fields of other programs.
     file_bytes: Vec<u8>,
-    /// What was repaired, for the journal.
+    /// The repairs that were made, for the journal.
     pub repair_reason: Option<String>,
     /// True if the copy has a different revision: the last writer died before writing it, or the write
     /// failed.
@@ -38,7 +38,7 @@ pub struct LoadedState {
 /// ([`load_foreign_document`]). With `run_id`, only that run's state counts: if the file is missing, does not parse,
 /// belongs to another run or has an older revision, the state comes from the copy if that belongs to the run.
 pub fn load_state(project: &Project, run_id: Option<&RunId>) -> Result<Option<RunState>, StoreError> {
-    Ok(load_with_history(project, run_id)?.map(|loaded| loaded.state))
+    Ok(load_reconciled_state_with_history(project, run_id)?.map(|loaded| loaded.state))
 }
 
 /// Loads the state like [`load_state`], with an empty history. For hooks, which do not need the history and should
@@ -47,19 +47,25 @@ pub fn load_state_without_history(
     project: &Project,
     run_id: Option<&RunId>,
 ) -> Result<Option<RunState>, StoreError> {
-    let file_result = parse_state_file(project.state_path(), RunState::from_text_without_history);
-    Ok(reconcile_file_copy_and_ledger(project, run_id, file_result, RunState::from_text_without_history)?
-        .map(|loaded| loaded.state))
+    let file_result =
+        read_and_parse_state_file(project.state_path(), RunState::from_json_text_without_history);
+    Ok(load_file_or_copy_overruled_by_ledger(
+        project,
+        run_id,
+        file_result,
+        RunState::from_json_text_without_history,
+    )?
+    .map(|loaded| loaded.state))
 }
 
 /// Reads the state from another file, such as the archive of a run. Returns `None` if the file is missing.
 pub fn read_state_file(path: &Path) -> Result<Option<RunState>, StoreError> {
-    Ok(parse_state_file(path, RunState::from_text)?.map(|loaded| loaded.state))
+    Ok(read_and_parse_state_file(path, RunState::from_json_text)?.map(|loaded| loaded.state))
 }
 
 /// Returns the newest state's whole document as it was written, including foreign fields, in its order.
 pub fn read_state_text(project: &Project) -> Result<Option<String>, StoreError> {
-    let Some(loaded) = load_with_history(project, None)? else { return Ok(None) };
+    let Some(loaded) = load_reconciled_state_with_history(project, None)? else { return Ok(None) };
     let is_from_copy = loaded.repair_reason.is_some();
     disk::read_text(&if is_from_copy { state_copy_path(project) } else { project.state_path().to_owned() })
 }
@@ -69,22 +75,26 @@ pub fn read_state_text(project: &Project) -> Result<Option<String>, StoreError> 
 /// JSON object is reported by [`load_state`].
 pub fn load_foreign_document(project: &Project) -> Result<Option<Value>, StoreError> {
     let Some(bytes) = disk::read(project.state_path())? else { return Ok(None) };
-    let is_empty = |document: &Value| document.as_object().is_some_and(Map::is_empty);
-    Ok(parse_foreign_document(project, &bytes).filter(|document| !is_empty(document)))
+    let is_empty_object = |document: &Value| document.as_object().is_some_and(Map::is_empty);
+    Ok(parse_document_of_no_run_of_user(project, &bytes).filter(|document| !is_empty_object(document)))
 }
 
-/// Returns the document if it is an object without the id of a run that this user started here. An empty
-/// object counts.
-fn parse_foreign_document(project: &Project, bytes: &[u8]) -> Option<Value> {
+/// Returns the document if it is a JSON object that does not have the id of a run that this user started here.
+/// Also returns an empty object.
+fn parse_document_of_no_run_of_user(project: &Project, bytes: &[u8]) -> Option<Value> {
     let document: Value = sessions::parse_json_object(bytes).ok()?;
-    let id = document.get("run_id").and_then(Value::as_str).filter(|id| !id.is_empty());
+    let run_id = document.get("run_id").and_then(Value::as_str).filter(|id| !id.is_empty());
     (document.is_object()
-        && !id.is_some_and(|id| ledger::is_run_of_user_in_project(project, &RunId::from(id))))
+        && !run_id.is_some_and(|id| ledger::is_run_of_user_in_project(project, &RunId::from(id))))
     .then_some(document)
 }
 
-/// Returns true if the file content belongs to no run of this user.
-fn is_foreign_state(project: &Project, file_result: &Result<Option<LoadedState>, StoreError>) -> bool {
+/// Returns true if the file belongs to no run that this user started here. Returns false for a missing file and
+/// for one that is not a JSON object.
+fn file_belongs_to_no_run_of_user(
+    project: &Project,
+    file_result: &Result<Option<LoadedState>, StoreError>,
+) -> bool {
     match file_result {
         Ok(Some(LoadedState { state, .. })) => {
             state.run_id.is_empty() || !ledger::is_run_of_user_in_project(project, &state.run_id)
@@ -94,13 +104,13 @@ fn is_foreign_state(project: &Project, file_result: &Result<Option<LoadedState>,
         Err(_) => disk::read(project.state_path())
             .ok()
             .flatten()
-            .is_some_and(|bytes| parse_foreign_document(project, &bytes).is_some()),
+            .is_some_and(|bytes| parse_document_of_no_run_of_user(project, &bytes).is_some()),
     }
 }
 
 /// Changes a foreign document under the state's lock, by replacing the whole file. `change` receives the
-/// newest document; if it returns false, nothing is written. Returns false also if the file is gone or now
-/// belongs to one of our runs.
+/// newest document; if it returns false, nothing is written. Returns whether the file was written; false also
+/// if it no longer exists or now belongs to one of our runs.
 pub fn update_foreign_document(
     project: &Project,
     change: impl FnOnce(&mut Value) -> bool,
@@ -116,7 +126,7 @@ pub fn update_foreign_document(
 
 /// Returns the part of the state that the status line shows, or `None` if there is no state. If the file has
 /// not changed since `cached` was read from it, returns `cached` without reading the file. `current_item`
-/// returns the item that a state is about.
+/// returns the item that the run is working on.
 pub fn load_status_line_run(
     project: &Project,
     cached: Option<&StatusLineRun>,
@@ -129,8 +139,10 @@ pub fn load_status_line_run(
     if let Some(cached) = cached.filter(|cached| cached.state_file_stamp == file_stamp) {
         return Some(cached.clone());
     }
-    let state = parse_state_file(project.state_path(), RunState::from_text_without_history).ok()??.state;
-    // Every field has a default, so any object parses as a state. Only a run's state has this one.
+    let state = read_and_parse_state_file(project.state_path(), RunState::from_json_text_without_history)
+        .ok()??
+        .state;
+    // Every field has a default, so any object parses as a state. Only a run's state has a nonzero value here.
     if state.options.max_iterations == 0 {
         return None;
     }
@@ -157,19 +169,19 @@ pub fn update_state<T>(
     change: impl FnOnce(&mut RunState) -> T,
 ) -> Result<Option<T>, StoreError> {
     let _lock = lock_state(project, LOCK_TIMEOUT)?;
-    update_state_under_lock(project, run_id, durability, change)
+    update_state_without_locking(project, run_id, durability, change)
 }
 
-/// Changes the state without taking its lock. For a caller that holds the lock, or that has to act although
-/// it could not be taken.
-pub fn update_state_under_lock<T>(
+/// Changes the state without taking its lock. For a caller that holds the lock, or that must write the state
+/// although the lock could not be taken. Returns `None` if there is no run.
+pub fn update_state_without_locking<T>(
     project: &Project,
     run_id: Option<&RunId>,
     durability: Durability,
     change: impl FnOnce(&mut RunState) -> T,
 ) -> Result<Option<T>, StoreError> {
-    match load_repairing_corrupt_file(project, run_id)? {
-        Some(loaded) => apply_change(project, loaded, durability, change).map(Some),
+    match load_state_setting_aside_unusable_file(project, run_id)? {
+        Some(loaded) => apply_change_and_write_if_needed(project, loaded, durability, change).map(Some),
         None => Ok(None),
     }
 }
@@ -185,9 +197,11 @@ pub struct StateSnapshot {
 impl StateSnapshot {
     /// Reads the state of a run. Returns `None` if there is no run.
     pub fn load_for_run(project: &Project, run_id: &RunId) -> Result<Option<StateSnapshot>, StoreError> {
-        // Read before the state: a change in between then shows up as a difference in [`Seen::update`].
-        let ledger_bytes = ledger::read_ledger_bytes(project, run_id)?;
-        Ok(load_with_history(project, Some(run_id))?.map(|loaded| StateSnapshot { loaded, ledger_bytes }))
+        // Read before the state: a change in between is then detected by
+        // `update_rereading_if_changed`.
+        let ledger_bytes = ledger::read_ledger_bytes_if_permitted(project, run_id)?;
+        Ok(load_reconciled_state_with_history(project, Some(run_id))?
+            .map(|loaded| StateSnapshot { loaded, ledger_bytes }))
     }
 
     pub fn state(&self) -> &RunState {
@@ -195,7 +209,7 @@ impl StateSnapshot {
     }
 
     /// Changes the state like the function [`update_state`]. The state is parsed again only if a file has changed
-    /// since: comparing bytes takes a tenth of the time.
+    /// since this snapshot was read: comparing bytes takes a tenth of the time.
     pub fn update_rereading_if_changed<T>(
         self,
         project: &Project,
@@ -203,43 +217,46 @@ impl StateSnapshot {
         change: impl FnOnce(&mut RunState) -> T,
     ) -> Result<Option<T>, StoreError> {
         let _lock = lock_state(project, LOCK_TIMEOUT)?;
-        if self.is_unchanged_on_disk(project)? {
-            return apply_change(project, self.loaded, durability, change).map(Some);
+        if self.are_file_copy_and_ledger_unchanged(project)? {
+            return apply_change_and_write_if_needed(project, self.loaded, durability, change).map(Some);
         }
-        update_state_under_lock(project, Some(&self.loaded.state.run_id), durability, change)
+        update_state_without_locking(project, Some(&self.loaded.state.run_id), durability, change)
     }
 
-    fn is_unchanged_on_disk(&self, project: &Project) -> Result<bool, StoreError> {
-        let is_same = |current: Option<Vec<u8>>, previous: Option<&[u8]>| match (current, previous) {
+    /// Returns true if file, copy and ledger have the same bytes as when the snapshot was read, and nothing
+    /// needs a repair.
+    fn are_file_copy_and_ledger_unchanged(&self, project: &Project) -> Result<bool, StoreError> {
+        let is_same_content = |current: Option<Vec<u8>>, previous: Option<&[u8]>| match (current, previous) {
             (Some(current), Some(previous)) => memchr::arch::all::is_equal(&current, previous),
             (current, previous) => current.as_deref() == previous,
         };
         let file_bytes = Some(self.loaded.file_bytes.as_slice());
         Ok(self.loaded.repair_reason.is_none()
             && !self.loaded.is_copy_outdated
-            && is_same(disk::read(project.state_path())?, file_bytes)
-            && is_same(disk::read(&state_copy_path(project))?, file_bytes)
-            && is_same(
-                ledger::read_ledger_bytes(project, &self.loaded.state.run_id)?,
+            && is_same_content(disk::read(project.state_path())?, file_bytes)
+            && is_same_content(disk::read(&state_copy_path(project))?, file_bytes)
+            && is_same_content(
+                ledger::read_ledger_bytes_if_permitted(project, &self.loaded.state.run_id)?,
                 self.ledger_bytes.as_deref(),
             ))
     }
 }
 
-/// Applies a change to a state that was read under the lock or is still the newest, and writes it if needed.
-fn apply_change<T>(
+/// Applies a change to a state that was read under the lock or is still the newest. Writes the state if it
+/// changed or needs a repair, and records a repair in the journal.
+fn apply_change_and_write_if_needed<T>(
     project: &Project,
     mut loaded: LoadedState,
     durability: Durability,
     change: impl FnOnce(&mut RunState) -> T,
 ) -> Result<T, StoreError> {
-    let before = loaded.state.clone();
+    let state_before = loaded.state.clone();
     let result = change(&mut loaded.state);
-    if loaded.state != before || loaded.repair_reason.is_some() || loaded.is_overruled_by_ledger {
-        let has_only_our_fields = is_exact_text_of_state(&loaded.file_bytes, &before)
-            // In this case the state differs from what the file bytes say.
-            || loaded.is_overruled_by_ledger && is_exactly_a_written_state(&loaded.file_bytes);
-        write_next_revision(project, &mut loaded, has_only_our_fields, durability)?;
+    if loaded.state != state_before || loaded.repair_reason.is_some() || loaded.is_overruled_by_ledger {
+        let has_only_our_fields = is_empty_or_canonical_text_of_state(&loaded.file_bytes, &state_before)
+            // The state then comes from the ledger and differs from the file's bytes.
+            || loaded.is_overruled_by_ledger && is_canonical_state_text(&loaded.file_bytes);
+        write_next_revision_to_ledger_file_and_copy(project, &mut loaded, has_only_our_fields, durability)?;
     } else if loaded.is_copy_outdated {
         // The last writer died before writing the copy, or the write failed. Write it now, without a new
         // revision.
@@ -255,22 +272,19 @@ fn apply_change<T>(
 }
 
 pub fn lock_state(project: &Project, timeout: Duration) -> Result<Lock, StoreError> {
-    lock::acquire_following_move(project, |project| lock::acquire(&project.state_lock_path(), timeout))
+    lock::acquire_at_current_location(project, |project| lock::acquire(&project.state_lock_path(), timeout))
 }
 
-/// Writes the state of a new run. The caller holds the lock and has checked the old state. Foreign fields of
-/// the document are kept.
-pub fn create_state(project: &Project, state: &RunState) -> Result<(), StoreError> {
+/// Writes the ledger and the state of a new run, replacing the old state. The caller holds the lock and has
+/// checked the old state. Foreign fields of the document are kept.
+pub fn create_ledger_and_write_initial_state(project: &Project, state: &RunState) -> Result<(), StoreError> {
     let old_bytes = disk::read(project.state_path())?.unwrap_or_default();
     let state = RunState { revision: state.revision + 1, ..state.clone() };
     // The record is created before the state: a state whose run has no record would be foreign, while a
     // record that no state names is harmless.
-    ledger::create_record_and_ledger(project, &state)?;
-    let json_text = if old_bytes.is_empty() || is_exactly_a_written_state(&old_bytes) {
-        state.to_json_text()
-    } else {
-        None
-    };
+    ledger::create_record_settings_copy_and_ledger(project, &state)?;
+    let json_text =
+        if old_bytes.is_empty() || is_canonical_state_text(&old_bytes) { state.to_json_text() } else { None };
     let bytes = json_text.map_or_else(|| merge_state_into_document(&old_bytes, &state), String::into_bytes);
     replace_file_and_copy(project, &bytes, Durability::Durable)
 }
@@ -279,9 +293,9 @@ pub fn state_copy_path(project: &Project) -> PathBuf {
     project.copies_folder().join("ralph-state.json")
 }
 
-/// Writes a state with the next revision. Foreign fields of the document that was read are kept;
+/// Writes a state with the next revision to the ledger, the file and the copy. Foreign fields of the document that was read are kept;
 /// `has_only_our_fields` is true if it has none.
-fn write_next_revision(
+fn write_next_revision_to_ledger_file_and_copy(
     project: &Project,
     loaded: &mut LoadedState,
     has_only_our_fields: bool,
@@ -293,7 +307,7 @@ fn write_next_revision(
         .map_or_else(|| merge_state_into_document(&loaded.file_bytes, &loaded.state), String::into_bytes);
     // If a kill after this leaves the file outdated, `load_state` uses the ledger, and the next change writes
     // both.
-    ledger::write_if_ledger_writer(project, &loaded.state)?;
+    ledger::write_ledger_if_permitted(project, &loaded.state)?;
     replace_file_and_copy(project, &bytes, durability)
 }
 
@@ -313,13 +327,14 @@ fn merge_state_into_document(file_bytes: &[u8], state: &RunState) -> Vec<u8> {
 }
 
 /// Returns true if the bytes are exactly what we write for the state that they contain.
-fn is_exactly_a_written_state(file_bytes: &[u8]) -> bool {
-    RunState::from_text(file_bytes).is_ok_and(|state| is_exact_text_of_state(file_bytes, &state))
+fn is_canonical_state_text(file_bytes: &[u8]) -> bool {
+    RunState::from_json_text(file_bytes)
+        .is_ok_and(|state| is_empty_or_canonical_text_of_state(file_bytes, &state))
 }
 
 /// Returns true if the bytes are empty or exactly what we write for this state. Usually they are, and then
 /// the next state needs no merging into the old document.
-fn is_exact_text_of_state(file_bytes: &[u8], state: &RunState) -> bool {
+fn is_empty_or_canonical_text_of_state(file_bytes: &[u8], state: &RunState) -> bool {
     // Not compared with `==`, which calls libc: musl compares byte by byte.
     let is_equal = |state_text: String| memchr::arch::all::is_equal(state_text.as_bytes(), file_bytes);
     file_bytes.is_empty() || state.to_json_text().is_some_and(is_equal)
@@ -344,27 +359,31 @@ fn write_copy_lazily(project: &Project, bytes: &[u8]) {
     let _ = disk::replace(&state_copy_path(project), bytes, Durability::Lazy);
 }
 
-fn load_with_history(project: &Project, run_id: Option<&RunId>) -> Result<Option<LoadedState>, StoreError> {
-    reconcile_file_copy_and_ledger(
+fn load_reconciled_state_with_history(
+    project: &Project,
+    run_id: Option<&RunId>,
+) -> Result<Option<LoadedState>, StoreError> {
+    load_file_or_copy_overruled_by_ledger(
         project,
         run_id,
-        parse_state_file(project.state_path(), RunState::from_text),
-        RunState::from_text,
+        read_and_parse_state_file(project.state_path(), RunState::from_json_text),
+        RunState::from_json_text,
     )
 }
 
-/// Combines the project's file, the copy and the ledger into the state that counts.
-fn reconcile_file_copy_and_ledger(
+/// Returns the newer state of the project's file and its copy, corrected by the ledger, which wins where they
+/// differ. Returns `None` if there is no run, or if `run_id` is `None` and the file belongs to no run of this user.
+fn load_file_or_copy_overruled_by_ledger(
     project: &Project,
     run_id: Option<&RunId>,
     file_result: Result<Option<LoadedState>, StoreError>,
     parse_state: StateParser,
 ) -> Result<Option<LoadedState>, StoreError> {
-    // Belongs to no run: it is neither used as one nor set aside as corrupt.
-    if run_id.is_none() && is_foreign_state(project, &file_result) {
+    // A foreign file is neither used as a state nor set aside as corrupt.
+    if run_id.is_none() && file_belongs_to_no_run_of_user(project, &file_result) {
         return Ok(None);
     }
-    let file_or_copy = load_from_file_or_copy(project, run_id, file_result, parse_state);
+    let file_or_copy = load_newest_of_run_from_file_or_copy(project, run_id, file_result, parse_state);
     let id = match (&file_or_copy, run_id) {
         (Ok(Some(loaded)), _) => loaded.state.run_id.clone(),
         (_, Some(run_id)) => run_id.to_owned(),
@@ -372,7 +391,7 @@ fn reconcile_file_copy_and_ledger(
     };
     // The history describes the work and comes from the file, so the ledger is read without it.
     let ledger_state =
-        match ledger::load_ledger_with_parser(project, &id, RunState::from_text_without_history) {
+        match ledger::parse_ledger_if_run_of_user(project, &id, RunState::from_json_text_without_history) {
             // A reader without write access to the ledger may not have permission to read it.
             Err(_) if !ledger::is_ledger_writer() => None,
             ledger_result => ledger_result?,
@@ -381,18 +400,20 @@ fn reconcile_file_copy_and_ledger(
         // Writers need this user's ledger; readers may not have permission to open it.
         return if ledger::is_ledger_writer() && run_id.is_some() { Ok(None) } else { file_or_copy };
     };
-    let full_ledger_state = |ledger_state| {
-        Ok(ledger::load_ledger_with_parser(project, &id, parse_state)?.unwrap_or(ledger_state))
+    let load_full_ledger_state = |ledger_state| {
+        Ok(ledger::parse_ledger_if_run_of_user(project, &id, parse_state)?.unwrap_or(ledger_state))
     };
     Ok(Some(match file_or_copy {
-        Ok(Some(loaded)) if authority::is_foreign_or_outdated(&ledger_state, &loaded.state) => {
-            LoadedState { is_overruled_by_ledger: true, state: full_ledger_state(ledger_state)?, ..loaded }
-        }
-        Ok(Some(loaded)) => merge_ledger_into_loaded(ledger_state, loaded),
+        Ok(Some(loaded)) if authority::is_foreign_or_outdated(&ledger_state, &loaded.state) => LoadedState {
+            is_overruled_by_ledger: true,
+            state: load_full_ledger_state(ledger_state)?,
+            ..loaded
+        },
+        Ok(Some(loaded)) => apply_ledger_except_history_and_items(ledger_state, loaded),
         Err(error @ StoreError::Io { .. }) => return Err(error),
         Ok(None) | Err(_) => LoadedState {
             file_bytes: Vec::new(),
-            state: full_ledger_state(ledger_state)?,
+            state: load_full_ledger_state(ledger_state)?,
             repair_reason: Some("the state had vanished, and its copy".to_owned()),
             is_copy_outdated: true,
             is_overruled_by_ledger: true,
@@ -400,16 +421,17 @@ fn reconcile_file_copy_and_ledger(
     }))
 }
 
-/// Merges the ledger into the loaded state; the ledger wins where they differ.
-fn merge_ledger_into_loaded(mut ledger_state: RunState, mut loaded: LoadedState) -> LoadedState {
-    // Always taken from the file. Moved out so that these long lists are not compared.
+/// Merges the ledger into the loaded state. The ledger wins where they differ, except for the history and the
+/// items, which are always taken from the file.
+fn apply_ledger_except_history_and_items(mut ledger_state: RunState, mut loaded: LoadedState) -> LoadedState {
+    // Moved out so that these long lists are not compared.
     let take_long_lists = |state: &mut RunState| {
         let items = &mut state.plan_items;
         let history = std::mem::take(&mut state.context_history);
         (history, std::mem::take(&mut items.todo_items), std::mem::take(&mut items.completed_items))
     };
     take_long_lists(&mut ledger_state);
-    let (history, todo, completed) = take_long_lists(&mut loaded.state);
+    let (history, todo_items, completed_items) = take_long_lists(&mut loaded.state);
     // Usually both are equal, and nothing is overruled.
     if loaded.state != ledger_state {
         let state = authority::merge_file_into_ledger(ledger_state, &loaded.state);
@@ -417,30 +439,32 @@ fn merge_ledger_into_loaded(mut ledger_state: RunState, mut loaded: LoadedState)
         loaded.state = state;
     }
     loaded.state.context_history = history;
-    (loaded.state.plan_items.todo_items, loaded.state.plan_items.completed_items) = (todo, completed);
+    (loaded.state.plan_items.todo_items, loaded.state.plan_items.completed_items) =
+        (todo_items, completed_items);
     loaded
 }
 
 /// Returns the state from the project's file, or from the copy if the file is missing, corrupt, older or of
 /// another run.
-fn load_from_file_or_copy(
+fn load_newest_of_run_from_file_or_copy(
     project: &Project,
     run_id: Option<&RunId>,
     file_result: Result<Option<LoadedState>, StoreError>,
     parse_state: StateParser,
 ) -> Result<Option<LoadedState>, StoreError> {
-    let copy_of_run = || load_copy(project, parse_state).filter(|copy| run_id == Some(&copy.state.run_id));
+    let load_copy_of_run =
+        || load_copy(project, parse_state).filter(|copy| run_id == Some(&copy.state.run_id));
     match file_result {
         Ok(Some(loaded)) if run_id.is_some_and(|run_id| *run_id != loaded.state.run_id) => {
-            Ok(copy_of_run().map(|copy| copy.with_repair_reason(WRONG_RUN_REASON)))
+            Ok(load_copy_of_run().map(|copy| copy.with_repair_reason(WRONG_RUN_REASON)))
         }
         Ok(Some(loaded)) => Ok(Some(newer_of_file_and_copy(project, loaded, parse_state))),
-        Ok(None) => Ok(copy_of_run().map(|copy| copy.with_repair_reason("the state had vanished"))),
+        Ok(None) => Ok(load_copy_of_run().map(|copy| copy.with_repair_reason("the state had vanished"))),
         // A file that cannot be read now may be newer than its copy.
         Err(error @ StoreError::Io { .. }) => Err(error),
-        Err(error) => {
-            copy_of_run().map(|copy| Some(copy.with_repair_reason("the state did not parse"))).ok_or(error)
-        }
+        Err(error) => load_copy_of_run()
+            .map(|copy| Some(copy.with_repair_reason("the state did not parse")))
+            .ok_or(error),
     }
 }
 
@@ -464,7 +488,7 @@ fn newer_of_file_and_copy(project: &Project, loaded: LoadedState, parse_state: S
     LoadedState { is_copy_outdated: copy_revision != Some(loaded.state.revision), ..loaded }
 }
 
-/// The fields of a state that tell how new it is.
+/// The run and the revision of a state.
 #[derive(serde::Deserialize)]
 struct StateRevision {
     run_id: RunId,
@@ -472,19 +496,24 @@ struct StateRevision {
     revision: u64,
 }
 
-/// Loads the state like [`load_with_history`], and may set aside a file that does not parse or belongs to another
-/// run.
-fn load_repairing_corrupt_file(
+/// Loads the state like [`load_reconciled_state_with_history`]. Sets the file aside if it does not parse, belongs
+/// to another run, or has a newer format than the run's ledger.
+fn load_state_setting_aside_unusable_file(
     project: &Project,
     run_id: Option<&RunId>,
 ) -> Result<Option<LoadedState>, StoreError> {
-    let file_result = parse_state_file(project.state_path(), RunState::from_text);
-    if run_id.is_none() && is_foreign_state(project, &file_result) {
+    let file_result = read_and_parse_state_file(project.state_path(), RunState::from_json_text);
+    if run_id.is_none() && file_belongs_to_no_run_of_user(project, &file_result) {
         return Ok(None);
     }
     match file_result {
         Ok(file_state) => {
-            match reconcile_file_copy_and_ledger(project, run_id, Ok(file_state), RunState::from_text)? {
+            match load_file_or_copy_overruled_by_ledger(
+                project,
+                run_id,
+                Ok(file_state),
+                RunState::from_json_text,
+            )? {
                 Some(loaded) if loaded.repair_reason.as_deref() == Some(WRONG_RUN_REASON) => {
                     // A kill before the new one is written looks like a missing state, which is restored from the
                     // copy.
@@ -503,11 +532,12 @@ fn load_repairing_corrupt_file(
             let reason = format!(
                 "the state was in format {format}, and its ledger is not; the old file is {set_aside_path}"
             );
-            Ok(load_with_history(project, run_id)?.map(|repaired| repaired.with_repair_reason(&reason)))
+            Ok(load_reconciled_state_with_history(project, run_id)?
+                .map(|repaired| repaired.with_repair_reason(&reason)))
         }
         Err(StoreError::Corrupt { path, reason, .. }) => {
             let set_aside_path = sessions::set_aside_corrupt_file(&path)?;
-            match load_with_history(project, run_id)? {
+            match load_reconciled_state_with_history(project, run_id)? {
                 Some(repaired) => Ok(Some(repaired.with_repair_reason(&format!(
                     "the state did not parse ({reason}); the old file is {set_aside_path}"
                 )))),
@@ -528,16 +558,19 @@ fn has_readable_ledger(project: &Project, run_id: Option<&RunId>) -> bool {
 }
 
 fn load_copy(project: &Project, parse_state: StateParser) -> Option<LoadedState> {
-    parse_state_file(&state_copy_path(project), parse_state).ok().flatten()
+    read_and_parse_state_file(&state_copy_path(project), parse_state).ok().flatten()
 }
 
-fn parse_state_file(path: &Path, parse_state: StateParser) -> Result<Option<LoadedState>, StoreError> {
+fn read_and_parse_state_file(
+    path: &Path,
+    parse_state: StateParser,
+) -> Result<Option<LoadedState>, StoreError> {
     let Some(bytes) = disk::read(path)? else { return Ok(None) };
     if bytes.trim_ascii_start().first().is_some_and(|first_byte| *first_byte != b'{') {
         let reason = "not a JSON object".to_owned();
         return Err(StoreError::Corrupt { path: path.to_owned(), reason, set_aside_note: String::new() });
     }
-    let state = parse_state(&bytes).map_err(|error| document_parse_error(path, &bytes, &error))?;
+    let state = parse_state(&bytes).map_err(|error| newer_format_or_corrupt_error(path, &bytes, &error))?;
     Ok(Some(LoadedState {
         state,
         file_bytes: bytes,
@@ -565,7 +598,7 @@ mod tests {
         disk::create_folder(&folder.path().join(".git")).unwrap();
         let project = Project::with_local_files(folder.path()).with_runs_folder(&folder.path().join("runs"));
         let state = RunState { run_id: "r1".into(), iteration: 1, ..RunState::default() };
-        create_state(&project, &state).unwrap();
+        create_ledger_and_write_initial_state(&project, &state).unwrap();
         ledger::enable_ledger_writes();
         (folder, project)
     }
@@ -728,7 +761,7 @@ mod tests {
             disk::replace(&file, forged, Durability::Lazy).unwrap();
         }
         let state = load_state(&project, None).unwrap().unwrap();
-        assert_eq!((state.iteration, state.lifecycle.is_over()), (2, false));
+        assert_eq!((state.iteration, state.lifecycle.has_ended()), (2, false));
         assert_eq!(state.plan_items.todo_items, ["one"], "what is open is told by the project");
         for file in [project.state_path().to_owned(), state_copy_path(&project)] {
             disk::remove_if_exists(&file).unwrap();
@@ -860,7 +893,7 @@ mod tests {
             .unwrap();
         let old = disk::read_text(project.state_path()).unwrap().unwrap();
         let new = RunState { run_id: "r2".into(), ..RunState::default() };
-        create_state(&project, &new).unwrap();
+        create_ledger_and_write_initial_state(&project, &new).unwrap();
         let expected = RunState { revision: 1, ..new.clone() };
         assert_eq!(disk::read_text(project.state_path()).unwrap(), expected.to_json_text());
         disk::replace(
@@ -869,7 +902,7 @@ mod tests {
             Durability::Lazy,
         )
         .unwrap();
-        create_state(&project, &new).unwrap();
+        create_ledger_and_write_initial_state(&project, &new).unwrap();
         let text = disk::read_text(project.state_path()).unwrap().unwrap();
         assert!(text.contains("\"mine\": 1") && text.contains("\"r2\""), "{text}");
     }

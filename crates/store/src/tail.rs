@@ -5,7 +5,7 @@
 
 mod conversation;
 
-pub use conversation::{RequestsAndTasks, read_requests_and_tasks};
+pub use conversation::{RequestsAndTasks, read_first_and_last_requests_and_tasks};
 
 use crate::search::{contains_bytes, find_last_newline};
 use crate::turn_log::{ForwardLines, LineStart};
@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 /// No response is longer: 128k output tokens are about 600 KB of JSON.
 const MAX_LINE_BYTES: usize = 1024 * 1024;
 /// Beyond this distance from the end the usage is reported as unknown, because reading on would be too slow.
-const MAX_DISTANCE_BYTES: u64 = 8 * 1024 * 1024;
+const MAX_BYTES_FROM_END: u64 = 8 * 1024 * 1024;
 // The last usage is usually near the end, and unread bytes cost no memory. One read of a fixed size could
 // miss it: the result of reading a picture was one line of 852 KB (2.1.329).
 const FIRST_CHUNK_BYTES: usize = 8 * 1024;
 const MAX_CHUNK_BYTES: usize = 256 * 1024;
 
-/// What the end of a transcript contains.
+/// The entries at the end of a transcript.
 #[derive(Debug, Clone, Default)]
 pub struct TranscriptTail {
     /// The last response of the main conversation.
@@ -43,7 +43,7 @@ pub struct TranscriptTail {
 /// A compaction that comes after every response.
 #[derive(Debug, Clone, Default)]
 pub struct LatestCompaction {
-    /// What the client wrote about the compaction.
+    /// The record that the client wrote about the compaction.
     pub metadata: CompactMetadata,
     /// When the line was written, RFC 3339.
     pub recorded_at: Option<Timestamp>,
@@ -70,13 +70,18 @@ pub struct LastResponse {
     pub bytes_after: u64,
 }
 
-/// Reads the end of a transcript, searching for tool calls by their ids. Returns an empty tail for a missing
-/// file.
-pub fn read_tail(path: &Path, tool_use_ids: &[&str]) -> Result<TranscriptTail, StoreError> {
-    let Some((file, size)) = disk::open_sized(path)? else { return Ok(TranscriptTail::default()) };
+/// Finds the last response, or the compaction after it, by reading a transcript backwards. Also finds whether the
+/// response contains one of these tool calls. Returns an empty tail for a missing file.
+pub fn find_last_response_or_compaction(
+    path: &Path,
+    tool_use_ids: &[&str],
+) -> Result<TranscriptTail, StoreError> {
+    let Some((file, size)) = disk::open_with_size_if_exists(path)? else {
+        return Ok(TranscriptTail::default());
+    };
     let mut tail = TranscriptTail { file_size: size, ..TranscriptTail::default() };
-    visit_lines_backwards(&file, size, &mut |start, bytes| {
-        update_tail_from_line(start, bytes, tool_use_ids, &mut tail)
+    visit_lines_backwards(&file, size, &mut |line_start, bytes| {
+        update_tail_from_line(line_start, bytes, tool_use_ids, &mut tail)
     })
     .map_err(io_error("read", path))?;
     Ok(tail)
@@ -85,7 +90,7 @@ pub fn read_tail(path: &Path, tool_use_ids: &[&str]) -> Result<TranscriptTail, S
 /// Returns the transcript entries in the last `max_bytes` bytes, oldest first.
 pub fn read_last_entries(path: &Path, max_bytes: u64) -> Result<Vec<TranscriptEntry>, StoreError> {
     let mut entries = Vec::new();
-    visit_recent_lines(path, max_bytes, &mut |bytes| {
+    visit_last_lines_backwards(path, max_bytes, &mut |bytes| {
         entries.extend(TranscriptEntry::parse(bytes));
         ControlFlow::Continue(())
     })?;
@@ -93,19 +98,24 @@ pub fn read_last_entries(path: &Path, max_bytes: u64) -> Result<Vec<TranscriptEn
     Ok(entries)
 }
 
-/// Returns how full the context window was after each of the last responses since the last compaction, oldest
-/// first. Reads at most the last `max_bytes` bytes of the transcript, and returns at most `max_samples`.
-pub fn read_usage_samples(
+/// Returns the context usage after each of the last responses since the last compaction, oldest first. Reads at
+/// most the last `max_bytes` bytes of the transcript, and returns at most `max_samples` samples.
+pub fn read_usage_samples_since_compaction(
     path: &Path,
     max_samples: usize,
     max_bytes: u64,
 ) -> Result<Vec<UsageSample>, StoreError> {
     let mut samples = Vec::new();
     let mut last_message_id = None;
-    visit_recent_lines(path, max_bytes, &mut |bytes| {
-        let entry = if has_usage_marker(bytes) { TranscriptEntry::parse_usage_only(bytes) } else { None };
-        let is_compaction = entry.as_ref().is_some_and(|entry| entry.compaction_metadata().is_some());
-        if let Some(entry) = entry.filter(TranscriptEntry::has_main_usage) {
+    visit_last_lines_backwards(path, max_bytes, &mut |bytes| {
+        let entry = if has_usage_or_compaction_marker(bytes) {
+            TranscriptEntry::parse_usage_only(bytes)
+        } else {
+            None
+        };
+        let is_compaction_boundary =
+            entry.as_ref().is_some_and(|entry| entry.compaction_metadata().is_some());
+        if let Some(entry) = entry.filter(TranscriptEntry::has_nonzero_main_conversation_usage) {
             // A response has one line for each of its parts; the first of them has its time.
             let unix_seconds =
                 entry.timestamp.as_deref().and_then(clock::parse_rfc3339).map(|time| time.timestamp());
@@ -121,8 +131,8 @@ pub fn read_usage_samples(
             }
             last_message_id = entry.message.id;
         }
-        // The last response is complete only once an earlier one is seen.
-        let has_enough_samples = is_compaction || samples.len() > max_samples;
+        // The oldest sample is final only once a line of an earlier response has been read.
+        let has_enough_samples = is_compaction_boundary || samples.len() > max_samples;
         if has_enough_samples { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     samples.truncate(max_samples);
@@ -130,15 +140,19 @@ pub fn read_usage_samples(
     Ok(samples)
 }
 
-/// Calls `visit` for each line of a transcript that begins at this byte or later. Returns the byte where the
-/// next line begins.
-pub fn visit_lines_from(path: &Path, offset: u64, visit: &mut dyn FnMut(&[u8])) -> Result<u64, StoreError> {
+/// Calls `visit` for each line of a transcript that begins at this byte or later, including an unfinished last
+/// line. Returns the offset for the next call: the start of an unfinished line, or else the end of the file.
+pub fn visit_lines_and_partial_end_from(
+    path: &Path,
+    offset: u64,
+    visit: &mut dyn FnMut(&[u8]),
+) -> Result<u64, StoreError> {
     let mut lines = ForwardLines::open_at(path, LineStart { line_number: 0, offset })?;
     let mut line = ForwardLines::empty_line();
     while lines.read_line_into(&mut line)? {
         visit(&line.bytes);
         if !line.has_newline {
-            // The client is still writing this line, so the next call returns it again.
+            // The client is still writing this line, so the next call visits it again.
             return Ok(line.start.offset);
         }
     }
@@ -153,9 +167,9 @@ pub fn contains_marker(bytes: &[u8], marker: &str) -> bool {
 /// Returns the hook failures that the client recorded in the last bytes of a transcript, oldest first.
 pub fn read_hook_failures(path: &Path, max_bytes: u64) -> Result<Vec<HookFailure>, StoreError> {
     let mut failures = Vec::new();
-    visit_recent_lines(path, max_bytes, &mut |bytes| {
+    visit_last_lines_backwards(path, max_bytes, &mut |bytes| {
         if memmem::find(bytes, HookFailure::LINE_MARKER.as_bytes()).is_some() {
-            failures.extend(HookFailure::parse(bytes));
+            failures.extend(HookFailure::from_error_or_timeout_line(bytes));
         }
         ControlFlow::Continue(())
     })?;
@@ -163,14 +177,14 @@ pub fn read_hook_failures(path: &Path, max_bytes: u64) -> Result<Vec<HookFailure
     Ok(failures)
 }
 
-/// Visits the lines of a transcript from the last one backwards, until `visit` breaks or more than
-/// `max_bytes` bytes were read.
-fn visit_recent_lines(
+/// Visits the lines of a transcript from the last to the first, until `visit` breaks or the visited lines have
+/// more than `max_bytes` bytes.
+fn visit_last_lines_backwards(
     path: &Path,
     max_bytes: u64,
     visit: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
 ) -> Result<(), StoreError> {
-    let Some((file, size)) = disk::open_sized(path)? else { return Ok(()) };
+    let Some((file, size)) = disk::open_with_size_if_exists(path)? else { return Ok(()) };
     let mut visited_bytes = 0;
     let visit_with_limit = &mut |_, bytes: &[u8]| {
         visited_bytes += bytes.len() as u64;
@@ -182,30 +196,31 @@ fn visit_recent_lines(
 
 /// Returns true if the line may have usage or a compaction. Most bytes of a transcript are tool results, so
 /// only lines with a marker are parsed.
-fn has_usage_marker(bytes: &[u8]) -> bool {
+fn has_usage_or_compaction_marker(bytes: &[u8]) -> bool {
     TranscriptEntry::USAGE_MARKERS.iter().any(|marker| contains_bytes(bytes, marker.as_bytes()))
 }
 
-/// The request of a session's first response.
+/// The size of the request for a session's first response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FirstRequest {
-    /// Its input tokens: what was in the context window before any work.
+pub struct FirstRequestSize {
+    /// The input tokens: the context usage before any work.
     pub input_tokens: u64,
-    /// The bytes of the user's prompt in it. The rest (system prompt, tools, instructions) is part of every
+    /// The bytes of the user's prompt. Everything else (system prompt, tools, instructions) is part of every
     /// request.
     pub prompt_bytes: u64,
 }
 
-/// Finds the session's first request at the beginning of its transcript.
-pub fn read_first_request_size(path: &Path) -> Option<FirstRequest> {
+/// Returns the input tokens of the session's first response and the bytes of the prompt before it, from the
+/// beginning of its transcript.
+pub fn read_first_request_tokens_and_prompt_bytes(path: &Path) -> Option<FirstRequestSize> {
     // A new session begins with about 140 KB before the first response (2.1.329).
     const MAX_SCANNED_BYTES: u64 = 4 * 1024 * 1024;
-    let (file, size) = disk::open_sized(path).ok()??;
+    let (file, size) = disk::open_with_size_if_exists(path).ok()??;
     let bytes = read_exact_at(&file, 0, usize::try_from(size.min(MAX_SCANNED_BYTES)).ok()?).ok()?;
     let mut prompt_bytes = 0;
     for entry in bytes.split(|byte| *byte == b'\n').filter_map(TranscriptEntry::parse_usage_only) {
-        if entry.has_main_usage() {
-            return Some(FirstRequest {
+        if entry.has_nonzero_main_conversation_usage() {
+            return Some(FirstRequestSize {
                 input_tokens: entry.message.usage.unwrap_or_default().total_input_tokens(),
                 prompt_bytes,
             });
@@ -234,13 +249,15 @@ pub fn find_start_directory(path: &Path) -> Option<PathBuf> {
     None
 }
 
+/// Adds what a line contributes to the tail. Lines come from the last to the first. Breaks once the tail is
+/// complete.
 fn update_tail_from_line(
     line_start: u64,
     bytes: &[u8],
     tool_use_ids: &[&str],
     tail: &mut TranscriptTail,
 ) -> ControlFlow<()> {
-    if !has_usage_marker(bytes) {
+    if !has_usage_or_compaction_marker(bytes) {
         return ControlFlow::Continue(());
     }
     let Some(entry) = TranscriptEntry::parse_usage_only(bytes) else { return ControlFlow::Continue(()) };
@@ -256,11 +273,11 @@ fn update_tail_from_line(
         tail.compaction.get_or_insert(compaction);
         return ControlFlow::Continue(());
     }
-    if !entry.has_main_usage() {
+    if !entry.has_nonzero_main_conversation_usage() {
         return ControlFlow::Continue(());
     }
     if let Some(compaction) = &mut tail.compaction {
-        // The last response's usage is void after the compaction, but the session continues with its model.
+        // The last response's usage is no longer valid after the compaction, but the session keeps its model.
         compaction.model = entry.requested_model.or(entry.message.model);
         return ControlFlow::Break(());
     }
@@ -293,32 +310,32 @@ fn update_tail_from_line(
     }
 }
 
-/// Reads exactly this many bytes.
+/// Reads exactly this many bytes. Returns an error if the file is shorter.
 fn read_exact_at(file: &File, start: u64, length: usize) -> std::io::Result<Vec<u8>> {
     let bytes = disk::read_range(file, start, length)?;
-    // Shorter than when it was opened: the file was truncated, and the chunks no longer fit together.
+    // The file was truncated after it was opened, so its chunks no longer belong together.
     if bytes.len() < length { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(bytes) }
 }
 
-/// Visits whole lines, each with its first byte, from the last to the first, until `visit` breaks or the
-/// distance limit is reached.
+/// Visits whole lines, each with the offset of its first byte, from the last to the first, until `visit` breaks
+/// or [`MAX_BYTES_FROM_END`] is reached. Skips lines that are longer than [`MAX_LINE_BYTES`].
 fn visit_lines_backwards(
     file: &File,
     file_size: u64,
     visit: &mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>,
 ) -> std::io::Result<()> {
-    let mut start = file_size;
+    let mut chunk_start = file_size;
     let mut chunk_bytes = FIRST_CHUNK_BYTES;
-    // The bytes from `start` to the end of the line that is still incomplete.
+    // The bytes from `chunk_start` to the end of the line whose start has not been read yet.
     let mut partial_line: Vec<u8> = Vec::new();
-    let mut is_too_long = false;
-    while start > 0 && file_size - start < MAX_DISTANCE_BYTES {
-        let length = chunk_bytes.min(usize::try_from(start).unwrap_or(chunk_bytes));
-        start -= length as u64;
-        let mut bytes = read_exact_at(file, start, length)?;
+    let mut is_line_too_long = false;
+    while chunk_start > 0 && file_size - chunk_start < MAX_BYTES_FROM_END {
+        let length = chunk_bytes.min(usize::try_from(chunk_start).unwrap_or(chunk_bytes));
+        chunk_start -= length as u64;
+        let mut bytes = read_exact_at(file, chunk_start, length)?;
         let Some(last_newline) = find_last_newline(&bytes) else {
-            is_too_long |= bytes.len() + partial_line.len() > MAX_LINE_BYTES;
-            if is_too_long {
+            is_line_too_long |= bytes.len() + partial_line.len() > MAX_LINE_BYTES;
+            if is_line_too_long {
                 partial_line.clear();
             } else {
                 bytes.append(&mut partial_line);
@@ -328,14 +345,14 @@ fn visit_lines_backwards(
             continue;
         };
         let line = [&bytes[last_newline + 1..], &partial_line].concat();
-        let line_start = start + last_newline as u64 + 1;
-        if !is_too_long && !line.is_empty() && visit(line_start, &line).is_break() {
+        let line_start = chunk_start + last_newline as u64 + 1;
+        if !is_line_too_long && !line.is_empty() && visit(line_start, &line).is_break() {
             return Ok(());
         }
-        is_too_long = false;
+        is_line_too_long = false;
         let mut line_end = last_newline;
         while let Some(newline) = find_last_newline(&bytes[..line_end]) {
-            if visit(start + newline as u64 + 1, &bytes[newline + 1..line_end]).is_break() {
+            if visit(chunk_start + newline as u64 + 1, &bytes[newline + 1..line_end]).is_break() {
                 return Ok(());
             }
             line_end = newline;
@@ -344,7 +361,7 @@ fn visit_lines_backwards(
         partial_line = bytes;
         chunk_bytes = (chunk_bytes * 4).min(MAX_CHUNK_BYTES);
     }
-    if start == 0 && !is_too_long && !partial_line.is_empty() {
+    if chunk_start == 0 && !is_line_too_long && !partial_line.is_empty() {
         let _ = visit(0, &partial_line);
     }
     Ok(())

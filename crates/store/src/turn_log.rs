@@ -1,9 +1,9 @@
-//! The turn log of a session: an append-only file of chained lines, a head file that records how far the log
-//! goes, blobs for large contents, and pending records that wait to be merged.
+//! The turn log of a session: an append-only file of chained lines, a head file that records where the log
+//! ends, blobs for large contents, and pending records that wait to be merged.
 //!
-//! The log is authoritative. The head only saves reading the log, and shows when its end has been cut off.
-//! There is one writer at a time, under a lock on a separate file. A torn end is moved aside before anything
-//! is added.
+//! The log is authoritative. The head only avoids reading the log, and shows when its end has been cut off.
+//! There is one writer at a time, under a lock on a separate file. A torn end is moved to a separate file
+//! before anything is added.
 
 mod blobs;
 mod compression;
@@ -49,14 +49,14 @@ impl TurnLog {
     /// A log stays in the folder in which it was started, even after the project's other files have moved. A
     /// second log would be read from the transcript's beginning, and would bring back what was erased from
     /// the first one.
-    pub fn for_session(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
-        let log = TurnLog::in_turn_folder_of(project, session_id)?;
+    pub fn for_session_where_started(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
+        let log = TurnLog::for_session_in_turn_logs_folder(project, session_id)?;
         if !project.has_local_files() || log.is_started() {
             return Some(log);
         }
         let earlier_log = project
             .earlier_external_project()
-            .and_then(|project| TurnLog::in_turn_folder_of(&project, session_id));
+            .and_then(|project| TurnLog::for_session_in_turn_logs_folder(&project, session_id));
         Some(earlier_log.filter(TurnLog::is_started).unwrap_or(log))
     }
 
@@ -64,12 +64,18 @@ impl TurnLog {
     /// the project's files had moved.
     pub fn started_logs_of_session(project: &Project, session_id: &SessionId) -> Vec<TurnLog> {
         let locations = project.current_and_earlier_location();
-        let logs = locations.iter().filter_map(|location| TurnLog::in_turn_folder_of(location, session_id));
+        let logs = locations
+            .iter()
+            .filter_map(|location| TurnLog::for_session_in_turn_logs_folder(location, session_id));
         logs.filter(TurnLog::is_started).collect()
     }
 
-    /// Returns the session's log in this project's turn folder, whether or not it has been started.
-    pub(crate) fn in_turn_folder_of(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
+    /// Returns the session's log in this project's turn logs folder, whether or not it has been started. Returns
+    /// `None` if the id is not a plain file name.
+    pub(crate) fn for_session_in_turn_logs_folder(
+        project: &Project,
+        session_id: &SessionId,
+    ) -> Option<TurnLog> {
         let new_log = || TurnLog {
             folder: project.turn_logs_folder(),
             session_id: session_id.to_owned(),
@@ -84,16 +90,16 @@ impl TurnLog {
         disk::exists(&self.lock_path()) || self.exists()
     }
 
-    /// Returns a log of another kind, such as the working memory's, with a fixed name.
-    pub(crate) fn in_folder(folder: PathBuf, name: &str) -> TurnLog {
+    /// Returns a log that belongs to no session and is never compressed, such as the working memory's.
+    pub(crate) fn in_folder_never_compressed(folder: PathBuf, name: &str) -> TurnLog {
         TurnLog { folder, session_id: SessionId::from(name), may_be_compressed: false }
     }
 
     /// Returns the logs of all sessions, the most recently written last. Includes those in the project's
     /// earlier location; if a session has a log in both, only the one in the project is returned, which is
     /// complete.
-    pub fn all_sessions(project: &Project) -> Vec<TurnLog> {
-        let mut logs = TurnLog::all_sessions_in_both_locations(project);
+    pub fn one_per_session_by_modified_time(project: &Project) -> Vec<TurnLog> {
+        let mut logs = TurnLog::all_in_both_locations_by_modified_time(project);
         let folder = project.turn_logs_folder();
         let session_ids_in_project: BTreeSet<SessionId> =
             logs.iter().filter(|log| log.folder == folder).map(|log| log.session_id.clone()).collect();
@@ -102,27 +108,28 @@ impl TurnLog {
     }
 
     /// Returns the logs of all sessions in both locations, the most recently written last. Unlike
-    /// [`TurnLog::all_sessions`], includes the second log of a session that has one in each. For callers that check
+    /// [`TurnLog::one_per_session_by_modified_time`], includes the second log of a session that has one in each. For callers that check
     /// what any log still contains.
-    pub fn all_sessions_in_both_locations(project: &Project) -> Vec<TurnLog> {
+    pub fn all_in_both_locations_by_modified_time(project: &Project) -> Vec<TurnLog> {
         let unsorted_logs = project
             .current_and_earlier_location()
             .iter()
-            .flat_map(TurnLog::all_in_turn_folder_of)
+            .flat_map(TurnLog::all_in_turn_logs_folder)
             .collect::<Vec<_>>();
         let mut logs: Vec<(Option<SystemTime>, TurnLog)> =
             unsorted_logs.into_iter().map(|log| (log.modified_at(), log)).collect();
-        logs.sort_by_key(|(modified, _)| *modified);
+        logs.sort_by_key(|(modified_at, _)| *modified_at);
         logs.into_iter().map(|(_, log)| log).collect()
     }
 
-    fn all_in_turn_folder_of(project: &Project) -> Vec<TurnLog> {
-        let parse_log_name = |name: &String| {
+    /// Returns the logs in this project's turn logs folder, one for each session.
+    fn all_in_turn_logs_folder(project: &Project) -> Vec<TurnLog> {
+        let log_for_file_name = |name: &String| {
             let session_id = compression::without_compressed_suffix(name).strip_suffix(".jsonl")?;
-            TurnLog::in_turn_folder_of(project, &SessionId::from(session_id))
+            TurnLog::for_session_in_turn_logs_folder(project, &SessionId::from(session_id))
         };
         let mut logs: Vec<TurnLog> =
-            disk::list_names(&project.turn_logs_folder()).iter().filter_map(parse_log_name).collect();
+            disk::list_names(&project.turn_logs_folder()).iter().filter_map(log_for_file_name).collect();
         // A kill during compression leaves a log in both forms.
         logs.dedup_by(|left, right| left.session_id == right.session_id);
         logs
@@ -183,30 +190,29 @@ impl TurnLog {
 
     /// Returns true if the next writer must read more than `max_bytes` of the log because its head does not
     /// cover them.
-    pub(crate) fn has_bytes_after_head_over(&self, max_bytes: u64) -> bool {
+    pub(crate) fn has_more_bytes_after_head_than(&self, max_bytes: u64) -> bool {
         let size = disk::file_size(&self.path()).unwrap_or(0);
         // A head beyond the end of the file belongs to another log.
-        let covered_bytes =
+        let load_covered_bytes =
             || LogHead::load(&self.head_path()).map(|head| head.log_bytes).filter(|bytes| *bytes <= size);
-        size > max_bytes && size - covered_bytes().unwrap_or(0) > max_bytes
+        size > max_bytes && size - load_covered_bytes().unwrap_or(0) > max_bytes
     }
 
     /// Returns how far a stream's transcript has been read, as far as known without the lock.
     pub fn transcript_offset_of(&self, stream: &str) -> u64 {
         self.current_head()
-            .and_then(|head| head.streams.get(stream).map(|stream| stream.transcript_offset))
+            .and_then(|head| head.streams.get(stream).map(|position| position.transcript_offset))
             .unwrap_or(0)
     }
 
-    /// Takes the lock, repairs the log's end and merges pending records. Everything that is added comes after
-    /// them.
+    /// Takes the lock, repairs the log's end and merges pending records. New records are added after them.
     pub fn open_writer(&self, timeout: Duration) -> Result<LogWriter, StoreError> {
         self.open_writer_with_lock(self.acquire_lock(timeout)?)
     }
 
     /// Opens a writer under the log's lock, which the caller has taken.
     pub(crate) fn open_writer_with_lock(&self, lock: lock::Lock) -> Result<LogWriter, StoreError> {
-        LogWriter::open(self.clone(), lock, None, Durability::Durable)
+        LogWriter::open_repairing_and_merging_pending(self.clone(), lock, None, Durability::Durable)
     }
 
     /// Returns the path of the lock file.
@@ -214,19 +220,24 @@ impl TurnLog {
         self.path_with_extension("lock")
     }
 
-    /// Opens a writer that does not wait for the disk. Until [`TurnLog::make_durable`] or a durable writer
-    /// runs, a power cut may lose what is added, so it must be recoverable from elsewhere. The head file is
-    /// not read again if nothing was added since `known_head`.
-    pub fn open_lazy_writer(
+    /// Takes the lock and opens a writer that does not sync. Until a durable writer or
+    /// [`TurnLog::sync_and_merge_pending_if_unsynced`] runs, a power cut may lose what is added, so it must be
+    /// recoverable from elsewhere. The head file is not read again if nothing was added since `cached_head`.
+    pub fn lock_and_open_writer_without_sync(
         &self,
-        known_head: Option<&LogHead>,
+        cached_head: Option<&LogHead>,
         timeout: Duration,
     ) -> Result<LogWriter, StoreError> {
-        LogWriter::open(self.clone(), self.acquire_lock(timeout)?, known_head, Durability::Lazy)
+        LogWriter::open_repairing_and_merging_pending(
+            self.clone(),
+            self.acquire_lock(timeout)?,
+            cached_head,
+            Durability::Lazy,
+        )
     }
 
-    /// Syncs to the disk what was added lazily.
-    pub fn sync_if_unsynced(&self, timeout: Duration) -> Result<(), StoreError> {
+    /// Syncs records that were added without a sync, if there are any. Also merges pending records then.
+    pub fn sync_and_merge_pending_if_unsynced(&self, timeout: Duration) -> Result<(), StoreError> {
         let head = LogHead::load(&self.head_path());
         if head.is_some_and(|head| head.unsynced.is_some()) {
             self.merge_pending_records(timeout)
@@ -235,27 +246,27 @@ impl TurnLog {
         }
     }
 
-    /// Checks what was added lazily if the system has been restarted since. Lines that a power cut damaged
-    /// are moved aside.
-    pub fn repair_if_system_restarted(&self, timeout: Duration) -> Result<(), StoreError> {
+    /// Checks records that were added without a sync if the system has been restarted since. Moves lines that a
+    /// power cut damaged to the torn file, and merges pending records.
+    pub fn repair_and_merge_pending_if_rebooted(&self, timeout: Duration) -> Result<(), StoreError> {
         let head = LogHead::load(&self.head_path());
-        if head.is_some_and(|head| head.is_from_earlier_boot()) {
+        if head.is_some_and(|head| head.has_unsynced_end_of_earlier_boot()) {
             self.merge_pending_records(timeout)
         } else {
             Ok(())
         }
     }
 
-    /// Takes only the lock: nobody else writes while it is held.
+    /// Takes the lock without opening a writer. No other process writes while the lock is held.
     pub fn acquire_lock(&self, timeout: Duration) -> Result<lock::Lock, StoreError> {
-        self.refuse_linked_files()?;
+        self.refuse_symlinked_files()?;
         lock::acquire(&self.lock_path(), timeout)
     }
 
-    /// Returns an error if a file of the log is a link, because nothing may be written through a link to a
-    /// file that is not ours, and a repository may contain links. Below a registered root the check is not
+    /// Returns an error if a file of the log is a symbolic link: a repository may contain links, and nothing may be
+    /// written through a link to a file outside. Below a registered root the check is not
     /// needed: each file is opened there by a path walk that follows no links.
-    fn refuse_linked_files(&self) -> Result<(), StoreError> {
+    fn refuse_symlinked_files(&self) -> Result<(), StoreError> {
         if safe_open::is_below_root(&self.folder) {
             return Ok(());
         }
@@ -266,8 +277,8 @@ impl TurnLog {
         }
     }
 
-    /// Returns an error for a line of a newer format, because its meaning is unknown here.
-    pub(crate) fn refuse_newer_line(
+    /// Returns an error if the line has a newer format, which this version cannot interpret.
+    pub(crate) fn refuse_line_of_newer_format(
         &self,
         line: &[u8],
         parsed: Option<&LogLine<'_>>,
@@ -279,21 +290,25 @@ impl TurnLog {
     }
 
     /// Adds one record that no transcript contains. If the lock cannot be taken or the log cannot be written,
-    /// the record is put into a pending file, which the next writer merges.
-    pub fn append_or_defer(&self, record: &NewRecord, timeout: Duration) -> Result<(), StoreError> {
+    /// the record is written to a pending file, which the next writer merges.
+    pub fn append_or_write_to_pending_file(
+        &self,
+        record: &NewRecord,
+        timeout: Duration,
+    ) -> Result<(), StoreError> {
         let result = self.open_writer(timeout).and_then(|mut writer| {
-            writer.append_records(std::slice::from_ref(record))?;
+            writer.append_records_or_roll_back(std::slice::from_ref(record))?;
             Ok(writer)
         });
         match result {
-            // The record is in the log now: putting it aside as well would duplicate it.
+            // The record is in the log now: a pending file would duplicate it.
             Ok(writer) => writer.close(),
             Err(_) => pending_records::write_pending_record(self, record),
         }
     }
 
-    /// Returns the working memory recorded in a head, if all blobs that it names are still there.
-    pub fn unchanged_memory_in_head<'h>(&self, head: &'h LogHead) -> Option<&'h RecordedMemory> {
+    /// Returns the working memory recorded in a head, if no blob has been added or removed since.
+    pub fn head_memory_if_blobs_unchanged<'h>(&self, head: &'h LogHead) -> Option<&'h RecordedMemory> {
         head.memory
             .as_ref()
             .filter(|memory| memory.blob_folder_stamp == blobs::blob_folder_stamp(&self.blob_folder()))

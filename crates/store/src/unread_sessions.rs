@@ -1,8 +1,8 @@
 //! An index of the sessions whose transcripts may not be read completely: an empty file for each, so that a
 //! starting session does not have to check all earlier sessions.
 //!
-//! The index lies in the project beside the session records. A forged entry only costs a hook time. A forged
-//! removal leaves what a crash left unread to `plimsoll turns sync`, which checks all records. If the index
+//! The index is in the project beside the session records. A forged entry only costs a hook time. If an entry
+//! is removed by someone else, `plimsoll turns sync` still reads the lines, because it checks all records. If the index
 //! is missing, all records are checked once and the index is created.
 
 use crate::{Project, StoreError, disk, layout, sessions};
@@ -29,7 +29,7 @@ fn completion_marker_path(project: &Project) -> PathBuf {
 }
 
 /// Returns the sessions that may have unread lines, or all sessions while there is no complete index.
-pub fn load_unread_sessions(project: &Project) -> UnreadSessions {
+pub fn load_unread_or_all_sessions(project: &Project) -> UnreadSessions {
     if !disk::exists(&completion_marker_path(project)) {
         return UnreadSessions { sessions: sessions::sessions_with_record(project), is_from_index: false };
     }
@@ -72,22 +72,22 @@ mod tests {
         let project = Project::with_local_files(folder.path());
         for id in ["one", "two"] {
             let record = SessionRecord { session_id: id.into(), ..SessionRecord::default() };
-            sessions::save_session_record(&project, &record, Durability::Lazy).unwrap();
+            sessions::save_record_and_set_aside_unreadable(&project, &record, Durability::Lazy).unwrap();
         }
         add_unread_session(&project, &"two".into()).unwrap();
-        let unread = load_unread_sessions(&project);
+        let unread = load_unread_or_all_sessions(&project);
         assert_eq!((unread.is_from_index, unread.sessions.len()), (false, 2), "not whole yet");
         mark_index_complete(&project).unwrap();
-        assert_eq!(load_unread_sessions(&project).sessions, ["two"]);
+        assert_eq!(load_unread_or_all_sessions(&project).sessions, ["two"]);
         for id in ["two", "three", "../three", ""] {
             add_unread_session(&project, &id.into()).unwrap();
         }
-        let unread = load_unread_sessions(&project);
+        let unread = load_unread_or_all_sessions(&project);
         assert_eq!((unread.is_from_index, unread.sessions), (true, vec!["three".into(), "two".into()]));
         for id in ["two", "two", "../sessions/one.json"] {
             remove_read_session(&project, &id.into());
         }
-        assert_eq!(load_unread_sessions(&project).sessions, ["three"]);
+        assert_eq!(load_unread_or_all_sessions(&project).sessions, ["three"]);
         assert_eq!(sessions::sessions_with_record(&project).len(), 2);
     }
 }

@@ -2,7 +2,7 @@
 //! anything.
 #![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
-pub use plimsoll_system::files::{file_system_type, folder_identity};
+pub use plimsoll_system::files::{file_system_type, folder_identity_by_inode_and_creation_time};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -15,11 +15,12 @@ pub struct AccessRights {
     pub is_writable: bool,
     pub mode: u32,
     /// True if our effective user owns it.
-    pub is_owned: bool,
+    pub is_owned_by_current_user: bool,
 }
 
-/// Returns the access rights of the entry at a path, following links. Returns `None` if nothing is there.
-pub fn access_rights(path: &Path) -> Option<AccessRights> {
+/// Returns the mode of the file or folder at a path, and what the current user may do with it. Follows links.
+/// Returns `None` if nothing exists at the path.
+pub fn access_rights_of_current_user(path: &Path) -> Option<AccessRights> {
     let metadata = path.metadata().ok()?;
     let required_access = if metadata.is_dir() {
         Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK
@@ -29,7 +30,7 @@ pub fn access_rights(path: &Path) -> Option<AccessRights> {
     Some(AccessRights {
         is_writable: access(path, required_access).is_ok(),
         mode: metadata.permissions().mode() & 0o777,
-        is_owned: metadata.uid() == rustix::process::geteuid().as_raw(),
+        is_owned_by_current_user: metadata.uid() == rustix::process::geteuid().as_raw(),
     })
 }
 
@@ -59,10 +60,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o750)).unwrap();
         assert_eq!(
-            access_rights(folder.path()),
-            Some(AccessRights { is_writable: true, mode: 0o750, is_owned: true })
+            access_rights_of_current_user(folder.path()),
+            Some(AccessRights { is_writable: true, mode: 0o750, is_owned_by_current_user: true })
         );
-        assert_eq!(access_rights(&folder.path().join("none")), None);
+        assert_eq!(access_rights_of_current_user(&folder.path().join("none")), None);
         assert!(available_bytes(folder.path()).is_some_and(|free| free > 0));
         assert!(file_system_type(folder.path()).is_some());
     }

@@ -4,8 +4,8 @@
 //! The files move together: afterwards hooks, commands and servers, inside the sandbox or not, find them in
 //! the project ([`Project::for_session`]), as after `plimsoll init --local`. Files in a project's folder are
 //! not trusted, so what is written there completes no run and lifts no limit. Turn logs and handoffs stay
-//! where they are and are found there ([`Project::earlier_external_project`]); a session that continues writes to its existing
-//! log ([`crate::TurnLog::for_session`]).
+//! where they are and are found there ([`Project::earlier_external_project`]); a session that continues writes to
+//! its existing log ([`crate::TurnLog::for_session_where_started`]).
 
 use crate::{Durability, Project, StoreError, disk, gitignore, layout, lock, memory, volume};
 use std::hash::{BuildHasher, RandomState};
@@ -21,43 +21,46 @@ pub struct WritableProject {
 }
 
 /// The files that later sessions and commands need.
-const MOVED_NAMES: [&str; 4] = ["memory", "sessions", "journal.jsonl", "windows.json"];
+const MOVED_FILES_AND_FOLDERS: [&str; 4] = ["memory", "sessions", "journal.jsonl", "windows.json"];
 
 /// Returns the project, after moving its files into its own folder if their external folder cannot be
 /// written.
-pub fn move_into_project_if_unwritable(project: Project) -> Result<WritableProject, StoreError> {
+pub fn move_data_folder_into_project_if_unwritable(project: Project) -> Result<WritableProject, StoreError> {
     let local_project = Project::with_local_files(project.root());
     if project.data_folder() == local_project.data_folder() || can_create_files_in(project.data_folder()) {
         return Ok(WritableProject { project, was_moved: false });
     }
-    copy_files_into_project(&project, &local_project)?;
+    lock_memory_and_copy_files_into_project(&project, &local_project)?;
     Ok(WritableProject { project: local_project, was_moved: true })
 }
 
 /// Returns true if files can be created in a folder, which need not exist yet.
 fn can_create_files_in(folder: &Path) -> bool {
-    folder.ancestors().find_map(volume::access_rights).is_some_and(|rights| rights.is_writable)
+    folder
+        .ancestors()
+        .find_map(volume::access_rights_of_current_user)
+        .is_some_and(|rights| rights.is_writable)
 }
 
 /// A writer of the memory takes milliseconds.
 const MEMORY_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Copies the files while holding the memory's lock, because a change after the copy would be lost. A writer
-/// that waits for the lock then finds the memory in the project ([`lock::acquire_following_move`]). If the lock is not
+/// that waits for the lock then finds the memory in the project ([`lock::acquire_at_current_location`]). If the lock is not
 /// available, as on NFS, the files are moved anyway.
-fn copy_files_into_project(source: &Project, target: &Project) -> Result<(), StoreError> {
+fn lock_memory_and_copy_files_into_project(source: &Project, target: &Project) -> Result<(), StoreError> {
     let _memory_lock =
-        lock::acquire_read_only_file(&memory::memory_log(source).lock_path(), MEMORY_LOCK_TIMEOUT)?;
-    copy_files_under_lock(source, target)
+        lock::acquire_read_only_if_supported(&memory::memory_log(source).lock_path(), MEMORY_LOCK_TIMEOUT)?;
+    copy_files_to_draft_and_rename(source, target)
 }
 
 /// Copies the files into a draft folder, which is then renamed: a kill before the rename leaves the project
-/// unchanged.
-fn copy_files_under_lock(source: &Project, target: &Project) -> Result<(), StoreError> {
-    // The name is random, so that nobody can prepare a folder with it: process ids are predictable, because
+/// unchanged. The caller holds the memory's lock.
+fn copy_files_to_draft_and_rename(source: &Project, target: &Project) -> Result<(), StoreError> {
+    // The name is random, so that no other process can prepare a folder with it: process ids are predictable, because
     // in the sandbox they begin at 2.
     let draft = target.handoffs_folder().join(format!(".moving-{:016x}", RandomState::new().hash_one(0)));
-    let result = copy_files_into_draft(source, &draft).and_then(|()| {
+    let result = copy_moved_files_into_draft_and_sync(source, &draft).and_then(|()| {
         // An empty folder may be there, and would block the rename.
         if layout::is_empty_except_gitignore(target.data_folder()) {
             remove_recursively(target.data_folder())?;
@@ -72,22 +75,23 @@ fn copy_files_under_lock(source: &Project, target: &Project) -> Result<(), Store
     if layout::is_empty_except_gitignore(target.data_folder()) { result } else { Ok(()) }
 }
 
-/// Copies the files into a new folder and syncs it: after the rename they take precedence over the originals.
-fn copy_files_into_draft(source: &Project, draft: &Path) -> Result<(), StoreError> {
+/// Copies the files that later sessions need into a new folder, with a `.gitignore`, and syncs them: after the
+/// rename they take precedence over the originals.
+fn copy_moved_files_into_draft_and_sync(source: &Project, draft: &Path) -> Result<(), StoreError> {
     disk::replace(&draft.join(gitignore::GITIGNORE_NAME), gitignore::GITIGNORE_TEXT, Durability::Lazy)?;
-    MOVED_NAMES
-        .iter()
-        .try_for_each(|name| copy_without_lock_files(&source.data_folder().join(name), &draft.join(name)))?;
+    MOVED_FILES_AND_FOLDERS.iter().try_for_each(|name| {
+        copy_recursively_without_lock_files(&source.data_folder().join(name), &draft.join(name))
+    })?;
     disk::sync_volume(draft)
 }
 
-/// Copies a file or a folder recursively, without lock files: a lock is held on the file itself.
-fn copy_without_lock_files(source: &Path, target: &Path) -> Result<(), StoreError> {
+/// Copies a file, or a folder recursively without lock files: a copied lock file would lock nothing.
+fn copy_recursively_without_lock_files(source: &Path, target: &Path) -> Result<(), StoreError> {
     if disk::is_folder_and_not_link(source) {
         let names = disk::list_names(source).into_iter().filter(|name| !name.ends_with(".lock"));
-        return names
-            .into_iter()
-            .try_for_each(|name| copy_without_lock_files(&source.join(&name), &target.join(&name)));
+        return names.into_iter().try_for_each(|name| {
+            copy_recursively_without_lock_files(&source.join(&name), &target.join(&name))
+        });
     }
     match disk::read(source)? {
         Some(bytes) => disk::replace(target, &bytes, Durability::Lazy),
@@ -129,7 +133,7 @@ mod tests {
         }
         disk::replace(&external_project.data_folder().join("memory/log.lock"), b"", Durability::Lazy)
             .unwrap();
-        copy_files_into_project(&external_project, &local_project).unwrap();
+        lock_memory_and_copy_files_into_project(&external_project, &local_project).unwrap();
         for name in ["memory/log.jsonl", "memory/seen/s1.json", "sessions/s1.json"] {
             assert_eq!(
                 disk::read(&local_project.data_folder().join(name)).unwrap().as_deref(),
@@ -149,7 +153,7 @@ mod tests {
             "no draft is left"
         );
         // A second command that started as early finds the files there, and leaves no draft either.
-        copy_files_into_project(&external_project, &local_project).unwrap();
+        lock_memory_and_copy_files_into_project(&external_project, &local_project).unwrap();
         assert_eq!(disk::list_names(&local_project.handoffs_folder()), [gitignore::GITIGNORE_NAME]);
     }
 
@@ -165,14 +169,14 @@ mod tests {
             Durability::Lazy,
         )
         .unwrap();
-        external_project.detect_move_into_project();
+        external_project.update_location_if_moved_into_project();
         assert!(!external_project.has_local_files(), "nothing has moved there");
-        copy_files_into_project(&external_project, &local_project).unwrap();
+        lock_memory_and_copy_files_into_project(&external_project, &local_project).unwrap();
         assert_eq!(
             disk::list_names(local_project.data_folder()),
             [gitignore::GITIGNORE_NAME, "journal.jsonl"]
         );
-        external_project.detect_move_into_project();
+        external_project.update_location_if_moved_into_project();
         assert!(external_project.has_local_files());
     }
 
@@ -191,7 +195,7 @@ mod tests {
     fn a_writer_waiting_for_a_lock_during_the_move_writes_to_the_project() {
         let folder = tempfile::tempdir().unwrap();
         let (external_project, local_project) = make_project(folder.path());
-        memory::apply_changes(&external_project, "x", &alloc_op("before")).unwrap();
+        memory::apply_changes_atomically(&external_project, "x", &alloc_op("before")).unwrap();
         sessions::update_session_record(&external_project, &"s1".into(), MEMORY_LOCK_TIMEOUT, |record| {
             record.compaction_count = 1;
         })
@@ -199,9 +203,11 @@ mod tests {
         let memory_lock =
             lock::acquire(&memory::memory_log(&external_project).lock_path(), MEMORY_LOCK_TIMEOUT).unwrap();
         let session_lock =
-            sessions::lock_session(&external_project, &"s1".into(), MEMORY_LOCK_TIMEOUT).unwrap();
+            sessions::lock_session_if_id_is_file_name(&external_project, &"s1".into(), MEMORY_LOCK_TIMEOUT)
+                .unwrap();
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| memory::apply_changes(&external_project, "x", &alloc_op("waited")));
+            let writer =
+                scope.spawn(|| memory::apply_changes_atomically(&external_project, "x", &alloc_op("waited")));
             let (session_id, project) = ("s1".into(), external_project.clone());
             let session_writer = scope.spawn(move || {
                 sessions::update_session_record(&project, &session_id, MEMORY_LOCK_TIMEOUT, |record| {
@@ -209,7 +215,7 @@ mod tests {
                 })
             });
             std::thread::sleep(LOCK_WAIT_TIME);
-            copy_files_under_lock(&external_project, &local_project).unwrap();
+            copy_files_to_draft_and_rename(&external_project, &local_project).unwrap();
             drop((memory_lock, session_lock));
             writer.join().unwrap().unwrap();
             session_writer.join().unwrap().unwrap();
@@ -227,14 +233,15 @@ mod tests {
     fn files_move_only_once_the_memory_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let (external_project, local_project) = make_project(folder.path());
-        memory::apply_changes(&external_project, "x", &alloc_op("before")).unwrap();
+        memory::apply_changes_atomically(&external_project, "x", &alloc_op("before")).unwrap();
         let mut memory = memory::lock_memory(&external_project, MEMORY_LOCK_TIMEOUT).unwrap();
         std::thread::scope(|scope| {
-            let mover = scope.spawn(|| copy_files_into_project(&external_project, &local_project));
+            let mover =
+                scope.spawn(|| lock_memory_and_copy_files_into_project(&external_project, &local_project));
             std::thread::sleep(LOCK_WAIT_TIME);
             assert!(!disk::exists(local_project.data_folder()));
             memory.apply("x", &alloc_op("during")[0]).unwrap();
-            memory.write_and_release().unwrap();
+            memory.write_changes_and_release().unwrap();
             mover.join().unwrap().unwrap();
         });
         assert_eq!(heap_names(&local_project), ["before", "during"]);
@@ -248,7 +255,7 @@ mod tests {
             .unwrap();
         let prepared = local_project.handoffs_folder().join(format!(".moving-{}", std::process::id()));
         disk::replace(&prepared.join("sessions/forged.json"), b"{}", Durability::Lazy).unwrap();
-        copy_files_into_project(&external_project, &local_project).unwrap();
+        lock_memory_and_copy_files_into_project(&external_project, &local_project).unwrap();
         assert_eq!(
             disk::list_names(local_project.data_folder()),
             [gitignore::GITIGNORE_NAME, "journal.jsonl"]
@@ -264,7 +271,7 @@ mod tests {
         // A file that is too large to be read makes the copy fail.
         let large = std::fs::File::create(external_project.data_folder().join("windows.json")).unwrap();
         large.set_len(20 << 30).unwrap();
-        copy_files_into_project(&external_project, &local_project).unwrap_err();
+        lock_memory_and_copy_files_into_project(&external_project, &local_project).unwrap_err();
         assert!(!disk::exists(local_project.data_folder()));
         assert_eq!(disk::list_names(&local_project.handoffs_folder()), [gitignore::GITIGNORE_NAME]);
     }
@@ -276,7 +283,7 @@ mod tests {
         disk::create_folder(&root).unwrap();
         let external_project =
             Project::with_local_files(&root).with_external_folder(&folder.path().join("not/yet/there"));
-        let writable = move_into_project_if_unwritable(external_project.clone()).unwrap();
+        let writable = move_data_folder_into_project_if_unwritable(external_project.clone()).unwrap();
         assert!(!writable.was_moved && writable.project.data_folder() == external_project.data_folder());
         assert!(!disk::exists(&root.join(".claude")));
     }

@@ -4,7 +4,8 @@
 
 use plimsoll_domain::memory::{Memory, MemoryOp, Register};
 use plimsoll_store::memory::{
-    apply_changes, create_copy, load_memory, lock_memory, read_changes, remove_copy,
+    apply_changes_atomically, load_memory, lock_memory, read_changes, remove_copy,
+    restore_memory_and_create_copy,
 };
 use plimsoll_store::{Durability, Project, disk};
 use std::path::Path;
@@ -40,13 +41,17 @@ fn writes_after_a_git_clean_do_not_replace_the_copy() {
     let folder = tempfile::tempdir().unwrap();
     let project = create_project(folder.path());
     remove_copy(&project).unwrap();
-    apply_changes(&project, "mcp", &[alloc_op("a"), set_register_op(Register::Constraints, "no network")])
-        .unwrap();
-    create_copy(&project).unwrap();
+    apply_changes_atomically(
+        &project,
+        "mcp",
+        &[alloc_op("a"), set_register_op(Register::Constraints, "no network")],
+    )
+    .unwrap();
+    restore_memory_and_create_copy(&project).unwrap();
     disk::rename(project.data_folder(), &folder.path().join("cleaned")).unwrap();
     // The session continues and writes, as its instructions tell it to do in every step.
-    apply_changes(&project, "mcp", &[set_register_op(Register::Status, "on")]).unwrap();
-    create_copy(&project).unwrap();
+    apply_changes_atomically(&project, "mcp", &[set_register_op(Register::Status, "on")]).unwrap();
+    restore_memory_and_create_copy(&project).unwrap();
     let memory = load_memory(&project).unwrap();
     assert_eq!(chunk_names(&memory), ["a"], "the copy was overwritten by what began anew");
     assert_eq!(memory.register_text(Register::Constraints), "no network");
@@ -55,7 +60,8 @@ fn writes_after_a_git_clean_do_not_replace_the_copy() {
 fn project_with_snapshot(text: &str) -> (tempfile::TempDir, Project) {
     let folder = tempfile::tempdir().expect("a folder");
     let project = create_project(folder.path());
-    apply_changes(&project, "mcp", &[set_register_op(Register::Goal, "g")]).expect("it is written");
+    apply_changes_atomically(&project, "mcp", &[set_register_op(Register::Goal, "g")])
+        .expect("it is written");
     disk::replace(&project.memory_folder().join("state.json"), text.as_bytes(), Durability::Lazy)
         .expect("it is written");
     (folder, project)
@@ -88,14 +94,14 @@ fn a_damaged_record_does_not_repeat_a_revision() {
         alloc_op("a"),
         set_register_op(Register::Constraints, "no network"),
     ] {
-        apply_changes(&project, "mcp", &[op]).unwrap();
+        apply_changes_atomically(&project, "mcp", &[op]).unwrap();
     }
     let log = project.memory_folder().join("log.jsonl");
     let text = disk::read_text(&log).unwrap().unwrap();
     disk::replace(&log, text.replacen("{\"", "##", 1).as_bytes(), Durability::Lazy).unwrap();
     disk::remove_if_exists(&project.memory_folder().join("state.json")).unwrap();
     let revision_before = load_memory(&project).map_or(0, |memory| memory.revision);
-    apply_changes(&project, "mcp", &[set_register_op(Register::Next, "n")]).unwrap();
+    apply_changes_atomically(&project, "mcp", &[set_register_op(Register::Next, "n")]).unwrap();
     let revisions: Vec<u64> = read_changes(&project).unwrap().iter().map(|change| change.rev).collect();
     assert!(
         revision_before >= 3 && revisions == [2, 3, 4],

@@ -22,7 +22,7 @@ fn create_project_with_run(folder: &Path) -> Project {
     disk::create_folder(&folder.join(".git")).unwrap();
     let project = Project::with_local_files(folder).with_runs_folder(&folder.join("runs"));
     let state = RunState { run_id: RUN_ID.into(), iteration: 1, ..RunState::default() };
-    state_file::create_state(&project, &state).unwrap();
+    state_file::create_ledger_and_write_initial_state(&project, &state).unwrap();
     ledger::enable_ledger_writes();
     project
 }
@@ -69,7 +69,7 @@ fn a_newer_state_is_refused_and_kept() {
         (fs::read(project.state_path()).unwrap(), fs::read(ledger_path(&project)).unwrap()),
         (state, ledger)
     );
-    let newer_files = formats::files_of_newer_version(&project);
+    let newer_files = formats::files_in_newer_format(&project);
     assert_eq!(newer_files, [project.state_path().to_owned(), ledger_path(&project)]);
 }
 
@@ -84,7 +84,7 @@ fn a_newer_state_with_a_current_ledger_is_set_aside() {
     let set_aside_name = names.iter().find(|name| name.starts_with("ralph-state.json.corrupt-")).unwrap();
     assert_eq!(fs::read(project.state_path().with_file_name(set_aside_name)).unwrap(), forged);
     assert_eq!(state_file::load_state(&project, None).unwrap().unwrap().iteration, 2);
-    assert!(formats::files_of_newer_version(&project).is_empty());
+    assert!(formats::files_in_newer_format(&project).is_empty());
 }
 
 /// The monitor keeps measuring: a record that an agent has forged must not silence it.
@@ -94,10 +94,10 @@ fn a_newer_record_of_a_session_is_kept_beside_a_new_one() {
     let project = create_project_with_run(folder.path());
     let id = SessionId::from("s1");
     let record = SessionRecord { session_id: id.clone(), compaction_count: 3, ..SessionRecord::default() };
-    sessions::save_session_record(&project, &record, Durability::Lazy).unwrap();
+    sessions::save_record_and_set_aside_unreadable(&project, &record, Durability::Lazy).unwrap();
     let path = project.session_record_path(&id).unwrap();
     let newer = make_newer(&path);
-    assert_eq!(formats::files_of_newer_version(&project), std::slice::from_ref(&path));
+    assert_eq!(formats::files_in_newer_format(&project), std::slice::from_ref(&path));
     assert_eq!(sessions::load_session_record(&project, &id).compaction_count, 0);
     assert_eq!(fs::read(&path).unwrap(), newer, "a reader moves nothing");
     sessions::update_session_record(&project, &id, LOCK_TIMEOUT, |record| record.compaction_count += 1)
@@ -130,15 +130,15 @@ fn a_newer_turn_log_is_neither_extended_nor_truncated() {
     for with_head in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let project = create_project_with_run(folder.path());
-        let log = TurnLog::for_session(&project, &"s1".into()).unwrap();
+        let log = TurnLog::for_session_where_started(&project, &"s1".into()).unwrap();
         let record = NewRecord::event_now(RecordKind::SessionStart, &json!({"source": "startup"}));
-        log.append_or_defer(&record, LOCK_TIMEOUT).unwrap();
+        log.append_or_write_to_pending_file(&record, LOCK_TIMEOUT).unwrap();
         let newer = add_newer_line(&log.path(), with_head);
         assert_newer_format_error(log.open_writer(LOCK_TIMEOUT), "s1.jsonl");
-        assert_newer_format_error(log.open_lazy_writer(None, LOCK_TIMEOUT), "s1.jsonl");
+        assert_newer_format_error(log.lock_and_open_writer_without_sync(None, LOCK_TIMEOUT), "s1.jsonl");
         assert_eq!(fs::read(log.path()).unwrap(), newer);
         assert!(!log.torn_path().exists());
-        assert_eq!(formats::files_of_newer_version(&project), [log.path()]);
+        assert_eq!(formats::files_in_newer_format(&project), [log.path()]);
     }
 }
 
@@ -148,7 +148,11 @@ fn a_newer_memory_is_neither_shown_nor_changed() {
         let folder = tempfile::tempdir().unwrap();
         let project = create_project_with_run(folder.path());
         let begin_run = |objective: &str| {
-            memory::apply_changes(&project, "test", &[MemoryOp::BeginRun { objective: objective.to_owned() }])
+            memory::apply_changes_atomically(
+                &project,
+                "test",
+                &[MemoryOp::BeginRun { objective: objective.to_owned() }],
+            )
         };
         begin_run("Keep the API.").unwrap();
         let path = project.memory_folder().join("log.jsonl");

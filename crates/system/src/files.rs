@@ -1,6 +1,5 @@
-//! File and folder operations that differ between operating systems: opening folders, opening a path below a
-//! folder in one call, syncing a volume, identifying a folder. Each system has one submodule, with the same
-//! names in it.
+//! File and folder operations that differ between operating systems: opening folders, opening a path below a folder in one
+//! call, syncing a volume, identifying a folder. Each system has one submodule; all define the same names.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -8,55 +7,55 @@ mod linux;
 mod posix;
 
 #[cfg(target_os = "linux")]
-use linux as own;
+use linux as platform;
 #[cfg(not(target_os = "linux"))]
-use posix as own;
+use posix as platform;
 
 use rustix::fs::{Mode, OFlags, RawMode, Stat};
 use rustix::io::{Errno, retry_on_intr};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
-/// Flags for opening a folder that is only searched or written into; where the system supports it, without
-/// permission to list it.
-pub const SEARCH_FOLDER_FLAGS: OFlags = own::SEARCH_FOLDER_FLAGS;
-/// Flags for [`open_beneath`] to open anything that is only inspected.
-pub const INSPECT_FLAGS: OFlags = own::INSPECT_FLAGS;
+/// Flags for opening a folder to access or create entries in it. Where the system supports it, this needs no permission
+/// to list the folder.
+pub const SEARCH_FOLDER_FLAGS: OFlags = platform::SEARCH_FOLDER_FLAGS;
+/// Flags for [`open_beneath_without_links`] to open a file of any type only to inspect it.
+pub const INSPECT_FLAGS: OFlags = platform::INSPECT_FLAGS;
 
-/// Opens a path below a folder in one call, following no link and never leaving the folder. Returns `None` if
-/// the system has no such call or the call cannot decide; the caller then walks the path component by
-/// component.
-pub fn open_beneath(
+/// Opens a path below a folder in one system call that follows no links and never leaves the folder. Returns `None` if the
+/// system has no such call, or if the path may contain a link or the call was blocked. The caller then walks the path
+/// component by component.
+pub fn open_beneath_without_links(
     folder: BorrowedFd<'_>,
     path: &Path,
     flags: OFlags,
     mode: Mode,
 ) -> Option<Result<OwnedFd, Errno>> {
-    own::open_beneath(folder, path, flags, mode)
+    platform::open_beneath_without_links(folder, path, flags, mode)
 }
 
-/// Returns true if an absolute path exists and no component of it is a link. Returns false also if the system
-/// cannot tell in one call.
-pub fn exists_and_has_no_link(path: &Path) -> bool {
-    own::exists_and_has_no_link(path)
+/// Returns true if an absolute path exists and no component of it is a link. Also returns false if the system has no call
+/// to check this.
+pub fn exists_without_links(path: &Path) -> bool {
+    platform::exists_without_links(path)
 }
 
-/// Sets whether [`open_beneath`] may use the system call. Tests turn it off to walk paths as on a system
-/// without it.
-pub fn set_one_call_enabled(is_enabled: bool) {
-    own::set_one_call_enabled(is_enabled);
+/// Sets whether [`open_beneath_without_links`] uses `openat2`. Tests turn it off to walk paths as on a system without that
+/// call.
+pub fn set_openat2_enabled(is_enabled: bool) {
+    platform::set_openat2_enabled(is_enabled);
 }
 
 /// Syncs the contents of a file to the disk.
 ///
 /// On macOS this is `F_FULLFSYNC`, as in the standard library (`os_fsync` and `os_datasync` of
-/// `library/std/src/sys/fs/unix.rs`): `fsync` alone leaves the contents in the disk's own cache. An SMB share
-/// may not support it, and gets `fsync`.
+/// `library/std/src/sys/fs/unix.rs`), because `fsync` alone leaves the contents in the disk's cache. Falls back to `fsync`
+/// where `F_FULLFSYNC` is not supported, such as on an SMB share.
 ///
 /// # Errors
 /// The error of the system call.
 pub fn sync_data(file: BorrowedFd<'_>) -> Result<(), Errno> {
-    retry_on_intr(|| own::sync_data(file))
+    retry_on_intr(|| platform::sync_data(file))
 }
 
 /// Syncs a file to the disk with its metadata, such as its times.
@@ -64,26 +63,25 @@ pub fn sync_data(file: BorrowedFd<'_>) -> Result<(), Errno> {
 /// # Errors
 /// The error of the system call.
 pub fn sync_all(file: BorrowedFd<'_>) -> Result<(), Errno> {
-    retry_on_intr(|| own::sync_all(file))
+    retry_on_intr(|| platform::sync_all(file))
 }
 
-/// Syncs everything that was written to the volume of a folder to the disk.
+/// Syncs all data written to the volume of a folder to the disk.
 ///
 /// # Errors
 /// The error of the system call.
 pub fn sync_volume(folder: BorrowedFd<'_>) -> Result<(), Errno> {
-    own::sync_volume(folder)
+    platform::sync_volume(folder)
 }
 
-/// Returns an identity of a folder that is stable across restarts. Another folder at the same path has
-/// another identity, even if its inode number is used again.
-pub fn folder_identity(path: &Path) -> Option<String> {
-    own::folder_identity(path)
+/// Returns an identity of a folder that is stable across restarts, from its inode and creation time. Another folder at the
+/// same path has another identity, even if its inode number is reused. The device is used only without a creation time.
+pub fn folder_identity_by_inode_and_creation_time(path: &Path) -> Option<String> {
+    platform::folder_identity_by_inode_and_creation_time(path)
 }
 
-/// Formats an identity. `created_at` is in seconds and nanoseconds, or 0 if the file system does not keep it.
-/// Only then is the device included, because Btrfs, overlays and NFS get other device numbers when they are
-/// mounted again.
+/// Formats an identity. `created_at` is in seconds and nanoseconds, or 0 if the file system does not record it. The device
+/// is included only if `created_at` is 0, because Btrfs, overlays and NFS get other device numbers at each mount.
 fn format_identity(device: &str, inode: u64, created_at: (i64, u32)) -> String {
     let device = if created_at == (0, 0) { device } else { "" };
     format!("{device}:{inode}:{}.{}", created_at.0, created_at.1)
@@ -91,17 +89,17 @@ fn format_identity(device: &str, inode: u64, created_at: (i64, u32)) -> String {
 
 /// Converts a mode to the type of the standard library; some systems use a narrower type.
 pub fn to_std_mode(mode: RawMode) -> u32 {
-    own::to_std_mode(mode)
+    platform::to_std_mode(mode)
 }
 
 /// Returns the device number in the type of the standard library; some systems use a signed type.
 pub fn device_number(stat: &Stat) -> u64 {
-    own::device_number(stat)
+    platform::device_number(stat)
 }
 
-/// Returns the system's number for a file system type, or `None` where these numbers have no meaning for us.
+/// Returns Linux's number for the file system type (`f_type` of statfs), or `None` on other systems.
 pub fn file_system_type(path: &Path) -> Option<u64> {
-    own::file_system_type(path)
+    platform::file_system_type(path)
 }
 
 #[cfg(test)]

@@ -1,21 +1,21 @@
-//! RULE: this crate contains what only the operating system knows: which processes exist and how they were
-//! started, who holds a lock, which boot of the system this is; and how files are opened ([`files`]). Each
-//! system has one submodule with the same names in it, and no caller depends on which one is used.
+//! RULE: this crate queries the operating system: which processes exist and how they were started, which process holds a
+//! lock, the id of the current boot, and how files are opened ([`files`]). Each system has one submodule; all define the
+//! same names, and no caller depends on which one is used.
 //!
-//! Information that a system does not provide is reported as unknown, never as gone, so that callers leave
-//! such processes alone.
+//! If a system does not provide the state of a process, the process is reported as unknown, never as ended, so that callers
+//! leave it alone.
 
 pub mod files;
 
 #[cfg(target_os = "linux")]
 #[path = "linux.rs"]
-mod own;
+mod platform;
 #[cfg(target_os = "macos")]
 #[path = "macos.rs"]
-mod own;
+mod platform;
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 #[path = "untold.rs"]
-mod own;
+mod platform;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -23,11 +23,11 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The permanent identity of a process: pids are reused, but a pid with its start time is not.
+/// The unique identity of a process: a pid may be reused, but not together with its start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessIdentity {
     pub pid: u32,
-    /// When it started, in a unit of the system: ticks since boot, or microseconds since 1970.
+    /// The start time in a unit that depends on the system: clock ticks since boot, or microseconds since 1970.
     pub start_time: u64,
 }
 
@@ -35,22 +35,21 @@ pub struct ProcessIdentity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessLiveness {
     Alive,
-    /// The process has ended; its pid may belong to another process by now.
-    Gone,
-    /// A process with this pid exists, and the system does not tell whether it is the same one.
+    /// The process has ended. Its pid may have been reused.
+    Ended,
+    /// A process with this pid exists, but the system does not show whether it is the same process.
     Unknown,
 }
 
 impl ProcessLiveness {
-    /// Returns true if the process is known to be alive. Required before ending a process or treating it as
-    /// our own.
+    /// Returns true if the process is certainly alive. Check this before ending a process or treating it as one of ours.
     pub fn is_alive(self) -> bool {
         self == ProcessLiveness::Alive
     }
 
-    /// Returns true if the process is known to be gone. Required before taking over what a process has left.
-    pub fn is_gone(self) -> bool {
-        self == ProcessLiveness::Gone
+    /// Returns true if the process has certainly ended. Check this before taking over files that a process has left.
+    pub fn has_ended(self) -> bool {
+        self == ProcessLiveness::Ended
     }
 }
 
@@ -61,52 +60,52 @@ impl ProcessLiveness {
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProcessLookup {
-    /// A process that started at this time.
+    /// The process is running and started at this time.
     Started(u64),
-    /// A process that has ended and was not waited for.
+    /// The process has ended, and its parent has not waited for it.
     Zombie,
-    /// The system shows no process, but it may hide one.
+    /// The system shows no process with this pid, but may hide one.
     NotShown,
 }
 
-/// Returns the identity of a running process, or `None` if it is gone or cannot be seen.
+/// Returns the identity of a running process, or `None` if it has ended or is not visible.
 pub fn process_identity(pid: u32) -> Option<ProcessIdentity> {
-    match own::look_up_process(pid) {
+    match platform::look_up_process(pid) {
         ProcessLookup::Started(start_time) => Some(ProcessIdentity { pid, start_time }),
         ProcessLookup::Zombie | ProcessLookup::NotShown => None,
     }
 }
 
-/// Returns whether exactly this process is alive.
+/// Returns whether this process is alive. Another process with a reused pid does not count.
 pub fn liveness_of_process(identity: ProcessIdentity) -> ProcessLiveness {
-    liveness_from_lookup(own::look_up_process(identity.pid), Some(identity.start_time), || {
+    liveness_from_lookup(platform::look_up_process(identity.pid), Some(identity.start_time), || {
         is_pid_in_use(identity.pid)
     })
 }
 
 /// Returns whether any process with this pid is alive.
 pub fn liveness_of_pid(pid: u32) -> ProcessLiveness {
-    liveness_from_lookup(own::look_up_process(pid), None, || is_pid_in_use(pid))
+    liveness_from_lookup(platform::look_up_process(pid), None, || is_pid_in_use(pid))
 }
 
 fn liveness_from_lookup(
     lookup: ProcessLookup,
-    expected_start: Option<u64>,
+    expected_start_time: Option<u64>,
     pid_exists: impl Fn() -> bool,
 ) -> ProcessLiveness {
     match lookup {
         ProcessLookup::Started(start_time)
-            if expected_start.is_none_or(|expected| expected == start_time) =>
+            if expected_start_time.is_none_or(|expected| expected == start_time) =>
         {
             ProcessLiveness::Alive
         }
-        ProcessLookup::Started(_) | ProcessLookup::Zombie => ProcessLiveness::Gone,
+        ProcessLookup::Started(_) | ProcessLookup::Zombie => ProcessLiveness::Ended,
         ProcessLookup::NotShown if pid_exists() => ProcessLiveness::Unknown,
-        ProcessLookup::NotShown => ProcessLiveness::Gone,
+        ProcessLookup::NotShown => ProcessLiveness::Ended,
     }
 }
 
-/// Returns true if there is a process with this pid, of any user.
+/// Returns true if a process of any user has this pid.
 fn is_pid_in_use(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
@@ -114,61 +113,63 @@ fn is_pid_in_use(pid: u32) -> bool {
 
 /// Returns the pids of all processes that the system shows, except this one.
 pub fn other_process_ids() -> Vec<u32> {
-    own::all_process_ids().into_iter().filter(|pid| *pid != std::process::id()).collect()
+    platform::all_process_ids().into_iter().filter(|pid| *pid != std::process::id()).collect()
 }
 
-/// Returns true if a process is known to have been started with this argument.
+/// Returns true if a process was started with this argument. Returns false if its arguments cannot be read.
 pub fn was_started_with_argument(pid: u32, argument: &str) -> bool {
-    own::process_arguments(pid).iter().any(|other| other == argument.as_bytes())
+    platform::process_arguments(pid).iter().any(|process_argument| process_argument == argument.as_bytes())
 }
 
-/// Returns true if a process is known to have been started with this entry (`NAME=value`) in its environment.
+/// Returns true if a process was started with this entry (`NAME=value`) in its environment. Returns false if the environment
+/// cannot be read.
 pub fn was_started_with_variable(pid: u32, variable: &str) -> bool {
-    own::process_environment(pid).iter().any(|entry| entry == variable.as_bytes())
+    platform::process_environment(pid).iter().any(|entry| entry == variable.as_bytes())
 }
 
 /// Returns the command line of a running process, for display. Empty if it cannot be read.
 pub fn command_line_text(pid: u32) -> String {
-    let arguments = own::process_arguments(pid);
-    let texts =
-        arguments.iter().map(|argument| String::from_utf8_lossy(argument)).filter(|word| !word.is_empty());
-    texts.collect::<Vec<_>>().join(" ")
+    let arguments = platform::process_arguments(pid);
+    let argument_texts =
+        arguments.iter().map(|argument| String::from_utf8_lossy(argument)).filter(|text| !text.is_empty());
+    argument_texts.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the path of the file that a running process has as its standard output, even if the file has been
-/// deleted. Returns `None` if it cannot be opened.
+/// Returns a path that opens the standard output of a running process, on Linux even if its file has been deleted. Returns
+/// `None` if the system provides no such path.
 pub fn standard_output_path(pid: u32) -> Option<PathBuf> {
-    own::standard_output_path(pid)
+    platform::standard_output_path(pid)
 }
 
-/// Returns true if a process of this name has its working directory in or below a folder; `None` if the
-/// system does not tell. The folder must be given without links, as the system reports it.
+/// Returns true if a process of this name has its working directory in or below a folder, or `None` if the system does not
+/// provide this. `folder` must be a path without links, because the system reports such paths.
 pub fn is_running_in_folder(program: &str, folder: &Path) -> Option<bool> {
-    let working_folders = own::working_folders_of_program(program)?;
+    let working_folders = platform::working_folders_of_program(program)?;
     Some(working_folders.iter().any(|working_folder| working_folder.starts_with(folder)))
 }
 
-/// Returns the signals that were ignored when this process was started, one bit each; 0 if the system does
-/// not report them.
+/// Returns the signals that this process ignores, one bit each, or 0 if the system does not report them. Signals that were
+/// ignored at start-up stay ignored until the program handles them.
 pub fn ignored_signal_mask() -> u64 {
-    own::ignored_signal_mask()
+    platform::ignored_signal_mask()
 }
 
-/// Returns the pid of the process that holds an `flock` on a file with this inode, if the system tells.
-pub fn lock_holder_pid(inode: u64) -> Option<u32> {
-    own::lock_holder_pid(inode)
+/// Returns the pid of the process that holds an `flock` on a file with this inode. Returns `None` if there is none, or if the
+/// system does not report locks.
+pub fn flock_holder_pid(inode: u64) -> Option<u32> {
+    platform::flock_holder_pid(inode)
 }
 
-/// Returns a descriptor that becomes readable once a child process has ended; `None` if the system has no
-/// such descriptor.
+/// Returns a descriptor that becomes readable once a child process has ended, or `None` if the system has no such
+/// descriptor.
 pub fn child_exit_descriptor(child: Pid) -> Option<OwnedFd> {
-    own::child_exit_descriptor(child)
+    platform::child_exit_descriptor(child)
 }
 
-/// Returns an id that changes with every boot of the system; `None` if the system has none.
+/// Returns an id that changes with every boot of the system, or `None` if the system has none.
 pub fn boot_id() -> Option<String> {
     static BOOT_ID: OnceLock<Option<String>> = OnceLock::new();
-    BOOT_ID.get_or_init(own::boot_id).clone()
+    BOOT_ID.get_or_init(platform::boot_id).clone()
 }
 
 #[cfg(test)]
@@ -181,11 +182,11 @@ mod tests {
             (ProcessLookup::Started(7), Some(7), true, ProcessLiveness::Alive),
             (ProcessLookup::Started(7), None, true, ProcessLiveness::Alive),
             // Another process has the pid by now.
-            (ProcessLookup::Started(8), Some(7), true, ProcessLiveness::Gone),
-            (ProcessLookup::Zombie, Some(7), true, ProcessLiveness::Gone),
+            (ProcessLookup::Started(8), Some(7), true, ProcessLiveness::Ended),
+            (ProcessLookup::Zombie, Some(7), true, ProcessLiveness::Ended),
             (ProcessLookup::NotShown, Some(7), true, ProcessLiveness::Unknown),
             (ProcessLookup::NotShown, None, true, ProcessLiveness::Unknown),
-            (ProcessLookup::NotShown, Some(7), false, ProcessLiveness::Gone),
+            (ProcessLookup::NotShown, Some(7), false, ProcessLiveness::Ended),
         ];
         for (lookup, started, pid_exists, expected) in table {
             assert_eq!(
@@ -207,16 +208,16 @@ mod tests {
             );
             assert_eq!(
                 liveness_of_process(ProcessIdentity { start_time: process.start_time + 1, ..process }),
-                ProcessLiveness::Gone
+                ProcessLiveness::Ended
             );
         } else {
             assert_eq!(liveness_of_pid(child.id()), ProcessLiveness::Unknown);
         }
         child.kill().unwrap();
         // A zombie still accepts signals, but is gone where the system shows its state.
-        assert!(!liveness_of_pid(child.id()).is_gone() || process_identity(child.id()).is_none());
+        assert!(!liveness_of_pid(child.id()).has_ended() || process_identity(child.id()).is_none());
         child.wait().unwrap();
-        assert_eq!(liveness_of_pid(child.id()), ProcessLiveness::Gone);
+        assert_eq!(liveness_of_pid(child.id()), ProcessLiveness::Ended);
     }
 
     #[test]
@@ -241,8 +242,8 @@ mod tests {
 
     #[test]
     fn this_process_and_one_of_another_user_are_alive() {
-        assert!(!liveness_of_pid(std::process::id()).is_gone());
+        assert!(!liveness_of_pid(std::process::id()).has_ended());
         // Process 1 belongs to another user unless the test runs as root.
-        assert!(!liveness_of_pid(1).is_gone());
+        assert!(!liveness_of_pid(1).has_ended());
     }
 }

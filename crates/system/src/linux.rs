@@ -1,4 +1,4 @@
-//! Process information on Linux, from `/proc`, which shows everything about a user's own processes.
+//! Process information on Linux, from `/proc`.
 #![expect(clippy::disallowed_methods, reason = "no file of anybody's is read here: the kernel answers")]
 
 use super::ProcessLookup;
@@ -10,13 +10,13 @@ use std::path::PathBuf;
 
 pub(super) fn look_up_process(pid: u32) -> ProcessLookup {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return ProcessLookup::NotShown };
-    parse_stat(&stat).unwrap_or(ProcessLookup::NotShown)
+    parse_start_time_or_zombie(&stat).unwrap_or(ProcessLookup::NotShown)
 }
 
-fn parse_stat(stat: &str) -> Option<ProcessLookup> {
-    // The name may contain spaces and brackets, so fields are counted from behind its last bracket.
+fn parse_start_time_or_zombie(stat: &str) -> Option<ProcessLookup> {
+    // The process name may contain spaces and parentheses, so fields are counted after the last parenthesis.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    // Field 3 of `stat` in proc(5), the state, is the first one here: a zombie, or dead.
+    // The first one here is field 3 of `stat` in proc(5), the state: `Z` is a zombie, `X` is dead.
     if matches!(fields.next()?, "Z" | "X") {
         return Some(ProcessLookup::Zombie);
     }
@@ -46,8 +46,8 @@ pub(super) fn standard_output_path(pid: u32) -> Option<PathBuf> {
     Some(format!("/proc/{pid}/fd/1").into())
 }
 
-/// Returns the working directories of processes with this name. Those of other users cannot be read and are
-/// left out.
+/// Returns the working directories of processes with this name. Processes of other users are left out, because their
+/// working directories cannot be read.
 pub(super) fn working_folders_of_program(program: &str) -> Option<Vec<PathBuf>> {
     let has_program_name = |pid: &u32| {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_end() == program)
@@ -62,19 +62,19 @@ pub(super) fn ignored_signal_mask() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-pub(super) fn lock_holder_pid(inode: u64) -> Option<u32> {
-    let table = fs::read_to_string("/proc/locks").ok()?;
-    table.lines().find_map(|line| pid_holding_flock(line, inode))
+pub(super) fn flock_holder_pid(inode: u64) -> Option<u32> {
+    let lock_table = fs::read_to_string("/proc/locks").ok()?;
+    lock_table.lines().find_map(|line| parse_pid_holding_flock_on_inode(line, inode))
 }
 
-/// Parses a line such as `1: FLOCK  ADVISORY  WRITE 714 fe:00:4227 0 EOF`. A waiting process has an arrow
-/// before the kind.
-fn pid_holding_flock(line: &str, inode: u64) -> Option<u32> {
+/// Parses a line such as `1: FLOCK  ADVISORY  WRITE 714 fe:00:4227 0 EOF`. Returns `None` for a waiting process, which has
+/// an arrow before the kind.
+fn parse_pid_holding_flock_on_inode(line: &str, inode: u64) -> Option<u32> {
     let mut fields = line.split_whitespace().skip(1);
-    let kind = fields.next()?;
+    let lock_kind = fields.next()?;
     let mut fields = fields.skip(2);
-    let (pid, file) = (fields.next()?, fields.next()?);
-    let is_flock_on_inode = kind == "FLOCK" && file.rsplit(':').next()?.parse() == Ok(inode);
+    let (pid, file_id) = (fields.next()?, fields.next()?);
+    let is_flock_on_inode = lock_kind == "FLOCK" && file_id.rsplit(':').next()?.parse() == Ok(inode);
     if is_flock_on_inode { pid.parse().ok() } else { None }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn child_exit_descriptor(child: Pid) -> Option<OwnedFd> {
     pidfd_open(child, PidfdFlags::empty()).ok()
 }
 
-/// Reads the id in one call: the kernel returns a line of 36 characters.
+/// Reads the id in one call, because the kernel returns a line of 36 characters.
 pub(super) fn boot_id() -> Option<String> {
     let file =
         rustix::fs::open("/proc/sys/kernel/random/boot_id", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
@@ -103,19 +103,33 @@ mod tests {
             format!("714 ({name}) {state} 1 714 714 0 -1 4194560 99 0 0 0 1 2 0 0 20 0 1 0 4711 1000 88 0")
         };
         for name in ["sleep", "a) S 9 (b", "two words"] {
-            assert_eq!(parse_stat(&stat_line(name, "S")), Some(ProcessLookup::Started(4_711)), "{name}");
-            assert_eq!(parse_stat(&stat_line(name, "Z")), Some(ProcessLookup::Zombie), "{name}");
+            assert_eq!(
+                parse_start_time_or_zombie(&stat_line(name, "S")),
+                Some(ProcessLookup::Started(4_711)),
+                "{name}"
+            );
+            assert_eq!(
+                parse_start_time_or_zombie(&stat_line(name, "Z")),
+                Some(ProcessLookup::Zombie),
+                "{name}"
+            );
         }
-        assert_eq!(parse_stat("714 (sleep) S 1"), None);
+        assert_eq!(parse_start_time_or_zombie("714 (sleep) S 1"), None);
     }
 
     #[test]
     fn a_lock_line_names_the_process_that_holds_the_lock() {
         let line = "13: FLOCK  ADVISORY  WRITE 714 fe:00:4227 0 EOF";
-        assert_eq!((pid_holding_flock(line, 4_227), pid_holding_flock(line, 227)), (Some(714), None));
+        assert_eq!(
+            (parse_pid_holding_flock_on_inode(line, 4_227), parse_pid_holding_flock_on_inode(line, 227)),
+            (Some(714), None)
+        );
         let waiting = "13: -> FLOCK  ADVISORY  WRITE 715 fe:00:4227 0 EOF";
-        assert_eq!(pid_holding_flock(waiting, 4_227), None);
-        assert_eq!(pid_holding_flock("13: POSIX  ADVISORY  WRITE 714 fe:00:4227 0 EOF", 4_227), None);
+        assert_eq!(parse_pid_holding_flock_on_inode(waiting, 4_227), None);
+        assert_eq!(
+            parse_pid_holding_flock_on_inode("13: POSIX  ADVISORY  WRITE 714 fe:00:4227 0 EOF", 4_227),
+            None
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Process information on macOS. libproc reports when a process of the same user started and what its
-//! standard output is. How a process was started (`KERN_PROCARGS2`), which locks it holds and when it ends
-//! cannot be queried without unsafe code, so they are unknown.
+//! Process information on macOS. libproc reports the start time and the standard output of a process of the same user. The
+//! arguments and environment of a process (`KERN_PROCARGS2`), its locks and its end cannot be queried without unsafe code,
+//! so they are unknown.
 
 use super::ProcessLookup;
 use proc_pidinfo::{Fd, Pid as ProcPid, ProcBSDInfo, VnodeFdInfoWithPath, proc_pidfdinfo, proc_pidinfo};
@@ -8,14 +8,14 @@ use rustix::process::Pid;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-/// `SZOMB` of <sys/proc.h>: the process has ended and was not waited for.
-const ZOMBIE: u32 = 5;
+/// `SZOMB` of <sys/proc.h>: the process has ended, and its parent has not waited for it.
+const ZOMBIE_STATUS: u32 = 5;
 
 pub(super) fn look_up_process(pid: u32) -> ProcessLookup {
     match proc_pidinfo::<ProcBSDInfo>(ProcPid(pid)) {
-        Ok(Some(info)) if info.pbi_status == ZOMBIE => ProcessLookup::Zombie,
+        Ok(Some(info)) if info.pbi_status == ZOMBIE_STATUS => ProcessLookup::Zombie,
         Ok(Some(info)) => ProcessLookup::Started(info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec),
-        // Gone, or owned by another user.
+        // The process has ended or belongs to another user.
         Ok(None) | Err(_) => ProcessLookup::NotShown,
     }
 }
@@ -45,7 +45,7 @@ pub(super) fn ignored_signal_mask() -> u64 {
     0
 }
 
-pub(super) fn lock_holder_pid(_inode: u64) -> Option<u32> {
+pub(super) fn flock_holder_pid(_inode: u64) -> Option<u32> {
     None
 }
 

@@ -34,7 +34,7 @@ pub(super) fn ignored_signal_mask() -> u64 {
     0
 }
 
-pub(super) fn lock_holder_pid(_inode: u64) -> Option<u32> {
+pub(super) fn flock_holder_pid(_inode: u64) -> Option<u32> {
     None
 }
 

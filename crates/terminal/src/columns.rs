@@ -1,47 +1,48 @@
-//! Text measured in terminal columns: a Chinese character takes two, a combining mark none.
+//! Text measured in terminal columns: a Chinese character takes two columns, a combining character none.
 
 use crate::console;
 use plimsoll_store::environment;
 use unicode_width::UnicodeWidthChar;
 
-/// The width if the terminal's is unknown, and the greatest width, because longer lines are hard to read.
+/// The width if the terminal's width is unknown. Also the maximum, because longer lines are hard to read.
 const DEFAULT_WIDTH: usize = 100;
-/// Text cannot be laid out in fewer columns.
+/// The minimum width; text cannot be laid out in fewer columns.
 const MIN_WIDTH: usize = 40;
 
-/// Returns the width from `COLUMNS`, otherwise the terminal's width up to the default, otherwise the default.
-pub fn line_width() -> usize {
-    let user_columns = environment::numeric_variable("COLUMNS").filter(|columns| *columns >= 1.0);
-    let width = user_columns.map_or_else(
+/// Returns `COLUMNS` if it is set, otherwise the terminal's width but at most the default, otherwise the default. At least
+/// the minimum width.
+pub fn line_width_from_columns_or_terminal() -> usize {
+    let configured_columns = environment::numeric_variable("COLUMNS").filter(|columns| *columns >= 1.0);
+    let width = configured_columns.map_or_else(
         || console::terminal_columns().unwrap_or(DEFAULT_WIDTH).min(DEFAULT_WIDTH),
         |columns| columns as usize,
     );
     width.max(MIN_WIDTH)
 }
 
-/// Shortens text to this width. Ends with `…` if something was cut off.
+/// Shortens text to this width. The result ends with `…` if text was cut off.
 pub fn clip_to_columns(text: &str, max_columns: usize) -> String {
-    if longest_prefix_within(text, max_columns).len() == text.len() {
+    if longest_prefix_within_columns(text, max_columns).len() == text.len() {
         return text.to_owned();
     }
-    format!("{}…", longest_prefix_within(text, max_columns.saturating_sub(1)))
+    format!("{}…", longest_prefix_within_columns(text, max_columns.saturating_sub(1)))
 }
 
-/// Splits text into a first line of at most this width, broken at a space if possible, and the rest.
-pub fn split_at_columns(text: &str, max_columns: usize) -> (&str, &str) {
-    let fitting_bytes = longest_prefix_within(text, max_columns).len();
-    let ends_at_word_boundary = fitting_bytes == text.len() || text[fitting_bytes..].starts_with(' ');
-    let last_space_or_limit =
-        || text[..fitting_bytes].rfind(' ').filter(|index| *index > 0).unwrap_or(fitting_bytes);
-    let (first, rest) =
-        text.split_at(if ends_at_word_boundary { fitting_bytes } else { last_space_or_limit() });
-    (first, rest.trim_start())
+/// Splits text into a first line of at most this width, broken at a space if possible, and the remaining text.
+pub fn split_off_wrapped_line(text: &str, max_columns: usize) -> (&str, &str) {
+    let prefix_len = longest_prefix_within_columns(text, max_columns).len();
+    let ends_at_word_boundary = prefix_len == text.len() || text[prefix_len..].starts_with(' ');
+    let last_space_or_prefix_len =
+        || text[..prefix_len].rfind(' ').filter(|index| *index > 0).unwrap_or(prefix_len);
+    let (first_line, remaining) =
+        text.split_at(if ends_at_word_boundary { prefix_len } else { last_space_or_prefix_len() });
+    (first_line, remaining.trim_start())
 }
 
-fn longest_prefix_within(text: &str, max_columns: usize) -> &str {
+fn longest_prefix_within_columns(text: &str, max_columns: usize) -> &str {
     let mut used_columns = 0;
-    let first_excess_char = text.char_indices().find(|(_, letter)| {
-        used_columns += letter.width().unwrap_or(0);
+    let first_excess_char = text.char_indices().find(|(_, character)| {
+        used_columns += character.width().unwrap_or(0);
         used_columns > max_columns
     });
     &text[..first_excess_char.map_or(text.len(), |(index, _)| index)]
@@ -66,7 +67,7 @@ mod tests {
             ("認証に失敗", 5, ("認証", "に失敗")),
             ("a\u{301} b", 1, ("a\u{301}", "b")),
         ] {
-            assert_eq!(split_at_columns(text, columns), expected, "{text} {columns}");
+            assert_eq!(split_off_wrapped_line(text, columns), expected, "{text} {columns}");
         }
     }
 }

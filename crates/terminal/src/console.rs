@@ -1,7 +1,7 @@
-//! The only access to standard output and standard error. Everything printed is a [`SafeText`], so text from elsewhere cannot control
-//! the terminal. `clippy.toml` forbids printing anywhere else.
+//! The only access to standard output and standard error. All printed text is a [`SafeText`], so untrusted text cannot control the
+//! terminal. `clippy.toml` forbids printing anywhere else.
 //!
-//! Bytes for other programs (HTML, an export, the output of `query`) are unchanged in a pipe, and escaped on a terminal.
+//! Output for other programs (HTML, an export, the output of `query`) is unchanged in a pipe, and escaped on a terminal.
 
 mod painted;
 
@@ -16,7 +16,7 @@ use std::io::{self, BufWriter, IsTerminal, Stderr, Stdout, StdoutLock, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Prints text and a newline on standard output. Ignores errors: a reader that is gone is not an error.
+/// Prints text and a newline on standard output. Ignores errors, because a closed pipe is not an error.
 pub fn print_text(text: impl Display) {
     let _ = print_safe_text(&SafeText::from_multiline_text(&format!("{text}\n")));
 }
@@ -37,20 +37,20 @@ pub fn print_question(question: impl Display) {
     let _ = print_safe_text(&SafeText::from_single_line(&question.to_string()));
 }
 
-/// Prints JSON with every character escaped that could control a terminal. The value stays the same.
+/// Prints JSON, with JSON escapes for all characters that could control a terminal.
 pub fn print_json(document: impl Display) {
     let _ = print_safe_text(&SafeText::from_json(&format!("{document}\n")));
 }
 
-/// Prints lines at once, with colors if the terminal has them. Fails if the reader is gone.
+/// Prints all lines in one write, with colors if they are enabled. Fails if the pipe is closed.
 pub fn print_painted_lines(lines: &[PaintedLine]) -> io::Result<()> {
     let render = if has_colors() { PaintedLine::to_terminal } else { PaintedLine::to_plain };
     let text: String = lines.iter().map(|line| render(line) + "\n").collect();
     write_and_flush(stdout(), &text)
 }
 
-/// Prints text for other programs, such as a page, exports for `eval`, or a path. Escaped only on a terminal.
-pub fn print_data(text: &str) {
+/// Prints text for other programs, such as an HTML page, `export` lines for `eval`, or a path. Escaped only on a terminal.
+pub fn print_text_escaped_only_on_terminal(text: &str) {
     let _ = if is_terminal() {
         print_safe_text(&SafeText::from_multiline_text(text))
     } else {
@@ -59,7 +59,7 @@ pub fn print_data(text: &str) {
 }
 
 /// Prints JSON for other programs. Escaped only on a terminal.
-pub fn print_json_data(text: &str) {
+pub fn print_json_escaped_only_on_terminal(text: &str) {
     let _ = if is_terminal() {
         print_safe_text(&SafeText::from_json(text))
     } else {
@@ -68,26 +68,26 @@ pub fn print_json_data(text: &str) {
 }
 
 /// Prints text above a live progress bar.
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
+#[expect(clippy::disallowed_methods, reason = "only this module prints")]
 pub fn print_text_above_bar(bar: &ProgressBar, text: &str) {
     bar.println(SafeText::from_multiline_text(text).as_str());
 }
 
 /// Prints a colored line above a live progress bar.
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
+#[expect(clippy::disallowed_methods, reason = "only this module prints")]
 pub fn print_painted_above_bar(bar: &ProgressBar, line: &PaintedLine) {
     bar.println(line.to_terminal());
 }
 
 /// Sets the text of a live progress bar.
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
+#[expect(clippy::disallowed_methods, reason = "only this module prints")]
 pub fn set_bar_message(bar: &ProgressBar, text: &str) {
     bar.set_message(SafeText::from_single_line(text).as_str().to_owned());
 }
 
-/// Sets the text of a live progress bar to several lines, each cut to the terminal's width.
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
-pub fn set_bar_lines(bar: &ProgressBar, lines: &[String]) {
+/// Sets the text of a live progress bar to several lines, each clipped to the terminal's width.
+#[expect(clippy::disallowed_methods, reason = "only this module prints")]
+pub fn set_bar_lines_clipped_to_width(bar: &ProgressBar, lines: &[String]) {
     let max_columns = terminal_columns().unwrap_or(80).saturating_sub(1);
     let clip_line = |line: &String| {
         plimsoll_domain::text::truncate_end(SafeText::from_single_line(line).as_str(), max_columns)
@@ -114,56 +114,59 @@ pub fn is_error_terminal() -> bool {
     stderr().is_terminal()
 }
 
-/// Waits until the reader of standard output is gone or the time is over. Returns true if the reader is gone.
+/// Waits until the reader of standard output has closed it, or until the timeout. Returns true if it is closed.
 pub fn wait_and_check_stdout_closed(timeout: Duration) -> bool {
     let stdout = rustix::stdio::stdout();
-    // `poll` always reports HUP and ERR, so no write is needed to see that the reader is gone.
+    // `poll` always reports HUP and ERR, so no write is needed to detect that the reader has closed the pipe.
     let mut poll_fds = [PollFd::new(&stdout, PollFlags::empty())];
     let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
     let poll_result = poll(&mut poll_fds, Some(&timeout));
     poll_result.is_ok() && poll_fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }
 
-/// A buffered writer for output that other programs read.
+/// A buffered writer to standard output, for output that other programs read.
 pub struct OutputWriter {
-    out: BufWriter<StdoutLock<'static>>,
+    writer: BufWriter<StdoutLock<'static>>,
     is_terminal: bool,
 }
 
 impl OutputWriter {
     /// Locks standard output for writing.
     pub fn for_standard_output() -> OutputWriter {
-        OutputWriter { is_terminal: is_terminal(), out: BufWriter::new(stdout().lock()) }
+        OutputWriter { is_terminal: is_terminal(), writer: BufWriter::new(stdout().lock()) }
     }
 
-    /// Writes JSON that may contain color sequences. Its strings contain no raw escape characters.
+    /// Writes a line of JSON that may contain color sequences. Its strings contain no raw escape characters.
     pub fn write_json(&mut self, json: &[u8]) -> io::Result<()> {
-        self.write_line(json, SafeText::from_colored_json)
+        self.write_line_escaped_only_on_terminal(json, SafeText::from_colored_json)
     }
 
-    /// Writes a text's bytes.
+    /// Writes a line of text.
     pub fn write_raw(&mut self, text: &[u8]) -> io::Result<()> {
-        self.write_line(text, SafeText::from_multiline_text)
+        self.write_line_escaped_only_on_terminal(text, SafeText::from_multiline_text)
     }
 
-    fn write_line(&mut self, bytes: &[u8], to_safe_text: fn(&str) -> SafeText) -> io::Result<()> {
+    fn write_line_escaped_only_on_terminal(
+        &mut self,
+        bytes: &[u8],
+        to_safe_text: fn(&str) -> SafeText,
+    ) -> io::Result<()> {
         if !self.is_terminal {
-            self.out.write_all(bytes)?;
-            return self.out.write_all(b"\n");
+            self.writer.write_all(bytes)?;
+            return self.writer.write_all(b"\n");
         }
-        self.out.write_all(to_safe_text(&String::from_utf8_lossy(bytes)).as_str().as_bytes())?;
-        self.out.write_all(b"\n")?;
-        self.out.flush()
+        self.writer.write_all(to_safe_text(&String::from_utf8_lossy(bytes)).as_str().as_bytes())?;
+        self.writer.write_all(b"\n")?;
+        self.writer.flush()
     }
 
-    /// Flushes the buffer.
     pub fn finish(mut self) -> io::Result<()> {
-        self.out.flush()
+        self.writer.flush()
     }
 
     /// Discards the buffer after a write error. Dropping it would try to write once more.
     pub fn discard_buffer(self) {
-        let _ = self.out.into_parts();
+        let _ = self.writer.into_parts();
     }
 }
 
@@ -171,16 +174,16 @@ fn print_safe_text(text: &SafeText) -> io::Result<()> {
     write_and_flush(stdout(), text.as_str())
 }
 
-fn write_and_flush(mut out: impl Write, text: &str) -> io::Result<()> {
-    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+fn write_and_flush(mut writer: impl Write, text: &str) -> io::Result<()> {
+    writer.write_all(text.as_bytes()).and_then(|()| writer.flush())
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
+#[expect(clippy::disallowed_methods, reason = "only this module prints")]
 fn stdout() -> Stdout {
     io::stdout()
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the door")]
+#[expect(clippy::disallowed_methods, reason = "only this module prints")]
 fn stderr() -> Stderr {
     io::stderr()
 }
@@ -196,7 +199,7 @@ pub fn fail_with(error: impl Display, status: impl Into<ExitCode>) -> ExitCode {
     status.into()
 }
 
-/// Prints an error with a hint, if there is one, and returns exit code 1.
+/// Prints an error and its hint, if any, and returns exit code 1.
 pub fn fail_with_hint(error: impl Display, hint: Option<&str>) -> ExitCode {
     match hint {
         Some(hint) => fail(format!("{error}\nhint: {hint}")),

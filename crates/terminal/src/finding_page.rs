@@ -1,25 +1,25 @@
-//! The page of findings: a line for each check with its findings and advice below, and a verdict at the end.
+//! The page of findings: a heading for each check with its findings and advice below it, and a verdict at the end.
 
-use crate::columns::line_width;
+use crate::columns::line_width_from_columns_or_terminal;
 use crate::console::{self, PaintedLine, has_colors};
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_flows::doctor::{Finding, Section, Severity, has_problem, render_verdict_line};
+use plimsoll_flows::doctor::{Finding, Section, Severity, has_problem, render_conclusion_line};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Prints the page of findings.
 pub fn print_findings(sections: &[Section]) {
-    let page = FindingPage { has_colors: has_colors(), max_columns: line_width() };
-    // A reader that is gone is not an error.
-    let _ = console::print_painted_lines(&page.render_lines(sections));
+    let page = FindingPage { has_colors: has_colors(), max_columns: line_width_from_columns_or_terminal() };
+    // A closed pipe is not an error.
+    let _ = console::print_painted_lines(&page.render_sections_and_verdict(sections));
 }
 
-/// Prints findings, or JSON. Returns exit code 1 if there is a problem.
-pub fn print_findings_with_exit_code(sections: &[Section], prints_json: bool) -> ExitCode {
-    if prints_json {
+/// Prints the page of findings, or JSON. Returns exit code 1 if any finding is a problem.
+pub fn print_findings_and_fail_on_problem(sections: &[Section], as_json: bool) -> ExitCode {
+    if as_json {
         console::print_json(json!({
-            "verdict": render_verdict_line(sections),
-            "findings": findings_json(sections),
+            "verdict": render_conclusion_line(sections),
+            "findings": findings_to_json(sections),
         }));
     } else {
         print_findings(sections);
@@ -27,15 +27,14 @@ pub fn print_findings_with_exit_code(sections: &[Section], prints_json: bool) ->
     ExitStatus::failure_if(has_problem(sections)).into()
 }
 
-/// Converts the findings to JSON.
-pub fn findings_json(sections: &[Section]) -> Vec<Value> {
+pub fn findings_to_json(sections: &[Section]) -> Vec<Value> {
     sections
         .iter()
-        .flat_map(|section| section.findings.iter().map(|finding| finding_json(section, finding)))
+        .flat_map(|section| section.findings.iter().map(|finding| finding_to_json(section, finding)))
         .collect()
 }
 
-fn finding_json(section: &Section, finding: &Finding) -> Value {
+fn finding_to_json(section: &Section, finding: &Finding) -> Value {
     json!({
         "code": finding.code,
         "severity": finding.severity.as_str(),
@@ -48,13 +47,13 @@ fn finding_json(section: &Section, finding: &Finding) -> Value {
 
 /// The format of the page.
 struct FindingPage {
-    /// True on a terminal with colors; otherwise severities are words.
+    /// Whether severities are shown as colored signs; otherwise they are words.
     has_colors: bool,
-    /// The width of a line.
+    /// Maximum width of a line.
     max_columns: usize,
 }
 
-/// The color and text of a sign.
+/// The color code and the text of a severity sign.
 type ColoredSign = (Option<&'static str>, &'static str);
 
 /// Width of the column with the names of the checks.
@@ -63,40 +62,40 @@ const NAME_WIDTH: usize = 12;
 const INDENT: &str = "    ";
 
 impl FindingPage {
-    /// Renders the whole page.
-    fn render_lines(&self, sections: &[Section]) -> Vec<PaintedLine> {
+    fn render_sections_and_verdict(&self, sections: &[Section]) -> Vec<PaintedLine> {
         let mut lines: Vec<PaintedLine> =
             sections.iter().flat_map(|section| self.render_section(section)).collect();
         lines.push(PaintedLine::default());
-        lines.push(PaintedLine::plain(&render_verdict_line(sections)));
+        lines.push(PaintedLine::plain(&render_conclusion_line(sections)));
         lines
     }
 
     fn render_section(&self, section: &Section) -> Vec<PaintedLine> {
-        let (color_code, sign) = self.sign_for_check(section.worst_severity());
+        let (color_code, sign) = self.sign_for_worst_severity(section.worst_severity());
         let heading = PaintedLine::default().with_text(color_code, sign);
         let heading = heading.with_text(None, &format!(" {:NAME_WIDTH$} {}", section.name, section.summary));
-        let details = section.details.iter().flat_map(|detail| self.wrap_indented(detail, (None, "")));
-        // If all findings have the severity of the heading, they do not repeat it.
-        let has_heading_severity = section
+        let details =
+            section.details.iter().flat_map(|detail| self.wrap_indented_after_sign(detail, (None, "")));
+        // If the heading shows the severity of all findings, they do not repeat it.
+        let omits_severity = section
             .findings
             .iter()
-            .all(|finding| is_severity_in_heading(finding.severity, section.worst_severity()));
+            .all(|finding| is_severity_shown_in_heading(finding.severity, section.worst_severity()));
         let findings =
-            section.findings.iter().flat_map(|finding| self.render_finding(finding, has_heading_severity));
+            section.findings.iter().flat_map(|finding| self.render_finding(finding, omits_severity));
         std::iter::once(heading).chain(details).chain(findings).collect()
     }
 
-    fn render_finding(&self, finding: &Finding, has_heading_severity: bool) -> Vec<PaintedLine> {
-        let sign = if has_heading_severity { (None, "- ") } else { self.sign_for_finding(finding.severity) };
+    fn render_finding(&self, finding: &Finding, omits_severity: bool) -> Vec<PaintedLine> {
+        let sign = if omits_severity { (None, "- ") } else { self.sign_for_finding(finding.severity) };
         let path_prefix = finding.path.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();
-        let mut lines = self.wrap_indented(&format!("{path_prefix}{}", finding.message), sign);
-        lines.extend(self.wrap_indented(&finding.advice, (None, "→ ")));
+        let mut lines = self.wrap_indented_after_sign(&format!("{path_prefix}{}", finding.message), sign);
+        lines.extend(self.wrap_indented_after_sign(&finding.advice, (None, "→ ")));
         lines
     }
 
-    /// Wraps text at the width and indents it. The first line has a sign.
-    fn wrap_indented(&self, text: &str, (color_code, sign): ColoredSign) -> Vec<PaintedLine> {
+    /// Wraps and indents text, with a sign before the first line.
+    fn wrap_indented_after_sign(&self, text: &str, (color_code, sign): ColoredSign) -> Vec<PaintedLine> {
         let available_columns = self.max_columns.saturating_sub(INDENT.len() + 2).max(20);
         let mut lines: Vec<String> = Vec::new();
         let mut line = String::new();
@@ -117,13 +116,13 @@ impl FindingPage {
         lines.into_iter().enumerate().map(indent_line).collect()
     }
 
-    /// Returns the sign for a check. Notes count as success.
-    fn sign_for_check(&self, worst_severity: Option<Severity>) -> ColoredSign {
+    /// Returns the sign of a heading. A check with only notes is `ok`.
+    fn sign_for_worst_severity(&self, worst_severity: Option<Severity>) -> ColoredSign {
         match worst_severity {
             None | Some(Severity::Note) if self.has_colors => (Some("32"), "✓"),
             Some(Severity::Warning) if self.has_colors => (Some("33"), "!"),
             Some(Severity::Problem) if self.has_colors => (Some("31"), "✗"),
-            // Padded to the length of the longest label.
+            // Padded to the width of the longest word.
             None | Some(Severity::Note) => (None, "ok      "),
             Some(Severity::Warning) => (None, "warning "),
             Some(Severity::Problem) => (None, "PROBLEM "),
@@ -142,8 +141,8 @@ impl FindingPage {
     }
 }
 
-/// Returns true if the heading shows this severity. A note is never shown there, because such a heading says `ok`.
-fn is_severity_in_heading(severity: Severity, heading_severity: Option<Severity>) -> bool {
+/// Returns true if the heading shows this severity. It never shows `note`, because the heading of a check with only notes is `ok`.
+fn is_severity_shown_in_heading(severity: Severity, heading_severity: Option<Severity>) -> bool {
     severity != Severity::Note && Some(severity) == heading_severity
 }
 
@@ -174,14 +173,17 @@ mod tests {
     #[test]
     fn signs_are_words_without_colors_and_lines_are_wrapped() {
         let page = FindingPage { has_colors: false, max_columns: 60 };
-        let lines = to_terminal_lines(&page.render_lines(&[section(None), section(Some(Severity::Problem))]));
+        let lines = to_terminal_lines(
+            &page.render_sections_and_verdict(&[section(None), section(Some(Severity::Problem))]),
+        );
         assert_eq!(lines[0], "ok       Settings     hooks");
         assert_eq!(lines[2], "PROBLEM  Settings     hooks");
         assert!(lines[4].starts_with("    - settings.json: something"), "{lines:#?}");
         assert!(lines.iter().any(|line| line == "    → fix it"), "{lines:#?}");
         assert!(lines.iter().all(|line| line.chars().count() <= 70), "{lines:#?}");
         let colored_lines = to_terminal_lines(
-            &FindingPage { has_colors: true, max_columns: 60 }.render_lines(&[section(Some(Severity::Note))]),
+            &FindingPage { has_colors: true, max_columns: 60 }
+                .render_sections_and_verdict(&[section(Some(Severity::Note))]),
         );
         assert!(colored_lines[0].starts_with("\u{1b}[32m✓"), "{colored_lines:#?}");
     }

@@ -260,7 +260,7 @@ remote. The database gets items, branches and commands, and neither the task nor
 /// Joins the words of an answer; a single `-` reads standard input.
 pub fn read_answer_text(text: &[String]) -> Result<String, crate::standard_input::InputError> {
     match text {
-        [word] => crate::standard_input::text_or_standard_input(word),
+        [word] => crate::standard_input::text_or_stdin_if_dash(word),
         words => Ok(words.join(" ")),
     }
 }

@@ -1,5 +1,5 @@
-//! Renders Markdown for a terminal: tables in columns, wrapped text, no markup. Supports what our pages use: headings, paragraphs,
-//! lists, tables, fences, `**strong**` and `` `code` ``.
+//! Renders Markdown for a terminal: tables in columns, wrapped text, no markup. Supports headings, paragraphs, lists, tables, fences,
+//! `**strong**` and `` `code` ``, which is all that Plimsoll's pages use.
 
 use crate::console::{self, PaintedLine};
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
@@ -8,7 +8,7 @@ use plimsoll_domain::text::SafeText;
 /// The format of the rendered page.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PageFormat {
-    /// The width, or `None` in a pipe, where nothing is wrapped.
+    /// Maximum width of a line, or `None` in a pipe, where nothing is wrapped.
     pub max_columns: Option<usize>,
     pub has_colors: bool,
 }
@@ -21,41 +21,40 @@ const RULE: char = '─';
 const TABLE_STYLE: TableStyle =
     TableStyle::new().header_separator(LineStyle::none().fill(RULE).junction(RULE));
 
-/// Prints a page: with the terminal's width and colors, plain in a pipe, or unchanged if `as_markdown` is set for a program that
-/// renders Markdown itself.
-pub fn print_markdown(markdown: &str, prints_source: bool) {
-    if prints_source {
+/// Prints a page, wrapped and colored on a terminal, plain in a pipe. Prints the Markdown source if `as_source` is true, for a
+/// program that renders Markdown itself.
+pub fn print_markdown(markdown: &str, as_source: bool) {
+    if as_source {
         return console::print_text(markdown);
     }
     let format = PageFormat { max_columns: console::terminal_columns(), has_colors: console::has_colors() };
-    // A closed output is not an error.
+    // A closed pipe is not an error.
     let _ = console::print_painted_lines(&render_markdown(markdown, format));
 }
 
-/// Renders the lines of a page.
 pub fn render_markdown(markdown: &str, format: PageFormat) -> Vec<PaintedLine> {
     let mut lines = markdown.lines().peekable();
-    let mut rendered = Vec::new();
+    let mut rendered_lines = Vec::new();
     while let Some(line) = lines.next() {
         if let Some(heading) = parse_heading(line) {
-            rendered.push(format.paint_text(BOLD_CODE, heading));
+            rendered_lines.push(format.paint_text(BOLD_CODE, heading));
         } else if line.starts_with('|') {
             let rows = std::iter::from_fn(|| lines.next_if(|line| line.starts_with('|')));
-            rendered.extend(format.render_table(std::iter::once(line).chain(rows)));
+            rendered_lines.extend(format.render_table_without_rule_rows(std::iter::once(line).chain(rows)));
         } else if line.starts_with(FENCE) {
             let fence = &line[..line.len() - line.trim_start_matches('`').len()];
             let fenced_lines = lines.by_ref().take_while(|line| !line.starts_with(fence));
-            rendered.extend(fenced_lines.map(PaintedLine::plain));
+            rendered_lines.extend(fenced_lines.map(PaintedLine::plain));
         } else {
-            rendered.extend(format.render_paragraph_line(line));
+            rendered_lines.extend(format.wrap_and_style_paragraph_line(line));
         }
     }
-    rendered
+    rendered_lines
 }
 
 fn parse_heading(line: &str) -> Option<&str> {
-    let rest = line.trim_start_matches('#');
-    (rest.len() < line.len()).then(|| rest.strip_prefix(' ')).flatten()
+    let after_hashes = line.trim_start_matches('#');
+    (after_hashes.len() < line.len()).then(|| after_hashes.strip_prefix(' ')).flatten()
 }
 
 impl PageFormat {
@@ -63,19 +62,24 @@ impl PageFormat {
         PaintedLine::default().with_text(self.has_colors.then_some(color_code), text)
     }
 
-    /// Renders a line of a paragraph or list item. Wrapped lines of a list item are indented.
-    fn render_paragraph_line(self, line: &str) -> Vec<PaintedLine> {
+    /// Wraps and styles a line of a paragraph or list item. Continuation lines of a list item are indented.
+    fn wrap_and_style_paragraph_line(self, line: &str) -> Vec<PaintedLine> {
         let indent = if line.starts_with("- ") || line.starts_with("  ") { "  " } else { "" };
         let columns = self.max_columns.unwrap_or(usize::MAX);
-        let wrapped = textwrap::wrap(line, textwrap::Options::new(columns).subsequent_indent(indent));
+        let wrapped_lines = textwrap::wrap(line, textwrap::Options::new(columns).subsequent_indent(indent));
         let mut inline_style = InlineStyle::default();
-        wrapped.iter().map(|line| inline_style.paint_line(line, self.has_colors)).collect()
+        wrapped_lines
+            .iter()
+            .map(|line| inline_style.paint_line_and_update_style(line, self.has_colors))
+            .collect()
     }
 
-    /// Renders a table: header, rule and rows. Columns have the width of their widest cell, or less if there is no room.
-    fn render_table<'a>(self, lines: impl Iterator<Item = &'a str>) -> Vec<PaintedLine> {
-        let is_rule_row =
-            |cells: &Vec<String>| cells.iter().all(|cell| cell.chars().all(|c| "-: ".contains(c)));
+    /// Renders a table: header, separator line and rows. A column is as wide as its widest cell, or narrower if the table would exceed
+    /// the maximum width.
+    fn render_table_without_rule_rows<'a>(self, lines: impl Iterator<Item = &'a str>) -> Vec<PaintedLine> {
+        let is_rule_row = |cells: &Vec<String>| {
+            cells.iter().all(|cell| cell.chars().all(|character| "-: ".contains(character)))
+        };
         let mut rows = lines.map(split_table_cells).filter(|cells| !is_rule_row(cells));
         let Some(header_cells) = rows.next() else { return Vec::new() };
         let mut table = Table::new();
@@ -93,8 +97,8 @@ impl PageFormat {
         table.set_content_arrangement(arrangement);
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
         let header_line_count = lines.iter().position(|line| line.starts_with(RULE)).unwrap_or_default();
-        let paint_line = |(number, line): (usize, &String)| {
-            if number < header_line_count {
+        let paint_line = |(line_index, line): (usize, &String)| {
+            if line_index < header_line_count {
                 self.paint_text(BOLD_CODE, line)
             } else {
                 PaintedLine::plain(line)
@@ -121,20 +125,21 @@ struct InlineStyle {
 }
 
 impl InlineStyle {
-    fn paint_line(&mut self, line: &str, has_colors: bool) -> PaintedLine {
-        let mut painted = PaintedLine::default();
-        for (number, part) in line.split("**").enumerate() {
-            self.is_strong ^= number > 0;
-            // Without colors, code keeps its backticks: they show what is to be typed.
-            let parts: Vec<&str> = if has_colors { part.split('`').collect() } else { vec![part] };
-            for (number, text) in parts.into_iter().enumerate() {
-                self.is_code ^= number > 0;
+    fn paint_line_and_update_style(&mut self, line: &str, has_colors: bool) -> PaintedLine {
+        let mut painted_line = PaintedLine::default();
+        for (strong_index, strong_part) in line.split("**").enumerate() {
+            self.is_strong ^= strong_index > 0;
+            // Without colors, code keeps its backticks, which show what to type.
+            let code_parts: Vec<&str> =
+                if has_colors { strong_part.split('`').collect() } else { vec![strong_part] };
+            for (code_index, text) in code_parts.into_iter().enumerate() {
+                self.is_code ^= code_index > 0;
                 let color_code =
                     if self.is_code { Some(CODE_COLOR) } else { self.is_strong.then_some(BOLD_CODE) };
-                painted = painted.with_text(color_code.filter(|_| has_colors), text);
+                painted_line = painted_line.with_text(color_code.filter(|_| has_colors), text);
             }
         }
-        painted
+        painted_line
     }
 }
 

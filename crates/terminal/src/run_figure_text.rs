@@ -1,4 +1,4 @@
-//! The figures of a run as text, the same in every view.
+//! Text for the figures of a run, used by every view.
 
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::run_figures::{RunFigures, WorkerActivity, WorkerFigures};
@@ -7,24 +7,25 @@ use plimsoll_flows::workers::pending_items::quote_item_with_number;
 use plimsoll_store::clock;
 
 /// Renders a worker in three parts: its name, its item and its activity.
-pub fn worker_name_item_and_activity(worker: &WorkerFigures) -> [String; 3] {
-    let session = (worker.session_number > 0).then(|| {
+pub fn render_worker_name_item_and_activity(worker: &WorkerFigures) -> [String; 3] {
+    let session_text = (worker.session_number > 0).then(|| {
         let percent = worker.context_percent.map_or(String::new(), |percent| format!(", {percent}%"));
         let cost = worker.cost_basis.format_usd(worker.cost_usd);
         format!("session {}{percent}, {cost}, {} tokens", worker.session_number, format_tokens(worker.tokens))
     });
     let activity = match worker.activity {
-        WorkerActivity::Working if session.is_some() => None,
+        WorkerActivity::Working if session_text.is_some() => None,
         WorkerActivity::Working => Some("starting"),
         WorkerActivity::Preparing => Some("preparing its worktree"),
         WorkerActivity::Waiting => Some("waiting"),
         WorkerActivity::Stopped => Some("not at work"),
     };
-    let parts: Vec<String> = activity.map(str::to_owned).into_iter().chain(session).collect();
+    let activity_and_session: Vec<String> =
+        activity.map(str::to_owned).into_iter().chain(session_text).collect();
     let api_retry = worker.api_retry.as_ref();
     let retry_text =
         api_retry.map(|retry| format!("; {}", render_api_retry(retry.http_status, &retry.failing_since)));
-    let activity_text = parts.join(", ") + &retry_text.unwrap_or_default();
+    let activity_text = activity_and_session.join(", ") + &retry_text.unwrap_or_default();
     [
         format!("worker {}", worker.worker_number),
         quote_item_with_number(worker.item_number, &worker.item_text),
@@ -33,8 +34,9 @@ pub fn worker_name_item_and_activity(worker: &WorkerFigures) -> [String; 3] {
 }
 
 /// Renders the lines below the log of a parallel run: one for each worker and one for the total.
-pub fn render_terminal_lines(figures: &RunFigures) -> Vec<String> {
-    let workers = figures.workers.iter().map(|worker| worker_name_item_and_activity(worker).join("  "));
+pub fn render_worker_and_total_lines(figures: &RunFigures) -> Vec<String> {
+    let workers =
+        figures.workers.iter().map(|worker| render_worker_name_item_and_activity(worker).join("  "));
     workers.chain([render_total_line(figures)]).collect()
 }
 
@@ -61,18 +63,18 @@ fn render_total_line(figures: &RunFigures) -> String {
     )
 }
 
-/// Describes an error of the API, since when it occurs, and that the client retries.
-pub fn render_api_retry(status: u64, since: &Timestamp) -> String {
-    let status_text = match status {
+/// Describes an error of the API: its HTTP status (0 if the API is unreachable), when it began, and that the client retries.
+pub fn render_api_retry(http_status: u64, failing_since: &Timestamp) -> String {
+    let status_text = match http_status {
         0 => "cannot be reached".to_owned(),
         status => format!("has answered with {status}"),
     };
-    let since_text = clock::parse_timestamp(since)
-        .map_or_else(|| since.to_string(), clock::format_local_time_with_seconds);
+    let since_text = clock::parse_timestamp(failing_since)
+        .map_or_else(|| failing_since.to_string(), clock::format_local_time_with_seconds);
     format!("the API {status_text} since {since_text}; the client retries by itself")
 }
 
-/// Renders `, 2 running`, or an empty text if nothing is running.
+/// Renders `, 2 running`, or an empty string if nothing is running.
 pub fn render_running_count(figures: &RunFigures) -> String {
     match figures.sessions_running {
         0 => String::new(),
@@ -130,10 +132,10 @@ mod tests {
             "1/5 items merged, 2 to merge, 1 waiting for an answer  4 sessions, 1 running  $1.00, 99k tokens"
                 .to_owned(),
         ];
-        assert_eq!(render_terminal_lines(&figures), expected);
+        assert_eq!(render_worker_and_total_lines(&figures), expected);
         let api_trouble = ApiRetryState { failing_since: "2026-01-07T05:00:02Z".into(), http_status: 529 };
         let [_, _, activity_text] =
-            worker_name_item_and_activity(&WorkerFigures { api_retry: Some(api_trouble), ..worker });
+            render_worker_name_item_and_activity(&WorkerFigures { api_retry: Some(api_trouble), ..worker });
         assert!(
             activity_text.contains("31k tokens; the API has answered with 529 since "),
             "{activity_text}"

@@ -7,7 +7,7 @@ pub mod telemetry;
 use crate::allowed_tools::render_resume_command_if_tools_can_be_allowed;
 use crate::console::{self, PaintedLine};
 use crate::duration::format_seconds;
-use crate::run_figure_text::{render_api_retry, render_terminal_lines};
+use crate::run_figure_text::{render_api_retry, render_worker_and_total_lines};
 use crate::signals;
 use crate::worker_event_text;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,11 +16,11 @@ pub use json::render_run_ended_line;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::run_figures::RunFigures;
-use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line, truncate_end};
 use plimsoll_domain::{RunState, SessionEnding, SessionRecord, Timestamp};
 use plimsoll_flows::run::{Interrupt, InterruptCounter, RunEvent, RunObserver};
 use plimsoll_policy::completion::VerifyOutcome;
-use plimsoll_policy::current_item::current_open_item;
+use plimsoll_policy::current_item::current_unparked_item;
 use plimsoll_policy::statusline::{ContextUsageView, StatusLineView, render_bar_and_percent};
 use plimsoll_store::clock;
 use std::time::Duration;
@@ -43,8 +43,8 @@ impl ProgressFormat {
     }
 }
 
-/// Creates an observer that also counts Ctrl-C, and takes SIGTERM and SIGHUP as a request to end now. `continues` is the command
-/// that resumes the run.
+/// Creates an observer and installs signal handlers. Ctrl-C ends the run after the session, a second one at once; SIGTERM and SIGHUP
+/// end it at once. `resume_command` is shown in the message for Ctrl-C.
 pub fn new_run_observer_handling_signals(
     format: ProgressFormat,
     resume_command: &str,
@@ -52,19 +52,20 @@ pub fn new_run_observer_handling_signals(
     let interrupts = InterruptCounter::default();
     let ignored_signals = plimsoll_launcher::process::ignored_signal_mask();
     let progress_bar = (format == ProgressFormat::Bar).then(new_progress_bar);
-    // A signal that was ignored when we were started stays ignored, such as SIGHUP under nohup.
-    let signals = [(2, Interrupt::AfterSession), (15, Interrupt::EndSession), (1, Interrupt::EndSession)];
+    // A signal that was ignored when the program started stays ignored, such as SIGHUP under nohup.
+    let handled_signals =
+        [(2, Interrupt::AfterSession), (15, Interrupt::EndSession), (1, Interrupt::EndSession)];
     for (signal, interrupt) in
-        signals.into_iter().filter(|(signal, _)| ignored_signals & (1 << (signal - 1)) == 0)
+        handled_signals.into_iter().filter(|(signal, _)| ignored_signals & (1 << (signal - 1)) == 0)
     {
         let counter = interrupts.clone();
-        // Respond at once and not with the client's next output: without a response the user would press Ctrl-C again.
+        // Report at once and not with the client's next output, because without a message the user would press Ctrl-C again.
         let report_interrupt: Box<dyn Fn(Interrupt) + Send> = match (&progress_bar, format) {
             (_, ProgressFormat::Json) => Box::new(|_| ()),
             (bar, _) => {
                 let (progress_bar, resume_command) = (bar.clone(), resume_command.to_owned());
                 Box::new(move |interrupt| {
-                    print_line(
+                    print_colored_above_bar_or_plain_on_stdout(
                         progress_bar.as_ref(),
                         &format!("   {}", render_interrupt_message(interrupt, &resume_command)),
                         None,
@@ -72,7 +73,7 @@ pub fn new_run_observer_handling_signals(
                 })
             }
         };
-        signals::handle_signal_in_threads(
+        signals::spawn_signal_record_and_respond_threads(
             signal,
             move || counter.add_interrupt(interrupt),
             report_interrupt,
@@ -101,8 +102,12 @@ fn render_interrupt_message(interrupt: Interrupt, resume_command: &str) -> Strin
     }
 }
 
-/// Prints a line, above the progress bar if there is one, with a color if the terminal has them.
-fn print_line(bar: Option<&ProgressBar>, line: &str, color_code: Option<&'static str>) {
+/// Prints a line above the progress bar, colored if colors are enabled. Without a bar, prints it uncolored on standard output.
+fn print_colored_above_bar_or_plain_on_stdout(
+    bar: Option<&ProgressBar>,
+    line: &str,
+    color_code: Option<&'static str>,
+) {
     match (bar, color_code.filter(|_| console::has_colors())) {
         (Some(bar), None) => console::print_text_above_bar(bar, line),
         (Some(bar), enabled_color) => line.lines().for_each(|line| {
@@ -127,7 +132,7 @@ struct LineObserver {
     progress_bar: Option<ProgressBar>,
     /// The highest level that was shown in the current session.
     shown_level: Level,
-    /// True once the progress bar has a line for each worker.
+    /// Whether the progress bar has a line for each worker.
     has_worker_lines: bool,
 }
 
@@ -139,7 +144,7 @@ impl RunObserver for LineObserver {
     fn on_event(&mut self, run_event: &RunEvent<'_>) {
         match run_event {
             RunEvent::UsageUpdated { state, record, figures } => {
-                self.show_raised_level_and_usage(state, record, figures);
+                self.print_raised_level_and_update_bar(state, record, figures);
             }
             RunEvent::IterationStarted { .. } => self.shown_level = Level::L0,
             RunEvent::FiguresUpdated { figures } => {
@@ -147,7 +152,7 @@ impl RunObserver for LineObserver {
                     if !std::mem::replace(&mut self.has_worker_lines, true) {
                         bar.set_style(bar_style("{msg}\n{spinner} {elapsed_precise}"));
                     }
-                    console::set_bar_lines(bar, &render_terminal_lines(figures));
+                    console::set_bar_lines_clipped_to_width(bar, &render_worker_and_total_lines(figures));
                 }
             }
             RunEvent::PauseContinues { pause_end } => {
@@ -163,13 +168,13 @@ impl RunObserver for LineObserver {
             _ => {}
         }
         if let Some(line) = render_progress_line(run_event) {
-            self.print_line(&line, colors::progress_color(run_event));
+            self.print_above_bar_or_on_stdout(&line, colors::run_event_color(run_event));
         }
     }
 }
 
 impl LineObserver {
-    fn show_raised_level_and_usage(
+    fn print_raised_level_and_update_bar(
         &mut self,
         state: &RunState,
         record: &SessionRecord,
@@ -177,15 +182,18 @@ impl LineObserver {
     ) {
         if record.highest_announcement.level > self.shown_level {
             self.shown_level = record.highest_announcement.level;
-            self.print_line(&render_announced_level(record), colors::level_color(self.shown_level));
+            self.print_above_bar_or_on_stdout(
+                &render_announced_level(record),
+                colors::level_color(self.shown_level),
+            );
         }
         if let Some(bar) = &self.progress_bar {
-            console::set_bar_message(bar, &render_session_summary(state, record, figures));
+            console::set_bar_message(bar, &render_bar_message_of_running_session(state, record, figures));
         }
     }
 
-    fn print_line(&self, line: &str, color_code: Option<&'static str>) {
-        print_line(self.progress_bar.as_ref(), line, color_code);
+    fn print_above_bar_or_on_stdout(&self, line: &str, color_code: Option<&'static str>) {
+        print_colored_above_bar_or_plain_on_stdout(self.progress_bar.as_ref(), line, color_code);
     }
 }
 
@@ -197,7 +205,7 @@ impl Drop for LineObserver {
     }
 }
 
-/// Renders the session's level with the percentage when it was announced, because usage may be higher by now.
+/// Renders the session's level with the percentage at its announcement, because usage may be higher now.
 fn render_announced_level(record: &SessionRecord) -> String {
     let handoff_suffix =
         record.checkpoint_progress.last_handoff.as_ref().map(|file| format!(": {file}")).unwrap_or_default();
@@ -205,12 +213,16 @@ fn render_announced_level(record: &SessionRecord) -> String {
     format!(
         "   {} ({}) at {percent}%{handoff_suffix}",
         record.highest_announcement.level,
-        record.highest_announcement.level.name()
+        record.highest_announcement.level.descriptive_name()
     )
 }
 
-/// Renders a line with items, usage and cost.
-fn render_session_summary(state: &RunState, record: &SessionRecord, figures: &RunFigures) -> String {
+/// Renders the progress bar's text for a running session: iteration, items, usage and cost.
+fn render_bar_message_of_running_session(
+    state: &RunState,
+    record: &SessionRecord,
+    figures: &RunFigures,
+) -> String {
     let (done_count, total_count) = (figures.items.done, figures.items.total);
     let item_bar = if total_count > 0 {
         format!(
@@ -223,7 +235,7 @@ fn render_session_summary(state: &RunState, record: &SessionRecord, figures: &Ru
     };
     let reading = record.usage.last_reading.as_ref();
     let used_tokens = reading.map(|reading| reading.used_tokens);
-    let usage = ContextUsageView {
+    let usage_view = ContextUsageView {
         used_percent: record.usage.percent_used_by_client,
         used_tokens,
         ..ContextUsageView::default()
@@ -245,35 +257,41 @@ fn render_session_summary(state: &RunState, record: &SessionRecord, figures: &Ru
         "iteration {}/{} {item_bar} {}{used_tokens_text} {}{stop_suffix}{retry_suffix}",
         figures.sessions_started,
         state.options.max_iterations,
-        render_bar_and_percent(&StatusLineView { context_usage: usage, ..StatusLineView::default() }, 20),
+        render_bar_and_percent(
+            &StatusLineView { context_usage: usage_view, ..StatusLineView::default() },
+            20
+        ),
         figures.cost_basis.format_usd(figures.cost_usd)
     )
 }
 
-fn render_progress_line(progress: &RunEvent<'_>) -> Option<String> {
-    Some(match progress {
+fn render_progress_line(run_event: &RunEvent<'_>) -> Option<String> {
+    Some(match run_event {
         RunEvent::RunStarted { state } => {
             let plan_suffix = state
                 .options
                 .user_plan_path()
-                .map(|file| {
-                    format!(", {} in {file}", count_with_noun(state.plan_items.todo_items.len(), "open item"))
+                .map(|plan_path| {
+                    format!(
+                        ", {} in {plan_path}",
+                        count_with_noun(state.plan_items.todo_items.len(), "open item")
+                    )
                 })
                 .unwrap_or_default();
-            // The session limit of a fleet is counted for all machines, on the fleet's board.
-            let is_of_fleet =
+            // The session limit of a fleet applies to all machines together and is enforced by the fleet's board.
+            let is_fleet_run =
                 state.options.workers.as_ref().is_some_and(|workers| workers.fleet_name.is_some());
             let limit_suffix =
                 format!(", at most {}", count_with_noun(state.options.max_iterations as usize, "session"));
-            let limit_suffix = if is_of_fleet { "" } else { &limit_suffix };
+            let limit_suffix = if is_fleet_run { "" } else { &limit_suffix };
             format!(
                 "run \"{}\" ({}){limit_suffix}{plan_suffix}",
-                to_single_line(&state.options.task_name),
+                to_safe_single_line(&state.options.task_name),
                 state.run_id
             )
         }
         RunEvent::IterationStarted { state, model } => {
-            let item_suffix = current_open_item(state)
+            let item_suffix = current_unparked_item(state)
                 .map(|item| format!(": {}", truncate_end(item, 80)))
                 .unwrap_or_default();
             let resume_suffix = if state.iteration_record.resumes_checkpoint {
@@ -281,7 +299,8 @@ fn render_progress_line(progress: &RunEvent<'_>) -> Option<String> {
             } else {
                 ""
             };
-            let model_suffix = model.map(|model| format!(" [{}]", to_single_line(model))).unwrap_or_default();
+            let model_suffix =
+                model.map(|model| format!(" [{}]", to_safe_single_line(model))).unwrap_or_default();
             let repeat_suffix = if state.has_iteration_number_been_used() { ", again" } else { "" };
             format!(
                 "── iteration {}{repeat_suffix}{item_suffix}{resume_suffix}{model_suffix}",
@@ -290,40 +309,44 @@ fn render_progress_line(progress: &RunEvent<'_>) -> Option<String> {
         }
         RunEvent::ClientStarted { model, version } => format!("   client {version}, {model}"),
         RunEvent::ToolUsed { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),
-        RunEvent::ApiRetry { status, since } => {
+        RunEvent::ApiRetry { status, first_failed_at: since } => {
             format!("   {}", render_api_retry(*status, &Timestamp::from(since.as_str())))
         }
         RunEvent::Compacted => "   the client has compacted".to_owned(),
-        RunEvent::IterationEnded { iteration, result: ended, item } => {
+        RunEvent::IterationEnded { iteration, result: session_result, item } => {
             format!(
                 "   iteration {iteration} {}{}",
-                render_session_ending(&ended.ending),
+                render_session_ending(&session_result.ending),
                 render_item_state(*item)
             )
         }
-        RunEvent::ToolsDenied { state, tools } => format!("   {}", render_denied_tools(state, tools)),
+        RunEvent::ToolsDenied { state, tools } => {
+            format!("   {}", render_denied_tools_with_resume_command(state, tools))
+        }
         RunEvent::Judged { state, verdict } => {
             let cost = state.spending.cost_basis().format_usd(state.spending.cost_usd);
             format!("   {}   ({cost})", verdict.to_marker())
         }
-        RunEvent::Verified { outcomes } => format!("   {}", render_verify_outcomes(outcomes)),
-        RunEvent::Reviewed { reviewed } => format!("   {}", reviewed.describe()),
-        RunEvent::TicksReverted { reverted: taken } => format!("   {}", taken.describe_revert()),
+        RunEvent::VerifyCommandsFinished { outcomes } => format!("   {}", render_verify_outcomes(outcomes)),
+        RunEvent::Reviewed { outcome: reviewed } => format!("   {}", reviewed.describe()),
+        RunEvent::TicksReverted { reverted_ticks } => {
+            format!("   {}", reverted_ticks.describe_revert())
+        }
         RunEvent::QuestionAsked { question } => render_parked_question(question),
-        RunEvent::PauseStarted { pause_end: until, seconds, reason } => format!(
+        RunEvent::PauseStarted { pause_end: pause_end_time, seconds, reason } => format!(
             "   paused until {} ({}): {}",
-            clock::format_local_time_with_seconds(*until),
+            clock::format_local_time_with_seconds(*pause_end_time),
             format_seconds(*seconds as i64),
-            to_single_line(reason)
+            to_safe_single_line(reason)
         ),
-        RunEvent::WorkersEvent { event } => worker_event_text::render_worker_event(event)?,
-        RunEvent::Notice(words) => format!("   {words}"),
-        RunEvent::FaultRetry { error, retry_seconds: seconds } => {
+        RunEvent::WorkersEvent { event } => worker_event_text::render_worker_or_note_event(event)?,
+        RunEvent::Notice(text) => format!("   {text}"),
+        RunEvent::TemporaryErrorRetry { error, retry_seconds: seconds } => {
             format!("   {error}; trying again in {seconds} s")
         }
-        // The exit code and standard error report it.
+        // Reported by the exit code and standard error.
         RunEvent::ProgramEnded { .. } | RunEvent::RunFailed { .. } => return None,
-        // The response to Ctrl-C was printed when it was pressed.
+        // The message for Ctrl-C was printed by the signal handler.
         RunEvent::UsageUpdated { .. }
         | RunEvent::PauseContinues { .. }
         | RunEvent::FiguresUpdated { .. }
@@ -331,11 +354,11 @@ fn render_progress_line(progress: &RunEvent<'_>) -> Option<String> {
     })
 }
 
-/// Renders which verify commands passed, and how long they took.
+/// Renders which verify commands passed, and how long they took together.
 pub fn render_verify_outcomes(outcomes: &[VerifyOutcome]) -> String {
     let render_outcome = |outcome: &VerifyOutcome| {
         let result_text = if outcome.passed { "passed" } else { "failed" };
-        format!("`{}` {result_text}", truncate_end(&to_single_line(&outcome.command), 80))
+        format!("`{}` {result_text}", truncate_end(&to_safe_single_line(&outcome.command), 80))
     };
     let outcome_texts: Vec<String> = outcomes.iter().map(render_outcome).collect();
     let seconds: u64 = outcomes.iter().map(|outcome| outcome.seconds).sum();
@@ -345,14 +368,14 @@ pub fn render_verify_outcomes(outcomes: &[VerifyOutcome]) -> String {
 fn render_parked_question(question: &OpenQuestion) -> String {
     format!(
         "   \"{}\" waits for your answer: {} (plimsoll status)",
-        truncate_end(&to_single_line(&question.item), 80),
-        truncate_end(&to_single_line(&question.question), 200)
+        truncate_end(&to_safe_single_line(&question.item), 80),
+        truncate_end(&to_safe_single_line(&question.question), 200)
     )
 }
 
-/// Describes how a session ended, and who ended it, as a continuation of "iteration 3".
+/// Describes how a session ended and what ended it. The text follows "iteration 3".
 fn render_session_ending(ending: &SessionEnding) -> String {
-    let clip_text = |text: &str| truncate_end(&to_single_line(text), 120);
+    let clip_text = |text: &str| truncate_end(&to_safe_single_line(text), 120);
     match ending {
         SessionEnding::Completed => "ended its turn".to_owned(),
         SessionEnding::HookStopped => "was ended by Plimsoll at its checkpoint".to_owned(),
@@ -375,15 +398,15 @@ fn render_session_ending(ending: &SessionEnding) -> String {
     }
 }
 
-/// Describes whether the item is still open. A session may end before it finishes its item.
+/// Describes whether the session's item is still open, because a session may end before it finishes the item.
 fn render_item_state(item: Option<(&str, bool)>) -> String {
     let Some((item, is_open)) = item else { return String::new() };
     let state_text = if is_open { "is still open" } else { "is ticked" };
-    format!("; \"{}\" {state_text}", truncate_end(&to_single_line(item), 80))
+    format!("; \"{}\" {state_text}", truncate_end(&to_safe_single_line(item), 80))
 }
 
-fn render_denied_tools(state: &RunState, tools: &[String]) -> String {
-    let tool_names = to_single_line(&tools.join(", "));
+fn render_denied_tools_with_resume_command(state: &RunState, tools: &[String]) -> String {
+    let tool_names = to_safe_single_line(&tools.join(", "));
     let (tool, pronoun) = if tools.len() == 1 { ("tool", "it") } else { ("tools", "them") };
     match render_resume_command_if_tools_can_be_allowed(state, tools, "--resume") {
         Some(command) => {

@@ -1,16 +1,16 @@
-//! Signals that a program handles instead of being ended by them.
+//! Handlers for signals that would otherwise end the program.
 
-/// This number is the same on every system that we support.
+/// The number is the same on all supported systems.
 const SIGXFSZ: i32 = 25;
 
-/// Makes exceeding a file size limit (`ulimit -f`) a write error, as a full disk is, instead of a fatal signal.
+/// Turns exceeding the file size limit (`ulimit -f`) into a write error, like a full disk, instead of a fatal signal.
 pub fn turn_file_size_signal_into_error() {
     let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
 }
 
-/// Handles a signal in threads: `note` records it, and `answer` responds in another thread. A response may block on output that nobody
-/// reads, and the next signal must still be recorded.
-pub fn handle_signal_in_threads<T: Send + 'static>(
+/// Spawns one thread that calls `record` for each signal, and another that passes its result to `respond`. A response may block on
+/// output that nobody reads, and the next signal must still be recorded.
+pub fn spawn_signal_record_and_respond_threads<T: Send + 'static>(
     signal: i32,
     record: impl Fn() -> T + Send + 'static,
     respond: impl Fn(T) + Send + 'static,

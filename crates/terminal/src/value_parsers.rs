@@ -1,4 +1,4 @@
-//! Parsers for amounts on the command line: money, tokens, durations, times, commands.
+//! clap value parsers: money, tokens, durations, times, commands.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 use plimsoll_domain::Timestamp;
@@ -8,7 +8,7 @@ use plimsoll_store::clock;
 use std::time::Duration;
 use thiserror::Error;
 
-/// What was expected. clap adds the option and the value.
+/// The expected value. clap adds the option and the invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValueError {
     #[error("US dollars, more than 0, such as 12.50")]
@@ -45,10 +45,10 @@ pub enum ValueError {
     UnknownRegister,
 }
 
-/// More clients on one machine are not faster.
+/// Limit of workers on one machine; more are not faster.
 const MAX_WORKERS: usize = 64;
 
-/// Parses a number of workers from 1 to the maximum.
+/// Parses a number of workers from 1 to `MAX_WORKERS`.
 pub fn workers(text: &str) -> Result<usize, ValueError> {
     text.parse().ok().filter(|count| (1..=MAX_WORKERS).contains(count)).ok_or(ValueError::InvalidWorkerCount)
 }
@@ -58,7 +58,7 @@ pub fn whole_number<T: std::str::FromStr>(text: &str) -> Result<T, ValueError> {
     text.parse().map_err(|_| ValueError::NotWholeNumber)
 }
 
-/// Parses a whole number from 1 on.
+/// Parses a whole number of at least 1.
 pub fn at_least_one(text: &str) -> Result<u32, ValueError> {
     text.parse().ok().filter(|number| *number > 0).ok_or(ValueError::NotPositiveNumber)
 }
@@ -71,7 +71,7 @@ pub fn dollars(text: &str) -> Result<f64, ValueError> {
 
 /// Parses a number of tokens: `500000`, `500k`, `5M`.
 pub fn tokens(text: &str) -> Result<u64, ValueError> {
-    let (number, unit) = match text.char_indices().find(|(_, letter)| letter.is_ascii_alphabetic()) {
+    let (number, unit) = match text.char_indices().find(|(_, character)| character.is_ascii_alphabetic()) {
         Some((unit_start, _)) => text.split_at(unit_start),
         None => (text, ""),
     };
@@ -96,7 +96,7 @@ pub fn percent(text: &str) -> Result<u8, ValueError> {
 }
 
 /// Parses the number of items between reviews: `item` is 1, `off` is 0.
-pub fn review_interval(text: &str) -> Result<u32, ValueError> {
+pub fn review_interval_from_item_off_or_number(text: &str) -> Result<u32, ValueError> {
     match text {
         "item" => Ok(1),
         "off" => Ok(0),
@@ -114,14 +114,14 @@ pub fn seconds_from_minutes_or_duration(text: &str) -> Result<u64, ValueError> {
         .map_err(|_| ValueError::InvalidDuration)
 }
 
-/// Parses an age into seconds: `30d`, `12h`. A bare number is an error, because it has no unit and the command cannot be undone.
+/// Parses an age into seconds: `30d`, `12h`. A number without a unit is an error, because the command cannot be undone.
 pub fn age_seconds(text: &str) -> Result<u64, ValueError> {
     humantime::parse_duration(text).map(|duration| duration.as_secs()).map_err(|_| ValueError::InvalidAge)
 }
 
 /// Parses a size into bytes: `500M`, `2G`, `1.5GB`. Units are powers of 1000.
-pub fn bytes(text: &str) -> Result<u64, ValueError> {
-    let (number, unit) = match text.char_indices().find(|(_, letter)| letter.is_ascii_alphabetic()) {
+pub fn bytes_from_size_with_unit(text: &str) -> Result<u64, ValueError> {
+    let (number, unit) = match text.char_indices().find(|(_, character)| character.is_ascii_alphabetic()) {
         Some((unit_start, _)) => text.split_at(unit_start),
         None => return Err(ValueError::InvalidByteSize),
     };
@@ -142,26 +142,27 @@ pub fn bytes(text: &str) -> Result<u64, ValueError> {
 /// Parses a future time: `07:00`, `2026-01-07 07:00`, RFC 3339, or a duration from now (`8h`).
 pub fn deadline(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
-    let time = parse_time_or_duration_from(text, now).ok_or(ValueError::InvalidDeadline)?;
+    let time = parse_time_or_duration_from_now(text, now).ok_or(ValueError::InvalidDeadline)?;
     if time <= now {
         return Err(ValueError::DeadlineInPast(text.to_owned()));
     }
     Ok(clock::to_timestamp(time))
 }
 
-/// Parses a past time: `07:00` (the last one), `2026-01-07`, RFC 3339, or a duration ago (`12h`). The format is that of the turn log.
+/// Parses a past time: `07:00` (its last occurrence), `2026-01-07`, RFC 3339, or a duration ago (`12h`). Returns it in the turn log's
+/// format.
 pub fn past_timestamp(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
     let time_ago = humantime::parse_duration(text).ok().map(|duration| now - duration);
     let start_of_day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
     let time = time_ago
         .or_else(|| start_of_day().and_then(clock::from_local_date_time))
-        .or_else(|| parse_time_or_duration_from(text, now));
-    let past_time = time.map(|moment| if moment > now { moment - chrono::Duration::days(1) } else { moment });
+        .or_else(|| parse_time_or_duration_from_now(text, now));
+    let past_time = time.map(|time| if time > now { time - chrono::Duration::days(1) } else { time });
     past_time.map(clock::to_timestamp).ok_or(ValueError::InvalidPastTime)
 }
 
-fn parse_time_or_duration_from(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+fn parse_time_or_duration_from_now(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     if let Ok(duration) = humantime::parse_duration(text) {
         return Some(now + duration.max(Duration::from_secs(1)));
     }
@@ -173,20 +174,20 @@ fn parse_time_or_duration_from(text: &str, now: DateTime<Utc>) -> Option<DateTim
     local_time.and_then(clock::from_local_date_time).or_else(|| clock::parse_rfc3339(text))
 }
 
-/// Splits a command into program and arguments with a shell's quoting rules. The command is never run by a shell.
-pub fn command_words(text: &str) -> Result<Vec<String>, ValueError> {
-    let words = shlex::split(text).filter(|words| !words.is_empty());
-    words.ok_or(ValueError::InvalidCommand)
+/// Splits a command into program and arguments with a shell's quoting rules. No shell runs it.
+pub fn split_command_into_words(text: &str) -> Result<Vec<String>, ValueError> {
+    let program_and_arguments = shlex::split(text).filter(|arguments| !arguments.is_empty());
+    program_and_arguments.ok_or(ValueError::InvalidCommand)
 }
 
 /// Parses the word of a run's promise.
-pub fn promise_word(word: &str) -> Result<PromiseWord, ValueError> {
-    word.parse().map_err(|_| ValueError::InvalidPromiseWord)
+pub fn promise_word(text: &str) -> Result<PromiseWord, ValueError> {
+    text.parse().map_err(|_| ValueError::InvalidPromiseWord)
 }
 
 /// Parses a register of the working memory: `R4`, `R4_CONSTRAINTS`, `constraints`.
-pub fn register(word: &str) -> Result<Register, ValueError> {
-    Register::parse(word).ok_or(ValueError::UnknownRegister)
+pub fn register(text: &str) -> Result<Register, ValueError> {
+    Register::parse_key_number_or_name(text).ok_or(ValueError::UnknownRegister)
 }
 
 #[cfg(test)]
@@ -197,11 +198,11 @@ mod tests {
     fn amounts_are_parsed_as_people_write_them() {
         assert_eq!((dollars("12.5"), dollars("$3")), (Ok(12.5), Ok(3.0)));
         assert_eq!(
-            (bytes("2G"), bytes("1.5 MB"), age_seconds("30d")),
+            (bytes_from_size_with_unit("2G"), bytes_from_size_with_unit("1.5 MB"), age_seconds("30d")),
             (Ok(2_000_000_000), Ok(1_500_000), Ok(2_592_000))
         );
         for wrong in ["2", "", "G", "-1G", "2X", "NaNG"] {
-            assert_eq!(bytes(wrong), Err(ValueError::InvalidByteSize), "{wrong}");
+            assert_eq!(bytes_from_size_with_unit(wrong), Err(ValueError::InvalidByteSize), "{wrong}");
         }
         assert_eq!(
             (age_seconds("30"), age_seconds("soon")),
@@ -230,10 +231,10 @@ mod tests {
         );
         assert!(seconds_from_minutes_or_duration("soon").is_err());
         assert_eq!(
-            command_words("ntfy publish 'my topic'"),
+            split_command_into_words("ntfy publish 'my topic'"),
             Ok(vec!["ntfy".into(), "publish".into(), "my topic".into()])
         );
-        assert!(command_words("").is_err() && command_words("a 'b").is_err());
+        assert!(split_command_into_words("").is_err() && split_command_into_words("a 'b").is_err());
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Descriptions of the events of a parallel run.
 
 use plimsoll_domain::journal::{ItemReturned, ItemsMerged, JournalEvent, WorkerEnded, WorkerStarted};
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 
-/// Maximum length of an item and of a reason in a line.
+/// Maximum lengths of an item and of a reason in a line.
 const MAX_ITEM_CHARS: usize = 60;
 const MAX_REASON_CHARS: usize = 400;
 
-/// Describes an event of a parallel run in one line. Returns `None` for any other event.
-pub fn render_worker_event(event: &JournalEvent) -> Option<String> {
+/// Describes an event of a parallel run, or a note, in one line. Returns `None` for any other event.
+pub fn render_worker_or_note_event(event: &JournalEvent) -> Option<String> {
     if let JournalEvent::WorkerBegan(event) = event {
         Some(render_worker_started(event))
     } else if let JournalEvent::WorkerEnded(event) = event {
@@ -16,16 +16,16 @@ pub fn render_worker_event(event: &JournalEvent) -> Option<String> {
     } else if let JournalEvent::ItemsMerged(event) = event {
         Some(render_items_merged(event))
     } else if let JournalEvent::ItemReturned(event) = event {
-        Some(render_item_returned(event))
+        Some(render_returned_item_with_next_step(event))
     } else if let JournalEvent::Note { text } = event {
-        Some(to_single_line(text))
+        Some(to_safe_single_line(text))
     } else {
         None
     }
 }
 
 fn clip_item_text(item_text: &str) -> String {
-    truncate_end(&to_single_line(item_text), MAX_ITEM_CHARS)
+    truncate_end(&to_safe_single_line(item_text), MAX_ITEM_CHARS)
 }
 
 fn render_worker_started(event: &WorkerStarted) -> String {
@@ -45,7 +45,7 @@ fn render_worker_ended(event: &WorkerEnded) -> String {
         "worker {}: \"{}\" {} ({sessions}, {})",
         event.worker_number,
         clip_item_text(&event.item),
-        truncate_end(&to_single_line(&event.outcome_text), MAX_REASON_CHARS),
+        truncate_end(&to_safe_single_line(&event.outcome_text), MAX_REASON_CHARS),
         event.cost_basis.format_usd(event.cost_usd)
     )
 }
@@ -55,11 +55,11 @@ fn render_items_merged(event: &ItemsMerged) -> String {
     format!("merged: {} ({})", items.join(", "), event.branch_head.chars().take(12).collect::<String>())
 }
 
-fn render_item_returned(event: &ItemReturned) -> String {
+fn render_returned_item_with_next_step(event: &ItemReturned) -> String {
     let next_step = if event.is_set_aside { "set aside" } else { "to be tried again" };
     format!(
         "\"{}\" {next_step}: {}",
         clip_item_text(&event.item),
-        truncate_end(&to_single_line(&event.reason), MAX_REASON_CHARS)
+        truncate_end(&to_safe_single_line(&event.reason), MAX_REASON_CHARS)
     )
 }

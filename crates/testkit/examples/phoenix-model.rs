@@ -6,7 +6,7 @@ use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 
 fn main() {
     let steps = vec![Step::bash_call("echo begun > work.txt"), Step::from_text("The item is begun.")];
-    let model = ScriptedModel::with_steps(steps);
+    let model = ScriptedModel::start_with_steps_repeating_last(steps);
     println!("{}", model.url());
     loop {
         std::thread::park();

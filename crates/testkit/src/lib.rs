@@ -13,7 +13,6 @@
 )]
 
 pub mod client;
-mod dice;
 #[cfg(feature = "linear")]
 pub mod linear;
 pub mod postgres;
@@ -22,13 +21,16 @@ pub mod proxy;
 pub mod quota;
 #[cfg(feature = "replay")]
 pub mod replay;
+mod seeded_rng;
 #[cfg(feature = "terminal")]
 pub mod terminal;
 mod tool;
 mod workspace_paths;
 pub mod world;
 
-pub use dice::Dice;
 pub use plimsoll_scripted_model as scripted_model;
-pub use plimsoll_scripted_model::story;
-pub use workspace_paths::{bin_dir, fixtures_dir, replayed_client_path, target_dir, workspace_root};
+pub use plimsoll_scripted_model::scripted_agent;
+pub use seeded_rng::SeededRng;
+pub use workspace_paths::{
+    find_or_build_bin_dir, find_or_build_replayed_client, fixtures_dir, target_dir, workspace_root,
+};

@@ -1,8 +1,8 @@
-//! Debian's PostgreSQL and PgBouncer in a temporary folder, reachable by a socket there and on 127.0.0.1,
-//! with TLS on request.
+//! Runs Debian's PostgreSQL and PgBouncer in a temporary folder. They listen on a socket in that folder and on
+//! 127.0.0.1, optionally with TLS.
 //!
-//! They refuse to run as root, so root starts them as the user `postgres`, which Debian's package creates.
-//! They end with the test even if it is killed: the system signals them when their parent dies.
+//! They refuse to run as root, so root starts them as the user `postgres`, which Debian's package creates. The
+//! kernel signals them when their parent dies, so they exit even if the test is killed.
 
 mod cluster;
 
@@ -24,17 +24,17 @@ pub const ADMIN_ROLE: &str = "captain";
 /// The password of every role.
 pub const PASSWORD: &str = "pass:word%of@the/captain";
 
-/// The role that docs/fleet.md creates for machines that join.
+/// The role that docs/fleet.md creates for machines that join a fleet.
 pub const MEMBER_ROLE: &str = "deckhand";
 
-/// Returns the statements with which docs/fleet.md creates this role and grants it its rights.
-pub fn role_statements_from_docs(role: &str) -> String {
-    let page = fs::read_to_string(workspace_root().join("docs/fleet.md")).expect("the page");
+/// Returns the statements in docs/fleet.md that create this role and grant its privileges.
+pub fn role_and_grant_statements_from_docs(role: &str) -> String {
+    let docs_page = fs::read_to_string(workspace_root().join("docs/fleet.md")).expect("the page");
     let create_statement = format!("create role {role} login;");
     let is_about_role = |line: &&str| {
         *line == create_statement || line.starts_with("grant ") && line.ends_with(&format!(" to {role};"))
     };
-    let statements: Vec<&str> = page.lines().filter(is_about_role).collect();
+    let statements: Vec<&str> = docs_page.lines().filter(is_about_role).collect();
     assert!(statements.len() >= 3, "docs/fleet.md grants {role} {statements:?}");
     statements.join("\n")
 }
@@ -44,11 +44,11 @@ pub fn role_statements_from_docs(role: &str) -> String {
 pub struct ServerSetup {
     /// Extra lines of `postgresql.conf`.
     pub settings: &'static str,
-    /// TLS with a certificate for `localhost`, issued by the test's own authority.
+    /// Enables TLS with a certificate for `localhost`, issued by a certificate authority of the test.
     pub has_tls: bool,
-    /// TCP connections without TLS are refused.
+    /// Rejects TCP connections without TLS.
     pub requires_tls: bool,
-    /// Puts the data on a disk of this size. Needs the right to mount one.
+    /// Stores the data on a tmpfs of this size. Requires permission to mount it.
     pub disk_megabytes: Option<u32>,
 }
 
@@ -60,8 +60,8 @@ pub struct Postgres {
     user: Option<ServerUser>,
     port: u16,
     server: ServerProcess,
-    /// The data is on its own disk, which has to be unmounted.
-    has_disk: bool,
+    /// True if the data is on a tmpfs, which must be unmounted.
+    has_mounted_disk: bool,
 }
 
 impl Postgres {
@@ -71,99 +71,107 @@ impl Postgres {
         let user = ServerUser::postgres_user_if_root();
         change_owner(folder.path(), user.as_ref());
         let bin_dir = newest_bin_dir();
-        let password = folder.path().join("password");
-        fs::write(&password, PASSWORD).expect("a password file");
-        change_owner(&password, user.as_ref());
-        let data = folder.path().join("data");
+        let password_path = folder.path().join("password");
+        fs::write(&password_path, PASSWORD).expect("a password file");
+        change_owner(&password_path, user.as_ref());
+        let data_folder = folder.path().join("data");
         if let Some(megabytes) = setup.disk_megabytes {
-            mount_memory_disk(&data, megabytes, user.as_ref());
+            create_folder_and_mount_tmpfs(&data_folder, megabytes, user.as_ref());
         }
         cluster::create_data_folder(&bin_dir, user.as_ref(), folder.path());
-        // Another process may take a port that was free a moment ago.
+        // Retry, because another process may take the free port before the server binds it.
         for _ in 0..5 {
             let port = free_port();
-            write_configuration(folder.path(), port, setup, user.as_ref());
-            if let Some(server) = try_start_server(&bin_dir, user.as_ref(), folder.path()) {
-                let has_disk = setup.disk_megabytes.is_some();
-                return Postgres { folder, bin_dir, user, port, server, has_disk };
+            write_config_and_tls_certificates(folder.path(), port, setup, user.as_ref());
+            if let Some(server) =
+                try_start_server_and_wait_until_ready(&bin_dir, user.as_ref(), folder.path())
+            {
+                let has_mounted_disk = setup.disk_megabytes.is_some();
+                return Postgres { folder, bin_dir, user, port, server, has_mounted_disk };
             }
         }
         panic!("it does not begin: {}", fs::read_to_string(folder.path().join("log")).unwrap_or_default())
     }
 
-    /// The port on 127.0.0.1. It is also part of the socket's name.
+    /// Returns the port on 127.0.0.1. It is also part of the socket's name.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The folder of the socket, on which no role needs a password.
+    /// Returns the folder of the socket. Connections over the socket need no password.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Returns the connection string of the administrator role by way of the socket.
-    pub fn socket_address(&self) -> String {
-        self.socket_address_of_role(ADMIN_ROLE)
+    /// Returns the connection string of the administrator role over the socket.
+    pub fn socket_connection_string(&self) -> String {
+        self.socket_connection_string_for_role(ADMIN_ROLE)
     }
 
-    /// Returns the connection string of a role by way of the socket.
-    pub fn socket_address_of_role(&self, role: &str) -> String {
+    /// Returns the connection string of a role over the socket.
+    pub fn socket_connection_string_for_role(&self, role: &str) -> String {
         format!("host={} port={} user={role} dbname=postgres", self.folder().display(), self.port)
     }
 
     /// Returns the connection string of the administrator role over TCP, with the password.
-    pub fn tcp_address(&self) -> String {
-        self.tcp_address_of_role(ADMIN_ROLE, self.port)
+    pub fn tcp_connection_string(&self) -> String {
+        self.tcp_connection_string_for_role(ADMIN_ROLE, self.port)
     }
 
-    /// Returns the connection string of a role over TCP, with the common password. `port` may be that of a
-    /// proxy.
-    pub fn tcp_address_of_role(&self, role: &str, port: u16) -> String {
+    /// Returns the connection string of a role over TCP, with [`PASSWORD`]. `port` may be the port of a proxy.
+    pub fn tcp_connection_string_for_role(&self, role: &str, port: u16) -> String {
         format!("host=localhost port={port} user={role} password='{PASSWORD}' dbname=postgres")
     }
 
-    /// Creates the role of docs/fleet.md for machines, with the rights granted there and with [`PASSWORD`].
+    /// Creates [`MEMBER_ROLE`] with the privileges in docs/fleet.md and with [`PASSWORD`].
     pub fn create_member_role(&self) {
-        self.run_sql(&role_statements_from_docs(MEMBER_ROLE));
+        self.run_sql(&role_and_grant_statements_from_docs(MEMBER_ROLE));
         self.run_sql(&format!("alter role {MEMBER_ROLE} password '{PASSWORD}'"));
     }
 
-    /// The path of the authority's certificate.
+    /// Returns the path of the certificate authority's certificate.
     pub fn root_certificate_path(&self) -> PathBuf {
         self.folder().join("ca.crt")
     }
 
-    /// Does what `pg_ctl restart -m immediate` does: the server ends without notice to its clients and then
-    /// recovers.
+    /// Restarts the server like `pg_ctl restart -m immediate`: it exits without a clean shutdown and recovers when it
+    /// starts again.
     pub fn restart_immediately(&mut self) {
-        self.server.stop_with_signal(Signal::QUIT);
-        self.server = start_server(&self.bin_dir, self.user.as_ref(), self.folder.path());
+        self.server.stop_with_signal_or_kill(Signal::QUIT);
+        self.server = start_server_or_panic(&self.bin_dir, self.user.as_ref(), self.folder.path());
     }
 
-    /// Ends the server without notice to its clients. `restart_immediately` starts it again.
+    /// Stops the server without a clean shutdown. `restart_immediately` starts it again.
     pub fn stop_immediately(&mut self) {
-        self.server.stop_with_signal(Signal::QUIT);
+        self.server.stop_with_signal_or_kill(Signal::QUIT);
     }
 
-    /// Lets clients from these addresses connect with a password. `listen_addresses` has to include the
-    /// address they use.
+    /// Allows clients from these addresses to connect with a password. `listen_addresses` must include the address
+    /// they connect to.
     pub fn allow_addresses(&self, addresses: &str) {
         let path = self.folder().join("data/pg_hba.conf");
-        let rules = fs::read_to_string(&path).expect("our own file");
-        fs::write(&path, format!("{rules}host all all {addresses} scram-sha-256\n")).expect("our own file");
+        let access_rules = fs::read_to_string(&path).expect("our own file");
+        fs::write(&path, format!("{access_rules}host all all {addresses} scram-sha-256\n"))
+            .expect("our own file");
         self.run_sql("select pg_reload_conf()");
     }
 
-    /// Runs SQL and returns its rows without headers: one line for each row, with `|` between its columns.
+    /// Runs SQL and returns its rows without headers, one row per line, with `|` between the columns.
     pub fn run_sql(&self, sql: &str) -> String {
-        let mut command = command_as_user(self.user.as_ref(), &self.bin_dir.join("psql"), self.folder.path());
-        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d"]).arg(self.socket_address());
-        let output = tool::run_with_timeout(command.arg("-c").arg(sql), SERVER_TIMEOUT);
+        let mut command = command_as_user_ending_with_parent(
+            self.user.as_ref(),
+            &self.bin_dir.join("psql"),
+            self.folder.path(),
+        );
+        command
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d"])
+            .arg(self.socket_connection_string());
+        let output = tool::run_for_combined_output(command.arg("-c").arg(sql), SERVER_TIMEOUT);
         output.unwrap_or_else(|error| panic!("{sql}: {error}")).trim_end().to_owned()
     }
 
     /// Starts PgBouncer in front of this server for a role, in transaction pooling mode.
-    pub fn start_bouncer(&self, role: &str) -> PgBouncer {
+    pub fn start_pgbouncer(&self, role: &str) -> PgBouncer {
         let folder = tempfile::Builder::new().prefix("pgb").tempdir().expect("a temporary folder");
         let port = free_port();
         let users_path = folder.path().join("users.txt");
@@ -183,8 +191,9 @@ impl Postgres {
         }
         let candidates = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().map(Path::new);
         let program = candidates.into_iter().find(|path| path.exists()).expect("Debian's pgbouncer");
-        let mut command = command_as_user(self.user.as_ref(), program, folder.path());
-        let process = ServerProcess::start(command.arg("-q").arg(&settings_path), folder.path());
+        let mut command = command_as_user_ending_with_parent(self.user.as_ref(), program, folder.path());
+        let process =
+            ServerProcess::spawn_with_log_in_folder(command.arg("-q").arg(&settings_path), folder.path());
         let bouncer = PgBouncer { role: role.to_owned(), port, process, _folder: folder };
         bouncer.process.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         bouncer
@@ -193,13 +202,15 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // SIGINT closes its connections, and it writes its data.
-        self.server.stop_with_signal(Signal::INT);
-        if self.has_disk {
+        // On SIGINT the server closes its connections and writes its data.
+        self.server.stop_with_signal_or_kill(Signal::INT);
+        if self.has_mounted_disk {
             let mut command = Command::new("umount");
-            // A process of the test may still hold a file there open, so the unmount has to be lazy.
-            let _ =
-                tool::run_with_timeout(command.arg("--lazy").arg(self.folder().join("data")), SERVER_TIMEOUT);
+            // The unmount must be lazy because a process of the test may still have a file open there.
+            let _ = tool::run_for_combined_output(
+                command.arg("--lazy").arg(self.folder().join("data")),
+                SERVER_TIMEOUT,
+            );
         }
     }
 }
@@ -214,8 +225,8 @@ pub struct PgBouncer {
 }
 
 impl PgBouncer {
-    /// Returns the connection string by way of PgBouncer.
-    pub fn address(&self) -> String {
+    /// Returns the connection string for PgBouncer.
+    pub fn connection_string(&self) -> String {
         let PgBouncer { role, port, .. } = self;
         format!("host=127.0.0.1 port={port} user={role} password='{PASSWORD}' dbname=postgres")
     }
@@ -223,11 +234,11 @@ impl PgBouncer {
 
 impl Drop for PgBouncer {
     fn drop(&mut self) {
-        self.process.stop_with_signal(Signal::TERM);
+        self.process.stop_with_signal_or_kill(Signal::TERM);
     }
 }
 
-/// A server process that runs until it gets a signal.
+/// A server process, stopped with a signal.
 #[derive(Debug)]
 struct ServerProcess {
     child: Child,
@@ -235,7 +246,7 @@ struct ServerProcess {
 }
 
 impl ServerProcess {
-    fn start(command: &mut Command, folder: &Path) -> ServerProcess {
+    fn spawn_with_log_in_folder(command: &mut Command, folder: &Path) -> ServerProcess {
         let log = folder.join("log");
         let stdout_file = fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log");
         let stderr_file = stdout_file.try_clone().expect("a second handle");
@@ -244,19 +255,19 @@ impl ServerProcess {
     }
 
     fn wait_until_ready(&self, is_ready: impl Fn() -> bool) {
-        ServerProcess::wait_until(&self.log, is_ready);
+        ServerProcess::wait_until_or_panic_with_log(&self.log, is_ready);
     }
 
-    fn wait_until(log: &Path, mut is_ready: impl FnMut() -> bool) {
+    fn wait_until_or_panic_with_log(log_path: &Path, mut is_ready: impl FnMut() -> bool) {
         let started_at = Instant::now();
         while !is_ready() {
-            let log = || fs::read_to_string(log).unwrap_or_default();
-            assert!(started_at.elapsed() < SERVER_TIMEOUT, "it does not begin: {}", log());
+            let read_log = || fs::read_to_string(log_path).unwrap_or_default();
+            assert!(started_at.elapsed() < SERVER_TIMEOUT, "it does not begin: {}", read_log());
             sleep(Duration::from_millis(20));
         }
     }
 
-    fn stop_with_signal(&mut self, signal: Signal) {
+    fn stop_with_signal_or_kill(&mut self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process");
         if matches!(self.child.try_wait(), Ok(Some(_))) || kill_process(pid, signal).is_err() {
             return;
@@ -286,8 +297,8 @@ impl ServerUser {
         if !geteuid().is_root() {
             return None;
         }
-        let users = fs::read_to_string("/etc/passwd").expect("the list of users");
-        let user = users.lines().find_map(|line| {
+        let passwd_text = fs::read_to_string("/etc/passwd").expect("the list of users");
+        let user = passwd_text.lines().find_map(|line| {
             let mut fields = line.strip_prefix("postgres:")?.split(':').skip(1);
             Some(ServerUser { uid: fields.next()?.parse().ok()?, gid: fields.next()?.parse().ok()? })
         });
@@ -295,8 +306,9 @@ impl ServerUser {
     }
 }
 
-/// Returns a command that runs a program as that user and ends when this thread does.
-fn command_as_user(user: Option<&ServerUser>, program: &Path, folder: &Path) -> Command {
+/// Returns a command that runs a program as `user` with a minimal environment. The kernel sends SIGINT to the process
+/// when this thread ends.
+fn command_as_user_ending_with_parent(user: Option<&ServerUser>, program: &Path, folder: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "INT"]);
     if let Some(user) = user {
@@ -313,18 +325,20 @@ fn change_owner(path: &Path, user: Option<&ServerUser>) {
     }
 }
 
-fn mount_memory_disk(data: &Path, megabytes: u32, user: Option<&ServerUser>) {
-    fs::create_dir(data).expect("a folder");
-    let owner = user
-        .map(|ServerUser { uid: number, gid: group }| format!(",uid={number},gid={group}"))
+fn create_folder_and_mount_tmpfs(data_folder: &Path, megabytes: u32, user: Option<&ServerUser>) {
+    fs::create_dir(data_folder).expect("a folder");
+    let owner_options = user
+        .map(|ServerUser { uid: user_id, gid: group_id }| format!(",uid={user_id},gid={group_id}"))
         .unwrap_or_default();
     let mut command = Command::new("mount");
-    command.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m,mode=700{owner}"), "tmpfs"]).arg(data);
-    tool::run_with_timeout(&mut command, SERVER_TIMEOUT)
+    command
+        .args(["-t", "tmpfs", "-o", &format!("size={megabytes}m,mode=700{owner_options}"), "tmpfs"])
+        .arg(data_folder);
+    tool::run_for_combined_output(&mut command, SERVER_TIMEOUT)
         .unwrap_or_else(|error| panic!("NOT TESTED: no small disk: {error}"));
 }
 
-/// Returns the program folder of Debian's newest PostgreSQL.
+/// Returns the `bin` folder of the newest PostgreSQL version that Debian has installed.
 fn newest_bin_dir() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let version_of = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
@@ -337,35 +351,40 @@ fn free_port() -> u16 {
     listener.local_addr().expect("its number").port()
 }
 
-fn write_configuration(folder: &Path, port: u16, setup: ServerSetup, user: Option<&ServerUser>) {
-    let ServerSetup { settings, has_tls, requires_tls: demands_tls, .. } = setup;
-    let mut text = format!(
+fn write_config_and_tls_certificates(
+    folder: &Path,
+    port: u16,
+    setup: ServerSetup,
+    user: Option<&ServerUser>,
+) {
+    let ServerSetup { settings, has_tls, requires_tls: is_tls_required, .. } = setup;
+    let mut config_text = format!(
         "port = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{0}'\nmax_connections = 100\n\
          shared_buffers = 64MB\nlog_line_prefix = '%m [%p] '\n",
         folder.display()
     );
-    // An immediate restart finds everything that the system's cache holds. Only a crash of the whole machine
-    // needs fsync, and no test does that.
+    // After an immediate restart, all writes are still in the page cache. Only a crash of the whole machine would
+    // require fsync, and no test simulates that.
     if !settings.contains("fsync") {
-        text.push_str("fsync = off\n");
+        config_text.push_str("fsync = off\n");
     }
     if has_tls {
-        make_certificates(folder, user);
-        text.push_str(&format!(
+        create_ca_and_server_certificate(folder, user);
+        config_text.push_str(&format!(
             "ssl = on\nssl_cert_file = '{0}/server.crt'\nssl_key_file = '{0}/server.key'\n",
             folder.display()
         ));
     }
-    text.push_str(settings);
-    let data = folder.join("data");
-    fs::write(data.join("postgresql.conf"), text).expect("postgresql.conf");
-    let connection_type = if demands_tls { "hostssl" } else { "host" };
+    config_text.push_str(settings);
+    let data_folder = folder.join("data");
+    fs::write(data_folder.join("postgresql.conf"), config_text).expect("postgresql.conf");
+    let connection_type = if is_tls_required { "hostssl" } else { "host" };
     let access_rules = format!("local all all trust\n{connection_type} all all 127.0.0.1/32 scram-sha-256\n");
-    fs::write(data.join("pg_hba.conf"), access_rules).expect("pg_hba.conf");
+    fs::write(data_folder.join("pg_hba.conf"), access_rules).expect("pg_hba.conf");
 }
 
-/// Creates an authority `ca` and a certificate `server` for this computer, signed by it.
-fn make_certificates(folder: &Path, user: Option<&ServerUser>) {
+/// Creates the certificate authority `ca` and a certificate `server` for `localhost` that it signs.
+fn create_ca_and_server_certificate(folder: &Path, user: Option<&ServerUser>) {
     const KEY_OPTIONS: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
     let commands = [
         format!("openssl req -x509 {KEY_OPTIONS} -keyout ca.key -out ca.crt -days 2 -subj /CN=authority"),
@@ -376,7 +395,8 @@ fn make_certificates(folder: &Path, user: Option<&ServerUser>) {
     ];
     let mut shell = Command::new("sh");
     shell.args(["-c", &commands.join(" && ")]).current_dir(folder);
-    tool::run_with_timeout(&mut shell, SERVER_TIMEOUT).unwrap_or_else(|error| panic!("openssl: {error}"));
+    tool::run_for_combined_output(&mut shell, SERVER_TIMEOUT)
+        .unwrap_or_else(|error| panic!("openssl: {error}"));
     let key_path = folder.join("server.key");
     fs::set_permissions(&key_path, fs::Permissions::from_mode(0o600)).expect("our own file");
     for path in [key_path, folder.join("server.crt")] {
@@ -384,26 +404,30 @@ fn make_certificates(folder: &Path, user: Option<&ServerUser>) {
     }
 }
 
-fn start_server(bin_dir: &Path, user: Option<&ServerUser>, folder: &Path) -> ServerProcess {
-    try_start_server(bin_dir, user, folder).expect("a server that begins again")
+fn start_server_or_panic(bin_dir: &Path, user: Option<&ServerUser>, folder: &Path) -> ServerProcess {
+    try_start_server_and_wait_until_ready(bin_dir, user, folder).expect("a server that begins again")
 }
 
-/// Starts the server and waits until it is ready. Returns `None` if it ended before that.
-fn try_start_server(bin_dir: &Path, user: Option<&ServerUser>, folder: &Path) -> Option<ServerProcess> {
-    let data = folder.join("data");
-    let mut command = command_as_user(user, &bin_dir.join("postgres"), folder);
-    let mut server = ServerProcess::start(command.arg("-D").arg(&data), folder);
+/// Starts the server and waits until it is ready. Returns `None` if it exits before that.
+fn try_start_server_and_wait_until_ready(
+    bin_dir: &Path,
+    user: Option<&ServerUser>,
+    folder: &Path,
+) -> Option<ServerProcess> {
+    let data_folder = folder.join("data");
+    let mut command = command_as_user_ending_with_parent(user, &bin_dir.join("postgres"), folder);
+    let mut server = ServerProcess::spawn_with_log_in_folder(command.arg("-D").arg(&data_folder), folder);
     let pid = server.child.id().to_string();
-    // The server itself writes `ready` into this file when it accepts connections.
+    // The server writes `ready` to this file when it accepts connections.
     let is_ready = || {
-        let pid_file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+        let pid_file = fs::read_to_string(data_folder.join("postmaster.pid")).unwrap_or_default();
         pid_file.lines().next() == Some(&pid) && pid_file.lines().any(|line| line.trim_end() == "ready")
     };
-    let mut has_ended = false;
+    let mut has_exited = false;
     let ServerProcess { child, log } = &mut server;
-    ServerProcess::wait_until(log, || {
-        has_ended = matches!(child.try_wait(), Ok(Some(_)));
-        has_ended || is_ready()
+    ServerProcess::wait_until_or_panic_with_log(log, || {
+        has_exited = matches!(child.try_wait(), Ok(Some(_)));
+        has_exited || is_ready()
     });
-    (!has_ended).then_some(server)
+    (!has_exited).then_some(server)
 }

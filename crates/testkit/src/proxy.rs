@@ -1,4 +1,4 @@
-//! A proxy on this computer that delays data, holds it back, or cuts connections in the middle of it.
+//! A TCP proxy on this computer that can delay or pause data and cut connections mid-stream.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
-/// A proxy for a port of this computer. It runs until the test's process ends.
+/// A proxy for a port of this computer. It runs until the test process exits.
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
@@ -17,13 +17,13 @@ pub struct Proxy {
 /// The limits and delays that the proxy applies to connections. `u64::MAX` means no limit.
 #[derive(Debug)]
 struct ProxyState {
-    /// Bytes that all connections together may still send, to the server and to the client.
+    /// Bytes that all connections together may still send to the server.
     bytes_left_to_server: AtomicU64,
     bytes_left_to_client: AtomicU64,
     is_paused: AtomicBool,
     /// Delay of each response, in milliseconds.
     response_delay_ms: AtomicU64,
-    /// Each connection is cut after about this many bytes in one direction.
+    /// Number of bytes in one direction after which each connection is cut, approximately.
     cut_after_bytes: AtomicU64,
     accepted_count: AtomicU64,
     cut_count: AtomicU64,
@@ -37,13 +37,13 @@ enum Direction {
 
 impl Proxy {
     /// Starts a proxy on 127.0.0.1 for a server on this port of 127.0.0.1.
-    pub fn for_port(server_port: u16) -> Proxy {
-        Proxy::for_port_at_address("127.0.0.1", server_port)
+    pub fn start_for_port(server_port: u16) -> Proxy {
+        Proxy::start_for_port_at_address("127.0.0.1", server_port)
     }
 
-    /// Starts a proxy that listens on another address of this computer, as in a network of the test's own.
+    /// Starts a proxy that listens on another address of this computer, such as one in a network namespace of the test.
     /// The server is on 127.0.0.1.
-    pub fn for_port_at_address(listen_address: &str, server_port: u16) -> Proxy {
+    pub fn start_for_port_at_address(listen_address: &str, server_port: u16) -> Proxy {
         let listener = TcpListener::bind((listen_address, 0)).expect("a port");
         let listen_port = listener.local_addr().expect("its number").port();
         let state = Arc::new(ProxyState {
@@ -59,30 +59,30 @@ impl Proxy {
         spawn(move || {
             for client in listener.incoming().flatten() {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)) else { continue };
-                forward_connection(&client, &server, &shared_state);
+                spawn_forwarding_threads(&client, &server, &shared_state);
             }
         });
         Proxy { port: listen_port, state }
     }
 
-    /// The port on which the proxy listens.
+    /// Returns the port on which the proxy listens.
     pub fn port(&self) -> u16 {
         self.port
     }
 
     /// Sets how many more bytes all connections together may send to the server and to the client.
-    pub fn limit_remaining_bytes(&self, to_server: u64, to_client: u64) {
-        self.state.bytes_left_to_server.store(to_server, Ordering::SeqCst);
-        self.state.bytes_left_to_client.store(to_client, Ordering::SeqCst);
+    pub fn limit_remaining_bytes(&self, bytes_to_server: u64, bytes_to_client: u64) {
+        self.state.bytes_left_to_server.store(bytes_to_server, Ordering::SeqCst);
+        self.state.bytes_left_to_client.store(bytes_to_client, Ordering::SeqCst);
     }
 
-    /// Stops or resumes passing data on.
+    /// Pauses or resumes forwarding.
     pub fn set_paused(&self, is_paused: bool) {
         self.state.is_paused.store(is_paused, Ordering::SeqCst);
     }
 
-    /// Delays every response and cuts every connection after about `most` bytes: one on the way to the
-    /// server, the next on the way back.
+    /// Delays every response and cuts every connection after about `cut_after_bytes` bytes. The direction alternates:
+    /// one connection is cut on the way to the server, the next on the way to the client.
     pub fn delay_and_cut(&self, response_delay: Duration, cut_after_bytes: u64) {
         self.state
             .response_delay_ms
@@ -90,14 +90,14 @@ impl Proxy {
         self.state.cut_after_bytes.store(cut_after_bytes, Ordering::SeqCst);
     }
 
-    /// The number of connections that were cut in the middle.
+    /// Returns the number of connections that were cut.
     pub fn cut_count(&self) -> u64 {
         self.state.cut_count.load(Ordering::SeqCst)
     }
 }
 
-/// Passes the data of one connection on, in both directions.
-fn forward_connection(client: &TcpStream, server: &TcpStream, state: &Arc<ProxyState>) {
+/// Starts two threads that forward the data of one connection, one for each direction.
+fn spawn_forwarding_threads(client: &TcpStream, server: &TcpStream, state: &Arc<ProxyState>) {
     let connection_number = state.accepted_count.fetch_add(1, Ordering::SeqCst);
     let cut_direction =
         if connection_number.is_multiple_of(2) { Direction::ToServer } else { Direction::ToClient };
@@ -119,8 +119,8 @@ fn forward_connection(client: &TcpStream, server: &TcpStream, state: &Arc<ProxyS
     }
 }
 
-/// Returns the byte count at which a connection is cut; it differs between connections.
-fn cut_position(state: &ProxyState, connection_number: Option<u64>) -> u64 {
+/// Returns the byte count after which a connection is cut, or `u64::MAX` if it is not cut. It differs between connections.
+fn cut_position_or_max(state: &ProxyState, connection_number: Option<u64>) -> u64 {
     match (connection_number, state.cut_after_bytes.load(Ordering::SeqCst)) {
         (None, _) | (_, u64::MAX) => u64::MAX,
         (Some(connection_number), cut_after_bytes) => {
@@ -129,21 +129,22 @@ fn cut_position(state: &ProxyState, connection_number: Option<u64>) -> u64 {
     }
 }
 
-/// Forwards one direction of a connection. `number` is set if the connection may be cut in this direction.
+/// Forwards one direction of a connection. `cuttable_connection_number` is `None` if the connection may not be cut in
+/// this direction.
 fn forward_direction(
     direction: Direction,
     mut source: TcpStream,
     mut destination: TcpStream,
-    cuttable_connection: Option<u64>,
+    cuttable_connection_number: Option<u64>,
     state: &ProxyState,
 ) {
     let shared_bytes_left = match direction {
         Direction::ToServer => &state.bytes_left_to_server,
         Direction::ToClient => &state.bytes_left_to_client,
     };
-    let (mut buffer, mut forwarded_bytes) = ([0; 4096], 0);
+    let (mut buffer, mut forwarded_byte_count) = ([0; 4096], 0);
     let _ = destination.set_nodelay(true);
-    while let Ok(count @ 1..) = source.read(&mut buffer) {
+    while let Ok(read_count @ 1..) = source.read(&mut buffer) {
         while state.is_paused.load(Ordering::SeqCst) {
             sleep(Duration::from_millis(5));
         }
@@ -152,21 +153,21 @@ fn forward_direction(
         }
         let (shared_limit, connection_limit) = (
             shared_bytes_left.load(Ordering::SeqCst),
-            cut_position(state, cuttable_connection).saturating_sub(forwarded_bytes),
+            cut_position_or_max(state, cuttable_connection_number).saturating_sub(forwarded_byte_count),
         );
-        let allowed_bytes =
-            usize::try_from(shared_limit.min(connection_limit)).unwrap_or(usize::MAX).min(count);
-        if destination.write_all(&buffer[..allowed_bytes]).is_err() {
+        let allowed_byte_count =
+            usize::try_from(shared_limit.min(connection_limit)).unwrap_or(usize::MAX).min(read_count);
+        if destination.write_all(&buffer[..allowed_byte_count]).is_err() {
             break;
         }
-        if allowed_bytes < count {
+        if allowed_byte_count < read_count {
             state.cut_count.fetch_add(1, Ordering::SeqCst);
             break;
         }
         if shared_limit != u64::MAX {
-            shared_bytes_left.fetch_sub(count as u64, Ordering::SeqCst);
+            shared_bytes_left.fetch_sub(read_count as u64, Ordering::SeqCst);
         }
-        forwarded_bytes += count as u64;
+        forwarded_byte_count += read_count as u64;
     }
     let _ = source.shutdown(Shutdown::Both);
     let _ = destination.shutdown(Shutdown::Both);

@@ -1,9 +1,9 @@
-//! Model responses with the headers that report the used part of a subscription's quota.
+//! Model responses with the headers that report how much of a subscription's quota is used.
 
 use crate::scripted_model::Step;
 
-/// Adds the headers about the five-hour quota to a response. `resets_at` is in seconds since 1970.
-pub fn with_quota_headers(step: Step, status: &str, utilization: f64, resets_at: u64) -> Step {
+/// Adds the headers of the five-hour quota to a response. `resets_at` is in seconds since 1970.
+pub fn with_five_hour_quota_headers(step: Step, status: &str, utilization: f64, resets_at: u64) -> Step {
     let reset_text = resets_at.to_string();
     step.with_header("anthropic-ratelimit-unified-status", status)
         .with_header("anthropic-ratelimit-unified-reset", reset_text.clone())
@@ -13,9 +13,9 @@ pub fn with_quota_headers(step: Step, status: &str, utilization: f64, resets_at:
         .with_header("anthropic-ratelimit-unified-5h-reset", reset_text)
 }
 
-/// Returns the error 429 of an account whose five-hour quota is used up until `resets_at` (seconds since
-/// 1970).
+/// Returns an error 429 for an account that has used up its five-hour quota. The quota resets at `resets_at` (seconds
+/// since 1970).
 pub fn usage_limit_error(resets_at: u64) -> Step {
     let error = Step::api_error(429, "This request would exceed your account's rate limit");
-    with_quota_headers(error, "rejected", 1.0, resets_at)
+    with_five_hour_quota_headers(error, "rejected", 1.0, resets_at)
 }

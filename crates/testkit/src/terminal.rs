@@ -1,4 +1,4 @@
-//! A program in a real pseudo-terminal, with its screen as the user would see it.
+//! Runs a program in a real pseudo-terminal and reads its screen.
 
 use crate::process_group::terminate_process_group;
 use crate::world::{TIMEOUT, World};
@@ -11,21 +11,21 @@ use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 use vt100::Parser;
 
-/// The client takes an Enter that arrives together with text for a pasted line break.
+/// The client treats an Enter that arrives together with text as a pasted line break.
 const ENTER_DELAY: Duration = Duration::from_millis(150);
 
-/// A program on its own screen. Dropping it ends the program.
+/// A program in its own pseudo-terminal. Dropping it ends the program.
 pub struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     keyboard: Box<dyn Write + Send>,
     screen: Arc<Mutex<Parser>>,
-    received: Arc<Mutex<Vec<u8>>>,
-    reader: Option<JoinHandle<()>>,
+    output_bytes: Arc<Mutex<Vec<u8>>>,
+    reader_thread: Option<JoinHandle<()>>,
     _master: Box<dyn MasterPty + Send>,
 }
 
 impl Terminal {
-    /// Starts a program in the world's project, on a screen of the given size.
+    /// Starts a program in the world's project, in a terminal of this size.
     pub fn start(
         world: &World,
         program: impl AsRef<Path>,
@@ -34,7 +34,7 @@ impl Terminal {
         rows: u16,
     ) -> Terminal {
         let size = PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 };
-        let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
+        let pty_pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
         let mut command = CommandBuilder::new(program.as_ref());
         command.args(args);
         command.cwd(world.project());
@@ -42,38 +42,39 @@ impl Terminal {
         for (name, value) in world.env() {
             command.env(name, value);
         }
-        let child = pair.slave.spawn_command(command).expect("the program starts");
+        let child = pty_pair.slave.spawn_command(command).expect("the program starts");
         let screen = Arc::new(Mutex::new(Parser::new(to_non_zero(rows), to_non_zero(columns), 0)));
-        let output = pair.master.try_clone_reader().expect("the terminal can be read");
-        let received = Arc::new(Mutex::new(Vec::new()));
-        let reader = Some(spawn_screen_reader(output, Arc::clone(&screen), Arc::clone(&received)));
-        // Our copy would keep the terminal open after the program has ended.
-        drop(pair.slave);
-        let keyboard = pair.master.take_writer().expect("the terminal can be typed into");
-        Terminal { child, keyboard, screen, received, reader, _master: pair.master }
+        let output_reader = pty_pair.master.try_clone_reader().expect("the terminal can be read");
+        let output_bytes = Arc::new(Mutex::new(Vec::new()));
+        let reader_thread =
+            Some(spawn_screen_reader(output_reader, Arc::clone(&screen), Arc::clone(&output_bytes)));
+        // An open slave would keep the terminal open after the program has ended.
+        drop(pty_pair.slave);
+        let keyboard = pty_pair.master.take_writer().expect("the terminal can be typed into");
+        Terminal { child, keyboard, screen, output_bytes, reader_thread, _master: pty_pair.master }
     }
 
     /// Starts the real client.
     ///
-    /// On a screen its default is auto mode, whose check a scripted model does not answer: a test with tool
-    /// calls passes `--permission-mode default --allowedTools Bash`.
+    /// In a terminal its default is auto mode, which sends a permission check that a scripted model does not answer.
+    /// A test with tool calls passes `--permission-mode default --allowedTools Bash`.
     pub fn start_claude(world: &World, args: &[&str], columns: u16, rows: u16) -> Terminal {
         Terminal::start(world, crate::client::pinned_claude(), args, columns, rows)
     }
 
-    /// Types a text, or keys as a terminal sends them (`"\u{3}"` is Ctrl-C).
+    /// Types text, or keys as a terminal sends them (`"\u{3}"` is Ctrl-C).
     pub fn type_text(&mut self, text: &str) {
-        let written = self.keyboard.write_all(text.as_bytes()).and_then(|()| self.keyboard.flush());
-        assert!(written.is_ok(), "cannot type {text:?}: {written:?}\n{}", self.screen_text());
+        let write_result = self.keyboard.write_all(text.as_bytes()).and_then(|()| self.keyboard.flush());
+        assert!(write_result.is_ok(), "cannot type {text:?}: {write_result:?}\n{}", self.screen_text());
     }
 
-    /// Presses Enter, a moment after the typed text.
+    /// Presses Enter after a short delay.
     pub fn press_enter(&mut self) {
         sleep(ENTER_DELAY);
         self.type_text("\r");
     }
 
-    /// Returns the text on the screen now.
+    /// Returns the text that the screen currently shows.
     pub fn screen_text(&self) -> String {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner).screen().contents()
     }
@@ -87,44 +88,51 @@ impl Terminal {
 
     /// Returns every byte that the terminal has received so far.
     pub fn received_bytes(&self) -> Vec<u8> {
-        self.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.output_bytes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Waits for the program's end and returns every byte that the terminal received.
+    /// Waits until the program exits and returns every byte that the terminal received.
     pub fn wait_for_all_bytes(&mut self) -> Vec<u8> {
         self.wait_for_exit();
-        if let Some(reader) = self.reader.take() {
-            reader.join().expect("the reader ends with the terminal");
+        if let Some(reader_thread) = self.reader_thread.take() {
+            reader_thread.join().expect("the reader ends with the terminal");
         }
         self.received_bytes()
     }
 
     /// Waits until the screen shows this text and returns the screen. Panics with the screen on a timeout.
     pub fn wait_for_text(&self, text: &str) -> String {
-        let start = Instant::now();
+        let started_at = Instant::now();
         loop {
             let screen = self.screen_text();
             if screen.contains(text) {
                 return screen;
             }
-            assert!(start.elapsed() < TIMEOUT, "no {text:?} within {TIMEOUT:?} on this screen:\n{screen}");
+            assert!(
+                started_at.elapsed() < TIMEOUT,
+                "no {text:?} within {TIMEOUT:?} on this screen:\n{screen}"
+            );
             sleep(Duration::from_millis(20));
         }
     }
 
-    /// Waits until the program ends by itself. Panics with the screen on a timeout.
+    /// Waits until the program exits by itself. Panics with the screen on a timeout.
     pub fn wait_for_exit(&mut self) -> ExitStatus {
-        let start = Instant::now();
+        let started_at = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("our own child can be waited for") {
                 return status;
             }
-            assert!(start.elapsed() < TIMEOUT, "still running after {TIMEOUT:?}:\n{}", self.screen_text());
+            assert!(
+                started_at.elapsed() < TIMEOUT,
+                "still running after {TIMEOUT:?}:\n{}",
+                self.screen_text()
+            );
             sleep(Duration::from_millis(20));
         }
     }
 
-    /// Ends the program.
+    /// Ends the program by dropping it.
     pub fn close(self) {}
 }
 
@@ -132,16 +140,16 @@ fn to_non_zero(count: u16) -> NonZero<u16> {
     NonZero::new(count).expect("a screen has a row and a column")
 }
 
-/// Starts a thread that updates the screen until the program closes it.
+/// Starts a thread that applies the program's output to the screen until the output ends.
 fn spawn_screen_reader(
-    mut output: Box<dyn Read + Send>,
+    mut output_reader: Box<dyn Read + Send>,
     screen: Arc<Mutex<Parser>>,
-    received: Arc<Mutex<Vec<u8>>>,
+    output_bytes: Arc<Mutex<Vec<u8>>>,
 ) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut buffer = [0; 16 * 1024];
-        while let Ok(count @ 1..) = output.read(&mut buffer) {
-            received.lock().unwrap_or_else(PoisonError::into_inner).extend(&buffer[..count]);
+        while let Ok(count @ 1..) = output_reader.read(&mut buffer) {
+            output_bytes.lock().unwrap_or_else(PoisonError::into_inner).extend(&buffer[..count]);
             screen.lock().unwrap_or_else(PoisonError::into_inner).process(&buffer[..count]);
         }
     })

@@ -1,4 +1,4 @@
-//! Runs the tools that the harness itself needs (npm, cargo, openssl), each with a time limit.
+//! Runs the tools that the test harness needs (npm, cargo, openssl), each with a timeout.
 
 use crate::process_group::terminate_process_group;
 use std::io::{Read, Seek};
@@ -7,17 +7,17 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Runs a command in its own process group and returns stdout and stderr together. If the command fails or
-/// takes longer than `limit`, the output is the error.
-pub(crate) fn run_with_timeout(command: &mut Command, timeout: Duration) -> Result<String, String> {
-    let mut output = tempfile::tempfile().map_err(|error| error.to_string())?;
-    let clone_output = || output.try_clone().expect("a second handle of a temporary file");
-    command.stdin(Stdio::null()).stdout(clone_output()).stderr(clone_output()).process_group(0);
+/// Runs a command in its own process group and returns its stdout and stderr combined. If the command fails or
+/// exceeds `timeout`, the output is part of the error.
+pub(crate) fn run_for_combined_output(command: &mut Command, timeout: Duration) -> Result<String, String> {
+    let mut output_file = tempfile::tempfile().map_err(|error| error.to_string())?;
+    let clone_output_file = || output_file.try_clone().expect("a second handle of a temporary file");
+    command.stdin(Stdio::null()).stdout(clone_output_file()).stderr(clone_output_file()).process_group(0);
     let mut child = command.spawn().map_err(|error| format!("{command:?} does not start: {error}"))?;
-    let start = Instant::now();
+    let started_at = Instant::now();
     let status = loop {
         match child.try_wait().expect("our own child can be waited for") {
-            None if start.elapsed() < timeout => sleep(Duration::from_millis(10)),
+            None if started_at.elapsed() < timeout => sleep(Duration::from_millis(10)),
             status => break status,
         }
     };
@@ -25,7 +25,10 @@ pub(crate) fn run_with_timeout(command: &mut Command, timeout: Duration) -> Resu
         terminate_process_group(child.id(), || _ = child.try_wait());
     }
     let mut bytes = Vec::new();
-    output.rewind().and_then(|()| output.read_to_end(&mut bytes)).map_err(|error| error.to_string())?;
+    output_file
+        .rewind()
+        .and_then(|()| output_file.read_to_end(&mut bytes))
+        .map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     match status {
         Some(status) if status.success() => Ok(text),

@@ -6,13 +6,16 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Long enough for a first build of everything on a slow computer.
+/// Long enough for a full build on a slow machine.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// Returns the folder of the workspace's `Cargo.toml`.
+/// Returns the folder that contains the workspace's `Cargo.toml`.
 pub fn workspace_root() -> PathBuf {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-    crates.and_then(Path::parent).expect("crates/testkit lies two folders below the workspace").to_path_buf()
+    let crates_dir = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    crates_dir
+        .and_then(Path::parent)
+        .expect("crates/testkit lies two folders below the workspace")
+        .to_path_buf()
 }
 
 /// Returns the build folder: `CARGO_TARGET_DIR`, or `target` in the workspace.
@@ -23,7 +26,7 @@ pub fn target_dir() -> PathBuf {
     }
 }
 
-/// Returns the folder of the recorded payloads.
+/// Returns the folder of the test fixtures.
 pub fn fixtures_dir() -> PathBuf {
     workspace_root().join("tests/fixtures")
 }
@@ -31,46 +34,49 @@ pub fn fixtures_dir() -> PathBuf {
 /// The names of the hook programs, one per line.
 const HOOK_PROGRAM_NAMES: &str = include_str!("../../hooks/programs.txt");
 
-/// Returns the folder of the programs under test: `PLIMSOLL_BIN_DIR`, or the debug build, built once per
-/// process.
-pub fn bin_dir() -> PathBuf {
+/// Returns the folder of the programs under test: `PLIMSOLL_BIN_DIR`, or the debug build, which is built on the
+/// first call in each process.
+pub fn find_or_build_bin_dir() -> PathBuf {
     static BIN_DIR: OnceLock<PathBuf> = OnceLock::new();
-    let build_programs = || link_hook_programs(cargo_build(&["-p", "plimsoll", "--bins"]));
+    let build_programs = || link_hook_programs(cargo_build_into_debug_dir(&["-p", "plimsoll", "--bins"]));
     let from_env_or_build =
         || std::env::var_os("PLIMSOLL_BIN_DIR").map_or_else(build_programs, PathBuf::from);
     BIN_DIR.get_or_init(from_env_or_build).clone()
 }
 
-/// Returns the path of the replayed client: `PLIMSOLL_REPLAYED_CLIENT`, or the debug build, built once per
-/// process.
-pub fn replayed_client_path() -> PathBuf {
+/// Returns the path of the replayed client: `PLIMSOLL_REPLAYED_CLIENT`, or the debug build, which is built on the
+/// first call in each process.
+pub fn find_or_build_replayed_client() -> PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    let build_program =
-        || cargo_build(&["-p", "plimsoll-testkit", "--bin", "replayed-client"]).join("replayed-client");
+    let build_program = || {
+        cargo_build_into_debug_dir(&["-p", "plimsoll-testkit", "--bin", "replayed-client"])
+            .join("replayed-client")
+    };
     let from_env_or_build =
         || std::env::var_os("PLIMSOLL_REPLAYED_CLIENT").map_or_else(build_program, PathBuf::from);
     PROGRAM.get_or_init(from_env_or_build).clone()
 }
 
-/// Links the one hook program under the name of each hook. The links appear by rename, because other tests
-/// create the same ones at the same time.
+/// Creates a hard link to `plimsoll-hook` for each hook name and returns `folder`. Each link is renamed into
+/// place, because other tests create the same links at the same time.
 fn link_hook_programs(folder: PathBuf) -> PathBuf {
     for name in HOOK_PROGRAM_NAMES.lines() {
-        let draft = folder.join(format!("{name}.{}", std::process::id()));
-        std::fs::hard_link(folder.join("plimsoll-hook"), &draft)
-            .and_then(|()| std::fs::rename(&draft, folder.join(name)))
+        let temporary_link = folder.join(format!("{name}.{}", std::process::id()));
+        std::fs::hard_link(folder.join("plimsoll-hook"), &temporary_link)
+            .and_then(|()| std::fs::rename(&temporary_link, folder.join(name)))
             .unwrap_or_else(|error| panic!("{name} in {}: {error}", folder.display()));
-        // Renaming one hard link over another link of the same file removes neither.
-        let _ = std::fs::remove_file(&draft);
+        // Renaming one hard link onto another link of the same file removes neither, so remove the temporary one.
+        let _ = std::fs::remove_file(&temporary_link);
     }
     folder
 }
 
-fn cargo_build(package_args: &[&str]) -> PathBuf {
+/// Builds a package in debug mode and returns the folder with its programs. Panics if the build fails.
+fn cargo_build_into_debug_dir(package_args: &[&str]) -> PathBuf {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--locked"]).args(package_args);
-    if let Err(error) = tool::run_with_timeout(command.current_dir(workspace_root()), BUILD_TIMEOUT) {
+    if let Err(error) = tool::run_for_combined_output(command.current_dir(workspace_root()), BUILD_TIMEOUT) {
         panic!(
             "{package_args:?} do not build (PLIMSOLL_BIN_DIR, PLIMSOLL_REPLAYED_CLIENT can name built ones): {error}"
         );
@@ -78,8 +84,8 @@ fn cargo_build(package_args: &[&str]) -> PathBuf {
     target_dir().join("debug")
 }
 
-/// Returns the folder on this process's own PATH that contains a program.
-pub(crate) fn find_program_folder(program: &str) -> Option<PathBuf> {
+/// Returns the first folder on this process's PATH that contains a program.
+pub(crate) fn find_program_folder_on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).find(|folder| folder.join(program).is_file())
 }

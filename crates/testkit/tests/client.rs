@@ -6,14 +6,14 @@ use std::time::Duration;
 
 fn run_client(model: &ScriptedModel, args: &[&str]) -> FinishedProgram {
     let mut world = World::new().without_plimsoll_programs();
-    world.use_model(model);
+    world.use_client_with_model(model);
     let all_args = [&["-p", "hi", "--output-format", "stream-json", "--verbose"], args].concat();
     world.claude(&all_args).timeout(Duration::from_secs(30)).run()
 }
 
 #[test]
 fn an_answer_and_its_usage_come_from_the_script() {
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::from_text("Hello from the script").with_input_tokens(12_345).with_output_tokens(7),
     ]);
     let finished = run_client(&model, &[]).expect_success();
@@ -23,12 +23,14 @@ fn an_answer_and_its_usage_come_from_the_script() {
     assert_eq!(result["usage"]["cache_read_input_tokens"], 12_335);
     assert_eq!(result["usage"]["output_tokens"], 7);
     assert_eq!(model.main_requests().len(), 1);
-    assert!(model.main_requests()[0].text_since_last_answer().contains("hi"));
+    assert!(model.main_requests()[0].text_since_last_assistant_message().contains("hi"));
 }
 
 #[test]
 fn usage_can_follow_the_size_of_the_request() {
-    let model = ScriptedModel::with_steps(vec![Step::from_text("x").with_usage_from_request_size()]);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
+        Step::from_text("x").with_input_tokens_from_request_size(),
+    ]);
     let result = run_client(&model, &[]).expect_success().last_result();
     assert_eq!(result["usage"]["input_tokens"], model.requests()[0].body_bytes() / 4);
 }
@@ -37,36 +39,36 @@ fn usage_can_follow_the_size_of_the_request() {
 fn a_tool_result_is_sent_back_to_the_model() {
     let script = vec![
         Step::bash_call("echo round-$((1+1))-trip").with_thinking("let me see"),
-        Step::from_text("done").with_text_in_pieces(2, Duration::ZERO),
+        Step::from_text("done").with_text_in_deltas(2, Duration::ZERO),
     ];
-    let model = ScriptedModel::with_steps(script);
+    let model = ScriptedModel::start_with_steps_repeating_last(script);
     let result = run_client(&model, &["--allowedTools", "Bash"]).expect_success().last_result();
     assert_eq!(result["result"], "done");
     let requests = model.main_requests();
     assert_eq!(requests.len(), 2);
     assert!(
-        requests[1].text_since_last_answer().contains("round-2-trip"),
+        requests[1].text_since_last_assistant_message().contains("round-2-trip"),
         "{}",
-        requests[1].text_since_last_answer()
+        requests[1].text_since_last_assistant_message()
     );
-    let (id, output) = &requests[1].tool_results()[0];
+    let (id, output) = &requests[1].all_tool_results()[0];
     assert_eq!(id, "toolu_0001_0");
     assert!(output.contains("round-2-trip"));
 }
 
 #[test]
 fn results_of_parallel_tool_calls_return_in_one_request() {
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::bash_call("echo one")
             .with_tool_call("Bash", json!({ "command": "echo two", "description": "d" })),
         Step::from_text("done"),
     ]);
     run_client(&model, &["--allowedTools", "Bash"]).expect_success();
-    assert_eq!(model.main_requests()[1].tool_results().len(), 2);
+    assert_eq!(model.main_requests()[1].all_tool_results().len(), 2);
 }
 
 fn assert_error_in_result(step: Step, terminal_reason: &str, status: u64) {
-    let model = ScriptedModel::with_steps(vec![step]);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![step]);
     let finished = run_client(&model, &[]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     let result = finished.last_result();
@@ -94,7 +96,7 @@ fn api_errors_appear_in_the_result() {
 
 #[test]
 fn the_client_retries_after_a_cut_stream() {
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::from_text("half an answer").with_cut_off_stream(),
         Step::from_text("whole"),
     ]);
@@ -105,7 +107,7 @@ fn the_client_retries_after_a_cut_stream() {
 
 #[test]
 fn the_client_retries_after_an_error_in_the_stream() {
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::from_text("half").with_stream_error("overloaded_error", "busy"),
         Step::from_text("whole"),
     ]);
@@ -119,7 +121,7 @@ fn the_model_recognizes_and_answers_a_compaction_request() {
         Step::bash_call("echo two").with_input_tokens(170_000),
         Step::from_text("after").with_input_tokens(4_000),
     ];
-    let model = ScriptedModel::with_steps(script);
+    let model = ScriptedModel::start_with_steps_repeating_last(script);
     let result = run_client(&model, &["--model", "claude-sonnet-4-6", "--allowedTools", "Bash"])
         .expect_success()
         .last_result();
@@ -134,7 +136,7 @@ fn subagent_requests_are_recognized_as_such() {
     let subagent_call = json!({ "description": "d", "prompt": "CHILD do it", "subagent_type": "general-purpose", "run_in_background": false });
     let model = ScriptedModel::start(move |request| match request.kind {
         RequestKind::Subagent => Step::from_text("child done"),
-        _ if request.tool_results().is_empty() => {
+        _ if request.all_tool_results().is_empty() => {
             Step::default().with_tool_call("Agent", subagent_call.clone())
         }
         _ => Step::from_text("parent done"),
@@ -142,14 +144,16 @@ fn subagent_requests_are_recognized_as_such() {
     let result = run_client(&model, &["--allowedTools", "Agent"]).expect_success().last_result();
     assert_eq!(result["result"], "parent done");
     assert!(model.requests_of_kind(RequestKind::Subagent)[0].first_message_text().contains("CHILD do it"));
-    assert!(model.main_requests()[1].text_since_last_answer().contains("child done"));
+    assert!(model.main_requests()[1].text_since_last_assistant_message().contains("child done"));
 }
 
 #[test]
 fn sigterm_ends_a_client_that_waits_for_the_model() {
-    let model = ScriptedModel::with_steps(vec![Step::from_text("never").with_hang(Duration::from_secs(60))]);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
+        Step::from_text("never").with_hang(Duration::from_secs(60)),
+    ]);
     let mut world = World::new().without_plimsoll_programs();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let mut running = world.claude(&["-p", "hi", "--output-format", "json"]).spawn();
     world.wait_until(|| !model.requests().is_empty(), "the client asks the model");
     running.terminate();

@@ -35,14 +35,15 @@ fn request_text(model: &ScriptedModel, body: &Value) -> String {
 
 #[test]
 fn steps_are_returned_in_order_and_the_last_one_repeats() {
-    let model = ScriptedModel::with_steps(vec![Step::from_text("one"), Step::from_text("two")]);
+    let model =
+        ScriptedModel::start_with_steps_repeating_last(vec![Step::from_text("one"), Step::from_text("two")]);
     let answers: Vec<_> = (0..3).map(|_| request_text(&model, &user_request("x"))).collect();
     assert_eq!(answers, ["one", "two", "two"]);
 }
 
 #[test]
 fn side_requests_and_compactions_do_not_use_up_steps() {
-    let model = ScriptedModel::with_steps(vec![Step::from_text("step")])
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![Step::from_text("step")])
         .with_compaction_step(Step::from_text("summary"));
     let mut side = user_request("title please");
     side["tools"] = Value::Null;
@@ -51,12 +52,14 @@ fn side_requests_and_compactions_do_not_use_up_steps() {
     assert_eq!(request_text(&model, &user_request(prompt)), "summary");
     assert_eq!(request_text(&model, &user_request("x")), "step");
     let kinds: Vec<_> = model.requests().iter().map(|request| request.kind).collect();
-    assert_eq!(kinds, [RequestKind::Side, RequestKind::Compaction, RequestKind::Main]);
+    assert_eq!(kinds, [RequestKind::Auxiliary, RequestKind::Compaction, RequestKind::Main]);
 }
 
 #[test]
 fn a_request_exposes_its_text_and_tool_results() {
-    let model = ScriptedModel::start(|request: &Request| Step::from_text(request.text_since_last_answer()));
+    let model = ScriptedModel::start(|request: &Request| {
+        Step::from_text(request.text_since_last_assistant_message())
+    });
     let body = json!({
         "model": "m", "tools": [{ "name": "Bash" }], "system": [{ "type": "text", "text": "SYSTEM" }],
         "messages": [
@@ -70,16 +73,16 @@ fn a_request_exposes_its_text_and_tool_results() {
     let request = &model.main_requests()[0];
     assert_eq!(request.full_text(), "SYSTEM\nfirst\n{\"command\":\"ls\"}\nfiles\nfrom a hook");
     assert_eq!(request.first_message_text(), "first");
-    assert_eq!(request.tool_results(), [("t1".to_owned(), "files".to_owned())]);
+    assert_eq!(request.all_tool_results(), [("t1".to_owned(), "files".to_owned())]);
     assert_eq!(request.body_bytes(), body.to_string().len());
 }
 
 #[test]
 fn the_model_serves_errors_streams_and_other_paths() {
     let step = Step::api_error(429, "slow").with_header("retry-after", "7").with_error_type("my_error");
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         step,
-        Step::from_text("äbc").with_text_in_pieces(3, Duration::ZERO),
+        Step::from_text("äbc").with_text_in_deltas(3, Duration::ZERO),
         Step::from_text("x").with_cut_off_stream(),
     ]);
     let error = send(&model.url(), "POST /v1/messages", &user_request("x").to_string());
@@ -103,7 +106,9 @@ fn the_model_serves_errors_streams_and_other_paths() {
 
 #[test]
 fn dropping_a_model_cancels_its_delays() {
-    let model = ScriptedModel::with_steps(vec![Step::from_text("late").with_delay(Duration::from_secs(60))]);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
+        Step::from_text("late").with_delay(Duration::from_secs(60)),
+    ]);
     let url = model.url();
     let client = std::thread::spawn(move || send(&url, "POST /v1/messages", &user_request("x").to_string()));
     let start = Instant::now();

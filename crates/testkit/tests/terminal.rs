@@ -6,10 +6,11 @@ use serde_json::json;
 
 #[test]
 fn the_client_shows_no_dialog_and_answers_a_typed_prompt() {
-    let model =
-        ScriptedModel::with_steps(vec![Step::from_text("ANSWER-ON-SCREEN").with_input_tokens(50_000)]);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
+        Step::from_text("ANSWER-ON-SCREEN").with_input_tokens(50_000),
+    ]);
     let mut world = World::new().without_plimsoll_programs();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let status_line = json!({ "statusLine": { "type": "command", "command": "echo STATUS-LINE-HERE" } });
     world.write(".claude/settings.json", &status_line.to_string());
     let mut terminal = Terminal::start_claude(&world, &[], 100, 30);
@@ -19,15 +20,15 @@ fn the_client_shows_no_dialog_and_answers_a_typed_prompt() {
     terminal.press_enter();
     let screen = terminal.wait_for_text("ANSWER-ON-SCREEN");
     assert!(screen.contains("STATUS-LINE-HERE"), "{screen}");
-    assert!(model.main_requests()[0].text_since_last_answer().contains("hello there"));
+    assert!(model.main_requests()[0].text_since_last_assistant_message().contains("hello there"));
     terminal.close();
 }
 
 #[test]
 fn slash_exit_ends_the_client() {
-    let model = ScriptedModel::with_steps(vec![Step::from_text("x")]);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![Step::from_text("x")]);
     let mut world = World::new().without_plimsoll_programs();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let mut terminal = Terminal::start_claude(&world, &[], 100, 30);
     terminal.wait_for_text("❯");
     terminal.type_text("/exit");
@@ -38,10 +39,12 @@ fn slash_exit_ends_the_client() {
 
 #[test]
 fn an_allowed_tool_runs_in_a_session_on_screen() {
-    let model =
-        ScriptedModel::with_steps(vec![Step::bash_call("echo made > made.txt"), Step::from_text("ALL-DONE")]);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
+        Step::bash_call("echo made > made.txt"),
+        Step::from_text("ALL-DONE"),
+    ]);
     let mut world = World::new().without_plimsoll_programs();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let args = ["--permission-mode", "default", "--allowedTools", "Bash"];
     let mut terminal = Terminal::start_claude(&world, &args, 100, 30);
     terminal.wait_for_text("❯");

@@ -1,10 +1,10 @@
-//! The page about the nights, and its table: every row is published, whichever way does best in it.
+//! The page about the nights, and its table. Every row is published, whichever setup does best in it.
 
 use super::simulator::price::TokenCounts;
 use super::simulator::{Character, RULES, RuleEntry, Task, price};
-use super::ways::{LoopKind, TEST_GATE_KEY, WAYS, Way, find_way};
+use super::ways::{LOOP_SETUPS, LoopKind, LoopSetup, TEST_GATE_KEY, find_loop_setup};
 use super::{ITEMS_PER_NIGHT, NightRow};
-use plimsoll_testkit::Dice;
+use plimsoll_testkit::SeededRng;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,8 +16,7 @@ const TSV_HEADER: &str = "seed\tway\tcharacter\tbuild\titems\tpassing\tfalse_tic
 /// The target for the next build: the price of an item over its price with a test gate.
 const TARGET_PRICE_RATIO: f64 = 0.85;
 
-/// Returns the rows of those seeds that were played completely: in every way, with every character, with this
-/// build.
+/// Returns the rows of the complete seeds: those with a row of this build for every setup and every character.
 pub fn rows_of_complete_seeds(
     rows: &[NightRow],
     build: &str,
@@ -25,18 +24,20 @@ pub fn rows_of_complete_seeds(
 ) -> Vec<NightRow> {
     let rows_of_build: Vec<&NightRow> =
         rows.iter().filter(|row| row.build == build && seeds.contains(&row.seed)).collect();
-    let has_row = |seed: u64, way: &Way, character: Character| {
-        rows_of_build.iter().any(|row| row.seed == seed && row.way == way.key && row.character == character)
+    let has_row = |seed: u64, setup: &LoopSetup, character: Character| {
+        rows_of_build.iter().any(|row| row.seed == seed && row.way == setup.key && row.character == character)
     };
     let is_complete = |seed: &u64| {
-        WAYS.iter().all(|way| Character::ALL.iter().all(|character| has_row(*seed, way, *character)))
+        LOOP_SETUPS
+            .iter()
+            .all(|setup| Character::ALL.iter().all(|character| has_row(*seed, setup, *character)))
     };
     let seeds: BTreeSet<u64> = rows_of_build.iter().map(|row| row.seed).collect();
-    let seeds: BTreeSet<u64> = seeds.into_iter().filter(is_complete).collect();
-    rows_of_build.into_iter().filter(|row| seeds.contains(&row.seed)).cloned().collect()
+    let complete_seeds: BTreeSet<u64> = seeds.into_iter().filter(is_complete).collect();
+    rows_of_build.into_iter().filter(|row| complete_seeds.contains(&row.seed)).cloned().collect()
 }
 
-/// Renders the table with a line for each row, separated by tabs.
+/// Renders the rows as tab-separated values with a header line.
 pub fn render_tsv(rows: &[NightRow]) -> String {
     let mut text = TSV_HEADER.to_owned();
     for row in rows {
@@ -62,7 +63,7 @@ pub fn render_tsv(rows: &[NightRow]) -> String {
             test_figures[0],
             test_figures[1],
         ];
-        let later_counts = [score.sessions, score.compactions, score.test_runs, score.faults];
+        let session_counts = [score.sessions, score.compactions, score.test_runs, score.faults];
         let join_with_tabs =
             |numbers: &[u32]| numbers.iter().map(u32::to_string).collect::<Vec<_>>().join("\t");
         let _ = writeln!(
@@ -74,7 +75,7 @@ pub fn render_tsv(rows: &[NightRow]) -> String {
             row.build,
             join_with_tabs(&counts),
             join_with_tabs(&fact_figures),
-            join_with_tabs(&later_counts),
+            join_with_tabs(&session_counts),
             score.tokens.cache_write,
             score.tokens.cache_read,
             score.tokens.output,
@@ -87,18 +88,22 @@ pub fn render_tsv(rows: &[NightRow]) -> String {
     text
 }
 
-/// The rows of one way, of one character or of all.
+/// The rows of one setup, with one character or with all.
 struct RowGroup<'a>(Vec<&'a NightRow>);
 
 impl<'a> RowGroup<'a> {
-    fn of_way_and_character(rows: &'a [NightRow], way: &Way, character: Character) -> RowGroup<'a> {
-        RowGroup::of_key(rows, way.key, Some(character))
+    fn for_setup_and_character(
+        rows: &'a [NightRow],
+        setup: &LoopSetup,
+        character: Character,
+    ) -> RowGroup<'a> {
+        RowGroup::for_setup_key(rows, setup.key, Some(character))
     }
 
-    /// Selects the rows of a way. Without a character, the rows of all characters.
-    fn of_key(rows: &'a [NightRow], key: &str, character: Option<Character>) -> RowGroup<'a> {
+    /// Selects the rows of a setup. Without a character, selects the rows of all characters.
+    fn for_setup_key(rows: &'a [NightRow], setup_key: &str, character: Option<Character>) -> RowGroup<'a> {
         let is_selected =
-            |row: &&NightRow| row.way == key && character.is_none_or(|wanted| row.character == wanted);
+            |row: &&NightRow| row.way == setup_key && character.is_none_or(|wanted| row.character == wanted);
         RowGroup(rows.iter().filter(is_selected).collect())
     }
 
@@ -123,13 +128,13 @@ impl<'a> RowGroup<'a> {
     }
 
     fn nights_ended_well(&self) -> u64 {
-        self.0.iter().filter(|row| row.ended_well()).count() as u64
+        self.0.iter().filter(|row| row.ended_with_all_items_correct()).count() as u64
     }
 
-    fn render_row(&self, way: &Way) -> String {
+    fn render_row(&self, setup: &LoopSetup) -> String {
         format!(
             "| {} | {} | {} ({}) | {:.2} | {:.0} k | {:.2} | {:.2} | {} | {} | {:.2} | {} | {} |\n",
-            way.name,
+            setup.name,
             render_share(self.passing_items(), self.sum_count(|row| row.score.items)),
             self.sum_count(|row| row.score.false_ticks),
             self.sum_count(|row| row.score.findable_false_ticks),
@@ -144,13 +149,13 @@ impl<'a> RowGroup<'a> {
                 self.sum_count(|row| row.score.needed_facts.0),
                 self.sum_count(|row| row.score.needed_facts.1)
             ),
-            self.render_learned(),
+            self.render_learned_fact_share(),
         )
     }
 
-    /// Renders how many learned facts, which are in no file, were still visible, and how many decisions were
-    /// found by a search.
-    fn render_learned(&self) -> String {
+    /// Renders how many learned facts, which are in no file, were still visible, and how many decisions a search
+    /// found.
+    fn render_learned_fact_share(&self) -> String {
         let visible_share = render_share(
             self.sum_count(|row| row.score.learned_facts.0),
             self.sum_count(|row| row.score.learned_facts.2),
@@ -161,7 +166,7 @@ impl<'a> RowGroup<'a> {
         }
     }
 
-    /// Returns the items that pass and the false ticks. Prices can be compared if these are equal.
+    /// Returns the number of passing items and of false ticks. Prices are comparable if both are equal.
     fn passing_items_and_false_ticks(&self) -> (u64, u64) {
         (self.passing_items(), self.sum_count(|row| row.score.false_ticks))
     }
@@ -174,33 +179,33 @@ impl<'a> RowGroup<'a> {
 /// Renders the page, without the section about the harder nights.
 pub fn render_page(rows: &[NightRow], build: &str) -> String {
     let seeds: BTreeSet<u64> = rows.iter().map(|row| row.seed).collect();
-    let seed_ranges = render_ranges(&seeds.iter().copied().collect::<Vec<_>>());
+    let seed_ranges = render_number_ranges(&seeds.iter().copied().collect::<Vec<_>>());
     let template = PAGE_HEAD.to_owned() + PAGE_TAIL;
     template.replace("NIGHTS", &rows.len().to_string())
         .replace("SEEDS", if seed_ranges.is_empty() { "none yet" } else { &seed_ranges })
         .replace("BUILD", build)
-        .replace("RESULTS\n", &render_results(rows))
-        .replace("COMPARISON\n", &render_comparison(rows))
-        .replace("TAMPERING\n", &render_tampering(rows))
-        .replace("PRICE PARTS\n", &render_price_parts(rows))
-        .replace("TARGETS\n", &render_targets(rows))
-        .replace("WAYS\n", &render_ways())
-        .replace("CHARACTERS\n", &render_characters())
-        .replace("RULES\n", &render_rules())
+        .replace("RESULTS\n", &render_results_by_character(rows))
+        .replace("COMPARISON\n", &render_comparison_with_rivals(rows))
+        .replace("TAMPERING\n", &render_tampering_table(rows))
+        .replace("PRICE PARTS\n", &render_cost_breakdown_with_test_gate(rows))
+        .replace("TARGETS\n", &render_targets_table(rows))
+        .replace("WAYS\n", &render_setups_table())
+        .replace("CHARACTERS\n", &render_character_behavior_table())
+        .replace("RULES\n", &render_rules_table())
         .replace("PRICES", &format!("{} for input, {} for what is written into the cache, {:.2} for what is read from it, {} for output", price::INPUT_PRICE, price::CACHE_WRITE_PRICE, price::CACHE_READ_PRICE, price::OUTPUT_PRICE))
 }
 
-/// Renders ascending numbers, with neighbors combined to ranges.
-fn render_ranges(numbers: &[u64]) -> String {
-    let ranges = numbers.chunk_by(|one, next| one + 1 == *next).map(|span| match span {
+/// Renders ascending numbers, with consecutive ones combined into ranges.
+fn render_number_ranges(numbers: &[u64]) -> String {
+    let ranges = numbers.chunk_by(|number, next| number + 1 == *next).map(|range| match range {
         [first, .., last] => format!("{first} to {last}"),
-        [one] => one.to_string(),
+        [number] => number.to_string(),
         [] => String::new(),
     });
     ranges.collect::<Vec<_>>().join(", ")
 }
 
-fn render_results(rows: &[NightRow]) -> String {
+fn render_results_by_character(rows: &[NightRow]) -> String {
     let mut text = String::new();
     for character in Character::ALL {
         let _ = write!(
@@ -208,8 +213,8 @@ fn render_results(rows: &[NightRow]) -> String {
             "### {}\n\n| way | items that pass | false ticks (findable) | $ an item | input an item | hours an item | hours lost a night | ended well | waited for a person | items a session | facts kept | learned and kept |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | --- | --- |\n",
             capitalize(character.name())
         );
-        for way in WAYS {
-            text += &RowGroup::of_way_and_character(rows, way, character).render_row(way);
+        for setup in LOOP_SETUPS {
+            text += &RowGroup::for_setup_and_character(rows, setup, character).render_row(setup);
         }
         text.push('\n');
     }
@@ -220,13 +225,13 @@ fn capitalize(name: &str) -> String {
     name[..1].to_uppercase() + &name[1..]
 }
 
-/// The keys of the ways with which prices are compared, in the order of the columns.
+/// The keys of the setups with which prices are compared, in the order of the columns.
 const RIVAL_KEYS: [&str; 3] = ["bare", "bare-sentences", TEST_GATE_KEY];
 
-/// Renders the price and the tokens of our way with the project's test over those of each rival, with and
-/// without the nights that have a question.
-fn render_comparison(rows: &[NightRow]) -> String {
-    let rivals: Vec<&Way> = RIVAL_KEYS.iter().filter_map(|key| find_way(key)).collect();
+/// Renders the ratio of Plimsoll's price and tokens (with `--verify`) to those of each rival, for all nights
+/// and for those without a question.
+fn render_comparison_with_rivals(rows: &[NightRow]) -> String {
+    let rivals: Vec<&LoopSetup> = RIVAL_KEYS.iter().filter_map(|key| find_loop_setup(key)).collect();
     let mut text = String::from("| nights | agent |");
     for rival in &rivals {
         let _ = write!(text, " $ / {0} | tokens / {0} |", rival.name);
@@ -236,20 +241,21 @@ fn render_comparison(rows: &[NightRow]) -> String {
     text += " --- | --- | --- |\n";
     let rows_without_question: Vec<NightRow> =
         rows.iter().filter(|row| row.score.is_question_asked.is_none()).cloned().collect();
-    for (nights, rows) in [("all", rows), ("without a question", &rows_without_question[..])] {
+    for (night_label, rows) in [("all", rows), ("without a question", &rows_without_question[..])] {
         let characters = Character::ALL.into_iter().map(Some).chain([None]);
         for character in characters {
-            let group_of = |key: &str| RowGroup::of_key(rows, key, character);
-            let (our_rows, gate_rows) = (group_of("plimsoll-verify"), group_of(TEST_GATE_KEY));
-            let _ = write!(text, "| {nights} | {} |", character.map_or("all", Character::name));
+            let rows_for_key = |key: &str| RowGroup::for_setup_key(rows, key, character);
+            let (our_rows, gate_rows) = (rows_for_key("plimsoll-verify"), rows_for_key(TEST_GATE_KEY));
+            let _ = write!(text, "| {night_label} | {} |", character.map_or("all", Character::name));
             for rival in &rivals {
-                let rival_rows = group_of(rival.key);
+                let rival_rows = rows_for_key(rival.key);
                 let ratios = [
                     ratio_if_measured(our_rows.dollars_per_item(), rival_rows.dollars_per_item()),
                     ratio_if_measured(our_rows.tokens_per_item(), rival_rows.tokens_per_item()),
                 ];
                 for ratio in ratios {
-                    let _ = write!(text, " {} |", ratio.map_or("–".to_owned(), |one| format!("{one:.2}")));
+                    let _ =
+                        write!(text, " {} |", ratio.map_or("–".to_owned(), |value| format!("{value:.2}")));
                 }
             }
             let [(passing, false_ticks), (gate_passing, gate_ticks)] =
@@ -259,20 +265,20 @@ fn render_comparison(rows: &[NightRow]) -> String {
                 " {}, {} | {false_ticks}, {gate_ticks} | {} |",
                 render_share(passing, our_rows.sum_count(|row| row.score.items)),
                 render_share(gate_passing, gate_rows.sum_count(|row| row.score.items)),
-                describe_lead(&our_rows, &gate_rows),
+                describe_price_and_correctness_lead(&our_rows, &gate_rows),
             );
         }
     }
     text
 }
 
-/// Returns the first price over the second, or `None` if one of them was not measured.
+/// Returns `ours` divided by `theirs`, or `None` if one of them was not measured.
 fn ratio_if_measured(ours: f64, theirs: f64) -> Option<f64> {
     (ours > 0.0 && theirs > 0.0).then(|| ours / theirs)
 }
 
-/// Describes the lead in price and in rightness. A price difference of less than 5% is no lead.
-fn describe_lead(our_rows: &RowGroup<'_>, their_rows: &RowGroup<'_>) -> String {
+/// Describes the lead in price and in correctness. A price difference of less than 5% is no lead.
+fn describe_price_and_correctness_lead(our_rows: &RowGroup<'_>, their_rows: &RowGroup<'_>) -> String {
     let Some(price) = ratio_if_measured(our_rows.dollars_per_item(), their_rows.dollars_per_item()) else {
         return "not measured".to_owned();
     };
@@ -284,30 +290,32 @@ fn describe_lead(our_rows: &RowGroup<'_>, their_rows: &RowGroup<'_>) -> String {
     };
     let [(our_passing, our_ticks), (their_passing, their_ticks)] =
         [our_rows.passing_items_and_false_ticks(), their_rows.passing_items_and_false_ticks()];
-    let rightness_text = match (our_passing.cmp(&their_passing), their_ticks.cmp(&our_ticks)) {
+    let correctness_text = match (our_passing.cmp(&their_passing), their_ticks.cmp(&our_ticks)) {
         (Ordering::Equal, Ordering::Equal) => "equally right",
         (Ordering::Greater | Ordering::Equal, Ordering::Greater | Ordering::Equal) => "right more often",
         (Ordering::Less | Ordering::Equal, Ordering::Less | Ordering::Equal) => "right less often",
         _ => "right in other items",
     };
-    format!("{price_text}, {rightness_text}")
+    format!("{price_text}, {correctness_text}")
 }
 
 /// Renders the parts of the price with a test gate: those that a loop could save, and the one that no loop
 /// can.
-fn render_price_parts(rows: &[NightRow]) -> String {
-    let gate_rows = RowGroup::of_key(rows, TEST_GATE_KEY, None);
-    let dollars_for = |part: fn(&TokenCounts) -> u64, price: f64| {
-        gate_rows.sum_amount(|row| part(&row.score.tokens) as f64 * price / 1e6)
+fn render_cost_breakdown_with_test_gate(rows: &[NightRow]) -> String {
+    let gate_rows = RowGroup::for_setup_key(rows, TEST_GATE_KEY, None);
+    let dollars_for = |token_count: fn(&TokenCounts) -> u64, price: f64| {
+        gate_rows.sum_amount(|row| token_count(&row.score.tokens) as f64 * price / 1e6)
     };
     let text_dollars = gate_rows.sum_amount(|row| {
-        Task::new(Dice::new(row.seed), ITEMS_PER_NIGHT).doable_bytes() as f64 / 4.0 * price::CACHE_WRITE_PRICE
+        Task::random(SeededRng::new(row.seed), ITEMS_PER_NIGHT).file_bytes_without_blocked_items() as f64
+            / 4.0
+            * price::CACHE_WRITE_PRICE
             / 1e6
     });
-    let written_dollars = dollars_for(|tokens| tokens.cache_write, price::CACHE_WRITE_PRICE);
-    let read_dollars = dollars_for(|tokens| tokens.cache_read, price::CACHE_READ_PRICE);
+    let cache_write_dollars = dollars_for(|tokens| tokens.cache_write, price::CACHE_WRITE_PRICE);
+    let cache_read_dollars = dollars_for(|tokens| tokens.cache_read, price::CACHE_READ_PRICE);
     let output_dollars = dollars_for(|tokens| tokens.output, price::OUTPUT_PRICE);
-    let total_dollars = written_dollars + read_dollars + output_dollars;
+    let total_dollars = cache_write_dollars + cache_read_dollars + output_dollars;
     if total_dollars <= 0.0 {
         return "What would reach the aim is not known before the nights are played.\n".to_owned();
     }
@@ -318,28 +326,29 @@ fn render_price_parts(rows: &[NightRow]) -> String {
          a trouble), {} for reading a conversation again with each answer (shorter conversations, subagents), and {} for the answers \
          (fewer of them).\n",
         percent(text_dollars),
-        percent(written_dollars - text_dollars),
-        percent(read_dollars),
+        percent(cache_write_dollars - text_dollars),
+        percent(cache_read_dollars),
         percent(output_dollars),
     )
 }
 
-/// Renders how often the tamperer weakened the project's test in each way, and how often the loop's output
-/// named that.
-fn render_tampering(rows: &[NightRow]) -> String {
+/// Renders, for each setup, how often the tamperer weakened the project's test and how often the loop's output
+/// reported that.
+fn render_tampering_table(rows: &[NightRow]) -> String {
     let mut text = String::from(
         "| way | nights in which the test was weakened | of these, named at the end | false ticks (the test of the evening finds) |\n| --- | --- | --- | ---: |\n",
     );
-    for way in WAYS {
-        let row_group = RowGroup::of_way_and_character(rows, way, Character::Tamperer);
-        let changed = row_group.sum_count(|row| u32::from(row.score.is_test_changed));
-        let named = row_group.sum_count(|row| u32::from(row.score.is_test_changed && row.names_changed_test));
+    for setup in LOOP_SETUPS {
+        let row_group = RowGroup::for_setup_and_character(rows, setup, Character::Tamperer);
+        let weakened_count = row_group.sum_count(|row| u32::from(row.score.is_test_changed));
+        let reported_count =
+            row_group.sum_count(|row| u32::from(row.score.is_test_changed && row.names_changed_test));
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} ({}) |",
-            way.name,
-            render_share(changed, row_group.0.len() as u64),
-            render_share(named, changed),
+            setup.name,
+            render_share(weakened_count, row_group.0.len() as u64),
+            render_share(reported_count, weakened_count),
             row_group.sum_count(|row| row.score.false_ticks),
             row_group.sum_count(|row| row.score.findable_false_ticks),
         );
@@ -347,23 +356,23 @@ fn render_tampering(rows: &[NightRow]) -> String {
     text
 }
 
-/// Renders the targets for each of our ways that is given the project's test.
-fn render_targets(rows: &[NightRow]) -> String {
+/// Renders the targets for each Plimsoll setup that has a verify command.
+fn render_targets_table(rows: &[NightRow]) -> String {
     let mut text = String::from("| target | way | measured | met |\n| --- | --- | --- | --- |\n");
-    let met_text = |met: bool| if met { "yes" } else { "**no**" };
+    let met_text = |is_met: bool| if is_met { "yes" } else { "**no**" };
     let rows_without_question: Vec<NightRow> =
         rows.iter().filter(|row| row.score.is_question_asked.is_none()).cloned().collect();
-    let ways_with_verify = WAYS.iter().filter(|way| match way.loop_kind {
+    let setups_with_verify = LOOP_SETUPS.iter().filter(|setup| match setup.loop_kind {
         LoopKind::Plimsoll(arguments) => arguments.contains(&"--verify"),
         LoopKind::Shell { .. } => false,
     });
-    for way in ways_with_verify {
-        let mut add_target = |target: String, measured: String, met: Option<bool>| {
-            let met = met.map_or("not measured", met_text);
-            let _ = writeln!(text, "| {target} | {} | {measured} | {met} |", way.name);
+    for setup in setups_with_verify {
+        let mut add_target = |target: String, measured: String, is_met: Option<bool>| {
+            let met = is_met.map_or("not measured", met_text);
+            let _ = writeln!(text, "| {target} | {} | {measured} | {met} |", setup.name);
         };
-        for character in Character::ALL.into_iter().filter(|one| *one != Character::Stubborn) {
-            let row_group = RowGroup::of_way_and_character(rows, way, character);
+        for character in Character::ALL.into_iter().filter(|character| *character != Character::Stubborn) {
+            let row_group = RowGroup::for_setup_and_character(rows, setup, character);
             let (passing, items) = (row_group.passing_items(), row_group.sum_count(|row| row.score.items));
             let name = character.name();
             add_target(
@@ -373,7 +382,7 @@ fn render_targets(rows: &[NightRow]) -> String {
             );
             let price = ratio_if_measured(
                 row_group.dollars_per_item(),
-                RowGroup::of_key(rows, TEST_GATE_KEY, Some(character)).dollars_per_item(),
+                RowGroup::for_setup_key(rows, TEST_GATE_KEY, Some(character)).dollars_per_item(),
             );
             add_target(
                 format!("{name}: price of an item ≤ 1.00 of the bare loop's with a test gate"),
@@ -381,24 +390,26 @@ fn render_targets(rows: &[NightRow]) -> String {
                 price.map(|price| price <= 1.0),
             );
         }
-        for (nights, rows) in [("", rows), (" without a question", &rows_without_question[..])] {
-            let (our_rows, gate_rows) =
-                (RowGroup::of_key(rows, way.key, None), RowGroup::of_key(rows, TEST_GATE_KEY, None));
+        for (night_label, rows) in [("", rows), (" without a question", &rows_without_question[..])] {
+            let (our_rows, gate_rows) = (
+                RowGroup::for_setup_key(rows, setup.key, None),
+                RowGroup::for_setup_key(rows, TEST_GATE_KEY, None),
+            );
             let price = ratio_if_measured(our_rows.dollars_per_item(), gate_rows.dollars_per_item());
             let [(passing, ticks), (gate_passing, gate_ticks)] =
                 [our_rows.passing_items_and_false_ticks(), gate_rows.passing_items_and_false_ticks()];
-            let is_as_right = passing >= gate_passing && ticks <= gate_ticks;
+            let is_as_correct = passing >= gate_passing && ticks <= gate_ticks;
             add_target(
                 format!(
-                    "aim for the next build, all agents{nights}: ≤ {TARGET_PRICE_RATIO:.2} of the price with a test gate, and no less right"
+                    "aim for the next build, all agents{night_label}: ≤ {TARGET_PRICE_RATIO:.2} of the price with a test gate, and no less right"
                 ),
                 price.map_or("–".to_owned(), |price| {
-                    format!("{price:.2}, {}", if is_as_right { "no less right" } else { "less right" })
+                    format!("{price:.2}, {}", if is_as_correct { "no less right" } else { "less right" })
                 }),
-                price.map(|price| price <= TARGET_PRICE_RATIO && is_as_right),
+                price.map(|price| price <= TARGET_PRICE_RATIO && is_as_correct),
             );
         }
-        let all_rows = RowGroup::of_key(rows, way.key, None);
+        let all_rows = RowGroup::for_setup_key(rows, setup.key, None);
         let (ended_well, nights) = (all_rows.nights_ended_well(), all_rows.0.len() as u64);
         let findable = all_rows.sum_count(|row| row.score.findable_false_ticks);
         add_target(
@@ -424,37 +435,37 @@ fn render_targets(rows: &[NightRow]) -> String {
     text
 }
 
-fn render_ways() -> String {
-    let line = |way: &Way| format!("| {} | {} | {} |\n", way.name, way.source, way.played_text);
+fn render_setups_table() -> String {
+    let line = |setup: &LoopSetup| format!("| {} | {} | {} |\n", setup.name, setup.source, setup.played_text);
     let head = "| way | published | what is played |\n| --- | --- | --- |\n";
-    head.to_owned() + &WAYS.iter().map(line).collect::<String>()
+    head.to_owned() + &LOOP_SETUPS.iter().map(line).collect::<String>()
 }
 
-fn render_characters() -> String {
+fn render_character_behavior_table() -> String {
     let mut text = String::from(
         "| agent | writes down | looks | tests | leaves out | repairs | weakens | disobeys | claims | at once |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for character in Character::ALL {
-        let habits = character.habits();
+        let habits = character.behavior();
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             character.name(),
             habits.remembers_percent,
-            habits.looks_percent,
+            habits.inspects_percent,
             habits.tests_percent,
-            habits.leaves_out_percent,
+            habits.omits_last_part_percent,
             habits.repairs_percent,
             habits.weakens_percent,
             habits.disobeys_percent,
-            habits.claims_percent,
+            habits.falsely_claims_done_percent,
             habits.items_at_once
         );
     }
     text
 }
 
-fn render_rules() -> String {
+fn render_rules_table() -> String {
     let line = |rule: &RuleEntry| format!("| {} | {} |\n", rule.notice_text, rule.effect_text);
     let head = "| what it notices | what it does |\n| --- | --- |\n";
     head.to_owned() + &RULES.iter().map(line).collect::<String>()
@@ -491,7 +502,7 @@ mod tests {
 
     /// Returns the comparison's line of all agents for these nights.
     fn comparison_line(rows: &[NightRow], nights: &str) -> String {
-        let table = render_comparison(rows);
+        let table = render_comparison_with_rivals(rows);
         let beginning = format!("| {nights} | all |");
         table.lines().find(|line| line.starts_with(&beginning)).expect("a line").to_owned()
     }
@@ -517,9 +528,9 @@ mod tests {
         );
         assert!(all_nights.ends_with("| clearly cheaper, right more often |"), "{all_nights}");
         assert!(
-            render_targets(&rows).contains("| 0.96, no less right | **no** |"),
+            render_targets_table(&rows).contains("| 0.96, no less right | **no** |"),
             "{}",
-            render_targets(&rows)
+            render_targets_table(&rows)
         );
     }
 

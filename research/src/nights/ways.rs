@@ -2,7 +2,7 @@
 //! and source, and ours with its arguments.
 
 /// A way to run a night.
-pub struct Way {
+pub struct LoopSetup {
     /// The key in rows and on the command line.
     pub key: &'static str,
     /// The name on the page.
@@ -40,36 +40,36 @@ const fn shell_loop(prompt: &'static str, script: &'static str) -> LoopKind {
 }
 
 /// All ways in the order of the tables.
-pub const WAYS: &[Way] = &[
-    Way {
+pub const LOOP_SETUPS: &[LoopSetup] = &[
+    LoopSetup {
         key: "bare",
         name: "bare `while` loop",
         source: "Geoffrey Huntley, ghuntley.com/ralph (July 2025), with progress.txt as in snarktank/ralph (January 2026)",
         played_text: "a fresh session each time; one item; notes; test, and repair what fails; plus the sentence about git status and a quarter of an hour of sleep after a session that fails",
         loop_kind: shell_loop(BARE_PROMPT, include_str!("peers/bare.sh")),
     },
-    Way {
+    LoopSetup {
         key: "bare-sentences",
         name: "bare with the same sentences",
         source: "not published: the bare loop with a prompt that says in other words everything that the agent notices in Plimsoll's",
         played_text: "as above; not to guess but to look it up or search earlier sessions' transcripts, not to touch tests, and how to ask a person; it also ends when only questions are open",
         loop_kind: shell_loop(SENTENCES_PROMPT, include_str!("peers/sentences.sh")),
     },
-    Way {
+    LoopSetup {
         key: TEST_GATE_KEY,
         name: "bare with a test gate",
         source: "not published: the row above with six more lines of shell",
         played_text: "`./check.sh` runs after each session that worked; the next session is told what fails; it ends when nothing but questions is open and the test passes",
         loop_kind: shell_loop(SENTENCES_PROMPT, include_str!("peers/gate.sh")),
     },
-    Way {
+    LoopSetup {
         key: "continue",
         name: "continued session",
         source: "the prompt of the bare loop with Claude Code's own `--continue` and automatic compaction (2.1.329)",
         played_text: "as the bare loop, but one conversation",
         loop_kind: shell_loop(BARE_PROMPT, include_str!("peers/continue.sh")),
     },
-    Way {
+    LoopSetup {
         key: "stop-hook",
         name: "Stop-hook loop",
         source: "Anthropic's plugin ralph-wiggum 1.0.0 (anthropics/claude-code, plugins/ralph-wiggum, November 2025)",
@@ -80,35 +80,35 @@ pub const WAYS: &[Way] = &[
             stop_hook: Some(include_str!("peers/again.sh")),
         },
     },
-    Way {
+    LoopSetup {
         key: "orchestrator",
         name: "ralph-orchestrator",
         source: "mikeyobrien/ralph-orchestrator 2 (hatless prompt and defaults, spring 2026)",
         played_text: "one task an iteration, the scratchpad in each prompt, LOOP_COMPLETE; no wait between iterations, the end after five failures in a row; without its hats, events and task tool",
         loop_kind: shell_loop(include_str!("peers/orchestrator.md"), include_str!("peers/orchestrator.sh")),
     },
-    Way {
+    LoopSetup {
         key: "frankbria",
         name: "ralph-claude-code",
         source: "frankbria/ralph-claude-code 0.11 (template, README and CLAUDE.md, spring 2026)",
         played_text: "`--continue`, its status block, the end when every item is ticked or after two exit signals, its circuit breaker (three loops without a change), an hour of sleep at a usage limit; without its cap of calls an hour",
         loop_kind: shell_loop(include_str!("peers/frankbria.md"), include_str!("peers/frankbria.sh")),
     },
-    Way {
+    LoopSetup {
         key: "plimsoll",
         name: "Plimsoll",
         source: "this repository",
         played_text: "`plimsoll run --objective …`",
         loop_kind: LoopKind::Plimsoll(&[]),
     },
-    Way {
+    LoopSetup {
         key: "plimsoll-pack",
         name: "Plimsoll `--pack`",
         source: "this repository",
         played_text: "several items a session, as far as they fit",
         loop_kind: LoopKind::Plimsoll(&["--pack"]),
     },
-    Way {
+    LoopSetup {
         key: "plimsoll-verify",
         name: "Plimsoll `--verify`",
         source: "this repository",
@@ -118,6 +118,6 @@ pub const WAYS: &[Way] = &[
 ];
 
 /// Returns the way with this key.
-pub fn find_way(key: &str) -> Option<&'static Way> {
-    WAYS.iter().find(|way| way.key == key)
+pub fn find_loop_setup(key: &str) -> Option<&'static LoopSetup> {
+    LOOP_SETUPS.iter().find(|setup| setup.key == key)
 }

@@ -84,12 +84,14 @@ pub(crate) fn play_task(size: TaskSize, window: Window, mode: WorkMode) -> PlayF
     let model = ScriptedModel::start({
         let script = Arc::clone(&script);
         // The client decides about compaction by the true size of its requests.
-        move |request| script.lock().expect("no panic").next_step(request).with_usage_from_request_size()
+        move |request| {
+            script.lock().expect("no panic").next_step(request).with_input_tokens_from_request_size()
+        }
     })
-    .with_compaction_step(Step::from_text(SUMMARY_WITHOUT_FACTS).with_usage_from_request_size());
+    .with_compaction_step(Step::from_text(SUMMARY_WITHOUT_FACTS).with_input_tokens_from_request_size());
     let has_memory = matches!(mode, WorkMode::Memory | WorkMode::Frames);
     let mut world = if has_memory { World::new() } else { World::new().without_plimsoll_programs() };
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     if has_memory {
         world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     }

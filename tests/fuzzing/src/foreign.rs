@@ -1,6 +1,6 @@
 //! Assertions on text of foreign origin, wherever it is shown or sent.
 
-use plimsoll_protocol::untrusted_text::{break_client_tags, is_hidden_character};
+use plimsoll_protocol::untrusted_text::{is_hidden_character, neutralize_client_tags};
 
 /// Asserts that a text has no hidden characters except joiners and selectors that do not follow an ASCII letter, where they would
 /// hide. Line ends and tabs are allowed: Plimsoll writes them.
@@ -17,7 +17,7 @@ pub(crate) fn assert_no_hidden_characters(text: &str) {
 /// Asserts that a text has no hidden characters and no complete tag of the client.
 pub(crate) fn assert_safe_for_model(text: &str) {
     assert_no_hidden_characters(text);
-    assert_eq!(break_client_tags(text), text);
+    assert_eq!(neutralize_client_tags(text), text);
     let lowercase = text.to_lowercase();
     for tag in ["<system", "</system", "<command-", "</function_", "<antml", "<task-"] {
         assert!(!lowercase.contains(tag), "{text:?}");

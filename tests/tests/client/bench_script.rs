@@ -1,6 +1,6 @@
 //! `scripts/bench.sh` works with all its parts, in a few rounds. No test depends on the times that it prints.
 
-use plimsoll_testkit::{bin_dir, workspace_root};
+use plimsoll_testkit::{find_or_build_bin_dir, workspace_root};
 use std::process::Command;
 
 /// Returns the first cell of each table row of a page.
@@ -11,7 +11,11 @@ fn first_cells(page: &str) -> Vec<&str> {
 #[test]
 fn every_row_of_a_quick_benchmark_is_in_the_published_page() {
     let script = workspace_root().join("scripts/bench.sh");
-    let output = Command::new(script).arg("--quick").env("PLIMSOLL_BIN_DIR", bin_dir()).output().unwrap();
+    let output = Command::new(script)
+        .arg("--quick")
+        .env("PLIMSOLL_BIN_DIR", find_or_build_bin_dir())
+        .output()
+        .unwrap();
     let (page, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{page}\n{stderr}");
     let published_page = std::fs::read_to_string(workspace_root().join("docs/performance.md")).unwrap();

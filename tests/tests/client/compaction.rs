@@ -3,8 +3,8 @@
 use plimsoll_domain::SessionRecord;
 use plimsoll_domain::level::Level;
 use plimsoll_store::{Project, sessions, state_file};
+use plimsoll_testkit::scripted_agent::tick_item_command;
 use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
-use plimsoll_testkit::story::tick_item_command;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, events_named, first_request_of_iteration, honest_agent, read_journal,
@@ -50,7 +50,7 @@ fn assert_compaction_keeps_facts(world: &World, requests: &[Request], handoff: &
     let summarizer: Vec<String> = requests
         .iter()
         .filter(|request| request.kind == RequestKind::Compaction)
-        .map(Request::text_since_last_answer)
+        .map(Request::text_since_last_assistant_message)
         .collect();
     assert_eq!(summarizer.len(), 1);
     for part in [
@@ -106,7 +106,7 @@ fn after_automatic_compaction_the_session_is_briefed_and_levels_restart() {
                     _ => Step::from_text("I stop here.\n\nSummary: lines 45-120 are converted\nProgress on the item: 90%\nNext step: tick it").with_input_tokens(131_000),
                 }
             } else {
-                match (turn.iteration, turn.answer_count) {
+                match (turn.iteration, turn.assistant_message_count) {
                     (1, 0) => Step::bash_call(EDIT_FIRST_HALF).with_input_tokens(100_000),
                     (1, _) => six_large_tool_calls().with_input_tokens(140_000),
                     _ => honest_agent(turn).with_input_tokens(30_000),
@@ -187,7 +187,7 @@ fn an_unforeseen_compaction_loses_nothing_and_forces_no_new_session() {
                     _ => Step::from_text("Item two is done.").with_input_tokens(21_000),
                 }
             } else {
-                match (turn.iteration, turn.answer_count) {
+                match (turn.iteration, turn.assistant_message_count) {
                     (1, 0) => Step::bash_call(EDIT_FIRST_HALF).with_input_tokens(90_000),
                     (1, 1) => Step::bash_call("echo 'more and more'").with_input_tokens(100_000),
                     // The API refuses a request that the client expected to fit.

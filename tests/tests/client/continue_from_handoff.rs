@@ -16,8 +16,8 @@ const TOKEN: [&str; 2] = ["ghp_", "aB3dE5fG7hK9aB3dE5fG7hK9aB3dE5fG7hK9"];
 fn start_scripted_model() -> ScriptedModel {
     let task = |subject: &str| json!({"subject": subject, "description": "x"});
     ScriptedModel::start(move |request: &Request| {
-        match request.tool_results().len() {
-            _ if request.text_since_last_answer().contains("Continue from @") => {
+        match request.all_tool_results().len() {
+            _ if request.text_since_last_assistant_message().contains("Continue from @") => {
                 Step::from_text("I continue.").with_input_tokens(30_000)
             }
             // The slash command first asks for the command, then for the file that the command names.
@@ -75,7 +75,7 @@ fn type_and_submit(terminal: &mut Terminal, text: &str) {
 /// Fills a session, continues in a fresh one, and returns the handoff's text.
 fn fill_session_and_continue(world: &mut World, expected_folder: &str, with_slash_command: bool) -> String {
     let model = start_scripted_model();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     // The client has its task list only with some models, and if this variable is set (2.1.329).
     world.set_env("CLAUDE_CODE_ENABLE_TASKS", "1");
     let tools = "Bash,TaskCreate,TaskUpdate";

@@ -1,7 +1,7 @@
 //! The model is advised to delegate large reads to subagents, and the tokens that stayed with them are computed from the turn log.
 
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::{RequestKind, Step};
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, first_request_of_iteration, run_with_objective, world_with_plan_and_dates,
 };
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const PROJECT_TOTAL_PREFIX: &str = "(in this project so far, ";
 
 /// Plays a subagent that reads what would have filled the window: 9,000 tokens at first, 40,000 when it answers with 100.
-fn subagent_turn(turn: &StoryTurn<'_>) -> Step {
+fn subagent_turn(turn: &AgentTurn<'_>) -> Step {
     match turn.request.full_text().contains("looked-around") {
         false => Step::bash_call("echo looked-around").with_input_tokens(9_000),
         true => Step::from_text("It is in src/dates.txt.").with_input_tokens(40_000).with_output_tokens(100),
@@ -31,7 +31,7 @@ fn tokens_kept_in_subagents_are_reported_to_the_next_session_and_run() {
             return subagent_turn(turn);
         }
         let item = turn.item_text.clone().unwrap_or_default();
-        match (item.as_str(), turn.answer_count) {
+        match (item.as_str(), turn.assistant_message_count) {
             ("Item one", 0) => call_explorer("Where is it?").with_input_tokens(20_000),
             ("Item one" | "Item two", 1) | ("Item two", 0) => {
                 Step::bash_call(tick_item_command(&item)).with_input_tokens(21_000)

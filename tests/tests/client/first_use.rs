@@ -11,10 +11,10 @@ const ORIGINAL_SETTINGS: &str =
 /// Starts a model that works on any prompt with the usage that the prompt names; `/ralph context` gets the output of its command.
 fn start_scripted_model() -> ScriptedModel {
     ScriptedModel::start(|request: &Request| {
-        let text = request.text_since_last_answer();
+        let text = request.text_since_last_assistant_message();
         let after_load = text.rsplit("load=").next().filter(|_| text.contains("load="));
         let load = after_load.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-        let results = request.tool_results();
+        let results = request.all_tool_results();
         let printed = results.last().map(|(_, printed)| printed.as_str()).unwrap_or_default();
         match load {
             Some(load) if text.contains("with a tool") => {
@@ -44,7 +44,7 @@ fn type_and_submit(terminal: &mut Terminal, text: &str) {
 fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
     let mut world = World::without_plimsoll_files();
     let model = start_scripted_model();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     world.write(".claude/settings.local.json", ORIGINAL_SETTINGS);
     let output = world.plimsoll(&["init", "--local"]).run().expect_success().stdout;
     insta::assert_snapshot!(world.replace_unstable_parts(&output), @"

@@ -26,7 +26,7 @@ fn export_real_run() -> Collector {
     ] {
         world.set_env(name, value);
     }
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call("echo begun > work.txt").with_input_tokens(30_000),
         (1, 1) => Step::bash_call("echo going on >> work.txt").with_input_tokens(870_000),
         _ => honest_agent(turn),
@@ -88,8 +88,12 @@ fn event_fields(collector: &Collector, event: &str) -> BTreeSet<String> {
         let entry = StreamEntry::from_line_bytes(line.as_bytes()).expect("an entry");
         let is_unknown = matches!(entry.event, StreamEvent::Journal(JournalEvent::Unknown(_)));
         assert!(!is_unknown, "{event} is no event");
-        field_names =
-            entry.event.facts().keys().map(|name| sanitize_name(&format!("plimsoll.{name}"))).collect();
+        field_names = entry
+            .event
+            .fields_without_name()
+            .keys()
+            .map(|name| sanitize_name(&format!("plimsoll.{name}")))
+            .collect();
         let any_log = received
             .logs
             .iter()

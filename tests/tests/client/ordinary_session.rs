@@ -25,7 +25,7 @@ fn model_with_usage(usage_by_step: &'static [u64]) -> ScriptedModel {
     steps.push(
         Step::from_text(LAST_WORDS).with_input_tokens(last).with_output_tokens(1).with_delay(LIFELIKE_DELAY),
     );
-    ScriptedModel::with_steps(steps)
+    ScriptedModel::start_with_steps_repeating_last(steps)
 }
 
 fn handoff_names(world: &World) -> Vec<String> {
@@ -187,7 +187,7 @@ fn status_line_on_screen(screen: &str) -> String {
 #[test]
 fn the_status_line_on_screen_follows_the_context_usage() {
     let model = ScriptedModel::start(|request| {
-        let text = request.text_since_last_answer();
+        let text = request.text_since_last_assistant_message();
         let load = text.rsplit("load=").next().and_then(|rest| rest.split_whitespace().next()?.parse().ok());
         match load {
             Some(load) if text.contains("with a tool") => {

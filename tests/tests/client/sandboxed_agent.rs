@@ -28,7 +28,7 @@ fn world_with_sandboxed_agent(script: &str) -> (World, ScriptedModel) {
     world.write(world.home().join("secret"), SECRET);
     world.write(world.home().join(".bashrc"), "# mine\n");
     let script = world.write_program("attack.sh", script).display().to_string();
-    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call(format!("sh {script} > attacked.txt 2>&1; rm -f attack.sh")),
         _ => Step::from_text("Done for now."),
     })
@@ -181,11 +181,11 @@ fn in_the_sandbox_handoff_and_memory_are_written_into_the_project() {
     world.plimsoll(&["init", "--user"]).run().expect_success();
     world.plimsoll(&["memory", "set", "R5", "Written earlier"]).run().expect_success();
     let script = "for command in 'memory set R4 Written-inside' checkpoint 'handoffs --continue' 'memory show'; do echo \"== $command\"; plimsoll $command; echo \"-- $?\"; done > said.txt 2>&1";
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::bash_call(script).with_delay(LIFELIKE_DELAY),
         Step::from_text("Done.").with_delay(LIFELIKE_DELAY),
     ]);
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let finished = world.claude(&["-p", "Note it.", "--model", "opus", "--allowedTools", "Bash"]).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let output = world.read("said.txt");

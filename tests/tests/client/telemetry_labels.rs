@@ -78,7 +78,7 @@ fn exported_telemetry_carries_the_run_iteration_and_item() {
     ] {
         world.set_env(name, value);
     }
-    let _model = ScriptedAgent::new(|turn| match (turn.item_text.as_deref(), turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.item_text.as_deref(), turn.assistant_message_count) {
         (Some("Item one"), 0) => Step::bash_call("echo \"$TRACEPARENT\" > parent.txt; echo begun"),
         _ => honest_agent(turn),
     })

@@ -278,9 +278,9 @@ fn every_decision_of_a_run_is_current_or_marked_as_behind() {
         if turn.iteration > 1 {
             return Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(30_000);
         }
-        match USED_TOKENS.get(turn.answer_count) {
+        match USED_TOKENS.get(turn.assistant_message_count) {
             Some(used_tokens) if !turn.request_contains("CCS_CHECKPOINT_TRIGGERED") => {
-                Step::bash_call(format!("echo {}", turn.answer_count))
+                Step::bash_call(format!("echo {}", turn.assistant_message_count))
                     .with_input_tokens(*used_tokens)
                     .with_output_tokens(0)
             }

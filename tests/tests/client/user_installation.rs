@@ -39,7 +39,7 @@ fn a_session_that_reaches_l2_adds_only_its_tools_files_to_the_project() {
     world.plimsoll(&["init", "--user"]).run().expect_success();
     world.write("notes.txt", "mine\n");
     let before = file_checksums(&world, &world.project());
-    let model = ScriptedModel::start(|request| match request.tool_results().len() {
+    let model = ScriptedModel::start(|request| match request.all_tool_results().len() {
         0 => Step::bash_call("echo made > made.txt")
             .with_input_tokens(860_000)
             .with_delay(plimsoll_tests::LIFELIKE_DELAY),
@@ -50,7 +50,7 @@ fn a_session_that_reaches_l2_adds_only_its_tools_files_to_the_project() {
             .with_delay(plimsoll_tests::LIFELIKE_DELAY),
         _ => Step::from_text("Done.").with_input_tokens(863_000),
     });
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let args = ["-p", "Make it.", "--model", "opus", "--allowedTools", "Bash"];
     world.claude(&args).run().expect_success();
     let after = file_checksums(&world, &world.project());
@@ -72,7 +72,7 @@ fn a_session_that_reaches_l2_adds_only_its_tools_files_to_the_project() {
         "the right path"
     );
     assert!(world.read(&handoff).contains("made.txt"), "{}", world.read(&handoff));
-    let results = requests.last().expect("requests").tool_results();
+    let results = requests.last().expect("requests").all_tool_results();
     assert!(
         results[1].1.contains("Context Status\n") && results[1].1.contains("L2 (Checkpoint)"),
         "{results:?}"

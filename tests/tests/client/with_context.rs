@@ -57,11 +57,11 @@ fn unknown_usage_is_unset_and_another_sessions_usage_is_removed() {
 #[test]
 fn a_hook_of_the_real_client_gets_the_context_usage() {
     let mut world = World::new();
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::bash_call("echo one").with_input_tokens(430_000),
         Step::from_text("Done.").with_input_tokens(431_000),
     ]);
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let log = world.path("log.txt").display().to_string();
     let show =
         write_script(&world, "show.sh", &PRINT_USAGE_SCRIPT.replace("\"\n", &format!("\" >> {log}\n")));

@@ -3,7 +3,7 @@
 
 use plimsoll_domain::TodoList;
 use plimsoll_store::{TurnLog, memory, sessions, state_file};
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::large_world::{LargeWorld, RUN_ID, SESSION_ID, WorldSize};
 use plimsoll_tests::run_cases_in_parallel;
@@ -159,7 +159,7 @@ impl HookCase {
         if self.adds_turn {
             large.append_turn_to_transcript();
         }
-        let program = bin_dir().join(self.program).display().to_string();
+        let program = find_or_build_bin_dir().join(self.program).display().to_string();
         let command_line: Vec<&str> =
             wrapper.iter().copied().chain([program.as_str()]).chain(self.arguments.iter().copied()).collect();
         let launch = large
@@ -267,11 +267,11 @@ fn calls_that_read_the_plan_keep_their_limit_per_byte() {
 }
 
 #[test]
-fn the_programs_read_the_generated_large_project_correctly() {
+fn all_records_of_the_generated_project_are_readable() {
     for size in [WorldSize::TEN_OF_EACH, LARGE_PROJECT] {
         let large = LargeWorld::new(size);
         let project = &large.project;
-        let log = TurnLog::for_session(project, &SESSION_ID.into()).unwrap();
+        let log = TurnLog::for_session_where_started(project, &SESSION_ID.into()).unwrap();
         let report = log.verify().unwrap();
         assert!(report.is_intact() && report.turn_count == size.turn_count, "{report:?}");
         assert_eq!(log.current_head().unwrap().sequence_number, size.turn_count);
@@ -337,7 +337,7 @@ fn count_plan_instructions(items: usize) -> u64 {
     };
     let line = |number| format!("- [ ] Convert the file number {number} (simple{})\n", after(number));
     world.write("fix_plan.md", &(1..=items).map(line).collect::<String>());
-    let program = bin_dir().join("plimsoll").display().to_string();
+    let program = find_or_build_bin_dir().join("plimsoll").display().to_string();
     count_instructions_with_callgrind(&world, |by| {
         let command_line: Vec<&str> = by.iter().copied().chain([program.as_str(), "plan"]).collect();
         let finished =
@@ -366,7 +366,7 @@ fn count_start_instructions_and_bytes(items: usize) -> (u64, u64) {
     let plan: String =
         (1..=items).map(|number| format!("- [ ] Convert the file number {number} (simple)\n")).collect();
     world.write("fix_plan.md", &plan);
-    let program = bin_dir().join("plimsoll").display().to_string();
+    let program = find_or_build_bin_dir().join("plimsoll").display().to_string();
     let instructions = count_instructions_with_callgrind(&world, |by| {
         let command_line: Vec<&str> =
             by.iter().copied().chain([program.as_str(), "start", "--objective", "Convert."]).collect();

@@ -1,6 +1,6 @@
 //! The cost limits depend on the programs alone, not on the path or the owner of the checkout.
 
-use plimsoll_testkit::{bin_dir, workspace_root};
+use plimsoll_testkit::{find_or_build_bin_dir, workspace_root};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ const NEEDED_FILES: [&str; 3] =
 fn count_first_row(checkout: &Path, home: &Path) -> Option<u64> {
     let output = Command::new(checkout.join("scripts/cost.sh"))
         .arg("--first")
-        .env("PLIMSOLL_BIN_DIR", bin_dir())
+        .env("PLIMSOLL_BIN_DIR", find_or_build_bin_dir())
         .env("HOME", home)
         .env("TMPDIR", home)
         .output()

@@ -92,7 +92,7 @@ fn run_pages(pages: &[&str]) -> World {
     let requests = model.main_requests();
     requests
         .iter()
-        .filter(|one| one.answer_count() == 0 && one.full_text().contains(BEGIN_MARK))
+        .filter(|one| one.assistant_message_count() == 0 && one.full_text().contains(BEGIN_MARK))
         .for_each(assert_each_block_line_sent_once);
     world
 }
@@ -369,7 +369,7 @@ fn the_exit_code_table_matches_the_programs() {
             let verdict = if status.has_ended() {
                 Verdict::Stop { status, reason }
             } else if status == RunStatus::Paused {
-                Verdict::Pause { kind: PauseKind::Limit, until: None, reason }
+                Verdict::Pause { kind: PauseKind::Limit, pause_end: None, reason }
             } else {
                 Verdict::Continue { kind: ContinueKind::NextItem, reason }
             };

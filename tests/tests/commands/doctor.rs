@@ -1,7 +1,7 @@
 //! `plimsoll doctor` names each problem with what to do about it, and says so if there is none.
 
 use plimsoll_protocol::settings::{self, HookSupport};
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{ScriptedAgent, honest_agent};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ fn world_with_client(version: &str) -> World {
     let clients = world.home().join("clients");
     world.write(clients.join("claude"), &format!("#!/bin/sh\necho '{version}'\n"));
     world.command("chmod", &["755", &clients.join("claude").display().to_string()]).run().expect_success();
-    let path = [bin_dir(), clients, "/usr/local/bin".into(), "/usr/bin".into(), "/bin".into()];
+    let path = [find_or_build_bin_dir(), clients, "/usr/local/bin".into(), "/usr/bin".into(), "/bin".into()];
     world.set_env("PATH", path.map(|folder| folder.display().to_string()).join(":"));
     world
 }
@@ -87,7 +87,7 @@ fn write_user_settings(world: &World, text: &str) {
 
 fn settings_with_programs_in(folder: &str) -> String {
     let command = |program: &str| format!("{folder}/{program}");
-    settings::install("{}", HookSupport::Modern, &command).unwrap().text
+    settings::install_or_update_our_entries("{}", HookSupport::Modern, &command).unwrap().text
 }
 
 fn settings_with_stop_hook(command: &str) -> Value {
@@ -206,7 +206,7 @@ fn hooks_disabled_by_user() -> World {
 fn hooks_installed_twice() -> World {
     let world = world_with_hooks(MODERN_VERSION);
     let link = world.home().join("link");
-    std::os::unix::fs::symlink(bin_dir(), &link).unwrap();
+    std::os::unix::fs::symlink(find_or_build_bin_dir(), &link).unwrap();
     write_user_settings(&world, &settings_with_programs_in(&link.display().to_string()));
     world
 }
@@ -218,15 +218,20 @@ fn missing_program() -> World {
     let text = world.read(".claude/settings.local.json");
     world.write(
         ".claude/settings.local.json",
-        &text
-            .replace(&bin_dir().join("plimsoll-stop-gate").display().to_string(), "/gone/plimsoll-stop-gate"),
+        &text.replace(
+            &find_or_build_bin_dir().join("plimsoll-stop-gate").display().to_string(),
+            "/gone/plimsoll-stop-gate",
+        ),
     );
     world
 }
 
 fn old_client() -> World {
     let world = world_with_client("2.0.77 (Claude Code)");
-    world.write(".claude/settings.json", &settings_with_programs_in(&bin_dir().display().to_string()));
+    world.write(
+        ".claude/settings.json",
+        &settings_with_programs_in(&find_or_build_bin_dir().display().to_string()),
+    );
     run_init_without_settings(&world);
     world
 }
@@ -477,7 +482,7 @@ fn a_memory_without_its_server_or_agent_is_named() {
 /// Creates a folder with `plimsoll` and the files that this shell command adds, and returns its path.
 fn separate_program_folder(world: &World, setup_command: &str) -> PathBuf {
     let bin = world.home().join("apart");
-    let source = bin_dir().display().to_string();
+    let source = find_or_build_bin_dir().display().to_string();
     let target = bin.display().to_string();
     let script = format!(
         "mkdir -p '{target}' && cd '{target}' && ln '{source}/plimsoll' . 2>/dev/null || cp '{source}/plimsoll' '{target}'; cd '{target}'; {setup_command}"
@@ -539,7 +544,7 @@ fn a_program_named_by_project_settings_is_checked_but_not_started() {
 #[test]
 fn an_entry_with_a_bare_name_is_named_and_init_writes_its_path() {
     let world = world_with_client(MODERN_VERSION);
-    let bare = settings::install("", HookSupport::Modern, &str::to_owned).unwrap().text;
+    let bare = settings::install_or_update_our_entries("", HookSupport::Modern, &str::to_owned).unwrap().text;
     write_user_settings(&world, &bare);
     let report = run_doctor(&world);
     assert_eq!((report.codes_above_note(), report.finished.code), (vec!["settings.bare_name"], Some(0)));
@@ -558,7 +563,7 @@ fn an_entry_with_a_bare_name_is_named_and_init_writes_its_path() {
 /// Creates programs with the hooks' names that create a file when they are started, and that start only with a PATH.
 fn write_wrappers(world: &World, folder: &Path) {
     for program in settings::PROGRAM_NAMES.iter() {
-        let real = bin_dir().join(program).display().to_string();
+        let real = find_or_build_bin_dir().join(program).display().to_string();
         let text = format!("#!/bin/sh\n: >\"$HOME/was-started\"\nexec env '{real}' \"$@\"\n");
         world.write_program(folder.join(program), &text);
     }
@@ -614,7 +619,8 @@ fn no_program_is_started_if_project_settings_name_it_or_it_is_inside() {
 fn every_hook_program_prints_its_version_and_does_nothing_else() {
     let world = World::without_plimsoll_files();
     for program in settings::PROGRAM_NAMES.iter() {
-        let finished = world.command(bin_dir().join(program), &["version"]).run().expect_success();
+        let finished =
+            world.command(find_or_build_bin_dir().join(program), &["version"]).run().expect_success();
         let version = finished.stdout.strip_prefix(&format!("{program} ")).map(str::trim_end);
         assert_eq!(version, Some(env!("CARGO_PKG_VERSION")), "{finished:?}");
     }
@@ -629,7 +635,8 @@ fn every_program_reports_the_same_build() {
     let hooks = settings::PROGRAM_NAMES.iter().map(|program| (*program, "version"));
     let mut builds = Vec::new();
     for (program, word) in hooks.chain(other_programs) {
-        let finished = world.command(bin_dir().join(program), &[word, "--json"]).run().expect_success();
+        let finished =
+            world.command(find_or_build_bin_dir().join(program), &[word, "--json"]).run().expect_success();
         let mut build = finished.stdout_json();
         assert_eq!(build["program"], program);
         assert_eq!(build["version"], env!("CARGO_PKG_VERSION"));
@@ -650,7 +657,10 @@ fn programs_of_another_build_are_named_and_project_programs_not_started() {
     let frame_version =
         r#"{"program":"plimsoll-frame","version":"VERSION","target":"other-target","commit":null}"#;
     let frame_version = frame_version.replace("VERSION", env!("CARGO_PKG_VERSION"));
-    let bin = separate_program_folder(&world, &format!("cp '{}/plimsoll-mcp' .", bin_dir().display()));
+    let bin = separate_program_folder(
+        &world,
+        &format!("cp '{}/plimsoll-mcp' .", find_or_build_bin_dir().display()),
+    );
     world.write_program(bin.join("plimsoll-frame"), &format!("#!/bin/sh\necho '{frame_version}'\n"));
     world.write_program("tools/plimsoll", "#!/bin/sh\ntouch \"$HOME/was-started\"\n");
     let old = world.home().join("old");
@@ -688,7 +698,8 @@ fn a_state_folder_that_is_not_kept_is_named() {
     let state = world.home().join(".local/state");
     std::fs::create_dir_all(&state).unwrap();
     let doctor = |before: &str| {
-        let script = format!("{before} exec {} doctor --json", bin_dir().join("plimsoll").display());
+        let script =
+            format!("{before} exec {} doctor --json", find_or_build_bin_dir().join("plimsoll").display());
         world.command("unshare", &["-rm", "sh", "-c", &script]).run()
     };
     let is_named = |finished: &FinishedProgram| finished.stdout.contains("disk.fleeting_state");

@@ -214,9 +214,11 @@ fn project_without_run() -> World {
 fn project_with_checkpointed_run() -> World {
     let plan = "# Plan\n\n- [ ] Item one (medium)\n- [ ] Item two (after: 1) (verify: true)\n  ? Which format?\n- [ ] Item three\n";
     let mut world = plimsoll_tests::world_with_plan_and_dates(plan);
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 1) => Step::bash_call("echo more").with_input_tokens(870_000),
-        (1, _) if turn.answer_count > 1 => Step::from_text("I stop here.").with_input_tokens(871_000),
+        (1, _) if turn.assistant_message_count > 1 => {
+            Step::from_text("I stop here.").with_input_tokens(871_000)
+        }
         _ => honest_agent(turn),
     })
     .with_lifelike_delay()
@@ -262,7 +264,7 @@ fn json_output_matches_docs_json_md() {
 #[test]
 fn state_file_has_the_fields_that_scripts_read() {
     let mut world = plimsoll_tests::world_with_plan_and_dates(plimsoll_tests::THREE_ITEM_PLAN);
-    let _model = ScriptedAgent::new(|turn| match turn.answer_count {
+    let _model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
         0 => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt"),
         1 => Step::bash_call("false").with_input_tokens(870_000),
         _ => Step::from_text("I stop here.").with_input_tokens(871_000),

@@ -1,7 +1,7 @@
 //! `plimsoll log --why` explains from the journal of a real run why Plimsoll acted.
 
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, honest_agent, run_with_objective, world_with_plan_and_dates,
@@ -9,8 +9,8 @@ use plimsoll_tests::{
 use serde_json::Value;
 
 /// The first session fills its window; the second does the item.
-fn fill_window_in_first_session(turn: &StoryTurn<'_>) -> Step {
-    let step = match (turn.iteration, turn.answer_count) {
+fn fill_window_in_first_session(turn: &AgentTurn<'_>) -> Step {
+    let step = match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt").with_input_tokens(600_000),
         (1, 1) => Step::bash_call("echo more").with_input_tokens(870_000),
         (1, _) => Step::from_text("I stop here.").with_input_tokens(872_000),

@@ -1,6 +1,6 @@
 //! `plimsoll stop` cancels a run, which cannot be resumed afterwards. On a terminal it asks first.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::create_run;
@@ -8,7 +8,7 @@ use plimsoll_tests::create_run;
 const STATE: &str = ".claude/ralph-state.json";
 
 fn run_on_terminal(world: &World, arguments: &[&str], answer: Option<&str>) -> (String, u32) {
-    let mut terminal = Terminal::start(world, bin_dir().join("plimsoll"), arguments, 120, 20);
+    let mut terminal = Terminal::start(world, find_or_build_bin_dir().join("plimsoll"), arguments, 120, 20);
     if let Some(answer) = answer {
         terminal.wait_for_text("[y/N]");
         terminal.type_text(answer);

@@ -233,7 +233,7 @@ fn no_command_prints_foreign_control_characters_to_a_terminal() {
         if has_invalid_settings {
             write_hostile_settings(&world);
         }
-        let program = plimsoll_testkit::bin_dir().join("plimsoll");
+        let program = plimsoll_testkit::find_or_build_bin_dir().join("plimsoll");
         for (_, words) in all_command_lines(&world)
             .into_iter()
             .filter(|(command, _)| !matches!(*command, "gate" | "monitor"))
@@ -261,7 +261,7 @@ fn foreign_escape_on_screen(bytes: &[u8]) -> Option<String> {
 fn full_screen_commands_show_no_foreign_escape_sequences() {
     let mut world = hostile_project();
     world.set_env("TERM", "xterm-256color");
-    let program = plimsoll_testkit::bin_dir().join("plimsoll");
+    let program = plimsoll_testkit::find_or_build_bin_dir().join("plimsoll");
     for (words, expected_text) in [(&["status", "--watch"][..], "owned"), (&["statusline", "edit"], "model")]
     {
         let mut terminal = Terminal::start(&world, &program, words, 120, 40);

@@ -2,7 +2,7 @@
 //! one clear line on standard error, finish within a second, and lose no file.
 
 use plimsoll_testkit::world::{FinishedProgram, World};
-use plimsoll_testkit::{bin_dir, fixtures_dir};
+use plimsoll_testkit::{find_or_build_bin_dir, fixtures_dir};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,11 @@ fn all_programs() -> impl Iterator<Item = &'static str> {
 
 fn run_with_input(world: &World, program: &str, input: impl Into<Vec<u8>>) -> FinishedProgram {
     let project = world.project().display().to_string();
-    world.command(bin_dir().join(program), &[]).env("CLAUDE_PROJECT_DIR", project).stdin(input).run()
+    world
+        .command(find_or_build_bin_dir().join(program), &[])
+        .env("CLAUDE_PROJECT_DIR", project)
+        .stdin(input)
+        .run()
 }
 
 /// Returns how long one event may take on a busy machine. The promised time holds for release builds (nextest's profile `released`);
@@ -110,7 +114,7 @@ fn world_with_records() -> World {
     );
     let state =
         json!({ "run_id": RUN, "session_id": SESSION, "status": "running", "iteration": 1, "theirs": [1] });
-    world.write_run(&state);
+    world.write_run_state_record_and_ledger(&state);
     world.write(".claude/plimsoll/windows.json", r#"{"claude-opus-5-5": 1000000}"#);
     world.write(".claude/plimsoll.json", r#"{"grace_batches": 4}"#);
     world.write("PROMPT.md", "The task.\n");
@@ -309,7 +313,7 @@ fn closed_or_full_output_is_not_an_error() {
     let world = world_with_records();
     for (program, event) in HOOKS.into_iter().chain([(STATUS_LINE, "Status")]) {
         world.write("input.json", &hook_payload(&world, event).to_string());
-        let path = bin_dir().join(program).display().to_string();
+        let path = find_or_build_bin_dir().join(program).display().to_string();
         for line in [
             "\"$0\" < input.json >&-",
             "\"$0\" < input.json > /dev/full",
@@ -338,7 +342,7 @@ fn unwritable_folder_costs_one_error_line() {
         write_transcript(world, 50_000);
         for (program, event) in HOOKS {
             let input = hook_payload(world, event).to_string();
-            let command = world.command(bin_dir().join(program), &[]).stdin(input);
+            let command = world.command(find_or_build_bin_dir().join(program), &[]).stdin(input);
             let finished = command.env("HOME", home.clone()).run();
             // The gate keeps evidence only for a run, and has nothing to write here.
             assert_harmless_response(
@@ -350,7 +354,11 @@ fn unwritable_folder_costs_one_error_line() {
         }
         let status = std::fs::read_to_string(fixtures_dir().join("statusline/usage.1m.json")).unwrap();
         let status = status.replace("/home/dev/project", &world.project().display().to_string());
-        let line = world.command(bin_dir().join(STATUS_LINE), &[]).stdin(status).env("HOME", home).run();
+        let line = world
+            .command(find_or_build_bin_dir().join(STATUS_LINE), &[])
+            .stdin(status)
+            .env("HOME", home)
+            .run();
         assert!(line.code == Some(0) && line.stdout.contains('▕'), "{line:?}");
         assert_eq!(line.stderr.lines().count(), 1, "{line:?}");
     }
@@ -424,7 +432,7 @@ fn corrupt_state_is_reported_and_never_overwritten() {
             world.write(".claude/ralph-state.json", corrupt);
             let input = hook_payload(&world, event).to_string();
             let project = world.project().display().to_string();
-            let command = world.command(bin_dir().join(program), &[]).stdin(input);
+            let command = world.command(find_or_build_bin_dir().join(program), &[]).stdin(input);
             let finished = command.env("PLIMSOLL_RUN_ID", RUN).env("CLAUDE_PROJECT_DIR", project).run();
             let context = format!("{program} {corrupt:?}: {finished:?}");
             assert_eq!(finished.code, Some(0), "{context}");
@@ -476,12 +484,15 @@ fn hooks_work_without_home_path_or_current_folder() {
     let world = world_with_records();
     for (program, event) in HOOKS {
         let input = hook_payload(&world, event).to_string();
-        let command =
-            world.command(bin_dir().join(program), &[]).env_remove("HOME").env_remove("PATH").stdin(input);
+        let command = world
+            .command(find_or_build_bin_dir().join(program), &[])
+            .env_remove("HOME")
+            .env_remove("PATH")
+            .stdin(input);
         let finished = command.env("CLAUDE_PROJECT_DIR", world.project().display().to_string()).run();
         assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{program}: {finished:?}");
 
-        let path = bin_dir().join(program).display().to_string();
+        let path = find_or_build_bin_dir().join(program).display().to_string();
         let line = "mkdir gone && cd gone && rmdir ../gone && exec \"$0\"";
         let mut input = hook_payload(&world, event);
         input["cwd"] = Value::Null;
@@ -489,6 +500,7 @@ fn hooks_work_without_home_path_or_current_folder() {
         assert_eq!(finished.code, Some(0), "{program}: {finished:?}");
         assert!(finished.stderr.lines().count() <= 1, "{program}: {finished:?}");
     }
-    let finished = world.command(bin_dir().join(STATUS_LINE), &[]).env_remove("HOME").stdin("{}").run();
+    let finished =
+        world.command(find_or_build_bin_dir().join(STATUS_LINE), &[]).env_remove("HOME").stdin("{}").run();
     assert_harmless_response(STATUS_LINE, &finished, 0, "no home");
 }

@@ -75,12 +75,12 @@ fn world_with_secrets_in_log() -> World {
     std::fs::remove_file(world.path(format!("{SESSION}.jsonl"))).unwrap();
     let project = Project::with_local_files(&world.project());
     for session in [SESSION, "only-waiting"] {
-        let log = TurnLog::for_session(&project, &SessionId::from(session)).unwrap();
+        let log = TurnLog::for_session_where_started(&project, &SessionId::from(session)).unwrap();
         let writer = log.open_writer(Duration::from_secs(5)).unwrap();
         let fields = json!({"text": format!("waits with {}", token("w"))});
-        let entry = NewRecord::new(RecordKind::Context, "2026-01-07T13:00:00Z".into());
+        let entry = NewRecord::empty_in_main_stream(RecordKind::Context, "2026-01-07T13:00:00Z".into());
         let entry = entry.with_content(encode_fields(fields.as_object().unwrap()));
-        log.append_or_defer(&entry, Duration::ZERO).unwrap();
+        log.append_or_write_to_pending_file(&entry, Duration::ZERO).unwrap();
         drop(writer);
     }
     for name in ["only-waiting.jsonl", "only-waiting.head"] {
@@ -291,10 +291,12 @@ fn verify_prints_how_to_finish_an_interrupted_erasure_of_secrets() {
 fn verify_prints_how_to_finish_an_interrupted_erasure_in_a_compressed_log() {
     let world = world_with_secrets_in_log();
     for session in [SESSION, "only-waiting"] {
-        let log =
-            TurnLog::for_session(&Project::with_local_files(&world.project()), &SessionId::from(session))
-                .unwrap();
-        log.compress_log(Duration::from_secs(5)).unwrap();
+        let log = TurnLog::for_session_where_started(
+            &Project::with_local_files(&world.project()),
+            &SessionId::from(session),
+        )
+        .unwrap();
+        log.compress_log_and_blobs(Duration::from_secs(5)).unwrap();
     }
     // A dry run reads compressed and plain files alike, so it must find no secret anywhere.
     assert_erasure_survives_interruption_everywhere(world, &["turns", "erase", "--secrets"], |world| {

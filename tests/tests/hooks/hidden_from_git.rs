@@ -1,8 +1,8 @@
 //! Our records are never committed by accident: not in a clone in which `init` never ran, and not by an agent's `git
 //! add -A` in a run. A run also leaves no file dirty that was clean.
 
+use plimsoll_testkit::scripted_agent::tick_item_command;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::tick_item_command;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{ScriptedAgent, THREE_ITEM_PLAN};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ fn a_run_commits_none_of_our_files_and_leaves_the_tree_clean() {
         let Some(item) = turn.item_text.clone() else {
             return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
         };
-        match turn.answer_count {
+        match turn.assistant_message_count {
             0 => {
                 let work = format!("echo '{item}' >> work.txt && {}", tick_item_command(&item));
                 Step::bash_call(format!("{work} && git add -A && git commit -qm 'Do it'"))

@@ -82,7 +82,7 @@ fn compact_boundary_line(post_tokens: u64) -> String {
 fn read_tail_of_bytes(bytes: &[u8]) -> TranscriptTail {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     fs::write(file.path(), bytes).expect("a temporary file");
-    tail::read_tail(file.path(), &[]).expect("a readable file")
+    tail::find_last_response_or_compaction(file.path(), &[]).expect("a readable file")
 }
 
 fn used_tokens_in(text: &str) -> Option<u64> {
@@ -176,7 +176,7 @@ fn after_a_compaction_its_token_count_and_the_earlier_model_are_read() {
 }
 
 #[test]
-fn a_call_matches_any_line_of_the_last_answer_and_no_older_answer() {
+fn a_call_id_is_found_in_any_line_of_the_last_answer_but_no_older_one() {
     let answer_line_with_call = |id: &str, call: &str| {
         with_changed_json(&answer_line(id, 50_000), |line| line["message"]["content"][0]["id"] = call.into())
     };
@@ -189,7 +189,7 @@ fn a_call_matches_any_line_of_the_last_answer_and_no_older_answer() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     fs::write(file.path(), text).expect("a temporary file");
     let matches_last_answer = |ids: &[&str]| {
-        tail::read_tail(file.path(), ids)
+        tail::find_last_response_or_compaction(file.path(), ids)
             .expect("readable")
             .last_response
             .expect("an answer")
@@ -305,7 +305,11 @@ fn reading_the_tail_takes_no_longer_for_a_huge_file() {
         let start = ThreadTime::now();
         for _ in 0..50 {
             assert_eq!(
-                tail::read_tail(path, &[]).expect("readable").last_response.expect("an answer").input_tokens,
+                tail::find_last_response_or_compaction(path, &[])
+                    .expect("readable")
+                    .last_response
+                    .expect("an answer")
+                    .input_tokens,
                 123_456
             );
         }
@@ -415,8 +419,8 @@ fn a_transcript_that_is_no_regular_file_is_unknown_and_never_hangs() {
         remove_our_records(&world);
     }
     let pipe = world.path("pipe");
-    assert!(tail::read_tail(&pipe, &[]).is_err(), "the crate says why");
-    assert!(tail::read_tail(&world.path("folder"), &[]).is_err());
+    assert!(tail::find_last_response_or_compaction(&pipe, &[]).is_err(), "the crate says why");
+    assert!(tail::find_last_response_or_compaction(&world.path("folder"), &[]).is_err());
 }
 
 #[test]

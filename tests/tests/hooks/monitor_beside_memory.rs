@@ -204,7 +204,7 @@ fn a_batch_without_changes_writes_no_memory_file_but_counts_as_a_step() {
 fn count_syncs_of_batch(fixture: &SessionFixture) -> Option<usize> {
     let log = fixture.prepared.world.home().join("syncs");
     let invocation = with_memory_argument(fixture.tool_batch());
-    let program = plimsoll_testkit::bin_dir().join(invocation.program).display().to_string();
+    let program = plimsoll_testkit::find_or_build_bin_dir().join(invocation.program).display().to_string();
     let strace_arguments = [
         "-qq",
         "-e",
@@ -255,9 +255,10 @@ fn the_next_turn_writes_a_deleted_piece_of_the_memory_again() {
         content,
         description: String::new(),
     };
-    memory::apply_changes(&fixture.store_project(), "test", &[op]).expect("room for it");
+    memory::apply_changes_atomically(&fixture.store_project(), "test", &[op]).expect("room for it");
     let log =
-        plimsoll_store::TurnLog::for_session(&fixture.store_project(), &"session-one".into()).expect("a log");
+        plimsoll_store::TurnLog::for_session_where_started(&fixture.store_project(), &"session-one".into())
+            .expect("a log");
     let record_turns = |turns: u32| {
         let lines: String = (1..=turns).map(transcript_turn).collect();
         fixture.prepared.world.write(fixture.transcript_path(), &lines);
@@ -291,13 +292,14 @@ fn the_first_turn_of_a_full_memory_syncs_at_most_three_times() {
             content,
             description: String::new(),
         };
-        memory::apply_changes(&project, "test", &[op]).expect("room for it");
+        memory::apply_changes_atomically(&project, "test", &[op]).expect("room for it");
     }
     fixture.prepared.world.write(fixture.transcript_path(), &transcript_turn(1));
     let Some(first) = count_syncs_of_batch(&fixture) else { return };
     // All pieces at once, their names, and the record that names them.
     assert!(first <= 3, "{first}");
-    let log = plimsoll_store::TurnLog::for_session(&project, &"session-one".into()).expect("a log");
+    let log =
+        plimsoll_store::TurnLog::for_session_where_started(&project, &"session-one".into()).expect("a log");
     let report = log.verify().unwrap();
     assert!(report.is_intact() && report.turn_count == 1, "{report:?}");
     assert_eq!(

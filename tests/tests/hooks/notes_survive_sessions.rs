@@ -1,7 +1,7 @@
 //! The notes that a session writes below its item outlive the session, however it ends.
 
+use plimsoll_testkit::scripted_agent::tick_item_command;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::tick_item_command;
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, first_request_of_iteration, run_with_objective, world_with_plan_and_dates,
 };
@@ -16,7 +16,7 @@ fn later_sessions_read_the_notes_of_a_session_that_broke_off() {
             Step::bash_call(format!("sed -i '/Item {item}$/a\\  > {note}' fix_plan.md"))
                 .with_delay(LIFELIKE_DELAY)
         };
-        match (turn.iteration, turn.answer_count) {
+        match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => write_note("one", "the port is 8042"),
             (1, _) => Step::api_error(400, "odd"),
             (2, 0) => write_note("one", "the lock is taken twice"),

@@ -24,7 +24,7 @@ fn world_with_inner_repository() -> World {
     };
     let project =
         plimsoll_store::Project::with_local_files(&world.project()).with_runs_folder(&world.runs_folder());
-    plimsoll_store::state_file::create_state(&project, &state).unwrap();
+    plimsoll_store::state_file::create_ledger_and_write_initial_state(&project, &state).unwrap();
     world.command("git", &["init", "-q", "vendor/lib"]).run().expect_success();
     world.write("vendor/lib/src/lib.rs", "");
     world

@@ -171,7 +171,7 @@ fn only_the_users_settings_can_prune_at_the_end_of_a_session() {
     world.write(".claude/plimsoll.json", &settings.to_string());
     run_session_with_handoff(&world, "one");
     assert_eq!(session_files(&world, "old").len(), 2, "only the user may ask for it");
-    world.write_user_settings(&settings);
+    world.write_plimsoll_user_settings(&settings);
     run_session_with_handoff(&world, "two");
     assert_eq!((session_files(&world, "old").len(), session_files(&world, "one").len()), (0, 2));
 }
@@ -261,7 +261,7 @@ fn only_the_users_settings_can_compress_at_the_end_of_a_session() {
     run_session_with_handoff(&world, "one");
     let is_compressed = |session: &str| world.exists(format!(".claude/plimsoll/turns/{session}.jsonl.zst"));
     assert!(!is_compressed("one"), "only the user may ask for it");
-    world.write_user_settings(&settings);
+    world.write_plimsoll_user_settings(&settings);
     start_session(&world, "open", "startup", None);
     run_session_with_handoff(&world, "two");
     assert_eq!(["one", "two", "open"].map(is_compressed), [true, true, false]);

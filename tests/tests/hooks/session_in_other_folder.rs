@@ -1,6 +1,6 @@
 //! A session has one record, in whatever folder it works and whether or not its project can be written.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::{Value, json};
 use std::fs;
@@ -96,7 +96,8 @@ fn session_files_of_a_read_only_project_are_in_the_users_state_folder() {
         return;
     }
     let hook = |program: &str, payload: &Value| {
-        let launch = shell(&format!("exec {}", bin_dir().join(program).display())).stdin(payload.to_string());
+        let launch = shell(&format!("exec {}", find_or_build_bin_dir().join(program).display()))
+            .stdin(payload.to_string());
         launch.env("CLAUDE_PROJECT_DIR", &project).env("NO_COLOR", "1").run()
     };
     let event_in_project = |name: &str| hook_event(&world, name, &world.project());

@@ -5,7 +5,7 @@ use plimsoll_testkit::replay::dashed_path;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use plimsoll_testkit::{bin_dir, fixtures_dir};
+use plimsoll_testkit::{find_or_build_bin_dir, fixtures_dir};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const QUIET_PERIOD: Duration = Duration::from_millis(700);
 /// Returns the context of a project's session, as `plimsoll status --json` reports it. The command runs outside the
 /// session, so it does not wait for an answer of the model.
 fn context_from_status(world: &World, project: &Path, session_id: &str) -> Value {
-    let command = world.command(bin_dir().join("plimsoll"), &["status", "--json"]).cwd(project);
+    let command = world.command(find_or_build_bin_dir().join("plimsoll"), &["status", "--json"]).cwd(project);
     let context = command.run().expect_success().stdout_json()["context"].take();
     assert_eq!(context["session_id"], session_id, "{context}");
     context
@@ -98,7 +98,7 @@ struct TerminalSession {
 /// A model that follows the last prompt: `load=50000` sets the usage, `wait=2` delays the answer by two seconds,
 /// `fail=400` returns an error, `tool=1` calls a tool.
 fn follow_prompt(request: &Request) -> Step {
-    let text = request.text_since_last_answer();
+    let text = request.text_since_last_assistant_message();
     let text = text.rsplit("please ").next().unwrap_or_default();
     let number = |word: &str| -> Option<u64> {
         let rest = &text[text.rfind(word)? + word.len()..];
@@ -112,7 +112,7 @@ fn follow_prompt(request: &Request) -> Step {
         Some(_) => Step::bash_call("echo a tool").with_text("With a tool."),
         None => Step::from_text(format!("Answered with {load}.")),
     };
-    step.with_input_token_parts(7, load / 10, load - load / 10 - 7)
+    step.with_input_token_breakdown(7, load / 10, load - load / 10 - 7)
         .with_output_tokens(321)
         .with_delay(Duration::from_secs(number("wait=").unwrap_or(0)))
 }
@@ -123,7 +123,7 @@ impl TerminalSession {
         let summary = format!("<summary>{}</summary>", "What was done. ".repeat(3_200));
         let model = ScriptedModel::start(follow_prompt).with_compaction_step(Step::from_text(summary));
         let mut world = World::new();
-        world.use_model(&model);
+        world.use_client_with_model(&model);
         world.plimsoll(&["init", "--local"]).run().expect_success();
         let status_folder = world.home().join("told");
         fs::create_dir_all(&status_folder).expect("a new folder");

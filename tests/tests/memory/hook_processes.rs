@@ -1,7 +1,7 @@
 //! The programs that the real client starts for an event, and what of their output reaches the model.
 
 use crate::memory_in_requests::harness::{ScriptedResponse, ScriptedSessions, final_response};
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::scripted_model::Step;
 
 /// Makes the entries of the settings start scripts with the names of our programs, which record that they were started
@@ -10,7 +10,7 @@ fn record_program_starts(stage: &ScriptedSessions) -> std::path::PathBuf {
     let (folder, log) = (stage.world.home().join("noting"), stage.world.home().join("started.log"));
     for program in plimsoll_protocol::settings::PROGRAM_NAMES.iter() {
         let path = folder.join(program);
-        let program_path = bin_dir().join(program);
+        let program_path = find_or_build_bin_dir().join(program);
         stage.world.write(
             &path,
             &format!(
@@ -23,7 +23,7 @@ fn record_program_starts(stage: &ScriptedSessions) -> std::path::PathBuf {
     }
     let settings_path = stage.world.path(".claude/settings.local.json");
     let before = stage.world.read(&settings_path);
-    let after = before.replace(&bin_dir().display().to_string(), &folder.display().to_string());
+    let after = before.replace(&find_or_build_bin_dir().display().to_string(), &folder.display().to_string());
     assert_ne!(after, before, "the entries name the programs by their paths");
     stage.world.write(&settings_path, &after);
     log

@@ -156,10 +156,14 @@ fn the_stack_is_shown_and_a_person_can_close_a_frame() {
         objective: "Write test_calc.py".into(),
         context: "calc.py is there".into(),
         return_spec: "Passed and failed".into(),
-        pushed_by_call: None,
+        push_call_id: None,
     };
-    plimsoll_store::memory::apply_changes(&Project::with_local_files(&world.project()), "test", &[push_op])
-        .expect("a frame");
+    plimsoll_store::memory::apply_changes_atomically(
+        &Project::with_local_files(&world.project()),
+        "test",
+        &[push_op],
+    )
+    .expect("a frame");
     let shown = run_memory_command(&world, &["show", "--json"]).stdout_json();
     let frames = shown["frames"].as_array().expect("frames");
     assert_eq!((frames.len(), &frames[0]["registers"]["R0_GOAL"]), (2, &json!("Build calc")));

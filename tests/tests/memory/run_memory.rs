@@ -1,8 +1,8 @@
 //! `plimsoll run --memory` with the real client: all sessions share one memory, and the root frame is the run.
 
 use crate::frames::harness::pop_frame_step;
+use plimsoll_testkit::scripted_agent::tick_item_command;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::tick_item_command;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     ScriptedAgent, events_named, first_request_of_iteration, last_request_of_iteration, read_journal,
@@ -40,8 +40,8 @@ fn assert_completed(world: &World, finished: &FinishedProgram) {
 #[test]
 fn sessions_of_a_run_share_its_memory_and_a_root_pop_is_its_promise() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
-        _ if turn.request_contains("You work in the frame \"look\"") => match turn.answer_count {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
+        _ if turn.request_contains("You work in the frame \"look\"") => match turn.assistant_message_count {
             0 => with_register_update(
                 Step::bash_call("echo looking"),
                 json!({"R6_OPEN_QUESTIONS": "Which calendar?"}),
@@ -92,7 +92,7 @@ fn sessions_of_a_run_share_its_memory_and_a_root_pop_is_its_promise() {
 #[test]
 fn popping_the_root_is_refused_with_open_items_or_failing_commands() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => tick_and_record("Item one"),
         (1, 1) => pop_frame_step("I think that is all."),
         (1, 2) => with_register_update(Step::default(), json!({"R7_STATUS": "after the pop"})),
@@ -118,7 +118,7 @@ fn popping_the_root_is_refused_with_open_items_or_failing_commands() {
 #[test]
 fn git_clean_does_not_delete_the_memory() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => tick_and_record("Item one"),
         (1, _) => Step::from_text("One."),
         (2, 0) => Step::bash_call("git clean -fdxq"),
@@ -140,7 +140,7 @@ fn git_clean_does_not_delete_the_memory() {
 fn a_write_after_git_clean_loses_nothing_of_the_memory() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
     let alloc = json!({"name": "calendar", "content": "Gregorian, UTC", "description": "what dates are"});
-    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => tick_and_record("Item one").with_tool_call("mcp__plimsoll__heap_alloc", alloc.clone()),
         (1, _) => Step::from_text("One."),
         (2, 0) => with_register_update(Step::default(), json!({"R4_CONSTRAINTS": "before the clean"})),
@@ -171,7 +171,7 @@ fn frames_of_a_run_nest_five_deep_without_an_init() {
         let depth = names
             .iter()
             .rposition(|name| turn.request_contains(&format!("You work in the frame \"{name}\"")));
-        match (depth, turn.answer_count) {
+        match (depth, turn.assistant_message_count) {
             (None, 0) => push_and_start_frame("one"),
             (None, 1) => tick_and_record("Item one"),
             (None, _) => Step::from_text(format!("All done.\n\n{}", turn.promise_line)),
@@ -192,7 +192,7 @@ fn frames_of_a_run_nest_five_deep_without_an_init() {
 #[test]
 fn an_overwritten_memory_log_does_not_end_the_run() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => tick_and_record("Item one"),
         (1, 1) => Step::bash_call(
             "for f in .claude/plimsoll/memory/*; do test -f $f && echo '{}' > $f; done; ls .claude/plimsoll/memory",
@@ -209,7 +209,7 @@ fn an_overwritten_memory_log_does_not_end_the_run() {
 #[test]
 fn register_updates_are_no_progress_but_a_new_chunk_is() {
     let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (2, 0) => Step::default()
             .with_tool_call("mcp__plimsoll__heap_alloc", json!({"name": "a", "content": "learned"})),
         (number, 0) => with_register_update(
@@ -234,7 +234,7 @@ fn an_ordinary_session_beside_the_run_cannot_pop_the_root_frame() {
     let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
     world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     let model = ScriptedAgent::new(move |turn| {
-        match (turn.request_contains("I am an ordinary person."), turn.answer_count) {
+        match (turn.request_contains("I am an ordinary person."), turn.assistant_message_count) {
             (true, 0) => pop_frame_step("I end this."),
             (true, _) => Step::from_text("Tried."),
             // Long enough for the other session to try its pop.

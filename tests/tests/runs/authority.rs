@@ -32,7 +32,7 @@ fn write_forge_script(world: &World, filter: &str) -> String {
 fn world_with_forging_agent(filter: &'static str) -> (World, ScriptedModel) {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
     let forge_command = write_forge_script(&world, filter);
-    let model = ScriptedAgent::new(move |turn| match turn.answer_count {
+    let model = ScriptedAgent::new(move |turn| match turn.assistant_message_count {
         0 => Step::bash_call(&forge_command),
         _ => Step::from_text("Done for now."),
     })
@@ -104,7 +104,7 @@ fn stop_does_not_end_a_process_whose_pid_the_agent_forged() {
     let filter =
         format!(".iteration_record.pid = {pid} | .iteration_record.process_started = {process_started}");
     let forge_command = write_forge_script(&world, &filter);
-    let _model = ScriptedAgent::new(move |turn| match turn.answer_count {
+    let _model = ScriptedAgent::new(move |turn| match turn.assistant_message_count {
         0 => Step::bash_call(format!("{forge_command}; touch forged; sleep 60")),
         _ => Step::from_text("Done."),
     })

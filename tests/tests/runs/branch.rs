@@ -2,8 +2,8 @@
 //! gets a commit.
 
 use crate::prompt_section::stable_opening;
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, events_named, first_request_of_iteration, lines_containing, read_journal,
@@ -14,9 +14,9 @@ const STATE_FILE: &str = ".claude/ralph-state.json";
 const TWO_ITEM_PLAN: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item two\n";
 
 /// An agent that commits its items. Its second session reaches L2 before it has committed anything.
-fn checkpoint_agent(turn: &StoryTurn<'_>, second_session_command: &'static str) -> Step {
+fn checkpoint_agent(turn: &AgentTurn<'_>, second_session_command: &'static str) -> Step {
     let commit_command = |item: &str| format!("echo '{item}' >> work.txt; {}", tick_item_command(item));
-    let step = match (turn.iteration, turn.answer_count) {
+    let step = match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call(commit_command("Item one")).with_input_tokens(30_000),
         (1, _) => Step::from_text("Item one is done.").with_input_tokens(31_000),
         (2, 0) => Step::bash_call(second_session_command).with_input_tokens(720_000),

@@ -2,8 +2,8 @@
 //! and how a person resets it.
 
 use crate::prompt_section::stable_section;
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration, honest_agent, read_journal,
@@ -24,7 +24,7 @@ fn talk_only() -> Step {
     Step::from_text("Let me think about it once more.")
 }
 
-fn promise_completion(turn: &StoryTurn<'_>) -> Step {
+fn promise_completion(turn: &AgentTurn<'_>) -> Step {
     Step::from_text(format!("All done.\n\n{}", turn.promise_line))
 }
 
@@ -35,7 +35,7 @@ fn start_command_agent(
 ) -> ScriptedModel {
     ScriptedAgent::new(|turn| {
         let commands = commands_by_session.get(turn.iteration as usize - 1).copied().unwrap_or_default();
-        commands.get(turn.answer_count).map_or_else(talk_only, |command| Step::bash_call(*command))
+        commands.get(turn.assistant_message_count).map_or_else(talk_only, |command| Step::bash_call(*command))
     })
     .with_lifelike_delay()
     .start(world)
@@ -175,7 +175,7 @@ fn progress_after_a_reset_restarts_the_count_of_the_old_failure() {
 fn settings_move_the_breaker_limit_and_items_are_set_aside_before_it() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     // In the user's settings, because a project's file may not raise the limit.
-    world.write_user_settings(&json!({"breaker": {"no_progress": 5}}));
+    world.write_plimsoll_user_settings(&json!({"breaker": {"no_progress": 5}}));
     let _model = start_command_agent(&mut world, &[]);
     assert_breaker_opened(&world, &run_with_objective(&world, &[]), "no_progress", 5, &[]);
     assert_eq!(items_set_aside(&world), [(4, "Item one".to_owned())]);
@@ -283,12 +283,11 @@ fn progress_is_recognized_exactly_where_there_is_some() {
     for (case_name, build_world, command, expected) in cases {
         let mut world = build_world();
         write_home_file(&world, "ours.sh", WRITE_OWN_FILES);
-        let _model =
-            ScriptedAgent::new(
-                move |turn| if turn.answer_count == 0 { Step::bash_call(command) } else { talk_only() },
-            )
-            .with_lifelike_delay()
-            .start(&mut world);
+        let _model = ScriptedAgent::new(move |turn| {
+            if turn.assistant_message_count == 0 { Step::bash_call(command) } else { talk_only() }
+        })
+        .with_lifelike_delay()
+        .start(&mut world);
         let finished = run_limited_sessions(&world, 1);
         assert_eq!(verdict_values(&world, "progress"), [json!(expected)], "{case_name}: {finished:?}");
         assert_eq!(world.exists(".claude/handoffs/own.md"), command.contains("ours.sh"), "{case_name}");
@@ -304,7 +303,7 @@ fn progress_is_recognized_exactly_where_there_is_some() {
 #[test]
 fn a_verify_command_that_now_passes_counts_as_progress() {
     let mut world = world_with_plan_and_dates(TICKED_PLAN);
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (2, 0) => Step::bash_call("touch ~/first"),
         _ => promise_completion(turn),
     })
@@ -336,7 +335,7 @@ exit 101
 fn the_same_error_in_five_sessions_opens_the_breaker_despite_commits() {
     let mut world = world_with_plan_and_dates(ONE_ITEM_PLAN);
     write_home_file(&world, "test.sh", SAME_ERROR_SCRIPT);
-    let _model = ScriptedAgent::new(|turn| match turn.answer_count {
+    let _model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
         0 => Step::bash_call(COMMIT_COMMAND),
         1 => Step::bash_call(format!("sh ~/test.sh {}", turn.iteration)),
         _ => talk_only(),
@@ -386,7 +385,7 @@ fn different_errors_do_not_add_up_and_harmless_output_is_no_error() {
 fn finishing_an_item_restarts_the_count_of_the_same_error() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     write_home_file(&world, "test.sh", SAME_ERROR_SCRIPT);
-    let _model = ScriptedAgent::new(|turn| match (turn.answer_count, turn.iteration) {
+    let _model = ScriptedAgent::new(|turn| match (turn.assistant_message_count, turn.iteration) {
         (0, 3) => Step::bash_call(tick_item_command(turn.item_text.as_deref().unwrap_or_default())),
         (0, _) => Step::bash_call(COMMIT_COMMAND),
         (1, _) => Step::bash_call("sh ~/test.sh"),
@@ -406,7 +405,7 @@ fn a_stuck_item_is_set_aside_before_the_breaker_opens() {
     write_home_file(&world, "test.sh", SAME_ERROR_SCRIPT);
     let model = ScriptedAgent::new(|turn| {
         let item = turn.item_text.clone().unwrap_or_default();
-        match (turn.iteration, turn.answer_count) {
+        match (turn.iteration, turn.assistant_message_count) {
             (6, 1) => promise_completion(turn),
             (5.., 0) => Step::bash_call(format!("{}; echo '{item}' >> done.txt", tick_item_command(&item))),
             (_, 0) => Step::bash_call(COMMIT_COMMAND),

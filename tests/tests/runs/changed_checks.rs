@@ -1,7 +1,7 @@
 //! A session changes the checks of its work: the end of the run and its status name the change.
 
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{ScriptedAgent, lines_containing, run_with_objective, world_with_plan_and_dates};
 use serde_json::json;
@@ -19,8 +19,8 @@ fn world_with_check() -> World {
 }
 
 /// Overwrites the check, ticks the item and promises completion.
-fn weaken_check_agent(turn: &StoryTurn<'_>) -> Step {
-    match turn.answer_count {
+fn weaken_check_agent(turn: &AgentTurn<'_>) -> Step {
+    match turn.assistant_message_count {
         0 => Step::bash_call(format!("echo 'exit 0' > check.sh && {}", tick_item_command("Item one"))),
         _ => Step::from_text(format!("All done.\n\n{}", turn.promise_line)),
     }
@@ -57,7 +57,7 @@ fn run_end_status_and_report_name_the_checks_that_the_run_changed() {
 #[test]
 fn a_run_that_changed_no_check_reports_no_changed_check() {
     let mut world = world_with_check();
-    let _model = ScriptedAgent::new(|turn| match turn.answer_count {
+    let _model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
         0 => Step::bash_call(format!(
             "touch widget.txt && mkdir -p tests && echo new > tests/new.sh && {}",
             tick_item_command("Item one")
@@ -83,7 +83,7 @@ fn changes_to_checks_are_named_if_uncommitted_or_made_by_workers() {
     insta::assert_snapshot!(lines_containing(&finished.stderr, "changed in this run"), @"plimsoll: 1 file that checks the work changed in this run: check.sh (+1 -1)");
 
     let mut world = world_with_check();
-    let _model = ScriptedAgent::new(|turn| match turn.answer_count {
+    let _model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
         0 => crate::workers::do_item_step(turn, "git rm -q check.sh"),
         _ => Step::from_text("Done."),
     })

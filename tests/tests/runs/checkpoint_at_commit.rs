@@ -1,8 +1,8 @@
 //! A checkpoint at a commit, before L2, if the next step will probably not fit.
 
 use crate::prompt_section::stable_section;
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, events_named, first_request_of_iteration, read_journal,
@@ -28,8 +28,8 @@ fn finish_item_step() -> Step {
 }
 
 /// Three parts of 220k tokens each, which end at 740k of a million; then the step that `then` returns.
-fn three_parts_then(turn: &StoryTurn<'_>, then: impl Fn(&StoryTurn<'_>) -> Step) -> Step {
-    let step = match (turn.iteration, turn.answer_count) {
+fn three_parts_then(turn: &AgentTurn<'_>, then: impl Fn(&AgentTurn<'_>) -> Step) -> Step {
+    let step = match (turn.iteration, turn.assistant_message_count) {
         (1, step @ 0..=2) => {
             commit_part_step(step as u32 + 1).with_input_tokens(300_000 + 220_000 * step as u64)
         }
@@ -52,7 +52,7 @@ fn a_session_stops_at_a_commit_if_its_next_step_would_not_fit_below_l2() {
     let model = ScriptedAgent::new(|turn| {
         three_parts_then(turn, |turn| {
             // It obeys, and leaves a file that it was not asked to commit.
-            match turn.answer_count {
+            match turn.assistant_message_count {
                 3 => Step::bash_call("echo 'a thought' > draft.txt").with_input_tokens(741_000),
                 _ => Step::from_text(HANDOFF_NOTES).with_input_tokens(742_000),
             }
@@ -157,7 +157,7 @@ fn a_session_stops_at_a_commit_if_its_next_step_would_not_fit_below_l2() {
 fn a_session_that_continues_past_the_commit_still_ends_at_l2() {
     let mut world = world_with_plan_and_dates("- [ ] Item one\n");
     let model = ScriptedAgent::new(|turn| {
-        three_parts_then(turn, |turn| match turn.answer_count {
+        three_parts_then(turn, |turn| match turn.assistant_message_count {
             3 => Step::bash_call("echo 'part 4, half' > half.txt").with_input_tokens(800_000),
             4 => Step::bash_call("echo 'part 4, more' > half.txt").with_input_tokens(870_000),
             _ => Step::from_text(HANDOFF_NOTES).with_input_tokens(871_000),
@@ -199,7 +199,7 @@ fn a_session_that_continues_past_the_commit_still_ends_at_l2() {
 fn a_commit_that_finishes_the_item_does_not_stop_the_session() {
     let mut world = world_with_plan_and_dates("- [ ] Item one\n");
     let model = ScriptedAgent::new(|turn| {
-        let step = match turn.answer_count {
+        let step = match turn.assistant_message_count {
             step @ 0..=1 => {
                 commit_part_step(step as u32 + 1).with_input_tokens(300_000 + 220_000 * step as u64)
             }

@@ -6,8 +6,8 @@ use plimsoll_policy::session_ending::classify_ending;
 use plimsoll_protocol::result::ClientResult;
 use plimsoll_testkit::client::CLIENT_VERSION;
 use plimsoll_testkit::fixtures_dir;
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::{FinishedProgram, RunningProgram, World};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, events_named, honest_agent, read_journal, run_cases_in_parallel,
@@ -48,7 +48,7 @@ fn world_with_failing_first_session(steps: Vec<Step>) -> (World, ScriptedModel) 
 }
 
 fn world_with_first_session_agent(
-    agent: impl FnMut(&StoryTurn<'_>) -> Step + Send + 'static,
+    agent: impl FnMut(&AgentTurn<'_>) -> Step + Send + 'static,
 ) -> (World, ScriptedModel) {
     let mut world = world_with_plan_and_dates(ONE_ITEM_PLAN);
     let model = ScriptedAgent::new(agent).with_real_client_in(&[1]).start(&mut world);
@@ -259,7 +259,7 @@ fn a_session_that_hits_a_limit_of_the_client_is_followed_by_the_next() {
     ];
     run_cases_in_parallel(&cases, |(limit_arguments, input_tokens, first_verdict)| {
         let (world, model) = world_with_failing_first_session(vec![
-            change_step().with_input_token_parts(*input_tokens, 0, 0),
+            change_step().with_input_token_breakdown(*input_tokens, 0, 0),
             Step::bash_call("echo on"),
         ]);
         let finished = run_to_end(&world, &[], &[OPUS_ARGUMENTS, *limit_arguments].concat());
@@ -270,7 +270,7 @@ fn a_session_that_hits_a_limit_of_the_client_is_followed_by_the_next() {
 // ---- answers of the API ----
 
 #[test]
-fn an_error_that_no_session_can_fix_ends_the_run_until_it_is_fixed() {
+fn an_error_no_session_can_fix_ends_the_run_and_a_resume_continues_it() {
     let cases = [
         (401, "invalid x-api-key", "authentication failed: Invalid API key"),
         (403, "No access", "authentication failed: Failed to authenticate. API Error: 403 No access"),
@@ -331,7 +331,7 @@ fn an_overlong_or_refused_response_affects_only_its_own_session() {
 
 #[test]
 fn a_network_connection_lost_during_a_session_pauses_the_run() {
-    let lost_model = ScriptedModel::with_steps(vec![
+    let lost_model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::bash_call(format!("{CHANGE_COMMAND} && sleep 2")),
         Step::from_text("never heard"),
     ]);
@@ -376,7 +376,7 @@ fn a_client_interrupted_by_a_person_pauses_the_run() {
 /// result.
 #[test]
 fn an_interrupted_client_without_a_result_is_known_by_its_transcript() {
-    let interrupted = ScriptedModel::with_steps(vec![Step::bash_call(format!(
+    let interrupted = ScriptedModel::start_with_steps_repeating_last(vec![Step::bash_call(format!(
         "{CHANGE_COMMAND} && kill -INT $CLAUDE_PID && sleep 20"
     ))]);
     let script = format!(
@@ -440,7 +440,7 @@ fn first_session_id(world: &World) -> String {
 #[test]
 fn a_silent_client_is_ended_with_its_tools_and_no_other_process() {
     let mut is_first = true;
-    let (world, model) = world_with_first_session_agent(move |turn| match turn.answer_count {
+    let (world, model) = world_with_first_session_agent(move |turn| match turn.assistant_message_count {
         0 if std::mem::take(&mut is_first) => Step::bash_call(format!(
             "{CHANGE_COMMAND}; nohup setsid sleep 300.1 > /dev/null 2>&1 & sleep 300.2 > /dev/null 2>&1 &"
         )),
@@ -481,7 +481,7 @@ fn a_silent_client_is_ended_with_its_tools_and_no_other_process() {
 
 #[test]
 fn a_tool_silent_for_longer_than_the_idle_timeout_completes_its_work() {
-    let (world, _model) = world_with_first_session_agent(|turn| match turn.answer_count {
+    let (world, _model) = world_with_first_session_agent(|turn| match turn.assistant_message_count {
         0 => Step::bash_call(format!(
             "sleep 14; echo 'Item three' >> work.txt && {}",
             tick_item_command("Item three")
@@ -498,7 +498,7 @@ fn a_tool_silent_for_longer_than_the_idle_timeout_completes_its_work() {
 fn a_silent_tool_of_a_subagent_does_not_count_as_idle() {
     let (world, _model) = world_with_first_session_agent(|turn| {
         let is_subagent = turn.request.first_message_text().contains("Wait for the build.");
-        match turn.answer_count {
+        match turn.assistant_message_count {
             0 if is_subagent => Step::bash_call("sleep 14; echo built > built.txt"),
             1 if is_subagent => Step::from_text("It is built."),
             0 => Step::default().with_tool_call(
@@ -520,7 +520,7 @@ fn a_silent_tool_of_a_subagent_does_not_count_as_idle() {
 #[test]
 fn a_tool_silent_for_longer_than_the_tool_timeout_is_ended_and_named() {
     let mut is_first = true;
-    let (world, model) = world_with_first_session_agent(move |turn| match turn.answer_count {
+    let (world, model) = world_with_first_session_agent(move |turn| match turn.assistant_message_count {
         0 if std::mem::take(&mut is_first) => Step::bash_call(format!("{CHANGE_COMMAND}; sleep 600.4")),
         _ => honest_agent(turn),
     });
@@ -564,7 +564,7 @@ fn background_step(command: &str) -> Step {
 
 #[test]
 fn a_client_waiting_for_a_background_task_is_judged_by_its_last_result() {
-    let (world, model) = world_with_first_session_agent(|turn| match turn.answer_count {
+    let (world, model) = world_with_first_session_agent(|turn| match turn.assistant_message_count {
         0 => background_step("sleep 3; echo built > built.txt"),
         1 => Step::from_text("I wait for the build."),
         2 if turn.request_contains("<task-notification>") => {

@@ -1,8 +1,8 @@
 //! When a run is complete, when a completion claim is rejected, and the other ways in which a run ends.
 
 use crate::prompt_section::stable_section;
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::{Request, Step};
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration, honest_agent,
@@ -37,7 +37,7 @@ fn a_promise_is_accepted_only_once_the_verify_commands_pass() {
         "test -f widget.txt || { echo 'the widget is missing'; echo 'see line 7' >&2; exit 3; }\n",
     );
     let model = ScriptedAgent::new(|turn| {
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (1, _) => honest_agent(turn),
             // It fixes what it was told, and nothing else.
             (_, 0) if turn.request_contains("the widget is missing") => {
@@ -80,7 +80,7 @@ fn a_promise_is_accepted_only_once_the_verify_commands_pass() {
 fn a_promise_with_open_items_is_refused_and_the_next_prompt_names_them() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let model = ScriptedAgent::new(|turn| {
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (1, 1) => Step::from_text(format!("Everything is done.\n\n{}", turn.promise_line)),
             _ => honest_agent(turn),
         };
@@ -121,7 +121,7 @@ fn a_promise_with_open_items_is_refused_and_the_next_prompt_names_them() {
 fn an_item_removed_unticked_from_the_plan_does_not_count_as_done() {
     let mut world = world_with_plan_and_dates("- [ ] Item two\n- [ ] Item three\n");
     let model = ScriptedAgent::new(|turn| {
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => {
                 Step::bash_call("sed -i '/Item two/d; s/\\[ \\]/[x]/' fix_plan.md && git commit -qam Cheat")
             }
@@ -143,10 +143,10 @@ fn an_item_removed_unticked_from_the_plan_does_not_count_as_done() {
 }
 
 /// One session for each form of last words. One item stays open until the last session, so that the run continues.
-fn last_words_agent(turn: &StoryTurn<'_>) -> Step {
+fn last_words_agent(turn: &AgentTurn<'_>) -> Step {
     let promise = &turn.promise_line;
     let path = "promise.txt";
-    match (turn.iteration, turn.answer_count) {
+    match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => do_item_step(),
         (1, _) => Step::from_text(format!("I end with this:\n\n```\n{promise}\n```")),
         (2, _) => Step::from_text(format!("{promise}\n\nBut first I have to look at one more thing.")),
@@ -169,7 +169,7 @@ fn last_words_agent(turn: &StoryTurn<'_>) -> Step {
 fn only_the_exact_last_line_of_the_last_message_is_a_promise() {
     let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n- [ ] Item four\n");
     // Most of these sessions only talk, which is what is tested.
-    world.write_user_settings(&json!({"breaker": {"no_progress": 0, "refused": 0}}));
+    world.write_plimsoll_user_settings(&json!({"breaker": {"no_progress": 0, "refused": 0}}));
     let model =
         ScriptedAgent::new(|turn| last_words_agent(turn).with_delay(LIFELIKE_DELAY)).start(&mut world);
     let finished = run_with_objective(&world, &["--max-iterations", "10"]);
@@ -193,7 +193,7 @@ fn only_the_exact_last_line_of_the_last_message_is_a_promise() {
     assert_eq!(verdicts[8..], ["RALPH_STOP|completed|2 items"], "{verdicts:?}");
     let requests = model.main_requests();
     let shows_promise = |request: &Request| {
-        request.tool_results().iter().any(|(_, text)| text.contains("<promise>COMPLETE "))
+        request.all_tool_results().iter().any(|(_, text)| text.contains("<promise>COMPLETE "))
     };
     assert_eq!(
         requests.iter().filter(|request| shows_promise(request)).count(),

@@ -1,7 +1,7 @@
 //! Sessions that continue although they were asked to wrap up, and windows that fill up in one message.
 
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration, honest_agent,
@@ -17,7 +17,7 @@ const FIRST_HALF_ROW: &str = "| src/dates.txt | 45-80 | modified";
 
 /// Does the rest of item two. An agent that was told of the first half continues after it; one that was not starts
 /// over.
-fn second_half_step(turn: &StoryTurn<'_>) -> Step {
+fn second_half_step(turn: &AgentTurn<'_>) -> Step {
     let first_line = if turn.request_contains(FIRST_HALF_ROW) { 81 } else { 45 };
     let change_command =
         format!("sed -i '{first_line},120s/$/ changed/' src/dates.txt && echo 'Item two' >> work.txt");
@@ -102,7 +102,7 @@ fn world_processes(world: &World) -> String {
 fn a_model_that_ignores_wrapping_up_is_ended_after_the_grace_period() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let model = ScriptedAgent::new(|turn| {
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (2, 0) => Step::bash_call(FIRST_HALF_COMMAND).with_input_tokens(680_000),
             (2, 1) => Step::bash_call("echo looking").with_input_tokens(870_000),
             // It was told, and continues to call tools as long as it gets requests.
@@ -150,7 +150,7 @@ fn a_model_that_ignores_wrapping_up_is_ended_after_the_grace_period() {
 fn a_jump_from_60_to_97_percent_ends_the_session_in_that_batch() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let model = ScriptedAgent::new(|turn| {
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (2, 0) => Step::bash_call("echo reading").with_input_tokens(600_000),
             (2, 1) => Step::bash_call(FIRST_HALF_COMMAND).with_input_tokens(970_000),
             (3, 0) => second_half_step(turn),
@@ -197,7 +197,7 @@ fn a_background_shell_does_not_keep_an_ended_client_alive() {
     world.write(".claude/plimsoll.json", "{\"end_wait_seconds\": 3}\n");
     let model = ScriptedAgent::new(|turn| {
         let shell_input = json!({"command": "sleep 300.4321", "description": "x", "run_in_background": true});
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (2, 0) => Step::default().with_tool_call("Bash", shell_input).with_input_tokens(600_000),
             (2, 1) => Step::bash_call(FIRST_HALF_COMMAND).with_input_tokens(970_000),
             (2, _) => Step::from_text("The client woke me up again.").with_input_tokens(971_000),

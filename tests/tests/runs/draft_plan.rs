@@ -1,7 +1,7 @@
 //! `plimsoll plan --draft`: the client proposes items in a read-only session. Its answer is untrusted text.
 
 use crate::read_only_sessions::OutsideFiles;
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{FinishedProgram, World};
@@ -53,7 +53,7 @@ fn a_draft_comes_from_a_read_only_session_and_is_checked_like_any_plan() {
     let settings = json!({ "hooks": { "SessionStart": [{ "hooks": [hook] }] } });
     world.write(world.home().join(".claude/settings.json"), &settings.to_string());
     let readme_path = world.path("README.md").display().to_string();
-    let model = ScriptedAgent::new(move |turn| match turn.answer_count {
+    let model = ScriptedAgent::new(move |turn| match turn.assistant_message_count {
         0 => Step::from_text("I try.")
             .with_tool_call("Write", json!({ "file_path": "/tmp/plimsoll-draft.txt", "content": "x" }))
             .with_tool_call("Bash", json!({ "command": "touch made-by-bash.txt" })),
@@ -77,7 +77,7 @@ fn a_draft_comes_from_a_read_only_session_and_is_checked_like_any_plan() {
     tools.retain(|tool| *tool != "DeferredToolPlaceholder");
     assert_eq!(tools, ["Glob", "Grep", "Read"]);
     assert!(requests[0].full_text().contains(spec), "{}", requests[0].full_text());
-    let results: Vec<String> = requests[2].tool_results().into_iter().map(|(_, text)| text).collect();
+    let results: Vec<String> = requests[2].all_tool_results().into_iter().map(|(_, text)| text).collect();
     assert!(results[0].contains("No such tool") && results[1].contains("No such tool"), "{results:?}");
     assert!(results[2].contains("A project."), "{results:?}");
     assert!(!world.exists("made-by-bash.txt") && !std::path::Path::new("/tmp/plimsoll-draft.txt").exists());
@@ -133,7 +133,7 @@ fn a_draft_reads_nothing_outside_the_project_whatever_settings_permit() {
         world.write(file, &settings);
     }
     let reads = outside.clone();
-    let model = ScriptedAgent::new(move |turn| match turn.answer_count {
+    let model = ScriptedAgent::new(move |turn| match turn.assistant_message_count {
         0 => reads.add_read_attempts(Step::from_text("I try.")),
         _ => Step::from_text("- [ ] One\n"),
     })
@@ -294,7 +294,8 @@ fn on_a_terminal_the_user_is_asked_before_new_items_are_appended() {
         world.write("fix_plan.md", old_plan);
         let client = client_path(&world);
         let arguments = ["plan", "--draft", "SPEC.md", "--client", &client];
-        let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, 120, 50);
+        let mut terminal =
+            Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &arguments, 120, 50);
         let question = "fix_plan.md has 1 open item. Append 2 items below? [y/N]";
         let screen = terminal.wait_for_text(question);
         insta::allow_duplicates! {

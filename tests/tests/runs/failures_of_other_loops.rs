@@ -1,8 +1,8 @@
 //! Failures that users of other loops met and that no other file covers: the owner of a run, races at its end,
 //! hostile texts.
 
+use plimsoll_testkit::scripted_agent::tick_item_command;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::tick_item_command;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration, honest_agent,
@@ -149,7 +149,7 @@ fn a_run_whose_owner_crashed_traps_no_session_and_can_be_resumed() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let _model = ScriptedAgent::new(|turn| match turn.iteration {
-        1 if turn.answer_count == 0 => {
+        1 if turn.assistant_message_count == 0 => {
             Step::bash_call("sleep 1").with_input_tokens(30_000).with_delay(Duration::from_millis(1_500))
         }
         0 => Step::from_text("Hello."),
@@ -216,7 +216,7 @@ fn a_run_canceled_in_a_pause_or_before_its_first_session_is_archived() {
 #[test]
 fn pack_offers_no_other_item_to_a_session_beyond_l2() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         // It finishes its item at 87%, with the checkpoint on disk: `--pack` does not offer it another one.
         (1, 0) => Step::bash_call("echo work").with_input_tokens(600_000).with_delay(LIFELIKE_DELAY),
         (1, 1) => Step::bash_call("echo more").with_input_tokens(870_000).with_delay(LIFELIKE_DELAY),

@@ -13,8 +13,8 @@ use harness::{
     assert_nothing_left_behind, honest_agent, item_number, kill_machine, machine_processes,
     run_and_finish_item, signal_machine, spawn_join,
 };
+use plimsoll_testkit::scripted_agent::start_model_with_turn_script;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::start_story;
 use plimsoll_testkit::world::{FinishedProgram, RunningProgram, World};
 use plimsoll_tests::{LIFELIKE_DELAY, run_cases_in_parallel};
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn two_machines_complete_a_plan_and_each_item_lands_on_the_remote_once() {
     let verify = &["test ! -e done/2.txt || test -e done/1.txt", ASSERT_NO_DATABASE_URL];
     let items = ["Item 1", "Item 2 (after: 1)", "Item 3", "Item 4"];
     let fleet = Fleet::new(&items, &FleetOptions { verify, ..FleetOptions::default() });
-    let model = start_story(honest_agent);
+    let model = start_model_with_turn_script(honest_agent);
     let machines = [fleet.replay_machine(&model), fleet.replay_machine(&model)];
     fleet.server.run_sql(
         "insert into plimsoll.worker (plan, name, machine, pid, version, started, seen)
@@ -59,7 +59,7 @@ fn verify_sandbox_confines_the_verify_commands_of_the_fleet() {
     crate::verify_sandbox::use_plain_temporary_folder();
     let verify = &["echo evil > ~/evil; git status > /dev/null"];
     let fleet = Fleet::new(&["Item 1"], &FleetOptions { verify, ..FleetOptions::default() });
-    let model = start_story(honest_agent);
+    let model = start_model_with_turn_script(honest_agent);
     let machine = fleet.replay_machine(&model);
     let finished = spawn_join(&machine, &["--verify-sandbox"]).wait(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -71,7 +71,7 @@ fn verify_sandbox_confines_the_verify_commands_of_the_fleet() {
 fn another_machine_does_the_items_of_a_machine_that_never_returns() {
     let fleet = Fleet::new(&["Item 1", "Item 2"], &FleetOptions::default());
     let mut is_first = true;
-    let model = start_story(move |turn| match std::mem::take(&mut is_first) {
+    let model = start_model_with_turn_script(move |turn| match std::mem::take(&mut is_first) {
         true => honest_agent(turn).with_delay(Duration::from_secs(10)),
         false => honest_agent(turn),
     });
@@ -93,7 +93,7 @@ fn another_machine_does_the_items_of_a_machine_that_never_returns() {
 fn a_merger_that_dies_before_or_after_its_push_is_replaced() {
     run_cases_in_parallel(&["pre-receive", "post-receive"], |hook| {
         let fleet = Fleet::new(&["Item 1", "Item 2", "Item 3"], &FleetOptions::default());
-        let model = start_story(honest_agent);
+        let model = start_model_with_turn_script(honest_agent);
         let machines = [fleet.replay_machine(&model), fleet.replay_machine(&model)];
         // The first machine that pushes to the target is killed there.
         let kill_first_pusher =
@@ -125,7 +125,7 @@ fn conflicting_or_failing_items_are_redone_despite_a_database_restart() {
     let verify = &["test ! -e done/3.txt || test ! -e done/4.txt || test -e both.txt"];
     let items = ["Item 1", "Item 2", "Item 3", "Item 4"];
     let mut fleet = Fleet::new(&items, &FleetOptions { verify, ..FleetOptions::default() });
-    let model = start_story(|turn| {
+    let model = start_model_with_turn_script(|turn| {
         let Some(item) = turn.item_text.clone() else { return honest_agent(turn) };
         let item_number = item_number(&item);
         let write_own_file = format!("mkdir -p done && echo '{item}' > done/{item_number}.txt");
@@ -169,7 +169,8 @@ fn conflicting_or_failing_items_are_redone_despite_a_database_restart() {
 #[test]
 fn a_machine_ends_if_the_database_stays_away_and_continues_on_rejoining() {
     let mut fleet = Fleet::new(&["Item 1", "Item 2"], &FleetOptions::default());
-    let model = start_story(|turn| honest_agent(turn).with_delay(Duration::from_millis(1_500)));
+    let model =
+        start_model_with_turn_script(|turn| honest_agent(turn).with_delay(Duration::from_millis(1_500)));
     let machine = fleet.replay_machine(&model);
     let running = spawn_join(&machine, &["--database-patience", "3s"]);
     fleet.source.wait_until(|| !model.main_requests().is_empty(), "it works");
@@ -193,7 +194,7 @@ fn a_machine_ends_if_the_database_stays_away_and_continues_on_rejoining() {
 #[test]
 fn a_killed_join_continues_its_running_sessions_when_it_joins_again() {
     let fleet = Fleet::new(&["Item 1", "Item 2"], &FleetOptions::default());
-    let model = start_story(|turn| match turn.answer_count {
+    let model = start_model_with_turn_script(|turn| match turn.assistant_message_count {
         0 => honest_agent(turn).with_delay(Duration::from_secs(3)),
         _ => honest_agent(turn),
     });
@@ -216,7 +217,7 @@ fn a_killed_join_continues_its_running_sessions_when_it_joins_again() {
 fn a_machine_frozen_beyond_its_lease_changes_nothing_when_it_continues() {
     let fleet = Fleet::new(&["Item 1"], &FleetOptions::default());
     let mut is_first = true;
-    let model = start_story(move |turn| match turn.answer_count {
+    let model = start_model_with_turn_script(move |turn| match turn.assistant_message_count {
         0 if std::mem::take(&mut is_first) => honest_agent(turn).with_delay(Duration::from_secs(4)),
         _ => honest_agent(turn),
     });
@@ -240,7 +241,7 @@ fn a_machine_frozen_beyond_its_lease_changes_nothing_when_it_continues() {
 #[test]
 fn a_remote_that_rejects_the_target_ends_the_machine_but_keeps_its_work() {
     let fleet = Fleet::new(&["Item 1"], &FleetOptions::default());
-    let model = start_story(honest_agent);
+    let model = start_model_with_turn_script(honest_agent);
     let machine = fleet.replay_machine(&model);
     fleet.write_remote_hook("pre-receive", "echo 'only on workdays'; exit 1");
     let rejected = spawn_join(&machine, &[]).wait(FLEET_TIMEOUT);
@@ -259,11 +260,11 @@ fn a_remote_that_rejects_the_target_ends_the_machine_but_keeps_its_work() {
 #[test]
 fn a_question_is_answered_anywhere_and_another_machine_continues() {
     let fleet = Fleet::new(&["Item 1"], &FleetOptions { merges_into_main: true, ..FleetOptions::default() });
-    let model = start_story(|turn| {
+    let model = start_model_with_turn_script(|turn| {
         if turn.request_contains("Use port 8042") {
             return run_and_finish_item(turn, "test -e half.txt && mkdir -p done && echo 8042 > done/1.txt");
         }
-        match turn.answer_count {
+        match turn.assistant_message_count {
             // A note in the session's copy of the plan travels with its work.
             0 => Step::bash_call(
                 "echo half > half.txt && echo '  > port 80 is taken' >> fix_plan.md && git add -A && git commit -qm Half",
@@ -297,10 +298,10 @@ fn a_question_is_answered_anywhere_and_another_machine_continues() {
 fn ctrl_c_returns_open_items_and_drain_or_stop_releases_the_machines() {
     let fleet = Fleet::new(&["Item 1", "Item 2", "Item 3"], &FleetOptions::default());
     let mut session_count = 0;
-    let model = start_story(move |turn| {
-        session_count += usize::from(turn.answer_count == 0);
+    let model = start_model_with_turn_script(move |turn| {
+        session_count += usize::from(turn.assistant_message_count == 0);
         // The first session is asked to end before its item is done.
-        if turn.answer_count == 0 && session_count == 1 {
+        if turn.assistant_message_count == 0 && session_count == 1 {
             return Step::bash_call("sleep 2 && echo part > part.txt").with_input_tokens(30_000);
         }
         if session_count == 1 {
@@ -363,7 +364,7 @@ fn the_cost_limit_of_a_fleet_holds_for_all_machines_together() {
     // left after two sessions: each may end with the response that exceeds its share.
     let terms = FleetOptions { max_cost: Some(0.025), ..FleetOptions::default() };
     let fleet = Fleet::new(&["Item 1", "Item 2", "Item 3"], &terms);
-    let model = start_story(|turn| honest_agent(turn).with_delay(LIFELIKE_DELAY));
+    let model = start_model_with_turn_script(|turn| honest_agent(turn).with_delay(LIFELIKE_DELAY));
     let machines = [fleet.real_client_machine(&model), fleet.real_client_machine(&model)];
     let running: Vec<RunningProgram> = machines.iter().map(|machine| spawn_join(machine, &[])).collect();
     let finished: Vec<FinishedProgram> =
@@ -388,7 +389,7 @@ fn the_cost_limit_of_a_fleet_holds_for_all_machines_together() {
 fn after_a_database_restore_no_item_is_repeated_or_lands_twice() {
     let fleet = Fleet::new(&["Item 1", "Item 2"], &FleetOptions::default());
     fleet.server.run_sql("create schema backup; create table backup.item as select * from plimsoll.item");
-    let model = start_story(honest_agent);
+    let model = start_model_with_turn_script(honest_agent);
     let machine = fleet.replay_machine(&model);
     let finished = spawn_join(&machine, &["--workers", "2"]).wait(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -411,7 +412,7 @@ fn after_a_database_restore_no_item_is_repeated_or_lands_twice() {
 fn two_machines_share_a_plan_with_the_real_client() {
     let fleet =
         Fleet::new(&["Item 1", "Item 2"], &FleetOptions { verify: &["true"], ..FleetOptions::default() });
-    let model = start_story(|turn| honest_agent(turn).with_delay(LIFELIKE_DELAY));
+    let model = start_model_with_turn_script(|turn| honest_agent(turn).with_delay(LIFELIKE_DELAY));
     let machines = [fleet.real_client_machine(&model), fleet.real_client_machine(&model)];
     let running: Vec<RunningProgram> = machines.iter().map(|machine| spawn_join(machine, &[])).collect();
     assert_all_end_well(&machines, running);
@@ -425,7 +426,7 @@ fn two_machines_share_a_plan_with_the_real_client() {
 #[test]
 fn a_clone_that_cannot_join_reports_the_reason() {
     let fleet = Fleet::new(&["Item 1"], &FleetOptions::default());
-    let model = start_story(honest_agent);
+    let model = start_model_with_turn_script(honest_agent);
     let mut machine = fleet.replay_machine(&model);
     let assert_join_refused = |machine: &World, arguments: &[&str], message: &str| {
         let finished = spawn_join(machine, arguments).wait(FLEET_TIMEOUT);
@@ -452,7 +453,7 @@ fn a_clone_that_cannot_join_reports_the_reason() {
     );
     machine.set_env(
         "PLIMSOLL_DATABASE_URL",
-        fleet.server.socket_address().replace(&fleet.server.port().to_string(), "1"),
+        fleet.server.socket_connection_string().replace(&fleet.server.port().to_string(), "1"),
     );
     assert_join_refused(&machine, &[], "it cannot be reached");
 }
@@ -463,7 +464,7 @@ fn a_value_from_the_database_is_never_an_option_of_git() {
     let option = format!("--output={}", victim_path.display());
     for column in ["beyond", "start", "sha", "landings"] {
         let fleet = Fleet::new(&["Item 1"], &FleetOptions::default());
-        let model = start_story(honest_agent);
+        let model = start_model_with_turn_script(honest_agent);
         let machine = fleet.replay_machine(&model);
         let stage_change = if column == "sha" { ", stage = 'offered'" } else { "" };
         let value = if column == "landings" { format!("array['{option}']") } else { format!("'{option}'") };
@@ -482,7 +483,7 @@ fn a_replaced_git_object_is_verified_as_the_remote_has_it() {
     let attack = "test -e code.txt || { echo EVIL > code.txt && git add code.txt && git commit -qm Evil && \
         git replace $(git rev-parse HEAD:code.txt) $(echo SAFE | git hash-object -w --stdin) && \
         rm code.txt && git checkout -q -- code.txt && git update-index --assume-unchanged code.txt; }";
-    let model = start_story(move |turn| run_and_finish_item(turn, attack));
+    let model = start_model_with_turn_script(move |turn| run_and_finish_item(turn, attack));
     let machine = fleet.replay_machine(&model);
     let finished = spawn_join(&machine, &[]).wait(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(4), "{finished:?}");
@@ -497,7 +498,7 @@ fn a_replaced_git_object_is_verified_as_the_remote_has_it() {
 fn a_commit_that_fails_gits_own_checks_never_leaves_its_machine() {
     let fleet = Fleet::new(&["Item 1"], &FleetOptions::default());
     let attack = "printf '[submodule \"x\"]\\n path = x\\n url = --upload-pack=./evil\\n' > .gitmodules";
-    let model = start_story(move |turn| run_and_finish_item(turn, attack));
+    let model = start_model_with_turn_script(move |turn| run_and_finish_item(turn, attack));
     let machine = fleet.replay_machine(&model);
     let finished = spawn_join(&machine, &[]).wait(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(4), "{finished:?}");

@@ -52,7 +52,7 @@ fn foreign_state() -> Value {
 
 fn foreign_state_with(changes: &Value) -> Value {
     let mut state = foreign_state();
-    plimsoll_domain::state::merge_known_fields(&mut state, changes.clone());
+    plimsoll_domain::state::merge_keeping_unknown_fields(&mut state, changes.clone());
     state
 }
 
@@ -198,11 +198,11 @@ fn hooks_of_an_ordinary_session_do_not_change_a_foreign_state() {
     let mut world = world_with_foreign_state();
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let state_before = world.read(STATE_FILE);
-    let model = ScriptedModel::start(|request: &Request| match request.answer_count() {
+    let model = ScriptedModel::start(|request: &Request| match request.assistant_message_count() {
         0 => Step::bash_call("true").with_input_tokens(870_000).with_delay(LIFELIKE_DELAY),
         _ => Step::from_text("<promise>COMPLETE</promise>").with_input_tokens(871_000),
     });
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let arguments =
         ["-p", "Look around.", "--model", "opus", "--allowedTools", "Bash", "--output-format", "json"];
     world.claude(&arguments).run().expect_success();
@@ -476,7 +476,7 @@ fn a_loop_of_scripts_resumes_and_ends_with_plimsoll_gate_and_monitor() {
     world.write(".claude/settings.json", &json!({"hooks": {"PostToolUse": [hook]}}).to_string());
     let model = ScriptedModel::start(|request: &Request| {
         let is_resumed = request.first_message_text().contains("CONTEXT CHECKPOINT RESUME");
-        let step = match (is_resumed, request.answer_count()) {
+        let step = match (is_resumed, request.assistant_message_count()) {
             (false, 0) => Step::bash_call("echo half >> work.txt").with_input_tokens(550_000),
             (false, 1) => Step::bash_call("echo more >> work.txt").with_input_tokens(870_000),
             (false, _) => Step::from_text("I stop here: the callback is next.").with_input_tokens(872_000),
@@ -487,7 +487,7 @@ fn a_loop_of_scripts_resumes_and_ends_with_plimsoll_gate_and_monitor() {
         };
         step.with_delay(LIFELIKE_DELAY)
     });
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let script = r#"for session in 1 2 3 4; do
         claude -p --output-format json --model opus --allowedTools Bash < PROMPT.md | plimsoll gate
         [ "${PIPESTATUS[1]}" -eq 1 ] || exit 0
@@ -520,7 +520,7 @@ fn a_loop_of_scripts_resumes_and_ends_with_plimsoll_gate_and_monitor() {
 fn each_verdict_writes_a_hash_of_the_files_that_the_session_left() {
     let mut world = world_with_plan_and_dates("- [ ] Item one\n- [ ] Item three\n");
     let _model = ScriptedAgent::new(|turn| {
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (1 | 2, 0) => Step::from_text("I only thought about it."),
             _ => honest_agent(turn),
         };

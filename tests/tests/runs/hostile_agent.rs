@@ -2,8 +2,8 @@
 //! once, the hooks keep working, and in the morning the user finds the complete record.
 
 use crate::prompt_section::stable_section;
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration,
@@ -44,16 +44,16 @@ fn do_item_command(item: &str) -> String {
 }
 
 /// An honest session that begins at this step.
-fn honest_session(turn: &StoryTurn<'_>, first_step: usize) -> Step {
+fn honest_session(turn: &AgentTurn<'_>, first_step: usize) -> Step {
     let Some(item) = turn.item_text.clone() else { return promise_completion(turn) };
-    match turn.answer_count - first_step {
+    match turn.assistant_message_count - first_step {
         0 => Step::bash_call(do_item_command(&item)).with_input_tokens(30_000),
         _ if item == "Item three" => promise_completion(turn),
         _ => Step::from_text(format!("{item} is done.")).with_input_tokens(31_000),
     }
 }
 
-fn promise_completion(turn: &StoryTurn<'_>) -> Step {
+fn promise_completion(turn: &AgentTurn<'_>) -> Step {
     Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(31_000)
 }
 
@@ -102,7 +102,7 @@ fn assert_record_is_complete(world: &World, context: &str) {
 fn run_with_command_before_work(tracking: PlanTracking, command: &'static str) {
     let mut world = create_project(tracking);
     let model = ScriptedAgent::new(move |turn| {
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (2, 0) => Step::bash_call(command).with_input_tokens(560_000),
             (2, 1) => honest_session(turn, 1).with_input_tokens(720_000),
             (2, _) => honest_session(turn, 1).with_input_tokens(721_000),
@@ -138,7 +138,7 @@ fn run_with_command_before_work(tracking: PlanTracking, command: &'static str) {
 /// The second session works and then runs the command, which also removes a tick that git does not know.
 fn run_with_command_after_work(tracking: PlanTracking, command: &'static str) {
     let mut world = create_project(tracking);
-    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.assistant_message_count) {
         (2, 1) => Step::bash_call(command).with_input_tokens(31_000).with_delay(Duration::from_secs(1)),
         (2, 2) => Step::from_text("Item two is done.").with_input_tokens(31_500),
         _ => honest_session(turn, 0),
@@ -204,7 +204,7 @@ fn cleaning_all_files_after_the_work_loses_nothing() {
 fn an_old_state_from_a_popped_stash_is_noticed_and_repaired() {
     let mut world = create_project(PlanTracking::Tracked);
     write_hostile_script(&world, "rm -rf .claude PROMPT.md progress.txt; git stash pop -q; true");
-    let _model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call(STASH_ALL_COMMAND).with_input_tokens(30_000),
         (1, _) => honest_session(turn, 1),
         (2, 0) => Step::bash_call("sh ~/hostile.sh").with_input_tokens(30_000),
@@ -232,7 +232,7 @@ fn an_old_state_from_a_popped_stash_is_noticed_and_repaired() {
 fn a_handoff_deleted_by_git_clean_is_restored_for_the_next_session() {
     let mut world = create_project(PlanTracking::Tracked);
     let model = ScriptedAgent::new(|turn| {
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt").with_input_tokens(560_000),
             (1, 1) => Step::bash_call("echo on").with_input_tokens(870_000),
             (1, 2) => Step::bash_call(CLEAN_COMMAND).with_input_tokens(871_000),
@@ -269,8 +269,8 @@ fn a_handoff_deleted_by_git_clean_is_restored_for_the_next_session() {
 #[test]
 fn an_item_removed_unticked_is_not_finished_and_completion_is_refused() {
     let mut world = create_project(PlanTracking::Tracked);
-    let model =
-        ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count, turn.item_text.as_deref()) {
+    let model = ScriptedAgent::new(|turn| {
+        match (turn.iteration, turn.assistant_message_count, turn.item_text.as_deref()) {
             (1, 0, _) => Step::bash_call(format!(
                 "sed -i '/Item two/d' fix_plan.md && {}",
                 do_item_command("Item one")
@@ -281,8 +281,9 @@ fn an_item_removed_unticked_is_not_finished_and_completion_is_refused() {
             (3, _, None) => Step::from_text("It was lost; I have put it back."),
             (4, 1.., _) => promise_completion(turn),
             _ => honest_session(turn, 0),
-        })
-        .start(&mut world);
+        }
+    })
+    .start(&mut world);
     let finished = run_to_end(&world);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     let verdicts = verdict_markers(&read_journal(&world));
@@ -305,7 +306,7 @@ fn an_item_removed_unticked_is_not_finished_and_completion_is_refused() {
 #[test]
 fn a_deleted_to_do_file_is_written_again() {
     let mut world = create_project(PlanTracking::Untracked);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (2, 0) => Step::bash_call("rm fix_plan.md"),
         (2, _) => promise_completion(turn),
         _ => honest_session(turn, 0),
@@ -346,7 +347,7 @@ fn garbage_in_the_state_is_set_aside_and_the_state_repaired() {
         let mut world = create_project(PlanTracking::Tracked);
         write_hostile_script(&world, &format!("printf '%s' '{garbage}' > {STATE_FILE}"));
         let model = ScriptedAgent::new(move |turn| {
-            let step = match (turn.iteration, turn.answer_count) {
+            let step = match (turn.iteration, turn.assistant_message_count) {
                 (2, 0) => Step::bash_call("sh ~/hostile.sh").with_input_tokens(560_000),
                 (2, _) => honest_session(turn, 1).with_input_tokens(720_000),
                 _ => honest_session(turn, 0),
@@ -383,7 +384,7 @@ fn garbage_in_the_state_is_set_aside_and_the_state_repaired() {
 fn a_state_restored_from_an_old_commit_is_noticed_and_repaired() {
     let mut world = create_project(PlanTracking::Tracked);
     let model = ScriptedAgent::new(|turn| {
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => Step::bash_call(format!(
                 "git add -f {STATE_FILE} && git commit -qm 'With the state' && git tag old"
             )),
@@ -430,7 +431,7 @@ fn a_state_restored_from_an_old_commit_is_noticed_and_repaired() {
 fn a_deleted_emptied_or_truncated_prompt_is_restored() {
     for command in ["rm PROMPT.md", ": > PROMPT.md", "head -c 200 PROMPT.md > p && mv p PROMPT.md"] {
         let mut world = create_project(PlanTracking::Tracked);
-        let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.answer_count) {
+        let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => Step::bash_call(command),
             (1, _) => honest_session(turn, 1),
             _ => honest_session(turn, 0),

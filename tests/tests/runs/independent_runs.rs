@@ -1,7 +1,7 @@
 //! Independent runs and sessions side by side.
 
+use plimsoll_testkit::scripted_agent::{AgentTurn, start_model_with_turn_script, tick_item_command};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
-use plimsoll_testkit::story::{StoryTurn, start_story, tick_item_command};
 use plimsoll_testkit::world::{RunningProgram, World};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, honest_agent, read_journal,
@@ -32,7 +32,7 @@ fn spawn_run(world: &World, project: &Path, model: &ScriptedModel) -> RunningPro
 fn start_agent_waiting_for_other_run(started_count: &Arc<AtomicUsize>) -> ScriptedModel {
     let started_count = Arc::clone(started_count);
     let mut is_first = true;
-    start_story(move |turn| {
+    start_model_with_turn_script(move |turn| {
         if std::mem::take(&mut is_first) {
             started_count.fetch_add(1, Ordering::SeqCst);
             wait_at_most(Duration::from_secs(30), || started_count.load(Ordering::SeqCst) == 2);
@@ -58,7 +58,7 @@ fn two_projects_run_at_the_same_time_with_one_home() {
         start_agent_waiting_for_other_run(&started_count),
         start_agent_waiting_for_other_run(&started_count),
     );
-    world.use_model(&first_model);
+    world.use_client_with_model(&first_model);
     // The first session of each run.
     world.use_real_client_in_sessions(&[1, 2]);
     let runs =
@@ -107,7 +107,7 @@ fn an_ordinary_session_beside_a_run_is_advised_and_never_touches_it() {
     let model = ScriptedAgent::new({
         let (is_working, may_continue) = (Arc::clone(&is_working), Arc::clone(&may_continue));
         move |turn| {
-            if (turn.iteration, turn.answer_count) == (2, 0) {
+            if (turn.iteration, turn.assistant_message_count) == (2, 0) {
                 is_working.store(true, Ordering::SeqCst);
                 wait_at_most(Duration::from_secs(60), || may_continue.load(Ordering::SeqCst));
             }
@@ -127,7 +127,7 @@ fn an_ordinary_session_beside_a_run_is_advised_and_never_touches_it() {
     let last_message = format!("Ordinary work is done.\n\n<promise>COMPLETE {nonce}</promise>");
     let mut steps: Vec<Step> = [600_000, 720_000, 870_000, 970_000, 970_100, 970_200].map(look_step).into();
     steps.push(Step::from_text(last_message).with_input_tokens(970_300).with_delay(LIFELIKE_DELAY));
-    let ordinary_model = ScriptedModel::with_steps(steps);
+    let ordinary_model = ScriptedModel::start_with_steps_repeating_last(steps);
     let finished = world
         .claude(&["-p", "ORDINARY: look around", "--model", "opus", "--allowedTools", "Bash"])
         .env("ANTHROPIC_BASE_URL", ordinary_model.url())
@@ -183,7 +183,7 @@ fn nested_command(number: usize) -> Step {
     .with_input_tokens(30_000)
 }
 
-fn is_nested(turn: &StoryTurn<'_>) -> bool {
+fn is_nested(turn: &AgentTurn<'_>) -> bool {
     turn.iteration == 0 && turn.request_contains(NESTED_PROMPT)
 }
 
@@ -198,7 +198,7 @@ fn a_nested_session_that_inherits_the_run_id_does_not_change_the_run() {
                 promise.clone_from(&turn.promise_line);
             }
             let step = if is_nested(turn) {
-                match turn.answer_count {
+                match turn.assistant_message_count {
                     0 => Step::bash_call("echo \"nested with ${PLIMSOLL_RUN_ID:-nothing}\"")
                         .with_input_tokens(600_000),
                     1 => Step::bash_call("echo nested").with_input_tokens(960_000),
@@ -208,8 +208,8 @@ fn a_nested_session_that_inherits_the_run_id_does_not_change_the_run() {
                     _ => Step::from_text("Nested work is done."),
                 }
             } else {
-                match (turn.iteration, turn.answer_count) {
-                    (2, 0 | 1) => nested_command(turn.answer_count),
+                match (turn.iteration, turn.assistant_message_count) {
+                    (2, 0 | 1) => nested_command(turn.assistant_message_count),
                     (2, 2) => Step::bash_call(format!(
                         "echo 'Item two' >> work.txt && {}",
                         tick_item_command("Item two")

@@ -15,12 +15,12 @@ const STATE_FILE: &str = ".claude/ralph-state.json";
 const KILL_CLIENT_COMMAND: &str = "sleep 0.5; kill -9 $PPID";
 
 /// A step of a session that changes a file and is killed: two responses of $0.04 each, by opus-5-5.
-fn killed_session_step(turn: &plimsoll_testkit::story::StoryTurn<'_>) -> Step {
-    let step = match turn.answer_count {
+fn killed_session_step(turn: &plimsoll_testkit::scripted_agent::AgentTurn<'_>) -> Step {
+    let step = match turn.assistant_message_count {
         0 => Step::bash_call(format!("echo {} >> log.txt", turn.iteration)),
         _ => Step::bash_call(KILL_CLIENT_COMMAND),
     };
-    step.with_input_token_parts(10_000, 0, 0).with_output_tokens(0).with_delay(LIFELIKE_DELAY)
+    step.with_input_token_breakdown(10_000, 0, 0).with_output_tokens(0).with_delay(LIFELIKE_DELAY)
 }
 
 fn run_cost(world: &World) -> f64 {
@@ -100,7 +100,7 @@ fn a_cost_reported_by_the_client_replaces_the_estimate() {
     let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => killed_session_step(turn),
         _ => honest_agent(turn)
-            .with_input_token_parts(10_000, 0, 0)
+            .with_input_token_breakdown(10_000, 0, 0)
             .with_output_tokens(0)
             .with_delay(LIFELIKE_DELAY),
     })
@@ -123,7 +123,7 @@ fn a_session_that_used_no_tokens_costs_nothing() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let _model = ScriptedAgent::new(|turn| match turn.iteration {
         1 => Step::bash_call(KILL_CLIENT_COMMAND)
-            .with_input_token_parts(0, 0, 0)
+            .with_input_token_breakdown(0, 0, 0)
             .with_output_tokens(0)
             .with_delay(LIFELIKE_DELAY),
         _ => honest_agent(turn).with_delay(LIFELIKE_DELAY),
@@ -138,15 +138,15 @@ fn a_session_that_used_no_tokens_costs_nothing() {
 fn a_run_killed_with_its_client_counts_its_session_on_resume_or_stop() {
     for (name, is_resumed) in [("resumed", true), ("stopped", false)] {
         let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
-        let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+        let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => Step::bash_call("echo 1 >> log.txt")
-                .with_input_token_parts(10_000, 0, 0)
+                .with_input_token_breakdown(10_000, 0, 0)
                 .with_output_tokens(0),
             (1, _) => Step::bash_call("touch working; sleep 30")
-                .with_input_token_parts(10_000, 0, 0)
+                .with_input_token_breakdown(10_000, 0, 0)
                 .with_output_tokens(0),
             _ => honest_agent(turn)
-                .with_input_token_parts(0, 0, 0)
+                .with_input_token_breakdown(0, 0, 0)
                 .with_output_tokens(0)
                 .with_delay(LIFELIKE_DELAY),
         })
@@ -193,15 +193,15 @@ fn client_files(world: &World) -> Vec<PathBuf> {
 #[test]
 fn without_transcript_and_output_the_turn_log_supplies_the_cost() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0 | 1) => Step::bash_call("sleep 0.3; echo 1 >> log.txt")
-            .with_input_token_parts(10_000, 0, 0)
+            .with_input_token_breakdown(10_000, 0, 0)
             .with_output_tokens(0),
         (1, _) => Step::bash_call("touch working; sleep 30")
-            .with_input_token_parts(10_000, 0, 0)
+            .with_input_token_breakdown(10_000, 0, 0)
             .with_output_tokens(0),
         _ => honest_agent(turn)
-            .with_input_token_parts(0, 0, 0)
+            .with_input_token_breakdown(0, 0, 0)
             .with_output_tokens(0)
             .with_delay(LIFELIKE_DELAY),
     })
@@ -230,7 +230,7 @@ fn without_transcript_and_output_the_turn_log_supplies_the_cost() {
 fn a_model_of_unknown_price_counts_at_the_highest_price_unless_reported() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let _model = ScriptedAgent::new(|turn| {
-        let step = match (turn.request.kind, turn.iteration, turn.answer_count) {
+        let step = match (turn.request.kind, turn.iteration, turn.assistant_message_count) {
             (RequestKind::Subagent, ..) => Step::from_text("The file has 80 lines."),
             (_, 1, _) => Step::bash_call("kill -TERM $PPID; sleep 20"),
             (_, _, 0) => Step::from_text("I delegate.").with_tool_call(
@@ -240,7 +240,7 @@ fn a_model_of_unknown_price_counts_at_the_highest_price_unless_reported() {
             ),
             _ => Step::bash_call(KILL_CLIENT_COMMAND),
         };
-        step.with_input_token_parts(10_000, 0, 0).with_output_tokens(0).with_delay(LIFELIKE_DELAY)
+        step.with_input_token_breakdown(10_000, 0, 0).with_output_tokens(0).with_delay(LIFELIKE_DELAY)
     }).with_real_client().start(&mut world);
     let finished = world
         .plimsoll(&["run", "--objective", "Do the plan.", "--max-cost", "0.30", "--", "--model", "zork"])

@@ -1,8 +1,8 @@
 //! Which model works on an item: the user's settings decide. The plan, which anybody may have written, only chooses
 //! among the models that those settings allow.
 
+use plimsoll_testkit::scripted_agent::tick_item_command;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::tick_item_command;
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, events_named, read_journal, run_with_objective, world_with_plan_and_dates,
 };
@@ -13,7 +13,7 @@ fn a_plan_selects_only_models_that_the_user_settings_allow() {
     let mut world = world_with_plan_and_dates(
         "- [ ] Item one (model: haiku)\n- [ ] Item two (simple)\n- [ ] Item three (model: dear)\n- [ ] Item four (model: dear)\n",
     );
-    world.write_user_settings(&json!({ "models": { "simple": "sonnet", "allowed": ["haiku"] } }));
+    world.write_plimsoll_user_settings(&json!({ "models": { "simple": "sonnet", "allowed": ["haiku"] } }));
     // A project's settings cannot choose models.
     world.write(
         ".claude/plimsoll.json",
@@ -38,7 +38,7 @@ fn a_plan_selects_only_models_that_the_user_settings_allow() {
     - In fix_plan.md, item 4: `(model: dear)` in the plan is ignored: only models that your own settings name count (`models.allowed` in ~/.config/plimsoll/settings.json).
     ");
     let model = ScriptedAgent::new(|turn| {
-        let step = match (&turn.item_text, turn.answer_count) {
+        let step = match (&turn.item_text, turn.assistant_message_count) {
             (Some(item), 0) => Step::bash_call(tick_item_command(item)).with_input_tokens(30_000),
             (Some(item), _) if item.starts_with("Item four") => {
                 Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(31_000)

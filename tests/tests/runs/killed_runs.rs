@@ -1,8 +1,8 @@
 //! `kill -9` at every moment of a run: no file is torn, no work is done twice, and no two clients work at once. Also
 //! the clean endings: Ctrl-C, SIGTERM and `plimsoll stop`.
 
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::{FinishedProgram, RunningProgram, World};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration, honest_agent,
@@ -40,7 +40,7 @@ const ALL_VICTIMS: [Victim; 3] = [Victim::Run, Victim::Client, Victim::Both];
 fn kill_victim_and_finish_run(
     victim: Victim,
     options: &[&str],
-    agent: impl FnMut(&StoryTurn<'_>, &Path) -> Step + Send + 'static,
+    agent: impl FnMut(&AgentTurn<'_>, &Path) -> Step + Send + 'static,
     is_kill_moment: impl Fn(&World, &ScriptedModel) -> bool,
 ) -> (World, ScriptedModel) {
     let mut world = world_with_plan_and_dates(PLAN);
@@ -88,7 +88,7 @@ fn kill_victim_and_finish_run(
 fn a_run_completes_after_a_kill_before_the_first_model_response() {
     for victim in ALL_VICTIMS {
         let mut is_first_request = true;
-        let agent = move |turn: &StoryTurn<'_>, _: &Path| {
+        let agent = move |turn: &AgentTurn<'_>, _: &Path| {
             let step = honest_agent(turn);
             if std::mem::take(&mut is_first_request) { step.with_delay(LONG_DELAY) } else { step }
         };
@@ -101,7 +101,7 @@ fn a_run_completes_after_a_kill_during_a_tool_call() {
     for victim in ALL_VICTIMS {
         let mut is_first_request = true;
         let agent =
-            move |turn: &StoryTurn<'_>, marker_file: &Path| match std::mem::take(&mut is_first_request) {
+            move |turn: &AgentTurn<'_>, marker_file: &Path| match std::mem::take(&mut is_first_request) {
                 true => Step::bash_call(format!(
                     "touch {} && sleep 2 && {}",
                     marker_file.display(),
@@ -117,12 +117,12 @@ fn a_run_completes_after_a_kill_during_a_tool_call() {
 fn a_kill_between_edit_and_tick_hands_the_edit_to_the_next_session() {
     for victim in ALL_VICTIMS {
         let mut request_count = 0;
-        let agent = move |turn: &StoryTurn<'_>, _: &Path| {
+        let agent = move |turn: &AgentTurn<'_>, _: &Path| {
             if turn.item_text.as_deref() != Some("Item one") || request_count > 3 {
                 return honest_agent(turn);
             }
             request_count += 1;
-            match (request_count, turn.answer_count) {
+            match (request_count, turn.assistant_message_count) {
                 (1, 0) => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt"),
                 (2, 1) => Step::bash_call(item_command("Item one")).with_delay(LONG_DELAY),
                 _ => honest_agent(turn),
@@ -142,11 +142,11 @@ fn a_kill_between_edit_and_tick_hands_the_edit_to_the_next_session() {
 fn a_kill_after_a_checkpoint_keeps_the_handoff_for_the_next_session() {
     for victim in ALL_VICTIMS {
         let mut is_first_session = true;
-        let agent = move |turn: &StoryTurn<'_>, _: &Path| {
+        let agent = move |turn: &AgentTurn<'_>, _: &Path| {
             if !is_first_session {
                 return honest_agent(turn);
             }
-            match turn.answer_count {
+            match turn.assistant_message_count {
                 0 => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt")
                     .with_input_tokens(560_000)
                     .with_delay(LIFELIKE_DELAY),
@@ -179,7 +179,7 @@ fn a_kill_after_a_checkpoint_keeps_the_handoff_for_the_next_session() {
 #[test]
 fn a_kill_right_after_the_result_repeats_no_session() {
     for victim in ALL_VICTIMS {
-        let agent = |turn: &StoryTurn<'_>, _: &Path| honest_agent(turn);
+        let agent = |turn: &AgentTurn<'_>, _: &Path| honest_agent(turn);
         // The client may have ended by itself by then, so it is killed only if it still runs.
         let has_result =
             |world: &World, _: &ScriptedModel| session_outputs(world).contains("\"type\":\"result\"");
@@ -242,7 +242,7 @@ fn a_kill_during_the_verify_command_repeats_only_the_verification() {
 #[test]
 fn a_finished_session_without_a_recorded_pid_is_judged_not_repeated() {
     let mut world = world_with_plan_and_dates(PLAN);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call(item_command("Item one")).with_delay(LONG_DELAY),
         _ => honest_agent(turn),
     })
@@ -275,7 +275,7 @@ fn a_finished_session_without_a_recorded_pid_is_judged_not_repeated() {
 #[test]
 fn a_running_client_without_a_recorded_pid_is_adopted() {
     let mut world = world_with_plan_and_dates(PLAN);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call(item_command("Item one")).with_delay(LONG_DELAY),
         _ => honest_agent(turn),
     })
@@ -301,7 +301,7 @@ fn a_running_client_without_a_recorded_pid_is_adopted() {
 #[test]
 fn a_client_is_adopted_after_git_clean_removed_our_files() {
     let mut world = world_with_plan_and_dates(PLAN);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call(item_command("Item one")).with_delay(LONG_DELAY),
         _ => honest_agent(turn),
     })
@@ -406,7 +406,7 @@ fn a_reopened_run_first_reports_a_verdict_that_a_kill_left_unreported() {
 #[test]
 fn a_second_simultaneous_resume_is_refused() {
     let mut world = world_with_plan_and_dates(PLAN);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => honest_agent(turn).with_delay(LONG_DELAY),
         _ => honest_agent(turn),
     })
@@ -434,7 +434,7 @@ fn start_run_in_long_tool_call() -> (World, ScriptedModel, RunningProgram) {
     let marker_file = world.home().join("the-moment");
     let model = ScriptedAgent::new({
         let marker_file = marker_file.clone();
-        move |turn| match (turn.iteration, turn.answer_count) {
+        move |turn| match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => Step::bash_call(format!(
                 "touch {} && sleep 4 && {}",
                 marker_file.display(),
@@ -565,7 +565,7 @@ fn a_checkpoint_of_a_killed_hook_is_finished_by_the_next_event() {
     let stage = Arc::new(AtomicUsize::new(0));
     let model = ScriptedAgent::new({
         let stage = Arc::clone(&stage);
-        move |turn| match (turn.iteration, turn.answer_count) {
+        move |turn| match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt")
                 .with_input_tokens(200_000)
                 .with_delay(LIFELIKE_DELAY),
@@ -586,9 +586,9 @@ fn a_checkpoint_of_a_killed_hook_is_finished_by_the_next_event() {
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     let requests = model.main_requests();
     assert!(
-        requests[2].text_since_last_answer().contains("CCS_CHECKPOINT_TRIGGERED|L2|"),
+        requests[2].text_since_last_assistant_message().contains("CCS_CHECKPOINT_TRIGGERED|L2|"),
         "{}",
-        requests[2].text_since_last_answer()
+        requests[2].text_since_last_assistant_message()
     );
     let journal = read_journal(&world);
     assert_eq!(events_named(&journal, "checkpoint").len(), 1, "finished once");
@@ -606,7 +606,7 @@ fn a_checkpoint_of_a_killed_hook_is_finished_by_the_run_without_an_event() {
     let stage = Arc::new(AtomicUsize::new(0));
     let model = ScriptedAgent::new({
         let stage = Arc::clone(&stage);
-        move |turn| match (turn.iteration, turn.answer_count) {
+        move |turn| match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt")
                 .with_input_tokens(200_000)
                 .with_delay(LIFELIKE_DELAY),

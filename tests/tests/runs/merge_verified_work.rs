@@ -5,8 +5,8 @@ use super::workers::{
     RUN_TIMEOUT, TWO_ITEM_PLAN, do_item_step, item_number, run_with_workers, sent_back_reasons,
     write_item_file_step,
 };
+use plimsoll_testkit::scripted_agent::tick_item_command as tick_in_plan;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::tick_item_command as tick_in_plan;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{ScriptedAgent, THREE_ITEM_PLAN, world_with_plan_and_dates};
 
@@ -87,7 +87,7 @@ fn local_git_attributes_do_not_suppress_a_merge_conflict() {
             )
         };
         // Workers start two seconds apart, so the first one still works when the second one starts.
-        let is_slow = turn.answer_count == 0 && !was_refused && item_number(&item) == "1";
+        let is_slow = turn.assistant_message_count == 0 && !was_refused && item_number(&item) == "1";
         do_item_step(turn, &line).with_delay(std::time::Duration::from_secs(if is_slow { 3 } else { 0 }))
     }).start(&mut world);
     let finished = run_with_workers(&world, &["2"]);
@@ -123,7 +123,7 @@ fn a_corrupted_git_object_is_not_merged_and_completes_no_run() {
     let mut world_with_shared_object = world_with_plan_and_dates("# Plan\n\n- [ ] Item 1\n");
     let line =
         format!("{swap}; swap HEAD:src/dates.txt HEAD:README.md; mkdir -p done && echo 1 > done/1.txt");
-    let _model = ScriptedAgent::new(move |turn| match turn.answer_count {
+    let _model = ScriptedAgent::new(move |turn| match turn.assistant_message_count {
         0 => Step::bash_call(line.clone()).with_input_tokens(29_000),
         1 => do_item_step(turn, "true").with_input_tokens(30_000),
         _ => write_item_file_step(turn),
@@ -241,7 +241,7 @@ fn hooks_and_filters_of_the_worktree_do_not_run_outside_the_session() {
     );
     let _model = ScriptedAgent::new(move |turn| {
         let item = turn.item_text.clone().unwrap_or_default();
-        match (turn.answer_count, item_number(&item).as_str()) {
+        match (turn.assistant_message_count, item_number(&item).as_str()) {
             // Commits its item itself, then leaves more work uncommitted.
             (0, "1") => Step::bash_call(format!(
                 "{attack}; mkdir -p done && echo 1 > done/1.txt && git -c core.hooksPath=/dev/null add done && \
@@ -297,7 +297,7 @@ fn log_check_works_without_workers_and_reports_a_broken_turn_log() {
         let Some(item) = turn.item_text.clone() else { return Step::from_text(turn.promise_line.clone()) };
         let done = format!("echo '{item}' >> work.txt && {}", tick_in_plan(&item));
         let commit = format!("git add work.txt fix_plan.md && git commit -qm 'Finish {item}'");
-        match turn.answer_count {
+        match turn.assistant_message_count {
             0 => Step::bash_call(format!("{done} && {commit}")).with_input_tokens(30_000),
             _ => {
                 Step::from_text(format!("{item} is done.\n\n{}", turn.promise_line)).with_input_tokens(31_000)

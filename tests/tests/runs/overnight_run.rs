@@ -1,8 +1,8 @@
 //! An unattended run of five items with every fault that can happen overnight. In the morning all items are done except
 //! the one that could not be done; nothing is done twice, and nothing is lost.
 
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, events_named, read_journal, usage_limit_error, verdict_markers,
     world_with_plan_and_dates,
@@ -46,13 +46,13 @@ struct FaultCounts {
 }
 
 impl FaultCounts {
-    fn next_step(&mut self, turn: &StoryTurn<'_>) -> Step {
+    fn next_step(&mut self, turn: &AgentTurn<'_>) -> Step {
         let Some(item) = turn.item_text.clone() else {
             return Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(31_000);
         };
         let number = item_number(&item);
         let work = format!("echo '{item}' >> work.txt && {}", tick_item_command(&item));
-        match (number, turn.answer_count) {
+        match (number, turn.assistant_message_count) {
             (OVERLOADED_ITEM, 0) if self.overload_count < 2 => {
                 self.overload_count += 1;
                 Step::api_error(529, "Overloaded")

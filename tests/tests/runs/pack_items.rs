@@ -2,8 +2,8 @@
 //! neighbors share a session.
 
 use crate::prompt_section::stable_section;
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, events_named, first_request_of_iteration, read_journal,
@@ -21,7 +21,7 @@ fn plan_with_items(items: usize) -> String {
 }
 
 /// Does the item that it was given last; each item uses this many tokens.
-fn packing_agent(turn: &StoryTurn<'_>, item_tokens: u64) -> Step {
+fn packing_agent(turn: &AgentTurn<'_>, item_tokens: u64) -> Step {
     let request_text = turn.request.full_text();
     let phrase = "exactly this item: \"";
     let continued_item = request_text.rfind(phrase).map(|place| {
@@ -31,8 +31,8 @@ fn packing_agent(turn: &StoryTurn<'_>, item_tokens: u64) -> Step {
     let Some(item) = continued_item.or(turn.item_text.clone()) else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
-    let done_steps = turn.answer_count as u64 / 2;
-    let is_work = turn.answer_count.is_multiple_of(2);
+    let done_steps = turn.assistant_message_count as u64 / 2;
+    let is_work = turn.assistant_message_count.is_multiple_of(2);
     let used_tokens = BASE_TOKENS + item_tokens * (done_steps + u64::from(!is_work));
     let is_last_item =
         request_text.contains("It is the last one") || request_text.contains("`fix_plan.md` (1 of ");
@@ -177,7 +177,7 @@ fn pack_does_not_start_an_item_whose_stated_size_does_not_fit() {
 #[test]
 fn pack_does_not_continue_a_session_with_an_unfinished_item() {
     let mut world = world_with_plan_and_dates(&plan_with_items(2));
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call("echo half >> src/dates.txt")
             .with_input_tokens(BASE_TOKENS)
             .with_delay(LIFELIKE_DELAY),
@@ -211,13 +211,13 @@ fn a_turn_that_the_client_ends_despite_our_block_is_journaled() {
     let entry = json!({"hooks": [{"type": "command", "command": format!("sh {}", hook_script.display())}]});
     world.write(".claude/settings.json", &json!({"hooks": {"Stop": [entry]}}).to_string());
     let _model = ScriptedAgent::new(|turn| {
-        match (turn.iteration, turn.answer_count) {
+        match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call(
             "(until [ \"$(cat ~/n 2>/dev/null)\" = 2 ]; do sleep 0.1; done; sleep 1.5; sed -i 's/\\[ \\] Item 01/[x] Item 01/' fix_plan.md; echo 'Item 01' >> work.txt) > /dev/null 2>&1 &",
         )
         .with_input_tokens(BASE_TOKENS),
         (1, 3) => Step::from_text("Item 01 is done.").with_input_tokens(BASE_TOKENS + 6_000).with_delay(Duration::from_secs(5)),
-        (1, _) => Step::from_text(format!("I wait ({}).", turn.answer_count)).with_input_tokens(BASE_TOKENS + 5_000).with_delay(LIFELIKE_DELAY),
+        (1, _) => Step::from_text(format!("I wait ({}).", turn.assistant_message_count)).with_input_tokens(BASE_TOKENS + 5_000).with_delay(LIFELIKE_DELAY),
         _ => packing_agent(turn, 50_000),
     }
     }).with_real_client().start(&mut world);
@@ -263,7 +263,7 @@ fn trivial_neighbors_of_the_same_model_share_a_session_without_pack() {
         })
         .collect();
     let mut world = world_with_plan_and_dates(&list);
-    world.write_user_settings(&json!({ "models": { "allowed": ["claude-opus-5-5"] } }));
+    world.write_plimsoll_user_settings(&json!({ "models": { "allowed": ["claude-opus-5-5"] } }));
     let plan_table = world.plimsoll(&["plan", "--markdown"]).run().stdout;
     let (_, groups) = plan_table.rsplit_once("|\n").expect("a table of the items");
     insta::assert_snapshot!(groups, @"

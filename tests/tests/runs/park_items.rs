@@ -4,8 +4,8 @@
 //! Tests commands shown in docs/night.md.
 
 use crate::prompt_section::stable_section;
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 const STATE_PATH: &str = ".claude/ralph-state.json";
 
-fn blocked_response(turn: &StoryTurn<'_>, reason: &str) -> Step {
+fn blocked_response(turn: &AgentTurn<'_>, reason: &str) -> Step {
     let line = turn.promise_line.replace("COMPLETE", "BLOCKED").replace("</", &format!(" {reason}</"));
     Step::from_text(format!("I cannot go on.\n\n{line}"))
 }
@@ -26,10 +26,10 @@ fn item_lines(count: usize) -> String {
 }
 
 /// Does its item, except that the third one stays half done until it has an answer.
-fn agent_blocked_on_third_item(turn: &StoryTurn<'_>) -> Step {
+fn agent_blocked_on_third_item(turn: &AgentTurn<'_>) -> Step {
     let item = turn.item_text.clone().unwrap_or_default();
     let is_stuck = item == "Item 3" && !turn.request_contains("Answer: Use port 8042");
-    match turn.answer_count {
+    match turn.assistant_message_count {
         0 if is_stuck => Step::bash_call("echo half >> half.txt").with_input_tokens(30_000),
         0 => Step::bash_call(format!("echo '{item}' >> work.txt && {}", tick_item_command(&item)))
             .with_input_tokens(30_000),
@@ -191,7 +191,7 @@ fn other_items_are_done_while_one_waits_for_the_users_answer() {
 #[test]
 fn an_answer_given_during_the_run_reaches_a_later_session_of_the_item() {
     let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one\n- [ ] Item two\n- [ ] Item three\n");
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         // The session writes its question itself, in more words than the reason has.
         (1, 0) => Step::bash_call(
             "sed -i 's/^- .* Item one$/&\\n  > 80 is taken\\n  ? Which port, 81 or 82?/' fix_plan.md",

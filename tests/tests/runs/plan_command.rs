@@ -1,7 +1,7 @@
 //! `plimsoll plan`: the work ahead, estimated from the plan and from what earlier items used.
 
+use plimsoll_testkit::scripted_agent::tick_item_command;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::tick_item_command;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{LIFELIKE_DELAY, ScriptedAgent, run_with_objective, world_with_plan_and_dates};
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ fn a_missing_plan_and_an_invalid_after_number_are_reported() {
 #[test]
 fn measured_items_determine_the_estimate_also_in_the_next_run() {
     let mut world = world_with_plan_and_dates("- [ ] Item one\n- [ ] Item two\n");
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call(tick_item_command("Item one"))
             .with_input_tokens(40_000)
             .with_delay(LIFELIKE_DELAY),

@@ -1,9 +1,9 @@
 //! A run does not start with a plan that has no item, and `plimsoll plan --fix` puts checkboxes before the lines that
 //! were meant as items.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{FinishedProgram, World};
@@ -105,11 +105,11 @@ fn lines_that_only_look_like_items_are_rejected_before_any_session() {
 }
 
 /// Ticks its item, whatever stands before the checkbox.
-fn ticking_agent(turn: &StoryTurn<'_>) -> Step {
+fn ticking_agent(turn: &AgentTurn<'_>) -> Step {
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
-    match turn.answer_count {
+    match turn.assistant_message_count {
         0 => Step::bash_call(format!(
             "sed -i 's/\\[ \\] {item}$/[x] {item}/' fix_plan.md && echo '{item}' >> work.txt"
         )),
@@ -144,7 +144,7 @@ fn a_run_does_every_checkbox_that_github_renders_and_no_other() {
 fn an_unclear_mark_in_the_plan_blocks_the_run_until_it_is_rewritten() {
     let mut world = World::new();
     world.write("fix_plan.md", "- [ ] Item one\n- [ ] Item two\n");
-    let model = ScriptedAgent::new(|turn| match (turn.item_text.as_deref(), turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.item_text.as_deref(), turn.assistant_message_count) {
         (Some("Item two"), 0) => Step::bash_call("sed -i 's/- \\[ \\] Item two/- [-] Item two/' fix_plan.md"),
         (Some("Item two"), _) => Step::from_text(format!("All done.\n\n{}", turn.promise_line)),
         _ => ticking_agent(turn),
@@ -326,7 +326,8 @@ fn fix_asks_for_confirmation_on_a_terminal() {
     for (answer, is_fixed) in [("n", false), ("", false), ("y", true)] {
         let world = World::new();
         world.write("fix_plan.md", "* Item one\n");
-        let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &["plan", "--fix"], 100, 30);
+        let mut terminal =
+            Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &["plan", "--fix"], 100, 30);
         let screen = terminal.wait_for_text("Write this to fix_plan.md? [y/N]");
         insta::allow_duplicates! {
             insta::assert_snapshot!(screen, @"

@@ -130,10 +130,13 @@ fn missing_hook_programs_are_named_before_anything_starts() {
     let model = ScriptedAgent::new(honest_agent).start(&mut world);
     let program_folder = world.home().join("alone");
     std::fs::create_dir_all(&program_folder).expect("a folder");
-    std::fs::copy(plimsoll_testkit::bin_dir().join("plimsoll"), program_folder.join("plimsoll"))
-        .expect("a copy");
+    std::fs::copy(
+        plimsoll_testkit::find_or_build_bin_dir().join("plimsoll"),
+        program_folder.join("plimsoll"),
+    )
+    .expect("a copy");
     let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
-    let hooks = plimsoll_testkit::bin_dir();
+    let hooks = plimsoll_testkit::find_or_build_bin_dir();
     let other_folders: Vec<PathBuf> =
         std::env::split_paths(&path).filter(|folder| *folder != hooks).collect();
     let path = std::env::join_paths(other_folders).expect("a PATH").to_string_lossy().into_owned();
@@ -157,7 +160,7 @@ fn a_relative_path_entry_starts_no_program_of_the_project() {
         world.write_program(world.project().join(name), planted_script);
     }
     for entry in [".", ""] {
-        let path = format!("{entry}:{}:/usr/bin:/bin", plimsoll_testkit::bin_dir().display());
+        let path = format!("{entry}:{}:/usr/bin:/bin", plimsoll_testkit::find_or_build_bin_dir().display());
         world.set_env("PATH", path);
         let finished = run_with_objective(&world, &[]);
         assert_ne!(finished.code, Some(0), "{finished:#?}");
@@ -296,7 +299,7 @@ fn settings_that_do_not_parse_stop_the_start() {
 #[test]
 fn a_second_run_is_refused_and_the_first_one_is_named() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => honest_agent(turn).with_delay(Duration::from_secs(4)),
         _ => honest_agent(turn),
     })
@@ -346,7 +349,7 @@ fn an_open_run_prevents_a_new_one_and_is_named() {
 fn an_old_client_version_completes_a_run() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let model = ScriptedAgent::new(honest_agent).start(&mut world);
-    let client = plimsoll_testkit::client::claude_of_version("2.0.77");
+    let client = plimsoll_testkit::client::install_claude_version_once("2.0.77");
     let finished = run_with_client(&world, &client);
     assert_eq!(finished.code, Some(0), "{finished:#?}, {} requests", model.main_requests().len());
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");

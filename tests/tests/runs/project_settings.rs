@@ -46,7 +46,7 @@ fn the_status_line_runs_no_command_from_project_settings() {
     let evil_lines: Vec<&str> = explanation.lines().filter(|line| line.contains("evil")).collect();
     insta::assert_snapshot!(evil_lines.join("\n"), @"evil       hidden: it has no pointer and no usable command: one in a project's file is ignored");
     assert!(!world.exists("started"));
-    world.write_user_settings(&settings);
+    world.write_plimsoll_user_settings(&settings);
     assert_eq!(status_line_output(&world), "lin_api_evil │ Opus 5.5", "the user's own file may");
     assert!(world.exists("started"));
 }
@@ -62,7 +62,7 @@ fn linear_check_runs_no_key_command_from_project_settings() {
     ok       Outbox   no notes to deliver
     "#);
     // The command is not run even if the user has named an issue.
-    world.write_user_settings(&json!({ "linear": { "issue": "ENG-1" } }));
+    world.write_plimsoll_user_settings(&json!({ "linear": { "issue": "ENG-1" } }));
     let finished = world.plimsoll(&["linear", "check"]).run();
     insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @"
     ok       Setting  notes go to ENG-1
@@ -72,7 +72,7 @@ fn linear_check_runs_no_key_command_from_project_settings() {
     ");
     assert!(!world.exists("started"));
     let user_settings = json!({ "projects": { world.project().display().to_string(): settings } });
-    world.write_user_settings(&user_settings);
+    world.write_plimsoll_user_settings(&user_settings);
     world.plimsoll(&["linear", "check"]).env("LINEAR_API_URL", "http://127.0.0.1:9/").run();
     assert!(world.exists("started"), "what the user says of this project holds");
 }
@@ -135,7 +135,7 @@ fn a_run_keeps_the_thresholds_it_started_with() {
     let text = format!("echo '{{\"levels\": {{\"l1\": 97, \"l2\": 98, \"l3\": 99}}}}' > {SETTINGS_PATH}");
     let script = format!("sh {}", world.write_program(world.home().join("move.sh"), &text).display());
     let model = plimsoll_tests::ScriptedAgent::new(move |turn| {
-        match turn.answer_count {
+        match turn.assistant_message_count {
             0 => Step::bash_call(script.clone()).with_input_tokens(100_000),
             // Several requests, because the client's transcript may be late for one of them.
             1..=4 => Step::bash_call("true").with_input_tokens(650_000),

@@ -2,8 +2,8 @@
 //! never ends by the circuit breaker.
 
 use crate::prompt_section::{stable_section, without_nonce};
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     ScriptedAgent, events_named, first_request_of_iteration, honest_agent, read_journal, resume_run,
@@ -24,17 +24,17 @@ fn finish_item_step() -> Step {
         .with_input_tokens(30_000)
 }
 
-fn bold_promise(turn: &StoryTurn<'_>) -> Step {
+fn bold_promise(turn: &AgentTurn<'_>) -> Step {
     Step::from_text(format!("All done.\n\n**{}**", turn.promise_line))
 }
 
 /// Starts an agent that does the item in its first session and otherwise gives these responses.
 fn world_with_sloppy_agent(
-    respond: impl Fn(&StoryTurn<'_>) -> Step + Send + 'static,
+    respond: impl Fn(&AgentTurn<'_>) -> Step + Send + 'static,
 ) -> (World, ScriptedModel) {
     let mut world = world_with_plan_and_dates(ONE_ITEM_PLAN);
     world.write(".claude/plimsoll.json", SENSITIVE_BREAKER_SETTINGS);
-    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => finish_item_step(),
         _ => respond(turn),
     })
@@ -81,7 +81,7 @@ fn a_near_miss_is_refused_and_the_next_prompt_says_what_the_line_must_be() {
 #[test]
 fn a_refused_near_miss_also_lists_open_items_and_failed_checks() {
     let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n- [ ] Item four\n");
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => finish_item_step(),
         (1, _) => bold_promise(turn),
         (2, 0) => Step::bash_call(tick_item_command("Item four")),
@@ -130,7 +130,7 @@ fn a_promise_in_the_users_prompt_is_named_from_the_first_session_on() {
         "# Dates\n\nDo the plan. When everything is done, output <promise>COMPLETE</promise>.\n";
     let mut world = world_with_plan_and_dates(ONE_ITEM_PLAN);
     world.write("PROMPT.md", USER_PROMPT);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => finish_item_step(),
         (1, _) => Step::from_text("All done.\n\n<promise>COMPLETE</promise>"),
         _ => Step::from_text(turn.promise_line.clone()),
@@ -201,7 +201,7 @@ fn a_session_without_a_promise_completes_the_run_if_verify_passes() {
 
 #[test]
 fn a_failing_verify_command_refuses_completion_without_the_promise() {
-    let (world, model) = world_with_sloppy_agent(|turn| match turn.answer_count {
+    let (world, model) = world_with_sloppy_agent(|turn| match turn.assistant_message_count {
         0 if turn.request_contains("the widget is missing") => {
             Step::bash_call("touch widget.txt && echo mended")
         }
@@ -295,7 +295,7 @@ fn strict_promise_can_be_turned_off_on_resume() {
 #[test]
 fn without_a_plan_a_near_miss_completes_the_run_if_verify_passes() {
     let mut world = World::new();
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call("echo one > one.txt"),
         (1, _) => Step::from_text("One step is done."),
         _ => Step::from_text(format!("`{}`", turn.promise_line)),
@@ -312,7 +312,7 @@ fn without_a_plan_a_near_miss_completes_the_run_if_verify_passes() {
 #[test]
 fn a_message_that_quotes_the_promise_is_not_a_near_miss() {
     let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one\n- [ ] Item three\n");
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call(tick_item_command("Item one")),
         (1, _) => Step::from_text(format!(
             "The prompt asks for this line at the end of the run:\n\n> {}\n\nItem three is open, so I stop here.",

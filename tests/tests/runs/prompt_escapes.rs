@@ -29,7 +29,7 @@ fn hook_text_for_model(world: &World, program: &str, argument: Option<&str>, pay
 fn hook_payload(world: &World, event: &str, fields: &Value) -> Value {
     let mut payload = json!({"session_id": SESSION_ID, "hook_event_name": event, "cwd": world.project(),
         "transcript_path": world.path(format!("{SESSION_ID}.jsonl"))});
-    plimsoll_domain::state::merge_known_fields(&mut payload, fields.clone());
+    plimsoll_domain::state::merge_keeping_unknown_fields(&mut payload, fields.clone());
     payload
 }
 
@@ -125,7 +125,7 @@ fn a_frames_brief_and_report_escape_untrusted_text() {
         objective: HOSTILE_LINES.into(),
         context: HOSTILE_TEXT.into(),
         return_spec: HOSTILE_LINES.into(),
-        pushed_by_call: None,
+        push_call_id: None,
     };
     memory
         .apply(&MemoryOp::HeapAlloc {
@@ -149,8 +149,8 @@ fn a_frames_brief_and_report_escape_untrusted_text() {
         render::render_overview(&memory, 1),
         render::pack_chunks_into_entries(&memory).concat(),
         render::render_changes_since(&memory, 1, 0, &[]).text.expect("something is new"),
-        plimsoll_policy::frames::render_pop_reminder(&memory),
-        plimsoll_policy::frames::render_return_report(&returned),
+        plimsoll_policy::frames::render_reminder_to_pop_frame(&memory),
+        plimsoll_policy::frames::render_returned_frame_report(&returned),
     ];
     for text in texts {
         assert_safe_memory_text(&text);

@@ -2,8 +2,8 @@
 //! a session tries to hide the change.
 
 use crate::prompt_section::stable_section;
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     ScriptedAgent, events_named, first_request_of_iteration, read_journal, resume_run, run_cases_in_parallel,
@@ -30,8 +30,8 @@ fn world_with_check() -> World {
 
 /// Runs this line in the first step and promises in the next one. The item is ticked and committed where the line has
 /// TICK, otherwise after the line.
-fn work_then_promise(turn: &StoryTurn<'_>, command: &str) -> Step {
-    match turn.answer_count {
+fn work_then_promise(turn: &AgentTurn<'_>, command: &str) -> Step {
+    match turn.assistant_message_count {
         0 if command.contains("TICK") => {
             Step::bash_call(command.replace("TICK", &tick_item_command("Item one")))
         }
@@ -55,7 +55,7 @@ fn a_changed_protected_file_reverts_the_tick_and_must_be_restored() {
         })
         .start(&mut world);
         let protect: &[&str] = if is_in_settings {
-            world.write_user_settings(&json!({"protect": ["check.sh", "not/in/this/project"]}));
+            world.write_plimsoll_user_settings(&json!({"protect": ["check.sh", "not/in/this/project"]}));
             &[]
         } else {
             &["--protect", "./check.sh"]
@@ -302,7 +302,7 @@ fn without_a_plan_a_promise_counts_only_once_the_file_is_restored() {
     let mut world = world_with_check();
     world.git(&["rm", "-q", "fix_plan.md"]);
     world.git(&["commit", "-qm", "No plan"]);
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call("echo 'exit 0' > check.sh"),
         (3, 0) => Step::bash_call(RESTORE_COMMAND),
         _ => Step::from_text(format!("All done.\n\n{}", turn.promise_line)),
@@ -321,7 +321,7 @@ fn without_a_plan_a_promise_counts_only_once_the_file_is_restored() {
 #[test]
 fn a_change_by_an_earlier_session_reverts_later_ticks_until_restored() {
     let mut world = world_with_check();
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call("echo 'exit 0' > check.sh && git commit -qam 'Prepare'"),
         (1, _) => Step::from_text("More next time."),
         (2, _) => work_then_promise(turn, "touch widget.txt"),
@@ -634,7 +634,7 @@ fn an_invalid_protected_path_in_settings_is_rejected_with_its_file() {
     std::os::unix::fs::symlink("tests", world.path("inside")).expect("a link");
     let model = ScriptedAgent::new(|turn| work_then_promise(turn, "true")).start(&mut world);
     for path in ["/etc/passwd", "inside", "fix_plan.md"] {
-        world.write_user_settings(&json!({"protect": ["not/here", path]}));
+        world.write_plimsoll_user_settings(&json!({"protect": ["not/here", path]}));
         let finished = run_with_objective(&world, &["--protect", "check.sh"]);
         assert_ne!(finished.code, Some(0), "{path}: {finished:?}");
         assert!(finished.stderr.contains(&format!("cannot protect {path}: ")), "{finished:?}");
@@ -647,7 +647,7 @@ fn an_invalid_protected_path_in_settings_is_rejected_with_its_file() {
 #[test]
 fn a_stopped_run_still_names_changed_protected_files() {
     let mut world = world_with_check();
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, _) => work_then_promise(turn, "echo 'exit 0' > check.sh"),
         (_, 0) => Step::bash_call("touch begun; sleep 60"),
         _ => Step::from_text("Done."),
@@ -762,7 +762,7 @@ fn a_shell_loop_protects_files_too() {
 #[test]
 fn a_parallel_run_rejects_protect_and_warns_that_the_setting_is_ignored() {
     let mut world = world_with_check();
-    let _model = ScriptedAgent::new(|turn| match turn.answer_count {
+    let _model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
         0 => crate::workers::do_item_step(turn, "echo 'exit 0' > check.sh"),
         _ => Step::from_text("Done."),
     })
@@ -772,7 +772,7 @@ fn a_parallel_run_rejects_protect_and_warns_that_the_setting_is_ignored() {
     assert!(refused.code != Some(0) && refused.stderr.contains(expected_error), "{refused:?}");
     assert!(!world.exists(".claude/ralph-state.json"));
 
-    world.write_user_settings(&json!({"protect": ["check.sh"]}));
+    world.write_plimsoll_user_settings(&json!({"protect": ["check.sh"]}));
     let finished = crate::workers::run_with_workers(&world, &["2", "--verify", "sh check.sh"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let warning_count = finished.stderr.matches("warning: a parallel run protects no files").count();

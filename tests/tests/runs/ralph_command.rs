@@ -22,7 +22,7 @@ fn world_with_started_run() -> World {
 
 /// Returns the command line as the command's text names it.
 fn plimsoll_command_line(arguments: &str) -> String {
-    format!("{} {arguments}", plimsoll_testkit::bin_dir().join("plimsoll").display())
+    format!("{} {arguments}", plimsoll_testkit::find_or_build_bin_dir().join("plimsoll").display())
 }
 
 /// A model that does what the command's text asks for: it runs the named command and answers with the output from the
@@ -33,7 +33,7 @@ fn obedient_model(arguments: &'static str) -> ScriptedModel {
         Step::bash_call(plimsoll_command_line(arguments)),
     ];
     let answer = move |request: &Request| {
-        let results = request.tool_results();
+        let results = request.all_tool_results();
         match calls.get(results.len()) {
             Some(call) => call.clone().with_input_tokens(668_000).with_delay(plimsoll_tests::LIFELIKE_DELAY),
             None => {
@@ -62,9 +62,9 @@ fn command_text_in(request: &str) -> &str {
 fn ralph_context_prints_the_runs_table_in_a_headless_session() {
     let mut world = world_with_started_run();
     let model = obedient_model("status --markdown");
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let result = run_claude_prompt(&world, "/ralph context");
-    let request_text = model.main_requests()[0].text_since_last_answer();
+    let request_text = model.main_requests()[0].text_since_last_assistant_message();
     insta::assert_snapshot!(world.replace_unstable_parts(command_text_in(&request_text)), @"
     The user called `/ralph` with: context
 
@@ -113,7 +113,7 @@ fn ralph_context_prints_the_runs_table_in_a_headless_session() {
 fn ralph_checkpoint_reports_its_iteration_and_the_next_step() {
     let mut world = world_with_started_run();
     let model = obedient_model("checkpoint --summary 'The form is done.'");
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let result = run_claude_prompt(&world, "/ralph checkpoint");
     let output = result["result"].as_str().unwrap_or_default();
     insta::assert_snapshot!(world.replace_unstable_parts(output), @r#"
@@ -125,7 +125,7 @@ fn ralph_checkpoint_reports_its_iteration_and_the_next_step() {
 
     The next session of "Auth" (2 open items) resumes from this point. This one continues: a checkpoint on demand ends nothing.
     "#);
-    let results = model.main_requests().last().expect("a request").tool_results();
+    let results = model.main_requests().last().expect("a request").all_tool_results();
     assert!(results[1].1.starts_with("CCS_CHECKPOINT_TRIGGERED|L0|67|.claude/handoffs/"), "{results:?}");
 }
 
@@ -133,7 +133,7 @@ fn ralph_checkpoint_reports_its_iteration_and_the_next_step() {
 fn ralph_context_renders_the_table_on_a_terminal() {
     let mut world = world_with_started_run();
     let model = obedient_model("status --markdown");
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let args = ["--model", "opus", "--permission-mode", "default"];
     let mut terminal = Terminal::start_claude(&world, &args, 140, 80);
     terminal.wait_for_text("❯");
@@ -156,9 +156,9 @@ fn ralph_without_a_known_word_names_the_command_that_starts_a_run() {
         let mut world = plimsoll_tests::world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
         world.plimsoll(&["init", "--local"]).run().expect_success();
         let model = ScriptedModel::start(|_: &Request| Step::from_text("Done."));
-        world.use_model(&model);
+        world.use_client_with_model(&model);
         run_claude_prompt(&world, prompt);
-        let request_text = model.main_requests()[0].text_since_last_answer();
+        let request_text = model.main_requests()[0].text_since_last_assistant_message();
         let (known_words, rest) =
             request_text.split_once("\nWithout a word, or with any other").expect(&request_text);
         assert!(

@@ -67,7 +67,7 @@ impl OutsideFiles {
     /// Asserts that a session was sent the inside text for the first attempt, and a refusal for each other one.
     pub(crate) fn assert_outside_unread(&self, requests: &[Request]) {
         let last = requests.last().expect("a request");
-        let results: Vec<String> = last.tool_results().into_iter().map(|(_, text)| text).collect();
+        let results: Vec<String> = last.all_tool_results().into_iter().map(|(_, text)| text).collect();
         // The client sends refusals before results.
         let (allowed_results, refused_results): (Vec<&String>, Vec<&String>) =
             results.iter().partition(|text| text.contains(INSIDE_TEXT));

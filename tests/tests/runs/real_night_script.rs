@@ -4,7 +4,7 @@
 use plimsoll_domain::TodoList;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::world::{Launch, World};
-use plimsoll_testkit::{bin_dir, client, workspace_root};
+use plimsoll_testkit::{client, find_or_build_bin_dir, workspace_root};
 use std::time::Duration;
 
 /// The scripts that the agent writes for the tools. `days` is wrong for century years, which only the hidden check
@@ -36,7 +36,7 @@ END { exit bad ? 2 : 0 }' | sort -nu; echo "$1" | grep -Eq '^[0-9]+(-[0-9]+)?(,[
 
 /// Does the first open item of the plan, and promises if none is open.
 fn tool_writing_agent(request: &Request) -> Step {
-    let last_result = request.tool_results().pop().map(|(_, text)| text).unwrap_or_default();
+    let last_result = request.all_tool_results().pop().map(|(_, text)| text).unwrap_or_default();
     if last_result.contains("NOTHING OPEN") {
         return Step::from_text("All tools are there.\n\n<promise>COMPLETE</promise>")
             .with_input_tokens(120_000);
@@ -62,7 +62,7 @@ fn night_command(world: &World, arguments: &[&str]) -> Launch {
     let command_line = [arguments, &["--client", &client]].concat();
     world
         .command(script, &command_line)
-        .env("PLIMSOLL_BIN_DIR", bin_dir().display().to_string())
+        .env("PLIMSOLL_BIN_DIR", find_or_build_bin_dir().display().to_string())
         .env("TMPDIR", world.home().display().to_string())
         .timeout(Duration::from_secs(200))
 }
@@ -71,7 +71,7 @@ fn night_command(world: &World, arguments: &[&str]) -> Launch {
 fn nothing_is_spent_before_the_user_agrees_to_the_stated_cap() {
     let model = ScriptedModel::start(tool_writing_agent);
     let mut world = World::new();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     for answer in ["n\n", ""] {
         let declined = night_command(&world, &["--max-cost", "0.50"]).stdin(answer.to_owned()).run();
         assert_eq!(declined.code, Some(1), "{declined:?}");
@@ -89,7 +89,7 @@ fn nothing_is_spent_before_the_user_agrees_to_the_stated_cap() {
 fn both_ways_run_and_are_scored_by_checks_that_no_session_sees() {
     let model = ScriptedModel::start(tool_writing_agent);
     let mut world = World::new();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let finished = night_command(&world, &["--yes", "--model", "sonnet"]).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     for way in ["bare", "plimsoll"] {
@@ -114,7 +114,7 @@ fn a_way_ends_when_its_cost_cap_is_reached() {
     let model =
         ScriptedModel::start(|_: &Request| Step::from_text("I looked at it.").with_input_tokens(30_000));
     let mut world = World::new();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let finished =
         night_command(&world, &["--yes", "--ways", "bare", "--model", "sonnet", "--max-cost", "0.02"]).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");

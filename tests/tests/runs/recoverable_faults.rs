@@ -2,8 +2,8 @@
 //! that is recreated, a plan that is emptied, and endings that must leave the user's own changes alone.
 
 use crate::resume::harness::section;
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration, honest_agent,
@@ -24,11 +24,11 @@ fn write_executable(world: &World, name: &str, text: &str) -> String {
 }
 
 /// Plays the honest agent after a first step of another kind.
-fn honest_after_one(turn: &StoryTurn<'_>) -> Step {
+fn honest_after_one(turn: &AgentTurn<'_>) -> Step {
     let (item, promise) = (turn.item_text.clone(), turn.promise_line.clone());
-    honest_agent(&StoryTurn {
+    honest_agent(&AgentTurn {
         request: turn.request,
-        answer_count: turn.answer_count - 1,
+        assistant_message_count: turn.assistant_message_count - 1,
         item_text: item,
         iteration: turn.iteration,
         promise_line: promise,
@@ -48,7 +48,7 @@ fn a_client_that_is_missing_for_a_moment_does_not_end_the_run() {
     let client = write_executable(&world, "client.sh", "#!/bin/sh\nexec claude \"$@\"\n");
     write_executable(&world, "update.sh", UPDATE_SCRIPT);
     let _model = ScriptedAgent::new(|turn| {
-        match (turn.iteration, turn.answer_count) {
+        match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => Step::bash_call("setsid nohup ~/update.sh > /dev/null 2>&1 &"),
             (1, _) => honest_after_one(turn),
             _ => honest_agent(turn),
@@ -105,7 +105,7 @@ fn a_recreated_repository_does_not_allow_a_second_run() {
     let recreate_script = "rm -rf .git && git init -q -b main && git config user.email a@b && git config user.name n && git add -A && git commit -qm Anew; env -u CLAUDECODE plimsoll run --resume; plimsoll status";
     write_executable(&world, "again.sh", &format!("#!/bin/sh\n{recreate_script}\n"));
     let model = ScriptedAgent::new(|turn| {
-        match (turn.iteration, turn.answer_count) {
+        match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => Step::bash_call("sh ~/again.sh"),
             (1, _) => honest_after_one(turn),
             _ => honest_agent(turn),
@@ -131,7 +131,7 @@ fn item_section(prompt: &str) -> &str {
 fn an_emptied_plan_is_restored_and_a_lost_item_is_reported() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let model = ScriptedAgent::new(|turn| {
-        match (turn.iteration, turn.answer_count) {
+        match (turn.iteration, turn.assistant_message_count) {
             (1, 0) => Step::bash_call("echo 'Nothing left to do.' > fix_plan.md"),
             (1, _) => Step::from_text("All gone."),
             (2, 0) => Step::bash_call(format!("{COMMIT_COMMAND}; sed -i '/Item two/d' fix_plan.md")),
@@ -199,7 +199,7 @@ fn without_a_plan_a_commit_counts_as_progress_despite_client_errors() {
         world.git(&["commit", "-qm", "First"]);
         let _model = ScriptedAgent::new(move |turn| {
             commands
-                .get(turn.answer_count)
+                .get(turn.assistant_message_count)
                 .map_or_else(|| Step::from_text("On I go."), |command| Step::bash_call(*command))
                 .with_delay(LIFELIKE_DELAY)
         })
@@ -225,7 +225,7 @@ fn different_failing_commands_do_not_count_as_the_same_error() {
     ];
     let mut world = world_with_plan_and_dates("- [ ] Item one\n");
     let _model = ScriptedAgent::new(|turn| {
-        match turn.answer_count {
+        match turn.assistant_message_count {
             0 => Step::bash_call(COMMIT_COMMAND),
             1 => Step::bash_call(COMMANDS[turn.iteration as usize - 1]),
             _ => Step::from_text("Not yet."),
@@ -241,7 +241,7 @@ fn different_failing_commands_do_not_count_as_the_same_error() {
 fn a_killed_session_is_charged_for_its_tokens() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let _model = ScriptedAgent::new(|turn| {
-        match (turn.iteration, turn.answer_count) {
+        match (turn.iteration, turn.assistant_message_count) {
             (2, 0) => Step::bash_call("echo on").with_input_tokens(500_000),
             (2, 1) => Step::bash_call("kill -9 $PPID").with_input_tokens(500_000),
             _ => honest_agent(turn).with_input_tokens(100_000),

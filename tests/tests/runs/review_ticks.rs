@@ -3,8 +3,8 @@
 use crate::park_items::{run_scripted_sessions, write_stand_in_client};
 use crate::read_only_sessions::OutsideFiles;
 use crate::verified_ticks::prompt_task_section;
+use plimsoll_testkit::scripted_agent::tick_item_command;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::tick_item_command;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     ScriptedAgent, events_named, first_request_of_iteration, read_journal, resume_run, run_with_objective,
@@ -545,7 +545,7 @@ fn a_reviewer_reads_nothing_outside_the_project_even_if_the_run_may() {
     let (outside_files, mentions) = (outside.clone(), outside.prompt_mentions());
     let model = ScriptedAgent::new(move |turn| {
         if !turn.request_contains("# Review\n") {
-            return match turn.answer_count {
+            return match turn.assistant_message_count {
                 // The diff brings the mentions into the reviewer's prompt.
                 0 => Step::bash_call(format!(
                     "echo '{mentions}' >> README.md && {}",
@@ -554,7 +554,7 @@ fn a_reviewer_reads_nothing_outside_the_project_even_if_the_run_may() {
                 _ => Step::from_text(format!("All done.\n\n{}", turn.promise_line)),
             };
         }
-        match turn.answer_count {
+        match turn.assistant_message_count {
             0 => outside_files.add_read_attempts(Step::from_text("I try.")),
             _ => Step::from_text("VERDICT: pass"),
         }
@@ -595,7 +595,7 @@ fn with_the_real_client_the_reviewer_can_only_read() {
     let mut review_count = 0;
     let model = ScriptedAgent::new(move |turn| {
         if !turn.request_contains("# Review\n") {
-            return match turn.answer_count {
+            return match turn.assistant_message_count {
                 0 => Step::bash_call(format!(
                     "echo {} >> work.txt && {}",
                     turn.iteration,
@@ -604,7 +604,7 @@ fn with_the_real_client_the_reviewer_can_only_read() {
                 _ => Step::from_text(format!("All done.\n\n{}", turn.promise_line)),
             };
         }
-        match turn.answer_count {
+        match turn.assistant_message_count {
             0 => Step::from_text("I try.")
                 .with_tool_call("Write", json!({ "file_path": readme, "content": "written" }))
                 .with_tool_call("Bash", json!({ "command": "touch made-by-bash.txt" })),
@@ -635,7 +635,8 @@ fn with_the_real_client_the_reviewer_can_only_read() {
     tools.retain(|tool| *tool != "DeferredToolPlaceholder");
     tools.sort_unstable();
     assert_eq!(tools, ["Glob", "Grep", "Read"]);
-    let results: Vec<String> = review_requests[2].tool_results().into_iter().map(|(_, text)| text).collect();
+    let results: Vec<String> =
+        review_requests[2].all_tool_results().into_iter().map(|(_, text)| text).collect();
     assert!(results[0].contains("No such tool") && results[1].contains("No such tool"), "{results:?}");
     assert!(results[2].contains("A project."), "{results:?}");
     assert!(!world.exists("made-by-bash.txt") && !world.read("README.md").contains("written"));

@@ -6,8 +6,8 @@ use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, honest_agent, read_journal, resume_run,
-    run_with_objective, usage_limit_error, verdict_markers, with_quota_headers, world_with_plan_and_dates,
-    world_with_subscription,
+    run_with_objective, usage_limit_error, verdict_markers, with_five_hour_quota_headers,
+    world_with_plan_and_dates, world_with_subscription,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -140,11 +140,11 @@ fn limit_and_error_texts_in_files_and_answers_are_ignored() {
     );
     let _model = ScriptedAgent::new(|turn| {
         let item = turn.item_text.clone().unwrap_or_default();
-        let step = match turn.answer_count {
+        let step = match turn.assistant_message_count {
             0 => Step::bash_call("cat notes.txt"),
             1 => Step::bash_call(format!(
                 "echo '{item}' >> work.txt && {}",
-                plimsoll_testkit::story::tick_item_command(&item)
+                plimsoll_testkit::scripted_agent::tick_item_command(&item)
             )),
             _ if item == "Item three" => {
                 Step::from_text(format!("5-hour limit reached, resets 3am. error\n\n{}", turn.promise_line))
@@ -256,8 +256,8 @@ fn one_session_cannot_spend_more_than_the_remaining_budget() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     // Each answer costs several dollars by the client's own prices.
     let model = ScriptedAgent::new(|turn| {
-        Step::bash_call(format!("echo {} >> steps.txt", turn.answer_count))
-            .with_input_token_parts(600_000, 0, 0)
+        Step::bash_call(format!("echo {} >> steps.txt", turn.assistant_message_count))
+            .with_input_token_breakdown(600_000, 0, 0)
             .with_delay(LIFELIKE_DELAY)
     })
     .with_real_client()
@@ -284,7 +284,7 @@ fn max_tokens_ends_the_run() {
 #[test]
 fn the_deadline_ends_a_running_session_and_saves_its_work() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (2, 0) => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt")
             .with_input_tokens(30_000)
             .with_delay(LIFELIKE_DELAY),
@@ -326,7 +326,7 @@ fn stop_at_limit_pauses_the_run_until_the_quota_resets() {
     let _model = ScriptedAgent::new(move |turn| {
         let resets_at = reset.unix_seconds();
         let used_share = if unix_time_in(0) < resets_at { 0.83 } else { 0.04 };
-        with_quota_headers(
+        with_five_hour_quota_headers(
             honest_agent(turn),
             "allowed",
             used_share,
@@ -354,7 +354,8 @@ fn a_larger_stop_at_limit_resumes_a_run_paused_by_its_quota() {
     let mut world = world_with_subscription(THREE_ITEM_PLAN);
     let resets_at = unix_time_in(7_200);
     let _model = ScriptedAgent::new(move |turn| {
-        with_quota_headers(honest_agent(turn), "allowed", 0.83, resets_at).with_delay(LIFELIKE_DELAY)
+        with_five_hour_quota_headers(honest_agent(turn), "allowed", 0.83, resets_at)
+            .with_delay(LIFELIKE_DELAY)
     })
     .with_real_client_in(&[1])
     .start(&mut world);
@@ -380,7 +381,7 @@ fn a_quota_reading_without_a_reset_is_dropped_on_resume() {
     state["last_verdict"] = json!({"verdict": "stop", "status": "budget", "reason": reason});
     state["max_iterations"] = json!(50);
     state["quota"] = json!({"five_hour": {"percent": 85.0}});
-    world.write_run(&state);
+    world.write_run_state_record_and_ledger(&state);
     let status = world.plimsoll(&["status"]).run().stdout;
     insta::assert_snapshot!(world.replace_unstable_parts(&status), @"
     Dates ([ID])

@@ -1,7 +1,7 @@
 //! A session can write a program into any folder that a relative PATH entry names. None of these is run in place of the
 //! user's program.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::linear::{API_KEY, LinearServer};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
@@ -70,7 +70,7 @@ fn status_lines_and_key_commands_start_no_program_of_the_project() {
     install_path_traps(&mut world);
     world.set_env("LINEAR_API_KEY", "");
     world.write_program(world.home().join("bin/helper"), &format!("#!/bin/sh\necho {API_KEY}\n"));
-    world.write_user_settings(&json!({
+    world.write_plimsoll_user_settings(&json!({
         "linear": { "issue": "ENG-123", "key_command": "keytool" },
         "statusline": {
             "lines": [["mine"]],
@@ -80,7 +80,7 @@ fn status_lines_and_key_commands_start_no_program_of_the_project() {
     let checked = world.plimsoll(&["linear", "check"]).run();
     assert_eq!(checked.code, Some(0), "{checked:?}");
     let payload = json!({ "session_id": "s1", "cwd": world.project(), "workspace": { "project_dir": world.project() } });
-    let program = bin_dir().join("plimsoll-statusline");
+    let program = find_or_build_bin_dir().join("plimsoll-statusline");
     for arguments in [&[][..], &["--wrap", "line"], &["--wrap", "line", "one"]] {
         let finished = world.command(&program, arguments).stdin(payload.to_string()).run();
         assert!(finished.code == Some(0) && finished.stdout.contains(API_KEY), "{arguments:?}: {finished:?}");

@@ -17,7 +17,7 @@ fn a_shell_loop_checkpoints_resumes_and_ends_with_the_promise() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let model = ScriptedAgent::new(|turn| {
         let edit = |lines: &str| Step::bash_call(format!("sed -i '{lines}s/$/ changed/' src/dates.txt"));
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (2, 0) => edit("45,80").with_input_tokens(550_000),
             (2, 1) => edit("81,120").with_input_tokens(870_000),
             (2, _) => {
@@ -85,7 +85,7 @@ fn prompt_checkpoint_judges_the_session_and_plans_the_next_one() {
     let model = ScriptedAgent::new(|turn| {
         let edit = |lines: &str| Step::bash_call(format!("sed -i '{lines}s/$/ changed/' src/dates.txt"));
         let step =
-            match (turn.iteration, turn.answer_count) {
+            match (turn.iteration, turn.assistant_message_count) {
                 (1 | 2, 0) => Step::bash_call("cat src/dates.txt").with_input_tokens(550_000),
                 (1, 1) => edit("45,80").with_input_tokens(870_000),
                 (1, _) => Step::from_text("Summary: lines 45-80\nProgress on the item: 40%")
@@ -460,7 +460,7 @@ fn a_loop_without_hooks_stops_and_prints_the_reason() {
 }
 
 #[test]
-fn a_usage_limit_pauses_a_shell_loop_until_its_reset() {
+fn gate_reports_a_pause_until_the_usage_limit_resets() {
     assert_usage_limit_pauses_loop(|_| {});
 }
 

@@ -1,7 +1,7 @@
 //! What `plimsoll status` and `plimsoll log` show in the morning after a night with a pause and a checkpoint.
 
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::world::{FinishedProgram, RunningProgram, World};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, assert_in_order, honest_agent, run_with_objective,
@@ -71,8 +71,8 @@ impl OvernightRun {
 }
 
 /// Nearly fills the window before the second item is done.
-fn fill_window_step(turn: &StoryTurn<'_>) -> Step {
-    match turn.answer_count {
+fn fill_window_step(turn: &AgentTurn<'_>) -> Step {
+    match turn.assistant_message_count {
         0 => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt").with_input_tokens(600_000),
         1 => Step::bash_call("echo more").with_input_tokens(870_000),
         _ => Step::from_text("I stop here.").with_input_tokens(872_000),

@@ -2,9 +2,9 @@
 //! the sessions' own files are compared while sessions work and after every kind of interruption.
 
 use crate::workers::{RUN_TIMEOUT, TWO_ITEM_PLAN, item_number, start_with_workers, tick_and_commit_command};
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{RunningProgram, World};
 use plimsoll_tests::{ScriptedAgent, world_with_plan_and_dates};
@@ -22,12 +22,12 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(300);
 const COLUMNS: u16 = 150;
 
 /// A session whose first tool waits until the test opens its gate.
-fn gated_item_step(home: &Path, turn: &StoryTurn<'_>) -> Step {
+fn gated_item_step(home: &Path, turn: &AgentTurn<'_>) -> Step {
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
     let (number, home) = (item_number(&item), home.display());
-    match turn.answer_count {
+    match turn.assistant_message_count {
         0 => Step::bash_call(format!(
             "touch {home}/at-{number}; while [ ! -e {home}/go-{number} ]; do sleep 0.05; done"
         ))
@@ -229,7 +229,7 @@ fn assert_figures_agree(
 fn status_and_the_run_screen_show_the_same_figures_at_every_moment() {
     let (world, _model) = gated_world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n- [ ] Item 3 (after: 1)\n");
     let arguments = ["run", "--objective", "Do the plan.", "--workers", "2", "--", "--allowedTools", "Bash"];
-    let terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, COLUMNS, 30);
+    let terminal = Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &arguments, COLUMNS, 30);
     let terminal = Mutex::new(terminal);
     let screen =
         || run_screen_figures(&terminal.lock().unwrap_or_else(PoisonError::into_inner).screen_text());
@@ -370,7 +370,7 @@ fn start_single_run(world: &World) -> RunningProgram {
 fn status_counts_a_running_session_and_is_consistent_after_each_end() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
     let home = world.home();
-    let _model = ScriptedAgent::new(move |turn| match turn.answer_count {
+    let _model = ScriptedAgent::new(move |turn| match turn.assistant_message_count {
         0 => gated_item_step(&home, turn),
         _ => Step::from_text("not yet"),
     })

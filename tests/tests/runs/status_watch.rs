@@ -1,6 +1,6 @@
 //! `plimsoll status --watch` on a real terminal.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use serde_json::json;
@@ -19,7 +19,7 @@ fn run_in_terminal(world: &World, command: &str) -> Terminal {
     let shell_line = format!(
         "before=$(stty -g); {command}; echo \"exit $?\"; test \"$before\" = \"$(stty -g)\" && echo as-before"
     );
-    let path = format!("{}:/usr/bin:/bin", bin_dir().display());
+    let path = format!("{}:/usr/bin:/bin", find_or_build_bin_dir().display());
     Terminal::start(world, "/usr/bin/env", &[&format!("PATH={path}"), "/bin/sh", "-c", &shell_line], 80, 24)
 }
 
@@ -33,7 +33,7 @@ fn watch_follows_the_run_to_its_end_and_stays_until_the_user_quits() {
     state["status"] = json!("completed");
     state["revision"] = json!(state["revision"].as_u64().unwrap_or_default() + 1);
     state["last_verdict"] = json!({"verdict": "stop", "status": "completed", "reason": "3 items"});
-    world.write_run(&state);
+    world.write_run_state_record_and_ledger(&state);
     terminal.wait_for_text("Dates · session 1/50 · completed");
     terminal.type_text("?");
     terminal.wait_for_text("quit; the run continues");
@@ -57,7 +57,7 @@ fn a_signal_ends_watch_and_restores_the_terminal() {
 #[test]
 fn watch_ends_when_its_terminal_closes() {
     let world = world_with_run();
-    let path = format!("PATH={}:/usr/bin:/bin", bin_dir().display());
+    let path = format!("PATH={}:/usr/bin:/bin", find_or_build_bin_dir().display());
     let shell_line = "echo $$ > pid; exec plimsoll status --watch";
     // A terminal inside the terminal; it is gone when `script` is.
     let terminal =

@@ -47,7 +47,7 @@ fn a_locked_state_file_at_the_end_of_a_session_is_retried() {
     let hold_lock_command = "setsid nohup timeout 60 sh -c 'until [ -e .git/held ]; do sleep 0.01; done
         flock .claude/ralph-state.json.lock sh -c \"until [ -e .git/go ]; do sleep 0.02; done\"' > /dev/null 2>&1 &";
     let _model = ScriptedAgent::new(move |turn| {
-        match (turn.iteration, turn.answer_count) {
+        match (turn.iteration, turn.assistant_message_count) {
             (1, 1) => Step::bash_call(hold_lock_command),
             (1, 2) => Step::from_text("Done for now."),
             _ => honest_agent(turn),
@@ -214,7 +214,7 @@ fn the_second_ctrl_c_ends_the_client_of_a_run_whose_output_nobody_reads() {
 #[test]
 fn processes_left_by_a_session_are_reported_and_not_killed() {
     let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one\n");
-    let _model = ScriptedAgent::new(|turn| match turn.answer_count {
+    let _model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
         1 => Step::bash_call("setsid nohup timeout 61 tail -f /dev/null > /dev/null 2>&1 & echo $! > job"),
         _ => honest_agent(turn),
     })

@@ -1,6 +1,6 @@
 //! `plimsoll run` on a terminal: important lines are colored, unless `NO_COLOR` is set.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_tests::{ScriptedAgent, THREE_ITEM_PLAN, honest_agent, world_with_plan_and_dates};
 
@@ -22,7 +22,8 @@ fn a_run_is_colored_on_a_terminal_unless_no_color_is_set() {
         let _model = ScriptedAgent::new(honest_agent).start(&mut world);
         let arguments =
             ["run", "--objective", "Do the plan.", "--verify", "true", "--", "--allowedTools", "Bash"];
-        let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, 160, 40);
+        let mut terminal =
+            Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &arguments, 160, 40);
         let received = String::from_utf8_lossy(&terminal.wait_for_all_bytes()).into_owned();
         for colored_line in COLORED_LINES {
             assert_eq!(received.contains(colored_line), has_colors, "{colored_line:?}: {received}");

@@ -1,7 +1,7 @@
 //! Screens, logs and commands print what is true: each case here was once reported wrongly.
 
+use plimsoll_testkit::scripted_agent::tick_item_command;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::tick_item_command;
 use plimsoll_testkit::world::{RunningProgram, World};
 use plimsoll_tests::{
     ScriptedAgent, THREE_ITEM_PLAN, events_named, honest_agent, read_journal, resume_run, run_with_objective,
@@ -22,7 +22,7 @@ fn start_run(world: &World, options: &[&str]) -> RunningProgram {
 /// Returns a world whose first session begins with this step.
 fn world_with_first_step(first_step: impl Fn() -> Step + Send + 'static) -> (World, ScriptedModel) {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
-    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => first_step(),
         _ => honest_agent(turn),
     })
@@ -258,7 +258,7 @@ fn an_api_that_answers_again_is_no_longer_called_unreachable() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "10");
     let mut refused = false;
-    let _model = ScriptedAgent::new(move |turn| match turn.answer_count {
+    let _model = ScriptedAgent::new(move |turn| match turn.assistant_message_count {
         0 if !std::mem::replace(&mut refused, true) => Step::api_error(529, "Overloaded"),
         0 => Step::bash_call("touch begun; sleep 50"),
         _ => honest_agent(turn),
@@ -356,7 +356,7 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
 #[test]
 fn with_context_finds_the_session_from_the_agents_shell() {
     let show_command = "plimsoll with-context -- sh -c 'echo \"$CLAUDE_CONTEXT_PERCENT $CLAUDE_CONTEXT_TOKENS_USED $CLAUDE_CONTEXT_TOKENS_MAX\" > shown.txt'";
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::bash_call("echo one").with_input_tokens(430_000),
         Step::bash_call(show_command).with_input_tokens(440_000),
         Step::from_text("Done.").with_input_tokens(441_000),
@@ -376,7 +376,7 @@ fn stable_turns(world: &World, output: &str) -> String {
 fn a_turn_has_the_same_number_in_turns_list_and_turns_show() {
     let steps =
         vec![Step::bash_call("echo first"), Step::bash_call("echo second"), Step::from_text("Third.")];
-    let model = ScriptedModel::with_steps(steps);
+    let model = ScriptedModel::start_with_steps_repeating_last(steps);
     let world = world_with_hooks(&model);
     world.claude(&["-p", "Count.", "--model", "opus", "--allowedTools", "Bash"]).run().expect_success();
     let list = world.plimsoll(&["turns", "list"]).run().expect_success().stdout;
@@ -403,7 +403,7 @@ fn the_last_turn_of_a_killed_session_is_listed_at_once() {
         Step::bash_call("echo before"),
         Step::bash_call("touch begun; sleep 50").with_text("A long one."),
     ];
-    let model = ScriptedModel::with_steps(steps);
+    let model = ScriptedModel::start_with_steps_repeating_last(steps);
     let world = world_with_hooks(&model);
     let mut client = world.claude(&["-p", "Work.", "--model", "opus", "--allowedTools", "Bash"]).spawn();
     wait_for_file(&world, "begun");
@@ -428,8 +428,10 @@ fn the_last_turn_of_a_killed_session_is_listed_at_once() {
 #[test]
 fn plan_reports_that_nothing_fits_if_a_session_starts_above_l2() {
     let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one (medium)\n- [ ] Item two\n");
-    let model = ScriptedModel::with_steps(vec![Step::from_text("Hello.").with_input_tokens(900_000)]);
-    world.use_model(&model);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
+        Step::from_text("Hello.").with_input_tokens(900_000),
+    ]);
+    world.use_client_with_model(&model);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     world.claude(&["-p", "Hello.", "--model", "opus"]).run().expect_success();
     let plan = world.plimsoll(&["plan", "--markdown"]).run().expect_success().stdout;
@@ -447,11 +449,11 @@ fn plan_reports_that_nothing_fits_if_a_session_starts_above_l2() {
 }
 
 /// The agent that the first example of the help assumes: it edits, tests, ticks and commits.
-fn example_agent_step(turn: &plimsoll_testkit::story::StoryTurn<'_>) -> Step {
+fn example_agent_step(turn: &plimsoll_testkit::scripted_agent::AgentTurn<'_>) -> Step {
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
-    match turn.answer_count {
+    match turn.assistant_message_count {
         0 => Step::default().with_tool_call("Read", json!({"file_path": "src/dates.txt"})),
         1 => Step::default().with_tool_call("Write", json!({"file_path": "new.txt", "content": "new\n"})),
         2 => Step::bash_call("test -e new.txt"),

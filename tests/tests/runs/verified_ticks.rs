@@ -1,8 +1,8 @@
 //! A tick counts only if everything that passed before it still passes, and the item's own check passes, too.
 
 use crate::park_items::{run_scripted_sessions, write_stand_in_client};
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration, honest_agent, read_journal,
@@ -15,7 +15,7 @@ const STATE_PATH: &str = ".claude/ralph-state.json";
 const CHECK_SCRIPT: &str =
     "test ! -e broken || { echo 'the widget is broken'; echo '# see line 7' >&2; exit 3; }\n";
 
-fn do_item_step(turn: &StoryTurn<'_>, extra_command: &str) -> Step {
+fn do_item_step(turn: &AgentTurn<'_>, extra_command: &str) -> Step {
     let item = turn.item_text.clone().unwrap_or_default();
     Step::bash_call(format!("echo '{item}' >> work.txt && {extra_command}{}", tick_item_command(&item)))
         .with_input_tokens(30_000)
@@ -23,8 +23,8 @@ fn do_item_step(turn: &StoryTurn<'_>, extra_command: &str) -> Step {
 
 /// Breaks a passing check with the second item, repairs it when the prompt reports it, and promises when all items are
 /// ticked.
-fn break_and_repair_step(turn: &StoryTurn<'_>) -> Step {
-    match (turn.iteration, turn.answer_count) {
+fn break_and_repair_step(turn: &AgentTurn<'_>) -> Step {
+    match (turn.iteration, turn.assistant_message_count) {
         (2, 0) => do_item_step(turn, "touch broken && "),
         (_, 0) if turn.request_contains("the widget is broken") => {
             let item = turn.item_text.clone().unwrap_or_default();
@@ -194,7 +194,7 @@ fn assert_user_sees_what_failed(world: &World, finished: &FinishedProgram) {
 fn a_failing_plan_check_reverts_a_tick_with_the_real_client() {
     let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item two (verify: sh check.sh)\n");
     world.write("check.sh", CHECK_SCRIPT);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => do_item_step(turn, "touch broken && "),
         (2, 0) if turn.request_contains("the widget is broken") => Step::bash_call(format!(
             "git rm -q broken && {}",
@@ -282,7 +282,7 @@ fn a_suite_that_fails_at_first_reverts_ticks_only_once_it_has_passed() {
 fn repeated_ticks_without_a_repair_trip_the_breaker() {
     let world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one\n- [ ] Item two\n");
     world.write("check.sh", CHECK_SCRIPT);
-    world.write_user_settings(&json!({"breaker": {"same_error": 3}}));
+    world.write_plimsoll_user_settings(&json!({"breaker": {"same_error": 3}}));
     let first = finish_script_after("touch broken");
     let sessions = [&*first, FINISH_SCRIPT, FINISH_SCRIPT, FINISH_SCRIPT];
     let finished =

@@ -1,8 +1,8 @@
 //! `--verify-sandbox`: projects pass their tests in it, and what an agent wrote into a project reaches nothing outside.
 
 use crate::park_items::run_scripted_sessions;
-use plimsoll_testkit::bin_dir;
-use plimsoll_testkit::story::StoryTurn;
+use plimsoll_testkit::find_or_build_bin_dir;
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     ScriptedAgent, events_named, read_journal, run_cases_in_parallel, world_with_plan_and_dates,
@@ -340,7 +340,7 @@ fn path_without_bubblewrap(world: &World, programs: &[(&str, &str)]) -> String {
     for (name, text) in programs {
         world.write_program(folder.join(name), text);
     }
-    format!("{}:{}", folder.display(), bin_dir().display())
+    format!("{}:{}", folder.display(), find_or_build_bin_dir().display())
 }
 
 #[test]
@@ -457,12 +457,12 @@ fn the_sandbox_refuses_a_project_that_contains_the_home() {
 }
 
 /// Does its item and gives the promise.
-fn finish_item_step(turn: &StoryTurn<'_>) -> plimsoll_testkit::scripted_model::Step {
+fn finish_item_step(turn: &AgentTurn<'_>) -> plimsoll_testkit::scripted_model::Step {
     use plimsoll_testkit::scripted_model::Step;
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
-    match turn.answer_count {
+    match turn.assistant_message_count {
         0 => Step::bash_call(format!(
             "echo x > by-agent && sed -i 's/^- \\[ \\] {item}$/- [x] {item}/' plimsoll-item.md && git add -A && git commit -qm 'Finish {item}'"
         ))

@@ -98,7 +98,7 @@ fn rising_usage_warns_once_then_checkpoints_and_resumes() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let model = ScriptedAgent::new(|turn| {
         let edit = |lines: &str| format!("sed -i '{lines}s/$/ changed/' src/dates.txt");
-        let step = match (turn.iteration, turn.answer_count) {
+        let step = match (turn.iteration, turn.assistant_message_count) {
             (2, 0) => Step::bash_call(edit("45,80")).with_input_tokens(200_000),
             (2, 1) => Step::bash_call(edit("81,120")).with_input_tokens(550_000),
             (2, 2) => Step::bash_call("echo two").with_input_tokens(720_000),
@@ -195,7 +195,7 @@ fn a_resume_without_client_arguments_uses_the_previous_ones() {
 
 #[test]
 fn hooks_run_once_each_whether_named_by_path_or_bare_name() {
-    let bin = format!("\"{}/plimsoll-", plimsoll_testkit::bin_dir().display());
+    let bin = format!("\"{}/plimsoll-", plimsoll_testkit::find_or_build_bin_dir().display());
     for spelling in [bin.as_str(), "\"plimsoll-"] {
         let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
         let _model = ScriptedAgent::new(honest_agent).start(&mut world);

@@ -2,8 +2,8 @@
 //! item pause the run; and `--notify` reports ends and pauses to a program.
 
 use crate::resume::harness::{ResumePrompt, section, stable_block};
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration, honest_agent,
@@ -23,7 +23,7 @@ const CHECKPOINT_SUBJECT: &str = "ralph: checkpoint iter 1 (L2 at 87%)";
 /// honest.
 fn start_checkpointing_model(world: &mut World, iteration: u32, command: &'static str) -> ScriptedModel {
     ScriptedAgent::new(move |turn| {
-        let step = match turn.answer_count {
+        let step = match turn.assistant_message_count {
             _ if turn.iteration != iteration => honest_agent(turn),
             0 => Step::bash_call(command).with_input_tokens(720_000),
             1 | 2 => Step::bash_call("echo on").with_input_tokens(870_000),
@@ -147,7 +147,7 @@ fn a_checkpoint_commits_uncommitted_work_except_secrets_and_ignored_files() {
 fn a_checkpoint_of_unfinished_work_has_the_announced_level() {
     let mut world = world_with_plan_and_dates(ONE_ITEM_PLAN);
     let _model = ScriptedAgent::new(|turn| {
-        let step = match turn.answer_count {
+        let step = match turn.assistant_message_count {
             0 => Step::bash_call("echo more >> src/dates.txt").with_input_tokens(720_000),
             1 => Step::bash_call("echo on").with_input_tokens(730_000),
             _ => Step::from_text("I stop here.").with_input_tokens(731_000),
@@ -309,7 +309,7 @@ fn a_failing_pre_commit_hook_is_reported_and_nothing_changes() {
 #[test]
 fn a_git_lock_left_by_a_session_is_removed_for_the_next_one() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
-    let _model = ScriptedAgent::new(|turn| match (turn.answer_count, &turn.item_text) {
+    let _model = ScriptedAgent::new(|turn| match (turn.assistant_message_count, &turn.item_text) {
         (0, Some(item)) if turn.iteration == 1 => {
             Step::bash_call(format!("{} && touch .git/index.lock", tick_item_command(item)))
         }
@@ -378,8 +378,8 @@ fn a_project_in_a_larger_repository_commits_only_its_own_files() {
 }
 
 /// Fills the window to L2 without finishing the item. The first response uses this number of tokens.
-fn fill_window_step(turn: &StoryTurn<'_>, first_usage: u64) -> Step {
-    match turn.answer_count {
+fn fill_window_step(turn: &AgentTurn<'_>, first_usage: u64) -> Step {
+    match turn.assistant_message_count {
         0 => Step::bash_call("date +%N >> src/dates.txt").with_input_tokens(first_usage),
         1 | 2 => Step::bash_call("echo on").with_input_tokens(870_000),
         _ => Step::from_text("I stop here.").with_input_tokens(872_000),
@@ -440,7 +440,7 @@ fn read_notifications(world: &World) -> Vec<Value> {
 fn run_with_notify(notify_command: &str) -> (World, FinishedProgram) {
     let mut world = world_with_plan_and_dates("- [x] Item three\n");
     let program = write_notify_program(&world);
-    let _model = ScriptedAgent::new(|turn: &StoryTurn<'_>| {
+    let _model = ScriptedAgent::new(|turn: &AgentTurn<'_>| {
         Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
@@ -512,7 +512,7 @@ fn two_overload_pauses_in_a_row_send_one_notification() {
     let refusals = Arc::new(AtomicUsize::new(0));
     let _model = ScriptedAgent::new({
         let refusals = Arc::clone(&refusals);
-        move |turn| match turn.answer_count {
+        move |turn| match turn.assistant_message_count {
             // Each session sends two requests before it gives up.
             0 if refusals.fetch_add(1, Ordering::SeqCst) < 4 => {
                 Step::api_error(529, "Overloaded").with_delay(LIFELIKE_DELAY)

@@ -6,8 +6,8 @@ use crate::workers::{
     kill_run_at_git_command, read_merged_file, resume_run, run_with_workers, sent_back_reasons,
     start_with_workers, target_branch,
 };
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     ScriptedAgent, events_named, read_journal, run_cases_in_parallel, world_with_plan_and_dates,
@@ -42,7 +42,7 @@ enum PlanEdit {
 }
 
 /// Both items write the same line, so the second to finish is sent back.
-fn conflicting_item_step(turn: &StoryTurn<'_>, edit: PlanEdit, plan_path: &str) -> Step {
+fn conflicting_item_step(turn: &AgentTurn<'_>, edit: PlanEdit, plan_path: &str) -> Step {
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
@@ -56,9 +56,9 @@ fn conflicting_item_step(turn: &StoryTurn<'_>, edit: PlanEdit, plan_path: &str) 
         PlanEdit::Removed => format!("{work} && git rm -qf {plan_path}"),
         PlanEdit::Uncommitted => format!("{work} && git add -A && git commit -qm Work"),
     };
-    let is_slow = turn.answer_count == 0 && !was_refused && item_number(&item) == "1";
+    let is_slow = turn.assistant_message_count == 0 && !was_refused && item_number(&item) == "1";
     let delay = Duration::from_secs(if is_slow { 3 } else { 0 });
-    match (edit, turn.answer_count) {
+    match (edit, turn.assistant_message_count) {
         (PlanEdit::Uncommitted, 0) => {
             let secret = "sed -i '/port/a\\  > the key is AKIA2OGYBAH6STMMNXNN'";
             let tick = format!("sed -i 's/^- \\[ \\] {item}$/- [x] {item}/' plimsoll-item.md");
@@ -202,7 +202,7 @@ fn notes_of_parked_and_set_aside_items_are_shown_once() {
     let _model = ScriptedAgent::new(|turn| {
         let item = turn.item_text.clone().unwrap_or_default();
         let write_file_command = format!("mkdir -p done && echo '{item}' > done/{}.txt", item_number(&item));
-        match (item_number(&item).as_str(), turn.answer_count) {
+        match (item_number(&item).as_str(), turn.assistant_message_count) {
             // Asks a question, with a note in the tracked plan and one below another item.
             ("1", 0) if !turn.request_contains("Answer: Use port 8042") => {
                 Step::bash_call(edit_plan_command(&item, "fix_plan.md")).with_input_tokens(30_000)

@@ -2,8 +2,8 @@
 //! write to one file.
 
 use crate::workers::{do_item_step, item_number, read_merged_file, run_with_workers, sent_back_reasons};
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
     ScriptedAgent, events_named, first_request_of_iteration, read_journal, run_cases_in_parallel,
@@ -23,9 +23,9 @@ fn session_count(model: &ScriptedModel) -> usize {
 }
 
 /// Ticks its item, commits, and ends its turn as step 4 of the prompt says.
-fn tick_without_promise_step(turn: &StoryTurn<'_>) -> Step {
+fn tick_without_promise_step(turn: &AgentTurn<'_>) -> Step {
     let item = turn.item_text.clone().unwrap_or_default();
-    match turn.answer_count {
+    match turn.assistant_message_count {
         0 => do_item_step(turn, &format!("mkdir -p done && echo '{item}' > done/{}.txt", item_number(&item))),
         _ => Step::from_text("The item is done and committed."),
     }
@@ -68,11 +68,11 @@ fn with_strict_promise_a_worker_must_give_the_promise() {
 }
 
 /// Adds a line for the item to the end of one file, as to a changelog.
-fn append_to_changelog_step(turn: &StoryTurn<'_>) -> Step {
+fn append_to_changelog_step(turn: &AgentTurn<'_>) -> Step {
     let item = turn.item_text.clone().unwrap_or_default();
     // Slow enough that all sessions that start together work at the same time.
-    let response_delay = Duration::from_millis(if turn.answer_count == 0 { 1_500 } else { 0 });
-    match turn.answer_count {
+    let response_delay = Duration::from_millis(if turn.assistant_message_count == 0 { 1_500 } else { 0 });
+    match turn.assistant_message_count {
         0 => do_item_step(turn, &format!("echo '- {item}' >> CHANGELOG.md")),
         _ => Step::from_text("The item is done and committed."),
     }

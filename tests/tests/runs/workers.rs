@@ -1,9 +1,9 @@
 //! `run --workers`: several workers share a plan, each item has its own worktree, and nothing is lost or merged twice.
 
 use crate::park_items::write_stand_in_client;
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{FinishedProgram, RunningProgram, World};
 use plimsoll_tests::{
@@ -39,7 +39,7 @@ pub(crate) fn item_number(item: &str) -> String {
 }
 
 /// Writes a file for its item, and is done.
-pub(crate) fn write_item_file_step(turn: &StoryTurn<'_>) -> Step {
+pub(crate) fn write_item_file_step(turn: &AgentTurn<'_>) -> Step {
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
@@ -47,9 +47,9 @@ pub(crate) fn write_item_file_step(turn: &StoryTurn<'_>) -> Step {
 }
 
 /// Does its item with this command line.
-pub(crate) fn do_item_step(turn: &StoryTurn<'_>, command: &str) -> Step {
+pub(crate) fn do_item_step(turn: &AgentTurn<'_>, command: &str) -> Step {
     let item = turn.item_text.clone().unwrap_or_default();
-    match turn.answer_count {
+    match turn.assistant_message_count {
         0 => Step::bash_call(format!("{command} && {}", tick_and_commit_command(&item)))
             .with_input_tokens(30_000),
         _ => Step::from_text(format!("{item} is done.\n\n{}", turn.promise_line)).with_input_tokens(31_000),
@@ -182,7 +182,7 @@ fn three_workers_finish_a_plan_and_merge_it_into_one_branch() {
 
 /// An agent whose work cannot simply be merged: items 1 and 2 write the same line, 3 and 4 pass alone and fail
 /// together, 5 asks a question, and 6 has nothing to do.
-fn conflicting_item_step(turn: &StoryTurn<'_>) -> Step {
+fn conflicting_item_step(turn: &AgentTurn<'_>) -> Step {
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
@@ -203,7 +203,9 @@ fn conflicting_item_step(turn: &StoryTurn<'_>) -> Step {
         _ => write_file_command,
     };
     // Workers start two seconds apart: these items are still in progress when the next worker starts.
-    let is_slow = turn.answer_count == 0 && !was_refused && ["1", "3"].contains(&item_number(&item).as_str());
+    let is_slow = turn.assistant_message_count == 0
+        && !was_refused
+        && ["1", "3"].contains(&item_number(&item).as_str());
     do_item_step(turn, &command).with_delay(Duration::from_secs(if is_slow { 3 } else { 0 }))
 }
 
@@ -435,7 +437,7 @@ fn a_run_killed_while_it_prepares_a_worktree_or_commits_can_be_resumed() {
             let command = format!(
                 "mkdir -p done && echo '{item}' > done/{number}.txt && sed -i 's/\\[ \\]/[x]/' plimsoll-item.md"
             );
-            match turn.answer_count {
+            match turn.assistant_message_count {
                 0 => Step::bash_call(command).with_input_tokens(30_000),
                 _ => Step::from_text(format!("Done.\n\n{}", turn.promise_line)).with_input_tokens(31_000),
             }
@@ -455,7 +457,7 @@ fn a_run_killed_while_it_prepares_a_worktree_or_commits_can_be_resumed() {
 #[test]
 fn a_worker_whose_item_run_is_killed_continues_the_item() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
-    let model = ScriptedAgent::new(|turn| match turn.answer_count {
+    let model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
         0 => write_item_file_step(turn),
         // Its item is ticked when its run is killed.
         _ => write_item_file_step(turn).with_delay(Duration::from_secs(3)),
@@ -541,7 +543,7 @@ fn the_terminal_shows_a_line_per_worker_and_one_for_the_run() {
     let _model = ScriptedAgent::new(|turn| write_item_file_step(turn).with_delay(Duration::from_secs(2)))
         .start(&mut world);
     let arguments = ["run", "--objective", "Do the plan.", "--workers", "2", "--", "--allowedTools", "Bash"];
-    let terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, 100, 30);
+    let terminal = Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &arguments, 100, 30);
     let screen = terminal.wait_for_text("worker 2  2 \"Item 2\"  session 1");
     assert!(screen.contains("worker 1  1 \"Item 1\"  "), "{screen}");
     assert!(screen.contains("0/2 items merged"), "{screen}");
@@ -551,7 +553,7 @@ fn the_terminal_shows_a_line_per_worker_and_one_for_the_run() {
 #[test]
 fn a_resumed_run_continues_with_the_workers_of_the_killed_one() {
     let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n");
-    let model = ScriptedAgent::new(|turn| match turn.answer_count {
+    let model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
         0 => write_item_file_step(turn).with_delay(Duration::from_secs(3)),
         _ => write_item_file_step(turn),
     })
@@ -575,7 +577,7 @@ fn a_resumed_run_continues_with_the_workers_of_the_killed_one() {
 #[test]
 fn a_frozen_worker_that_continues_later_merges_its_item_once() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
-    let model = ScriptedAgent::new(|turn| match turn.answer_count {
+    let model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
         0 => write_item_file_step(turn).with_delay(Duration::from_secs(3)),
         _ => write_item_file_step(turn),
     })
@@ -621,8 +623,8 @@ fn one_ctrl_c_lets_sessions_finish_and_two_end_them() {
         let interrupt_count = *interrupt_count;
         let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
         let model = ScriptedAgent::new(move |turn| {
-            let is_slow =
-                turn.answer_count == 0 && item_number(turn.item_text.as_deref().unwrap_or_default()) == "1";
+            let is_slow = turn.assistant_message_count == 0
+                && item_number(turn.item_text.as_deref().unwrap_or_default()) == "1";
             write_item_file_step(turn).with_delay(Duration::from_secs(if is_slow { 3 } else { 0 }))
         })
         .start(&mut world);
@@ -770,7 +772,7 @@ fn a_hostile_session_ticks_no_other_item_and_runs_no_git_hook() {
                 "sed -i 's/\\[ \\]/[x]/' fix_plan.md; git add -f plimsoll-item.md; mkdir -p done; echo 1 > done/1.txt",
             ),
             // Its worktree leads into another repository.
-            ("2", false) => match turn.answer_count {
+            ("2", false) => match turn.assistant_message_count {
                 0 => Step::bash_call(format!(
                     "{} && git init -q h && {hook_command}; git -C h commit -q --allow-empty -m x; rm .git && mv h/.git .git",
                     tick_and_commit_command(&item)
@@ -821,7 +823,7 @@ fn the_daily_cost_limit_pauses_all_workers_until_it_is_raised() {
 #[test]
 fn a_run_ends_when_its_workers_have_spent_the_budget() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
-    let model = ScriptedAgent::new(|turn| match turn.answer_count {
+    let model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
         0 => Step::bash_call("echo part >> part.txt").with_input_tokens(30_000),
         _ => Step::from_text("There is more to do.").with_input_tokens(31_000),
     })
@@ -839,11 +841,11 @@ fn a_run_ends_when_its_workers_have_spent_the_budget() {
 fn killed_worker_sessions_count_toward_the_budget() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
     let _model = ScriptedAgent::new(|turn| {
-        let step = match turn.answer_count {
+        let step = match turn.assistant_message_count {
             0 => Step::bash_call("echo part >> part.txt"),
             _ => Step::bash_call("sleep 0.5; kill -9 $PPID"),
         };
-        step.with_input_token_parts(10_000, 0, 0).with_output_tokens(0)
+        step.with_input_token_breakdown(10_000, 0, 0).with_output_tokens(0)
     })
     .with_lifelike_delay()
     .start(&mut world);
@@ -913,7 +915,7 @@ fn kill_process(world: &World, pid: u32) {
 }
 
 /// Does conflicting items and items that fail together, without doing anything twice; asks first if the item says so.
-fn repeatable_item_step(turn: &StoryTurn<'_>) -> Step {
+fn repeatable_item_step(turn: &AgentTurn<'_>) -> Step {
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
@@ -1118,7 +1120,7 @@ fn run_twelve_items(
             PromiseTiming::WhenAskedAgain => is_asked_again,
             PromiseTiming::Never => false,
         };
-        let step = match turn.answer_count {
+        let step = match turn.assistant_message_count {
             0 if !is_asked_again => {
                 let tick = tick_and_commit_command(&item).replace("plimsoll-item.md", plan_file);
                 Step::bash_call(format!(
@@ -1137,7 +1139,8 @@ fn run_twelve_items(
     let verify_command = format!("case $PWD in */merge) echo x >> ~/verified; sleep {seconds};; esac");
     let finished = run_with_workers(&world, &[worker_count, "--verify", &verify_command]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let sessions = model.main_requests().iter().filter(|request| request.answer_count() == 0).count();
+    let sessions =
+        model.main_requests().iter().filter(|request| request.assistant_message_count() == 0).count();
     assert!((12..=14).contains(&sessions), "{sessions} sessions: {finished:?}");
     let verified = std::fs::read_to_string(world.home().join("verified")).unwrap_or_default();
     RunMeasurements {
@@ -1189,7 +1192,7 @@ fn four_workers_against_one_are_faster_on_twelve_items() {
 fn an_index_lock_left_by_a_killed_git_costs_no_attempt() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
     let model = ScriptedAgent::new(|turn| {
-        match (turn.item_text.as_deref().map(item_number).as_deref(), turn.answer_count) {
+        match (turn.item_text.as_deref().map(item_number).as_deref(), turn.assistant_message_count) {
             (Some("1"), 0) => {
                 Step::bash_call(format!("mkdir -p done && echo 1 > done/1.txt && {TICK_AND_LOCK_INDEX}"))
                     .with_input_tokens(30_000)
@@ -1236,7 +1239,11 @@ fn the_result_of_an_earlier_attempt_does_not_count_for_the_next_one() {
 fn commits_by_the_user_during_a_run_are_kept_on_both_branches() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
     let model = ScriptedAgent::new(|turn| {
-        write_item_file_step(turn).with_delay(Duration::from_secs(if turn.answer_count == 0 { 2 } else { 0 }))
+        write_item_file_step(turn).with_delay(Duration::from_secs(if turn.assistant_message_count == 0 {
+            2
+        } else {
+            0
+        }))
     })
     .start(&mut world);
     let running = start_with_workers(&world, &["2", "--deliver", "merge"]);

@@ -7,14 +7,16 @@ use plimsoll_domain::state::CheckpointCause;
 use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::{Marker, RunState, UsageReading};
 use plimsoll_flows::checkpoint::{CheckpointRequest, write_checkpoint};
-use plimsoll_flows::context::measure::{MeasureInput, measure_usage};
+use plimsoll_flows::context::measure::{MeasureInput, measure_usage_waiting_near_threshold};
 use plimsoll_flows::handoffs::continue_slash_command_or_prompt;
 use plimsoll_policy::messages::MOVED_INTO_PROJECT_NOTICE;
-use plimsoll_store::{Project, StoreError, WritableProject, config, move_into_project_if_unwritable};
+use plimsoll_store::{
+    Project, StoreError, WritableProject, config, move_data_folder_into_project_if_unwritable,
+};
 use plimsoll_terminal::console::{fail, print_text};
 use std::process::ExitCode;
 
-/// What to say in it.
+/// Arguments of `plimsoll checkpoint`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CheckpointArguments {
@@ -35,14 +37,14 @@ Examples:
   plimsoll checkpoint --summary 'The parser reads dates.' \\
     --progress 'tests missing' --next 'tests/dates.rs'";
 
-/// Writes a checkpoint for the current session or run and prints where it is.
+/// Writes a checkpoint for the current session or run, and prints a report with the path of its handoff.
 pub(crate) fn write_and_print_checkpoint(arguments: &CheckpointArguments) -> ExitCode {
     let WritableProject { project, was_moved } =
-        match move_into_project_if_unwritable(Project::find_for_command()) {
+        match move_data_folder_into_project_if_unwritable(Project::find_upwards_from_current_dir()) {
             Ok(writable) => writable,
             Err(error) => return fail(error),
         };
-    match TargetSession::find(&project) {
+    match TargetSession::find_current_or_run_or_latest(&project) {
         Ok(Some(target_session)) => {
             match write_manual_checkpoint_and_render_report(&project, &target_session, arguments) {
                 Ok(text) => {
@@ -75,7 +77,7 @@ fn write_manual_checkpoint_and_render_report(
         transcript_path: transcript.as_deref(),
         pending_calls: &[],
     };
-    let measurement = measure_usage(&input);
+    let measurement = measure_usage_waiting_near_threshold(&input);
     let level = measurement.projected_level().unwrap_or_default();
     let handoff = write_checkpoint(&CheckpointRequest {
         project,
@@ -112,18 +114,18 @@ fn render_checkpoint_report(
     next_command: &str,
 ) -> String {
     let percent_text = percent.map_or("?".to_owned(), |percent| format!("{percent}%"));
-    let facts = format!("**Context**: {percent_text}\n**Handoff**: {handoff}\n");
+    let context_and_handoff_lines = format!("**Context**: {percent_text}\n**Handoff**: {handoff}\n");
     let Some(run) = run else {
         return format!(
-            "## Checkpoint Created\n\n{facts}\nThis session continues. To go on in a fresh one: /clear, then: {next_command}"
+            "## Checkpoint Created\n\n{context_and_handoff_lines}\nThis session continues. To go on in a fresh one: /clear, then: {next_command}"
         );
     };
     let open_items_text = count_with_noun(run.plan_items.todo_items.len(), "open item");
     format!(
-        "## Ralph Checkpoint Created\n\n**Iteration**: {} of {}\n{facts}\nThe next session of \"{}\" ({open_items_text}) resumes from this point. This one continues: a checkpoint on demand ends nothing.",
+        "## Ralph Checkpoint Created\n\n**Iteration**: {} of {}\n{context_and_handoff_lines}\nThe next session of \"{}\" ({open_items_text}) resumes from this point. This one continues: a checkpoint on demand ends nothing.",
         run.iteration,
         run.options.max_iterations,
-        plimsoll_domain::text::to_single_line(&run.options.task_name)
+        plimsoll_domain::text::to_safe_single_line(&run.options.task_name)
     )
 }
 

@@ -17,7 +17,7 @@ const COUNTS: [(&str, usize); 6] = [
     ("settings", 47),
 ];
 
-/// More commands do not fit on one screen.
+/// More commands would not fit on one screen.
 const MAX_LISTED_COMMANDS: usize = 16;
 const MAX_SHORT_OPTIONS: usize = 24;
 
@@ -31,9 +31,9 @@ fn visible_options(command: &Command) -> impl Iterator<Item = &Arg> {
 
 /// Counts the options of a command and its subcommands, without `--help` and `--version`, which every command has.
 fn count_options(command: &Command) -> usize {
-    let own_options =
+    let options =
         visible_options(command).filter(|option| !["help", "version"].contains(&option.get_id().as_str()));
-    own_options.count() + command.get_subcommands().map(count_options).sum::<usize>()
+    options.count() + command.get_subcommands().map(count_options).sum::<usize>()
 }
 
 /// Counts the settings in a schema. An object counts as the sum of its properties.
@@ -52,8 +52,9 @@ fn count_settings(schema: &Value) -> usize {
 #[test]
 fn commands_options_and_settings_match_the_expected_counts() {
     let definition = command_line_definition();
-    let run = definition.find_subcommand("run").expect("run");
-    let short_option_count = visible_options(run).filter(|option| !option.is_hide_short_help_set()).count();
+    let run_command = definition.find_subcommand("run").expect("run");
+    let short_option_count =
+        visible_options(run_command).filter(|option| !option.is_hide_short_help_set()).count();
     let listed_names = GROUPS.iter().chain(SCRIPT_GROUPS).flat_map(|(_, names)| *names);
     let listed_commands = listed_names.filter_map(|name| definition.find_subcommand(name));
     let schema: Value = serde_json::from_str(include_str!("../../../../hooks-config/plimsoll.schema.json"))
@@ -63,7 +64,7 @@ fn commands_options_and_settings_match_the_expected_counts() {
         listed_count,
         listed_count + count_commands(SCRIPT_GROUPS),
         short_option_count,
-        visible_options(run).count(),
+        visible_options(run_command).count(),
         listed_commands.filter(|command| command.get_name() != "help").map(count_options).sum(),
         count_settings(&schema),
     ];

@@ -2,7 +2,7 @@
 //! this machine, so that no key and no network are needed.
 
 use clap::Args;
-use plimsoll_scripted_model::story::{StoryTurn, start_story, tick_item_command};
+use plimsoll_scripted_model::scripted_agent::{AgentTurn, start_model_with_turn_script, tick_item_command};
 use plimsoll_scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{Project, StoreError, environment};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Which client.
+/// Arguments of `plimsoll demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
     /// The client
@@ -50,7 +50,7 @@ enum DemoError {
     #[error("git is needed: {0}")]
     NoGit(String),
     #[error("this program cannot find its own path")]
-    OwnFolderUnknown,
+    ProgramFolderUnknown,
     #[error("cannot start {program}: {error}")]
     NotStarted { program: PathBuf, error: std::io::Error },
 }
@@ -60,40 +60,42 @@ fn run_demo(arguments: &DemoArguments) -> Result<bool, DemoError> {
         .ok_or_else(|| DemoError::NoClient(arguments.client.clone()))?;
     let client = environment::current_dir().join(client);
     let keep = arguments.keep;
-    let mut folder =
+    let mut temporary_folder =
         tempfile::Builder::new().prefix("plimsoll-demo-").tempdir().map_err(DemoError::FolderNotCreated)?;
-    folder.disable_cleanup(keep);
-    let demo_project =
-        DemoProject { home: folder.path().join("home"), project: folder.path().join("project") };
-    demo_project.set_up()?;
-    let model = start_story(|turn| scripted_agent_step(turn).with_delay(TURN_DELAY));
+    temporary_folder.disable_cleanup(keep);
+    let demo_project = DemoProject {
+        home: temporary_folder.path().join("home"),
+        project: temporary_folder.path().join("project"),
+    };
+    demo_project.create_files_and_git_repository()?;
+    let model = start_model_with_turn_script(|turn| scripted_agent_step(turn).with_delay(TURN_DELAY));
     print_text(
         "A plan of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1: nothing is paid, the prices shown are simulated.",
     );
     print_text(
         "In iteration 2 the window fills: 20 → 55 → 72 → 87 %. Watch the checkpoint and the resume.\n",
     );
-    let exit_code = demo_project.run(&client, &model.url())?;
-    let passed = demo_project.print_report_and_check(exit_code, &model);
+    let exit_code = demo_project.run_plimsoll_until_exit(&client, &model.url())?;
+    let passed = demo_project.print_handoff_and_checks(exit_code, &model);
     if keep {
         print_text(format!("\nThe project is kept in {}", demo_project.project.display()));
     }
     Ok(passed)
 }
 
-/// Returns the scripted agent's next step: it works item by item, and stops at the checkpoint.
-fn scripted_agent_step(turn: &StoryTurn<'_>) -> Step {
+/// Returns the scripted agent's next step. The agent works item by item, and stops at the checkpoint in iteration 2.
+fn scripted_agent_step(turn: &AgentTurn<'_>) -> Step {
     // `sed -i` without a backup suffix works only with GNU sed; with a suffix it works everywhere.
-    let mark_lines_command =
-        |lines: &str| format!("sed -i.bak '{lines}s/$/ ✓/' table.txt && rm table.txt.bak");
-    let edit_lines_step = |lines: &str| Step::bash_call(mark_lines_command(lines));
-    match (turn.iteration, turn.answer_count) {
-        (2, 0) => edit_lines_step("1,20").with_input_tokens(200_000),
-        (2, 1) => edit_lines_step("21,40").with_input_tokens(550_000),
-        (2, 2) => edit_lines_step("41,60").with_input_tokens(720_000),
-        (2, 3) => edit_lines_step("61,80").with_input_tokens(870_000),
+    let convert_lines_command =
+        |line_range: &str| format!("sed -i.bak '{line_range}s/$/ ✓/' table.txt && rm table.txt.bak");
+    let convert_lines_step = |line_range: &str| Step::bash_call(convert_lines_command(line_range));
+    match (turn.iteration, turn.assistant_message_count) {
+        (2, 0) => convert_lines_step("1,20").with_input_tokens(200_000),
+        (2, 1) => convert_lines_step("21,40").with_input_tokens(550_000),
+        (2, 2) => convert_lines_step("41,60").with_input_tokens(720_000),
+        (2, 3) => convert_lines_step("61,80").with_input_tokens(870_000),
         (2, _) => Step::from_text("I stop at the checkpoint.\n\nSummary: lines 1-80 of table.txt are converted\nProgress on the item: 80 of 120 lines\nNext step: line 81").with_input_tokens(874_000),
-        (3, 0) => Step::bash_call(format!("{} && {}", mark_lines_command("81,120"), tick_item_command("Convert the table"))).with_input_tokens(40_000),
+        (3, 0) => Step::bash_call(format!("{} && {}", convert_lines_command("81,120"), tick_item_command("Convert the table"))).with_input_tokens(40_000),
         (_, 0) => match &turn.item_text {
             Some(item) => Step::bash_call(format!("echo '{item}' >> done.txt && {}", tick_item_command(item))).with_input_tokens(30_000),
             None => Step::from_text(turn.promise_line.clone()),
@@ -109,7 +111,7 @@ struct DemoProject {
 }
 
 impl DemoProject {
-    fn set_up(&self) -> Result<(), DemoError> {
+    fn create_files_and_git_repository(&self) -> Result<(), DemoError> {
         let write_file = |name: &str, text: &str| {
             disk::replace(&self.project.join(name), text.as_bytes(), Durability::Lazy)
         };
@@ -127,8 +129,8 @@ impl DemoProject {
         }
     }
 
-    fn run(&self, client: &Path, model_url: &str) -> Result<Option<i32>, DemoError> {
-        let program_folder = environment::executable_folder().ok_or(DemoError::OwnFolderUnknown)?;
+    fn run_plimsoll_until_exit(&self, client: &Path, model_url: &str) -> Result<Option<i32>, DemoError> {
+        let program_folder = environment::executable_folder().ok_or(DemoError::ProgramFolderUnknown)?;
         let program = program_folder.join("plimsoll");
         let objective = "Work through fix_plan.md.";
         let arguments = [
@@ -174,25 +176,29 @@ impl DemoProject {
     }
 
     /// Prints the handoff and the result of each check. Returns true if all checks passed.
-    fn print_report_and_check(&self, exit_code: Option<i32>, model: &ScriptedModel) -> bool {
+    fn print_handoff_and_checks(&self, exit_code: Option<i32>, model: &ScriptedModel) -> bool {
         let project = Project::with_local_files(&self.project);
         let state: Value = disk::read(project.state_path())
             .ok()
             .flatten()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
-        let handoff = state["context_checkpoint"]["handoff_file"].as_str().unwrap_or("(none)").to_owned();
-        let text = disk::read_text(&self.project.join(&handoff)).ok().flatten().unwrap_or_default();
-        print_text(format!("\n── the handoff, {handoff}\n\n{}", text.trim_end()));
+        let handoff_path =
+            state["context_checkpoint"]["handoff_file"].as_str().unwrap_or("(none)").to_owned();
+        let handoff_text =
+            disk::read_text(&self.project.join(&handoff_path)).ok().flatten().unwrap_or_default();
+        print_text(format!("\n── the handoff, {handoff_path}\n\n{}", handoff_text.trim_end()));
         print_text("\n── checks");
-        let requests: Vec<String> = model.main_requests().iter().map(Request::full_text).collect();
+        let request_texts: Vec<String> = model.main_requests().iter().map(Request::full_text).collect();
         let resume_prompt_contains = |expected_text: &str| {
-            requests.iter().any(|text| text.contains("You are session 3 of") && text.contains(expected_text))
+            request_texts
+                .iter()
+                .any(|text| text.contains("You are session 3 of") && text.contains(expected_text))
         };
         let checks = [
             ("the run completed with exit code 0", exit_code == Some(0) && state["status"] == "completed"),
             ("a checkpoint was written at 87 %", state["context_checkpoint"]["percent_at_checkpoint"] == 87),
-            ("the next session was sent the handoff's path", resume_prompt_contains(&handoff)),
+            ("the next session was sent the handoff's path", resume_prompt_contains(&handoff_path)),
             (
                 "… the item with its progress",
                 resume_prompt_contains("Convert the table") && resume_prompt_contains("80 of 120 lines"),

@@ -5,17 +5,18 @@ use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::doctor::{
-    DoctorFacts, DoctorInput, ProgramFacts, ProgramStatus, Section, examine, gather_facts, has_problem,
+    Diagnostics, DoctorInput, ProgramInfo, ProgramStatus, Section, collect_diagnostics, has_problem,
+    run_installation_checks,
 };
 use plimsoll_flows::optional_program::FLEET;
 use plimsoll_store::Project;
 use plimsoll_terminal::console;
-use plimsoll_terminal::finding_page::{findings_json, print_findings};
+use plimsoll_terminal::finding_page::{findings_to_json, print_findings};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// How to look, and how to show it.
+/// Arguments of `plimsoll doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArguments {
@@ -49,16 +50,16 @@ pub(crate) fn run_doctor(arguments: &DoctorArguments) -> ExitCode {
     if let Some(fleet) = &arguments.fleet {
         return check_fleet(fleet, arguments);
     }
-    let project = Project::find_for_command();
+    let project = Project::find_upwards_from_current_dir();
     // An unreadable state becomes a finding of its own, so the other checks still run.
-    let target_session = TargetSession::find(&project).ok().flatten();
+    let target_session = TargetSession::find_current_or_run_or_latest(&project).ok().flatten();
     let record = target_session.map(|target_session| target_session.record).unwrap_or_default();
     let client = arguments.client.as_deref();
-    let facts =
-        gather_facts(&DoctorInput { project: &project, client_path: client, session_record: &record });
-    let sections = examine(&facts);
+    let diagnostics =
+        collect_diagnostics(&DoctorInput { project: &project, client_path: client, session_record: &record });
+    let sections = run_installation_checks(&diagnostics);
     if arguments.json {
-        console::print_json(doctor_json(&project, &facts, &sections));
+        console::print_json(doctor_json(&project, &diagnostics, &sections));
     } else {
         print_findings(&sections);
     }
@@ -73,48 +74,48 @@ fn check_fleet(fleet: &str, arguments: &DoctorArguments) -> ExitCode {
     replace_process_with_program(FLEET, &command_words.chain(["--", fleet]).collect::<Vec<_>>())
 }
 
-fn doctor_json(project: &Project, facts: &DoctorFacts, sections: &[Section]) -> Value {
-    let window = &facts.window;
+fn doctor_json(project: &Project, diagnostics: &Diagnostics, sections: &[Section]) -> Value {
+    let window_diagnostics = &diagnostics.window;
     json!({
         "project": project.root(),
-        "verdict": plimsoll_flows::doctor::render_verdict_line(sections),
-        "findings": findings_json(sections),
-        "programs": programs_json(&facts.programs),
-        "client": { "path": facts.client.path, "version": facts.client.version_text },
-        "settings": facts.settings.files.iter().map(|file| json!({
+        "verdict": plimsoll_flows::doctor::render_conclusion_line(sections),
+        "findings": findings_to_json(sections),
+        "programs": programs_json(&diagnostics.programs),
+        "client": { "path": diagnostics.client.path, "version": diagnostics.client.version_text },
+        "settings": diagnostics.settings.files.iter().map(|file| json!({
             "path": file.path,
             "scope": file.scope.as_str(),
-            "hooks": file.survey.as_ref().map_or(0, |survey| survey.our_hooks.len()),
+            "hooks": file.summary.as_ref().map_or(0, |hooks_summary| hooks_summary.our_hooks.len()),
         })).collect::<Vec<_>>(),
         "window": {
-            "session_id": window.session_id,
-            "model": window.model.as_ref().map(|(model, _)| model),
-            "window": window.window,
-            "sources": window.sources,
-            "reading": window.reading,
-            "marks": window.thresholds,
-            "in_force": window.overrides,
+            "session_id": window_diagnostics.session_id,
+            "model": window_diagnostics.model.as_ref().map(|(model, _)| model),
+            "window": window_diagnostics.window,
+            "sources": window_diagnostics.sources,
+            "reading": window_diagnostics.reading,
+            "marks": window_diagnostics.thresholds,
+            "in_force": window_diagnostics.overrides,
         },
     })
 }
 
-/// Returns the JSON about this program, those in its folder, and every `plimsoll` on the PATH.
-fn programs_json(facts: &ProgramFacts) -> Value {
-    let path_beside = |name: &str| format!("{}/{name}", facts.own_folder);
-    let beside_values =
-        facts.sibling_programs.iter().map(|(name, status)| program_json(&path_beside(name), status));
-    let path_values = facts.programs_on_path.iter().map(|(path, status)| program_json(path, status));
-    let program_values: Vec<Value> = beside_values.chain(path_values).collect();
-    let own_build = &facts.own_build;
-    json!({ "version": own_build.version, "target": own_build.target, "commit": own_build.commit, "folder": facts.own_folder, "all": program_values })
+/// Returns the JSON about this program, the other programs in its folder, and every `plimsoll` on the PATH.
+fn programs_json(diagnostics: &ProgramInfo) -> Value {
+    let sibling_path = |name: &str| format!("{}/{name}", diagnostics.program_folder);
+    let sibling_values =
+        diagnostics.sibling_programs.iter().map(|(name, status)| program_json(&sibling_path(name), status));
+    let values_on_path = diagnostics.programs_on_path.iter().map(|(path, status)| program_json(path, status));
+    let program_values: Vec<Value> = sibling_values.chain(values_on_path).collect();
+    let current_build = &diagnostics.current_build;
+    json!({ "version": current_build.version, "target": current_build.target, "commit": current_build.commit, "folder": diagnostics.program_folder, "all": program_values })
 }
 
 fn program_json(path: &str, status: &ProgramStatus) -> Value {
     let build = match status {
-        ProgramStatus::KnownBuild(build) => Some(build),
+        ProgramStatus::ReportedBuild(build) => Some(build),
         ProgramStatus::Missing
         | ProgramStatus::NotExecutable
-        | ProgramStatus::NoVersion
+        | ProgramStatus::NoVersionReported
         | ProgramStatus::DifferentFile => None,
     };
     json!({

@@ -1,23 +1,23 @@
-//! `plimsoll gate`: the verdict for shell loops. After a session it gives the final verdict and plans the next session.
+//! `plimsoll gate`, for shell loops: judges the session that has ended, prints the final verdict and plans the next session.
 
 mod input;
 
-use crate::{foreign_state, hook_answer};
+use crate::{foreign_state, hook_response_output};
 use clap::Args;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::fatal_error::{FatalError, FatalErrorKind};
 use plimsoll_domain::reverted_ticks::RevertedTicks;
 use plimsoll_domain::state::IterationPhase;
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{ProcessExit, RunState, SessionEnding, SessionRecord, Timestamp, Verdict};
-use plimsoll_flows::context::session_usage::add_missing_cost;
+use plimsoll_flows::context::session_usage::add_estimated_usage_if_cost_is_missing;
 use plimsoll_flows::hooks::run_hook_on_input;
 use plimsoll_flows::hooks::stop::run_stop_hook;
-use plimsoll_flows::run::finish::{self, FinishedIteration, describe_check_not_run};
+use plimsoll_flows::run::finish::{self, FinishedIteration, describe_check_missing_from_original_plan};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run_context::RunContext;
-use plimsoll_flows::session_result::{SessionResult, api_failure_in_transcript};
+use plimsoll_flows::session_result::{SessionResult, api_failure_at_transcript_end};
 use plimsoll_policy::pause;
 use plimsoll_protocol::result::ClientResult;
 use plimsoll_store::ledger;
@@ -29,7 +29,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Whether to sit through a pause.
+/// Arguments of `plimsoll gate`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct GateArguments {
@@ -72,33 +72,34 @@ Exit codes:
 /// Judges the session that ended. Returns exit code 0 to stop the loop or if there is no run, 1 to continue, 75 for a pause, and 70
 /// for an internal error.
 pub(crate) fn run_gate(arguments: &GateArguments) -> ExitCode {
-    let project = Project::find_for_command();
-    if let Some(code) = foreign_state::judge_foreign_loop(&project) {
+    let project = Project::find_upwards_from_current_dir();
+    if let Some(code) = foreign_state::judge_foreign_loop_and_print_output(&project) {
         return code;
     }
-    let refusal = reason_not_to_judge(&project);
-    let document = match refusal {
-        Some(_) => standard_input::read_document_if_piped(),
-        None => input::read_document(&project),
+    let refusal_reason = refusal_if_inside_session_or_run_active(&project);
+    let document = match refusal_reason {
+        Some(_) => standard_input::read_nonblank_piped_input_if_data_arrives(),
+        None => input::read_stdin_while_session_unfinished(&project),
     };
     if let Some(payload) = document.as_deref().filter(|document| is_hook_payload(document)) {
-        return hook_answer::print_marker_or_error(&run_hook_on_input(payload, run_stop_hook));
+        return hook_response_output::print_marker_or_error(&run_hook_on_input(payload, run_stop_hook));
     }
-    if let Some(refusal) = refusal {
+    if let Some(refusal) = refusal_reason {
         return fail_with(refusal, ExitStatus::InternalError);
     }
     match judge_current_iteration(&project, document.as_deref()) {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(verdict)) => {
             print_text(verdict.to_marker());
-            apply_verdict(&project, &verdict, arguments.wait)
+            end_loop_or_plan_next_iteration(&project, &verdict, arguments.wait)
         }
         Err(error) => fail_with(error, ExitStatus::InternalError),
     }
 }
 
-/// Returns why the gate must not judge now: it runs inside the session itself, or `plimsoll run` judges the sessions.
-fn reason_not_to_judge(project: &Project) -> Option<&'static str> {
+/// Returns the reason why the gate must not judge now: it runs inside the session itself, or an active `plimsoll run` judges the
+/// sessions.
+fn refusal_if_inside_session_or_run_active(project: &Project) -> Option<&'static str> {
     if is_inside_session() {
         return Some(
             "this is inside a session: run the gate in the loop around it, after the session has ended",
@@ -107,7 +108,7 @@ fn reason_not_to_judge(project: &Project) -> Option<&'static str> {
     is_run_active(project).then_some(ACTIVE_RUN_MESSAGE)
 }
 
-/// The message if a command is asked to judge a session of an active `plimsoll run`.
+/// The error message of a command that would judge a session of an active `plimsoll run`.
 pub(super) const ACTIVE_RUN_MESSAGE: &str =
     "a `plimsoll run` is active in this project and judges its sessions itself";
 
@@ -130,24 +131,24 @@ fn is_hook_payload(document: &[u8]) -> bool {
 /// on standard input is the best evidence; without it the hooks' records are used.
 pub(super) fn judge_current_iteration(
     project: &Project,
-    result: Option<&[u8]>,
+    result_json: Option<&[u8]>,
 ) -> Result<Option<Verdict>, plimsoll_store::StoreError> {
     let run_id = ledger::run_id_from_environment();
     let Some(state) = state_file::load_state(project, run_id.as_ref())? else { return Ok(None) };
-    if let Some(verdict) = continue_verdict_if_pause_over(&state) {
+    if let Some(verdict) = continue_verdict_if_judged_pause_expired(&state) {
         return Ok(Some(verdict));
     }
     let (settings, _) = config::load_settings(project);
     // The piped result may be another session's, whose cost and ending do not belong to this iteration.
-    let is_of_this_iteration =
+    let belongs_to_iteration =
         |result: &ClientResult| result.session_id.as_deref() == state.session_id.as_deref();
-    let result = result.and_then(ClientResult::find_last).filter(is_of_this_iteration);
-    if let Some(answer) = result.as_ref().and_then(|result| result.result.as_deref()) {
+    let client_result = result_json.and_then(ClientResult::find_last_in_output).filter(belongs_to_iteration);
+    if let Some(answer) = client_result.as_ref().and_then(|result| result.result.as_deref()) {
         print_session_answer(answer);
     }
     let record =
         state.session_id.as_ref().map(|id| sessions::load_session_record(project, id)).unwrap_or_default();
-    let session_result = match result {
+    let session_result = match client_result {
         Some(result) if state.iteration_record.phase != IterationPhase::Planned => {
             let ended_at = record.end.ended_at.as_ref().and_then(clock::parse_timestamp);
             SessionResult::from_client_result(Some(&result), ProcessExit::default(), ended_at)
@@ -161,12 +162,12 @@ pub(super) fn judge_current_iteration(
     if let Some(FinishedIteration { verify_outcomes, reverted_ticks, skipped_checks, .. }) =
         &finished_iteration
     {
-        let lines =
+        let verify_lines =
             (!verify_outcomes.is_empty()).then(|| render_verify_outcomes(verify_outcomes)).into_iter();
-        let lines = lines
-            .chain(skipped_checks.iter().map(describe_check_not_run))
+        let messages = verify_lines
+            .chain(skipped_checks.iter().map(describe_check_missing_from_original_plan))
             .chain(reverted_ticks.as_ref().map(RevertedTicks::describe_revert));
-        lines.for_each(|line| print_error(&line));
+        messages.for_each(|line| print_error(&line));
     }
     // The state is reloaded because `finish` wrote the verdict and the cost to it.
     let reloaded_state = state_file::load_state(project, Some(&state.run_id))?;
@@ -180,23 +181,23 @@ pub(super) fn judge_current_iteration(
 fn print_session_answer(answer: &str) {
     for line in answer.lines() {
         let indent = &line[..line.len() - line.trim_start().len()];
-        console::print_to_stderr(format!("{indent}{}", to_single_line(line)));
+        console::print_to_stderr(format!("{indent}{}", to_safe_single_line(line)));
     }
 }
 
-/// Returns `Continue` if the iteration was judged before with a pause that has passed by now, else `None`.
-fn continue_verdict_if_pause_over(state: &RunState) -> Option<Verdict> {
+/// Returns `Continue` if the iteration was already judged with a pause that resolves by waiting and has expired, else `None`.
+fn continue_verdict_if_judged_pause_expired(state: &RunState) -> Option<Verdict> {
     if state.iteration_record.phase != IterationPhase::Judged {
         return None;
     }
-    let Some(Verdict::Pause { kind, until: pause_end, .. }) = state.lifecycle.last_verdict() else {
+    let Some(Verdict::Pause { kind, pause_end, .. }) = state.lifecycle.last_verdict() else {
         return None;
     };
-    let has_passed =
-        pause_end.as_ref().and_then(clock::parse_timestamp).is_none_or(|until| until <= clock::now());
+    let has_expired =
+        pause_end.as_ref().and_then(clock::parse_timestamp).is_none_or(|end_time| end_time <= clock::now());
     let continue_verdict =
         Verdict::Continue { kind: ContinueKind::NextItem, reason: "the pause is over".to_owned() };
-    (kind.resolves_by_waiting() && has_passed).then_some(continue_verdict)
+    (kind.resolves_by_waiting() && has_expired).then_some(continue_verdict)
 }
 
 /// Waits up to two seconds for evidence of how the session ended, and returns the newest record. A headless client (2.1.329) exits
@@ -209,8 +210,8 @@ fn wait_for_end_evidence(project: &Project, mut record: SessionRecord) -> Sessio
         record.end.stop.is_some() || record.end.failure.is_some() || record.end.hook_end_reason.is_some()
     };
     record = with_failure_from_transcript(record);
-    let started = Instant::now();
-    while !has_end_evidence(&record) && !record.session_id.is_empty() && started.elapsed() < END_TIMEOUT {
+    let started_at = Instant::now();
+    while !has_end_evidence(&record) && !record.session_id.is_empty() && started_at.elapsed() < END_TIMEOUT {
         std::thread::sleep(POLL_INTERVAL);
         record = sessions::load_session_record(project, &record.session_id);
     }
@@ -218,15 +219,16 @@ fn wait_for_end_evidence(project: &Project, mut record: SessionRecord) -> Sessio
     if has_end_evidence(&record) { record } else { with_failure_from_transcript(record) }
 }
 
-/// Adds the error at the end of the transcript to the record, unless a hook reported a failure or we ended the session.
+/// Adds the error at the end of the transcript to the record, unless a hook reported a failure or ended the session.
 fn with_failure_from_transcript(mut record: SessionRecord) -> SessionRecord {
     if record.end.failure.is_none() && record.end.hook_end_reason.is_none() {
         record.end.failure =
-            record.start.transcript_path.as_deref().map(Path::new).and_then(api_failure_in_transcript);
+            record.start.transcript_path.as_deref().map(Path::new).and_then(api_failure_at_transcript_end);
     }
     record
 }
 
+/// Returns the session's result from its record, or a fatal error if no hook has reported the start of the planned session.
 fn session_result_or_missing_hooks_error(
     project: &Project,
     state: &RunState,
@@ -238,25 +240,35 @@ fn session_result_or_missing_hooks_error(
         return SessionResult { ending, ..SessionResult::default() };
     }
     let session_id = state.session_id.clone().unwrap_or_default();
-    add_missing_cost(project, &session_id, record, SessionResult::from_session_record(record))
+    add_estimated_usage_if_cost_is_missing(
+        project,
+        &session_id,
+        record,
+        SessionResult::from_session_record(record),
+    )
 }
 
-fn apply_verdict(project: &Project, verdict: &Verdict, waits_for_pause_end: bool) -> ExitCode {
+/// Ends the loop, or plans the next iteration, first sleeping through a pause if `--wait` asks for it. Returns the gate's exit code.
+fn end_loop_or_plan_next_iteration(
+    project: &Project,
+    verdict: &Verdict,
+    wait_for_pause_end: bool,
+) -> ExitCode {
     match verdict {
         Verdict::Stop { .. } => verdict.gate_exit_status().into(),
-        Verdict::Pause { kind, .. } if !waits_for_pause_end || !kind.resolves_by_waiting() => {
+        Verdict::Pause { kind, .. } if !wait_for_pause_end || !kind.resolves_by_waiting() => {
             restore_prompt_file(project);
             verdict.gate_exit_status().into()
         }
-        Verdict::Pause { until: pause_end, .. } => {
-            sleep_until_pause_ends(project, pause_end.as_ref());
-            plan_next_iteration(project)
+        Verdict::Pause { pause_end, .. } => {
+            sleep_until_pause_end_or_backoff(project, pause_end.as_ref());
+            plan_next_iteration_and_continue_loop(project)
         }
-        Verdict::Continue { .. } => plan_next_iteration(project),
+        Verdict::Continue { .. } => plan_next_iteration_and_continue_loop(project),
     }
 }
 
-/// Restores the user's PROMPT.md, because the loop ends here. Planning the next iteration writes our block again.
+/// Removes our block from the user's PROMPT.md, because the loop ends here. Planning the next iteration writes the block again.
 pub(super) fn restore_prompt_file(project: &Project) {
     let run_id = ledger::run_id_from_environment();
     if let Ok(Some(state)) = state_file::load_state(project, run_id.as_ref()) {
@@ -264,28 +276,31 @@ pub(super) fn restore_prompt_file(project: &Project) {
     }
 }
 
-fn plan_next_iteration(project: &Project) -> ExitCode {
+/// Plans the next iteration and returns exit code 1, which continues the shell loop. Returns 0 if the run has ended or is missing.
+fn plan_next_iteration_and_continue_loop(project: &Project) -> ExitCode {
     let run_id = ledger::run_id_from_environment();
     let planned_state = match state_file::load_state(project, run_id.as_ref()) {
-        Ok(Some(state)) => lifecycle::plan_iteration(project, &state.run_id, None),
+        Ok(Some(state)) => lifecycle::plan_iteration_or_end_if_all_parked(project, &state.run_id, None),
         Ok(None) => return ExitCode::SUCCESS,
         Err(error) => return fail_with(error, ExitStatus::InternalError),
     };
     match planned_state {
         // The run was canceled during the wait.
-        Ok(state) if state.lifecycle.is_over() => ExitCode::SUCCESS,
+        Ok(state) if state.lifecycle.has_ended() => ExitCode::SUCCESS,
         Ok(_) => ExitStatus::Failure.into(),
         Err(error) => fail_with(error, ExitStatus::InternalError),
     }
 }
 
-/// Sleeps until the known end of the pause. Without one, sleeps a backoff that grows with each consecutive pause.
-fn sleep_until_pause_ends(project: &Project, pause_end: Option<&Timestamp>) {
+/// Sleeps until the end of the pause. If that is unknown, sleeps for a backoff that grows with each consecutive pause.
+fn sleep_until_pause_end_or_backoff(project: &Project, pause_end: Option<&Timestamp>) {
     let run_id = ledger::run_id_from_environment();
     let state = state_file::load_state(project, run_id.as_ref()).ok().flatten();
     let pause_count = state.map_or(1, |state| state.lifecycle.consecutive_pauses());
     let milliseconds = match pause_end.and_then(clock::parse_timestamp) {
-        Some(reset_time) => pause::reset_wait_ms((reset_time - clock::now()).num_seconds(), MEDIAN_JITTER),
+        Some(reset_time) => {
+            pause::reset_wait_with_margin_ms((reset_time - clock::now()).num_seconds(), MEDIAN_JITTER)
+        }
         None => pause::backoff_ms(pause_count, MEDIAN_JITTER),
     };
     std::thread::sleep(Duration::from_millis(milliseconds));

@@ -9,7 +9,7 @@ use completions::CompletionsArguments;
 use man::ManArguments;
 use std::process::ExitCode;
 
-/// What is made.
+/// Arguments of `plimsoll generate`.
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArguments {
     #[command(subcommand)]
@@ -27,8 +27,8 @@ enum GenerateCommand {
     Man(ManArguments),
 }
 
-/// Prints the requested file to standard output.
-pub(crate) fn generate(arguments: &GenerateArguments) -> ExitCode {
+/// Prints the schema, a completion script or a manual page to standard output.
+pub(crate) fn print_generated_file(arguments: &GenerateArguments) -> ExitCode {
     match &arguments.command {
         GenerateCommand::Schema => schema::print_schema(),
         GenerateCommand::Completions(arguments) => completions::print_completions(arguments),

@@ -2,22 +2,22 @@
 
 use clap::Args;
 use plimsoll_domain::SessionId;
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_flows::handoffs::{
-    ContinuedHandoff, KnownHandoff, continue_slash_command_or_prompt, list_handoffs,
-    newest_own_and_newer_unknown_handoffs,
+    HandoffFile, HandoffToContinue, continue_slash_command_or_prompt,
+    newest_handoff_by_user_and_newer_unknown, update_read_states_and_list_handoffs,
 };
 use plimsoll_flows::hook_invocation::SESSION_VARIABLE;
 use plimsoll_policy::messages::render_continue_prompt;
 use plimsoll_store::handoff_index::HandoffState;
 use plimsoll_store::{Project, clock, environment};
 use plimsoll_terminal::columns::clip_to_columns;
-use plimsoll_terminal::columns::line_width;
+use plimsoll_terminal::columns::line_width_from_columns_or_terminal;
 use plimsoll_terminal::console::{self, fail_with_hint};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// How to show them.
+/// Arguments of `plimsoll handoffs`.
 #[derive(Debug, Args)]
 pub(crate) struct HandoffsArguments {
     /// Print one JSON array: file, written_at, session_id, run, first_request, read, state
@@ -30,16 +30,16 @@ pub(crate) struct HandoffsArguments {
 
 /// Number of characters of a session id that are shown, enough to tell sessions apart.
 const SESSION_ID_CHARS: usize = 8;
-/// Width of the column, as long as the longest state.
+/// Width of the STATE column, which is the length of the longest state.
 const STATE_WIDTH: usize = 7;
 
-/// Lists the handoffs, newest first.
+/// Prints the handoffs, newest first. With `--continue`, prints only the path of the one to continue from.
 pub(crate) fn print_handoffs(arguments: &HandoffsArguments) -> ExitCode {
-    let project = Project::find_for_command();
+    let project = Project::find_upwards_from_current_dir();
     if arguments.to_continue {
-        return print_handoff_to_continue(&project);
+        return print_handoff_path_to_continue_from(&project);
     }
-    let handoffs = list_handoffs(&project);
+    let handoffs = update_read_states_and_list_handoffs(&project);
     if arguments.json {
         console::print_json(Value::Array(
             handoffs.iter().map(|handoff| handoff_json(&project, handoff)).collect(),
@@ -50,26 +50,32 @@ pub(crate) fn print_handoffs(arguments: &HandoffsArguments) -> ExitCode {
             project.root().display()
         ));
     } else {
-        console::print_text(render_table(&project, &handoffs, line_width()));
+        console::print_text(render_table_and_continue_command(
+            &project,
+            &handoffs,
+            line_width_from_columns_or_terminal(),
+        ));
     }
     ExitCode::SUCCESS
 }
 
 /// Prints the path of the handoff to continue from, and the newer ones of unknown origin that are skipped.
-fn print_handoff_to_continue(project: &Project) -> ExitCode {
+fn print_handoff_path_to_continue_from(project: &Project) -> ExitCode {
     let current_session = environment::variable(SESSION_VARIABLE).map(SessionId::from);
-    let ContinuedHandoff { newest_own, newer_unknown } =
-        newest_own_and_newer_unknown_handoffs(project, current_session.as_ref());
-    let path = |handoff: &KnownHandoff| project.relative_to_root(&handoff.path);
-    let unverified_list: String =
-        newer_unknown.iter().map(|handoff| format!("\n- {}", to_single_line(&path(handoff)))).collect();
+    let HandoffToContinue { newest_by_user: newest_own, newer_by_unknown_author: newer_unknown } =
+        newest_handoff_by_user_and_newer_unknown(project, current_session.as_ref());
+    let relative_path = |handoff: &HandoffFile| project.relative_to_root(&handoff.path);
+    let unverified_list: String = newer_unknown
+        .iter()
+        .map(|handoff| format!("\n- {}", to_safe_single_line(&relative_path(handoff))))
+        .collect();
     let Some(newest_own) = newest_own else {
         let hint = if unverified_list.is_empty() {
             "a session leaves one at 85% of its context window, and with `/handoff`".to_owned()
         } else {
             format!(
                 "these are here, and your state folder does not say that a session of yours wrote them:{unverified_list}\nto continue from one that you trust, type: {}",
-                render_continue_prompt(&path(&newer_unknown[0]))
+                render_continue_prompt(&relative_path(&newer_unknown[0]))
             )
         };
         return fail_with_hint("no session of yours left a handoff in this project", Some(&hint));
@@ -80,7 +86,7 @@ fn print_handoff_to_continue(project: &Project) -> ExitCode {
     let short_session_id: String = newest_own.summary.session_id.chars().take(SESSION_ID_CHARS).collect();
     console::print_text(format!(
         "Continue from: {}\nWritten {written_at} by session {short_session_id}.",
-        to_single_line(&path(&newest_own))
+        to_safe_single_line(&relative_path(&newest_own))
     ));
     if !unverified_list.is_empty() {
         console::print_text(format!(
@@ -90,23 +96,23 @@ fn print_handoff_to_continue(project: &Project) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn handoff_json(project: &Project, handoff: &KnownHandoff) -> Value {
+fn handoff_json(project: &Project, handoff: &HandoffFile) -> Value {
     let summary = &handoff.summary;
     json!({
         "file": project.relative_to_root(&handoff.path),
         "written_at": summary.written_at,
         "session_id": summary.session_id,
         "run": summary.run,
-        "first_request": summary.first_request,
+        "first_request": summary.first_request_line,
         // Null for a handoff of a run, which the run itself reads, and for one of unknown origin.
         "read": handoff.state.map(|state| state == HandoffState::Read),
         "state": handoff.state.map(HandoffState::as_str),
     })
 }
 
-fn render_table(project: &Project, handoffs: &[KnownHandoff], width: usize) -> String {
+fn render_table_and_continue_command(project: &Project, handoffs: &[HandoffFile], width: usize) -> String {
     let file_name =
-        |handoff: &KnownHandoff| handoff.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        |handoff: &HandoffFile| handoff.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let file_width = handoffs.iter().map(|handoff| file_name(handoff).chars().count()).max().unwrap_or(0);
     let render_row = |written_at: &str, session: &str, state: &str, file: &str, request: &str| {
         let row_start = format!(
@@ -115,33 +121,36 @@ fn render_table(project: &Project, handoffs: &[KnownHandoff], width: usize) -> S
         let request_width = width.saturating_sub(row_start.chars().count()).max(20);
         format!("{}\n", format!("{row_start}{}", clip_to_columns(request, request_width)).trim_end())
     };
-    let handoff_row = |handoff: &KnownHandoff| {
+    let render_handoff_row = |handoff: &HandoffFile| {
         let summary = &handoff.summary;
         let written_at = clock::parse_timestamp(&summary.written_at)
             .map(clock::format_local_time_with_seconds)
             .unwrap_or_default();
         let short_session_id: String = summary.session_id.chars().take(SESSION_ID_CHARS).collect();
-        let request = summary.run.clone().or_else(|| summary.first_request.clone()).unwrap_or_default();
+        let request = summary.run.clone().or_else(|| summary.first_request_line.clone()).unwrap_or_default();
         let state = match (&summary.run, handoff.state) {
             (Some(_), _) => "run",
             (None, Some(state)) => state.as_str(),
-            // Of unknown origin: the file may have come with a clone.
+            // The origin is unknown: the file may have come with a clone.
             (None, None) => "?",
         };
         render_row(&written_at, &short_session_id, state, &file_name(handoff), &request)
     };
-    let heading = render_row("WHEN", "SESSION", "STATE", "FILE", "FIRST REQUEST");
-    let rows: String = handoffs.iter().map(handoff_row).collect();
-    let path = |handoff: &KnownHandoff| project.relative_to_root(&handoff.path);
-    let newest_own = handoffs.iter().position(|handoff| handoff.state.is_some());
-    let newest_waiting = handoffs.iter().position(KnownHandoff::is_unopened);
-    // The slash command continues from the newest handoff; any other one needs its path.
-    let command = match newest_waiting.or(newest_own) {
-        Some(index) if Some(index) == newest_own => {
-            continue_slash_command_or_prompt(project, &path(&handoffs[index]))
+    let header_row = render_row("WHEN", "SESSION", "STATE", "FILE", "FIRST REQUEST");
+    let rows: String = handoffs.iter().map(render_handoff_row).collect();
+    let relative_path = |handoff: &HandoffFile| project.relative_to_root(&handoff.path);
+    let newest_own_index = handoffs.iter().position(|handoff| handoff.state.is_some());
+    let newest_unopened_index = handoffs.iter().position(HandoffFile::is_unopened);
+    // The slash command continues from the user's newest handoff; any other handoff needs its path.
+    let command = match newest_unopened_index.or(newest_own_index) {
+        Some(index) if Some(index) == newest_own_index => {
+            continue_slash_command_or_prompt(project, &relative_path(&handoffs[index]))
         }
-        Some(index) => render_continue_prompt(&path(&handoffs[index])),
-        None => handoffs.first().map(|handoff| render_continue_prompt(&path(handoff))).unwrap_or_default(),
+        Some(index) => render_continue_prompt(&relative_path(&handoffs[index])),
+        None => handoffs
+            .first()
+            .map(|handoff| render_continue_prompt(&relative_path(handoff)))
+            .unwrap_or_default(),
     };
-    format!("{heading}{rows}\nTo continue from one, start `claude` and type: {command}")
+    format!("{header_row}{rows}\nTo continue from one, start `claude` and type: {command}")
 }

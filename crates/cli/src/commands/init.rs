@@ -15,7 +15,7 @@ use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// What to install.
+/// Arguments of `plimsoll init`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InitArguments {
@@ -41,7 +41,7 @@ Examples:
 
 `plimsoll uninstall` with the same option removes them, and nothing else.";
 
-/// Which settings file, and whether to write it.
+/// Arguments that select the settings file, and those of a dry run.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsFileArguments {
     /// Your own settings, for every project (~/.claude/settings.json); the default
@@ -73,16 +73,18 @@ impl SettingsFileArguments {
     }
 }
 
-/// Installs the hooks, or shows the plan with `--dry-run`. Returns exit code 1 on failure.
+/// Installs the hooks or the team's files, or shows the plan with `--dry-run`. Returns exit code 1 on failure.
 pub(crate) fn install_hooks_or_team_files(arguments: &InitArguments) -> ExitCode {
     let project = environment::current_dir();
     let file_arguments = &arguments.settings_file;
     let scope = match scope::choose_setup(file_arguments.selected_scope(), arguments) {
         SetupChoice::Hooks(scope) => scope,
         SetupChoice::TeamFiles => {
-            return apply_or_show_plan(file_arguments, install::plan_team_files(&project), |plan| {
-                lines::render_team_files(plan, &project)
-            });
+            return apply_or_show_plan(
+                file_arguments,
+                install::plan_team_files_without_hooks(&project),
+                |plan| lines::render_team_files_report(plan, &project),
+            );
         }
     };
     let options = InstallOptions { install_memory: arguments.memory, wrap_status_line: arguments.wrap };
@@ -90,14 +92,15 @@ pub(crate) fn install_hooks_or_team_files(arguments: &InitArguments) -> ExitCode
     let set_up_result = if file_arguments.dry_run {
         Ok(install::planned_copy_folder())
     } else {
-        install::set_up_programs_and_version_link()
+        install::copy_programs_and_update_version_link()
     };
-    let copied_to = set_up_result.as_ref().ok().cloned().flatten();
+    let copy_folder = set_up_result.as_ref().ok().cloned().flatten();
     let plan = set_up_result
         .map_err(InstallError::from)
         .and_then(|_| install::plan_installation(scope, &project, InstalledClient::detect(), options));
     apply_or_show_plan(file_arguments, plan, |plan| {
-        lines::copied_programs_line(copied_to.as_deref()) + &lines::render_installation(plan, &project)
+        lines::copied_programs_line(copy_folder.as_deref())
+            + &lines::render_installation_report(plan, &project)
     })
 }
 
@@ -105,7 +108,7 @@ pub(crate) fn install_hooks_or_team_files(arguments: &InitArguments) -> ExitCode
 pub(crate) fn uninstall_hooks(arguments: &SettingsFileArguments) -> ExitCode {
     let project = environment::current_dir();
     let plan = install::plan_removal(arguments.selected_scope().unwrap_or(InstallScope::User), &project);
-    apply_or_show_plan(arguments, plan, |plan| lines::render_removal(plan, &project))
+    apply_or_show_plan(arguments, plan, |plan| lines::render_removal_report(plan, &project))
 }
 
 /// Carries out the plan, or with `--dry-run` shows what would change, and prints the report.
@@ -116,9 +119,12 @@ fn apply_or_show_plan<Report>(
 ) -> ExitCode {
     let result = plan.and_then(|plan| {
         if arguments.dry_run {
-            let changes =
-                if arguments.diff { render_diffs(&plan.changes) } else { change_summary(&plan.changes) };
-            let links = link_summary(&plan.links);
+            let changes = if arguments.diff {
+                render_diffs(&plan.changes)
+            } else {
+                render_line_per_changed_file(&plan.changes)
+            };
+            let links = render_line_per_changed_link(&plan.links);
             return Ok(format!("{}\n{changes}{links}", render_report(&plan)));
         }
         apply_plan(&plan)?;
@@ -134,12 +140,12 @@ fn apply_or_show_plan<Report>(
     }
 }
 
-/// Renders one line for each file about how it would change.
-fn change_summary(changes: &[FileChange]) -> String {
+/// Renders one line for each file: new, removed, or the number of added and deleted lines.
+fn render_line_per_changed_file(changes: &[FileChange]) -> String {
     if changes.is_empty() {
         return "No file would change.\n".to_owned();
     }
-    let describe = |change: &FileChange| match (&change.before, &change.after) {
+    let describe_change = |change: &FileChange| match (&change.before, &change.after) {
         (None, _) => "new".to_owned(),
         (Some(_), None) => "removed".to_owned(),
         (Some(before), Some(after)) => {
@@ -149,17 +155,18 @@ fn change_summary(changes: &[FileChange]) -> String {
             format!("+{} −{} lines", count_lines(ChangeTag::Insert), count_lines(ChangeTag::Delete))
         }
     };
-    let lines = changes.iter().map(|change| format!("  {}: {}\n", change.path.display(), describe(change)));
+    let lines =
+        changes.iter().map(|change| format!("  {}: {}\n", change.path.display(), describe_change(change)));
     format!("Files (--diff shows the changes):\n{}", lines.collect::<String>())
 }
 
 /// Renders one line for each link that would change.
-fn link_summary(links: &[LinkChange]) -> String {
-    let describe = |link: &LinkChange| match &link.after {
+fn render_line_per_changed_link(links: &[LinkChange]) -> String {
+    let describe_link = |link: &LinkChange| match &link.after {
         Some(target) => format!("link to {}", target.display()),
         None => "removed".to_owned(),
     };
-    links.iter().map(|link| format!("  {}: {}\n", link.path.display(), describe(link))).collect()
+    links.iter().map(|link| format!("  {}: {}\n", link.path.display(), describe_link(link))).collect()
 }
 
 /// Renders a unified diff for every file. A backup gets one line, because it is only a copy.
@@ -172,15 +179,18 @@ fn render_diffs(changes: &[FileChange]) -> String {
             let _ = writeln!(output, "# {path}: {description}\n");
             continue;
         }
-        let text = |bytes: &Option<Vec<u8>>| {
+        let decode_text = |bytes: &Option<Vec<u8>>| {
             String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned()
         };
-        let name =
+        let header_name =
             |bytes: &Option<Vec<u8>>| if bytes.is_some() { path.clone() } else { "/dev/null".to_owned() };
-        let (before, after) = (text(&change.before), text(&change.after));
+        let (before, after) = (decode_text(&change.before), decode_text(&change.after));
         let diff = TextDiff::from_lines(&before, &after);
-        let _ =
-            writeln!(output, "{}", diff.unified_diff().header(&name(&change.before), &name(&change.after)));
+        let _ = writeln!(
+            output,
+            "{}",
+            diff.unified_diff().header(&header_name(&change.before), &header_name(&change.after))
+        );
     }
     output
 }

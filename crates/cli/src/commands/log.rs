@@ -1,4 +1,4 @@
-//! `plimsoll log`: the journal for people, one line for each event; with `--why`, the reasons of the last decision.
+//! `plimsoll log`: prints the journal, one line for each event; with `--why`, the reasons for the last decision.
 
 mod check;
 mod follow;
@@ -13,7 +13,7 @@ use plimsoll_terminal::console::{fail_with_store_error, has_colors, print_nothin
 use plimsoll_terminal::value_parsers;
 use std::process::ExitCode;
 
-/// How much of it, and for how long; or what is explained.
+/// Arguments of `plimsoll log`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LogArguments {
@@ -55,16 +55,16 @@ fn empty_journal_message(project: &Project) -> String {
 
 /// Prints the log, an explanation or a commit's receipt. Returns exit code 0 also if the journal is empty, but 1 if `--why` or
 /// `--check` finds nothing.
-pub(crate) fn print_log(arguments: &LogArguments) -> ExitCode {
-    let project = Project::find_for_command();
+pub(crate) fn print_log_explanation_or_receipt(arguments: &LogArguments) -> ExitCode {
+    let project = Project::find_upwards_from_current_dir();
     if let Some(commit) = &arguments.check {
         return check::print_commit_receipt(&project, commit);
     }
     if let Some(kind) = &arguments.why {
-        return why::print_explanation(&project, kind, arguments.json);
+        return why::print_explanation_of_last_event(&project, kind, arguments.json);
     }
     let mut journal = JournalReader::new(project.journal_path());
-    let lines = match if arguments.follow { journal.read_new_lines() } else { journal.read_all() } {
+    let lines = match if arguments.follow { journal.read_new_complete_lines() } else { journal.read_all() } {
         Ok(lines) => lines,
         Err(error) => return fail_with_store_error(&error),
     };

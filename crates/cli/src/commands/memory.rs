@@ -5,19 +5,19 @@ mod page;
 use crate::record_json::memory_json;
 use clap::{Args, Subcommand};
 use plimsoll_domain::memory::{AbnormalEnd, ChangeReport, MemoryOp, Register, RegisterValues};
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_policy::messages::{HIDDEN_MEMORY_FIX, HIDDEN_MEMORY_WARNING, MOVED_INTO_PROJECT_NOTICE};
 use plimsoll_store::memory::{MemoryChange, MemoryError};
-use plimsoll_store::{Project, WritableProject, clock, memory, move_into_project_if_unwritable};
+use plimsoll_store::{Project, WritableProject, clock, memory, move_data_folder_into_project_if_unwritable};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail, fail_with_store_error, print_error, print_text};
 use plimsoll_terminal::markdown;
-use plimsoll_terminal::standard_input::text_or_standard_input;
+use plimsoll_terminal::standard_input::text_or_stdin_if_dash;
 use plimsoll_terminal::value_parsers;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// What is asked of the memory.
+/// Arguments of `plimsoll memory`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MemoryArguments {
@@ -81,7 +81,7 @@ enum MemoryCommand {
     },
 }
 
-/// How to show it.
+/// Arguments of `plimsoll memory show`.
 #[derive(Debug, Default, Args)]
 struct ShowArguments {
     /// Print one JSON object
@@ -92,17 +92,17 @@ struct ShowArguments {
     markdown: bool,
 }
 
-/// Runs the given memory command; shows the memory if there is none.
+/// Runs the requested memory command. Without a command, shows the memory.
 pub(crate) fn run_memory_command(arguments: &MemoryArguments) -> ExitCode {
-    let project = Project::find_for_command();
+    let project = Project::find_upwards_from_current_dir();
     // Folding fails in a read-only project, where no snapshot can be written. The commands below then report the long log.
-    let _ = memory::fold_long_log(&project);
+    let _ = memory::replay_long_log_and_save_snapshot(&project);
     let op = match &arguments.command {
         None => return print_memory(&project, &ShowArguments::default()),
         Some(MemoryCommand::Show(show_arguments)) => return print_memory(&project, show_arguments),
         Some(MemoryCommand::History { last, json }) => return print_history(&project, *last, *json),
         Some(MemoryCommand::Set { register, text }) => {
-            text_or_standard_input(text).map(|text| MemoryOp::UpdateRegisters {
+            text_or_stdin_if_dash(text).map(|text| MemoryOp::UpdateRegisters {
                 values: RegisterValues::from([(*register, text)]),
                 // A text that does not fit is refused, so that the user can shorten it.
                 strict: true,
@@ -110,14 +110,14 @@ pub(crate) fn run_memory_command(arguments: &MemoryArguments) -> ExitCode {
             })
         }
         Some(MemoryCommand::Alloc { name, content, description }) => {
-            text_or_standard_input(content).map(|content| MemoryOp::HeapAlloc {
+            text_or_stdin_if_dash(content).map(|content| MemoryOp::HeapAlloc {
                 name: name.clone(),
                 content,
                 description: description.clone(),
             })
         }
         Some(MemoryCommand::Write { name, content }) => {
-            text_or_standard_input(content).map(|content| MemoryOp::HeapWrite { name: name.clone(), content })
+            text_or_stdin_if_dash(content).map(|content| MemoryOp::HeapWrite { name: name.clone(), content })
         }
         Some(MemoryCommand::Free { name }) => Ok(MemoryOp::HeapFree { name: name.clone() }),
         Some(MemoryCommand::Frame(FrameCommand::Close)) => {
@@ -132,7 +132,7 @@ pub(crate) fn run_memory_command(arguments: &MemoryArguments) -> ExitCode {
 }
 
 fn apply_and_print_change(project: Project, op: &MemoryOp) -> ExitCode {
-    let WritableProject { project, was_moved } = match move_into_project_if_unwritable(project) {
+    let WritableProject { project, was_moved } = match move_data_folder_into_project_if_unwritable(project) {
         Ok(writable) => writable,
         Err(error) => return fail_with_store_error(&error),
     };
@@ -152,10 +152,10 @@ fn apply_and_print_change(project: Project, op: &MemoryOp) -> ExitCode {
 /// Applies an operation of the user. A memory whose root frame is done is reopened first, unless its run is active.
 fn reopen_if_done_and_apply_change(project: &Project, op: &MemoryOp) -> Result<ChangeReport, MemoryError> {
     let is_done = memory::load_memory(project)?.root_result.is_some();
-    if is_done && plimsoll_flows::memory::active_memory_run(project)?.is_none() {
-        return memory::apply_changes(project, "command", &[MemoryOp::Reopen, op.clone()]);
+    if is_done && plimsoll_flows::memory::active_run_with_working_memory(project)?.is_none() {
+        return memory::apply_changes_atomically(project, "command", &[MemoryOp::Reopen, op.clone()]);
     }
-    memory::apply_changes(project, "command", std::slice::from_ref(op))
+    memory::apply_changes_atomically(project, "command", std::slice::from_ref(op))
 }
 
 /// Renders `ok r41` with the notes about the change.
@@ -188,18 +188,18 @@ fn print_empty_memory() -> ExitCode {
     )
 }
 
-fn print_history(project: &Project, last: usize, as_json: bool) -> ExitCode {
+fn print_history(project: &Project, max_changes: usize, as_json: bool) -> ExitCode {
     let changes = match memory::read_changes(project) {
         Ok(changes) => changes,
         Err(error) => return fail_with_store_error(&error),
     };
-    let newest = &changes[changes.len().saturating_sub(last)..];
+    let newest_changes = &changes[changes.len().saturating_sub(max_changes)..];
     if as_json {
-        console::print_json(json!(newest));
+        console::print_json(json!(newest_changes));
     } else if changes.is_empty() {
         return print_empty_memory();
     } else {
-        newest.iter().for_each(|change| print_text(render_change(change)));
+        newest_changes.iter().for_each(|change| print_text(render_change(change)));
     }
     ExitCode::SUCCESS
 }
@@ -210,23 +210,23 @@ fn render_change(change: &MemoryChange) -> String {
     let description = match &change.op {
         MemoryOp::UpdateRegisters { values, .. } => {
             let render_register = |(register, text): (&Register, &String)| {
-                format!("{} = {}", register.key(), truncate_end(&to_single_line(text), 60))
+                format!("{} = {}", register.key(), truncate_end(&to_safe_single_line(text), 60))
             };
             values.iter().map(render_register).collect::<Vec<_>>().join("; ")
         }
         MemoryOp::PushFrame { name, objective, .. } => {
-            format!("push {name}: {}", truncate_end(&to_single_line(objective), 60))
+            format!("push {name}: {}", truncate_end(&to_safe_single_line(objective), 60))
         }
         MemoryOp::BeginRun { objective } => {
-            format!("a run begins: {}", truncate_end(&to_single_line(objective), 60))
+            format!("a run begins: {}", truncate_end(&to_safe_single_line(objective), 60))
         }
         MemoryOp::StartFrame { owner, .. } => {
             format!("the frame was started in session {}", owner.session_id)
         }
         MemoryOp::EnterFrame { agent } => format!("subagent {agent} works in the frame"),
-        MemoryOp::PopFrame { result } => format!("pop: {}", truncate_end(&to_single_line(result), 60)),
+        MemoryOp::PopFrame { result } => format!("pop: {}", truncate_end(&to_safe_single_line(result), 60)),
         MemoryOp::CloseFrame { abnormal_end, .. } => {
-            format!("frame closed ({})", abnormal_end_word(*abnormal_end))
+            format!("frame closed ({})", abnormal_end.as_str())
         }
         MemoryOp::HeapAlloc { name, content, .. } => {
             format!("alloc {name} ({} chars)", content.chars().count())
@@ -250,24 +250,4 @@ fn render_change(change: &MemoryChange) -> String {
 enum FrameCommand {
     /// End the current frame if no agent will return from it: its status, questions and plan go to its parent
     Close,
-}
-
-/// Returns the word of the memory file, which does not follow the variant's name.
-fn abnormal_end_word(abnormal_end: AbnormalEnd) -> &'static str {
-    match abnormal_end {
-        AbnormalEnd::TurnEndedWithoutPop => "unpopped",
-        AbnormalEnd::Abandoned => "abandoned",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_closed_frame_is_described_by_the_word_of_the_memory_file() {
-        for abnormal_end in [AbnormalEnd::TurnEndedWithoutPop, AbnormalEnd::Abandoned] {
-            assert_eq!(json!(abnormal_end), abnormal_end_word(abnormal_end));
-        }
-    }
 }

@@ -6,14 +6,14 @@ mod table;
 
 use crate::target_session::TargetSession;
 use clap::Args;
-use plimsoll_domain::plan_remarks::find_plan_remarks;
+use plimsoll_domain::plan_remarks::find_optional_items_and_unclear_lines;
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, Settings, TodoList};
 use plimsoll_flows::context::item_cost::count_lines_of_named_files;
-use plimsoll_flows::context::measure::{MeasureInput, measure_usage};
+use plimsoll_flows::context::measure::{MeasureInput, measure_usage_waiting_near_threshold};
 use plimsoll_policy::models;
 use plimsoll_policy::plan::{EstimatedItem, SessionCapacity, SessionPlan, plan_sessions};
-use plimsoll_policy::todo_list::{PlanProblem, find_problem_in_parsed_plan, render_plan_problem};
+use plimsoll_policy::todo_list::{PlanProblem, find_parsed_plan_problem, render_plan_problem_with_fix};
 use plimsoll_store::layout::ProjectRoot;
 use plimsoll_store::{Project, config, disk, state_file, tail};
 use plimsoll_terminal::console;
@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use table::PlanTable;
 
-/// How to show it.
+/// Arguments of `plimsoll plan`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PlanArguments {
@@ -72,9 +72,9 @@ In the plan:
   - [ ] Rename the flag (model: haiku)      if your settings allow that model";
 
 /// The client's default window size, in tokens, used while the window is unknown.
-const ASSUMED_WINDOW: u64 = 1_000_000;
+const ASSUMED_WINDOW_TOKENS: u64 = 1_000_000;
 /// Tokens in a fresh session before any work, used if no session was recorded here. Observed: 17k to 30k with the usual tools.
-const ASSUMED_BASE: u64 = 25_000;
+const ASSUMED_START_TOKENS: u64 = 25_000;
 
 /// Prints the estimate for the open items, or runs `--fix` or `--draft`.
 pub(crate) fn fix_draft_or_estimate_plan(arguments: &PlanArguments) -> ExitCode {
@@ -103,14 +103,14 @@ pub(crate) fn fix_draft_or_estimate_plan(arguments: &PlanArguments) -> ExitCode 
         Err(error) => return fail(error),
     };
     let todo_list = TodoList::parse(&text);
-    let problem = find_problem_in_parsed_plan(&todo_list, &text)
+    let problem = find_parsed_plan_problem(&todo_list, &text)
         .filter(|plan_problem| !matches!(plan_problem, PlanProblem::AllTicked(_)));
     if let Some(problem) = problem.filter(|_| todo_list.items.is_empty()) {
-        return fail(render_plan_problem(&problem, &plan_file, plan_file != DEFAULT_PLAN));
+        return fail(render_plan_problem_with_fix(&problem, &plan_file, plan_file != DEFAULT_PLAN));
     }
     let state = state.unwrap_or_default();
     let mut estimate = PlanEstimate::for_plan(&project, &state, &todo_list);
-    estimate.plan.problems.extend(find_plan_remarks(&text).render_sentences());
+    estimate.plan.problems.extend(find_optional_items_and_unclear_lines(&text).render_sentences());
     if arguments.json {
         console::print_json(plan_json(
             &estimate.plan,
@@ -125,9 +125,9 @@ pub(crate) fn fix_draft_or_estimate_plan(arguments: &PlanArguments) -> ExitCode 
 
 /// Returns the project of the current run, or without a run the project where one would begin.
 fn run_project_or_plan_project(arguments: &PlanArguments) -> Project {
-    let run_project = Project::find_for_command();
+    let run_project = Project::find_upwards_from_current_dir();
     let project_root = ProjectRoot::find_from_current_dir(arguments.todo.as_deref());
-    project_root.render_notice().iter().for_each(console::print_error);
+    project_root.render_notice_unless_current_dir().iter().for_each(console::print_error);
     if disk::exists(run_project.state_path()) {
         run_project
     } else {
@@ -141,7 +141,7 @@ struct PlanEstimate {
     capacity: SessionCapacity,
     is_window_assumed: bool,
     /// The model that the user passes to the client.
-    usual_model: Option<String>,
+    client_model: Option<String>,
 }
 
 impl PlanEstimate {
@@ -150,13 +150,19 @@ impl PlanEstimate {
         if let Some(settings_error) = settings_error {
             console::print_error(&settings_error);
         }
-        let (_, usual_model) =
+        let (_, client_model) =
             models::split_off_option(&state.options.client_arguments, models::MODEL_OPTION);
         let mut ignored_models = Vec::new();
-        let to_plan_item = |(number, item): (usize, &plimsoll_domain::todo::PlanItem)| {
-            let model_choice = models::choose_model(&item.text, &settings.models, usual_model.as_deref());
-            let message =
-                model_choice.ignored_model.filter(|_| !item.is_ticked).map(models::render_ignored_model);
+        let estimate_item = |(number, item): (usize, &plimsoll_domain::todo::PlanItem)| {
+            let model_choice = models::choose_model_by_item_then_size_then_argument(
+                &item.text,
+                &settings.models,
+                client_model.as_deref(),
+            );
+            let message = model_choice
+                .ignored_model
+                .filter(|_| !item.is_ticked)
+                .map(models::render_ignored_model_warning);
             ignored_models.extend(message.map(|warning| format!("item {number}: {warning}")));
             EstimatedItem {
                 text: item.text.clone(),
@@ -165,11 +171,11 @@ impl PlanEstimate {
                 model: model_choice.model.map(str::to_owned),
             }
         };
-        let items: Vec<EstimatedItem> = (1..).zip(&todo_list.items).map(to_plan_item).collect();
-        let (capacity, is_window_assumed) = session_capacity_and_is_assumed(project, &settings);
+        let items: Vec<EstimatedItem> = (1..).zip(&todo_list.items).map(estimate_item).collect();
+        let (capacity, is_window_assumed) = session_capacity_and_is_window_assumed(project, &settings);
         let mut plan = plan_sessions(&items, &state.plan_items.item_costs, capacity);
         plan.problems.extend(ignored_models);
-        PlanEstimate { plan, capacity, is_window_assumed, usual_model }
+        PlanEstimate { plan, capacity, is_window_assumed, client_model }
     }
 
     fn to_table<'a>(&'a self, plan_file: &'a str, todo_list: &'a TodoList) -> PlanTable<'a> {
@@ -180,22 +186,22 @@ impl PlanEstimate {
             plan_file,
             done_count: todo_list.ticked_items().len(),
             parked_items: todo_list.parked_items_with_questions(),
-            usual_model: self.usual_model.as_deref(),
+            client_model: self.client_model.as_deref(),
         }
     }
 }
 
-/// Returns the path and the given name of the plan to change. Only the command line determines it, because anybody may have written
-/// the project's state.
-fn plan_to_change(arguments: &PlanArguments) -> (PathBuf, &str) {
+/// Returns the path of the plan to change, and its name as `--todo` gives it. The project's state is not used here, because anybody
+/// may have written it.
+fn path_and_name_of_plan_to_change(arguments: &PlanArguments) -> (PathBuf, &str) {
     let plan_file = arguments.todo.as_deref().unwrap_or(DEFAULT_PLAN);
     let project_root = ProjectRoot::find_from_current_dir(arguments.todo.as_deref());
-    project_root.render_notice().iter().for_each(console::print_error);
+    project_root.render_notice_unless_current_dir().iter().for_each(console::print_error);
     (project_root.folder.join(plan_file), plan_file)
 }
 
 fn fix_plan_file(arguments: &PlanArguments) -> ExitCode {
-    let (path, plan_file) = plan_to_change(arguments);
+    let (path, plan_file) = path_and_name_of_plan_to_change(arguments);
     let project = ProjectRoot::find_from_current_dir(arguments.todo.as_deref()).project_with_session_files();
     fix::fix_and_write_plan(&project, &path, plan_file, arguments.todo.is_some(), arguments.yes)
 }
@@ -205,26 +211,26 @@ fn missing_plan_message(plan_file: &str) -> String {
 }
 
 /// Returns the capacity of a session, from the newest session if one was recorded, and true if its window is only assumed.
-fn session_capacity_and_is_assumed(project: &Project, settings: &Settings) -> (SessionCapacity, bool) {
-    let target_session = TargetSession::find(project).ok().flatten();
+fn session_capacity_and_is_window_assumed(project: &Project, settings: &Settings) -> (SessionCapacity, bool) {
+    let target_session = TargetSession::find_current_or_run_or_latest(project).ok().flatten();
     let record =
         target_session.as_ref().map(|target_session| target_session.record.clone()).unwrap_or_default();
     let transcript = target_session.as_ref().and_then(TargetSession::transcript_path);
     let transcript = transcript.as_deref();
     let input =
         MeasureInput { project, settings, record: &record, transcript_path: transcript, pending_calls: &[] };
-    let measured_thresholds = measure_usage(&input).thresholds;
+    let measured_thresholds = measure_usage_waiting_near_threshold(&input).thresholds;
     let assumed_thresholds = || {
         let window = plimsoll_domain::WindowSize {
-            tokens: ASSUMED_WINDOW,
+            tokens: ASSUMED_WINDOW_TOKENS,
             source: plimsoll_domain::reading::WindowSource::Assumed,
         };
-        plimsoll_flows::context::measure::session_thresholds(&input, &window, None)
+        plimsoll_flows::context::measure::compute_session_thresholds(&input, &window, None)
     };
     let thresholds = measured_thresholds.unwrap_or_else(assumed_thresholds);
     let start_tokens = transcript
-        .and_then(tail::read_first_request_size)
-        .map_or(ASSUMED_BASE, |first_request| first_request.input_tokens);
+        .and_then(tail::read_first_request_tokens_and_prompt_bytes)
+        .map_or(ASSUMED_START_TOKENS, |first_request| first_request.input_tokens);
     (
         SessionCapacity { window_tokens: thresholds.window, start_tokens, l2_tokens: thresholds.l2 },
         measured_thresholds.is_none(),

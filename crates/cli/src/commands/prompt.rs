@@ -9,7 +9,7 @@ use plimsoll_store::{Project, state_file};
 use plimsoll_terminal::console::{fail, print_error, print_text};
 use std::process::ExitCode;
 
-/// For which session PROMPT.md is written.
+/// Arguments of `plimsoll prompt`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct PromptArguments {
@@ -38,28 +38,28 @@ Exit codes:
 
 /// Writes PROMPT.md for the current iteration or, with `--checkpoint`, for the next one.
 pub(crate) fn run_prompt_command(arguments: &PromptArguments) -> ExitCode {
-    let project = Project::find_for_command();
+    let project = Project::find_upwards_from_current_dir();
     let state = match state_file::load_state(&project, None) {
         Ok(Some(state)) => state,
-        Ok(None) if arguments.checkpoint => return write_for_foreign_loop(&project),
+        Ok(None) if arguments.checkpoint => return write_resume_prompt_for_foreign_loop(&project),
         Ok(None) => return fail_without_run(&project),
         Err(error) => return fail(error),
     };
-    let is_planned = state.iteration_record.phase == IterationPhase::Planned || state.lifecycle.is_over();
+    let is_planned = state.iteration_record.phase == IterationPhase::Planned || state.lifecycle.has_ended();
     if !arguments.checkpoint || is_planned {
-        return write_prompt(&project, &state);
+        return write_prompt_file(&project, &state);
     }
     if gate::is_inside_session() {
         // A Stop hook of the loop calls this while its session is still running, which is too early to judge that session.
         print_error(
             &"this session has not ended, so the next one is not planned yet: run `plimsoll gate` in the loop after it",
         );
-        return write_prompt(&project, &state);
+        return write_prompt_file(&project, &state);
     }
-    plan_next_session(&project, &state)
+    judge_session_and_plan_next(&project, &state)
 }
 
-fn write_prompt(project: &Project, state: &RunState) -> ExitCode {
+fn write_prompt_file(project: &Project, state: &RunState) -> ExitCode {
     match plimsoll_flows::run::prompt::write_prompt(project, state) {
         Ok(_) => {
             print_text(format!(
@@ -80,7 +80,7 @@ fn fail_without_run(project: &Project) -> ExitCode {
 
 /// Judges the session that has ended, and plans the next one. Planning alone would not count the session's cost, so the limits would
 /// never end a loop that only calls this command.
-fn plan_next_session(project: &Project, state: &RunState) -> ExitCode {
+fn judge_session_and_plan_next(project: &Project, state: &RunState) -> ExitCode {
     if gate::is_run_active(project) {
         return fail(gate::ACTIVE_RUN_MESSAGE);
     }
@@ -93,17 +93,19 @@ fn plan_next_session(project: &Project, state: &RunState) -> ExitCode {
         Ok(None) => return fail_without_run(project),
         Err(error) => return fail(error),
     }
-    match lifecycle::plan_iteration(project, &state.run_id, None) {
-        Ok(planned) if planned.lifecycle.is_over() => fail("the run has ended: `plimsoll status` says how"),
-        Ok(planned) => {
+    match lifecycle::plan_iteration_or_end_if_all_parked(project, &state.run_id, None) {
+        Ok(planned_state) if planned_state.lifecycle.has_ended() => {
+            fail("the run has ended: `plimsoll status` says how")
+        }
+        Ok(planned_state) => {
             let prompt_path = project.relative_to_root(&project.prompt_path());
-            let handoff = &planned.context_checkpoint.handoff_file;
-            let resume_text = if planned.iteration_record.resumes_checkpoint && !handoff.is_empty() {
+            let handoff = &planned_state.context_checkpoint.handoff_file;
+            let resume_text = if planned_state.iteration_record.resumes_checkpoint && !handoff.is_empty() {
                 format!(", which resumes from {handoff}")
             } else {
                 String::new()
             };
-            print_text(format!("wrote {prompt_path} for iteration {}{resume_text}", planned.iteration));
+            print_text(format!("wrote {prompt_path} for iteration {}{resume_text}", planned_state.iteration));
             ExitCode::SUCCESS
         }
         Err(error) => fail(error),
@@ -111,8 +113,8 @@ fn plan_next_session(project: &Project, state: &RunState) -> ExitCode {
 }
 
 /// Writes only the checkpoint section of the prompt, for a loop whose own scripts keep the state and plan the sessions.
-fn write_for_foreign_loop(project: &Project) -> ExitCode {
-    match shell_loop::write_resume_prompt_return_handoff(project) {
+fn write_resume_prompt_for_foreign_loop(project: &Project) -> ExitCode {
+    match shell_loop::write_resume_prompt_and_return_handoff_path(project) {
         Ok(Some(handoff)) => {
             let prompt_path = project.relative_to_root(&project.prompt_path());
             print_text(format!("wrote {prompt_path} for the session that resumes from {handoff}"));

@@ -3,8 +3,8 @@
 use clap::Args;
 use plimsoll_domain::text::{count_with_noun, format_bytes};
 use plimsoll_flows::retention::{
-    CompressionLimits, ProjectRecords, compress_closed_logs, compressible_logs, limits_from_settings,
-    list_records, prune_records,
+    CompressionLimits, ProjectRecords, compress_logs_of_closed_sessions, limits_from_settings,
+    list_records_with_reasons_to_keep, prune_records, uncompressed_logs_of_closed_sessions,
 };
 use plimsoll_policy::prune::{PrunableRecord, PrunePlan, RecordKind, RetentionLimits, RetentionReason};
 use plimsoll_store::{Project, StoreError, config};
@@ -13,7 +13,7 @@ use plimsoll_terminal::value_parsers;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// What goes.
+/// Arguments of `plimsoll prune`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PruneArguments {
@@ -21,7 +21,7 @@ pub(crate) struct PruneArguments {
     #[arg(long, value_name = "DURATION", value_parser = value_parsers::age_seconds)]
     older_than: Option<u64>,
     /// The oldest go until no more than this is left (2G, 500M) [default: the setting keep.megabytes]
-    #[arg(long, value_name = "SIZE", value_parser = value_parsers::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = value_parsers::bytes_from_size_with_unit)]
     max_size: Option<u64>,
     /// Show what would go, and remove nothing
     #[arg(long)]
@@ -43,14 +43,17 @@ and the settings.";
 
 /// Removes old records, then compresses the remaining turn logs. Returns exit code 0 also if nothing was removed.
 pub(crate) fn run_prune(arguments: &PruneArguments) -> ExitCode {
-    let project = Project::find_for_command();
+    let project = Project::find_upwards_from_current_dir();
     let configured_limits = limits_from_settings(&config::load_settings(&project).0);
     let requested_limits =
         RetentionLimits { max_age_seconds: arguments.older_than, max_bytes: arguments.max_size };
     let limits =
         if requested_limits == RetentionLimits::default() { configured_limits } else { requested_limits };
-    let result =
-        if arguments.dry_run { plan_pruning(&project, limits) } else { prune_and_pack(&project, limits) };
+    let result = if arguments.dry_run {
+        plan_pruning_and_compression(&project, limits)
+    } else {
+        prune_and_compress_logs(&project, limits)
+    };
     match result {
         Ok(result) if arguments.json => console::print_json(result_json(&result)),
         Ok(result) => print_text(render_result(&result, limits, arguments.dry_run)),
@@ -64,34 +67,37 @@ struct PruneResult {
     records: ProjectRecords,
     plan: PrunePlan,
     /// Number of sessions that were compressed, or would be.
-    packed_count: usize,
+    compressed_count: usize,
     /// Bytes saved by compression, or `None` in a dry run, where they are unknown.
     saved_bytes: Option<u64>,
 }
 
-fn plan_pruning(project: &Project, limits: RetentionLimits) -> Result<PruneResult, StoreError> {
-    let records = list_records(project)?;
+fn plan_pruning_and_compression(
+    project: &Project,
+    limits: RetentionLimits,
+) -> Result<PruneResult, StoreError> {
+    let records = list_records_with_reasons_to_keep(project)?;
     let plan = records.plan_pruning(limits);
     let removed_names: Vec<&str> =
         removed_records(&records, &plan).map(|record| record.name.as_str()).collect();
-    let packable_logs = compressible_logs(project, &records);
-    let packed_count =
-        packable_logs.iter().filter(|log| !removed_names.contains(&log.session_id().as_str())).count();
-    Ok(PruneResult { records, plan, packed_count, saved_bytes: None })
+    let logs_to_compress = uncompressed_logs_of_closed_sessions(project, &records);
+    let compressed_count =
+        logs_to_compress.iter().filter(|log| !removed_names.contains(&log.session_id().as_str())).count();
+    Ok(PruneResult { records, plan, compressed_count, saved_bytes: None })
 }
 
-fn prune_and_pack(project: &Project, limits: RetentionLimits) -> Result<PruneResult, StoreError> {
+fn prune_and_compress_logs(project: &Project, limits: RetentionLimits) -> Result<PruneResult, StoreError> {
     let (records, plan) = prune_records(project, limits)?;
-    let packed = compress_closed_logs(project, &records, CompressionLimits::COMMAND);
-    for (session, error) in &packed.errors {
+    let compression = compress_logs_of_closed_sessions(project, &records, CompressionLimits::FOR_COMMAND);
+    for (session, error) in &compression.errors {
         console::print_error(&format!("cannot compress the turn log of {session}: {error}"));
     }
-    let remaining_bytes = plan.remaining_bytes.saturating_sub(packed.saved_bytes);
-    let saved_bytes = Some(packed.saved_bytes);
+    let remaining_bytes = plan.remaining_bytes.saturating_sub(compression.saved_bytes);
+    let saved_bytes = Some(compression.saved_bytes);
     Ok(PruneResult {
         records,
         plan: PrunePlan { remaining_bytes, ..plan },
-        packed_count: packed.log_count,
+        compressed_count: compression.log_count,
         saved_bytes,
     })
 }
@@ -103,21 +109,23 @@ fn removed_records<'a>(
     plan.removed_indexes.iter().map(|index| &records.prunable[*index])
 }
 
-fn result_json(PruneResult { records, plan, packed_count, saved_bytes }: &PruneResult) -> serde_json::Value {
+fn result_json(
+    PruneResult { records, plan, compressed_count, saved_bytes }: &PruneResult,
+) -> serde_json::Value {
     let record_json = |record: &PrunableRecord| json!({"kind": kind_name(record.kind), "name": record.name, "bytes": record.bytes, "age_seconds": record.age_seconds});
-    let needed = records.prunable.iter().filter(|record| record.retention_reason.is_some());
+    let kept_records = records.prunable.iter().filter(|record| record.retention_reason.is_some());
     json!({
         "removed": removed_records(records, plan).map(record_json).collect::<Vec<_>>(),
         "freed_bytes": plan.freed_bytes,
         "left_bytes": plan.remaining_bytes,
-        "needed": needed.map(record_json).collect::<Vec<_>>(),
-        "packed": packed_count,
+        "needed": kept_records.map(record_json).collect::<Vec<_>>(),
+        "packed": compressed_count,
         "saved_bytes": saved_bytes,
     })
 }
 
 fn render_result(
-    PruneResult { records, plan, packed_count, saved_bytes }: &PruneResult,
+    PruneResult { records, plan, compressed_count, saved_bytes }: &PruneResult,
     limits: RetentionLimits,
     is_dry_run: bool,
 ) -> String {
@@ -132,11 +140,13 @@ fn render_result(
     };
     let rows: String = removed_records(records, plan).map(render_row).collect();
     let verb = if is_dry_run { "Would remove" } else { "Removed" };
-    let sessions = count_with_noun(*packed_count, "session");
-    let compressed = match saved_bytes {
-        _ if *packed_count == 0 => String::new(),
-        Some(saved_bytes) => format!("Compressed {sessions} (saved {}). ", format_bytes(*saved_bytes)),
-        None => format!("Would compress {sessions}. "),
+    let session_count_text = count_with_noun(*compressed_count, "session");
+    let compression_text = match saved_bytes {
+        _ if *compressed_count == 0 => String::new(),
+        Some(saved_bytes) => {
+            format!("Compressed {session_count_text} (saved {}). ", format_bytes(*saved_bytes))
+        }
+        None => format!("Would compress {session_count_text}. "),
     };
     let heading = format!(
         "{verb} {} ({})",
@@ -146,20 +156,20 @@ fn render_result(
     let colon = if rows.is_empty() { "." } else { ":" };
     let over_limit_note =
         if plan.is_over_limit { "\nThat is more than asked for: what is needed takes it." } else { "" };
-    let kept_text = render_kept_reasons(records);
+    let kept_text = render_kept_counts_by_reason(records);
     let removed_text = if limits == RetentionLimits::default() {
         String::new()
     } else {
         format!("{heading}{colon}\n{rows}")
     };
     format!(
-        "{removed_text}{compressed}{} stay{kept_text}.{over_limit_note}",
+        "{removed_text}{compression_text}{} stay{kept_text}.{over_limit_note}",
         format_bytes(plan.remaining_bytes)
     )
 }
 
 /// Renders how many records are kept regardless of their age, and why.
-fn render_kept_reasons(records: &ProjectRecords) -> String {
+fn render_kept_counts_by_reason(records: &ProjectRecords) -> String {
     let count = |reason: RetentionReason| {
         records.prunable.iter().filter(|record| record.retention_reason == Some(reason)).count()
     };

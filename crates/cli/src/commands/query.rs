@@ -1,4 +1,4 @@
-//! `plimsoll query`: jq programs over what Plimsoll has written.
+//! `plimsoll query`: runs jq programs on the files that Plimsoll has written.
 
 mod compile_errors;
 mod debug_output;
@@ -16,7 +16,7 @@ mod program;
 use clap::Args;
 use document::Document;
 use engine::{CompileError, Engine, FilterOutput};
-use exit_code::{EXIT_NOT_COMPILED, EXIT_USAGE, OutputSummary};
+use exit_code::{EXIT_COMPILE_ERROR, EXIT_USAGE_OR_INPUT_ERROR, OutputSummary};
 use inputs::Inputs;
 use plimsoll_store::Project;
 use plimsoll_terminal::console::{fail_with, print_error};
@@ -26,7 +26,7 @@ use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-/// What is asked, of which document, and how the answers are printed.
+/// Arguments of `plimsoll query`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct QueryArguments {
@@ -89,23 +89,25 @@ Exit codes:
 pub(crate) fn run_query(arguments: &QueryArguments) -> ExitCode {
     let program = match Program::from_arguments(&arguments.filter, &arguments.arg, &arguments.argjson) {
         Ok(program) => program,
-        Err(error) => return fail_with(error, EXIT_USAGE),
+        Err(error) => return fail_with(error, EXIT_USAGE_OR_INPUT_ERROR),
     };
     let mut engine = match compile(arguments, &program) {
         Ok(engine) => engine,
-        Err(error) => return fail_with(format!("the filter does not compile: {error}"), EXIT_NOT_COMPILED),
+        Err(error) => return fail_with(format!("the filter does not compile: {error}"), EXIT_COMPILE_ERROR),
     };
-    let inputs = match arguments.on.open(&Project::find_for_command()) {
+    let inputs = match arguments.on.open_as_inputs(&Project::find_upwards_from_current_dir()) {
         Ok(inputs) if arguments.slurp => inputs.into_single_array(),
         Ok(inputs) => inputs,
         // With --null-input a missing document is an error only if the filter reads it.
         Err(error) if arguments.null_input => {
-            Inputs::for_missing_document(format!("{error}\nhint: {}", error.hint()))
+            Inputs::for_missing_document_reported_on_read(format!("{error}\nhint: {}", error.hint()))
         }
-        Err(error) => return fail_with(format!("{error}\nhint: {}", error.hint()), EXIT_USAGE),
+        Err(error) => {
+            return fail_with(format!("{error}\nhint: {}", error.hint()), EXIT_USAGE_OR_INPUT_ERROR);
+        }
     };
     debug_output::install_logger();
-    ExitCode::from(run_filter(engine.as_mut(), inputs, arguments))
+    ExitCode::from(run_filter_and_print_outputs(engine.as_mut(), inputs, arguments))
 }
 
 #[cfg(not(feature = "libjq"))]
@@ -121,7 +123,7 @@ fn compile(arguments: &QueryArguments, program: &Program) -> Result<Box<dyn Engi
     })
 }
 
-fn run_filter(engine: &mut dyn Engine, inputs: Inputs, arguments: &QueryArguments) -> u8 {
+fn run_filter_and_print_outputs(engine: &mut dyn Engine, inputs: Inputs, arguments: &QueryArguments) -> u8 {
     let progress = inputs.progress();
     let mut summary = OutputSummary::default();
     let mut printer = Printer::new(Style { raw: arguments.raw_output, compact: arguments.compact_output });
@@ -130,19 +132,19 @@ fn run_filter(engine: &mut dyn Engine, inputs: Inputs, arguments: &QueryArgument
         match output {
             FilterOutput::Value(value) => printer.print(&value),
             FilterOutput::Error(message) => {
-                print_error(&format!("error{}: {message}", progress.render_position()));
+                print_error(&format!("error{}: {message}", progress.render_position_suffix()));
                 ControlFlow::Continue(())
             }
             FilterOutput::Halt(_) => ControlFlow::Break(()),
         }
     });
     match printer.finish() {
-        Ok(()) => summary.exit_code(arguments.exit_status, progress.is_faulty()),
+        Ok(()) => summary.exit_code(arguments.exit_status, progress.has_input_error()),
         // A closed output, such as a pipe to `head`, is a normal end.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => 0,
         Err(error) => {
             print_error(&format!("cannot write the answers: {error}"));
-            EXIT_USAGE
+            EXIT_USAGE_OR_INPUT_ERROR
         }
     }
 }

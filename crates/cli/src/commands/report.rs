@@ -1,8 +1,7 @@
-//! `plimsoll report`: one HTML page about a run. The facts are first gathered from the files, then rendered.
+//! `plimsoll report`: one HTML page about a run. The data is first read from the files into a `Report`, then rendered.
 
 mod contents;
 mod entry;
-mod gather;
 mod handoffs;
 mod items;
 mod load_line_marks;
@@ -10,6 +9,7 @@ mod next_steps;
 mod page;
 mod pauses;
 mod problems;
+mod report_builder;
 mod run_selection;
 mod run_sessions;
 mod status_text;
@@ -21,7 +21,7 @@ use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail, fail_with, fail_with_store_error, print_error};
-use run_selection::{RunSelectionError, SelectedRun, select_run};
+use run_selection::{RunSelectionError, SelectedRun, select_run_by_prefix_or_newest};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -51,13 +51,14 @@ One self-contained page: no script, no network. What looks like a
 key, a token or a password is replaced by [redacted:KIND]; read the page before
 you send it to anyone.";
 
-/// How long to wait for the opener to report an error.
+/// How long to wait for `xdg-open` or `open` to report an error.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Writes the report. Returns exit code 1 if there is no run, or if the page cannot be written or opened.
+/// Writes the report to a file or to standard output, and opens it in the browser if requested. Returns exit code 1 if there is no run, or
+/// if the page cannot be written or opened.
 pub(crate) fn write_report(arguments: &ReportArguments) -> ExitCode {
-    let project = Project::find_for_command();
-    let selected_run = match select_run(&project, arguments.run.as_deref()) {
+    let project = Project::find_upwards_from_current_dir();
+    let selected_run = match select_run_by_prefix_or_newest(&project, arguments.run.as_deref()) {
         Ok(selected_run) => selected_run,
         Err(RunSelectionError::Store(error)) => return fail_with_store_error(&error),
         Err(error) => return fail(error),
@@ -70,8 +71,10 @@ pub(crate) fn write_report(arguments: &ReportArguments) -> ExitCode {
         );
     }
     let path = output_path(&project, &selected_run, arguments.output.as_deref());
-    let report = gather::gather_report(&project, &selected_run);
-    match report.and_then(|report| write_page(&path, &page::render(&report), to_stdout)) {
+    let report_result = report_builder::record_missing_turns_and_build_report(&project, &selected_run);
+    match report_result
+        .and_then(|report| print_page_or_write_and_print_path(&path, &page::render(&report), to_stdout))
+    {
         Err(error) => fail_with_store_error(&error),
         Ok(()) if arguments.open => open_in_browser(&path),
         Ok(()) => ExitCode::SUCCESS,
@@ -83,18 +86,18 @@ fn output_path(project: &Project, selected_run: &SelectedRun, output: Option<&Pa
     output.map_or_else(default_path, |output| environment::current_dir().join(output))
 }
 
-fn write_page(path: &Path, html: &str, to_stdout: bool) -> Result<(), StoreError> {
+fn print_page_or_write_and_print_path(path: &Path, html: &str, to_stdout: bool) -> Result<(), StoreError> {
     if to_stdout {
-        console::print_data(html);
+        console::print_text_escaped_only_on_terminal(html);
         return Ok(());
     }
     disk::remove_abandoned_drafts_of_file(path);
     disk::replace(path, html.as_bytes(), Durability::Lazy)?;
-    console::print_data(&format!("{}\n", path.display()));
+    console::print_text_escaped_only_on_terminal(&format!("{}\n", path.display()));
     Ok(())
 }
 
-/// Opens a file with the system's opener, `xdg-open` or `open`.
+/// Opens a file with `xdg-open` or `open`.
 fn open_in_browser(path: &Path) -> ExitCode {
     let opener = ["xdg-open", "open"].into_iter().find_map(environment::find_program);
     let Some(opener) = opener else {

@@ -3,8 +3,8 @@
 use crate::answers::{self, AnswerError};
 use crate::branch;
 use crate::changed_checks;
-use crate::endings::{hint_to_allow_refused_tools, resume_command};
-use crate::linear_reporter::with_linear_delivery;
+use crate::endings::{hint_to_resume_and_allow_refused_tools, resume_command};
+use crate::linear_reporter::wrap_with_linear_delivery_if_configured;
 use crate::other_plans;
 use crate::plan_checks;
 use crate::questions;
@@ -13,23 +13,25 @@ use crate::task_arguments::{CHECKS, SESSIONS, TASK, TaskArguments, TaskError, WH
 use clap::Args;
 use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::state::{DeliveryMode, WorkerOptions};
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::{Marker, RunState, Verdict};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{NewRun, ResumeChanges, ResumeOutcome, StartError, StoredLaunchOptions};
 use plimsoll_flows::run::permissions;
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
-use plimsoll_flows::run::{LaunchOptions, Preflight, RunError, check_and_lock_run, run_sessions as run_flow};
+use plimsoll_flows::run::{
+    LaunchOptions, Preflight, RunError, check_preconditions_and_lock_run, run_sessions as run_flow,
+};
 use plimsoll_flows::run_context::RunContext;
 use plimsoll_flows::telemetry;
 use plimsoll_flows::workers::{self, WorkersError, project_checkout};
-use plimsoll_policy::tool_permissions::add_allowed_tools;
+use plimsoll_policy::tool_permissions::add_refused_tools_to_allowed;
 use plimsoll_store::{Project, StoreError, config, disk, environment, state_file};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail_with_hint, print_error, print_text};
 use plimsoll_terminal::project_choice;
-use plimsoll_terminal::run_progress::telemetry::with_telemetry_export;
+use plimsoll_terminal::run_progress::telemetry::with_telemetry_export_if_started;
 use plimsoll_terminal::run_progress::{self, ProgressFormat, new_run_observer_handling_signals};
 use plimsoll_terminal::value_parsers::{self, ValueError};
 use std::path::PathBuf;
@@ -65,7 +67,7 @@ pub(crate) struct RunArguments {
     ///
     /// It runs after each `item`, or after each N items, before their ticks count. It looks at the diff; what it finds is open
     /// points for the next session, at most twice an item.
-    #[arg(long, value_name = "item|N|off", value_parser = value_parsers::review_interval, help_heading = CHECKS)]
+    #[arg(long, value_name = "item|N|off", value_parser = value_parsers::review_interval_from_item_off_or_number, help_heading = CHECKS)]
     review: Option<u32>,
     /// The model that reviews [default: the sessions' own]
     #[arg(long, value_name = "NAME", requires = "review", help_heading = CHECKS, hide_short_help = true)]
@@ -88,7 +90,7 @@ pub(crate) struct RunArguments {
     ///
     /// Merging moves the branch that is checked out forward.
     #[arg(long, value_name = "WHERE", default_value = "branch", requires = "workers", conflicts_with = "resume", help_heading = WORKERS, hide_short_help = true)]
-    deliver: DeliverMode,
+    deliver: DeliveryArgument,
     /// A program to start at the end, at pauses and for questions
     ///
     /// It gets JSON on its standard input; no shell is used.
@@ -112,7 +114,7 @@ pub(crate) struct RunArguments {
 
 /// The delivery of the work of several workers.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum DeliverMode {
+enum DeliveryArgument {
     /// It stays on the run's branch; the end says how to merge it
     Branch,
     /// The branch that is checked out is moved forward to it, if nothing is in the way
@@ -152,19 +154,19 @@ Exit codes:
   9    cancelled by `plimsoll stop`
   130  ended by you; --resume continues";
 
-/// Starts or resumes a run. The exit code tells how it ended (0 completed, 3 limits, 4 breaker, 5 fatal, 6 paused, 7 blocked,
+/// Starts or resumes a run. The exit code says how it ended (0 completed, 3 limits, 4 breaker, 5 fatal, 6 paused, 7 blocked,
 /// 9 canceled, 130 interrupted, 1 could not run).
-pub(crate) fn run_command(arguments: &RunArguments) -> ExitCode {
+pub(crate) fn start_or_resume_run(arguments: &RunArguments) -> ExitCode {
     let project = if arguments.resume {
-        Project::find_for_command()
+        Project::find_upwards_from_current_dir()
     } else {
-        project_choice::select_project_for_new_run(arguments.task.plan_file())
+        project_choice::find_project_for_new_run_and_print_notice(arguments.task.plan_file())
     };
-    match prepare_and_run(&project, arguments) {
+    match start_or_resume_and_print_next_steps(&project, arguments) {
         Ok(exit_code) => ExitCode::from(exit_code),
         Err(error) => {
             let exit_code = fail_with_hint(&error, error.hint());
-            if error.lacks_task_or_plan() {
+            if error.is_missing_task_or_required_plan() {
                 other_plans::render_lines(&project).iter().for_each(print_error);
             }
             exit_code
@@ -180,11 +182,11 @@ enum RunCommandError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("--notify takes {0}")]
-    Notify(ValueError),
+    InvalidNotifyCommand(ValueError),
     #[error(
         "there is no client `{0}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
     )]
-    NoClient(String),
+    ClientNotFound(String),
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
     #[error(transparent)]
@@ -198,7 +200,7 @@ enum RunCommandError {
     #[error(transparent)]
     Workers(#[from] WorkersError),
     #[error(transparent)]
-    UnfitProject(#[from] project_checkout::UnsuitableRepository),
+    UnsuitableRepository(#[from] project_checkout::UnsuitableRepository),
     #[error("{0} cannot be used with --workers yet: leave one of them out")]
     ConflictsWithWorkers(&'static str),
     #[error("this run has no workers: --workers belongs to a new run")]
@@ -212,8 +214,8 @@ enum RunCommandError {
 }
 
 impl RunCommandError {
-    /// Returns true if the run lacks a task, or a plan that it needs.
-    fn lacks_task_or_plan(&self) -> bool {
+    /// Returns true if there is no task, or no plan although `--review` or `--workers` needs one.
+    fn is_missing_task_or_required_plan(&self) -> bool {
         matches!(
             self,
             RunCommandError::Start(
@@ -230,26 +232,32 @@ impl RunCommandError {
     }
 }
 
-fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, RunCommandError> {
-    check_settings_and_report_ignored(project)?;
-    let launch_inputs = LaunchInputs::from_arguments(project, arguments)?;
+fn start_or_resume_and_print_next_steps(
+    project: &Project,
+    arguments: &RunArguments,
+) -> Result<u8, RunCommandError> {
+    check_settings_and_print_ignored_keys(project)?;
+    let launch_inputs = LaunchInputs::from_arguments_and_stored_options(project, arguments)?;
     let mut options = launch_inputs.options.clone();
     let (preflight, state) = if arguments.resume {
-        match check_and_resume(project, arguments, launch_inputs)? {
+        match check_and_resume_with_answers(project, arguments, launch_inputs)? {
             (preflight, ResumeOutcome::Open(state)) => (preflight, *state),
             (_, ResumeOutcome::Ended(state)) => return Ok(print_ended_run(&state, arguments.json)),
         }
     } else {
-        check_and_create(project, arguments, launch_inputs)?
+        check_and_create_with_warnings(project, arguments, launch_inputs)?
     };
-    // The user's settings are read now; the project's settings are those from the start of the run.
+    // Reads the user's current settings, but the project's settings as they were when the run started.
     let settings = config::load_for_run(project, &state.run_id);
-    let style = if arguments.json { ProgressFormat::Json } else { ProgressFormat::for_current_terminal() };
-    let observer = new_run_observer_handling_signals(style, "--resume").map_err(RunCommandError::Signals)?;
-    let telemetry = telemetry::start_exporter(project, &state);
-    options.has_spans = telemetry.has_spans;
-    let observer = with_telemetry_export(telemetry, observer);
-    let mut observer = with_linear_delivery(project, &settings, state.run_id.clone(), observer);
+    let progress_format =
+        if arguments.json { ProgressFormat::Json } else { ProgressFormat::for_current_terminal() };
+    let observer =
+        new_run_observer_handling_signals(progress_format, "--resume").map_err(RunCommandError::Signals)?;
+    let telemetry_exporter = telemetry::start_exporter_if_configured(project, &state);
+    options.has_spans = telemetry_exporter.has_spans;
+    let observer = with_telemetry_export_if_started(telemetry_exporter, observer);
+    let mut observer =
+        wrap_with_linear_delivery_if_configured(project, &settings, state.run_id.clone(), observer);
     let context = RunContext { project, settings: &settings, run_id: &state.run_id };
     let result = if state.options.workers.is_some() {
         let reset_breaker = arguments.reset_breaker;
@@ -261,27 +269,28 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     // Removes the progress bar before anything else is printed.
     drop(observer);
     let exit_code = result?;
-    if style != ProgressFormat::Json {
-        print_next_steps(project);
+    if progress_format != ProgressFormat::Json {
+        print_next_steps_after_run(project);
     }
     Ok(exit_code)
 }
 
 /// Prints a warning about each ignored setting. Returns an error if the settings cannot be read.
-fn check_settings_and_report_ignored(project: &Project) -> Result<(), RunCommandError> {
-    let config::LoadedSettings { error: fault, ignored, .. } = config::load_with_ignored_keys(project);
-    if let Some(error) = fault {
+fn check_settings_and_print_ignored_keys(project: &Project) -> Result<(), RunCommandError> {
+    let config::LoadedSettings { error: settings_error, ignored_keys: ignored, .. } =
+        config::load_with_ignored_keys(project);
+    if let Some(error) = settings_error {
         return Err(RunCommandError::Settings(error));
     }
     for (file, ignored_key) in &ignored {
         let message =
-            to_single_line(&format!("{}: {}", project.relative_to_root(file), ignored_key.describe()));
+            to_safe_single_line(&format!("{}: {}", project.relative_to_root(file), ignored_key.describe()));
         print_error(&format!("{message} (`plimsoll doctor` says what to do)"));
     }
     Ok(())
 }
 
-/// The launch options from the command line, completed by those of the run that is resumed.
+/// The launch options from the command line. On resume, missing ones are taken from the stored options of the run.
 struct LaunchInputs {
     options: LaunchOptions,
     client_name: Option<String>,
@@ -289,29 +298,32 @@ struct LaunchInputs {
 }
 
 impl LaunchInputs {
-    fn from_arguments(project: &Project, arguments: &RunArguments) -> Result<LaunchInputs, RunCommandError> {
-        // Checked before anything is written, because without a client nothing can run.
-        let notify = arguments.notify.as_deref().map(value_parsers::command_words).transpose();
-        let notify = notify.map_err(RunCommandError::Notify)?;
-        let remembered = if arguments.resume {
+    fn from_arguments_and_stored_options(
+        project: &Project,
+        arguments: &RunArguments,
+    ) -> Result<LaunchInputs, RunCommandError> {
+        // Invalid arguments and a missing client are detected before anything is written.
+        let notify = arguments.notify.as_deref().map(value_parsers::split_command_into_words).transpose();
+        let notify = notify.map_err(RunCommandError::InvalidNotifyCommand)?;
+        let stored_options = if arguments.resume {
             lifecycle::load_launch_options(project)?
         } else {
             StoredLaunchOptions::default()
         };
-        let client_name = arguments.client.clone().or(remembered.client);
-        let keeps_client_arguments = arguments.client_arguments.is_empty();
-        let client_arguments = if keeps_client_arguments {
-            remembered.client_arguments
+        let client_name = arguments.client.clone().or(stored_options.client);
+        let use_stored_client_arguments = arguments.client_arguments.is_empty();
+        let client_arguments = if use_stored_client_arguments {
+            stored_options.client_arguments
         } else {
             arguments.client_arguments.clone()
         };
         let program_name = client_name.clone().unwrap_or_else(|| "claude".to_owned());
         let client =
-            environment::find_program(&program_name).ok_or(RunCommandError::NoClient(program_name))?;
+            environment::find_program(&program_name).ok_or(RunCommandError::ClientNotFound(program_name))?;
         let options = LaunchOptions {
             client: to_absolute_path(client),
             client_arguments,
-            uses_working_memory: arguments.task.memory() || remembered.uses_working_memory,
+            uses_working_memory: arguments.task.memory() || stored_options.uses_working_memory,
             should_wait: !arguments.no_wait,
             has_spans: false,
         };
@@ -319,12 +331,12 @@ impl LaunchInputs {
     }
 }
 
-fn check_and_resume(
+fn check_and_resume_with_answers(
     project: &Project,
     arguments: &RunArguments,
     launch_inputs: LaunchInputs,
 ) -> Result<(Preflight, ResumeOutcome), RunCommandError> {
-    let changes = ResumeChanges {
+    let resume_changes = ResumeChanges {
         client: launch_inputs.client_name,
         client_arguments: launch_inputs.options.client_arguments.clone(),
         idle_timeout_seconds: arguments.idle_timeout,
@@ -333,16 +345,16 @@ fn check_and_resume(
         items_per_review: arguments.review,
         review_model: arguments.review_model.clone(),
         worker_count: arguments.workers,
-        item_brief: arguments.item_brief()?,
+        item_brief: arguments.read_item_brief_file()?,
         resets_breaker: arguments.reset_breaker,
         ..arguments.task.to_resume_changes()?
     };
     sandbox::check_sandbox_for_resume(project, arguments.task.verify_sandbox())?;
-    let preflight = check_and_lock_run(project, &launch_inputs.options)?;
+    let preflight = check_preconditions_and_lock_run(project, &launch_inputs.options)?;
     let saved_options = state_file::load_state(project, None)?.map(|state| state.options).unwrap_or_default();
     preflight.check_review_support(
         &launch_inputs.options,
-        changes.items_per_review.unwrap_or(saved_options.items_per_review),
+        resume_changes.items_per_review.unwrap_or(saved_options.items_per_review),
     )?;
     match &saved_options.workers {
         Some(WorkerOptions { fleet_name: Some(fleet), .. }) => {
@@ -353,17 +365,17 @@ fn check_and_resume(
         None if arguments.workers.is_some_and(|count| count > 1) => {
             return Err(RunCommandError::RunHasNoWorkers);
         }
-        None => lifecycle::return_to_run_branch_with_notice(project)?.iter().for_each(print_error),
+        None => lifecycle::switch_back_to_run_branch_before_resume(project)?.iter().for_each(print_error),
     }
     if !arguments.answer.is_empty() {
-        // Written last, after all other checks. If the resume itself fails, the answers stay in the plan.
+        // The answers are written after all other checks. They stay in the plan even if the resume itself fails.
         answers::write_answers_to_plan(project, &arguments.answer)?.sentences.iter().for_each(print_error);
     }
-    let resumed = lifecycle::resume_run(project, &changes)?;
-    Ok((preflight, resumed))
+    let resume_outcome = lifecycle::resume_run(project, &resume_changes)?;
+    Ok((preflight, resume_outcome))
 }
 
-fn check_and_create(
+fn check_and_create_with_warnings(
     project: &Project,
     arguments: &RunArguments,
     launch_inputs: LaunchInputs,
@@ -376,8 +388,8 @@ fn check_and_create(
         notify_command: launch_inputs.notify.unwrap_or_default(),
         items_per_review: arguments.review.unwrap_or(0),
         review_model: arguments.review_model.clone(),
-        workers: worker_options(arguments)?,
-        item_brief: arguments.item_brief()?,
+        workers: worker_options_if_parallel(arguments)?,
+        item_brief: arguments.read_item_brief_file()?,
         ..arguments.task.to_new_run()?
     };
     let new_run = match &arguments.positional_objective {
@@ -393,41 +405,44 @@ fn check_and_create(
     if new_run.verify_sandbox {
         sandbox::check_sandbox_available(project)?;
     }
-    let preflight = check_and_lock_run(project, &launch_inputs.options)?;
+    let preflight = check_preconditions_and_lock_run(project, &launch_inputs.options)?;
     preflight.check_review_support(&launch_inputs.options, new_run.items_per_review)?;
     if new_run.workers.is_some() {
         protect::unprotected_parallel_run_warning(project).iter().for_each(print_error);
     }
-    let warning = protect::changed_before_run_warning(project);
+    let changed_files_warning = protect::warning_if_last_run_left_protected_changes(project);
     let state = lifecycle::create_run(project, &new_run)?;
-    warning.iter().for_each(print_error);
-    // With `--json`, as for a worker, a program reads the output, so nobody would see the advice.
+    changed_files_warning.iter().for_each(print_error);
+    // With `--json`, which workers use too, a program reads the output, so nobody would see the advice.
     if !arguments.json {
-        sandbox::verify_sandbox_hint(project, &state.options).iter().for_each(print_error);
-        bash_warning(project, &state).iter().for_each(print_error);
+        sandbox::hint_if_verify_runs_outside_client_sandbox(project, &state.options)
+            .iter()
+            .for_each(print_error);
+        warning_if_bash_seems_disallowed(project, &state).iter().for_each(print_error);
     }
     if state.options.todo_file.is_none() {
         other_plans::render_lines(project).iter().for_each(print_error);
     }
-    lifecycle::no_open_items_message(&state).iter().for_each(print_error);
-    plan_checks::render_lines(&state).iter().for_each(print_error);
+    lifecycle::warning_if_no_open_items(&state).iter().for_each(print_error);
+    plan_checks::render_check_lines_or_not_run_note(&state).iter().for_each(print_error);
     if let Some(waiting_note) = questions::waiting_items_text(&state) {
         print_error(&format!("{waiting_note}; until you answer, sessions skip what waits: plimsoll status"));
     }
     Ok((preflight, state))
 }
 
-/// Returns a warning if the client seems not to allow Bash, because nobody is there to grant permission in an unattended run.
-fn bash_warning(project: &Project, run: &RunState) -> Option<String> {
+/// Returns a warning if the client probably does not allow Bash: nobody can grant permission during an unattended run.
+fn warning_if_bash_seems_disallowed(project: &Project, run: &RunState) -> Option<String> {
     if permissions::is_bash_probably_allowed(project, &run.options.client_arguments) {
         return None;
     }
-    let process_arguments = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let arguments_before_dashes = process_arguments.take_while(|word| word != "--");
-    let arguments = add_allowed_tools(&run.options.client_arguments, &["Bash".to_owned()])?;
-    let command_words: Vec<String> =
-        arguments_before_dashes.chain(["--".to_owned()]).chain(arguments).collect();
-    let command = shlex::try_join(command_words.iter().map(String::as_str)).ok()?;
+    let process_arguments =
+        std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    let arguments_before_dashes = process_arguments.take_while(|argument| argument != "--");
+    let client_arguments = add_refused_tools_to_allowed(&run.options.client_arguments, &["Bash".to_owned()])?;
+    let command_arguments: Vec<String> =
+        arguments_before_dashes.chain(["--".to_owned()]).chain(client_arguments).collect();
+    let command = shlex::try_join(command_arguments.iter().map(String::as_str)).ok()?;
     Some(format!(
         "warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, \
          so sessions may be refused builds, tests and commits; to allow it: plimsoll {command}"
@@ -435,8 +450,8 @@ fn bash_warning(project: &Project, run: &RunState) -> Option<String> {
 }
 
 impl RunArguments {
-    /// Reads the brief about the whole plan for a run of a single item. Returns `None` for any other run.
-    fn item_brief(&self) -> Result<Option<ItemBrief>, RunCommandError> {
+    /// Reads the file of `--item-brief`, which describes the whole plan to the run of a single item. Returns `None` without the option.
+    fn read_item_brief_file(&self) -> Result<Option<ItemBrief>, RunCommandError> {
         let Some(file) = &self.item_brief else { return Ok(None) };
         let bytes = disk::read(file)?.unwrap_or_default();
         let brief = serde_json::from_slice(&bytes)
@@ -445,46 +460,46 @@ impl RunArguments {
     }
 }
 
-/// Returns the options for sharing the plan among workers, or `None` for a single worker.
-fn worker_options(arguments: &RunArguments) -> Result<Option<WorkerOptions>, RunCommandError> {
+/// Returns the worker options, or `None` unless there are at least two workers. Fails if another option is incompatible with them.
+fn worker_options_if_parallel(arguments: &RunArguments) -> Result<Option<WorkerOptions>, RunCommandError> {
     let Some(count) = arguments.workers.filter(|count| *count > 1) else { return Ok(None) };
     if let Some(option) = arguments.task.option_unusable_with_workers() {
         return Err(RunCommandError::ConflictsWithWorkers(option));
     }
-    let deliver = match arguments.deliver {
-        DeliverMode::Branch => DeliveryMode::Branch,
-        DeliverMode::Merge => DeliveryMode::Merge,
+    let mode = match arguments.deliver {
+        DeliveryArgument::Branch => DeliveryMode::Branch,
+        DeliveryArgument::Merge => DeliveryMode::Merge,
     };
     Ok(Some(WorkerOptions {
         worker_count: count,
         setup_command: arguments.setup.clone(),
-        delivery_mode: deliver,
+        delivery_mode: mode,
         ..WorkerOptions::default()
     }))
 }
 
-/// Prints how to continue, if the run can be continued, and where to see what happened.
-fn print_next_steps(project: &Project) {
+/// Prints the open questions and the resume command if the run can be resumed, then what to review and where to see what happened.
+fn print_next_steps_after_run(project: &Project) {
     let Some(mut state) = state_file::load_state(project, None).ok().flatten() else { return };
     plimsoll_flows::run::questions::refresh_open_questions(project, &mut state);
-    if !state.lifecycle.status().can_never_reopen() {
+    if !state.lifecycle.status().is_final() {
         questions::questions_and_answer_command(&state).iter().for_each(print_error);
     }
-    if !state.lifecycle.status().can_never_reopen() {
+    if !state.lifecycle.status().is_final() {
         print_error(&format!("to continue: {}", resume_command(&state)));
-        if let Some(hint) = hint_to_allow_refused_tools(&state) {
+        if let Some(hint) = hint_to_resume_and_allow_refused_tools(&state) {
             print_error(&hint);
         }
     }
-    reviews::cost_and_open_finding_lines(&state).iter().for_each(print_error);
+    reviews::cost_findings_and_missing_review_lines(&state).iter().for_each(print_error);
     changed_checks::changed_protected_sentence(&state).iter().for_each(print_error);
-    if let Some(sentence) = changed_checks::changed_checks_sentence(&state) {
+    if let Some(sentence) = changed_checks::changed_check_files_sentence(&state) {
         print_error(&sentence);
-        changed_checks::diff_command(&state)
+        changed_checks::git_diff_command_for_check_files(&state)
             .iter()
             .for_each(|command| print_error(&format!("to see it: {command}")));
     }
-    if let Some(line) = branch::render_branch_line(&state) {
+    if let Some(line) = branch::render_branch_and_merge_command(&state) {
         print_error(&line);
     }
     if !state.context_history.is_empty() {
@@ -492,29 +507,29 @@ fn print_next_steps(project: &Project) {
     }
 }
 
-/// Prints that the run has ended, and returns the exit code: 0 for a run that is final (completed or canceled), else the code of its
-/// ending. For the latter it also prints how to open the run again.
-fn print_ended_run(state: &RunState, json: bool) -> u8 {
-    let has_final_status = state.lifecycle.status().can_never_reopen();
+/// Prints that the run has ended, and returns the exit code: 0 if the run can never be reopened (completed or canceled), else the code of
+/// its status. In the latter case, also prints how to reopen the run.
+fn print_ended_run(state: &RunState, as_json: bool) -> u8 {
+    let has_final_status = state.lifecycle.status().is_final();
     let reason = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. }) if !has_final_status => reason.clone(),
         _ => "this run is over".to_owned(),
     };
     let exit_code = if has_final_status { 0 } else { state.lifecycle.status().exit_code() };
     let marker = Marker::Stop { status: state.lifecycle.status(), reason };
-    if json {
+    if as_json {
         console::print_json(run_progress::render_run_ended_line(state, &marker, exit_code));
     } else {
         print_text(marker);
     }
-    if !has_final_status && !json {
+    if !has_final_status && !as_json {
         questions::questions_and_answer_command(state).iter().for_each(print_error);
     }
     let next_step =
         if has_final_status { "there is nothing to resume".to_owned() } else { resume_command(state) };
     print_error(&format!(
         "the run \"{}\" is over ({}): {next_step}",
-        to_single_line(&state.options.task_name),
+        to_safe_single_line(&state.options.task_name),
         state.lifecycle.status()
     ));
     exit_code

@@ -26,7 +26,7 @@ use plimsoll_terminal::run_progress::render_verify_outcomes;
 use std::process::ExitCode;
 use thiserror::Error;
 
-/// The error that keeps `plimsoll start` from preparing a run.
+/// An error that prevents `plimsoll start` from preparing a run.
 #[derive(Debug, Error)]
 enum StartCommandError {
     #[error(transparent)]
@@ -60,28 +60,29 @@ The sessions of a loop need the hooks that `plimsoll init` sets up.
 `scripts/ralph-loop.sh` is such a loop. `plimsoll run` needs none.";
 
 /// Creates the run, plans its first iteration and prints its environment for `eval`.
-pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
-    let project = project_choice::select_project_for_new_run(arguments.task.plan_file());
+pub(crate) fn prepare_run_and_print_exports(arguments: &StartArguments) -> ExitCode {
+    let project = project_choice::find_project_for_new_run_and_print_notice(arguments.task.plan_file());
     let new_run = match arguments.task.to_new_run() {
         Ok(new_run) => new_run,
         Err(error) => return fail(error),
     };
     if TargetSession::is_called_inside_session() {
-        return inside_session::refuse_with_terminal_command(&project, &new_run);
+        return inside_session::check_and_refuse_with_terminal_command(&project, &new_run);
     }
-    let created_state = create_run(&project, &new_run).and_then(|state| {
-        plan_checks::render_lines(&state).iter().for_each(print_error);
+    let create_result = create_run_and_print_warnings(&project, &new_run).and_then(|state| {
+        plan_checks::render_check_lines_or_not_run_note(&state).iter().for_each(print_error);
         if state.options.todo_file.is_none() {
             other_plans::render_lines(&project).iter().for_each(print_error);
         }
-        run_verify_baseline(&project, state)
+        run_and_print_verify_baseline(&project, state)
     });
     let plan_first_iteration = |state: RunState| {
-        lifecycle::plan_iteration(&project, &state.run_id, None).map_err(StartCommandError::from)
+        lifecycle::plan_iteration_or_end_if_all_parked(&project, &state.run_id, None)
+            .map_err(StartCommandError::from)
     };
-    match created_state.and_then(plan_first_iteration) {
-        // The plan ended the run: every open item waits for an answer.
-        Ok(state) if state.lifecycle.is_over() => {
+    match create_result.and_then(plan_first_iteration) {
+        // Planning the iteration ended the run, because every open item waits for an answer.
+        Ok(state) if state.lifecycle.has_ended() => {
             questions::questions_and_answer_command(&state).iter().for_each(print_error);
             let status = state.lifecycle.status();
             fail_with(
@@ -91,24 +92,27 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
         }
         Ok(state) => {
             // Standard output is for `eval`, so messages for the user go to standard error.
-            console::print_data(&format!("export {RUN_VARIABLE}={}\n", state.run_id));
-            console::print_data(&format!(
+            console::print_text_escaped_only_on_terminal(&format!(
+                "export {RUN_VARIABLE}={}\n",
+                state.run_id
+            ));
+            console::print_text_escaped_only_on_terminal(&format!(
                 "export RALPH_STATE_FILE={}\n",
                 shell_quote(&project.state_path().to_string_lossy())
             ));
             if let Some(record_path) = ledger::run_record_path(&project, &state.run_id) {
-                console::print_data(&format!(
+                console::print_text_escaped_only_on_terminal(&format!(
                     "export {RECORD_VARIABLE}={}\n",
                     shell_quote(&record_path.to_string_lossy())
                 ));
             }
             print_error(&format!(
                 "run \"{}\" is ready: PROMPT.md is written, iteration {} of {}",
-                plimsoll_domain::text::to_single_line(&state.options.task_name),
+                plimsoll_domain::text::to_safe_single_line(&state.options.task_name),
                 state.iteration,
                 state.options.max_iterations
             ));
-            if let Some(branch_line) = branch::render_branch_line(&state) {
+            if let Some(branch_line) = branch::render_branch_and_merge_command(&state) {
                 print_error(&branch_line);
             }
             ExitCode::SUCCESS
@@ -117,25 +121,25 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
     }
 }
 
-fn create_run(project: &Project, new_run: &NewRun) -> Result<RunState, StartCommandError> {
+fn create_run_and_print_warnings(project: &Project, new_run: &NewRun) -> Result<RunState, StartCommandError> {
     if new_run.verify_sandbox {
         sandbox::check_sandbox_available(project)?;
     }
-    let warning = protect::changed_before_run_warning(project);
+    let changed_files_warning = protect::warning_if_last_run_left_protected_changes(project);
     let state = lifecycle::create_run(project, new_run)?;
-    warning.iter().for_each(print_error);
-    lifecycle::no_open_items_message(&state).iter().for_each(print_error);
+    changed_files_warning.iter().for_each(print_error);
+    lifecycle::warning_if_no_open_items(&state).iter().for_each(print_error);
     Ok(state)
 }
 
-/// Runs the verify commands once, before the first session. Ctrl-C here leaves a run that `plimsoll stop` can
-/// cancel.
-fn run_verify_baseline(project: &Project, state: RunState) -> Result<RunState, StartCommandError> {
-    let commands = baseline::commands_to_check(project, &state);
+/// Runs the verify commands that have no recorded result yet, prints their outcomes, and returns `state` unchanged. After Ctrl-C,
+/// `plimsoll stop` can cancel the run.
+fn run_and_print_verify_baseline(project: &Project, state: RunState) -> Result<RunState, StartCommandError> {
+    let commands = baseline::commands_with_unknown_result_if_work_remains(project, &state);
     if !commands.is_empty() {
         print_error(&baseline::render_notice(&state, &commands));
         let (settings, _) = config::load_settings(project);
-        let baseline_result = baseline::run_baseline(
+        let baseline_result = baseline::run_baseline_or_pause_if_interrupted(
             &RunContext { project, settings: &settings, run_id: &state.run_id },
             &state,
             &commands,

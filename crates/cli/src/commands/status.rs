@@ -8,7 +8,7 @@ mod watch;
 
 use crate::answers::{self, QuestionList};
 use crate::foreign_state;
-use crate::run_status::{RunStatusView, gather_status_view, status_text};
+use crate::run_status::{RunStatusView, build_status_view, status_text};
 use clap::Args;
 use context::{SessionContext, TitledRow};
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, text};
@@ -16,7 +16,7 @@ use plimsoll_flows::retention;
 use plimsoll_flows::run_figures::{RunFiguresReader, RunSnapshot, read_run_snapshot};
 use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::{Project, disk, sessions};
-use plimsoll_terminal::columns::line_width;
+use plimsoll_terminal::columns::line_width_from_columns_or_terminal;
 use plimsoll_terminal::console::{fail, fail_with_store_error, print_text};
 use plimsoll_terminal::{console, markdown};
 use serde_json::{Value, json};
@@ -63,9 +63,9 @@ returns to the item when its turn comes; one that has ended continues with `plim
 /// Shows the status, or answers questions. Exits with 0 even if there is no run, and with the level for
 /// `--exit-code`.
 pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
-    let project = Project::find_for_command();
+    let project = Project::find_upwards_from_current_dir();
     if !arguments.answer.is_empty() {
-        return answers::write_and_print_answers(&project, &arguments.answer);
+        return answers::write_answers_and_print_next_step(&project, &arguments.answer);
     }
     if arguments.watch {
         return watch::watch_run(&project);
@@ -91,17 +91,16 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
             console::print_json(render_status_json(&project, document, snapshot, &context));
         }
         snapshot if arguments.markdown => {
-            let rows = snapshot
-                .map(|snapshot| run_rows(&gather_status_view(&project, snapshot)))
-                .unwrap_or_default();
+            let rows =
+                snapshot.map(|snapshot| run_rows(&build_status_view(&project, snapshot))).unwrap_or_default();
             markdown::print_markdown(&context.to_markdown(&rows), true);
         }
         None => lines_without_run(&project, &context).iter().for_each(print_text),
         Some(snapshot) => {
             let view = RunStatusView {
                 disk_usage: describe_disk_usage(&project),
-                context: context.is_current().then(|| context.to_sentence()),
-                ..gather_status_view(&project, snapshot)
+                context_usage: context.is_current().then(|| context.to_sentence()),
+                ..build_status_view(&project, snapshot)
             };
             print_text(view.render_lines().join("\n"));
         }
@@ -114,10 +113,13 @@ fn lines_without_run(project: &Project, context: &SessionContext) -> Vec<String>
     let no_run =
         || format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display());
     let titled_rows = context.to_titled_rows();
-    let session_lines =
-        titled_rows.iter().flat_map(|(title, words)| screen::wrap_titled_text(title, words, line_width()));
+    let session_lines = titled_rows.iter().flat_map(|(title, words)| {
+        screen::wrap_titled_text(title, words, line_width_from_columns_or_terminal())
+    });
     // A plan that cannot be read is reported by the commands that need it.
-    let question_lines = QuestionList::read(project).map(|list| list.render_lines()).unwrap_or_default();
+    let question_lines = QuestionList::read_from_plan(project)
+        .map(|list| list.render_questions_and_answer_command())
+        .unwrap_or_default();
     let run_line = foreign_state::describe_foreign_state(project).unwrap_or_else(no_run);
     let records_line = describe_disk_usage(project).map(|words| format!("Records: {words}."));
     session_lines.chain(question_lines).chain([run_line]).chain(records_line).collect()
@@ -132,7 +134,7 @@ fn run_rows(view: &RunStatusView) -> Vec<TitledRow> {
     let rows = [
         ("Run", status_text::summarize_status(view).to_string()),
         ("Items", format!("{} of {} done", items.done, items.total)),
-        ("Cost", view.cost_text()),
+        ("Cost", view.cost_and_token_text()),
         ("Next", status_text::next_step_text(view)),
     ];
     rows.into_iter().chain(question_rows).collect()
@@ -140,7 +142,9 @@ fn run_rows(view: &RunStatusView) -> Vec<TitledRow> {
 
 /// Describes the disk usage of the records, and how much `prune` would free.
 fn describe_disk_usage(project: &Project) -> Option<String> {
-    let records = retention::list_records(project).ok().filter(|records| !records.prunable.is_empty())?;
+    let records = retention::list_records_with_reasons_to_keep(project)
+        .ok()
+        .filter(|records| !records.prunable.is_empty())?;
     let freeable_bytes = records.plan_pruning(retention::OLDER_THAN_30_DAYS).freed_bytes;
     let prune_hint = (freeable_bytes > 0).then(|| {
         format!("; `plimsoll prune --older-than 30d` would free {}", text::format_bytes(freeable_bytes))
@@ -172,7 +176,7 @@ fn render_status_json(
     document["changed_checks"] = serde_json::to_value(changed_checks).unwrap_or_default();
     document["figures"] = serde_json::to_value(&snapshot.figures).unwrap_or_default();
     let activity = snapshot.activity.clone();
-    let view = gather_status_view(project, snapshot);
+    let view = build_status_view(project, snapshot);
     document["activity"] = json!({
         "state": activity.json_name(),
         "until": waits_until(&activity),
@@ -185,7 +189,8 @@ fn render_status_json(
 
 fn waits_until(activity: &RunActivity) -> Option<&Timestamp> {
     match activity {
-        RunActivity::Waiting { until } | RunActivity::WaitingWithoutRun { until } => until.as_ref(),
+        RunActivity::Waiting { wait_ends_at: until }
+        | RunActivity::WaitingWithoutRun { wait_ends_at: until } => until.as_ref(),
         _ => None,
     }
 }

@@ -35,6 +35,6 @@ enum StatusLineSubcommand {
 pub(crate) fn statusline(arguments: &StatusLineArguments) -> ExitCode {
     match &arguments.subcommand {
         StatusLineSubcommand::Edit(arguments) => edit::edit_status_line(arguments),
-        StatusLineSubcommand::Explain(arguments) => explain::explain_status_line(arguments),
+        StatusLineSubcommand::Explain(arguments) => explain::print_status_line_explanation(arguments),
     }
 }

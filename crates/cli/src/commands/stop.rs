@@ -1,8 +1,8 @@
-//! `plimsoll stop`: cancels the run for good.
+//! `plimsoll stop`: cancels the run permanently.
 
 use crate::endings::ending_text;
 use clap::Args;
-use plimsoll_domain::text::{count_with_noun, to_single_line};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
 use plimsoll_domain::{Marker, RunState, RunStatus};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::workers;
@@ -12,7 +12,7 @@ use plimsoll_terminal::console::{fail, print_text};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-/// Whether to ask first.
+/// The confirmation option.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct StopArguments {
@@ -24,15 +24,15 @@ pub(crate) struct StopArguments {
 const HELP: &str = "\
 To pause a run that you can resume, press Ctrl-C in the terminal of `plimsoll run`.";
 
-/// Cancels the run; one that has ended stays as it is. Exits with 0, or with 1 if there is no run or the user
-/// declines.
-pub(crate) fn stop_run(arguments: &StopArguments) -> ExitCode {
-    let project = Project::find_for_command();
+/// Cancels the run, after a confirmation on a terminal. A run that has ended is not changed. Exits with 0, or with 1 if
+/// there is no run or the user declines.
+pub(crate) fn confirm_and_cancel_run(arguments: &StopArguments) -> ExitCode {
+    let project = Project::find_upwards_from_current_dir();
     let should_ask = !arguments.yes && console::is_terminal() && std::io::stdin().is_terminal();
     if should_ask && !confirm_if_run_is_open(&project) {
         return fail("nothing was cancelled");
     }
-    let cancel_result = lifecycle::cancel_run(&project);
+    let cancel_result = lifecycle::cancel_newest_run_and_end_orphaned_client(&project);
     if let Ok(Some(state)) = &cancel_result
         && state.lifecycle.status() == RunStatus::Canceled
         && let Err(error) = workers::end_orphaned_item_runs(&project, state)
@@ -45,30 +45,30 @@ pub(crate) fn stop_run(arguments: &StopArguments) -> ExitCode {
             ExitCode::SUCCESS
         }
         Ok(Some(state)) => {
-            print_text(describe_ended_run(&state));
+            print_text(nothing_to_stop_message(&state));
             ExitCode::SUCCESS
         }
         Ok(None) => {
-            let no_run = || format!("there is no run in {}", project.root().display());
-            fail(crate::foreign_state::describe_foreign_state(&project).unwrap_or_else(no_run))
+            let no_run_message = || format!("there is no run in {}", project.root().display());
+            fail(crate::foreign_state::describe_foreign_state(&project).unwrap_or_else(no_run_message))
         }
         Err(error) => fail(error),
     }
 }
 
-/// Asks before an open run is cancelled, which cannot be undone. Returns true without asking if there is no
-/// open run.
+/// Asks the user to confirm that the open run is canceled, which cannot be undone. Returns true without asking if there is
+/// no open run.
 fn confirm_if_run_is_open(project: &Project) -> bool {
-    let run = state_file::load_state(project, None).ok().flatten().filter(|run| !run.lifecycle.is_over());
+    let run = state_file::load_state(project, None).ok().flatten().filter(|run| !run.lifecycle.has_ended());
     run.is_none_or(|run| {
         console::print_question(cancel_question(&run));
         console::read_confirmation()
     })
 }
 
-/// Describes how a run that cannot be stopped has ended, and how to continue it.
-fn describe_ended_run(run: &RunState) -> String {
-    let name = to_single_line(&run.options.task_name);
+/// Returns the message for a run that has already ended: how it ended, and how to continue it.
+fn nothing_to_stop_message(run: &RunState) -> String {
+    let name = to_safe_single_line(&run.options.task_name);
     let Some(ending) = ending_text(run) else { return format!("nothing to stop: \"{name}\" is over") };
     let resume_hint =
         ending.resume_command.map_or(String::new(), |command| format!("; to continue it: {command}"));
@@ -84,7 +84,7 @@ fn cancel_question(run: &RunState) -> String {
     };
     format!(
         "Cancel the run \"{}\" for good{open_items_text}? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] ",
-        to_single_line(&run.options.task_name)
+        to_safe_single_line(&run.options.task_name)
     )
 }
 
@@ -97,7 +97,7 @@ mod tests {
     fn an_ended_run_is_described_with_the_command_that_continues_it() {
         let description_of = |status| {
             let options = RunOptions { task_name: "Dates".into(), ..RunOptions::default() };
-            describe_ended_run(&RunState {
+            nothing_to_stop_message(&RunState {
                 lifecycle: Lifecycle::with_status(status),
                 options,
                 ..RunState::default()

@@ -1,4 +1,4 @@
-//! `plimsoll turns`: every turn of the sessions of this project, from Plimsoll's own log.
+//! `plimsoll turns`: every turn of this project's sessions, from Plimsoll's turn log.
 
 mod erase;
 mod export;
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use turn_filter::TurnFilter;
 
-/// What is asked of the turn log.
+/// The arguments of `plimsoll turns`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TurnsArguments {
@@ -59,7 +59,7 @@ enum TurnsSubcommand {
     Erase(erase::EraseArguments),
 }
 
-/// Which transcripts.
+/// The transcripts to read.
 #[derive(Debug, Args)]
 struct SyncArguments {
     /// Transcripts of sessions without Plimsoll's hooks [default: those of this project's sessions]
@@ -67,18 +67,22 @@ struct SyncArguments {
 }
 
 /// Runs the subcommand.
-pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
-    let project = Project::find_for_command();
+pub(crate) fn run_turns_command(arguments: &TurnsArguments) -> ExitCode {
+    let project = Project::find_upwards_from_current_dir();
     let result = match &arguments.subcommand {
-        None => list::list_turns(&project, &list::ListArguments::default()),
-        Some(TurnsSubcommand::List(arguments)) => list::list_turns(&project, arguments),
+        None => list::list_last_turns(&project, &list::ListArguments::default()),
+        Some(TurnsSubcommand::List(arguments)) => list::list_last_turns(&project, arguments),
         Some(TurnsSubcommand::Show(arguments)) => show::show_turn(&project, arguments),
         Some(TurnsSubcommand::Grep(arguments)) => grep::grep(&project, arguments),
-        Some(TurnsSubcommand::Stats(arguments)) => stats::show_stats(&project, arguments),
-        Some(TurnsSubcommand::Verify(arguments)) => verify::verify_logs(&project, arguments),
-        Some(TurnsSubcommand::Sync(arguments)) => sync_transcripts(&project, arguments),
+        Some(TurnsSubcommand::Stats(arguments)) => stats::print_stats(&project, arguments),
+        Some(TurnsSubcommand::Verify(arguments)) => {
+            verify::verify_logs_and_report_interrupted_erasures(&project, arguments)
+        }
+        Some(TurnsSubcommand::Sync(arguments)) => record_new_turns_and_print_count(&project, arguments),
         Some(TurnsSubcommand::Export(arguments)) => Ok(export::export_session(arguments)),
-        Some(TurnsSubcommand::Erase(arguments)) => erase::erase_turns(&project, arguments),
+        Some(TurnsSubcommand::Erase(arguments)) => {
+            erase::erase_requested_turns_or_all_secrets(&project, arguments)
+        }
     };
     result.unwrap_or_else(|error| match error {
         TurnsError::Store(error) => fail_with_store_error(&error),
@@ -86,21 +90,24 @@ pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
     })
 }
 
-fn report_no_recorded_turns(project: &Project) -> ExitCode {
+fn print_no_recorded_turns(project: &Project) -> ExitCode {
     print_nothing_to_show(format!(
         "No turn has been recorded in {}: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`.",
         project.root().display()
     ))
 }
 
-/// Updates the log before it is read. An error is only a warning, and the command continues.
-fn sync_log_or_warn(project: &Project) {
+/// Records the missing turns of all sessions before the log is read. Prints an error as a warning, and does not fail.
+fn record_missing_turns_or_print_warning(project: &Project) {
     if let Err(error) = catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::USER) {
         print_error(&format!("the newest turns may be missing: {error}"));
     }
 }
 
-fn sync_transcripts(project: &Project, arguments: &SyncArguments) -> Result<ExitCode, TurnsError> {
+fn record_new_turns_and_print_count(
+    project: &Project,
+    arguments: &SyncArguments,
+) -> Result<ExitCode, TurnsError> {
     let mut new_turn_count = 0;
     if arguments.transcripts.is_empty() {
         new_turn_count += catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::USER)?;
@@ -108,9 +115,9 @@ fn sync_transcripts(project: &Project, arguments: &SyncArguments) -> Result<Exit
     for path in &arguments.transcripts {
         let session_name =
             path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        match TurnLog::for_session(project, &SessionId::from(session_name.as_str())) {
+        match TurnLog::for_session_where_started(project, &SessionId::from(session_name.as_str())) {
             Some(log) if plimsoll_store::disk::file_size(path).is_some() => {
-                new_turn_count += capture::capture_full_transcript(&log, path)?;
+                new_turn_count += capture::capture_transcript_with_subagents(&log, path)?;
             }
             _ => {
                 let path = path.display();

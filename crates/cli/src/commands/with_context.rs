@@ -3,14 +3,14 @@
 use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_flows::context::{variables_for_hook, variables_for_tool};
+use plimsoll_flows::context::{measure_context_variables_for_hook, measure_context_variables_for_tool};
 use plimsoll_store::{Project, disk};
 use plimsoll_terminal::console::{fail, fail_with};
 use std::process::ExitCode;
 
 /// Limit for the payload of a hook; the client sends nothing larger.
 const MAX_PAYLOAD_BYTES: u64 = 64 * 1024 * 1024;
-/// What is run.
+/// The program to run.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct WithContextArguments {
@@ -32,30 +32,34 @@ Examples:
 In .claude/settings.json:
   {\"type\": \"command\", \"command\": \"plimsoll with-context -- ./my-hook.sh\"}";
 
-/// Returns the context variables of the payload's session. Without a payload, inside an agent's tool, those
-/// of the agent's own session.
-fn context_variables(payload: &[u8]) -> Vec<(&'static str, Option<String>)> {
+/// Returns the context variables of the payload's session. If there is no payload and an agent called the
+/// command, returns those of the agent's session.
+fn context_variables_of_payload_or_agent_session(payload: &[u8]) -> Vec<(&'static str, Option<String>)> {
     let has_payload = payload.iter().any(|byte| !byte.is_ascii_whitespace());
     if has_payload || !TargetSession::is_called_inside_session() {
-        return variables_for_hook(payload);
+        return measure_context_variables_for_hook(payload);
     }
-    let project = Project::find_for_command();
-    let record = TargetSession::find(&project).ok().flatten().map(|target| target.record);
-    record.map_or_else(|| variables_for_hook(payload), |record| variables_for_tool(&project, &record))
+    let project = Project::find_upwards_from_current_dir();
+    let record =
+        TargetSession::find_current_or_run_or_latest(&project).ok().flatten().map(|target| target.record);
+    record.map_or_else(
+        || measure_context_variables_for_hook(payload),
+        |record| measure_context_variables_for_tool(&project, &record),
+    )
 }
 
 /// Runs the program. Exits with its exit code, with 128 plus the number of the signal that ended it, or with
 /// 127 if it could not be started.
-pub(crate) fn with_context(arguments: &WithContextArguments) -> ExitCode {
+pub(crate) fn run_with_context_variables(arguments: &WithContextArguments) -> ExitCode {
     // The whole payload is read before the program starts, because it names the session.
-    let payload = match disk::read_stdin(MAX_PAYLOAD_BYTES) {
+    let payload = match disk::read_stdin_up_to(MAX_PAYLOAD_BYTES) {
         Ok(payload) => payload,
         Err(error) => return fail(format!("cannot read standard input: {error}")),
     };
-    match plimsoll_launcher::run_with_stdin_and_inherited_output(
+    match plimsoll_launcher::run_with_stdin_and_return_shell_exit_code(
         &arguments.command,
         &payload,
-        &context_variables(&payload),
+        &context_variables_of_payload_or_agent_session(&payload),
     ) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

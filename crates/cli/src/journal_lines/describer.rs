@@ -1,32 +1,32 @@
 //! Describes lines of the journal. Some descriptions depend on earlier lines, and some lines are not shown.
 
-use super::phrase::Tone;
+use super::phrase::LineStyle;
 use super::sentence::{EventSentence, describe_event};
 use chrono::{DateTime, Utc};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, JournalLine};
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_store::clock;
 
-/// A line for the user.
+/// A line of the journal, described for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DescribedLine {
     /// When it happened; `None` if the line has no time.
-    pub(crate) at: Option<DateTime<Utc>>,
+    pub(crate) recorded_at: Option<DateTime<Utc>>,
     /// The iteration; `None` outside of one.
     pub(crate) iteration: Option<u32>,
-    /// What happened.
+    /// The description of the event.
     pub(crate) text: String,
-    pub(crate) tone: Tone,
+    pub(crate) style: LineStyle,
 }
 
-/// Describes lines in order; keeps what later descriptions need.
+/// Describes lines in order, because some descriptions depend on earlier lines.
 #[derive(Debug, Default)]
 pub(crate) struct JournalDescriber {
-    /// The iteration planned last, and whether it resumes a checkpoint. Its session starts later, or never.
+    /// The last planned iteration, and whether it resumes a checkpoint. Its session starts later, or never.
     last_planned: Option<(Option<u32>, bool)>,
 }
 
-/// Maximum characters that are shown of a line in another format.
+/// Maximum characters that are shown of a line that is not a journal entry.
 const MAX_FOREIGN_CHARS: usize = 120;
 
 impl JournalDescriber {
@@ -43,22 +43,22 @@ impl JournalDescriber {
         if let JournalEvent::Planned(planned) = &entry.event {
             self.last_planned = Some((entry.iteration, planned.resumes_checkpoint));
         }
-        let (text, tone) = match describe_event(entry) {
-            EventSentence::Shown(sentence, tone) => (sentence, tone),
+        let (text, style) = match describe_event(entry) {
+            EventSentence::Shown(sentence, style) => (sentence, style),
             EventSentence::Omitted => return None,
         };
         let text =
             format!("{text}{}{}", self.take_fresh_or_resumed_note(entry), session_note_if_outside_run(entry));
         Some(DescribedLine {
-            at: clock::parse_timestamp(&entry.recorded_at),
+            recorded_at: clock::parse_timestamp(&entry.recorded_at),
             iteration: entry.session_number(),
-            text: to_single_line(&text),
-            tone,
+            text: to_safe_single_line(&text),
+            style,
         })
     }
 
-    /// Returns a note whether the session that begins is fresh or resumes a checkpoint. Returns it only once per
-    /// planned session.
+    /// If the entry starts the planned session, returns a note that it is fresh or resumes a checkpoint. Returns
+    /// the note only once per planned session.
     fn take_fresh_or_resumed_note(&mut self, entry: &JournalEntry) -> &'static str {
         let is_session_start =
             matches!(entry.event, JournalEvent::SessionStart { .. }) && entry.run_id.is_some();
@@ -72,18 +72,23 @@ impl JournalDescriber {
     }
 }
 
-/// Names a session that belongs to no run, so that it is not mistaken for one of the run.
+/// Returns a note with the session id if the session belongs to no run, so that it is not mistaken for one.
 fn session_note_if_outside_run(entry: &JournalEntry) -> String {
     match (&entry.run_id, &entry.session_id) {
         (None, Some(session)) => {
-            format!(" [session {} of no run]", truncate_end(&to_single_line(session), 9))
+            format!(" [session {} of no run]", truncate_end(&to_safe_single_line(session), 9))
         }
         _ => String::new(),
     }
 }
 
 fn describe_foreign_line(text: &str) -> DescribedLine {
-    let clipped = truncate_end(&to_single_line(text), MAX_FOREIGN_CHARS);
+    let clipped_text = truncate_end(&to_safe_single_line(text), MAX_FOREIGN_CHARS);
     let kind = if text.trim_start().starts_with('{') { "a torn line" } else { "not a line of ours" };
-    DescribedLine { at: None, iteration: None, text: format!("({kind}) {clipped}"), tone: Tone::Plain }
+    DescribedLine {
+        recorded_at: None,
+        iteration: None,
+        text: format!("({kind}) {clipped_text}"),
+        style: LineStyle::Plain,
+    }
 }

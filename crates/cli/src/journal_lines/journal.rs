@@ -12,9 +12,9 @@ use std::time::SystemTime;
 #[derive(Debug)]
 pub(crate) struct JournalReader {
     path: PathBuf,
-    stamp: Option<(u64, SystemTime)>,
-    read_bytes: Vec<u8>,
-    known_hashes: HashSet<u64>,
+    file_stamp: Option<(u64, SystemTime)>,
+    bytes_read: Vec<u8>,
+    returned_line_hashes: HashSet<u64>,
     /// True once the file has changed other than by growing; from then on it may contain lines that were
     /// already returned.
     was_replaced: bool,
@@ -24,9 +24,9 @@ impl JournalReader {
     pub(crate) fn new(path: PathBuf) -> JournalReader {
         JournalReader {
             path,
-            stamp: None,
-            read_bytes: Vec::new(),
-            known_hashes: HashSet::new(),
+            file_stamp: None,
+            bytes_read: Vec::new(),
+            returned_line_hashes: HashSet::new(),
             was_replaced: false,
         }
     }
@@ -37,26 +37,28 @@ impl JournalReader {
         Ok(bytes.split(|byte| *byte == b'\n').flat_map(JournalLine::parse_line_and_appended_entry).collect())
     }
 
-    /// Reads the complete lines since the last call.
-    pub(crate) fn read_new_lines(&mut self) -> Result<Vec<JournalLine>, StoreError> {
-        let stamp = disk::file_size(&self.path).zip(disk::modified_at(&self.path));
-        if stamp.is_some() && stamp == self.stamp {
+    /// Reads the complete lines that no earlier call has returned.
+    pub(crate) fn read_new_complete_lines(&mut self) -> Result<Vec<JournalLine>, StoreError> {
+        let file_stamp = disk::file_size(&self.path).zip(disk::modified_at(&self.path));
+        if file_stamp.is_some() && file_stamp == self.file_stamp {
             return Ok(Vec::new());
         }
         let mut bytes = disk::read(&self.path)?.unwrap_or_default();
-        self.stamp = stamp;
-        // A line without its end is still being written; it is returned once it is complete.
-        bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
-        self.was_replaced |= !bytes.starts_with(&self.read_bytes);
-        let start = if self.was_replaced { 0 } else { self.read_bytes.len() };
-        let (known_hashes, may_repeat) = (&mut self.known_hashes, self.was_replaced);
-        let is_new_line = |line: &&[u8]| known_hashes.insert(line_hash(line)) || !may_repeat;
+        self.file_stamp = file_stamp;
+        // The last line is still being written if it has no line break; a later call returns it.
+        bytes.truncate(
+            bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline_index| newline_index + 1),
+        );
+        self.was_replaced |= !bytes.starts_with(&self.bytes_read);
+        let start = if self.was_replaced { 0 } else { self.bytes_read.len() };
+        let (returned_line_hashes, may_repeat) = (&mut self.returned_line_hashes, self.was_replaced);
+        let is_new_line = |line: &&[u8]| returned_line_hashes.insert(line_hash(line)) || !may_repeat;
         let lines = bytes[start..]
             .split(|byte| *byte == b'\n')
             .filter(is_new_line)
             .flat_map(JournalLine::parse_line_and_appended_entry)
             .collect();
-        self.read_bytes = bytes;
+        self.bytes_read = bytes;
         Ok(lines)
     }
 }

@@ -97,7 +97,7 @@ fn a_verdict_says_what_follows_and_why() {
         ("NEW|x", "verdict marker=NEW|x".to_owned()),
         (
             "RALPH_PAUSE|2026-01-07T05:00:02Z|usage limit: soon",
-            plimsoll_domain::text::to_single_line(&format!("paused until {until}: usage limit: soon")),
+            plimsoll_domain::text::to_safe_single_line(&format!("paused until {until}: usage limit: soon")),
         ),
     ] {
         assert_eq!(verdict(marker), expected);
@@ -171,7 +171,7 @@ fn a_replaced_or_truncated_journal_repeats_no_line() {
     let write_journal = |text: &str| disk::replace(&path, text.as_bytes(), Durability::Lazy).unwrap();
     let mut journal = JournalReader::new(path.clone());
     let mut new_lines = || {
-        let lines = journal.read_new_lines().unwrap();
+        let lines = journal.read_new_complete_lines().unwrap();
         lines.iter().map(|line| format!("{line:?}").replace("Foreign", "")).collect::<Vec<_>>().concat()
     };
     assert_eq!(new_lines(), "", "not there yet");

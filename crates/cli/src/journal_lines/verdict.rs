@@ -1,45 +1,58 @@
-//! Describes a verdict: what was ticked, what follows, why, and the cost so far.
+//! Describes a verdict: ticked items, what follows, why, and the cost so far.
 
-use super::phrase::{Tone, shorten_fact};
+use super::phrase::{LineStyle, shorten_to_single_line};
 use plimsoll_domain::journal::VerdictReached;
 use plimsoll_domain::text::truncate_end;
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Marker, RunStatus, SessionEnding, Timestamp};
 use plimsoll_store::clock;
 
-/// Describes a verdict.
-pub(super) fn describe_verdict(reached: &VerdictReached) -> (String, Tone) {
-    let (decision, tone) = describe_decision(&reached.marker);
-    let counters = if is_breaker_stop(&reached.marker) { String::new() } else { breaker_counters(reached) };
-    let ending = if is_next_item(&reached.marker) { String::new() } else { failed_session_prefix(reached) };
-    (format!("{}{ending}{decision}{counters}{}", ticked_items_text(reached), cost_so_far(reached)), tone)
+pub(super) fn describe_verdict(verdict: &VerdictReached) -> (String, LineStyle) {
+    let (marker_text, style) = describe_marker(&verdict.marker);
+    let counters =
+        if is_breaker_stop(&verdict.marker) { String::new() } else { breaker_counters_above_one(verdict) };
+    let failure_prefix = if continues_with_next_item(&verdict.marker) {
+        String::new()
+    } else {
+        failed_session_prefix(verdict)
+    };
+    (
+        format!(
+            "{}{failure_prefix}{marker_text}{counters}{}",
+            ticked_items_text(verdict),
+            cost_so_far_text(verdict)
+        ),
+        style,
+    )
 }
 
-fn describe_decision(marker: &Marker) -> (String, Tone) {
+fn describe_marker(marker: &Marker) -> (String, LineStyle) {
     match marker {
         Marker::Stop { status: RunStatus::Completed, reason } => {
-            (with_reason("run completed", reason), Tone::Good)
+            (with_reason("run completed", reason), LineStyle::Good)
         }
-        Marker::Stop { status, reason } => (with_reason(&format!("run over ({status})"), reason), Tone::Bad),
+        Marker::Stop { status, reason } => {
+            (with_reason(&format!("run over ({status})"), reason), LineStyle::Bad)
+        }
         Marker::Pause { until, reason } => {
-            (with_reason(&format!("paused{}", pause_end_text(until.as_ref())), reason), Tone::Bold)
+            (with_reason(&format!("paused{}", pause_end_text(until.as_ref())), reason), LineStyle::Bold)
         }
         Marker::Continue { kind: ContinueKind::RefusedPromise, reason } => {
-            (with_reason("promise refused", reason), Tone::Bad)
+            (with_reason("promise refused", reason), LineStyle::Bad)
         }
         Marker::Continue { kind: ContinueKind::Checkpoint, reason } => {
-            (format!("continues from {}", shorten_fact(reason)), Tone::Bold)
+            (format!("continues from {}", shorten_to_single_line(reason)), LineStyle::Bold)
         }
         Marker::Continue { kind: ContinueKind::NextItem, reason } => {
-            (with_reason("continues", reason), Tone::Bold)
+            (with_reason("continues", reason), LineStyle::Bold)
         }
         // The gate never returns these markers.
-        Marker::Warning { .. } | Marker::Checkpoint { .. } => (marker.to_string(), Tone::Bold),
+        Marker::Warning { .. } | Marker::Checkpoint { .. } => (marker.to_string(), LineStyle::Bold),
     }
 }
 
 fn with_reason(text: &str, reason: &str) -> String {
-    if reason.is_empty() { text.to_owned() } else { format!("{text}: {}", shorten_fact(reason)) }
+    if reason.is_empty() { text.to_owned() } else { format!("{text}: {}", shorten_to_single_line(reason)) }
 }
 
 fn pause_end_text(paused_until: Option<&Timestamp>) -> String {
@@ -47,30 +60,30 @@ fn pause_end_text(paused_until: Option<&Timestamp>) -> String {
     end.map(|until| format!(" until {}", clock::format_local_time_with_seconds(until))).unwrap_or_default()
 }
 
-/// The reason of an open breaker already has the counters.
+/// Returns true if the circuit breaker stopped the run; the reason of such a marker already has the counters.
 fn is_breaker_stop(marker: &Marker) -> bool {
     matches!(marker, Marker::Stop { status: RunStatus::CircuitBreaker, .. })
 }
 
-fn is_next_item(marker: &Marker) -> bool {
+fn continues_with_next_item(marker: &Marker) -> bool {
     matches!(marker, Marker::Continue { kind: ContinueKind::NextItem, .. })
 }
 
-fn ticked_items_text(reached: &VerdictReached) -> String {
-    let items = reached.ticked_items.iter().flatten();
+fn ticked_items_text(verdict: &VerdictReached) -> String {
+    let items = verdict.ticked_items.iter().flatten();
     let items: Vec<String> =
-        items.map(|item| format!("\"{}\"", truncate_end(&shorten_fact(item), 60))).collect();
+        items.map(|item| format!("\"{}\"", truncate_end(&shorten_to_single_line(item), 60))).collect();
     if items.is_empty() { String::new() } else { format!("ticked {}; ", items.join(", ")) }
 }
 
-/// Describes how the session ended, unless it ended normally or the verdict's reason says it.
-fn failed_session_prefix(reached: &VerdictReached) -> String {
-    let Some(ending) = &reached.ending else { return String::new() };
+/// Describes how the session failed; empty if it ended normally or with a fatal error, which the reason names.
+fn failed_session_prefix(verdict: &VerdictReached) -> String {
+    let Some(ending) = &verdict.ending else { return String::new() };
     let Some(detail) = ending.failure_text() else { return String::new() };
     let detail = if detail.is_empty() {
         String::new()
     } else {
-        format!(" ({})", truncate_end(&shorten_fact(detail), 100))
+        format!(" ({})", truncate_end(&shorten_to_single_line(detail), 100))
     };
     if matches!(ending, SessionEnding::IdleTimeout(_)) {
         format!("Plimsoll ended the session{detail}; ")
@@ -80,16 +93,17 @@ fn failed_session_prefix(reached: &VerdictReached) -> String {
 }
 
 /// Returns the breaker's counters that are above 1.
-fn breaker_counters(reached: &VerdictReached) -> String {
-    let same_errors = reached.same_error_count.filter(|count| *count > 1);
-    let same_errors = same_errors.map(|count| format!(" [the same error {count} times]")).unwrap_or_default();
-    let no_progress = reached.no_progress_count.filter(|count| *count > 1);
-    let no_progress =
-        no_progress.map(|count| format!(" [{count} sessions without progress]")).unwrap_or_default();
-    same_errors + &no_progress
+fn breaker_counters_above_one(verdict: &VerdictReached) -> String {
+    let same_error_count = verdict.same_error_count.filter(|count| *count > 1);
+    let same_errors_text =
+        same_error_count.map(|count| format!(" [the same error {count} times]")).unwrap_or_default();
+    let no_progress_count = verdict.no_progress_count.filter(|count| *count > 1);
+    let no_progress_text =
+        no_progress_count.map(|count| format!(" [{count} sessions without progress]")).unwrap_or_default();
+    same_errors_text + &no_progress_text
 }
 
-fn cost_so_far(reached: &VerdictReached) -> String {
-    let cost_text = reached.cost_usd.map(|cost| reached.cost_basis.format_usd(cost));
+fn cost_so_far_text(verdict: &VerdictReached) -> String {
+    let cost_text = verdict.cost_usd.map(|cost| verdict.cost_basis.format_usd(cost));
     cost_text.map(|amount| format!(" ({amount} so far)")).unwrap_or_default()
 }

@@ -1,15 +1,15 @@
-//! Untrusted text for the report: without secrets, on one line, limited in length, and without hidden
-//! characters. The page takes all untrusted text as this type, so that nothing is forgotten. Our own
-//! sentences have the type, too, and are marked as ours: in them backticks mean code.
+//! Untrusted text for the report: without secrets, limited in length, and without hidden characters. The page
+//! accepts untrusted text only as this type, so that none is shown unredacted. Plimsoll's own sentences also
+//! have this type, with a flag; in them, backticks mean code.
 
 use crate::render::visible::show_hidden_characters;
 use plimsoll_domain::text::truncate_end;
 
-/// Maximum characters of a cut-off last word that is still shown; a longer one may be the first half of a
-/// secret.
+/// Maximum characters of the word before an ellipsis that is still shown; a longer word may be the first half
+/// of a secret.
 const MAX_PARTIAL_SECRET_CHARS: usize = 12;
 
-/// Text that may be shown to anyone, once it is escaped.
+/// Text that may be shown to anyone after it is escaped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RedactedText {
     text: String,
@@ -17,11 +17,11 @@ pub(crate) struct RedactedText {
 }
 
 impl RedactedText {
-    /// Returns the text on one line of at most `max_chars` characters. Secrets are removed from the full
-    /// text, before it is cut.
+    /// Returns the text on one line of at most `max_chars` characters. Secrets are removed from the full text
+    /// before it is truncated.
     pub(crate) fn single_line(text: &str, max_chars: usize) -> RedactedText {
-        let cleaned = plimsoll_secrets::redact(without_cut_word_that_may_be_secret(text));
-        let line = show_hidden_characters(&cleaned).split_whitespace().collect::<Vec<_>>().join(" ");
+        let redacted_text = plimsoll_secrets::redact(without_long_word_before_ellipsis(text));
+        let line = show_hidden_characters(&redacted_text).split_whitespace().collect::<Vec<_>>().join(" ");
         RedactedText { text: truncate_end(&line, max_chars), is_our_text: false }
     }
 
@@ -30,10 +30,10 @@ impl RedactedText {
         RedactedText { is_our_text: true, ..RedactedText::single_line(text, max_chars) }
     }
 
-    /// Returns the text on several lines, at most `max_chars` characters in all.
+    /// Returns the text with its line breaks, at most `max_chars` characters in total.
     pub(crate) fn multiple_lines(text: &str, max_chars: usize) -> RedactedText {
         let text = truncate_end(
-            show_hidden_characters(&plimsoll_secrets::redact(without_cut_word_that_may_be_secret(text)))
+            show_hidden_characters(&plimsoll_secrets::redact(without_long_word_before_ellipsis(text)))
                 .trim_end(),
             max_chars,
         );
@@ -55,9 +55,9 @@ impl RedactedText {
     }
 }
 
-/// Removes a long last word before the `…` of a truncated text: it may be half a secret, which cannot be
-/// recognized any more.
-fn without_cut_word_that_may_be_secret(text: &str) -> &str {
+/// Removes a long last word before the `…` of a truncated text: it may be the first half of a secret, which
+/// cannot be recognized.
+fn without_long_word_before_ellipsis(text: &str) -> &str {
     let Some(prefix) = text.strip_suffix('…') else { return text };
     let last_word = prefix.rsplit(char::is_whitespace).next().unwrap_or_default();
     if last_word.chars().count() > MAX_PARTIAL_SECRET_CHARS {

@@ -1,22 +1,21 @@
-//! The common frame of our web pages: self-contained, loads nothing, and has our colors.
+//! Builds self-contained HTML pages that load nothing and share one color scheme.
 
 mod base64;
 
 use base64::hex_to_base64;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// Our colors, light and dark.
+/// The colors of all pages, for light and dark mode.
 const COLORS_CSS: &str = include_str!("web_page/colours.css");
 
-/// Returns the page around `main`. The title is untrusted; the style and the only script that may run are
-/// ours.
+/// Returns the page around `main`. The title is escaped; `style` and `script` are not, and must be trusted.
 pub(crate) fn render_page(title: &str, style: &str, script: Option<&str>, main: &Markup) -> String {
     let page = html! {
         (DOCTYPE) "\n"
         html lang="en" {
             head {
                 meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(content_policy(script));
+                meta http-equiv="Content-Security-Policy" content=(content_security_policy(script));
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
@@ -33,14 +32,16 @@ pub(crate) fn render_page(title: &str, style: &str, script: Option<&str>, main: 
     page.into_string()
 }
 
-/// Returns a policy that loads nothing. With a script, only that script may run, by its digest, and images
-/// may be embedded.
-fn content_policy(script: Option<&str>) -> String {
-    let digest = |script: &str| hex_to_base64(&plimsoll_domain::digest::sha256_hex(&[script.as_bytes()]));
-    let script = script.map(|script| format!(" img-src data:; script-src 'sha256-{}';", digest(script)));
+/// Returns a policy that loads nothing. If there is a script, only that script may run, identified by its
+/// digest, and embedded images are allowed.
+fn content_security_policy(script: Option<&str>) -> String {
+    let base64_digest =
+        |script: &str| hex_to_base64(&plimsoll_domain::digest::sha256_hex(&[script.as_bytes()]));
+    let script_policy =
+        script.map(|script| format!(" img-src data:; script-src 'sha256-{}';", base64_digest(script)));
     format!(
         "default-src 'none'; style-src 'unsafe-inline';{} base-uri 'none'; form-action 'none'",
-        script.unwrap_or_default()
+        script_policy.unwrap_or_default()
     )
 }
 

@@ -3,7 +3,7 @@
 use super::RunStatusView;
 use crate::endings::{ending_text, last_stop_or_pause_reason, resume_command};
 use plimsoll_domain::breaker::BreakerCause;
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, Timestamp, Verdict};
 use plimsoll_policy::breaker::count_for_cause;
@@ -11,14 +11,14 @@ use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::clock;
 use plimsoll_terminal::run_figure_text::render_api_retry;
 
-/// The status of a run, and why. Displayed as one sentence.
+/// The status of a run and its reason. Displayed as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StatusSummary {
-    /// Our name for the status.
+    /// The name of the status.
     pub(crate) heading: String,
-    /// What is working on the run, in our words; only for a running run.
+    /// Describes the process that works on the run, or how the run was interrupted; otherwise `None`.
     pub(crate) activity: Option<String>,
-    /// The reason, possibly in the words of the client or a model.
+    /// The reason; may quote the client or a model.
     pub(crate) reason: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for StatusSummary {
     }
 }
 
-/// Returns the status of a run, and why.
+/// Returns the status of a run and its reason.
 pub(crate) fn summarize_status(view: &RunStatusView) -> StatusSummary {
     let state = &view.state;
     let running = |activity: String| StatusSummary {
@@ -38,10 +38,10 @@ pub(crate) fn summarize_status(view: &RunStatusView) -> StatusSummary {
         activity: Some(activity),
         reason: None,
     };
-    let until_text = |until: &Option<Timestamp>| {
-        let until = until.as_ref().and_then(clock::parse_timestamp);
-        until
-            .map(|until| format!(" until {}", clock::format_local_time_with_seconds(until)))
+    let pause_end_text = |paused_until: &Option<Timestamp>| {
+        let pause_end = paused_until.as_ref().and_then(clock::parse_timestamp);
+        pause_end
+            .map(|pause_end| format!(" until {}", clock::format_local_time_with_seconds(pause_end)))
             .unwrap_or_default()
     };
     match &view.activity {
@@ -54,9 +54,8 @@ pub(crate) fn summarize_status(view: &RunStatusView) -> StatusSummary {
             let worker_api_retry =
                 || view.figures.workers.iter().find_map(|worker| worker.api_retry.as_ref());
             let api_retry = state.iteration_record.api_retry.as_ref().or_else(worker_api_retry);
-            let retry_text = api_retry.map(|trouble| {
-                format!("; {}", render_api_retry(trouble.http_status, &trouble.failing_since))
-            });
+            let retry_text = api_retry
+                .map(|retry| format!("; {}", render_api_retry(retry.http_status, &retry.failing_since)));
             running(format!("a `plimsoll run` is active{}", retry_text.unwrap_or_default()))
         }
         RunActivity::Stopping => {
@@ -67,16 +66,16 @@ pub(crate) fn summarize_status(view: &RunStatusView) -> StatusSummary {
                 format!("a `plimsoll run` is active, and stops after this session ({reason})")
             })
         }
-        RunActivity::Waiting { until: resumes_at } => summary_with_reason(
-            &format!("waiting{}", until_text(resumes_at)),
+        RunActivity::Waiting { wait_ends_at: resumes_at } => summary_with_reason(
+            &format!("waiting{}", pause_end_text(resumes_at)),
             last_stop_or_pause_reason(state),
         ),
-        RunActivity::WaitingWithoutRun { until: resumes_at } => {
-            let heading = format!("paused{} (and no `plimsoll run` is waiting)", until_text(resumes_at));
+        RunActivity::WaitingWithoutRun { wait_ends_at: resumes_at } => {
+            let heading = format!("paused{} (and no `plimsoll run` is waiting)", pause_end_text(resumes_at));
             summary_with_reason(&heading, last_stop_or_pause_reason(state))
         }
         RunActivity::Exiting(kind) | RunActivity::Stopped(kind) => match state.lifecycle.last_verdict() {
-            Some(Verdict::Pause { kind: of_verdict, .. }) if of_verdict == kind => {
+            Some(Verdict::Pause { kind: verdict_kind, .. }) if verdict_kind == kind => {
                 summary_with_reason("paused", last_stop_or_pause_reason(state))
             }
             _ => summary_with_reason("paused: interrupted by you", None),
@@ -85,8 +84,9 @@ pub(crate) fn summarize_status(view: &RunStatusView) -> StatusSummary {
             running(format!("its `plimsoll run` has ended; its client (process {pid}) is still running"))
         }
         RunActivity::OrphanedItemRuns(count) => {
-            let workers = if *count == 1 { "1 worker is".to_owned() } else { format!("{count} workers are") };
-            running(format!("its `plimsoll run` has ended; {workers} still at work"))
+            let workers_text =
+                if *count == 1 { "1 worker is".to_owned() } else { format!("{count} workers are") };
+            running(format!("its `plimsoll run` has ended; {workers_text} still at work"))
         }
         RunActivity::Killed => StatusSummary {
             heading: "interrupted".to_owned(),
@@ -140,8 +140,8 @@ pub(crate) fn next_step_text(view: &RunStatusView) -> String {
     }
 }
 
-/// Returns the word for a run in a title: its status, or `waiting` or `interrupted` if its activity says so.
-pub(crate) fn title_word(view: &RunStatusView) -> &str {
+/// Returns the run's status for a title; `waiting` or `interrupted` if its activity says so.
+pub(crate) fn status_for_title(view: &RunStatusView) -> &str {
     match &view.activity {
         RunActivity::Waiting { .. } => "waiting",
         RunActivity::Killed => "interrupted",
@@ -149,8 +149,9 @@ pub(crate) fn title_word(view: &RunStatusView) -> &str {
     }
 }
 
-/// Describes the counters that are not zero; `None` if there are no problems.
-pub(crate) fn problems_text(state: &RunState) -> Option<String> {
+/// Describes the breaker's counters above zero, a breaker that is on trial, and progress that cannot be
+/// measured; `None` if there are no problems.
+pub(crate) fn breaker_counts_and_problems_text(state: &RunState) -> Option<String> {
     let causes = [
         BreakerCause::NoProgress,
         BreakerCause::SameError,
@@ -159,7 +160,7 @@ pub(crate) fn problems_text(state: &RunState) -> Option<String> {
         BreakerCause::EmptyReply,
         BreakerCause::QuickFailure,
     ];
-    let counted_causes = causes.into_iter().filter_map(|cause| problem_text(cause, state));
+    let counter_texts = causes.into_iter().filter_map(|cause| nonzero_counter_text(cause, state));
     let checkpoint_count = state.outcomes.breaker.fruitless_checkpoint_times.len();
     let checkpoints_text = (checkpoint_count > 0)
         .then(|| format!("{} without a finished item", count_with_noun(checkpoint_count, "checkpoint")));
@@ -173,24 +174,24 @@ pub(crate) fn problems_text(state: &RunState) -> Option<String> {
     let unknown_progress_text = is_progress_unknown
         .then(|| "progress in the files cannot be seen (too many, or git is too slow)".to_owned());
     let problems: Vec<String> =
-        counted_causes.chain(checkpoints_text).chain(trial_text).chain(unknown_progress_text).collect();
+        counter_texts.chain(checkpoints_text).chain(trial_text).chain(unknown_progress_text).collect();
     (!problems.is_empty()).then(|| problems.join(", "))
 }
 
-fn problem_text(cause: BreakerCause, state: &RunState) -> Option<String> {
+fn nonzero_counter_text(cause: BreakerCause, state: &RunState) -> Option<String> {
     let count = count_for_cause(cause, state) as usize;
-    let sessions = count_with_noun(count, "session");
+    let session_count_text = count_with_noun(count, "session");
     (count > 0).then(|| match cause {
-        BreakerCause::NoProgress => format!("{sessions} without progress"),
+        BreakerCause::NoProgress => format!("{session_count_text} without progress"),
         BreakerCause::SameError => {
-            let error = truncate_end(&to_single_line(&state.outcomes.breaker.last_error), 50);
-            let error = if error.is_empty() { String::new() } else { format!(" ({error})") };
+            let error = truncate_end(&to_safe_single_line(&state.outcomes.breaker.last_error), 50);
+            let error_text = if error.is_empty() { String::new() } else { format!(" ({error})") };
             let error_kind = if count > 1 { "with the same error" } else { "with an error" };
-            format!("{sessions} {error_kind}{error}")
+            format!("{session_count_text} {error_kind}{error_text}")
         }
         BreakerCause::RefusedPromises => format!("{} refused", count_with_noun(count, "promise")),
-        BreakerCause::PermissionDenied => format!("{sessions} with a tool that the client refused"),
-        BreakerCause::EmptyReply => format!("{sessions} that said and did nothing"),
-        BreakerCause::QuickFailure => format!("{sessions} that failed at once"),
+        BreakerCause::PermissionDenied => format!("{session_count_text} with a tool that the client refused"),
+        BreakerCause::EmptyReply => format!("{session_count_text} that said and did nothing"),
+        BreakerCause::QuickFailure => format!("{session_count_text} that failed at once"),
     })
 }

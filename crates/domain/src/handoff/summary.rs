@@ -1,8 +1,8 @@
 //! One row in a list of handoffs. It is parsed from the document, which anybody may have edited.
 
-use super::parse_first_request;
+use super::parse_first_line_of_first_request;
 use crate::ids::SessionId;
-use crate::text::to_single_line;
+use crate::text::to_safe_single_line;
 use crate::time::Timestamp;
 
 /// The summary of one handoff.
@@ -15,24 +15,24 @@ pub struct HandoffSummary {
     /// The run's name, id and iteration, as text; `None` for a session outside a run.
     pub run: Option<String>,
     /// The first line of the first request; `None` for a run.
-    pub first_request: Option<String>,
+    pub first_request_line: Option<String>,
 }
 
 impl HandoffSummary {
     /// Parses a handoff document. Missing lines leave their fields empty.
     pub fn parse(document: &str) -> HandoffSummary {
         let field_after_label = |label: &str| {
-            let rest = document.lines().find_map(|line| line.strip_prefix("- ")?.strip_prefix(label));
-            rest.map(to_single_line).filter(|value| !value.is_empty())
+            let raw_value = document.lines().find_map(|line| line.strip_prefix("- ")?.strip_prefix(label));
+            raw_value.map(to_safe_single_line).filter(|value| !value.is_empty())
         };
-        // Each value is followed by a remark in parentheses.
+        // Each of these values is followed by text in parentheses.
         let first_word = |value: String| value.split_whitespace().next().unwrap_or_default().to_owned();
         let run = field_after_label("Run:").filter(|value| !value.starts_with("none"));
         HandoffSummary {
             session_id: SessionId::from(field_after_label("Session:").map(first_word).unwrap_or_default()),
             written_at: Timestamp::from(field_after_label("Written:").map(first_word).unwrap_or_default()),
             run,
-            first_request: parse_first_request(document).map(to_single_line),
+            first_request_line: parse_first_line_of_first_request(document).map(to_safe_single_line),
         }
     }
 }

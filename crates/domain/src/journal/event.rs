@@ -1,9 +1,9 @@
-//! The events of the journal, with the names and facts that they have in the file, and the properties of each
-//! kind of event.
+//! The events of the journal, with their names and fields in the file, and the properties of each kind of
+//! event.
 
-use super::facts::{
-    BreakerOpened, CheckpointWritten, FitEstimate, IterationClosed, IterationPlanned, LevelReached,
-    LinearDelivered, RunStartFacts, SessionEnded, TicksReverted, VerdictReached, VerifyCommandsRan,
+use super::event_details::{
+    BreakerOpened, CheckpointWritten, IterationClosed, IterationPlanned, LevelReached, LinearDelivered,
+    NextStepSizeEstimate, RunStartDetails, SessionEnded, TicksReverted, VerdictReached, VerifyCommandsRan,
     WipCommit,
 };
 use super::traits::{DECISION, EventSeverity, EventTraits, NOTICE, PROBLEM, RECORD};
@@ -16,17 +16,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use strum::{IntoStaticStr, VariantNames};
 
-/// An event of the journal. Variants and fields keep their written names by attributes.
+/// An event of the journal. Attributes set the names in the file where they differ from the names here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum JournalEvent {
     /// A run began.
-    RunStarted(RunStartFacts),
+    RunStarted(RunStartDetails),
     /// `plimsoll run --resume` continued a run.
     #[serde(rename = "resumed")]
     #[strum(serialize = "resumed")]
-    RunResumed(RunStartFacts),
+    RunResumed(RunStartDetails),
     /// An iteration was planned, and its prompt was written.
     Planned(IterationPlanned),
     /// The client of an iteration was started.
@@ -57,30 +57,30 @@ pub enum JournalEvent {
     Warning(LevelReached),
     /// A checkpoint was written.
     Checkpoint(CheckpointWritten),
-    /// A session was told to end, at L2 or L3.
+    /// A session was asked to end, at L2 or L3.
     #[serde(rename = "ended")]
     #[strum(serialize = "ended")]
     SessionEndRequested(LevelReached),
     /// The next item did not fit into the same session.
     #[serde(rename = "not_packed")]
     #[strum(serialize = "not_packed")]
-    NextItemDoesNotFit(FitEstimate),
+    NextItemDoesNotFit(NextStepSizeEstimate),
     /// The session continues with the next item.
     #[serde(rename = "packed")]
     #[strum(serialize = "packed")]
-    ContinuedWithNextItem(FitEstimate),
-    /// The session's next step did not fit, so it was told to stop after its commit.
-    NoRoomForStep(FitEstimate),
-    /// The client ended the turn although the gate had told the session to continue.
+    ContinuedWithNextItem(NextStepSizeEstimate),
+    /// The session's next step did not fit, so the session was asked to stop after its commit.
+    NoRoomForStep(NextStepSizeEstimate),
+    /// The client ended the turn although the gate had asked the session to continue.
     CutOffByClient {
-        /// The item that the session was told to start.
+        /// The item that the session was asked to start.
         #[serde(default)]
         item: String,
-        /// How many times the session had been told to continue.
+        /// How many times the session had been asked to continue.
         #[serde(default)]
         continuations: u32,
     },
-    /// The Stop hook decided, before the verify commands had run.
+    /// The Stop hook's verdict, before the verify commands have run.
     ProvisionalVerdict { marker: Marker },
     /// The gate's verdict on an iteration.
     Verdict(Box<VerdictReached>),
@@ -110,7 +110,7 @@ pub enum JournalEvent {
     VerifyCommandsRan(VerifyCommandsRan),
     /// The circuit breaker opened.
     BreakerOpened(BreakerOpened),
-    /// The final figures of an iteration are known.
+    /// An iteration was closed, with its final figures.
     IterationClosed(IterationClosed),
     /// A session ended.
     SessionEnd(SessionEnded),
@@ -226,7 +226,7 @@ pub enum JournalEvent {
         text: String,
     },
 
-    /// An event of another version or another program: its name and facts, unchanged.
+    /// An event of another version or another program: its name and fields, unchanged.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
 }
@@ -238,18 +238,18 @@ impl JournalEvent {
     /// Returns the name in the file; empty for an unknown event without a name.
     pub fn name(&self) -> &str {
         match self {
-            JournalEvent::Unknown(facts) => facts.get("event").and_then(Value::as_str).unwrap_or_default(),
-            known_event => known_event.into(),
+            JournalEvent::Unknown(fields) => fields.get("event").and_then(Value::as_str).unwrap_or_default(),
+            event => event.into(),
         }
     }
 
-    /// Returns the facts, without the event's name.
-    pub fn facts(&self) -> Map<String, Value> {
-        super::event_facts_without_name(self)
+    /// Returns the event's fields, without its name.
+    pub fn fields_without_name(&self) -> Map<String, Value> {
+        super::event_fields_without_name(self)
     }
 
-    /// Returns the properties that all events of this kind share. Readers need no more about events that they
-    /// do not show.
+    /// Returns the properties that all events of this kind share. Readers that do not show an event need only
+    /// these.
     #[rustfmt::skip]
     pub fn traits(&self) -> EventTraits {
         use JournalEvent as E;
@@ -260,12 +260,12 @@ impl JournalEvent {
             E::ClientAdopted { .. } | E::Checkpoint(_) | E::ProvisionalVerdict { .. } => DECISION,
             E::Warning(_) | E::SessionEndRequested(_) | E::CutOffByClient { .. } => NOTICE,
             E::ContinuedWithNextItem(_) | E::NextItemDoesNotFit(_) | E::NoRoomForStep(_) => DECISION,
-            // The facts state whether a promise was refused or a session broke off.
+            // The event's fields state whether a promise was refused or a session was aborted.
             E::Verdict(_) => EventTraits { can_be_problem: true, ..DECISION },
             E::SetAside { .. } | E::Parked { .. } | E::TicksReverted(_) => PROBLEM.following_verdict(),
-            // The facts state whether the review found something.
+            // The event's fields state whether the review found something.
             E::Reviewed(_) => EventTraits { can_be_problem: true, ..DECISION }.following_verdict(),
-            // The verdict that comes with it is the decision.
+            // The decision is the verdict that precedes it.
             E::BreakerOpened(_) => {
                 EventTraits { severity: EventSeverity::Alarm, is_record_only: true, ..PROBLEM }.following_verdict()
             }
@@ -273,19 +273,19 @@ impl JournalEvent {
             E::IterationClosed(_) | E::SessionEnd(_) => RECORD.with_stream_as_log_source(),
             E::ClientEnded { .. } | E::ProcessesLeftBehind { .. } => EventTraits { can_be_problem: true, ..NOTICE },
             E::HooksDidNotRun { .. } | E::Fault { .. } | E::ItemReturned(_) => PROBLEM,
-            // The facts state whether there is a commit.
+            // The event's fields state whether there is a commit.
             E::WipCommit(_) => EventTraits { can_be_problem: true, ..DECISION },
             E::Cancelled | E::ItemsMerged(_) => EventTraits { severity: EventSeverity::Milestone, ..DECISION },
-            // The facts state whether the program could be called.
+            // The event's fields state whether the program could be called.
             E::Notified { .. } => EventTraits { can_be_problem: true, ..RECORD },
             E::PromptRestored { .. } | E::PlanRestored { .. } | E::StateRepaired { .. } => NOTICE,
             E::LinearDelivered(_) | E::WorkerBegan(_) | E::WorkerEnded(_) => DECISION,
-            // It is retried, and `doctor` reports a note that stays undelivered.
+            // The delivery is retried, and `doctor` reports a note that stays undelivered.
             E::LinearFailed { .. } => EventTraits { can_be_problem: false, ..PROBLEM },
             // An export error cannot be exported itself.
             E::TelemetryLost { .. } => EventTraits { log_source: None, ..PROBLEM },
             E::Note { .. } => DECISION.with_stream_as_log_source(),
-            // Only events of a known version are exported.
+            // Only events that this version supports are exported.
             E::Unknown(_) => EventTraits { log_source: None, ..DECISION },
         }
     }

@@ -1,4 +1,4 @@
-//! The events that only `plimsoll run --json` prints, with the names and facts that they have there.
+//! The events that only `plimsoll run --json` prints, with their names and fields there.
 
 use super::event::JournalEvent;
 use super::traits::{EventSeverity, LogSource};
@@ -72,7 +72,7 @@ pub enum StreamEvent {
     /// `plimsoll run` ended.
     RunEnded(RunEnded),
 
-    /// An event that the journal has too, perhaps with other facts.
+    /// An event that the journal also has, perhaps with other fields.
     #[serde(untagged)]
     Journal(JournalEvent),
 }
@@ -86,9 +86,9 @@ impl StreamEvent {
         }
     }
 
-    /// Returns the facts, without the event's name.
-    pub fn facts(&self) -> Map<String, Value> {
-        super::event_facts_without_name(self)
+    /// Returns the event's fields, without its name.
+    pub fn fields_without_name(&self) -> Map<String, Value> {
+        super::event_fields_without_name(self)
     }
 
     /// Returns how much the event matters to the user.
@@ -103,7 +103,7 @@ impl StreamEvent {
             StreamEvent::Retry { .. } | StreamEvent::ToolsDenied { .. } | StreamEvent::Compacted => {
                 EventSeverity::Notice
             }
-            StreamEvent::RunEnded(ended) if ended.is_failure() => EventSeverity::Alarm,
+            StreamEvent::RunEnded(run_end) if run_end.is_failure() => EventSeverity::Alarm,
             StreamEvent::RunEnded(_) => EventSeverity::Routine,
             StreamEvent::Journal(event) => event.traits().severity,
         }
@@ -138,12 +138,12 @@ impl From<JournalEvent> for StreamEvent {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReadingChanged {
-    /// The usage that decided about the level, in whole percent.
+    /// The usage that determined the level, in whole percent.
     pub percent: Option<u64>,
     /// The usage that the client itself reports, in whole percent.
     #[serde(rename = "percent_used")]
     pub client_percent: Option<u64>,
-    /// The level that the session was told about.
+    /// The level that was announced to the session.
     #[serde(rename = "level")]
     pub announced_level: Level,
 }
@@ -185,7 +185,7 @@ pub struct RunEnded {
 }
 
 impl RunEnded {
-    /// Returns true if the exit code says that the run failed: it could not run, its breaker opened, or no
+    /// Returns true if the exit code means that the run failed: it could not run, its breaker opened, or no
     /// session can succeed.
     pub fn is_failure(&self) -> bool {
         ExitStatus::from_code(self.exit_code).is_some_and(ExitStatus::is_run_failure)

@@ -65,7 +65,7 @@ fn an_unknown_event_keeps_its_name_and_its_facts() {
         assert_eq!(entry.event.name(), line["event"]);
         let mut facts = line.as_object().unwrap().clone();
         facts.remove("event");
-        assert_eq!(entry.event.facts(), facts);
+        assert_eq!(entry.event.fields_without_name(), facts);
     }
 }
 
@@ -93,7 +93,7 @@ fn the_name_of_an_event_equals_its_serialized_name() {
     let stream_event = StreamEvent::ToolsDenied { tools: Vec::new(), command: None };
     assert_eq!(serde_json::to_value(&stream_event).unwrap()["event"], stream_event.name());
     for event in [
-        JournalEvent::NoRoomForStep(FitEstimate::default()),
+        JournalEvent::NoRoomForStep(NextStepSizeEstimate::default()),
         JournalEvent::BreakerOpened(opened),
         JournalEvent::Warning(LevelReached { level: Level::L1, ..LevelReached::default() }),
         JournalEvent::Cancelled,
@@ -112,9 +112,9 @@ fn an_entry_matches_a_line_of_its_event_run_iteration_and_session() {
     let entry = JournalEntry::new(JournalEvent::Cancelled)
         .with_run(Some((&"r1".into(), 2)))
         .with_session(Some(&"s1".into()));
-    assert!(entry.has_same_event_and_origin(&entry.to_line()));
+    assert!(entry.has_same_event_name_and_origin(&entry.to_line()));
     assert!(
-        entry.has_same_event_and_origin(&format!("{{\"at\":\"2026-01-06T21{}", entry.to_line())),
+        entry.has_same_event_name_and_origin(&format!("{{\"at\":\"2026-01-06T21{}", entry.to_line())),
         "behind a torn one"
     );
     for other in [
@@ -123,9 +123,9 @@ fn an_entry_matches_a_line_of_its_event_run_iteration_and_session() {
         entry.clone().with_session(None),
         JournalEntry { event: JournalEvent::ClientAdopted { pid: 7 }, ..entry.clone() },
     ] {
-        assert!(!entry.has_same_event_and_origin(&other.to_line()), "{other:?}");
+        assert!(!entry.has_same_event_name_and_origin(&other.to_line()), "{other:?}");
     }
-    assert!(!entry.has_same_event_and_origin("") && !entry.has_same_event_and_origin("cancelled"));
+    assert!(!entry.has_same_event_name_and_origin("") && !entry.has_same_event_name_and_origin("cancelled"));
 }
 
 #[test]
@@ -142,8 +142,8 @@ fn a_stream_line_is_written_back_and_is_unknown_to_the_journal() {
         let journal_entry = parse_single_entry(line);
         assert!(matches!(journal_entry.event, JournalEvent::Unknown(_)), "{journal_entry:?}");
         assert_eq!(
-            (journal_entry.to_line(), journal_entry.event.facts()),
-            (line.to_owned(), entry.event.facts())
+            (journal_entry.to_line(), journal_entry.event.fields_without_name()),
+            (line.to_owned(), entry.event.fields_without_name())
         );
     }
     let shared_line = r#"{"at":"","run_id":"r1","iteration":0,"event":"landed","items":["a"],"commit":"c"}"#;

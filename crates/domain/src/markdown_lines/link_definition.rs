@@ -1,25 +1,25 @@
 //! Link reference definitions: `[spec]: docs/spec.md "Title"`. A paragraph that consists only of definitions
 //! has no text, so the line below it is not the underline of a heading.
 
-/// CommonMark accepts only labels that are shorter than this.
+/// The length that a label must not reach, as in CommonMark.
 const MAX_LABEL_LENGTH: usize = 1000;
 
 /// Returns true if a paragraph consists only of link reference definitions.
-pub(super) fn are_link_definitions(paragraph: &str) -> bool {
-    let mut rest = Some(paragraph);
-    while let Some(text) = rest.filter(|text| !text.is_empty()) {
-        rest = strip_link_definition(text);
+pub(super) fn contains_only_link_definitions(paragraph: &str) -> bool {
+    let mut remaining_text = Some(paragraph);
+    while let Some(text) = remaining_text.filter(|text| !text.is_empty()) {
+        remaining_text = strip_link_definition(text);
     }
-    rest.is_some()
+    remaining_text.is_some()
 }
 
-/// Returns the text after the definition that it begins with.
+/// Returns the text after the definition at its beginning; `None` if it does not begin with one.
 fn strip_link_definition(text: &str) -> Option<&str> {
     let after_label = strip_label(text)?.strip_prefix(':')?.trim_ascii_start();
     let after_destination = strip_destination(after_label)?;
     let title = after_destination.trim_ascii_start();
-    let has_space = title.len() < after_destination.len();
-    let after_title = strip_title(title).filter(|_| has_space).and_then(strip_line_end);
+    let has_space_before_title = title.len() < after_destination.len();
+    let after_title = strip_title(title).filter(|_| has_space_before_title).and_then(strip_line_end);
     after_title.or_else(|| strip_line_end(after_destination))
 }
 
@@ -37,12 +37,19 @@ fn strip_destination(text: &str) -> Option<&str> {
         let end = find_unescaped_byte(bracketed, |byte| matches!(byte, b'<' | b'>' | b'\n'))?;
         return (bracketed.as_bytes()[end] == b'>').then(|| &bracketed[end + 1..]);
     }
-    let end = text.find(|letter: char| letter == ' ' || letter.is_ascii_control()).unwrap_or(text.len());
-    let mut rest = &text[..end];
+    let end =
+        text.find(|character: char| character == ' ' || character.is_ascii_control()).unwrap_or(text.len());
+    let mut remaining_text = &text[..end];
     let mut depth = 0_u32;
-    while let Some(parenthesis_index) = find_unescaped_byte(rest, |byte| matches!(byte, b'(' | b')')) {
-        depth = if rest.as_bytes()[parenthesis_index] == b'(' { depth + 1 } else { depth.checked_sub(1)? };
-        rest = &rest[parenthesis_index + 1..];
+    while let Some(parenthesis_index) =
+        find_unescaped_byte(remaining_text, |byte| matches!(byte, b'(' | b')'))
+    {
+        depth = if remaining_text.as_bytes()[parenthesis_index] == b'(' {
+            depth + 1
+        } else {
+            depth.checked_sub(1)?
+        };
+        remaining_text = &remaining_text[parenthesis_index + 1..];
     }
     (end > 0 && depth == 0).then(|| &text[end..])
 }
@@ -62,8 +69,8 @@ fn strip_title(text: &str) -> Option<&str> {
 
 /// Returns the text after the line break; `None` if anything but white space precedes it.
 fn strip_line_end(text: &str) -> Option<&str> {
-    let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
-    line.trim_ascii().is_empty().then_some(rest)
+    let (line, following_lines) = text.split_once('\n').unwrap_or((text, ""));
+    line.trim_ascii().is_empty().then_some(following_lines)
 }
 
 /// Returns the index of the first matching byte that no backslash escapes.

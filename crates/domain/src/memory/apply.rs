@@ -1,4 +1,4 @@
-//! Applies operations to a memory; nothing else changes one.
+//! Applies operations to a memory. No other code changes a memory.
 
 use super::heap::{
     Chunk, HARD_LIMIT_UTF16_UNITS, MAX_CHUNK_NAME_UTF16_UNITS, MAX_CHUNK_UTF16_UNITS, MAX_CHUNKS,
@@ -11,14 +11,14 @@ use super::{
 };
 use serde::Serialize;
 
-/// Only so many names of freed chunks are kept, because no conversation still refers to older ones.
+/// The maximum number of names of freed chunks that are kept. No conversation still refers to older ones.
 const MAX_FREED_NAMES: usize = 100;
 
-/// The result of applied changes, for the caller.
+/// The result of applied changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ChangeReport {
     pub rev: u64,
-    /// The values that were too long.
+    /// The register values that were truncated.
     #[serde(rename = "cut", skip_serializing_if = "Vec::is_empty")]
     pub truncations: Vec<Truncation>,
     /// Hints for the caller about the change.
@@ -38,7 +38,7 @@ impl ChangeReport {
     }
 }
 
-/// The reason why a change was refused, with advice what to do.
+/// The reason why a change was refused, with advice on what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplyError(pub String);
 
@@ -74,47 +74,49 @@ impl Memory {
             }
             _ => {}
         }
-        let mut updated = self.clone();
-        updated.revision += 1;
-        let mut report = updated.apply_op(op)?;
-        report.rev = updated.revision;
-        *self = updated;
+        let mut updated_memory = self.clone();
+        updated_memory.revision += 1;
+        let mut report = updated_memory.dispatch_op(op)?;
+        report.rev = updated_memory.revision;
+        *self = updated_memory;
         Ok(report)
     }
 
-    fn apply_op(&mut self, op: &MemoryOp) -> Result<ChangeReport, ApplyError> {
+    fn dispatch_op(&mut self, op: &MemoryOp) -> Result<ChangeReport, ApplyError> {
         match op {
             MemoryOp::UpdateRegisters { values, strict, in_all_frames } => {
                 self.update_registers(values, *strict, *in_all_frames)
             }
-            MemoryOp::BeginRun { objective } => Ok(self.begin_run_with_root_frame(objective)),
-            MemoryOp::PushFrame { name, objective, context, return_spec, pushed_by_call: call } => {
+            MemoryOp::BeginRun { objective } => Ok(self.replace_stack_with_root_frame(objective)),
+            MemoryOp::PushFrame { name, objective, context, return_spec, push_call_id: call_id } => {
                 let frame = Frame {
                     name: name.clone(),
                     objective: objective.clone(),
                     context: context.clone(),
                     expected_result: return_spec.clone(),
-                    push_call_id: call.clone(),
+                    push_call_id: call_id.clone(),
                     ..Frame::default()
                 };
-                self.push_frame(frame)
+                self.push_frame_inheriting_registers(frame)
             }
-            MemoryOp::StartFrame { started_by_call: call, owner } => self.record_frame_start(call, owner),
-            MemoryOp::EnterFrame { agent } => self.record_frame_agent(agent),
-            MemoryOp::PopFrame { result } => self.pop_frame(result),
+            MemoryOp::StartFrame { start_call_id: call_id, owner } => {
+                self.record_subagent_launch_once(call_id, owner)
+            }
+            MemoryOp::EnterFrame { agent } => self.assign_subagent_to_current_frame(agent),
+            MemoryOp::PopFrame { result } => self.pop_frame_or_finish_root(result),
             MemoryOp::CloseFrame { abnormal_end, last_message } => {
-                self.close_frame_without_pop(*abnormal_end, last_message)
+                self.merge_or_drop_frame_after_abnormal_end(*abnormal_end, last_message)
             }
             MemoryOp::HeapAlloc { name, content, description } => {
                 self.alloc_chunk(name, content, description)
             }
-            MemoryOp::HeapWrite { name, content } => self.write_chunk(name, content),
-            MemoryOp::HeapFree { name } => self.free_chunk(name),
+            MemoryOp::HeapWrite { name, content } => self.overwrite_existing_chunk(name, content),
+            MemoryOp::HeapFree { name } => self.free_chunk_and_record_name(name),
             MemoryOp::Step | MemoryOp::Reopen => Ok(ChangeReport::default()),
         }
     }
 
-    /// Writes a register of a frame and returns how much of the value was cut off, if it was too long.
+    /// Writes a register of a frame. Returns how much of the value was cut off, if it was too long.
     pub(super) fn set_register(
         &mut self,
         depth: usize,
@@ -131,7 +133,7 @@ impl Memory {
         (kept_text.len() < text.len()).then(|| Truncation {
             register: register.key().to_owned(),
             max_chars: register.max_chars(),
-            given_chars: char_count(text),
+            input_chars: char_count(text),
             kept_chars: char_count(kept_text),
             dropped_chars: char_count(text) - char_count(kept_text),
         })
@@ -140,15 +142,15 @@ impl Memory {
     fn update_registers(
         &mut self,
         values: &RegisterValues,
-        strict: bool,
-        in_all_frames: bool,
+        refuse_if_too_long: bool,
+        copy_shared_to_parents: bool,
     ) -> Result<ChangeReport, ApplyError> {
         if values.is_empty() {
             return refuse_change("no register is named: give at least one of R0_GOAL … R7_STATUS".into());
         }
         let is_too_long =
             |(register, text): &(&Register, &String)| text.chars().count() > register.max_chars();
-        if strict && let Some((register, text)) = values.iter().find(is_too_long) {
+        if refuse_if_too_long && let Some((register, text)) = values.iter().find(is_too_long) {
             return refuse_change(format!(
                 "{} takes at most {} characters, and {} were given: shorten it, or put the rest on the heap",
                 register.key(),
@@ -159,19 +161,20 @@ impl Memory {
         let depth = self.depth();
         let truncations =
             values.iter().filter_map(|(register, text)| self.set_register(depth, *register, text)).collect();
-        if in_all_frames {
+        if copy_shared_to_parents {
             self.set_shared_registers_in_parent_frames(values);
         }
         Ok(ChangeReport { truncations, ..ChangeReport::default() })
     }
 
-    /// Writes the values that concern the whole task (constraints, assumptions, questions) into all frames
-    /// below the current one. A pop would lose them otherwise.
+    /// Writes those values that concern the whole task (constraints, assumptions, questions) into all frames below
+    /// the current one, because a pop would discard them otherwise.
     fn set_shared_registers_in_parent_frames(&mut self, values: &RegisterValues) {
         let shared_registers = [Register::Constraints, Register::Assumptions, Register::OpenQuestions];
         for (register, text) in values.iter().filter(|(register, _)| shared_registers.contains(register)) {
             (0..self.depth()).for_each(|depth| drop(self.set_register(depth, *register, text)));
-            let inherited_index = REGISTERS_NOT_MERGED.iter().position(|unmerged| unmerged == register);
+            let inherited_index =
+                REGISTERS_NOT_MERGED.iter().position(|unmerged_register| unmerged_register == register);
             for frame in &mut self.frames[1..] {
                 if let Some(inherited_index) = inherited_index {
                     frame.inherited_registers[inherited_index] =
@@ -197,7 +200,7 @@ impl Memory {
             ));
         }
         self.check_chunk_and_heap_size(name, content)?;
-        // The name is in use again, so it must not be reported as freed.
+        // The name exists again, so it must not be listed as freed.
         self.freed_chunks.retain(|(freed_name, _)| freed_name != name);
         self.heap.push(Chunk {
             name: name.to_owned(),
@@ -208,32 +211,32 @@ impl Memory {
             updated_at_step: self.step_number,
             rev: self.revision,
         });
-        Ok(self.report_heap_pressure())
+        Ok(self.heap_pressure_report())
     }
 
-    fn write_chunk(&mut self, name: &str, content: &str) -> Result<ChangeReport, ApplyError> {
+    fn overwrite_existing_chunk(&mut self, name: &str, content: &str) -> Result<ChangeReport, ApplyError> {
         self.chunk_index(name)?;
         self.check_chunk_and_heap_size(name, content)?;
         let index = self.chunk_index(name)?;
         let (step, rev) = (self.step_number, self.revision);
         let chunk = &mut self.heap[index];
         (chunk.content, chunk.updated_at_step, chunk.rev) = (content.to_owned(), step, rev);
-        Ok(self.report_heap_pressure())
+        Ok(self.heap_pressure_report())
     }
 
-    fn free_chunk(&mut self, name: &str) -> Result<ChangeReport, ApplyError> {
+    fn free_chunk_and_record_name(&mut self, name: &str) -> Result<ChangeReport, ApplyError> {
         let index = self.chunk_index(name)?;
         let chunk = self.heap.remove(index);
         self.freed_chunks.push((chunk.name, self.revision));
         if self.freed_chunks.len() > MAX_FREED_NAMES {
             self.freed_chunks.remove(0);
         }
-        Ok(self.report_heap_pressure())
+        Ok(self.heap_pressure_report())
     }
 
     fn chunk_index(&self, name: &str) -> Result<usize, ApplyError> {
         let chunk_names = || self.heap.iter().map(|chunk| chunk.name.as_str()).collect::<Vec<_>>().join(", ");
-        let existing_chunks = || {
+        let describe_existing_chunks = || {
             if self.heap.is_empty() {
                 "the heap is empty".to_owned()
             } else {
@@ -241,19 +244,19 @@ impl Memory {
             }
         };
         let index = self.heap.iter().position(|chunk| chunk.name == name);
-        index.ok_or_else(|| ApplyError(format!("there is no chunk {name}: {}", existing_chunks())))
+        index.ok_or_else(|| ApplyError(format!("there is no chunk {name}: {}", describe_existing_chunks())))
     }
 
     fn check_chunk_and_heap_size(&self, name: &str, content: &str) -> Result<(), ApplyError> {
-        let units = content.encode_utf16().count();
-        if units > MAX_CHUNK_UTF16_UNITS {
+        let chunk_units = content.encode_utf16().count();
+        if chunk_units > MAX_CHUNK_UTF16_UNITS {
             return refuse_change(format!(
-                "{name} would have {units} UTF-16 units, and a chunk has at most {MAX_CHUNK_UTF16_UNITS}: strip it to what decides, or put it into a file"
+                "{name} would have {chunk_units} UTF-16 units, and a chunk has at most {MAX_CHUNK_UTF16_UNITS}: strip it to what decides, or put it into a file"
             ));
         }
         let other_chunks = self.heap.iter().filter(|chunk| chunk.name != name);
         let heap_units =
-            other_chunks.map(|chunk| chunk.content.encode_utf16().count()).sum::<usize>() + units;
+            other_chunks.map(|chunk| chunk.content.encode_utf16().count()).sum::<usize>() + chunk_units;
         if heap_units > HARD_LIMIT_UTF16_UNITS {
             return refuse_change(format!(
                 "the heap would hold {heap_units} UTF-16 units, and takes at most {HARD_LIMIT_UTF16_UNITS}: free chunks first"
@@ -262,7 +265,7 @@ impl Memory {
         Ok(())
     }
 
-    fn report_heap_pressure(&self) -> ChangeReport {
+    fn heap_pressure_report(&self) -> ChangeReport {
         let pressure = self.heap_pressure();
         let pressure_note = (pressure > HeapPressure::Low).then(|| {
             format!(
@@ -278,7 +281,8 @@ impl Memory {
     }
 }
 
-/// Allows only letters, digits and `-_./:`, because a chunk's name is written into tags and lists.
+/// Checks that a name is short enough and consists of letters, digits and `-_./:`, because it is written into
+/// tags and lists.
 fn check_chunk_name(name: &str) -> Result<(), ApplyError> {
     let is_allowed_char = |character: char| character.is_alphanumeric() || "-_./:".contains(character);
     if (1..=MAX_CHUNK_NAME_UTF16_UNITS).contains(&name.encode_utf16().count())

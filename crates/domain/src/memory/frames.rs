@@ -8,8 +8,8 @@ use super::{
 };
 
 impl Memory {
-    /// Replaces the stack with a new root frame for a run. The heap belongs to the project and is kept.
-    pub(super) fn begin_run_with_root_frame(&mut self, objective: &str) -> ChangeReport {
+    /// Replaces the stack with the root frame of a new run. The heap belongs to the project and is kept.
+    pub(super) fn replace_stack_with_root_frame(&mut self, objective: &str) -> ChangeReport {
         self.root_result = None;
         self.frames = vec![Frame { objective: objective.to_owned(), ..Frame::default() }];
         for register in Register::ALL {
@@ -19,7 +19,10 @@ impl Memory {
         ChangeReport::default()
     }
 
-    pub(super) fn push_frame(&mut self, frame: Frame) -> Result<ChangeReport, ApplyError> {
+    pub(super) fn push_frame_inheriting_registers(
+        &mut self,
+        frame: Frame,
+    ) -> Result<ChangeReport, ApplyError> {
         if self.depth() >= MAX_FRAME_DEPTH {
             return refuse_change(format!(
                 "the stack is full: {MAX_FRAME_DEPTH} frames above the root; finish this one with pop_frame"
@@ -37,9 +40,9 @@ impl Memory {
             );
         }
         let registers = self.current_frame().registers.clone();
-        let inherited = REGISTERS_NOT_MERGED.map(|register| registers[register.index()].text.clone());
+        let inherited_texts = REGISTERS_NOT_MERGED.map(|register| registers[register.index()].text.clone());
         let (name, goal) = (frame.name.clone(), truncate_to_goal_register(&frame.objective));
-        self.frames.push(Frame { registers, inherited_registers: inherited, ..frame });
+        self.frames.push(Frame { registers, inherited_registers: inherited_texts, ..frame });
         let depth = self.depth();
         self.set_register(depth, Register::Goal, &goal);
         self.set_register(depth, Register::Next, "");
@@ -48,10 +51,10 @@ impl Memory {
         Ok(ChangeReport::default())
     }
 
-    /// Records the call that starts the current frame's subagent. A frame is started only once.
-    pub(super) fn record_frame_start(
+    /// Records the tool call that starts the current frame's subagent. Returns an error if one was recorded already.
+    pub(super) fn record_subagent_launch_once(
         &mut self,
-        call: &str,
+        call_id: &str,
         owner: &FrameOwner,
     ) -> Result<ChangeReport, ApplyError> {
         let (depth, rev) = (self.depth(), self.revision);
@@ -60,31 +63,34 @@ impl Memory {
             return refuse_change("no frame waits to be started: push one first".into());
         }
         frame.subagent_launch =
-            Some(SubagentLaunch { call_id: call.to_owned(), owner: owner.clone(), brief_revision: rev });
+            Some(SubagentLaunch { call_id: call_id.to_owned(), owner: owner.clone(), brief_revision: rev });
         Ok(ChangeReport::default())
     }
 
-    /// Records the subagent that has begun to work in the current frame.
-    pub(super) fn record_frame_agent(&mut self, agent: &str) -> Result<ChangeReport, ApplyError> {
+    /// Records the subagent that works in the current frame. Returns an error if the frame already has one.
+    pub(super) fn assign_subagent_to_current_frame(
+        &mut self,
+        agent_id: &str,
+    ) -> Result<ChangeReport, ApplyError> {
         let depth = self.depth();
         let frame = &mut self.frames[depth];
         if depth == 0 || frame.agent_id.is_some() {
             return refuse_change("no frame waits for its subagent".into());
         }
-        frame.agent_id = Some(agent.to_owned());
+        frame.agent_id = Some(agent_id.to_owned());
         Ok(ChangeReport::default())
     }
 
-    pub(super) fn pop_frame(&mut self, result: &str) -> Result<ChangeReport, ApplyError> {
+    pub(super) fn pop_frame_or_finish_root(&mut self, result: &str) -> Result<ChangeReport, ApplyError> {
         if self.depth() == 0 {
             self.root_result = Some(result.to_owned());
             let note = "the root frame is done; open items and verify commands still decide whether the run is complete";
             return Ok(ChangeReport { notes: vec![note.to_owned()], ..ChangeReport::default() });
         }
-        Ok(self.merge_top_frame_into_parent(result, None))
+        Ok(self.pop_and_merge_frame_into_parent(result, None))
     }
 
-    pub(super) fn close_frame_without_pop(
+    pub(super) fn merge_or_drop_frame_after_abnormal_end(
         &mut self,
         abnormal_end: AbnormalEnd,
         last_message: &str,
@@ -92,15 +98,15 @@ impl Memory {
         match abnormal_end {
             _ if self.depth() == 0 => refuse_change("the root frame is closed by pop_frame alone".into()),
             AbnormalEnd::TurnEndedWithoutPop => {
-                Ok(self.merge_top_frame_into_parent(last_message, Some(abnormal_end)))
+                Ok(self.pop_and_merge_frame_into_parent(last_message, Some(abnormal_end)))
             }
-            AbnormalEnd::Abandoned => Ok(self.drop_abandoned_frame_keeping_registers(last_message)),
+            AbnormalEnd::Abandoned => Ok(self.pop_abandoned_frame_copying_its_registers(last_message)),
         }
     }
 
     /// Pops the current frame and writes its result into the parent's R7, R3, R2 and R6. No other register of
     /// the parent changes.
-    fn merge_top_frame_into_parent(
+    fn pop_and_merge_frame_into_parent(
         &mut self,
         result: &str,
         abnormal_end: Option<AbnormalEnd>,
@@ -114,9 +120,12 @@ impl Memory {
             }
         }
         let child_questions = child.registers[Register::OpenQuestions.index()].text.clone();
-        let previous_chars = self.register_text(Register::OpenQuestions).chars().count();
-        if self.register_text(Register::OpenQuestions) != child_questions && previous_chars > 0 {
-            notes.push(format!("{} replaced (was {previous_chars} chars)", Register::OpenQuestions.key()));
+        let previous_question_chars = self.register_text(Register::OpenQuestions).chars().count();
+        if self.register_text(Register::OpenQuestions) != child_questions && previous_question_chars > 0 {
+            notes.push(format!(
+                "{} replaced (was {previous_question_chars} chars)",
+                Register::OpenQuestions.key()
+            ));
         }
         self.set_register(
             depth,
@@ -126,13 +135,14 @@ impl Memory {
         self.set_register(depth, Register::Phase, &format!("returned from: {}", child.name));
         self.set_register(depth, Register::Next, "");
         self.set_register(depth, Register::OpenQuestions, &child_questions);
-        self.last_returned_frame = Some(ReturnedFrame::new(child, abnormal_end, result, &notes));
+        self.last_returned_frame =
+            Some(ReturnedFrame::from_closed_frame(child, abnormal_end, result, &notes));
         ChangeReport { notes, ..ChangeReport::default() }
     }
 
-    /// Pops a frame whose subagent died. Its registers are all that is left of its work, so R7, R6 and R1 go
-    /// to the parent; not if no subagent had begun to work in it.
-    fn drop_abandoned_frame_keeping_registers(&mut self, last_message: &str) -> ChangeReport {
+    /// Pops a frame whose subagent died or was never started. If a subagent worked in it, R7, R6 and R1 are copied
+    /// into the parent, because these registers are the only record of its work.
+    fn pop_abandoned_frame_copying_its_registers(&mut self, last_message: &str) -> ChangeReport {
         let Some(child) = self.frames.pop() else { return ChangeReport::default() };
         let depth = self.depth();
         if child.agent_id.is_some() {
@@ -143,17 +153,17 @@ impl Memory {
         }
         self.set_register(depth, Register::Phase, &format!("abandoned: {}", child.name));
         self.last_returned_frame =
-            Some(ReturnedFrame::new(child, Some(AbnormalEnd::Abandoned), last_message, &[]));
+            Some(ReturnedFrame::from_closed_frame(child, Some(AbnormalEnd::Abandoned), last_message, &[]));
         ChangeReport::default()
     }
 }
 
 impl ReturnedFrame {
-    fn new(
+    fn from_closed_frame(
         child_frame: Frame,
         abnormal_end: Option<AbnormalEnd>,
         result: &str,
-        notes: &[String],
+        merge_notes: &[String],
     ) -> ReturnedFrame {
         ReturnedFrame {
             name: child_frame.name,
@@ -161,12 +171,12 @@ impl ReturnedFrame {
             agent_id: child_frame.agent_id,
             abnormal_end,
             result: result.to_owned(),
-            merge_notes: notes.to_vec(),
+            merge_notes: merge_notes.to_vec(),
         }
     }
 }
 
-/// Truncates an objective to the length of R0. The frame has the full text.
+/// Truncates an objective to the maximum length of R0. The frame keeps the full text.
 fn truncate_to_goal_register(objective: &str) -> String {
     let max_chars = Register::Goal.max_chars();
     if objective.chars().count() <= max_chars {

@@ -25,15 +25,15 @@ pub const MAX_DESCRIPTION_CHARS: usize = 80;
 pub struct Chunk {
     pub name: String,
     pub content: String,
-    /// What the content is for.
+    /// The purpose of the content.
     pub description: String,
-    /// The step in which it was allocated; its age is counted from there.
+    /// The step in which the chunk was allocated. Its age is the number of steps since then.
     #[serde(rename = "allocated")]
     pub allocated_at_step: u64,
-    /// The step in which it was last written.
+    /// The step in which the chunk was last written.
     #[serde(rename = "updated")]
     pub updated_at_step: u64,
-    /// The revision that last wrote it.
+    /// The revision in which the chunk was last written.
     pub rev: u64,
 }
 
@@ -70,13 +70,13 @@ impl HeapPressure {
         }
     }
 
-    /// Returns the name that reports use, such as `elevated`.
+    /// Returns the name of the level for reports, such as `elevated`.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// Returns a number of characters as a percentage of the soft limit, rounded down.
+/// Returns this number of characters as a percentage of the soft limit, rounded down.
 pub fn percent_of_soft_limit(char_count: usize) -> usize {
     char_count * 100 / SOFT_LIMIT_CHARS
 }

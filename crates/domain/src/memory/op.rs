@@ -1,10 +1,10 @@
-//! The operations that change a memory. Replaying a log of them gives the memory.
+//! The operations that change a memory. Replaying a log of them restores the memory.
 
 use super::{FrameOwner, Register};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Values for registers, as they were given: not yet truncated.
+/// New values of registers, before truncation.
 pub type RegisterValues = BTreeMap<Register, String>;
 
 /// One operation on the memory.
@@ -18,8 +18,8 @@ pub enum MemoryOp {
         /// True to refuse a value that is too long; otherwise it is truncated.
         #[serde(default)]
         strict: bool,
-        /// True for input from the user: constraints, assumptions and questions are then written into every
-        /// frame.
+        /// True for input from the user: constraints, assumptions and questions are then written into all frames
+        /// of the stack.
         #[serde(rename = "everywhere", default, skip_serializing_if = "std::ops::Not::not")]
         in_all_frames: bool,
     },
@@ -32,18 +32,18 @@ pub enum MemoryOp {
         objective: String,
         /// Background that the frame's subagent needs.
         context: String,
-        /// What the frame has to report when it pops.
+        /// What the frame must report when it pops.
         return_spec: String,
-        /// The id of the model's tool call that pushed it; `None` if no call did.
+        /// The id of the model's tool call that pushed the frame; `None` if no call did.
         #[serde(rename = "call", default, skip_serializing_if = "Option::is_none")]
-        pushed_by_call: Option<String>,
+        push_call_id: Option<String>,
     },
-    /// Starts the current frame's subagent.
+    /// Records that the current frame's subagent is started.
     StartFrame {
-        /// The id of the model's tool call that starts it.
+        /// The id of the model's tool call that starts the subagent.
         #[serde(rename = "call")]
-        started_by_call: String,
-        /// The session and the client that start it.
+        start_call_id: String,
+        /// The session and the client that start the subagent.
         owner: FrameOwner,
     },
     /// Assigns a subagent to the current frame.
@@ -56,11 +56,11 @@ pub enum MemoryOp {
         /// The report for the parent frame.
         result: String,
     },
-    /// Removes the current frame, whose subagent ended without a pop.
+    /// Removes the current frame after its subagent ended without a pop.
     CloseFrame {
         #[serde(rename = "how")]
         abnormal_end: AbnormalEnd,
-        /// The last message of its subagent.
+        /// The last message of the frame's subagent.
         #[serde(rename = "words")]
         last_message: String,
     },
@@ -69,7 +69,7 @@ pub enum MemoryOp {
         name: String,
         /// The text of the chunk.
         content: String,
-        /// What the text is for.
+        /// The purpose of the text.
         #[serde(default)]
         description: String,
     },
@@ -83,14 +83,14 @@ pub enum MemoryOp {
     HeapFree { name: String },
     /// Counts one response of the model.
     Step,
-    /// Allows writes again after the root frame was done, because the user has written.
+    /// Allows writes again after the root frame has popped, because the user has sent a new prompt.
     Reopen,
 }
 
 impl MemoryOp {
-    /// Returns true if the operation changed only what its caller wrote itself, so the caller needs no report
-    /// of it.
-    pub fn is_write_known_to_caller(&self) -> bool {
+    /// Returns true if the operation writes registers or the heap. It then changes only what its caller passed, so
+    /// the caller needs no report of the change.
+    pub fn is_register_or_heap_write(&self) -> bool {
         matches!(
             self,
             MemoryOp::UpdateRegisters { .. }
@@ -105,9 +105,31 @@ impl MemoryOp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AbnormalEnd {
-    /// Its subagent ended its turn without a pop, even after a reminder.
+    /// The subagent ended its turn without a pop, even after a reminder.
     #[serde(rename = "unpopped")]
     TurnEndedWithoutPop,
-    /// Its subagent died, or was never started.
+    /// The subagent died, or was never started.
     Abandoned,
+}
+
+impl AbnormalEnd {
+    /// Returns the name that the memory's file and `plimsoll memory log` use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AbnormalEnd::TurnEndedWithoutPop => "unpopped",
+            AbnormalEnd::Abandoned => "abandoned",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_abnormal_end_is_the_serialized_one() {
+        for abnormal_end in [AbnormalEnd::TurnEndedWithoutPop, AbnormalEnd::Abandoned] {
+            assert_eq!(serde_json::json!(abnormal_end), abnormal_end.as_str());
+        }
+    }
 }

@@ -31,7 +31,7 @@ pub enum Register {
     Status,
 }
 
-/// The registers that a child frame may change, but that are not merged into its parent.
+/// The registers whose changes in a child frame are not merged into its parent.
 pub(super) const REGISTERS_NOT_MERGED: [Register; 2] = [Register::Constraints, Register::Assumptions];
 
 impl Register {
@@ -52,7 +52,7 @@ impl Register {
         self as usize
     }
 
-    /// Returns the label for text, such as `R0 GOAL`.
+    /// Returns the label for display, such as `R0 GOAL`.
     pub fn label(self) -> &'static str {
         const LABELS: [&str; 8] = [
             "R0 GOAL",
@@ -67,7 +67,7 @@ impl Register {
         LABELS[self.index()]
     }
 
-    /// Returns the key that tools and the command use, such as `R0_GOAL`.
+    /// Returns the key that the tools and the command line use, such as `R0_GOAL`.
     pub fn key(self) -> &'static str {
         const KEYS: [&str; 8] = [
             "R0_GOAL",
@@ -90,11 +90,11 @@ impl Register {
     }
 
     /// Parses a key (`R3_PHASE`), a number (`R3`) or a name (`phase`), ignoring case.
-    pub fn parse(text: &str) -> Option<Register> {
-        let text = text.to_uppercase();
+    pub fn parse_key_number_or_name(text: &str) -> Option<Register> {
+        let uppercase_text = text.to_uppercase();
         let is_named = |register: &Register| {
             let (number, name) = register.key().split_at(2);
-            text == register.key() || text == number || text == name[1..]
+            uppercase_text == register.key() || uppercase_text == number || uppercase_text == name[1..]
         };
         Register::ALL.into_iter().find(is_named)
     }

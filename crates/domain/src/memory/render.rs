@@ -3,25 +3,25 @@
 
 use super::heap::percent_of_soft_limit;
 use super::{Chunk, Frame, MAX_CHUNKS, Memory, Register, SOFT_LIMIT_CHARS};
-use crate::text::{to_single_line, truncate_end};
-use plimsoll_protocol::untrusted_text::{break_client_tags, break_tags, replace_hidden_characters};
+use crate::text::{to_safe_single_line, truncate_end};
+use plimsoll_protocol::untrusted_text::{neutralize_client_tags, neutralize_tags, replace_hidden_characters};
 
 /// The maximum length of one hook's output (an entry), in UTF-16 units. The client shows only a preview of a
 /// longer one.
 // Above 10,000 characters the client (2.1.329) puts the text into a file and shows the model about 2 KB of it.
 pub const MAX_ENTRY_UTF16_UNITS: usize = 9_900;
-/// The number of entries that hold any heap below the hard limit without splitting a chunk.
+/// The maximum number of entries for the chunks of a heap that is below its hard limit, without splitting a chunk.
 // The chunks are packed in order of decreasing length. A fifth entry would be opened by a chunk of `s` units
 // that fits into none of the four, so chunks of at least `s` units take more than 4 × 9,900 - 3s. Their
 // contents have at most 24,000 units (`HARD_LIMIT_UTF16_UNITS`) and the tags of each have less than 100. With
 // at most 32 chunks this requires s > 4,100, so there are at most five such chunks, which requires s > 5,000;
 // and five of those exceed the limit of the heap.
 pub const MAX_HEAP_ENTRIES: usize = 4;
-/// The number of outputs that hold all of a memory: one with the overview, after a briefing, and the entries
-/// with the chunks.
+/// The maximum number of outputs for a whole memory: one with the overview, which may follow a briefing, and the
+/// entries with the chunks.
 pub const MAX_OUTPUTS: usize = 1 + MAX_HEAP_ENTRIES;
 
-/// How much the heap's index says about each chunk.
+/// How much detail the heap's index shows for each chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HeapIndexDetail {
     SizesAndDescriptions,
@@ -29,21 +29,21 @@ enum HeapIndexDetail {
     NamesOnly,
 }
 
-/// Renders the registers of a frame and the heap's index as one entry, with a shorter index if it would be
-/// too long.
+/// Renders the registers of a frame and the heap's index as one entry. The index is shortened if the entry would
+/// be too long.
 pub fn render_overview(memory: &Memory, depth: usize) -> String {
     let fitting_overview = render_overview_within(memory, depth, MAX_ENTRY_UTF16_UNITS);
     fitting_overview.unwrap_or_else(|| render_overview_with_index(memory, depth, HeapIndexDetail::NamesOnly))
 }
 
-/// Renders the registers of a frame and the heap's index in at most `max_units` UTF-16 units. Returns `None`
-/// if even the shortest index is too long.
-pub fn render_overview_within(memory: &Memory, depth: usize, max_units: usize) -> Option<String> {
+/// Renders the registers of a frame and the heap's index in at most `max_utf16_units`. Returns `None` if the text
+/// is too long even with the shortest index.
+pub fn render_overview_within(memory: &Memory, depth: usize, max_utf16_units: usize) -> Option<String> {
     let details = [HeapIndexDetail::SizesAndDescriptions, HeapIndexDetail::Sizes, HeapIndexDetail::NamesOnly]
         .into_iter();
     details
-        .map(|index| render_overview_with_index(memory, depth, index))
-        .find(|text| utf16_len(text) <= max_units)
+        .map(|detail| render_overview_with_index(memory, depth, detail))
+        .find(|text| utf16_len(text) <= max_utf16_units)
 }
 
 fn render_overview_with_index(memory: &Memory, depth: usize, detail: HeapIndexDetail) -> String {
@@ -65,7 +65,7 @@ fn render_overview_with_index(memory: &Memory, depth: usize, detail: HeapIndexDe
 
 const CLOSING_TAG: &str = "</plimsoll-memory>";
 
-/// Returns a frame's name, escaped for use in an attribute.
+/// Returns a frame's name, escaped for use in an attribute, or `root` if it has none.
 fn escaped_frame_name_or_root(frame: &Frame) -> String {
     if frame.name.is_empty() {
         "root".to_owned()
@@ -78,57 +78,62 @@ fn utf16_len(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// The changes of a memory that are new to a reader.
+/// The changes of a memory since a revision that the reader knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryDelta {
     /// The rendered changes; `None` if there are none.
     pub text: Option<String>,
-    /// The revision up to which the text is complete. It is below the memory's own revision if the changes
-    /// did not fit; the text then says that the rest follows. No piece is ever split.
+    /// The revision up to which the text is complete. It is below the memory's revision if not all changes
+    /// fitted; the text then says that more follows. No register or chunk is ever split.
     pub shown_up_to_rev: u64,
 }
 
-/// Renders the changes since a revision in one entry, except those that the reader made itself.
-pub fn render_changes_since(memory: &Memory, depth: usize, since_rev: u64, own_revs: &[u64]) -> MemoryDelta {
-    render_changes_since_within(memory, depth, since_rev, own_revs, MAX_ENTRY_UTF16_UNITS)
+/// Renders the changes after a revision in one entry, except those that the reader made.
+pub fn render_changes_since(
+    memory: &Memory,
+    depth: usize,
+    since_rev: u64,
+    reader_revs: &[u64],
+) -> MemoryDelta {
+    render_changes_since_within(memory, depth, since_rev, reader_revs, MAX_ENTRY_UTF16_UNITS)
 }
 
-/// Renders the changes since a revision in at most `max_units` UTF-16 units, except those that the reader
-/// made itself. Pieces that do not fit are left for the next call.
+/// Renders the changes after a revision in at most `max_utf16_units`, except those that the reader made. Changes
+/// that do not fit are left for the next call.
 pub fn render_changes_since_within(
     memory: &Memory,
     depth: usize,
     since_rev: u64,
-    own_revs: &[u64],
-    max_units: usize,
+    reader_revs: &[u64],
+    max_utf16_units: usize,
 ) -> MemoryDelta {
-    let mut pieces = render_pieces_with_revs(memory, depth);
-    pieces.retain(|(rev, _)| *rev > since_rev && !own_revs.contains(rev));
-    // Oldest first, so that all pieces that do not fit are newer than those that are shown.
-    pieces.sort_by_key(|(rev, _)| *rev);
+    let mut parts = render_registers_and_heap_with_revs(memory, depth);
+    parts.retain(|(rev, _)| *rev > since_rev && !reader_revs.contains(rev));
+    // Oldest first, so that all parts that do not fit are newer than those that are shown.
+    parts.sort_by_key(|(rev, _)| *rev);
     let opening_tag = |title: &str| format!("<plimsoll-memory rev=\"{}\"> ({title})", memory.revision);
     // 150 units are reserved for the opening tag and its title.
     let (mut lines, mut used_units) = (vec![opening_tag("what has changed")], utf16_len(CLOSING_TAG) + 150);
     let mut shown_up_to_rev = memory.revision;
-    for (rev, piece) in pieces {
-        used_units += utf16_len(&piece) + 1;
-        if used_units > max_units {
+    for (rev, part) in parts {
+        used_units += utf16_len(&part) + 1;
+        if used_units > max_utf16_units {
             shown_up_to_rev = rev - 1;
             lines[0] = opening_tag(
                 "part of what has changed: the rest comes with your next calls, or with memory_show",
             );
             break;
         }
-        lines.push(piece);
+        lines.push(part);
     }
-    let has_no_pieces = lines.len() == 1;
+    let has_no_changes = lines.len() == 1;
     lines.push(CLOSING_TAG.to_owned());
-    MemoryDelta { text: (!has_no_pieces).then(|| lines.join("\n")), shown_up_to_rev }
+    MemoryDelta { text: (!has_no_changes).then(|| lines.join("\n")), shown_up_to_rev }
 }
 
-/// Renders each register, chunk and freed name as a piece with the revision that last changed it.
-fn render_pieces_with_revs(memory: &Memory, depth: usize) -> Vec<(u64, String)> {
-    let register_piece = |register: Register| {
+/// Renders each register, chunk and freed name, with the revision that last changed it.
+fn render_registers_and_heap_with_revs(memory: &Memory, depth: usize) -> Vec<(u64, String)> {
+    let register_part = |register: Register| {
         let rev = memory.frames[depth].registers[register.index()].revision;
         (
             rev,
@@ -136,17 +141,17 @@ fn render_pieces_with_revs(memory: &Memory, depth: usize) -> Vec<(u64, String)> 
                 .unwrap_or_else(|| format!("{}: (empty)", register.label())),
         )
     };
-    let freed_piece = |(name, rev): &(String, u64)| (*rev, format!("heap:{name} freed"));
+    let freed_name_part = |(name, rev): &(String, u64)| (*rev, format!("heap:{name} freed"));
     Register::ALL
         .into_iter()
-        .map(register_piece)
+        .map(register_part)
         .chain(memory.heap.iter().map(|chunk| (chunk.rev, render_chunk(chunk))))
-        .chain(memory.freed_chunks.iter().map(freed_piece))
+        .chain(memory.freed_chunks.iter().map(freed_name_part))
         .collect()
 }
 
-/// Renders a register as `R0 GOAL: …`; `None` if it is empty. Further lines begin with a space, so that none
-/// of them looks like a label.
+/// Renders a register as `R0 GOAL: …`. Returns `None` if it is empty. All lines after the first begin with a
+/// space, so that none of them looks like a label.
 fn render_register_line(memory: &Memory, depth: usize, register: Register) -> Option<String> {
     let text = &memory.frames[depth].registers[register.index()].text;
     (!text.is_empty()).then(|| format!("{}: {}", register.label(), indent_continuation_lines(text)))
@@ -154,17 +159,17 @@ fn render_register_line(memory: &Memory, depth: usize, register: Register) -> Op
 
 /// Indents all lines after the first by one space, for text that follows a label.
 pub fn indent_continuation_lines(text: &str) -> String {
-    escape_with_unix_line_ends(text).replace('\n', "\n ")
+    escape_and_normalize_line_endings(text).replace('\n', "\n ")
 }
 
 /// Escapes text and converts every kind of line break to `\n`.
-fn escape_with_unix_line_ends(text: &str) -> String {
+fn escape_and_normalize_line_endings(text: &str) -> String {
     let line_breaks = ['\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
     neutralize_tags_and_hidden_chars(&text.replace("\r\n", "\n").replace(line_breaks, "\n"))
 }
 
-/// Renders the brief for the current frame's subagent: its task and the memory that it inherits. Its parent's
-/// conversation is not part of it.
+/// Renders the brief for the current frame's subagent: its task and the memory that it inherits. The parent's
+/// conversation is not included.
 pub fn render_frame_brief(memory: &Memory) -> String {
     let task = render_frame_task_within(memory, memory.depth(), usize::MAX);
     let parts = [vec![task, render_overview(memory, memory.depth())]];
@@ -172,12 +177,12 @@ pub fn render_frame_brief(memory: &Memory) -> String {
     parts.collect::<Vec<_>>().join("\n\n")
 }
 
-/// Renders the task of a frame as one entry. If it is too long its end is cut off, which is the context.
+/// Renders the task of a frame as one entry. If it is too long, its end is cut off; the context comes last.
 pub fn render_frame_task(memory: &Memory, depth: usize) -> String {
     render_frame_task_within(memory, depth, MAX_ENTRY_UTF16_UNITS)
 }
 
-fn render_frame_task_within(memory: &Memory, depth: usize, max_units: usize) -> String {
+fn render_frame_task_within(memory: &Memory, depth: usize, max_utf16_units: usize) -> String {
     let frame = &memory.frames[depth];
     let labeled_paragraph = |label: &str, text: &str| {
         if text.trim().is_empty() {
@@ -195,10 +200,10 @@ fn render_frame_task_within(memory: &Memory, depth: usize, max_units: usize) -> 
     );
     let text = instructions + &labeled_paragraph("CONTEXT", &frame.context);
     const CUT_NOTICE: &str = " [cut: memory_show shows all of it]";
-    if utf16_len(&text) <= max_units {
+    if utf16_len(&text) <= max_utf16_units {
         return text;
     }
-    let mut remaining_units = max_units.saturating_sub(utf16_len(CUT_NOTICE));
+    let mut remaining_units = max_utf16_units.saturating_sub(utf16_len(CUT_NOTICE));
     let fits_in_remaining_units = |character: &char| {
         let fits = character.len_utf16() <= remaining_units;
         remaining_units = remaining_units.saturating_sub(character.len_utf16());
@@ -207,14 +212,16 @@ fn render_frame_task_within(memory: &Memory, depth: usize, max_units: usize) -> 
     text.chars().take_while(fits_in_remaining_units).collect::<String>() + CUT_NOTICE
 }
 
-/// Renders a summary: the stack, each register of the current frame that is not empty, and the names of the
-/// chunks, a line each.
+/// Renders a summary: one line for the stack, one for each register of the current frame that is not empty, and
+/// one with the names of the chunks.
 pub fn render_summary_lines(memory: &Memory) -> Vec<String> {
     const MAX_LINE_CHARS: usize = 300;
-    let shorten =
-        |text: &str| truncate_end(&to_single_line(&neutralize_tags_and_hidden_chars(text)), MAX_LINE_CHARS);
+    let shorten = |text: &str| {
+        truncate_end(&to_safe_single_line(&neutralize_tags_and_hidden_chars(text)), MAX_LINE_CHARS)
+    };
     let frame_names: Vec<String> = memory.frames[1..].iter().map(|frame| shorten(&frame.name)).collect();
-    let frames = (!frame_names.is_empty()).then(|| format!("Frames: root > {}", frame_names.join(" > ")));
+    let frames_line =
+        (!frame_names.is_empty()).then(|| format!("Frames: root > {}", frame_names.join(" > ")));
     let register_line = |register: &Register| {
         let text = memory.register_text(*register);
         (!text.is_empty()).then(|| format!("{}: {}", register.label(), shorten(text)))
@@ -226,16 +233,16 @@ pub fn render_summary_lines(memory: &Memory) -> Vec<String> {
             MAX_LINE_CHARS,
         )
     });
-    frames.into_iter().chain(Register::ALL.iter().filter_map(register_line)).chain(heap_line).collect()
+    frames_line.into_iter().chain(Register::ALL.iter().filter_map(register_line)).chain(heap_line).collect()
 }
 
-/// Renders the heap's index for a caller that has just changed the heap: size, age and pressure help it to
+/// Renders the heap's index for a caller that has just changed the heap. Sizes, ages and the pressure help it to
 /// decide which chunks to free or merge.
 pub fn render_heap_index_with_sizes(memory: &Memory) -> Vec<String> {
     render_heap_index(memory, HeapIndexDetail::Sizes)
 }
 
-/// Renders the size and pressure of the heap, and a line for each chunk. Returns nothing if no chunk ever
+/// Renders the size and pressure of the heap, and a line for each chunk. Returns no lines if no chunk has ever
 /// existed.
 fn render_heap_index(memory: &Memory, detail: HeapIndexDetail) -> Vec<String> {
     if memory.heap.is_empty() && memory.freed_chunks.is_empty() {
@@ -268,13 +275,13 @@ fn render_heap_index(memory: &Memory, detail: HeapIndexDetail) -> Vec<String> {
     lines
 }
 
-/// Renders a chunk with its full content in tags.
+/// Renders a chunk with its full content between tags.
 pub fn render_chunk(chunk: &Chunk) -> String {
     format!(
         "<plimsoll-chunk name=\"{}\" rev=\"{}\">\n{}\n</plimsoll-chunk>",
         chunk.name,
         chunk.rev,
-        escape_with_unix_line_ends(&chunk.content)
+        escape_and_normalize_line_endings(&chunk.content)
     )
 }
 
@@ -288,76 +295,75 @@ pub fn pack_chunks_into_entries(memory: &Memory) -> Vec<String> {
     .0
 }
 
-/// The outputs that show a memory when a conversation begins.
+/// The hook outputs that show a memory at the start of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InitialMemoryView {
     /// The texts, one for each hook output.
     pub outputs: Vec<String>,
-    /// The revision up to which nothing is left out. It is below the memory's own revision if a piece did not
+    /// The revision up to which the outputs are complete. It is below the memory's revision if a chunk did not
     /// fit.
     pub shown_up_to_rev: u64,
 }
 
-/// Renders all of a memory in at most [`MAX_OUTPUTS`] outputs. The first has the registers and the heap's index
-/// in at most `max_overview_units` units, because it may follow a briefing. The chunks and a frame's task
-/// follow; none of them is split.
+/// Renders a whole memory in at most [`MAX_OUTPUTS`] outputs. The first has the registers and the heap's index in
+/// at most `max_overview_utf16_units`, because it may follow a briefing. The frame's task and the chunks follow;
+/// no chunk is split.
 pub fn render_initial_memory_view(
     memory: &Memory,
     depth: usize,
-    max_overview_units: usize,
+    max_overview_utf16_units: usize,
 ) -> InitialMemoryView {
-    let overview = render_overview_within(memory, depth, max_overview_units);
-    let overview_is_shown = overview.is_some();
+    let overview = render_overview_within(memory, depth, max_overview_utf16_units);
+    let has_overview = overview.is_some();
     let overview = overview.unwrap_or_default();
-    let chunk_pieces = memory.heap.iter().map(|chunk| (chunk.rev, render_chunk(chunk))).collect();
-    let (outputs, left_out_revs) = if depth > 0 {
-        // There is no briefing in a frame. The task comes before all chunks, because no later delta contains
-        // it.
+    let chunk_parts = memory.heap.iter().map(|chunk| (chunk.rev, render_chunk(chunk))).collect();
+    let (outputs, omitted_revs) = if depth > 0 {
+        // A frame has no briefing. The task comes before all chunks, because no later delta contains it.
         pack_longest_first_returning_omitted(
-            chunk_pieces,
+            chunk_parts,
             vec![overview, render_frame_task(memory, depth)],
             MAX_OUTPUTS,
         )
     } else {
-        // Only the program that writes the first output knows the length of the briefing, so nothing is added
+        // Only the program that writes the first output knows the length of the briefing, so no chunk is added
         // to it.
-        let (entries, left_out_revs) =
-            pack_longest_first_returning_omitted(chunk_pieces, Vec::new(), MAX_HEAP_ENTRIES);
-        ([vec![overview], entries].concat(), left_out_revs)
+        let (entries, omitted_revs) =
+            pack_longest_first_returning_omitted(chunk_parts, Vec::new(), MAX_HEAP_ENTRIES);
+        ([vec![overview], entries].concat(), omitted_revs)
     };
     let last_complete_rev =
-        left_out_revs.into_iter().min().map_or(memory.revision, |rev| rev.saturating_sub(1));
-    InitialMemoryView { outputs, shown_up_to_rev: if overview_is_shown { last_complete_rev } else { 0 } }
+        omitted_revs.into_iter().min().map_or(memory.revision, |rev| rev.saturating_sub(1));
+    InitialMemoryView { outputs, shown_up_to_rev: if has_overview { last_complete_rev } else { 0 } }
 }
 
-/// Packs the pieces into at most `max_entries` entries, the longest first. Returns the entries, and the
-/// revisions of the pieces that did not fit.
+/// Packs the texts into at most `max_entries` entries, the longest text first. Returns the entries, and the
+/// revisions of the texts that did not fit.
 fn pack_longest_first_returning_omitted(
-    mut pieces: Vec<(u64, String)>,
+    mut parts: Vec<(u64, String)>,
     mut entries: Vec<String>,
     max_entries: usize,
 ) -> (Vec<String>, Vec<u64>) {
-    pieces.sort_by_key(|(_, text)| std::cmp::Reverse(utf16_len(text)));
-    let mut left_out_revs = Vec::new();
-    for (rev, text) in pieces {
+    parts.sort_by_key(|(_, text)| std::cmp::Reverse(utf16_len(text)));
+    let mut omitted_revs = Vec::new();
+    for (rev, text) in parts {
         let fits = |entry: &&mut String| utf16_len(entry) + 1 + utf16_len(&text) <= MAX_ENTRY_UTF16_UNITS;
-        let has_room_for_more = entries.len() < max_entries;
+        let can_add_entry = entries.len() < max_entries;
         match entries.iter_mut().find(fits) {
             Some(entry) => {
                 entry.push('\n');
                 entry.push_str(&text);
             }
-            None if has_room_for_more => entries.push(text),
-            None => left_out_revs.push(rev),
+            None if can_add_entry => entries.push(text),
+            None => omitted_revs.push(rev),
         }
     }
-    (entries, left_out_revs)
+    (entries, omitted_revs)
 }
 
 /// Replaces each `<` that would begin a tag of Plimsoll or of the client by `‹`, and each hidden character by
 /// a visible sign. The length of the output is bounded.
 pub fn neutralize_tags_and_hidden_chars(text: &str) -> String {
-    replace_hidden_characters(&break_tags(&break_client_tags(text), &["plimsoll"])).into_owned()
+    replace_hidden_characters(&neutralize_tags(&neutralize_client_tags(text), &["plimsoll"])).into_owned()
 }
 
 #[cfg(test)]
@@ -420,7 +426,7 @@ HEAP 8 of 8000 chars (0%), pressure low
             objective: "\n".repeat(238) + "ab",
             context: String::new(),
             return_spec: String::new(),
-            pushed_by_call: None,
+            push_call_id: None,
         };
         memory.apply(&push).unwrap();
         for register in Register::ALL {
@@ -497,7 +503,7 @@ HEAP 8 of 8000 chars (0%), pressure low
             objective: "Create calc.py".into(),
             context: "Python 3".into(),
             return_spec: "Files".into(),
-            pushed_by_call: None,
+            push_call_id: None,
         };
         memory.apply(&push).unwrap();
         insta::assert_snapshot!(render_frame_brief(&memory), @r#"
@@ -540,7 +546,7 @@ HEAP 8 of 8000 chars (0%), pressure low
             objective: "o".into(),
             context: context.clone(),
             return_spec: String::new(),
-            pushed_by_call: None,
+            push_call_id: None,
         };
         memory.apply(&push).unwrap();
         assert!(render_frame_brief(&memory).contains(&context));

@@ -11,9 +11,9 @@ pub struct Truncation {
     /// The maximum length.
     #[serde(rename = "limit")]
     pub max_chars: usize,
-    /// The length of the value that was given.
+    /// The length of the value before truncation.
     #[serde(rename = "given")]
-    pub given_chars: usize,
+    pub input_chars: usize,
     /// The length of the part that was kept.
     #[serde(rename = "kept")]
     pub kept_chars: usize,

@@ -1,8 +1,8 @@
-//! Renders the parts of a prompt about commands that must pass: those that caused ticks to be taken back, and
-//! those that will run.
+//! Renders the parts of a prompt about commands that must pass: those whose failure reverted ticks, and those that
+//! will run.
 
 use crate::state::{RunState, VerifyTiming};
-use crate::text::{to_single_line, truncate_end, truncate_middle};
+use crate::text::{to_safe_single_line, truncate_end, truncate_middle};
 use crate::untrusted_text::{self, TextOrigin};
 
 /// The maximum length of the output of all commands together, in characters.
@@ -13,10 +13,10 @@ const MAX_COMMAND_CHARS: usize = 400;
 /// The maximum number of changes of protected files that are listed.
 const MAX_CHANGES_LISTED: usize = 20;
 
-/// Renders why ticks were taken back, with the output of the commands. Returns nothing if no failure of a
-/// command is open.
+/// Renders the ticks that were reverted, with the output of the failed commands. Returns an empty string if there
+/// are no failed commands.
 pub(super) fn render_ticks_reverted_by_failed_commands(state: &RunState) -> String {
-    // Findings of a review have their own section.
+    // Ticks that were reverted because of review findings have a section of their own.
     let reverted_ticks =
         state.outcomes.reverted_ticks.as_ref().filter(|reverted| !reverted.failed_commands.is_empty());
     let Some(reverted_ticks) = reverted_ticks else { return String::new() };
@@ -28,7 +28,7 @@ pub(super) fn render_ticks_reverted_by_failed_commands(state: &RunState) -> Stri
             let output = truncate_middle(failed_command.output_excerpt.trim(), max_chars_per_output);
             format!(
                 "- `{}` {output}\n",
-                truncate_end(&to_single_line(&failed_command.command), MAX_COMMAND_CHARS)
+                truncate_end(&to_safe_single_line(&failed_command.command), MAX_COMMAND_CHARS)
             )
         })
         .collect();
@@ -40,7 +40,7 @@ pub(super) fn render_ticks_reverted_by_failed_commands(state: &RunState) -> Stri
     let items: String = reverted_ticks
         .items
         .iter()
-        .map(|item| format!("- {}\n", truncate_end(&to_single_line(item), MAX_ITEM_CHARS)))
+        .map(|item| format!("- {}\n", truncate_end(&to_safe_single_line(item), MAX_ITEM_CHARS)))
         .collect();
     format!(
         "## Ticks were taken back\n\nThe session of iteration {} ticked these items, and Plimsoll took the ticks back:\n\n{items}\nThese commands have to pass, but failed after that session:\n\n{outputs}\nMake them pass before anything else. Tick an item again only when it is done and they pass.\n",
@@ -48,14 +48,14 @@ pub(super) fn render_ticks_reverted_by_failed_commands(state: &RunState) -> Stri
     )
 }
 
-/// Renders the section about protected files that have changed. Returns nothing if none has.
+/// Renders the section about protected files that have changed. Returns an empty string if there are none.
 pub(super) fn render_changed_protected_files(state: &RunState) -> String {
     let changes = &state.outcomes.protected_changes;
     if changes.is_empty() {
         return String::new();
     }
     let render_line =
-        |change: &String| format!("{}\n", truncate_end(&to_single_line(change), MAX_COMMAND_CHARS));
+        |change: &String| format!("{}\n", truncate_end(&to_safe_single_line(change), MAX_COMMAND_CHARS));
     let mut changed_files: String = changes.iter().take(MAX_CHANGES_LISTED).map(render_line).collect();
     if changes.len() > MAX_CHANGES_LISTED {
         changed_files += &format!("and {} more\n", changes.len() - MAX_CHANGES_LISTED);
@@ -70,13 +70,13 @@ pub(super) fn render_changed_protected_files(state: &RunState) -> String {
     )
 }
 
-/// Renders the commands that prove the work: the item's own check and the run's verify commands, or else the
-/// project's own checks.
+/// Quotes the commands that prove the work: the item's check and the run's verify commands. If there are none, names
+/// the project's checks in general.
 pub(super) fn quote_check_commands_or_default(state: &RunState, item: Option<&str>) -> String {
-    let item_command = item.and_then(|item| state.allowed_check_of_item(item)).map(|check| &check.command);
+    let item_command = item.and_then(|item| state.find_allowed_check(item)).map(|check| &check.command);
     let all_commands = item_command.into_iter().chain(&state.options.verify_commands);
     let quoted_commands: Vec<String> =
-        all_commands.map(|command| format!("`{}`", to_single_line(command))).collect();
+        all_commands.map(|command| format!("`{}`", to_safe_single_line(command))).collect();
     if quoted_commands.is_empty() {
         "the project's own checks (tests, linter; where it has none, run what you changed)".to_owned()
     } else {
@@ -84,12 +84,12 @@ pub(super) fn quote_check_commands_or_default(state: &RunState, item: Option<&st
     }
 }
 
-/// Describes when the run itself executes the commands. Returns nothing if there are none.
+/// Describes when the run itself executes the commands. Returns an empty string if there are none.
 pub(super) fn describe_when_run_executes_commands(state: &RunState) -> &'static str {
     let options = &state.options;
-    if options.all_verify_commands().is_empty() {
+    if options.unique_verify_and_check_commands().is_empty() {
         ""
-    } else if options.ends_with_last_tick() {
+    } else if options.completes_without_promise() {
         " The run executes the same commands itself after your turn, and takes the tick back if one fails."
     } else if options.verify_timing == VerifyTiming::AfterTick && options.todo_file.is_some() {
         " The run executes the same commands itself, then and after each session that ticks an item: a tick that breaks one is taken back."
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_says_when_the_run_executes_the_commands() {
+    fn the_prompt_lists_the_events_after_which_each_command_runs() {
         let description_for =
             |each| describe_when_run_executes_commands(&with_open_item("one", state(&["make"], each)));
         insta::assert_snapshot!(description_for(VerifyTiming::AfterTick), @" The run executes the same commands itself, then and after each session that ticks an item: a tick that breaks one is taken back.");

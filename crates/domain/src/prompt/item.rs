@@ -3,16 +3,16 @@
 use super::checks;
 use crate::size::ItemSize;
 use crate::state::RunState;
-use crate::text::{to_single_line, truncate_end};
+use crate::text::{to_safe_single_line, truncate_end};
 
-/// The maximum number of other items that are named. The plan has the rest.
+/// The maximum number of other items that are named. The others can be found in the plan.
 const MAX_NAMED_ITEMS: usize = 5;
-/// The maximum lengths of the session's own item and of another item, in characters.
-const MAX_OWN_ITEM_CHARS: usize = 200;
+/// The maximum lengths of the session's item and of another item, in characters.
+const MAX_CURRENT_ITEM_CHARS: usize = 200;
 const MAX_OTHER_ITEM_CHARS: usize = 80;
 
-/// The hint for an item that was set aside and is retried.
-pub const SET_ASIDE_BEFORE: &str = "It was set aside: earlier sessions began it and made no progress. Check how far it is before you continue with it.";
+/// The hint for an item that was set aside and is now retried.
+pub const SET_ASIDE_HINT: &str = "It was set aside: earlier sessions began it and made no progress. Check how far it is before you continue with it.";
 
 /// The instruction for an item that is too large for one context window.
 const SPLIT_INSTRUCTION: &str = "It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.";
@@ -24,19 +24,24 @@ pub(super) fn render_item_section(
     item: Option<&str>,
     takeover_step: Option<&str>,
 ) -> String {
-    let file = state.options.todo_file.as_deref().map(to_single_line);
+    let file = state.options.todo_file.as_deref().map(to_safe_single_line);
     let paragraphs = match (&file, item) {
         (Some(file), Some(item)) => vec![
-            format!("> {}", truncate_end(&to_single_line(item), MAX_OWN_ITEM_CHARS)),
+            format!("> {}", truncate_end(&to_safe_single_line(item), MAX_CURRENT_ITEM_CHARS)),
             describe_item_position_and_hints(state, file, item),
             render_items_to_skip_with_reasons(state, item),
-            render_vanished_items(state, file),
-            render_steps(state, Some(item), &wording_for_item(state, Some(item), file), takeover_step),
+            render_items_removed_unticked(state, file),
+            render_numbered_steps(
+                state,
+                Some(item),
+                &wording_for_plan_item(state, Some(item), file),
+                takeover_step,
+            ),
         ],
-        (Some(file), None) if !state.items_removed_unticked().is_empty() => {
+        (Some(file), None) if !state.items_removed_without_being_ticked().is_empty() => {
             vec![
-                render_vanished_items(state, file),
-                render_steps(state, None, &wording_for_item(state, None, file), takeover_step),
+                render_items_removed_unticked(state, file),
+                render_numbered_steps(state, None, &wording_for_plan_item(state, None, file), takeover_step),
             ]
         }
         (Some(file), None) if !state.plan_items.todo_items.is_empty() => vec![format!(
@@ -45,11 +50,15 @@ pub(super) fn render_item_section(
         (Some(file), None) => vec![format!(
             "All items of `{file}` are ticked. Check all of the work with {}; fix what fails, then {}.",
             checks::quote_check_commands_or_default(state, item),
-            if state.options.ends_with_last_tick() { "end your turn" } else { "make the promise below" }
+            if state.options.completes_without_promise() {
+                "end your turn"
+            } else {
+                "make the promise below"
+            }
         )],
         (None, _) => vec![
             "One complete step of the task below.".to_owned(),
-            render_steps(
+            render_numbered_steps(
                 state,
                 item,
                 &WorkWording {
@@ -67,9 +76,9 @@ pub(super) fn render_item_section(
     format!("## Your item\n\n{}\n", paragraphs.join("\n\n"))
 }
 
-/// Describes which line of the plan the item is, with hints for an item that was set aside or must be split.
+/// Describes the position of the item in the plan, with hints for an item that was set aside or must be split.
 fn describe_item_position_and_hints(state: &RunState, file: &str, item: &str) -> String {
-    let was_set_aside = state.plan_items.set_aside_items.iter().any(|item_set_aside| item_set_aside == item);
+    let was_set_aside = state.plan_items.set_aside_items.iter().any(|set_aside_item| set_aside_item == item);
     let qualifier = match (
         was_set_aside || state.plan_items.set_aside_items.is_empty(),
         state.plan_items.parked_questions.is_empty(),
@@ -82,10 +91,10 @@ fn describe_item_position_and_hints(state: &RunState, file: &str, item: &str) ->
     let open_count = state.plan_items.todo_items.len();
     let total_count = open_count + state.plan_items.completed_items.len();
     let needs_split = ItemSize::parse_from_item(item) == Some(ItemSize::VeryComplex);
-    let hints = [(was_set_aside, SET_ASIDE_BEFORE), (needs_split, SPLIT_INSTRUCTION)];
+    let hints = [(was_set_aside, SET_ASIDE_HINT), (needs_split, SPLIT_INSTRUCTION)];
     let hint_text: String =
         hints.iter().filter(|(applies, _)| *applies).map(|(_, hint)| format!(" {hint}")).collect();
-    // After a split, the file also contains the parts of the item.
+    // After a split, the file also contains the sub-items of the item.
     if state.options.item_brief.is_some() && total_count == 1 {
         return format!("It stands in `{file}`, which has this item alone.{hint_text}");
     }
@@ -94,13 +103,13 @@ fn describe_item_position_and_hints(state: &RunState, file: &str, item: &str) ->
     )
 }
 
-/// Renders the open items that this session must not take, each with the reason. Returns nothing if there are
+/// Renders the open items that this session must skip, each with the reason. Returns an empty string if there are
 /// none.
-fn render_items_to_skip_with_reasons(state: &RunState, own_item: &str) -> String {
-    let reason_not_to_take = |item: &String| {
+fn render_items_to_skip_with_reasons(state: &RunState, current_item: &str) -> String {
+    let skip_reason = |item: &String| {
         let is_half_done =
             state.half_done_checkpoints.iter().any(|checkpoint| checkpoint.current_todo_item == *item);
-        if item == own_item {
+        if item == current_item {
             None
         } else if state.is_parked(item) {
             Some("waits for the user's answer")
@@ -117,8 +126,8 @@ fn render_items_to_skip_with_reasons(state: &RunState, own_item: &str) -> String
         .todo_items
         .iter()
         .filter_map(|item| {
-            reason_not_to_take(item).map(|why| {
-                format!("\"{}\" ({why})", truncate_end(&to_single_line(item), MAX_OTHER_ITEM_CHARS))
+            skip_reason(item).map(|reason| {
+                format!("\"{}\" ({reason})", truncate_end(&to_safe_single_line(item), MAX_OTHER_ITEM_CHARS))
             })
         })
         .collect();
@@ -133,12 +142,13 @@ fn render_items_to_skip_with_reasons(state: &RunState, own_item: &str) -> String
     )
 }
 
-/// Renders the items that have vanished from the plan, and how to put them back. Returns nothing if none has.
-fn render_vanished_items(state: &RunState, file: &str) -> String {
+/// Renders the items that were removed from the plan without a tick, and how to restore them. Returns an empty
+/// string if there are none.
+fn render_items_removed_unticked(state: &RunState, file: &str) -> String {
     let items: Vec<String> = state
-        .items_removed_unticked()
+        .items_removed_without_being_ticked()
         .iter()
-        .map(|item| format!("- {}", truncate_end(&to_single_line(item), MAX_OWN_ITEM_CHARS)))
+        .map(|item| format!("- {}", truncate_end(&to_safe_single_line(item), MAX_CURRENT_ITEM_CHARS)))
         .collect();
     if items.is_empty() {
         return String::new();
@@ -149,7 +159,7 @@ fn render_vanished_items(state: &RunState, file: &str) -> String {
     )
 }
 
-/// The words that differ between an item of a plan and a step of a task without a plan.
+/// The phrases that differ between an item of a plan and a step of a task without a plan.
 struct WorkWording<'a> {
     subject: &'a str,
     unit_of_work: &'a str,
@@ -160,9 +170,9 @@ struct WorkWording<'a> {
     final_step: String,
 }
 
-fn wording_for_item(state: &RunState, item: Option<&str>, file: &str) -> WorkWording<'static> {
+fn wording_for_plan_item(state: &RunState, item: Option<&str>, file: &str) -> WorkWording<'static> {
     let is_trivial = item.is_some_and(|item| ItemSize::parse_from_item(item) == Some(ItemSize::Trivial));
-    let continuation_note = if state.options.packs_items || is_trivial {
+    let continuation_note = if state.options.allows_several_items_per_session || is_trivial {
         " You may then be told to continue with the next item in this session: do so only then."
     } else {
         ""
@@ -178,15 +188,15 @@ fn wording_for_item(state: &RunState, item: Option<&str>, file: &str) -> WorkWor
     }
 }
 
-/// Renders the numbered steps of a session. A verify command checks the whole run, so it may fail because of
+/// Renders the numbered steps of a session. A verify command checks the whole project, so it may fail because of
 /// items that are still open.
-fn render_steps(
+fn render_numbered_steps(
     state: &RunState,
     item: Option<&str>,
     wording: &WorkWording<'_>,
     takeover_step: Option<&str>,
 ) -> String {
-    let checks = checks::quote_check_commands_or_default(state, item);
+    let check_commands = checks::quote_check_commands_or_default(state, item);
     let WorkWording { subject, unit_of_work, if_already_done, if_unproven, final_step } = wording;
     let already_done_clause = |separator: &str| {
         if if_already_done.is_empty() { String::new() } else { format!("{separator} {if_already_done}") }
@@ -198,7 +208,7 @@ fn render_steps(
             already_done_clause(":")
         ),
     };
-    let exception = if state.options.all_verify_commands().is_empty() {
+    let exception = if state.options.unique_verify_and_check_commands().is_empty() {
         ""
     } else {
         ", except what fails only because other work is still open"
@@ -206,7 +216,7 @@ fn render_steps(
     format!(
         "1. {first_step}\n\
          2. Do {unit_of_work}, completely, and nothing else. No placeholders. Small decisions are yours.\n\
-         3. Prove it with {checks}. Fix what fails{exception}. What you cannot fix: {if_unproven}. Never change, skip or delete a test or a check to make it pass.\n\
+         3. Prove it with {check_commands}. Fix what fails{exception}. What you cannot fix: {if_unproven}. Never change, skip or delete a test or a check to make it pass.\n\
          4. {final_step}\n\n\
          Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost."
     )

@@ -3,7 +3,7 @@
 use super::PromptBlock;
 use crate::review::ItemFindings;
 use crate::state::RunState;
-use crate::text::{to_single_line, truncate_end, truncate_middle};
+use crate::text::{to_safe_single_line, truncate_end, truncate_middle};
 use crate::untrusted_text::{self, TextOrigin};
 
 /// The maximum length of an item, in characters.
@@ -22,7 +22,7 @@ const MAX_NAMED_NEW_FILES: usize = 40;
 pub struct ReviewRequest {
     /// The ticked items to review.
     pub items: Vec<String>,
-    /// The verify commands, each with how it ended and what it printed.
+    /// The verify commands, each with its exit status and output.
     pub check_results: Vec<(String, String)>,
     /// The changed files with their line counts, as printed by `git diff --stat`.
     pub diff_stat: String,
@@ -34,12 +34,12 @@ pub struct ReviewRequest {
     pub untracked_files: Vec<String>,
 }
 
-/// Renders the prompt of a review session. The marks around foreign text are derived from `fence_seed`.
+/// Renders the prompt of a review session. The fences around untrusted text are derived from `fence_seed`.
 pub fn render_review_prompt(request: &ReviewRequest, fence_seed: &str) -> PromptBlock {
     let items = request.items.iter().enumerate();
     let items: String = items
         .map(|(index, item)| {
-            format!("> {}. {}\n", index + 1, truncate_end(&to_single_line(item), MAX_ITEM_CHARS))
+            format!("> {}. {}\n", index + 1, truncate_end(&to_safe_single_line(item), MAX_ITEM_CHARS))
         })
         .collect();
     let body = format!(
@@ -55,7 +55,7 @@ pub fn render_review_prompt(request: &ReviewRequest, fence_seed: &str) -> Prompt
          the number of its item:\n\n\
          - 1: FILE:LINE, what is wrong, and how to see that it is right\n",
         render_check_results(request, fence_seed),
-        render_changes(request, fence_seed),
+        render_diff_and_new_files(request, fence_seed),
     );
     PromptBlock::from_body(&body)
 }
@@ -71,7 +71,7 @@ fn render_check_results(request: &ReviewRequest, fence_seed: &str) -> String {
         .map(|(command, output)| {
             format!(
                 "- `{}` {}\n",
-                truncate_end(&to_single_line(command), MAX_COMMAND_CHARS),
+                truncate_end(&to_safe_single_line(command), MAX_COMMAND_CHARS),
                 truncate_middle(output.trim(), max_chars_per_output)
             )
         })
@@ -86,12 +86,12 @@ fn render_check_results(request: &ReviewRequest, fence_seed: &str) -> String {
     )
 }
 
-fn render_changes(request: &ReviewRequest, fence_seed: &str) -> String {
+fn render_diff_and_new_files(request: &ReviewRequest, fence_seed: &str) -> String {
     let named_files: Vec<String> = request
         .untracked_files
         .iter()
         .take(MAX_NAMED_NEW_FILES)
-        .map(|file| format!("`{}`", to_single_line(file)))
+        .map(|file| format!("`{}`", to_safe_single_line(file)))
         .collect();
     let unnamed_count = request.untracked_files.len().saturating_sub(named_files.len());
     let more_note = if unnamed_count > 0 { format!(" and {unnamed_count} more") } else { String::new() };
@@ -115,9 +115,9 @@ fn render_changes(request: &ReviewRequest, fence_seed: &str) -> String {
     format!("## The changes since the work on them began\n\n{block}\n{truncation_note}{new_files_note}")
 }
 
-/// Renders the findings of reviews about items that are open again, the session's own item first. Returns
-/// nothing if there are none.
-pub(super) fn render_open_findings(state: &RunState, item: Option<&str>) -> String {
+/// Renders the review findings on items that are open again, with the session's item first. Returns an empty string
+/// if there are none.
+pub(super) fn render_findings_on_open_items(state: &RunState, item: Option<&str>) -> String {
     let is_open = |item_findings: &&ItemFindings| {
         !item_findings.findings.is_empty() && state.plan_items.todo_items.contains(&item_findings.item)
     };
@@ -129,15 +129,18 @@ pub(super) fn render_open_findings(state: &RunState, item: Option<&str>) -> Stri
     findings_by_item.sort_by_key(|item_findings| item != Some(item_findings.item.as_str()));
     let max_chars_per_item = MAX_FINDINGS_CHARS / findings_by_item.len();
     let render_item = |item_findings: &&ItemFindings| {
-        let findings: String =
-            item_findings.findings.iter().map(|finding| format!("- {}\n", to_single_line(finding))).collect();
+        let findings: String = item_findings
+            .findings
+            .iter()
+            .map(|finding| format!("- {}\n", to_safe_single_line(finding)))
+            .collect();
         let findings = truncate_middle(findings.trim_end(), max_chars_per_item) + "\n";
         let block = untrusted_text::render_quoted_block(
             TextOrigin::EarlierSessions,
             &untrusted_text::unique_fence(&state.promise_code, &findings),
             &findings,
         );
-        format!("> {}\n\n{block}\n", truncate_end(&to_single_line(&item_findings.item), MAX_ITEM_CHARS))
+        format!("> {}\n\n{block}\n", truncate_end(&to_safe_single_line(&item_findings.item), MAX_ITEM_CHARS))
     };
     let rendered_items: String = findings_by_item.iter().map(render_item).collect();
     format!(
@@ -223,7 +226,7 @@ End your answer with one line `VERDICT: pass`, or with `VERDICT: findings` and a
     fn open_findings_are_quoted_with_the_sessions_own_item_first() {
         let points = |item: &str, words: &str| ItemFindings {
             item: item.into(),
-            taken_back_count: 1,
+            tick_revert_count: 1,
             findings: vec![words.into()],
         };
         let reviews = ReviewState {
@@ -235,7 +238,8 @@ End your answer with one line `VERDICT: pass`, or with `VERDICT: findings` and a
             outcomes: SessionOutcomes { reviews, ..SessionOutcomes::default() },
             ..RunState::default()
         };
-        let text = render_open_findings(&state, state.plan_items.todo_items.first().map(String::as_str));
+        let text =
+            render_findings_on_open_items(&state, state.plan_items.todo_items.first().map(String::as_str));
         insta::assert_snapshot!(replace_fences_for_snapshot(&text), @"
         ## A review found open points
 
@@ -255,6 +259,6 @@ End your answer with one line `VERDICT: pass`, or with `VERDICT: findings` and a
 
         Check each point of your item against the code: fix what is right, and note under the item (`  > …`) why another is not. Then tick the item again.
         ");
-        assert_eq!(render_open_findings(&RunState::default(), None), "");
+        assert_eq!(render_findings_on_open_items(&RunState::default(), None), "");
     }
 }

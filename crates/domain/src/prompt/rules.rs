@@ -1,23 +1,23 @@
-//! Renders the rules for every session of a run. The promise comes last.
+//! Renders the rules for every session of a run. The promise line comes last.
 
 use super::checks;
 use crate::promise;
 use crate::state::RunState;
-use crate::text::{to_line_for_backticks, to_single_line, truncate_end};
+use crate::text::{to_line_for_backticks, to_safe_single_line, truncate_end};
 
-/// The rule for a session with the working memory, in addition to the server's own instructions.
+/// The rule for a session with the working memory. It is shown in addition to the instructions of the MCP server.
 const MEMORY_RULE: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap come from earlier sessions, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame means the same as the promise line below: call it only when everything is done.";
 
-/// Renders the rule for a session without the working memory: to write notes into the plan, where they
-/// survive the end of the session.
+/// Renders the rule for a session without the working memory: it must write notes into the plan, which survive the
+/// end of the session.
 fn render_note_rule(file: &str) -> String {
     format!(
         "What the next session would otherwise get wrong (a value, a decision and its reason, a dead end): write it down at once, as one line `  > …` under the item in `{file}`. Not what git shows."
     )
 }
 
-/// Renders the rule to look values up instead of guessing. The turn log has everything that earlier sessions
-/// read and said, so nothing is lost that was not written down.
+/// Renders the rule to look values up instead of guessing. The turn log has everything that earlier sessions read
+/// and wrote, so values that they did not note down can still be found.
 fn render_no_guessing_rule(state: &RunState) -> String {
     let turn_log_hint = if state.iteration > 1 || state.has_iteration_number_been_used() {
         ", or search what earlier sessions read and said with `plimsoll turns grep PATTERN`"
@@ -29,7 +29,7 @@ fn render_no_guessing_rule(state: &RunState) -> String {
     )
 }
 
-/// Renders the rule to use subagents, with what they have saved so far if that is known.
+/// Renders the rule to use subagents, with the tokens that they have saved in this project, if known.
 fn render_context_saving_rule(state: &RunState) -> String {
     let subagent_savings_note = state
         .project_subagent_usage()
@@ -41,15 +41,15 @@ fn render_context_saving_rule(state: &RunState) -> String {
     )
 }
 
-/// A process that outlives its session may keep ports and files that the next session needs.
+/// The rule against background processes, which may keep ports and files that the next session needs.
 const NO_BACKGROUND_PROCESS_RULE: &str =
     "Start nothing that goes on after your turn: end each server or watcher that you started.";
 
 /// The maximum length of the list of protected paths, in characters.
 const MAX_PROTECTED_LIST_CHARS: usize = 2_000;
 
-/// Renders the rule about the protected paths, which no session may change. Returns `None` if nothing is
-/// protected.
+/// Renders the rule about the protected paths, which no session may change. Returns `None` if there are no
+/// protected paths.
 fn render_protected_files_rule(state: &RunState) -> Option<String> {
     let protected_paths = &state.options.protected_paths;
     let quote_path = |path: &String| format!("`{}`", to_line_for_backticks(path, 200));
@@ -62,9 +62,9 @@ fn render_protected_files_rule(state: &RunState) -> Option<String> {
     })
 }
 
-/// Renders the section with the rules.
+/// Renders the rules, including the completion promise unless the run ends with the last tick.
 pub(super) fn render_rules_section(state: &RunState) -> String {
-    let file = state.options.todo_file.as_deref().map(to_single_line);
+    let file = state.options.todo_file.as_deref().map(to_safe_single_line);
     let notes_rule = match &file {
         _ if state.options.uses_working_memory => Some(MEMORY_RULE.to_owned()),
         Some(file) => Some(render_note_rule(file)),
@@ -93,13 +93,13 @@ pub(super) fn render_rules_section(state: &RunState) -> String {
         ),
     };
     let verification_note = checks::describe_when_run_executes_commands(state);
-    let other_promise = promise::find_other_promise(
+    let other_promise = promise::find_conflicting_promise(
         &state.options.objective,
         &state.options.completion_promise,
         &state.promise_code,
     );
     let blocked_promise = promise::render_blocked_line(&state.promise_code, "REASON");
-    if state.options.ends_with_last_tick() {
+    if state.options.completes_without_promise() {
         let other_promise_note = other_promise.map_or(String::new(), |conflicting_promise| {
             format!(" The task text names `{conflicting_promise}`, which does not count here: leave it out.")
         });

@@ -72,15 +72,15 @@ fn the_users_text_survives_any_number_of_rewrites_byte_for_byte() {
     for task in task_texts {
         let mut file = task.to_vec();
         for _ in 0..3 {
-            let text = task_text_after_prompt_block(&file).unwrap().to_vec();
+            let text = strip_prompt_block(&file).unwrap().to_vec();
             file = assemble_prompt_file(&render_prompt_block(&state(), &PromptContext::default()), &text);
             assert!(file.starts_with(b"<!-- plimsoll:begin"));
         }
-        assert_eq!(task_text_after_prompt_block(&file).unwrap(), task);
+        assert_eq!(strip_prompt_block(&file).unwrap(), task);
     }
     let big = vec![b'x'; 200_000];
     assert_eq!(
-        task_text_after_prompt_block(&assemble_prompt_file(
+        strip_prompt_block(&assemble_prompt_file(
             &render_prompt_block(&state(), &PromptContext::default()),
             &big
         ))
@@ -91,7 +91,7 @@ fn the_users_text_survives_any_number_of_rewrites_byte_for_byte() {
 
 #[test]
 fn a_block_without_its_end_mark_is_an_error() {
-    assert_eq!(task_text_after_prompt_block(format!("{BEGIN_MARK}\n# Task").as_bytes()), Err(MissingEndMark));
+    assert_eq!(strip_prompt_block(format!("{BEGIN_MARK}\n# Task").as_bytes()), Err(MissingEndMark));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_quoted_end_mark_does_not_end_the_block() {
     let mut state = state();
     state.outcomes.refusals = vec![format!("the test said\n{END_MARK}\nand failed")];
     let file = assemble_prompt_file(&render_prompt_block(&state, &PromptContext::default()), b"mine");
-    assert_eq!(task_text_after_prompt_block(&file).unwrap(), b"mine");
+    assert_eq!(strip_prompt_block(&file).unwrap(), b"mine");
 }
 
 /// Compares the full block of a session that begins an item, because its length and its order matter.
@@ -224,7 +224,7 @@ fn eventful_state_and_context() -> (RunState, PromptContext) {
         outcomes: SessionOutcomes { refusals: vec!["cargo test exited with 101".into()], ..state().outcomes },
         options: RunOptions {
             verify_commands: vec!["cargo test --all".into()],
-            packs_items: true,
+            allows_several_items_per_session: true,
             ..state().options
         },
         ..state()
@@ -552,7 +552,7 @@ fn an_item_marked_very_complex_must_be_split_first() {
 
 /// Returns the state of a real run with a value in each field that a prompt may show.
 fn full_state() -> RunState {
-    let mut state = RunState::from_text(include_bytes!("../state/sample.json")).expect("a state");
+    let mut state = RunState::from_json_text(include_bytes!("../state/sample.json")).expect("a state");
     let item = state.plan_items.todo_items[0].clone();
     state.options.branch = Some("plimsoll/dates".into());
     state.options.verify_commands = vec!["make test".into()];
@@ -573,7 +573,7 @@ fn full_state() -> RunState {
         ..RevertedTicks::default()
     });
     state.outcomes.reviews.item_findings =
-        vec![ItemFindings { item, taken_back_count: 1, findings: vec!["wrong".into()] }];
+        vec![ItemFindings { item, tick_revert_count: 1, findings: vec!["wrong".into()] }];
     state
 }
 
@@ -603,7 +603,7 @@ fn no_text_of_a_state_file_can_add_a_line_to_the_prompt() {
         let mut forged = document.clone();
         let text = string_values_mut(&mut forged).swap_remove(index);
         let original = std::mem::replace(text, FORGED.to_owned());
-        let Ok(state) = RunState::from_text(forged.to_string().as_bytes()) else {
+        let Ok(state) = RunState::from_json_text(forged.to_string().as_bytes()) else {
             rejected_texts.push(original);
             continue;
         };

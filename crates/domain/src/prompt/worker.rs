@@ -1,5 +1,5 @@
-//! Renders the sections for the session of a worker: that it is one of several workers, and why earlier work
-//! on its item was sent back.
+//! Renders the prompt sections for a worker's session: that it is one of several workers, and why earlier work on its
+//! item was sent back.
 
 use super::checks;
 use crate::item_brief::{ItemBrief, ReturnReason, ReturnedWork};
@@ -9,14 +9,14 @@ use crate::untrusted_text::{self, TextOrigin};
 
 /// The maximum length of a command, in characters.
 const MAX_COMMAND_CHARS: usize = 400;
-/// The file of a worktree with all details of work that was sent back, relative to the project.
+/// The file in a worktree with all details of work that was sent back, relative to the project.
 pub const RETURNED_WORK_FILE: &str = ".claude/plimsoll/worker/refused.md";
 
-/// The instruction for a later session of the same attempt, because the first one may already have
-/// cherry-picked the commits.
-const CONTINUE_EARLIER_SESSION: &str = "An earlier session of this attempt has begun with that. See in `git log` what is here already, and go on from there.";
+/// The instruction for a later session of the same attempt. The first session may already have cherry-picked the
+/// commits.
+const CONTINUE_ATTEMPT_INSTRUCTION: &str = "An earlier session of this attempt has begun with that. See in `git log` what is here already, and go on from there.";
 
-/// Renders the section that tells a session that it is one of several workers. Returns nothing in a run
+/// Renders the section that tells a session that it is one of several workers. Returns an empty string in a run
 /// without workers.
 pub(super) fn render_worker_section(state: &RunState) -> String {
     let Some(brief) = &state.options.item_brief else { return String::new() };
@@ -38,8 +38,8 @@ pub(super) fn render_worker_section(state: &RunState) -> String {
     )
 }
 
-/// Renders the commands that already failed without the worker's changes, and that must pass once all items
-/// are merged.
+/// Renders the commands that fail even without the worker's changes, and that must pass once all items are merged.
+/// Returns an empty string if there are none.
 fn render_commands_that_fail_already(brief: &ItemBrief) -> String {
     match (quote_commands(&brief.failing_commands), brief.failing_commands.len()) {
         (_, 0) => String::new(),
@@ -60,22 +60,22 @@ fn quote_commands(commands: &[String]) -> String {
     quoted_commands.join(" and ")
 }
 
-/// Renders the section about earlier work on the item that was sent back. Returns nothing if there is none.
+/// Renders the section about earlier work on the item that was sent back. Returns an empty string if there is none.
 pub(super) fn render_returned_work(state: &RunState, item: Option<&str>) -> String {
     let returned = state.options.item_brief.as_ref().and_then(|brief| brief.returned_work.as_ref());
     let Some(returned_work) = returned else { return String::new() };
-    let foreign_text = render_output_and_merged_diff(returned_work);
+    let output_and_diff = render_output_and_merged_diff(returned_work);
     let block = untrusted_text::render_quoted_block(
         TextOrigin::CommandOutput,
-        &untrusted_text::unique_fence(&state.promise_code, &foreign_text),
-        &foreign_text,
+        &untrusted_text::unique_fence(&state.promise_code, &output_and_diff),
+        &output_and_diff,
     );
     let block = if block.is_empty() { block } else { format!("\n{block}") };
     format!(
         "## Earlier work on this item was sent back\n\n{}\n\n{}\n{block}\nBoth diffs and the whole output: `{RETURNED_WORK_FILE}`.\n",
         describe_why_work_was_returned(returned_work),
         if state.iteration > 1 {
-            CONTINUE_EARLIER_SESSION.to_owned()
+            CONTINUE_ATTEMPT_INSTRUCTION.to_owned()
         } else {
             render_instructions_for_returned_work(
                 returned_work,
@@ -128,7 +128,7 @@ fn render_instructions_for_returned_work(returned_work: &ReturnedWork, checks: &
     }
 }
 
-/// Renders the output and the merged diff, which come from git, commands and files.
+/// Renders the output of the failure and the merged diff, both of which are untrusted.
 fn render_output_and_merged_diff(returned_work: &ReturnedWork) -> String {
     let parts = [
         ("What was said:", &returned_work.output),

@@ -2,8 +2,8 @@
 
 use super::{
     CheckpointClaim, CheckpointProgress, ClientCompactionSettings, ClientProcess, ContinuationNotice,
-    FailureEvidence, LastUsage, LevelAnnouncement, OwnCommits, SessionEndEvidence, SessionRecord, StartFacts,
-    StopEvidence, WriterWaits,
+    FailureEvidence, LastUsage, LevelAnnouncement, SessionCommits, SessionEndEvidence, SessionRecord,
+    StartFacts, StopEvidence, WriterWaits,
 };
 use crate::format::FormatVersion;
 use crate::ids::{RunId, SessionId};
@@ -13,11 +13,11 @@ use crate::time::Timestamp;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The fields of the file, for reading. They are documented at [`SessionRecord`].
+/// The fields of the file, for deserialization. They are documented in [`SessionRecord`].
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StoredRecord {
-    // Deserializing it fails for a newer format.
+    // Deserialization of this field fails for a newer format.
     format: FormatVersion,
     session_id: SessionId,
     run_id: Option<RunId>,
@@ -38,7 +38,7 @@ pub(super) struct StoredRecord {
     checkpoint_tokens: u64,
     batches_since_checkpoint: u32,
     counted_message: Option<String>,
-    commits: OwnCommits,
+    commits: SessionCommits,
     claim: Option<CheckpointClaim>,
     handoff: Option<String>,
     cancelled: bool,
@@ -100,14 +100,14 @@ impl From<StoredRecord> for SessionRecord {
     }
 }
 
-/// Writes the record field by field, because a `StoredRecord` could be built only from a clone of the record.
+/// Writes the record field by field, because building a `StoredRecord` would require a clone of the record.
 impl Serialize for SessionRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let SessionRecord {
             start,
             usage,
-            highest_announcement: announced,
-            checkpoint_progress: checkpoint,
+            highest_announcement: announcement,
+            checkpoint_progress: progress,
             writer_waits: waits,
             end,
             ..
@@ -127,15 +127,15 @@ impl Serialize for SessionRecord {
         fields.write_if_some("percent_used", &usage.percent_used_by_client)?;
         fields.write_field("peak_percent", &usage.peak_projected_percent)?;
         fields.write_unless_default("largest_step", &usage.largest_step)?;
-        fields.write_unless_default("announced", &announced.level)?;
-        fields.write_if_some("announced_percent", &announced.projected_percent)?;
+        fields.write_unless_default("announced", &announcement.level)?;
+        fields.write_if_some("announced_percent", &announcement.projected_percent)?;
         fields.write_unless_default("compactions", &self.compaction_count)?;
-        fields.write_unless_default("checkpoint_tokens", &checkpoint.announced_at_tokens)?;
-        fields.write_unless_default("batches_since_checkpoint", &checkpoint.tool_batches_since)?;
-        fields.write_if_some("counted_message", &checkpoint.counted_message)?;
+        fields.write_unless_default("checkpoint_tokens", &progress.announced_at_tokens)?;
+        fields.write_unless_default("batches_since_checkpoint", &progress.tool_batches_since)?;
+        fields.write_if_some("counted_message", &progress.counted_message)?;
         fields.write_unless_default("commits", &self.own_commits)?;
-        fields.write_if_some("claim", &checkpoint.open_claim)?;
-        fields.write_if_some("handoff", &checkpoint.last_handoff)?;
+        fields.write_if_some("claim", &progress.open_claim)?;
+        fields.write_if_some("handoff", &progress.last_handoff)?;
         fields.write_unless_default("cancelled", &end.is_canceled)?;
         fields.write_if_some("ended_by_us", &end.hook_end_reason)?;
         fields.write_if_some("stop", &end.stop)?;

@@ -88,7 +88,7 @@ pub const PERMISSIONS_BY_KEY: &[(&str, ProjectFilePermission)] = &[
 ];
 
 /// The object whose keys are names chosen by the user.
-const OBJECT_WITH_FREE_KEYS: &str = "statusline.segments";
+const OBJECT_WITH_USER_DEFINED_KEYS: &str = "statusline.segments";
 
 /// A key of a project's file that is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,15 +126,15 @@ impl IgnoredKey {
 
 /// Returns the permission for a key, written as in the table; `None` if the table does not have it.
 pub fn permission_for_key(key: &str) -> Option<ProjectFilePermission> {
-    PERMISSIONS_BY_KEY.iter().find(|(known_key, _)| *known_key == key).map(|(_, permission)| *permission)
+    PERMISSIONS_BY_KEY.iter().find(|(table_key, _)| *table_key == key).map(|(_, permission)| *permission)
 }
 
 /// Removes the keys from a project's settings that the project may not set, and returns them. `user_settings`
 /// are the settings that apply without the project's file.
 pub fn remove_forbidden_keys(project_settings: &mut Value, user_settings: &Value) -> Vec<IgnoredKey> {
     let mut filter = ProjectSettingsFilter { user_settings, defaults: None, ignored: Vec::new() };
-    if let Value::Object(keys) = project_settings {
-        filter.retain_permitted_keys(keys, &KeyPath::default());
+    if let Value::Object(settings_object) = project_settings {
+        filter.retain_permitted_keys(settings_object, &KeyPath::default());
     }
     filter.ignored
 }
@@ -148,7 +148,7 @@ struct KeyPath {
 
 impl KeyPath {
     fn child_path(&self, key: &str) -> KeyPath {
-        let name = if self.table_pattern == OBJECT_WITH_FREE_KEYS { "NAME" } else { key };
+        let name = if self.table_pattern == OBJECT_WITH_USER_DEFINED_KEYS { "NAME" } else { key };
         let dot = if self.table_pattern.is_empty() { "" } else { "." };
         let keys_in_file = self.keys_in_file.iter().cloned().chain([key.to_owned()]).collect();
         KeyPath { keys_in_file, table_pattern: format!("{}{dot}{name}", self.table_pattern) }
@@ -163,13 +163,13 @@ struct ProjectSettingsFilter<'a> {
 }
 
 impl ProjectSettingsFilter<'_> {
-    fn retain_permitted_keys(&mut self, keys: &mut Map<String, Value>, path: &KeyPath) {
-        keys.retain(|key, value| {
+    fn retain_permitted_keys(&mut self, settings_object: &mut Map<String, Value>, path: &KeyPath) {
+        settings_object.retain(|key, value| {
             let child_path = path.child_path(key);
             match (permission_for_key(&child_path.table_pattern), value) {
                 (Some(permission), value) => self.allow_or_record_ignored(permission, value, &child_path),
-                (None, Value::Object(inner)) => {
-                    self.retain_permitted_keys(inner, &child_path);
+                (None, Value::Object(nested_object)) => {
+                    self.retain_permitted_keys(nested_object, &child_path);
                     true
                 }
                 (None, value) => {
@@ -190,7 +190,7 @@ impl ProjectSettingsFilter<'_> {
             ProjectFilePermission::Never => Some(IgnoredReason::NeverAllowed),
             ProjectFilePermission::OnlyLower
             | ProjectFilePermission::OnlyLowerNonZero
-            | ProjectFilePermission::OnlyHigher => self.loosened_limit(permission, value, path),
+            | ProjectFilePermission::OnlyHigher => self.reason_if_limit_loosened(permission, value, path),
         };
         let Some(reason) = reason else { return true };
         // `null` sets no limit, so it is dropped without a report.
@@ -200,14 +200,14 @@ impl ProjectSettingsFilter<'_> {
         false
     }
 
-    /// Returns the limit that applies, if the value would loosen it.
-    fn loosened_limit(
+    /// Returns the reason to ignore the value if it would loosen the limit that applies.
+    fn reason_if_limit_loosened(
         &mut self,
         permission: ProjectFilePermission,
         value: &Value,
         path: &KeyPath,
     ) -> Option<IgnoredReason> {
-        let limit = self.current_limit(path);
+        let limit = self.user_or_default_limit(path);
         // 0 switches the limit off, so it counts as higher than every number.
         let comparable_number = |value: &Value| match (permission, value.as_f64()) {
             (ProjectFilePermission::OnlyLowerNonZero, Some(0.0)) => Some(f64::INFINITY),
@@ -222,7 +222,7 @@ impl ProjectSettingsFilter<'_> {
         loosens_limit.then(|| IgnoredReason::LoosensLimit(limit.to_string()))
     }
 
-    fn current_limit(&mut self, path: &KeyPath) -> Value {
+    fn user_or_default_limit(&mut self, path: &KeyPath) -> Value {
         let pointer: String = path.keys_in_file.iter().map(|key| format!("/{key}")).collect();
         if let Some(value) = self.user_settings.pointer(&pointer) {
             return value.clone();

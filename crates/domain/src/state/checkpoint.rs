@@ -7,8 +7,8 @@ use strum::IntoStaticStr;
 
 /// The text in a checkpoint for anything the session did not report.
 pub const UNKNOWN: &str = "unknown";
-/// The progress on an item for which nothing has been changed.
-pub const NOT_BEGUN: &str = "not begun";
+/// The text for the progress on an item on which no work has started.
+pub const NOT_STARTED: &str = "not begun";
 
 /// The last checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -43,10 +43,10 @@ pub struct Checkpoint {
     pub iteration: u32,
     /// HEAD at that moment, to see whether the handoff is stale.
     pub head: Option<String>,
-    /// What happened to the uncommitted work, in words; empty while it is untouched.
+    /// Describes what happened to the uncommitted work; empty while it is unchanged.
     #[serde(rename = "work")]
     pub work_outcome: String,
-    /// The notes of an earlier session about the item, as long as no later session has given any.
+    /// The notes of an earlier session about the item, as long as no later session has reported any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier_notes: Option<EarlierNotes>,
     /// The handoff of an earlier session at the same item, relative to the project; empty if there is none.
@@ -106,7 +106,7 @@ impl CheckpointCause {
     }
 
     /// Returns true if the session had already ended when the checkpoint was written.
-    pub fn is_written_after_session(self) -> bool {
+    pub fn is_written_after_session_end(self) -> bool {
         match self {
             CheckpointCause::Crash | CheckpointCause::Unfinished => true,
             CheckpointCause::Level
@@ -158,14 +158,14 @@ impl Checkpoint {
         self.current_todo_item == item && self.item_work.is_begun
     }
 
-    /// Copies the handoff of an earlier checkpoint of the same item, and the notes of the last session that gave any if this
-    /// checkpoint has none.
-    pub fn keep_earlier_notes_and_handoff(&mut self, earlier_checkpoint: &Checkpoint) {
+    /// Copies the handoff of an earlier checkpoint, and its notes if this checkpoint has none. Does nothing unless the earlier
+    /// checkpoint has work on the same item.
+    pub fn inherit_notes_and_handoff_if_same_item(&mut self, earlier_checkpoint: &Checkpoint) {
         if self.current_todo_item.is_empty() || !earlier_checkpoint.has_work_on_item(&self.current_todo_item)
         {
             return;
         }
-        // A session may write its checkpoint several times; its own handoff is not an earlier one.
+        // A session may write its checkpoint several times; then the previous handoff is from the same session, not an earlier one.
         let is_of_same_session = earlier_checkpoint.iteration == self.iteration;
         self.earlier_handoff = if is_of_same_session {
             earlier_checkpoint.earlier_handoff.clone()
@@ -177,21 +177,21 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the latest notes about the item that come from a session before the given iteration. That iteration is the one
-    /// that resumes this checkpoint, or has written it.
+    /// Returns the latest notes about the item that come from a session before `iteration`. That is the iteration that wrote this
+    /// checkpoint, or the one that resumes it.
     pub fn latest_notes_before(&self, iteration: u32) -> Option<EarlierNotes> {
-        let own_notes = self.own_notes().filter(|_| self.iteration != iteration);
-        own_notes.or_else(|| self.earlier_notes.clone())
+        let reported_notes = self.notes_if_reported().filter(|_| self.iteration != iteration);
+        reported_notes.or_else(|| self.earlier_notes.clone())
     }
 
     /// Returns true if the session reported its progress or its next step. A summary alone does not count, because it may be
     /// generated from the session's last message.
     pub fn has_progress_or_next_step(&self) -> bool {
         let progress = self.progress_on_item.as_str();
-        !self.next_step.is_empty() || !["", UNKNOWN, NOT_BEGUN].contains(&progress)
+        !self.next_step.is_empty() || !["", UNKNOWN, NOT_STARTED].contains(&progress)
     }
 
-    fn own_notes(&self) -> Option<EarlierNotes> {
+    fn notes_if_reported(&self) -> Option<EarlierNotes> {
         let notes = EarlierNotes {
             iteration: self.iteration,
             summary: self.resume_summary.clone(),
@@ -261,9 +261,9 @@ impl CommitRef {
     }
 
     /// Returns true for a commit of unfinished work, made by Plimsoll or by the session: `wip: …`, `ralph: checkpoint …`.
-    pub fn is_work_in_progress(&self) -> bool {
+    pub fn is_unfinished_work_commit(&self) -> bool {
         let subject = self.subject.to_lowercase();
-        let character_after_wip = subject.strip_prefix("wip").map(|rest| rest.chars().next());
+        let character_after_wip = subject.strip_prefix("wip").map(|suffix| suffix.chars().next());
         character_after_wip
             .is_some_and(|next_character| next_character.is_none_or(|character| !character.is_alphanumeric()))
             || self.is_checkpoint_commit()
@@ -327,7 +327,7 @@ mod tests {
             ("Finish the wip parser", false),
         ] {
             let commit = CommitRef { subject: subject.into(), ..CommitRef::default() };
-            assert_eq!(commit.is_work_in_progress(), expected, "{subject}");
+            assert_eq!(commit.is_unfinished_work_commit(), expected, "{subject}");
         }
     }
 

@@ -2,62 +2,72 @@
 
 use serde_json::{Map, Value};
 
-pub(super) fn strip_nulls(value: &mut Value) {
+pub(super) fn remove_null_fields(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, field| !field.is_null());
-            fields.values_mut().for_each(strip_nulls);
+            fields.values_mut().for_each(remove_null_fields);
         }
-        Value::Array(elements) => elements.iter_mut().for_each(strip_nulls),
+        Value::Array(elements) => elements.iter_mut().for_each(remove_null_fields),
         _ => {}
     }
 }
 
 /// Removes the fields that the earlier state had and the new state omits because they are empty now. Merging alone would keep
 /// their old values.
-pub(super) fn remove_fields_absent_from_new(document: &mut Value, earlier: &Value, new: &Value) {
-    match (document, earlier, new) {
-        (Value::Object(document), Value::Object(earlier), Value::Object(new)) => {
-            for (key, earlier) in earlier {
-                match (new.get(key), document.get_mut(key)) {
-                    (None, _) => drop(document.shift_remove(key)),
-                    (Some(new), Some(value)) => remove_fields_absent_from_new(value, earlier, new),
+pub(super) fn remove_fields_absent_from_new(
+    document: &mut Value,
+    earlier_document: &Value,
+    new_document: &Value,
+) {
+    match (document, earlier_document, new_document) {
+        (Value::Object(fields), Value::Object(earlier_fields), Value::Object(new_fields)) => {
+            for (key, earlier_value) in earlier_fields {
+                match (new_fields.get(key), fields.get_mut(key)) {
+                    (None, _) => drop(fields.shift_remove(key)),
+                    (Some(new_value), Some(value)) => {
+                        remove_fields_absent_from_new(value, earlier_value, new_value);
+                    }
                     (Some(_), None) => {}
                 }
             }
         }
-        (Value::Array(document), Value::Array(earlier), Value::Array(new)) => {
-            for ((value, earlier), new) in document.iter_mut().zip(earlier).zip(new) {
-                remove_fields_absent_from_new(value, earlier, new);
+        (Value::Array(elements), Value::Array(earlier_elements), Value::Array(new_elements)) => {
+            for ((element, earlier_element), new_element) in
+                elements.iter_mut().zip(earlier_elements).zip(new_elements)
+            {
+                remove_fields_absent_from_new(element, earlier_element, new_element);
             }
         }
         _ => {}
     }
 }
 
-/// Merges known fields into a document. Objects are merged recursively. A list element keeps its foreign fields if its first
-/// field is unchanged, because then it still describes the same thing.
-pub fn merge_known_fields(document: &mut Value, known_fields: Value) {
-    match (document, known_fields) {
-        (Value::Object(old), Value::Object(new)) if !is_different_enum_variant(old, &new) => {
-            for (key, value) in new {
-                match old.get_mut(&key) {
-                    Some(old_value) => merge_known_fields(old_value, value),
+/// Merges a new value into a document, and keeps the foreign fields of its objects. Objects are merged recursively. A list element
+/// keeps its foreign fields if its first field is unchanged, because then it still describes the same thing.
+pub fn merge_keeping_unknown_fields(document: &mut Value, new_value: Value) {
+    match (document, new_value) {
+        (Value::Object(old_fields), Value::Object(new_fields))
+            if !is_different_enum_variant(old_fields, &new_fields) =>
+        {
+            for (key, value) in new_fields {
+                match old_fields.get_mut(&key) {
+                    Some(old_value) => merge_keeping_unknown_fields(old_value, value),
                     None => {
-                        old.insert(key, value);
+                        old_fields.insert(key, value);
                     }
                 }
             }
         }
-        (Value::Array(old), Value::Array(new)) => {
-            old.truncate(new.len());
-            for (index, value) in new.into_iter().enumerate() {
-                match old.get_mut(index) {
+        (Value::Array(old_elements), Value::Array(new_elements)) => {
+            old_elements.truncate(new_elements.len());
+            for (index, value) in new_elements.into_iter().enumerate() {
+                match old_elements.get_mut(index) {
                     Some(old_value) if has_equal_first_field(old_value, &value) => {
-                        merge_known_fields(old_value, value);
+                        merge_keeping_unknown_fields(old_value, value);
                     }
                     Some(old_value) => *old_value = value,
-                    None => old.push(value),
+                    None => old_elements.push(value),
                 }
             }
         }

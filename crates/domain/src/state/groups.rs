@@ -16,7 +16,7 @@ use crate::subagent_usage::SubagentUsage;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The user's options, given at the start or with a later `--resume`. Sessions never change them.
+/// The user's options, set at the start or by a later `--resume`. Sessions never change them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunOptions {
@@ -56,7 +56,7 @@ pub struct RunOptions {
     pub limits: RunLimits,
     /// True if a session may continue with the next item while the context window has room for it.
     #[serde(rename = "pack")]
-    pub packs_items: bool,
+    pub allows_several_items_per_session: bool,
     /// True if the run's sessions use the working memory; its root frame is the run.
     #[serde(rename = "memory")]
     pub uses_working_memory: bool,
@@ -125,19 +125,19 @@ pub enum DeliveryMode {
 impl RunOptions {
     /// Returns true if the run ends without a promise once every item is ticked and the verify commands pass. That holds for the
     /// run of a single item, because its work is verified again before it is merged.
-    pub fn ends_with_last_tick(&self) -> bool {
+    pub fn completes_without_promise(&self) -> bool {
         self.item_brief.is_some() && !self.strict_promise
     }
 
     /// Returns the path of the plan that the user wrote, not of a copy; `None` if there is no plan.
     pub fn user_plan_path(&self) -> Option<&str> {
-        let plan = self.workers.as_ref().map(|workers| workers.user_plan_path.as_str());
-        plan.filter(|plan| !plan.is_empty()).or(self.todo_file.as_deref())
+        let user_plan_path = self.workers.as_ref().map(|workers| workers.user_plan_path.as_str());
+        user_plan_path.filter(|path| !path.is_empty()).or(self.todo_file.as_deref())
     }
 
     /// Returns all commands that must pass before completion is accepted, verify commands and allowed checks, without
     /// duplicates.
-    pub fn all_verify_commands(&self) -> Vec<String> {
+    pub fn unique_verify_and_check_commands(&self) -> Vec<String> {
         let mut commands: Vec<String> = Vec::new();
         for command in self.verify_commands.iter().chain(self.plan_checks.iter().map(|check| &check.command))
         {
@@ -155,7 +155,7 @@ impl RunOptions {
 pub struct PlanItems {
     pub todo_items: Vec<String>,
     pub completed_items: Vec<String>,
-    /// Items that were known at the start; none of them may disappear from the plan unticked.
+    /// Items that the plan had at the start; none of them may disappear from the plan unticked.
     pub known_items: Vec<String>,
     /// Items that were ticked at any time. Such an item may be removed from the plan.
     #[serde(rename = "ever_done")]
@@ -206,10 +206,10 @@ pub struct SessionOutcomes {
     /// True if one of these changes cannot be undone by a session.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub protected_needs_user: bool,
-    /// Commands that have passed in this run. If one of them fails after a tick, the tick is taken back.
+    /// Commands that have passed in this run. If one of them fails after a tick, the tick is reverted.
     #[serde(rename = "verify_passed")]
     pub passed_verify_commands: Vec<String>,
-    /// The ticks that were last taken back; `None` once a later tick is accepted.
+    /// The ticks that were last reverted; `None` once a later tick is accepted.
     #[serde(rename = "taken_back")]
     pub reverted_ticks: Option<RevertedTicks>,
     pub reviews: ReviewState,
@@ -266,7 +266,7 @@ pub struct RunSpending {
 }
 
 impl RunSpending {
-    /// Returns how far the cost can be relied on.
+    /// Returns how reliable the cost is.
     pub fn cost_basis(&self) -> CostBasis {
         match (self.cost_is_at_most, self.cost_is_estimated) {
             (true, _) => CostBasis::AtMost,

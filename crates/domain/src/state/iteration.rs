@@ -58,7 +58,7 @@ impl WorktreeFingerprint {
     /// Returns whether the files differ from the earlier ones. Returns `None` if one of the digests is unknown, or if one digest
     /// is of sizes and times (`by-time:…`) and the other is of the content.
     pub fn files_changed_since(&self, earlier: &WorktreeFingerprint) -> Option<bool> {
-        let digest_kind = |tree: &str| tree.split_once(':').map(|(kind, _)| kind.to_owned());
+        let digest_kind = |digest: &str| digest.split_once(':').map(|(kind, _)| kind.to_owned());
         let (earlier_digest, current_digest) =
             (earlier.files_digest.as_deref()?, self.files_digest.as_deref()?);
         (digest_kind(earlier_digest) == digest_kind(current_digest))

@@ -24,7 +24,7 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// Creates a lifecycle of which only the status is known.
+    /// Creates a lifecycle with this status and no verdict, pause or end.
     pub fn with_status(status: RunStatus) -> Lifecycle {
         Lifecycle { status, ..Lifecycle::default() }
     }
@@ -41,7 +41,7 @@ impl Lifecycle {
     }
 
     /// Returns true if no further session may start.
-    pub fn is_over(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.status.has_ended()
     }
 
@@ -67,7 +67,7 @@ impl Lifecycle {
 
     /// Returns when the run ended; `None` while it is open.
     pub fn ended_at(&self) -> Option<&Timestamp> {
-        if self.is_over() { self.ended_at.as_ref() } else { None }
+        if self.has_ended() { self.ended_at.as_ref() } else { None }
     }
 
     /// Applies a verdict of the gate: stops, pauses or continues the run. A pause is counted, and a continuation resets the
@@ -76,7 +76,7 @@ impl Lifecycle {
         self.paused_until = None;
         match verdict {
             Verdict::Stop { status, .. } => self.status = *status,
-            Verdict::Pause { until, .. } => {
+            Verdict::Pause { pause_end: until, .. } => {
                 self.status = RunStatus::Paused;
                 self.pause_count += 1;
                 self.consecutive_pauses += 1;
@@ -92,54 +92,54 @@ impl Lifecycle {
 
     /// Sets an open run to running and ends its pause. Does nothing if the run has ended.
     pub fn mark_running_if_open(&mut self) {
-        if !self.is_over() {
+        if !self.has_ended() {
             self.status = RunStatus::Running;
             self.paused_until = None;
         }
     }
 
-    /// Pauses an open run until the given moment, or until the user resumes it. Does nothing if the run has ended, and does not
-    /// count the pause.
-    pub fn pause_if_open(&mut self, until: Option<Timestamp>) {
-        if !self.is_over() {
+    /// Pauses an open run until `pause_end`, or until the user resumes it if that is `None`. Does nothing if the run has ended, and
+    /// does not count the pause.
+    pub fn pause_if_open(&mut self, pause_end: Option<Timestamp>) {
+        if !self.has_ended() {
             self.status = RunStatus::Paused;
-            self.paused_until = until;
+            self.paused_until = pause_end;
         }
     }
 
-    /// Pauses an open run with a verdict that does not come from the gate, so the pause is not counted. Does nothing if the run
-    /// has ended.
-    pub fn pause_if_open_without_counting(&mut self, verdict: &Verdict) {
-        if !self.is_over() {
-            let until = match verdict {
-                Verdict::Pause { until, .. } => until.clone(),
+    /// Pauses an open run and records a verdict that does not come from the gate, so the pause is not counted. Does nothing if the
+    /// run has ended.
+    pub fn pause_if_open_and_record_verdict(&mut self, verdict: &Verdict) {
+        if !self.has_ended() {
+            let pause_end = match verdict {
+                Verdict::Pause { pause_end: until, .. } => until.clone(),
                 Verdict::Stop { .. } | Verdict::Continue { .. } => None,
             };
-            self.pause_if_open(until);
+            self.pause_if_open(pause_end);
             self.last_verdict = Some(verdict.clone());
         }
     }
 
     /// Ends an open run with this status and verdict. Does nothing if the run has ended.
     pub fn stop_if_open(&mut self, status: RunStatus, verdict: &Verdict, now: Timestamp) {
-        if !self.is_over() {
+        if !self.has_ended() {
             self.status = status;
             self.last_verdict = Some(verdict.clone());
-            self.record_end_once(now);
+            self.record_end_time_if_ended(now);
         }
     }
 
     /// Cancels an open run. Does nothing if the run has ended.
     pub fn cancel_if_open(&mut self, canceled_at: Option<Timestamp>) {
-        if !self.is_over() {
+        if !self.has_ended() {
             self.status = RunStatus::Canceled;
             self.ended_at = canceled_at;
         }
     }
 
-    /// Records when a run ended, only once. Does nothing while the run is open.
-    pub fn record_end_once(&mut self, now: Timestamp) {
-        if self.is_over() {
+    /// Records when a run ended, unless that is already recorded, and clears its pause. Does nothing while the run is open.
+    pub fn record_end_time_if_ended(&mut self, now: Timestamp) {
+        if self.has_ended() {
             self.paused_until = None;
             // The first time is kept: a canceled run ended when it was canceled, not when its session is judged later.
             self.ended_at.get_or_insert(now);
@@ -148,7 +148,7 @@ impl Lifecycle {
 
     /// Reopens a run that has ended. Does nothing if it is open.
     pub fn reopen_if_ended(&mut self) {
-        if self.is_over() {
+        if self.has_ended() {
             self.status = RunStatus::Running;
             self.ended_at = None;
         }
@@ -167,7 +167,7 @@ mod tests {
 
     fn pause(until: Option<&str>) -> Verdict {
         let until = until.map(Timestamp::from);
-        Verdict::Pause { kind: PauseKind::Limit, until, reason: "usage limit".to_owned() }
+        Verdict::Pause { kind: PauseKind::Limit, pause_end: until, reason: "usage limit".to_owned() }
     }
 
     #[test]
@@ -180,10 +180,10 @@ mod tests {
             ("stop by the gate", &|run| run.apply_verdict(&stop)),
             ("go on", &|run| run.mark_running_if_open()),
             ("wait", &|run| run.pause_if_open(Some(reset.clone()))),
-            ("wait for", &|run| run.pause_if_open_without_counting(&pause(None))),
+            ("wait for", &|run| run.pause_if_open_and_record_verdict(&pause(None))),
             ("stop", &|run| run.stop_if_open(RunStatus::Deadline, &stop, now.clone())),
             ("cancel", &|run| run.cancel_if_open(Some(now.clone()))),
-            ("end", &|run| run.record_end_once(now.clone())),
+            ("end", &|run| run.record_end_time_if_ended(now.clone())),
             ("reopen", &|run| run.reopen_if_ended()),
             ("stay", &|run| run.restore_status(RunStatus::Budget)),
         ];
@@ -199,7 +199,7 @@ mod tests {
                         lifecycle.paused_until().is_none() || lifecycle.status() == RunStatus::Paused,
                         "{description}"
                     );
-                    assert!(lifecycle.ended_at().is_none() || lifecycle.is_over(), "{description}");
+                    assert!(lifecycle.ended_at().is_none() || lifecycle.has_ended(), "{description}");
                 }
             }
         }
@@ -212,8 +212,8 @@ mod tests {
         lifecycle.cancel_if_open(Some(now.clone()));
         lifecycle.mark_running_if_open();
         lifecycle.pause_if_open(None);
-        lifecycle.pause_if_open_without_counting(&pause(None));
-        lifecycle.record_end_once("2026-01-07T09:00:00Z".into());
+        lifecycle.pause_if_open_and_record_verdict(&pause(None));
+        lifecycle.record_end_time_if_ended("2026-01-07T09:00:00Z".into());
         assert_eq!(
             (lifecycle.status(), lifecycle.ended_at(), lifecycle.last_verdict()),
             (RunStatus::Canceled, Some(&now), None)

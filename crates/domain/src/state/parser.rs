@@ -29,7 +29,7 @@ pub(super) enum HistoryMode {
 
 /// The fields that grow with the plan and the run. They are parsed without buffering.
 #[derive(Default)]
-struct LongFields {
+struct GrowingFields {
     todo_items: Option<Vec<String>>,
     completed_items: Option<Vec<String>>,
     known_items: Option<Vec<String>>,
@@ -43,7 +43,7 @@ struct LongFields {
 /// The remaining fields that do not belong to a group.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ShortFields {
+struct UngroupedFields {
     format: FormatVersion,
     iteration: u32,
     run_id: RunId,
@@ -72,48 +72,48 @@ impl<'de> Visitor<'de> for StateVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RunState, A::Error> {
-        let mut long_fields = LongFields::default();
+        let mut growing_fields = GrowingFields::default();
         let mut other_fields: Vec<(&str, &RawValue)> = Vec::new();
         while let Some(key) = map.next_key::<&'de str>()? {
             match key {
-                "todo_items" => read_field_once(&mut long_fields.todo_items, &mut map)?,
-                "completed_items" => read_field_once(&mut long_fields.completed_items, &mut map)?,
-                "known_items" => read_field_once(&mut long_fields.known_items, &mut map)?,
-                "ever_done" => read_field_once(&mut long_fields.ever_ticked_items, &mut map)?,
-                "context_checkpoint" => read_field_once(&mut long_fields.context_checkpoint, &mut map)?,
-                "half_done" => read_field_once(&mut long_fields.half_done_checkpoints, &mut map)?,
+                "todo_items" => read_unique_field(&mut growing_fields.todo_items, &mut map)?,
+                "completed_items" => read_unique_field(&mut growing_fields.completed_items, &mut map)?,
+                "known_items" => read_unique_field(&mut growing_fields.known_items, &mut map)?,
+                "ever_done" => read_unique_field(&mut growing_fields.ever_ticked_items, &mut map)?,
+                "context_checkpoint" => read_unique_field(&mut growing_fields.context_checkpoint, &mut map)?,
+                "half_done" => read_unique_field(&mut growing_fields.half_done_checkpoints, &mut map)?,
                 "context_history" if self.history_mode == HistoryMode::Skip => {
                     map.next_value::<IgnoredAny>()?;
                 }
-                "context_history" => read_field_once(&mut long_fields.context_history, &mut map)?,
-                "iteration_record" => read_field_once(&mut long_fields.iteration_record, &mut map)?,
+                "context_history" => read_unique_field(&mut growing_fields.context_history, &mut map)?,
+                "iteration_record" => read_unique_field(&mut growing_fields.iteration_record, &mut map)?,
                 _ => other_fields.push((key, map.next_value()?)),
             }
         }
-        let short_fields: ShortFields = deserialize_group(&other_fields)?;
+        let ungrouped_fields: UngroupedFields = deserialize_group(&other_fields)?;
         let plan_items: PlanItems = deserialize_group(&other_fields)?;
         Ok(RunState {
-            format: short_fields.format,
+            format: ungrouped_fields.format,
             options: deserialize_group(&other_fields)?,
-            iteration: short_fields.iteration,
+            iteration: ungrouped_fields.iteration,
             project_at_start: deserialize_group(&other_fields)?,
             lifecycle: deserialize_group(&other_fields)?,
             outcomes: deserialize_group(&other_fields)?,
             plan_items: PlanItems {
-                todo_items: long_fields.todo_items.unwrap_or_default(),
-                completed_items: long_fields.completed_items.unwrap_or_default(),
-                known_items: long_fields.known_items.unwrap_or_default(),
-                ever_ticked_items: long_fields.ever_ticked_items.unwrap_or_default(),
+                todo_items: growing_fields.todo_items.unwrap_or_default(),
+                completed_items: growing_fields.completed_items.unwrap_or_default(),
+                known_items: growing_fields.known_items.unwrap_or_default(),
+                ever_ticked_items: growing_fields.ever_ticked_items.unwrap_or_default(),
                 ..plan_items
             },
-            context_checkpoint: long_fields.context_checkpoint.unwrap_or_default(),
-            half_done_checkpoints: long_fields.half_done_checkpoints.unwrap_or_default(),
-            context_history: long_fields.context_history.unwrap_or_default(),
-            run_id: short_fields.run_id,
-            session_id: short_fields.session_id,
-            promise_code: short_fields.nonce,
-            revision: short_fields.revision,
-            iteration_record: long_fields.iteration_record.unwrap_or_default(),
+            context_checkpoint: growing_fields.context_checkpoint.unwrap_or_default(),
+            half_done_checkpoints: growing_fields.half_done_checkpoints.unwrap_or_default(),
+            context_history: growing_fields.context_history.unwrap_or_default(),
+            run_id: ungrouped_fields.run_id,
+            session_id: ungrouped_fields.session_id,
+            promise_code: ungrouped_fields.nonce,
+            revision: ungrouped_fields.revision,
+            iteration_record: growing_fields.iteration_record.unwrap_or_default(),
             spending: deserialize_group(&other_fields)?,
         })
     }
@@ -127,7 +127,7 @@ fn deserialize_group<'de, T: Deserialize<'de>, E: Error>(
     T::deserialize(fields).map_err(E::custom)
 }
 
-fn read_field_once<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
+fn read_unique_field<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     slot: &mut Option<T>,
     map: &mut A,
 ) -> Result<(), A::Error> {
@@ -156,9 +156,9 @@ mod tests {
 
     fn assert_parsed_as_by_serde(text: &str, description: &str) {
         let expected = parse_with_serde(text);
-        let parsed = RunState::from_text(text.as_bytes()).map_err(|error| error.to_string());
+        let parsed = RunState::from_json_text(text.as_bytes()).map_err(|error| error.to_string());
         assert_eq!(parsed, expected, "{description}");
-        let without_history = RunState::from_text_without_history(text.as_bytes());
+        let without_history = RunState::from_json_text_without_history(text.as_bytes());
         match (without_history, expected) {
             (Ok(without_history), Ok(expected)) => {
                 assert_eq!(
@@ -194,7 +194,7 @@ mod tests {
     }
 
     fn full_document() -> Value {
-        let state = RunState::from_text(SAMPLE.as_bytes()).unwrap();
+        let state = RunState::from_json_text(SAMPLE.as_bytes()).unwrap();
         let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
         state.merge_into_document(&mut document);
         document
@@ -264,21 +264,21 @@ mod tests {
         for undecodable in ["\"\\ud800\"", "1e999"] {
             let text = compact.replacen("\"status\":", &format!("\"mine\":{undecodable},\"status\":"), 1);
             let [state, expected] =
-                [&text, &compact].map(|text| RunState::from_text(text.as_bytes()).unwrap());
+                [&text, &compact].map(|text| RunState::from_json_text(text.as_bytes()).unwrap());
             assert_eq!(state, expected, "{undecodable}");
         }
         for text in ["", "{}", "[]", "null", "3", "{\"iteration\":4}", "{\"format\":2}", "{\"format\":1} x"] {
             assert_parsed_as_by_serde(text, text);
         }
         for end in (0..compact.len()).step_by(97) {
-            assert!(RunState::from_text(&compact.as_bytes()[..end]).is_err(), "{end}");
+            assert!(RunState::from_json_text(&compact.as_bytes()[..end]).is_err(), "{end}");
         }
-        assert!(RunState::from_text(b"{\"task_name\":\"\xff\"}").is_err());
+        assert!(RunState::from_json_text(b"{\"task_name\":\"\xff\"}").is_err());
     }
 
     #[test]
     fn a_state_is_read_without_its_history() {
-        let state = RunState::from_text(SAMPLE.as_bytes()).unwrap();
+        let state = RunState::from_json_text(SAMPLE.as_bytes()).unwrap();
         assert!(!state.context_history.is_empty());
         let expected = RunState { context_history: Vec::new(), ..state.clone() };
         for text in [state.to_json_text().unwrap(), serde_json::to_string(&state).unwrap()] {
@@ -286,21 +286,21 @@ mod tests {
             // The entries of the history are not parsed, so invalid ones are no error.
             let unreadable =
                 text.replacen("\"context_history\":", "\"context_history\":[3],\"context_history\":", 1);
-            assert_eq!(RunState::from_text_without_history(unreadable.as_bytes()).unwrap(), expected);
+            assert_eq!(RunState::from_json_text_without_history(unreadable.as_bytes()).unwrap(), expected);
         }
     }
 
     #[test]
     fn the_text_of_a_state_is_its_document() {
-        let mut hostile = RunState::from_text(SAMPLE.as_bytes()).unwrap();
+        let mut hostile = RunState::from_json_text(SAMPLE.as_bytes()).unwrap();
         hostile.options.objective = "x\n  \"revision\": 9,\n".to_owned();
         hostile.plan_items.todo_items = vec!["\u{2028}ä\"\\".to_owned()];
-        for state in [RunState::default(), RunState::from_text(SAMPLE.as_bytes()).unwrap(), hostile] {
+        for state in [RunState::default(), RunState::from_json_text(SAMPLE.as_bytes()).unwrap(), hostile] {
             let mut document = json!({});
             state.merge_into_document(&mut document);
             let text = state.to_json_text().unwrap();
             assert_eq!(text, serde_json::to_string_pretty(&document).unwrap() + "\n");
-            assert_eq!(RunState::from_text(text.as_bytes()).unwrap(), state);
+            assert_eq!(RunState::from_json_text(text.as_bytes()).unwrap(), state);
         }
     }
 }

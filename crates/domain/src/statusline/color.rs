@@ -20,7 +20,7 @@ const TERMINAL_COLOR_NAMES: [&str; 8] =
 
 impl Color {
     /// Returns the parameters of the escape sequence (SGR) that sets this color as the foreground.
-    pub fn foreground_parameters(self) -> String {
+    pub fn foreground_sgr_parameters(self) -> String {
         match self {
             Color::Terminal(number @ 0..8) => (30 + number).to_string(),
             Color::Terminal(number) => (82 + number).to_string(),
@@ -30,7 +30,7 @@ impl Color {
     }
 
     /// Returns the parameters of the escape sequence (SGR) that sets this color as the background.
-    pub fn background_parameters(self) -> String {
+    pub fn background_sgr_parameters(self) -> String {
         match self {
             Color::Terminal(number @ 0..8) => (40 + number).to_string(),
             Color::Terminal(number) => (92 + number).to_string(),
@@ -56,16 +56,16 @@ impl TryFrom<String> for Color {
             Some(base) => (8, base),
             None => (0, name.as_str()),
         };
-        let terminal_index = TERMINAL_COLOR_NAMES.iter().position(|known| *known == base_name);
+        let terminal_index = TERMINAL_COLOR_NAMES.iter().position(|color_name| *color_name == base_name);
         let parse_rgb = || {
-            let digits =
-                name.strip_prefix('#').filter(|digits| digits.len() == 6 && !digits.contains('+'))?;
-            let hex_pair = |start| u8::from_str_radix(digits.get(start..start + 2)?, 16).ok();
-            Some(Color::Rgb(hex_pair(0)?, hex_pair(2)?, hex_pair(4)?))
+            let hex_text =
+                name.strip_prefix('#').filter(|hex_text| hex_text.len() == 6 && !hex_text.contains('+'))?;
+            let parse_hex_pair = |start| u8::from_str_radix(hex_text.get(start..start + 2)?, 16).ok();
+            Some(Color::Rgb(parse_hex_pair(0)?, parse_hex_pair(2)?, parse_hex_pair(4)?))
         };
         terminal_index
             .map(|number| Color::Terminal(number as u8 + bright_offset))
-            .or_else(|| name.parse().ok().map(Color::Palette).filter(|colour| String::from(*colour) == name))
+            .or_else(|| name.parse().ok().map(Color::Palette).filter(|color| String::from(*color) == name))
             .or_else(parse_rgb)
             .ok_or_else(|| UnknownColor(name.clone()))
     }
@@ -96,7 +96,7 @@ mod tests {
         ] {
             let color = Color::try_from(name.to_owned()).unwrap();
             assert_eq!(
-                (color.foreground_parameters().as_str(), color.background_parameters().as_str()),
+                (color.foreground_sgr_parameters().as_str(), color.background_sgr_parameters().as_str()),
                 (foreground, background)
             );
             assert_eq!(String::from(color), name);

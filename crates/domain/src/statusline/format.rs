@@ -25,39 +25,39 @@ impl SegmentFormat {
 /// Returns true if a format contains one of these fields.
 pub fn contains_any_field(source: &str, fields: &[&str]) -> bool {
     let mut is_contained = false;
-    for_each_field(source, &mut |name| is_contained |= fields.contains(&name));
+    for_each_field_name(source, &mut |name| is_contained |= fields.contains(&name));
     is_contained
 }
 
 /// Returns the names of the fields in a format, in their order.
 pub(super) fn field_names(source: &str) -> Vec<&str> {
     let mut names = Vec::new();
-    for_each_field(source, &mut |name| names.push(name));
+    for_each_field_name(source, &mut |name| names.push(name));
     names
 }
 
-fn for_each_field<'a>(source: &'a str, visit: &mut dyn FnMut(&'a str)) {
-    let mut rest = source;
-    while let Some(part) = take_next_part(&mut rest) {
+fn for_each_field_name<'a>(source: &'a str, visit: &mut dyn FnMut(&'a str)) {
+    let mut remaining = source;
+    while let Some(part) = parse_next_part(&mut remaining) {
         match part {
             FormatPart::Text(_) => {}
             FormatPart::Field(name) => visit(name),
-            FormatPart::Group(inner) => for_each_field(inner, visit),
+            FormatPart::Group(group_source) => for_each_field_name(group_source, visit),
         }
     }
 }
 
 /// Renders a format with the values of its fields and with the groups that `should_show_group` accepts. Trims the result. Returns `None` if
 /// no field in it has a value.
-pub fn render<'a>(
+pub fn render_unless_all_fields_empty<'a>(
     source: &str,
     should_show_group: &dyn Fn(&str) -> bool,
     field_value: &dyn Fn(&str) -> Option<&'a str>,
 ) -> Option<String> {
     let mut output = String::with_capacity(96);
     let mut has_value = false;
-    let mut rest = source;
-    while let Some(part) = take_next_part(&mut rest) {
+    let mut remaining = source;
+    while let Some(part) = parse_next_part(&mut remaining) {
         match part {
             FormatPart::Text(text) => output.push_str(text),
             FormatPart::Field(name) => {
@@ -65,9 +65,9 @@ pub fn render<'a>(
                 has_value |= !value.is_empty();
                 output.push_str(value);
             }
-            FormatPart::Group(inner) if should_show_group(inner) => {
+            FormatPart::Group(group_source) if should_show_group(group_source) => {
                 let length_before = output.len();
-                match render_group_unless_field_empty(inner, &mut output, field_value) {
+                match append_group_unless_field_empty(group_source, &mut output, field_value) {
                     Some(has_field) => has_value |= has_field,
                     None => output.truncate(length_before),
                 }
@@ -85,16 +85,16 @@ pub fn render<'a>(
     }
 }
 
-/// Appends a group to the text. Returns `None` if a field in the group is empty, in which case part of the group may have been
-/// appended; else whether the group has a field.
-fn render_group_unless_field_empty<'a>(
+/// Appends a group to the output, and returns whether the group has a field. Returns `None` if a field in the group is empty; then
+/// part of the group may have been appended.
+fn append_group_unless_field_empty<'a>(
     source: &str,
     output: &mut String,
     field_value: &dyn Fn(&str) -> Option<&'a str>,
 ) -> Option<bool> {
     let mut has_field = false;
-    let mut rest = source;
-    while let Some(part) = take_next_part(&mut rest) {
+    let mut remaining = source;
+    while let Some(part) = parse_next_part(&mut remaining) {
         match part {
             FormatPart::Text(text) | FormatPart::Group(text) => output.push_str(text),
             FormatPart::Field(name) => {
@@ -106,11 +106,11 @@ fn render_group_unless_field_empty<'a>(
     Some(has_field)
 }
 
-/// Takes the next part of a valid format. The search goes byte by byte, because the special characters are ASCII and no byte of
-/// another character is.
-fn take_next_part<'a>(rest: &mut &'a str) -> Option<FormatPart<'a>> {
-    let source = *rest;
-    let (part, rest_start) = match source.as_bytes().first()? {
+/// Parses the next part of a valid format and removes it from `remaining`. The search compares bytes, because the special
+/// characters are ASCII and no byte of another character is.
+fn parse_next_part<'a>(remaining: &mut &'a str) -> Option<FormatPart<'a>> {
+    let source = *remaining;
+    let (part, next_part_start) = match source.as_bytes().first()? {
         b'\\' => {
             let character_length = source[1..].chars().next().map_or(0, char::len_utf8);
             (FormatPart::Text(&source[1..1 + character_length]), 1 + character_length)
@@ -120,7 +120,7 @@ fn take_next_part<'a>(rest: &mut &'a str) -> Option<FormatPart<'a>> {
             (FormatPart::Field(&source[1..end]), end + 1)
         }
         b'[' => {
-            let end = index_of_group_end(source);
+            let end = index_of_group_end_or_len(source);
             (FormatPart::Group(&source[1..end]), end + 1)
         }
         _ => {
@@ -128,7 +128,7 @@ fn take_next_part<'a>(rest: &mut &'a str) -> Option<FormatPart<'a>> {
             (FormatPart::Text(&source[..end]), end)
         }
     };
-    *rest = source.get(rest_start..).unwrap_or_default();
+    *remaining = source.get(next_part_start..).unwrap_or_default();
     Some(part)
 }
 
@@ -144,7 +144,7 @@ fn index_of_first_byte_or_len(source: &str, matches: impl FnMut(u8) -> bool) -> 
     source.bytes().position(matches).unwrap_or(source.len())
 }
 
-fn index_of_group_end(source: &str) -> usize {
+fn index_of_group_end_or_len(source: &str) -> usize {
     let mut is_escaped = false;
     index_of_first_byte_or_len(source, |byte| {
         let is_end = byte == b']' && !is_escaped;
@@ -165,14 +165,14 @@ impl TryFrom<String> for SegmentFormat {
     type Error = SegmentFormatError;
 
     fn try_from(text: String) -> Result<SegmentFormat, SegmentFormatError> {
-        match format_error(&text) {
+        match find_format_error(&text) {
             Some(reason) => Err(SegmentFormatError { text, reason }),
             None => Ok(SegmentFormat(text)),
         }
     }
 }
 
-fn format_error(source: &str) -> Option<&'static str> {
+fn find_format_error(source: &str) -> Option<&'static str> {
     if source.contains(char::is_control) {
         return Some("it has a control character; a segment's `colour` paints it");
     }
@@ -181,7 +181,7 @@ fn format_error(source: &str) -> Option<&'static str> {
     while let Some(character) = characters.next() {
         match character {
             '\\' if characters.next().is_none() => return Some("nothing follows the last `\\`"),
-            '{' => match characters.find(|letter| "{}[]".contains(*letter)) {
+            '{' => match characters.find(|next_character| "{}[]".contains(*next_character)) {
                 Some('}') => {}
                 _ => return Some("a `{` is never closed"),
             },
@@ -213,7 +213,7 @@ mod tests {
             _ => None,
         };
         let format = SegmentFormat::try_from(format.to_owned()).unwrap();
-        render(format.as_str(), &|_| shows_groups, &field)
+        render_unless_all_fields_empty(format.as_str(), &|_| shows_groups, &field)
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub enum SegmentKind {
     /// The git repository of the working directory.
     Git,
     /// The usage of the context window.
-    Load,
+    ContextUsage,
     Run,
     Memory,
     /// The tokens that each turn added to the context.
@@ -61,7 +61,7 @@ impl SegmentKind {
 
     /// Returns the format that is used unless the user sets another one.
     pub fn default_format(self) -> &'static str {
-        self.info().format
+        self.info().default_format
     }
 
     /// Returns a short description of what it shows.
@@ -80,7 +80,7 @@ impl SegmentKind {
             SegmentKind::Effort => &EFFORT,
             SegmentKind::Directory => &DIRECTORY,
             SegmentKind::Git => &GIT,
-            SegmentKind::Load => &LOAD,
+            SegmentKind::ContextUsage => &CONTEXT_USAGE,
             SegmentKind::Run => &RUN,
             SegmentKind::Memory => &MEMORY,
             SegmentKind::ContextGrowth => &CONTEXT_GROWTH,
@@ -102,7 +102,7 @@ struct SegmentInfo {
     /// Its name in the settings.
     name: &'static str,
     /// The format that is used unless the user sets another one.
-    format: &'static str,
+    default_format: &'static str,
     /// The names of its fields, each with a description.
     fields: &'static [(&'static str, &'static str)],
     /// A short description of what it shows.
@@ -113,7 +113,7 @@ struct SegmentInfo {
 
 static MODEL: SegmentInfo = SegmentInfo {
     name: "model",
-    format: "{name}",
+    default_format: "{name}",
     fields: &[("name", "its display name: Opus 5.5"), ("id", "its id, with the [1m] suffix")],
     description: "the model",
     data_source: "the client: model",
@@ -121,7 +121,7 @@ static MODEL: SegmentInfo = SegmentInfo {
 
 static EFFORT: SegmentInfo = SegmentInfo {
     name: "effort",
-    format: "{level}",
+    default_format: "{level}",
     fields: &[("level", "low, medium, high …; some models have none")],
     description: "how hard the model thinks",
     data_source: "the client: effort.level",
@@ -129,7 +129,7 @@ static EFFORT: SegmentInfo = SegmentInfo {
 
 static DIRECTORY: SegmentInfo = SegmentInfo {
     name: "directory",
-    format: "{name}",
+    default_format: "{name}",
     fields: &[("name", "its last part"), ("path", "the whole path, with ~ for the home directory")],
     description: "the working directory",
     data_source: "the client: workspace.current_dir, else cwd",
@@ -137,7 +137,7 @@ static DIRECTORY: SegmentInfo = SegmentInfo {
 
 static GIT: SegmentInfo = SegmentInfo {
     name: "git",
-    format: "⎇ {branch}[ {worktree}][ {action}][ ↑{ahead}][ ↓{behind}][ ={conflicts}][ +{staged}][ !{modified}][ ?{untracked}][ {stale}]",
+    default_format: "⎇ {branch}[ {worktree}][ {action}][ ↑{ahead}][ ↓{behind}][ ={conflicts}][ +{staged}][ !{modified}][ ?{untracked}][ {stale}]",
     fields: &[
         ("branch", "its name, or the first letters of a detached HEAD"),
         ("detached", "the word `detached`, if HEAD is on no branch"),
@@ -155,9 +155,9 @@ static GIT: SegmentInfo = SegmentInfo {
     data_source: "the files in .git; counts from one `git status`, kept for 5 seconds",
 };
 
-static LOAD: SegmentInfo = SegmentInfo {
+static CONTEXT_USAGE: SegmentInfo = SegmentInfo {
     name: "load",
-    format: "{bar} {percent}[ {used}/{window}][ · {left} left][ · {turns} turns]",
+    default_format: "{bar} {percent}[ {used}/{window}][ · {left} left][ · {turns} turns]",
     fields: &[
         ("bar", "a bar of the usage, with L1, L2 and the auto-compact threshold marked"),
         ("percent", "used %, as the client shows it; ? while it is unknown"),
@@ -178,7 +178,7 @@ static LOAD: SegmentInfo = SegmentInfo {
 
 static RUN: SegmentInfo = SegmentInfo {
     name: "run",
-    format: "ralph {iteration}/{max}[ · {done}/{items} items][ · {item}][ · {checkpoint}][ · paused {until}]",
+    default_format: "ralph {iteration}/{max}[ · {done}/{items} items][ · {item}][ · {checkpoint}][ · paused {until}]",
     fields: &[
         ("iteration", "the current iteration"),
         ("max", "how many iterations are allowed"),
@@ -194,7 +194,7 @@ static RUN: SegmentInfo = SegmentInfo {
 
 static MEMORY: SegmentInfo = SegmentInfo {
     name: "memory",
-    format: "memory {depth}[ {frame}][ · stale {stale}][ · heap {heap}% {pressure}]",
+    default_format: "memory {depth}[ {frame}][ · stale {stale}][ · heap {heap}% {pressure}]",
     fields: &[
         ("depth", "the depth of the current frame; 0 is the root"),
         ("frame", "its name"),
@@ -208,7 +208,7 @@ static MEMORY: SegmentInfo = SegmentInfo {
 
 static CONTEXT_GROWTH: SegmentInfo = SegmentInfo {
     name: "growth",
-    format: "{spark}[ +{last}]",
+    default_format: "{spark}[ +{last}]",
     fields: &[
         ("spark", "tokens that each of the last turns added"),
         ("last", "tokens that the last turn added"),
@@ -220,7 +220,7 @@ static CONTEXT_GROWTH: SegmentInfo = SegmentInfo {
 
 static CACHE: SegmentInfo = SegmentInfo {
     name: "cache",
-    format: "cache {state}[ {hit}][ until {until}]",
+    default_format: "cache {state}[ {hit}][ until {until}]",
     fields: &[
         ("state", "warm or cold"),
         ("hit", "the share of tokens that were read from it"),
@@ -232,7 +232,7 @@ static CACHE: SegmentInfo = SegmentInfo {
 
 static COST: SegmentInfo = SegmentInfo {
     name: "cost",
-    format: "{usd}",
+    default_format: "{usd}",
     fields: &[("usd", "US dollars, as reported by Claude Code")],
     description: "what the session has cost",
     data_source: "the client: cost.total_cost_usd",
@@ -240,7 +240,7 @@ static COST: SegmentInfo = SegmentInfo {
 
 static BURN: SegmentInfo = SegmentInfo {
     name: "burn",
-    format: "{rate}/h",
+    default_format: "{rate}/h",
     fields: &[("rate", "US dollars per hour of this session, after its first minute")],
     description: "the session's cost per hour",
     data_source: "the client: cost.total_cost_usd by cost.total_duration_ms",
@@ -248,7 +248,7 @@ static BURN: SegmentInfo = SegmentInfo {
 
 static FIVE_HOUR: SegmentInfo = SegmentInfo {
     name: "five_hour",
-    format: "5h {percent}[ ↻{reset}]",
+    default_format: "5h {percent}[ ↻{reset}]",
     fields: &[("percent", "used"), ("reset", "the time at which it resets")],
     description: "the five-hour limit of a subscription",
     data_source: "the client: rate_limits.five_hour",
@@ -256,7 +256,7 @@ static FIVE_HOUR: SegmentInfo = SegmentInfo {
 
 static WEEKLY: SegmentInfo = SegmentInfo {
     name: "weekly",
-    format: "7d {percent}[ ↻{reset}]",
+    default_format: "7d {percent}[ ↻{reset}]",
     fields: &[("percent", "used"), ("reset", "the day and time at which it resets")],
     description: "the weekly limit of a subscription",
     data_source: "the client: rate_limits.seven_day",
@@ -264,7 +264,7 @@ static WEEKLY: SegmentInfo = SegmentInfo {
 
 static SPEND: SegmentInfo = SegmentInfo {
     name: "spend",
-    format: "spend {percent}[ ↻{reset}]",
+    default_format: "spend {percent}[ ↻{reset}]",
     fields: &[("percent", "used"), ("reset", "the day and time at which it resets")],
     description: "the spending limit of a gateway",
     data_source: "the client: rate_limits.spend_limit",
@@ -272,7 +272,7 @@ static SPEND: SegmentInfo = SegmentInfo {
 
 static LINES: SegmentInfo = SegmentInfo {
     name: "lines",
-    format: "+{added} −{removed}",
+    default_format: "+{added} −{removed}",
     fields: &[("added", "lines that the session added"), ("removed", "lines that it removed")],
     description: "lines changed in this session",
     data_source: "the client: cost.total_lines_added, cost.total_lines_removed",
@@ -280,7 +280,7 @@ static LINES: SegmentInfo = SegmentInfo {
 
 static VERSION: SegmentInfo = SegmentInfo {
     name: "version",
-    format: "v{client}",
+    default_format: "v{client}",
     fields: &[("client", "the version of Claude Code")],
     description: "the client's version",
     data_source: "the client: version",
@@ -288,7 +288,7 @@ static VERSION: SegmentInfo = SegmentInfo {
 
 static HEALTH: SegmentInfo = SegmentInfo {
     name: "health",
-    format: "⚠ {what}",
+    default_format: "⚠ {what}",
     fields: &[("what", "which hook failed, and when; or what is missing")],
     description: "a Plimsoll hook that failed in the last hour, settings that are ignored, or a session without a transcript",
     data_source: "the hooks' own record of failures; the settings; the transcript's path",

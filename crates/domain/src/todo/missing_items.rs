@@ -1,6 +1,6 @@
 //! Finds the items that are missing from a plan, without comparing each item with each line.
 
-use super::{can_follow_item_text, normalize_item_text};
+use super::{can_follow_item_text, strip_emphasis_and_extra_spaces};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -20,10 +20,10 @@ pub(super) fn find_missing_items<'a>(
     }
     let mut unmatched_counts: HashMap<Cow<'_, str>, usize> = HashMap::with_capacity(known_items.len());
     for item in known_items {
-        *unmatched_counts.entry(normalize_item_text(item)).or_default() += 1;
+        *unmatched_counts.entry(strip_emphasis_and_extra_spaces(item)).or_default() += 1;
     }
     let mut unmatched_lines = Vec::new();
-    for line in lines.map(normalize_item_text) {
+    for line in lines.map(strip_emphasis_and_extra_spaces) {
         match unmatched_counts.get_mut(&line).filter(|count| **count > 0) {
             Some(count) => *count -= 1,
             None => unmatched_lines.push(line),
@@ -31,28 +31,29 @@ pub(super) fn find_missing_items<'a>(
     }
     let mut missing_counts: MissingCounts<'_> =
         unmatched_counts.into_iter().filter(|(_, count)| *count > 0).collect();
-    unmatched_lines.iter().for_each(|line| remove_longest_matching_item(&mut missing_counts, line));
+    unmatched_lines.iter().for_each(|line| decrement_longest_prefix_item(&mut missing_counts, line));
     if missing_counts.is_empty() {
         return Vec::new();
     }
-    // If an item is known twice and present once, the last one is missing.
+    // If the known items have the same text twice and the plan has it once, the last one is missing.
     let mut missing_items = known_items.to_owned();
     missing_items.reverse();
-    missing_items.retain(|item| decrement_missing(&mut missing_counts, &normalize_item_text(item)));
+    missing_items
+        .retain(|item| decrement_missing_count(&mut missing_counts, &strip_emphasis_and_extra_spaces(item)));
     missing_items.reverse();
     missing_items
 }
 
-/// Removes the longest item with which a line begins. Choosing a shorter one is never better, because any line that begins with
-/// the longer item could match the shorter one as well.
-fn remove_longest_matching_item(missing_counts: &mut MissingCounts<'_>, line: &str) {
+/// Lowers the count of the longest missing item with which a line begins. Choosing a shorter one is never better, because any
+/// line that begins with the longer item could match the shorter one as well.
+fn decrement_longest_prefix_item(missing_counts: &mut MissingCounts<'_>, line: &str) {
     let mut upper_bound = Bound::Included(line);
     // In sorted order a text comes after all of its prefixes, so the last prefix before the line is the longest.
     while let Some((item, _)) = missing_counts.range::<str, _>((Bound::Unbounded, upper_bound)).next_back() {
         match line.strip_prefix(&**item) {
-            Some(rest) if can_follow_item_text(rest) => {
+            Some(remaining) if can_follow_item_text(remaining) => {
                 let item = item.clone().into_owned();
-                decrement_missing(missing_counts, &item);
+                decrement_missing_count(missing_counts, &item);
                 return;
             }
             Some(_) => upper_bound = Bound::Excluded(&line[..item.len()]),
@@ -62,7 +63,7 @@ fn remove_longest_matching_item(missing_counts: &mut MissingCounts<'_>, line: &s
 }
 
 /// Lowers the count of a missing item by one. Returns false if the item is not missing.
-fn decrement_missing(missing_counts: &mut MissingCounts<'_>, item: &str) -> bool {
+fn decrement_missing_count(missing_counts: &mut MissingCounts<'_>, item: &str) -> bool {
     let Some(count) = missing_counts.get_mut(item) else { return false };
     *count -= 1;
     if *count == 0 {
@@ -73,8 +74,10 @@ fn decrement_missing(missing_counts: &mut MissingCounts<'_>, item: &str) -> bool
 
 /// Returns the length in bytes of the common beginning of two texts.
 fn common_prefix_bytes(first: &str, second: &str) -> usize {
-    let matching_characters =
-        first.char_indices().zip(second.chars()).take_while(|((_, one), other)| one == other);
+    let matching_characters = first
+        .char_indices()
+        .zip(second.chars())
+        .take_while(|((_, first_character), second_character)| first_character == second_character);
     matching_characters.last().map_or(0, |((index, character), _)| index + character.len_utf8())
 }
 

@@ -18,7 +18,7 @@ pub struct ResponseOutline {
 }
 
 /// Parses the blocks of a response.
-pub fn outline_response(blocks: &[Block]) -> ResponseOutline {
+pub fn parse_response_outline(blocks: &[Block]) -> ResponseOutline {
     let mut builder = ResponseOutlineBuilder::default();
     blocks.iter().for_each(|block| builder.add_block(block));
     ResponseOutline {
@@ -72,7 +72,7 @@ impl ResponseOutlineBuilder {
         self.reasoning.unwrap_or("none")
     }
 
-    /// Returns the same as [`ResponseOutline::joined_text`] for the blocks so far.
+    /// Returns the same as [`ResponseOutline::text`] for the blocks so far.
     pub fn joined_text(&self) -> String {
         self.text_blocks.join("\n")
     }
@@ -90,7 +90,7 @@ fn to_canonical_json(value: &Value) -> String {
                 )
             }
             Value::Array(elements) => Value::Array(elements.iter().map(with_sorted_keys).collect()),
-            plain => plain.clone(),
+            scalar => scalar.clone(),
         }
     }
     with_sorted_keys(value).to_string()
@@ -137,7 +137,7 @@ mod tests {
             ),
             block(r#"{"type":"tool_use","id":"b","name":"Bash","input":{"command":"ls"}}"#),
         ];
-        let outline = outline_response(&blocks);
+        let outline = parse_response_outline(&blocks);
         let program = "Read {\"a\":{\"b\":0,\"y\":[{\"c\":2,\"d\":1}]},\"z\":1}\nBash {\"command\":\"ls\"}";
         assert_eq!(outline.program.as_deref(), Some(program));
         assert_eq!((outline.reasoning, outline.text.as_str()), ("omitted", "I look."));
@@ -146,6 +146,6 @@ mod tests {
 
     #[test]
     fn a_response_without_calls_has_no_program() {
-        assert_eq!(outline_response(&[block(r#"{"type":"text","text":"x"}"#)]).program, None);
+        assert_eq!(parse_response_outline(&[block(r#"{"type":"text","text":"x"}"#)]).program, None);
     }
 }

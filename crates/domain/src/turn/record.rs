@@ -8,7 +8,7 @@ mod packer;
 pub use packed_memory::PackedMemory;
 use packer::{Packed, Packer};
 
-use super::{Block, ResponseOutline, ToolCall, Turn, TurnFailure, outline_response};
+use super::{Block, ResponseOutline, ToolCall, Turn, TurnFailure, parse_response_outline};
 use crate::digest::sha256_hex;
 use crate::text::parse_json_or_null;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub struct EncodedRecord {
 /// Why a record could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodeError {
-    /// The record has not the shape of a turn; the text describes the problem.
+    /// The record does not have the shape of a turn; the text describes the problem.
     InvalidShape(String),
     /// The blob with this SHA-256 is missing, or its content has another SHA-256.
     MissingBlob(String),
@@ -57,7 +57,7 @@ impl std::fmt::Display for DecodeError {
     }
 }
 
-/// Results that are already known for a new turn, so that nothing is hashed or encoded twice.
+/// Results that have already been computed for a new turn, so that nothing is hashed or encoded twice.
 #[derive(Debug, Clone, Default)]
 pub struct EncodingHints {
     /// For each call, the SHA-256 of its result's text, if it has been computed already.
@@ -99,35 +99,43 @@ struct StoredCall {
 
 /// Encodes a turn for the log.
 pub fn encode_turn(turn: &Turn) -> EncodedRecord {
-    encode_turn_with_hints(turn, &EncodingHints::default()).0
+    encode_turn_and_pack_memory(turn, &EncodingHints::default()).0
 }
 
-/// Encodes a new turn for the log, using the given hints. Also returns its packed working memory, which the next turn can
-/// reuse.
-pub fn encode_turn_with_hints(turn: &Turn, hints: &EncodingHints) -> (EncodedRecord, Option<PackedMemory>) {
-    let packer = Packer { blobs: RefCell::default(), known_hashes: hashed_results(turn, hints) };
-    let packed_memory = PackedMemory::pack(turn.memory(), &packer);
+/// Encodes a new turn for the log, using the hints. Also returns its packed working memory, which the next turn can reuse; `None`
+/// if the memory does not have the expected shape.
+pub fn encode_turn_and_pack_memory(
+    turn: &Turn,
+    hints: &EncodingHints,
+) -> (EncodedRecord, Option<PackedMemory>) {
+    let packer =
+        Packer { blobs: RefCell::default(), precomputed_hashes: results_with_known_hashes(turn, hints) };
+    let packed_memory = PackedMemory::pack_if_expected_shape(turn.memory(), &packer);
     let memory_json = match (&hints.memory_json, &packed_memory) {
-        (Some(memory), _) => memory.clone(),
+        (Some(reused_json), _) => reused_json.clone(),
         (None, Some(packed)) => packed.json_at_step(packed.step),
-        (None, None) => packer.pack_memory(turn.memory()).to_string(),
+        (None, None) => packer.pack_memory_with_heap_as_blobs(turn.memory()).to_string(),
     };
-    let outline = (!hints.is_derived_from_response).then(|| outline_response(turn.raw_response()));
+    let outline = (!hints.is_derived_from_response).then(|| parse_response_outline(turn.raw_response()));
     let program = turn.program().map_or(Value::Null, |program| json!(program));
-    let has_own_program =
+    let program_differs_from_response =
         outline.as_ref().is_some_and(|outline| outline.program.as_deref() != turn.program());
     let tool_calls = turn.tool_calls().iter().enumerate();
     let tool_calls = tool_calls.map(|(index, call)| EncodedCall {
         name_and_args: outline
             .as_ref()
-            .filter(|outline| !outline_contains_call(outline, index, call))
+            .filter(|outline| !outline_has_call_at_index(outline, index, call))
             .map(|_| (call.name.as_str(), packer.pack(&call.args))),
         result: packer.pack(&call.result),
         ext: packer.pack(&call.ext),
     });
     let content = EncodedTurn {
-        raw_response: turn.raw_response().iter().map(|block| packer.pack_block(block)).collect(),
-        program: has_own_program.then(|| packer.pack(&program)),
+        raw_response: turn
+            .raw_response()
+            .iter()
+            .map(|block| packer.store_block_as_blob_unless_plain(block))
+            .collect(),
+        program: program_differs_from_response.then(|| packer.pack(&program)),
         result: packer.pack(turn.result()),
         prints: turn.prints().iter().map(|text| packer.pack(text.as_str())).collect(),
         tool_calls: tool_calls.collect(),
@@ -143,14 +151,14 @@ fn to_json_or_empty(value: &impl Serialize) -> String {
 }
 
 /// Returns true if the raw response has the same call at this index.
-fn outline_contains_call(outline: &ResponseOutline, index: usize, call: &ToolCall) -> bool {
-    let outlined_call = outline.calls.get(index);
-    outlined_call
+fn outline_has_call_at_index(outline: &ResponseOutline, index: usize, call: &ToolCall) -> bool {
+    let call_at_index = outline.calls.get(index);
+    call_at_index
         .is_some_and(|(id, name, args)| (id.as_str(), name, args) == (call.id(), &call.name, &call.args))
 }
 
-/// Returns the results of calls whose SHA-256 is known, with that SHA-256.
-fn hashed_results<'a>(turn: &'a Turn, hints: &'a EncodingHints) -> Vec<(&'a str, &'a str)> {
+/// Returns the result texts of calls whose SHA-256 has already been computed, with that SHA-256.
+fn results_with_known_hashes<'a>(turn: &'a Turn, hints: &'a EncodingHints) -> Vec<(&'a str, &'a str)> {
     let calls_with_hashes = turn.tool_calls().iter().zip(&hints.result_hashes);
     calls_with_hashes.filter_map(|(call, hash)| Some((call.result.as_str()?, hash.as_deref()?))).collect()
 }
@@ -165,7 +173,7 @@ pub fn encode_fields(fields: &Map<String, Value>) -> EncodedRecord {
 /// Reads a blob by its SHA-256; `None` if there is none.
 pub type BlobReader<'a> = &'a dyn Fn(&str) -> Option<Vec<u8>>;
 
-/// Decodes a turn. Fails if the content is erased, has not the shape of a turn, or refers to a missing or changed blob.
+/// Decodes a turn. Fails if the content is erased, does not have the shape of a turn, or refers to a missing or changed blob.
 pub fn decode_turn(
     number: u64,
     success: bool,
@@ -177,10 +185,10 @@ pub fn decode_turn(
     if number == 0 {
         return Err(DecodeError::InvalidShape("its number is 0; turns count from 1".to_owned()));
     }
-    let blocks: Vec<&RawValue> = take_field(&mut fields, "raw_response")?;
+    let blocks: Vec<&RawValue> = remove_required_field(&mut fields, "raw_response")?;
     let raw_response =
         blocks.iter().map(|block| unpacker.unpack_block(block)).collect::<Result<Vec<_>, _>>()?;
-    let ResponseOutline { program, calls, .. } = outline_response(&raw_response);
+    let ResponseOutline { program, calls, .. } = parse_response_outline(&raw_response);
     let program = match fields.remove("program") {
         None => program,
         Some(raw) => match unpacker.unpack(parse_field("program", raw)?)? {
@@ -189,8 +197,8 @@ pub fn decode_turn(
             _ => return Err(DecodeError::InvalidShape("`program` is no text".to_owned())),
         },
     };
-    let result = unpacker.unpack(take_field(&mut fields, "result")?)?;
-    let prints: Vec<Value> = take_field(&mut fields, "prints")?;
+    let result = unpacker.unpack(remove_required_field(&mut fields, "result")?)?;
+    let prints: Vec<Value> = remove_required_field(&mut fields, "prints")?;
     let prints = prints
         .into_iter()
         .map(|text| match unpacker.unpack(text)? {
@@ -198,14 +206,14 @@ pub fn decode_turn(
             _ => Err(DecodeError::InvalidShape("`prints` holds what is no text".to_owned())),
         })
         .collect::<Result<_, _>>()?;
-    let stored_calls: Vec<StoredCall> = take_field(&mut fields, "tool_calls")?;
+    let stored_calls: Vec<StoredCall> = remove_required_field(&mut fields, "tool_calls")?;
     let tool_calls = stored_calls
         .into_iter()
         .enumerate()
         .map(|(index, call)| unpacker.unpack_call(index, call, calls.get(index)))
         .collect::<Result<_, _>>()?;
-    let memory = unpacker.unpack_object("memory", take_field(&mut fields, "memory")?)?;
-    let mut ext = unpacker.unpack_object("ext", take_field(&mut fields, "ext")?)?;
+    let memory = unpacker.unpack_object("memory", remove_required_field(&mut fields, "memory")?)?;
+    let mut ext = unpacker.unpack_object("ext", remove_required_field(&mut fields, "ext")?)?;
     // Fields of a later version of Plimsoll are kept in `ext`.
     for (key, raw) in fields {
         let value = unpacker.unpack(parse_field(&key, raw)?)?;
@@ -236,14 +244,16 @@ pub fn referenced_blob_hashes(content: &str) -> Vec<String> {
     fn collect_hashes(value: &Value, hashes: &mut Vec<String>) {
         match value {
             Value::Object(fields) => match fields.get(BLOB_KEY) {
-                Some(Value::Object(mark)) => match (mark.get("sha256"), mark.get("literal")) {
-                    (Some(Value::String(hash)), None) => hashes.push(hash.clone()),
-                    // An object that only looks like a reference is wrapped as a literal; its values may hold real references.
-                    (None, Some(Value::Object(literal))) => {
-                        literal.values().for_each(|value| collect_hashes(value, hashes));
+                Some(Value::Object(blob_reference)) => {
+                    match (blob_reference.get("sha256"), blob_reference.get("literal")) {
+                        (Some(Value::String(hash)), None) => hashes.push(hash.clone()),
+                        // An object that only looks like a reference is wrapped as a literal; its values may hold real references.
+                        (None, Some(Value::Object(literal))) => {
+                            literal.values().for_each(|value| collect_hashes(value, hashes));
+                        }
+                        _ => {}
                     }
-                    _ => {}
-                },
+                }
                 _ => fields.values().for_each(|value| collect_hashes(value, hashes)),
             },
             Value::Array(elements) => elements.iter().for_each(|value| collect_hashes(value, hashes)),
@@ -266,7 +276,7 @@ fn parse_fields(content: &str) -> Result<BTreeMap<String, &RawValue>, DecodeErro
     serde_json::from_str(content).map_err(|error| DecodeError::InvalidShape(format!("no object ({error})")))
 }
 
-fn take_field<'a, T: Deserialize<'a>>(
+fn remove_required_field<'a, T: Deserialize<'a>>(
     fields: &mut BTreeMap<String, &'a RawValue>,
     name: &str,
 ) -> Result<T, DecodeError> {
@@ -289,9 +299,9 @@ impl Unpacker<'_> {
         &self,
         index: usize,
         call: StoredCall,
-        outlined_call: Option<&(String, String, Value)>,
+        call_in_response: Option<&(String, String, Value)>,
     ) -> Result<ToolCall, DecodeError> {
-        let (name, args) = match (call.name_and_args, outlined_call) {
+        let (name, args) = match (call.name_and_args, call_in_response) {
             (Some((name, args)), _) => (name, self.unpack(args)?),
             (None, Some((_, name, args))) => (name.clone(), args.clone()),
             (None, None) => {
@@ -305,21 +315,28 @@ impl Unpacker<'_> {
     }
 
     fn read_verified_text(&self, hash: &str) -> Result<String, DecodeError> {
-        let missing = || DecodeError::MissingBlob(hash.to_owned());
-        let bytes =
-            (self.read_blob)(hash).filter(|bytes| sha256_hex(&[bytes]) == hash).ok_or_else(missing)?;
-        String::from_utf8(bytes).map_err(|_| missing())
+        let missing_blob_error = || DecodeError::MissingBlob(hash.to_owned());
+        let bytes = (self.read_blob)(hash)
+            .filter(|bytes| sha256_hex(&[bytes]) == hash)
+            .ok_or_else(missing_blob_error)?;
+        String::from_utf8(bytes).map_err(|_| missing_blob_error())
     }
 
     fn unpack(&self, value: Value) -> Result<Value, DecodeError> {
         match value {
             Value::Array(elements) => elements.into_iter().map(|element| self.unpack(element)).collect(),
             Value::Object(mut fields) => match fields.remove(BLOB_KEY) {
-                Some(Value::Object(mut mark)) => match (mark.remove("sha256"), mark.remove("literal")) {
-                    (Some(Value::String(hash)), None) => self.read_verified_text(&hash).map(Value::String),
-                    (None, Some(Value::Object(literal))) => self.unpack_fields(literal).map(Value::Object),
-                    _ => Err(DecodeError::InvalidShape(format!("`{BLOB_KEY}` names nothing"))),
-                },
+                Some(Value::Object(mut blob_reference)) => {
+                    match (blob_reference.remove("sha256"), blob_reference.remove("literal")) {
+                        (Some(Value::String(hash)), None) => {
+                            self.read_verified_text(&hash).map(Value::String)
+                        }
+                        (None, Some(Value::Object(literal))) => {
+                            self.unpack_fields(literal).map(Value::Object)
+                        }
+                        _ => Err(DecodeError::InvalidShape(format!("`{BLOB_KEY}` names nothing"))),
+                    }
+                }
                 Some(_) => Err(DecodeError::InvalidShape(format!("`{BLOB_KEY}` is no object"))),
                 None => self.unpack_fields(fields).map(Value::Object),
             },
@@ -343,8 +360,8 @@ impl Unpacker<'_> {
         if !json.contains(BLOB_KEY) {
             return Ok(Block::new(raw.to_owned()));
         }
-        let mark: Value = parse_field("raw_response", raw)?;
-        let hash = mark[BLOB_KEY]["sha256"]
+        let blob_reference: Value = parse_field("raw_response", raw)?;
+        let hash = blob_reference[BLOB_KEY]["sha256"]
             .as_str()
             .ok_or_else(|| DecodeError::InvalidShape("a block".to_owned()))?;
         let text = self.read_verified_text(hash)?;

@@ -1,15 +1,15 @@
-//! `plimsoll fleet create`: puts the plan of a clone into the database. The target branch is pushed before the fleet is created: a
-//! kill between the two leaves only a branch, and repeating the command continues from there.
+//! `plimsoll fleet create`: writes a clone's plan to the database. The target branch is pushed before the fleet is created: if the
+//! process is killed between the two, only the branch remains, and repeating the command continues from there.
 
-use super::clone_remote::{CloneError, CloneRemote};
-use super::{CommandError, run_on_database};
-use crate::database_fault::FleetError;
+use super::clone_remote::{CloneRemote, CloneRemoteError};
+use super::{CommandError, connect_and_run_with_timeout};
+use crate::database_error::FleetError;
 use crate::fleet::Fleet;
-use crate::fleet::plan::{NewPlan, hash_objective, migrate_and_refuse_taken_name};
+use crate::fleet::plan::{NewPlan, hash_objective, migrate_and_check_write_rights_and_name};
 use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_domain::state::DeliveryMode;
-use plimsoll_domain::text::{count_with_noun, to_single_line};
-use plimsoll_flows::run::lifecycle::{NewRun, SharedWork, StartError, read_shared_work};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
+use plimsoll_flows::run::lifecycle::{NewRun, SharedWork, StartError, read_task_and_open_plan_to_share};
 use plimsoll_flows::workers::project_checkout::{self, ProjectCheckout, UnsuitableRepository};
 use plimsoll_launcher::branch::BranchError;
 use plimsoll_launcher::git;
@@ -33,7 +33,7 @@ pub(super) enum CreateError {
     )]
     InvalidName(String),
     #[error("{0}")]
-    StateOfOtherOwner(String),
+    ProjectOwnedByOtherUser(String),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("the objective file {0} is missing")]
@@ -45,7 +45,7 @@ pub(super) enum CreateError {
     #[error(transparent)]
     Branch(#[from] BranchError),
     #[error(transparent)]
-    Remote(#[from] CloneError),
+    Remote(#[from] CloneRemoteError),
     #[error(
         "--branch belongs to --deliver branch: with merge the work goes onto the branch that is checked out"
     )]
@@ -75,7 +75,7 @@ pub(super) enum CreateError {
 impl CreateError {
     pub(super) fn hint(&self) -> Option<String> {
         match self {
-            CreateError::Remote(CloneError::Remote(
+            CreateError::Remote(CloneRemoteError::Remote(
                 RemoteError::Rejected(_) | RemoteError::Unreachable(_),
             )) => Some(
                 "nothing was put into the database; see that git push works here, and repeat this".to_owned(),
@@ -88,32 +88,33 @@ impl CreateError {
 
 /// Checks everything, pushes the target branch and creates the fleet.
 pub(super) fn create_fleet(arguments: &CreateArguments) -> Result<ExitCode, CommandError> {
-    let prepared = PreparedFleet::check_arguments_and_remote(arguments)?;
+    let prepared_fleet = PreparedFleet::from_checked_arguments_and_remote(arguments)?;
     // The database comes before the remote, so that a database error leaves nothing to undo.
     let name = arguments.name.clone();
-    run_on_database("prepare the tables", move |mut database| {
-        migrate_and_refuse_taken_name(&mut database, &name)
+    connect_and_run_with_timeout("prepare the tables", move |mut database| {
+        migrate_and_check_write_rights_and_name(&mut database, &name)
     })?;
-    prepared.create_or_probe_target_branch()?;
-    let items = to_plan_items(&prepared.shared_work);
-    let plan = prepared.new_plan(arguments);
-    let result =
-        run_on_database("create the fleet", move |database| Fleet::create(database, &plan, &items).map(drop));
+    prepared_fleet.create_target_branch_or_dry_run_push()?;
+    let plan_items = plan_items_without_estimates(&prepared_fleet.shared_work);
+    let plan = prepared_fleet.new_plan(arguments);
+    let result = connect_and_run_with_timeout("create the fleet", move |database| {
+        Fleet::create_if_name_free(database, &plan, &plan_items).map(drop)
+    });
     if let Err(error) = result {
-        return Err(prepared.report_created_branch(error).into());
+        return Err(prepared_fleet.warn_if_branch_created_and_return_error(error).into());
     }
-    prepared.print_next_steps(arguments);
+    prepared_fleet.print_fleet_summary_and_join_command(arguments);
     Ok(ExitCode::SUCCESS)
 }
 
-fn to_plan_items(shared_work: &SharedWork) -> Vec<EstimatedItem> {
-    let item = |item: &plimsoll_domain::todo::PlanItem| EstimatedItem {
+fn plan_items_without_estimates(shared_work: &SharedWork) -> Vec<EstimatedItem> {
+    let to_item_without_estimate = |item: &plimsoll_domain::todo::PlanItem| EstimatedItem {
         text: item.text.clone(),
         is_done: item.is_ticked,
         file_lines: None,
         model: None,
     };
-    shared_work.todo.items.iter().map(item).collect()
+    shared_work.todo.items.iter().map(to_item_without_estimate).collect()
 }
 
 /// The checked input of a new fleet.
@@ -126,45 +127,50 @@ struct PreparedFleet {
     /// The user's name for the remote.
     remote_name: String,
     /// The branch into which items are merged.
-    target: BranchName,
+    target_branch: BranchName,
     deliver_to: DeliverTo,
     /// True if the target branch must still be created.
     is_target_missing: bool,
 }
 
 impl PreparedFleet {
-    fn check_arguments_and_remote(arguments: &CreateArguments) -> Result<PreparedFleet, CreateError> {
+    fn from_checked_arguments_and_remote(arguments: &CreateArguments) -> Result<PreparedFleet, CreateError> {
         check_fleet_name(&arguments.name)?;
         if arguments.deliver == DeliverTo::Merge && arguments.branch.is_some() {
             return Err(CreateError::BranchOptionWithMerge);
         }
         if let Some(ignored_state) = Project::ignored_state_above() {
             if ignored_state.is_current_project() {
-                return Err(CreateError::StateOfOtherOwner(ignored_state.to_string()));
+                return Err(CreateError::ProjectOwnedByOtherUser(ignored_state.to_string()));
             }
             print_error(&ignored_state);
         }
-        let project = project_choice::select_project_for_new_run(arguments.todo.as_deref());
-        let shared_work = read_shared_work(&project, &new_run_with_objective(arguments)?)?;
+        let project = project_choice::find_project_for_new_run_and_print_notice(arguments.todo.as_deref());
+        let shared_work =
+            read_task_and_open_plan_to_share(&project, &read_objective_into_new_run(arguments)?)?;
         let checkout = project_checkout::check_suitable_for_workers(&project)?;
         if !git::is_tracked(project.root(), &shared_work.plan) {
-            return Err(CreateError::PlanNotCommitted(to_single_line(&shared_work.plan)));
+            return Err(CreateError::PlanNotCommitted(to_safe_single_line(&shared_work.plan)));
         }
-        let remote = CloneRemote::open(&checkout.repository_root, &arguments.remote)?;
-        let remote_name = to_single_line(&arguments.remote);
-        check_commit_is_pushed(&checkout, &remote, &remote_name, arguments.deliver)?;
+        let remote = CloneRemote::open_with_temporary_copy(&checkout.repository_root, &arguments.remote)?;
+        let remote_name = to_safe_single_line(&arguments.remote);
+        check_head_is_pushed_and_is_tip_if_merging(&checkout, &remote, &remote_name, arguments.deliver)?;
         if remote.has_branches_below(&format!("plimsoll-items/{}", arguments.name))? {
             return Err(CreateError::ItemBranchesExist(arguments.name.clone(), remote_name));
         }
-        let default_target = || format!("plimsoll/{}", arguments.name);
-        let (target, is_target_missing) = match arguments.deliver {
+        let default_target_name = || format!("plimsoll/{}", arguments.name);
+        let (target_branch, is_target_missing) = match arguments.deliver {
             DeliverTo::Merge => (parse_branch_name(&checkout.branch)?, false),
             DeliverTo::Branch => {
-                let target = arguments.branch.clone().unwrap_or_else(default_target);
-                let target = parse_branch_name(&target)?;
-                let is_target_missing =
-                    is_target_missing_or_fail_if_elsewhere(&checkout, &remote, &remote_name, &target)?;
-                (target, is_target_missing)
+                let target_name = arguments.branch.clone().unwrap_or_else(default_target_name);
+                let target_branch = parse_branch_name(&target_name)?;
+                let is_target_missing = is_target_missing_or_error_if_not_at_head(
+                    &checkout,
+                    &remote,
+                    &remote_name,
+                    &target_branch,
+                )?;
+                (target_branch, is_target_missing)
             }
         };
         let deliver_to = arguments.deliver;
@@ -176,22 +182,24 @@ impl PreparedFleet {
             checkout,
             remote,
             remote_name,
-            target,
+            target_branch,
             deliver_to,
             is_target_missing,
         })
     }
 
     /// Creates the target branch. With `merge`, only checks with a dry run that pushing is allowed.
-    fn create_or_probe_target_branch(&self) -> Result<(), CreateError> {
+    fn create_target_branch_or_dry_run_push(&self) -> Result<(), CreateError> {
         let commit = &self.checkout.head_commit;
         match self.deliver_to {
-            DeliverTo::Branch if self.is_target_missing => self.remote.create_branch(&self.target, commit)?,
+            DeliverTo::Branch if self.is_target_missing => {
+                self.remote.create_branch(&self.target_branch, commit)?;
+            }
             DeliverTo::Branch => {}
             DeliverTo::Merge => {
                 // A dry run of what a worker pushes. Items are counted from 1, so no fleet uses this branch.
-                let probe = parse_branch_name(&format!("plimsoll-items/{}/0/0", self.name))?;
-                self.remote.check_can_create_branch(&probe, commit)?;
+                let probe_branch = parse_branch_name(&format!("plimsoll-items/{}/0/0", self.name))?;
+                self.remote.dry_run_push_to_branch(&probe_branch, commit)?;
             }
         }
         Ok(())
@@ -204,7 +212,7 @@ impl PreparedFleet {
         NewPlan {
             name: arguments.name.clone(),
             remote_address: self.remote.address(),
-            target_branch: self.target.to_string(),
+            target_branch: self.target_branch.to_string(),
             verify_commands: arguments.verify.clone(),
             delivery_mode: match self.deliver_to {
                 DeliverTo::Branch => DeliveryMode::Branch,
@@ -221,19 +229,19 @@ impl PreparedFleet {
         }
     }
 
-    /// Tells the user that the branch exists although the fleet was not created, and returns the error.
-    fn report_created_branch(&self, error: FleetError) -> FleetError {
+    /// Prints a warning if the target branch was created although the fleet was not. Returns `error` unchanged.
+    fn warn_if_branch_created_and_return_error(&self, error: FleetError) -> FleetError {
         if self.is_target_missing {
             print_error(&format!(
                 "the branch `{}` is on {} by now; repeat this command to go on with it",
-                to_single_line(self.target.as_str()),
+                to_safe_single_line(self.target_branch.as_str()),
                 self.remote_name
             ));
         }
         error
     }
 
-    fn print_next_steps(&self, arguments: &CreateArguments) {
+    fn print_fleet_summary_and_join_command(&self, arguments: &CreateArguments) {
         let name = &arguments.name;
         let open_count = self.shared_work.todo.open_items().len();
         print_text(format!(
@@ -243,7 +251,7 @@ impl PreparedFleet {
         ));
         print_text(format!(
             "its work comes together on {} of {}",
-            to_single_line(self.target.as_str()),
+            to_safe_single_line(self.target_branch.as_str()),
             self.remote_name
         ));
         if !git::is_tracked(self.project.root(), "PROMPT.md") {
@@ -258,22 +266,23 @@ impl PreparedFleet {
 }
 
 fn check_fleet_name(name: &str) -> Result<(), CreateError> {
-    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    let is_allowed_character =
+        |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
     let starts_with_alphanumeric = name.starts_with(|character: char| character.is_ascii_alphanumeric());
     // git refuses these in a branch name.
     let is_reserved_by_git = name.contains("..") || name.ends_with('.') || name.ends_with(".lock");
     if starts_with_alphanumeric
         && !is_reserved_by_git
         && name.len() <= MAX_NAME_BYTES
-        && name.chars().all(is_plain)
+        && name.chars().all(is_allowed_character)
     {
         Ok(())
     } else {
-        Err(CreateError::InvalidName(to_single_line(name)))
+        Err(CreateError::InvalidName(to_safe_single_line(name)))
     }
 }
 
-fn new_run_with_objective(arguments: &CreateArguments) -> Result<NewRun, CreateError> {
+fn read_objective_into_new_run(arguments: &CreateArguments) -> Result<NewRun, CreateError> {
     let objective = match &arguments.objective_file {
         Some(file) => {
             let path = environment::current_dir().join(file);
@@ -285,42 +294,44 @@ fn new_run_with_objective(arguments: &CreateArguments) -> Result<NewRun, CreateE
 }
 
 /// Checks that the checked-out commit is on the remote's branch. With `merge` it must be the branch's last
-/// commit, so that both have the same plan.
-fn check_commit_is_pushed(
+/// commit, so that the clone and the remote have the same plan.
+fn check_head_is_pushed_and_is_tip_if_merging(
     checkout: &ProjectCheckout,
     remote: &CloneRemote,
     remote_name: &str,
     deliver_to: DeliverTo,
 ) -> Result<(), CreateError> {
-    let commit = &checkout.head_commit;
-    let (branch, remote_name) = (to_single_line(&checkout.branch), remote_name.to_owned());
-    let Some(tip) = remote.fetch_branch_tip(&parse_branch_name(&checkout.branch)?)? else {
+    let head_commit = &checkout.head_commit;
+    let (branch, remote_name) = (to_safe_single_line(&checkout.branch), remote_name.to_owned());
+    let Some(branch_tip) = remote.fetch_branch_tip(&parse_branch_name(&checkout.branch)?)? else {
         return Err(CreateError::BranchNotOnRemote { branch, remote: remote_name });
     };
-    match (remote.contains_commit(&tip, commit), deliver_to) {
-        (false, _) => {
-            Err(CreateError::CommitNotPushed { commit: short_commit(commit), branch, remote: remote_name })
-        }
-        (true, DeliverTo::Merge) if tip != *commit => {
+    match (remote.contains_commit(&branch_tip, head_commit), deliver_to) {
+        (false, _) => Err(CreateError::CommitNotPushed {
+            commit: short_commit(head_commit),
+            branch,
+            remote: remote_name,
+        }),
+        (true, DeliverTo::Merge) if branch_tip != *head_commit => {
             Err(CreateError::RemoteHasNewerCommits { branch, remote: remote_name })
         }
         (true, _) => Ok(()),
     }
 }
 
-/// Returns true if the remote has no target branch, and false if it is at our commit because an earlier
-/// attempt was interrupted. Fails if it is at another commit.
-fn is_target_missing_or_fail_if_elsewhere(
+/// Returns true if the remote has no target branch, and false if the branch is at the checked-out commit because an
+/// earlier attempt was interrupted. Fails if the branch is at another commit.
+fn is_target_missing_or_error_if_not_at_head(
     checkout: &ProjectCheckout,
     remote: &CloneRemote,
     remote_name: &str,
-    target: &BranchName,
+    target_branch: &BranchName,
 ) -> Result<bool, CreateError> {
-    match remote.fetch_branch_tip(target)? {
+    match remote.fetch_branch_tip(target_branch)? {
         None => Ok(true),
         Some(tip) if tip == checkout.head_commit => Ok(false),
         Some(tip) => Err(CreateError::TargetBranchExists {
-            branch: to_single_line(target.as_str()),
+            branch: to_safe_single_line(target_branch.as_str()),
             remote: remote_name.to_owned(),
             commit: short_commit(&tip),
         }),

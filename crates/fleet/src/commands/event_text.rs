@@ -1,11 +1,11 @@
 //! Descriptions of the fleet's journal events.
 
-use super::fleet_text::redact_and_clip_reason;
+use super::fleet_text::redact_and_truncate_to_line;
 use crate::fleet::journal::FleetEvent;
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 
-/// Returns the color of an event's line.
-pub(super) fn event_color_code(event: &FleetEvent) -> Option<&'static str> {
+/// Returns the ANSI color code (SGR) of an event's line, or `None` for the default color.
+pub(super) fn event_ansi_color_code(event: &FleetEvent) -> Option<&'static str> {
     match event.kind.as_str() {
         "merged" | "done" => Some("1;32"),
         "failed" | "refused" | "set_aside" | "stopped" | "lost" => Some("1;31"),
@@ -14,19 +14,19 @@ pub(super) fn event_color_code(event: &FleetEvent) -> Option<&'static str> {
     }
 }
 
-/// Describes an event in one sentence. `item_text` is the item's text, if the event is about an item.
-pub(super) fn render_event(event: &FleetEvent, item_text: Option<&str>) -> String {
+/// Describes an event in one line. `item_text` is the item's text, if the event is about an item.
+pub(super) fn describe_event_in_one_line(event: &FleetEvent, item_text: Option<&str>) -> String {
     let item_number = event.item_index.map(|index| index + 1);
-    let item = match (item_number, item_text) {
+    let item_label = match (item_number, item_text) {
         (Some(number), Some(text)) => {
-            format!("item {number} \"{}\"", truncate_end(&to_single_line(text), 60))
+            format!("item {number} \"{}\"", truncate_end(&to_safe_single_line(text), 60))
         }
         (Some(number), None) => format!("item {number}"),
         (None, _) => String::new(),
     };
-    let worker = event.worker.as_ref().map(|worker| to_single_line(worker));
+    let worker = event.worker.as_ref().map(|worker| to_safe_single_line(worker));
     let worker_suffix = worker.as_ref().map(|worker| format!(" (worker {worker})")).unwrap_or_default();
-    let detail = redact_and_clip_reason(&event.detail);
+    let detail = redact_and_truncate_to_line(&event.detail);
     let detail_suffix = if detail.is_empty() { String::new() } else { format!(": {detail}") };
     let attempt_suffix = match event.epoch {
         Some(epoch @ 2..) => format!(", attempt {epoch}"),
@@ -35,40 +35,51 @@ pub(super) fn render_event(event: &FleetEvent, item_text: Option<&str>) -> Strin
     match event.kind.as_str() {
         "created" => format!("the fleet was created{detail_suffix}"),
         "claimed" => {
-            format!("{} began {item}{attempt_suffix}", worker.unwrap_or_else(|| "a worker".to_owned()))
+            format!("{} began {item_label}{attempt_suffix}", worker.unwrap_or_else(|| "a worker".to_owned()))
         }
         "offered" => {
-            format!("{item} is done and waits to be merged{worker_suffix}: {}", short_commit(&event.detail))
+            format!(
+                "{item_label} is done and waits to be merged{worker_suffix}: {}",
+                short_commit(&event.detail)
+            )
         }
-        "given_back" => format!("{item} was given back{worker_suffix}{detail_suffix}"),
-        "failed" => format!("{item} was given back after a failure{worker_suffix}{detail_suffix}"),
-        "set_aside" => format!("{item} was set aside{worker_suffix}{detail_suffix}"),
-        "reopened" => format!("{item} is open again"),
-        "answered" => format!("the question of {item} was answered{detail_suffix}"),
+        "given_back" => format!("{item_label} was given back{worker_suffix}{detail_suffix}"),
+        "failed" => format!("{item_label} was given back after a failure{worker_suffix}{detail_suffix}"),
+        "set_aside" => format!("{item_label} was set aside{worker_suffix}{detail_suffix}"),
+        "reopened" => format!("{item_label} is open again"),
+        "answered" => format!("the question of {item_label} was answered{detail_suffix}"),
         "merger" => format!("{detail} merges from here on"),
-        "landing" => format!("{item} is about to be merged as {}", short_commit(&event.detail)),
-        "merged" => format!("{item} is merged{detail_suffix}"),
-        "refused" => format!("{item} could not be merged{detail_suffix}"),
+        "landing" => format!("{item_label} is about to be merged as {}", short_commit(&event.detail)),
+        "merged" => format!("{item_label} is merged{detail_suffix}"),
+        "refused" => format!("{item_label} could not be merged{detail_suffix}"),
         "paused" => format!("the fleet pauses{detail_suffix}"),
         "draining" => "the fleet drains: nothing new is begun".to_owned(),
         "resumed" => "the fleet goes on".to_owned(),
         "stopped" => "the fleet was stopped".to_owned(),
         "done" => "every item is merged".to_owned(),
-        unknown_kind => {
-            render_unknown_event(&to_single_line(unknown_kind), &item, worker.as_deref(), &detail_suffix)
-        }
+        unknown_kind => describe_event_of_unknown_kind(
+            &to_safe_single_line(unknown_kind),
+            &item_label,
+            worker.as_deref(),
+            &detail_suffix,
+        ),
     }
 }
 
-/// Describes an event of a newer version by its kind, worker, item and detail.
-fn render_unknown_event(kind: &str, item: &str, worker: Option<&str>, detail_suffix: &str) -> String {
-    let parts = [worker.unwrap_or_default(), &kind.replace('_', " "), item];
+/// Describes an event that a newer version of Plimsoll wrote, by its worker, kind, item and detail.
+fn describe_event_of_unknown_kind(
+    kind: &str,
+    item_label: &str,
+    worker: Option<&str>,
+    detail_suffix: &str,
+) -> String {
+    let parts = [worker.unwrap_or_default(), &kind.replace('_', " "), item_label];
     let non_empty_parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     format!("{}{detail_suffix}", non_empty_parts.join(" "))
 }
 
 fn short_commit(commit: &str) -> String {
-    to_single_line(commit).chars().take(12).collect()
+    to_safe_single_line(commit).chars().take(12).collect()
 }
 
 #[cfg(test)]
@@ -103,7 +114,7 @@ mod tests {
             (event("stopped", None, None, "", ""), "the fleet was stopped"),
         ] {
             let expected = expected.replace("\\\\", "\\");
-            assert_eq!(render_event(&event, event.item_index.map(|_| "Parse")), expected);
+            assert_eq!(describe_event_in_one_line(&event, event.item_index.map(|_| "Parse")), expected);
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::fleet::fleet_status::{FleetStatus, ItemStatus};
 use plimsoll_domain::board::BoardMillis;
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 use plimsoll_terminal::duration::format_seconds;
 
-/// Maximum length of an item and of a reason in a line.
+/// Maximum lengths of an item's text and of a reason in a line.
 const MAX_ITEM_CHARS: usize = 60;
 const MAX_REASON_CHARS: usize = 300;
 
@@ -16,28 +16,29 @@ pub(super) fn count_u64_with_noun(count: u64, noun: &str) -> String {
 
 /// Renders an item's number and text: `12 "Add a parser"`.
 pub(super) fn render_item(item: &ItemStatus) -> String {
-    format!("{} \"{}\"", item.item_number, truncate_end(&to_single_line(&item.text), MAX_ITEM_CHARS))
+    format!("{} \"{}\"", item.item_number, truncate_end(&to_safe_single_line(&item.text), MAX_ITEM_CHARS))
 }
 
-/// Removes secrets from a reason from elsewhere, and shortens it to one line.
-pub(super) fn redact_and_clip_reason(text: &str) -> String {
-    truncate_end(&to_single_line(&plimsoll_secrets::redact(text)), MAX_REASON_CHARS)
+/// Redacts secrets in text from the database, converts it to one line and truncates it.
+pub(super) fn redact_and_truncate_to_line(text: &str) -> String {
+    truncate_end(&to_safe_single_line(&plimsoll_secrets::redact(text)), MAX_REASON_CHARS)
 }
 
-/// Describes why an item is set aside. For an item with a question, use its question instead.
-pub(super) fn render_set_aside_reason(item: &ItemStatus) -> String {
-    let text = item
+/// Returns the reason why an item is set aside, or why its merge failed if no reason is recorded. For an item with a question, print
+/// the question instead.
+pub(super) fn render_set_aside_or_merge_failure_reason(item: &ItemStatus) -> String {
+    let reason_or_note = item
         .set_aside_reason
         .as_deref()
         .filter(|reason| !reason.is_empty())
         .unwrap_or(&item.merge_failure_note);
     let tries_prefix =
         if item.set_aside_kind.as_deref() == Some("tries") { "not merged after all its tries: " } else { "" };
-    format!("{tries_prefix}{}", redact_and_clip_reason(text))
+    format!("{tries_prefix}{}", redact_and_truncate_to_line(reason_or_note))
 }
 
 /// Describes what a fleet is doing.
-pub(super) fn render_state(fleet: &FleetStatus) -> String {
+pub(super) fn describe_fleet_state(fleet: &FleetStatus) -> String {
     let pause_text = fleet.paused_until.map(|paused_until| {
         let seconds_left =
             i64::try_from(paused_until.saturating_sub(fleet.read_at) / 1_000).unwrap_or(i64::MAX);
@@ -45,7 +46,7 @@ pub(super) fn render_state(fleet: &FleetStatus) -> String {
     });
     match (fleet.end_reason.as_deref(), pause_text) {
         (Some("done"), _) => "done".to_owned(),
-        (Some(end_reason), _) => to_single_line(end_reason),
+        (Some(end_reason), _) => to_safe_single_line(end_reason),
         (None, _) if fleet.item_counts.merged == fleet.item_counts.total => "every item is merged".to_owned(),
         (None, _) if fleet.is_draining => "draining: nothing new is begun".to_owned(),
         (None, Some(pause_text)) => pause_text,
@@ -56,7 +57,7 @@ pub(super) fn render_state(fleet: &FleetStatus) -> String {
 }
 
 fn is_cost_limit_reached(fleet: &FleetStatus) -> bool {
-    fleet.max_cost_usd.is_some_and(|max_cost_usd| fleet.cost_usd >= max_cost_usd)
+    fleet.max_cost_usd.is_some_and(|limit_usd| fleet.cost_usd >= limit_usd)
 }
 
 /// Describes how many items are at each stage.
@@ -82,24 +83,25 @@ pub(super) fn render_item_counts(fleet: &FleetStatus) -> String {
 
 /// Renders the cost and its limit: `$3.20 of $40.00`.
 pub(super) fn render_cost(fleet: &FleetStatus) -> String {
-    let limit_suffix = fleet.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
+    let limit_suffix = fleet.max_cost_usd.map(|limit_usd| format!(" of ${limit_usd:.2}")).unwrap_or_default();
     format!("${:.2}{limit_suffix}", fleet.cost_usd)
 }
 
-/// Returns the command that merges the fleet's branch. `None` if nothing was merged, or work is pushed to the user's branch.
-pub(super) fn merge_command(fleet: &FleetStatus) -> Option<String> {
-    let is_apart = fleet.delivery_mode == "branch" && fleet.item_counts.merged > 0;
-    is_apart.then(|| format!("git fetch origin && git merge origin/{}", fleet.target_branch))
+/// Returns the command that merges the fleet's branch, or `None` if nothing was merged or work is pushed to the user's branch.
+pub(super) fn merge_command_if_on_separate_branch(fleet: &FleetStatus) -> Option<String> {
+    let has_merged_work_on_separate_branch = fleet.delivery_mode == "branch" && fleet.item_counts.merged > 0;
+    has_merged_work_on_separate_branch
+        .then(|| format!("git fetch origin && git merge origin/{}", fleet.target_branch))
 }
 
-/// Returns the branch that may be on the remote for an item that is not merged.
+/// Returns the branch that an item may have on the remote, or `None` if the item was never claimed or is merged.
 pub(super) fn remote_branch_of_unmerged_item(fleet_name: &str, item: &ItemStatus) -> Option<String> {
     (item.epoch > 0 && item.stage != "merged")
         .then(|| format!("plimsoll-items/{fleet_name}/{}/{}", item.item_number, item.epoch))
 }
 
-/// Renders the time from `past` to `now`.
-pub(super) fn render_age(now: BoardMillis, past: BoardMillis) -> String {
-    let seconds = i64::try_from(now.saturating_sub(past) / 1_000).unwrap_or(i64::MAX);
+/// Renders the time from `earlier` to `now`.
+pub(super) fn render_age(now: BoardMillis, earlier: BoardMillis) -> String {
+    let seconds = i64::try_from(now.saturating_sub(earlier) / 1_000).unwrap_or(i64::MAX);
     format!("{} ago", format_seconds(seconds))
 }

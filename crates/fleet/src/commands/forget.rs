@@ -1,22 +1,22 @@
-//! `plimsoll fleet forget`: deletes a fleet from the database, and names what may remain on the remote.
+//! `plimsoll fleet forget`: deletes a fleet from the database, and lists what may remain on the remote.
 
+use super::fleet_control::is_confirmed_or_not_interactive;
 use super::fleet_text::remote_branch_of_unmerged_item;
 use super::status::{FleetOverview, read_overview};
-use super::steer::is_confirmed_or_not_interactive;
-use super::{CommandError, run_on_database};
+use super::{CommandError, connect_and_run_with_timeout};
 use crate::fleet::Fleet;
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_terminal::console::print_text;
 use plimsoll_terminal::fleet_command_line::ConfirmArguments;
 use std::process::ExitCode;
 
-/// Maximum number of branches that are named.
+/// Maximum number of branches in the list.
 const MAX_SHOWN_BRANCHES: usize = 20;
 
-/// Deletes a fleet after a confirmation.
-pub(super) fn forget_fleet(arguments: &ConfirmArguments) -> Result<ExitCode, CommandError> {
+/// Deletes a fleet from the database after a confirmation. Fails if workers are active.
+pub(super) fn confirm_and_delete_fleet(arguments: &ConfirmArguments) -> Result<ExitCode, CommandError> {
     let overview = read_overview(&arguments.name)?;
-    let name = to_single_line(&arguments.name);
+    let name = to_safe_single_line(&arguments.name);
     let unmerged_count = overview.fleet.item_counts.total - overview.fleet.item_counts.merged;
     let question = format!(
         "Remove the fleet \"{name}\" with its journal from the database, with {} not merged? [y/N] ",
@@ -26,39 +26,40 @@ pub(super) fn forget_fleet(arguments: &ConfirmArguments) -> Result<ExitCode, Com
         return Err(CommandError::NotConfirmed);
     }
     let fleet_name = arguments.name.clone();
-    run_on_database("forget the fleet", move |database| {
+    connect_and_run_with_timeout("forget the fleet", move |database| {
         Fleet::open(database, &fleet_name)?.delete_if_no_active_workers()
     })?;
     print_text(format!("the fleet `{name}` is no longer in the database"));
-    print_text(render_remaining_branches(&overview));
+    print_text(render_remaining_branches_and_cleanup(&overview));
     Ok(ExitCode::SUCCESS)
 }
 
 /// Lists the branches of a fleet that may still be on its remote, and how to delete them.
-fn render_remaining_branches(overview: &FleetOverview) -> String {
+fn render_remaining_branches_and_cleanup(overview: &FleetOverview) -> String {
     let FleetOverview { fleet, items, .. } = overview;
     let target_branch = (fleet.delivery_mode == "branch").then(|| fleet.target_branch.clone());
     let item_branches = items.iter().filter_map(|item| remote_branch_of_unmerged_item(&fleet.name, item));
     let branches: Vec<String> = target_branch.into_iter().chain(item_branches).collect();
-    let (repo, name) = (to_single_line(&fleet.remote_address), to_single_line(&fleet.name));
-    let references = format!(
+    let (remote_address, name) =
+        (to_safe_single_line(&fleet.remote_address), to_safe_single_line(&fleet.name));
+    let reference_cleanup_text = format!(
         "short texts and landed commits remain there below refs/plimsoll/{name}/; to remove them, too:\n  \
          git push origin --delete $(git ls-remote origin 'refs/plimsoll/{name}/*' | cut -f2)"
     );
     if branches.is_empty() {
-        return format!("no branch of it remains on {repo}\n{references}");
+        return format!("no branch of it remains on {remote_address}\n{reference_cleanup_text}");
     }
     let branch_lines: Vec<String> = branches
         .iter()
         .take(MAX_SHOWN_BRANCHES)
-        .map(|branch| format!("  {}\n", to_single_line(branch)))
+        .map(|branch| format!("  {}\n", to_safe_single_line(branch)))
         .collect();
     let omitted_count = branches.len().saturating_sub(MAX_SHOWN_BRANCHES);
     let omitted_line =
         if omitted_count > 0 { format!("  and {omitted_count} more\n") } else { String::new() };
-    let first_branch = to_single_line(&branches[0]);
+    let first_branch = to_safe_single_line(&branches[0]);
     format!(
-        "these branches may remain on {repo}:\n{}{omitted_line}to remove one, in a clone: git push origin --delete {first_branch}\n{references}",
+        "these branches may remain on {remote_address}:\n{}{omitted_line}to remove one, in a clone: git push origin --delete {first_branch}\n{reference_cleanup_text}",
         branch_lines.concat()
     )
 }

@@ -1,7 +1,7 @@
 //! `plimsoll fleet join`: this machine works on a fleet's plan. It is a parallel run in this clone that uses the fleet's board.
 
 use crate::database::Database;
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::fleet::Fleet;
 use crate::fleet::machine_board::{Machine, MachineBoard};
 use crate::fleet::plan::hash_objective;
@@ -10,17 +10,17 @@ use crate::fleet::shared_plan::SharedPlan;
 use crate::settings_loader;
 use plimsoll_domain::limits::RunLimits;
 use plimsoll_domain::promise::{InvalidPromise, PromiseWord};
-use plimsoll_domain::prompt::task_text_after_prompt_block;
+use plimsoll_domain::prompt::strip_prompt_block;
 use plimsoll_domain::state::{DeliveryMode, WorkerOptions};
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 use plimsoll_domain::{RunState, TodoList, todo};
 use plimsoll_flows::run::lifecycle::{self, NewRun, ResumeChanges, ResumeOutcome, StartError};
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
-use plimsoll_flows::run::{LaunchOptions, Preflight, RunError, check_and_lock_run};
+use plimsoll_flows::run::{LaunchOptions, Preflight, RunError, check_preconditions_and_lock_run};
 use plimsoll_flows::run_context::RunContext;
 use plimsoll_flows::workers::RemoteTarget;
-use plimsoll_flows::workers::repository_copy::copy_with_announcement;
+use plimsoll_flows::workers::repository_copy::copy_and_print_messages_if_large;
 use plimsoll_flows::workers::{
     self, FleetDescription, FleetJoin, PLAN_COPY_PATH, WorkersError, project_checkout,
 };
@@ -74,7 +74,7 @@ enum JoinError {
     )]
     TaskMissing,
     #[error("PROMPT.md has no mark where Plimsoll's own part ends")]
-    NoEndMark,
+    MissingEndMarker,
     #[error("the objective file {} is missing", .0.display())]
     ObjectiveFileMissing(PathBuf),
     #[error(
@@ -91,7 +91,7 @@ enum JoinError {
     InvalidPromiseWord { fleet: String, error: InvalidPromise },
 }
 
-/// Joins a fleet and works on it until it ends here.
+/// Joins a fleet and works on its plan until this machine's run ends or pauses. Prints the error if it fails.
 pub(super) fn join_fleet(arguments: &JoinArguments) -> ExitCode {
     // The user started this process, so it may write the run's ledger.
     ledger::enable_ledger_writes();
@@ -113,29 +113,29 @@ fn hint(error: &JoinError) -> Option<String> {
     }
 }
 
-/// Joins in steps, each of which takes the result of the step before. Only the fourth step makes the machine known to the fleet, so a
-/// crash before that leaves only files in this clone.
+/// Joins in steps; each takes the result of the previous one. Only the fourth step registers this machine with the fleet, so a crash
+/// before that leaves only files in this clone.
 fn join_and_work(arguments: &JoinArguments) -> Result<u8, JoinError> {
     let fleet = open_fleet_unless_stopped(arguments)?;
     if fleet.is_done() {
-        print_text(format!("every item of the fleet `{}` is merged", to_single_line(&arguments.name)));
+        print_text(format!("every item of the fleet `{}` is merged", to_safe_single_line(&arguments.name)));
         print_merge_command(arguments, &fleet.plan);
         return Ok(0);
     }
     let fleet_clone = check_project_and_open_remote(fleet)?;
     let machine_run = resume_or_create_run(fleet_clone)?;
-    let machine_run = announce_machine(machine_run)?;
-    let finished = work_until_done(machine_run)?;
-    if finished.progress_format != ProgressFormat::Json {
-        print_merge_or_resume_command(&finished);
+    let machine_run = record_machine_joined_in_journal(machine_run)?;
+    let finished_work = run_workers_until_done_or_paused(machine_run)?;
+    if finished_work.progress_format != ProgressFormat::Json {
+        print_merge_command_or_resume_hint(&finished_work);
     }
-    Ok(finished.exit_code)
+    Ok(finished_work.exit_code)
 }
 
 /// An open connection to a fleet that was not stopped, with its plan.
 struct OpenFleet<'a> {
     arguments: &'a JoinArguments,
-    connection: Fleet,
+    connected_fleet: Fleet,
     plan: SharedPlan,
 }
 
@@ -147,10 +147,10 @@ impl OpenFleet<'_> {
 
 /// Connects and reads the fleet's plan. Fails if the fleet was stopped. A crash leaves nothing behind.
 fn open_fleet_unless_stopped(arguments: &JoinArguments) -> Result<OpenFleet<'_>, JoinError> {
-    let mut connection = open_connection(&arguments.name)?;
-    let plan = connection.read_shared_plan()?;
+    let mut connected_fleet = connect_and_open_fleet(&arguments.name)?;
+    let plan = connected_fleet.read_shared_plan()?;
     match plan.end_reason.as_deref() {
-        Some("done") | None => Ok(OpenFleet { arguments, connection, plan }),
+        Some("done") | None => Ok(OpenFleet { arguments, connected_fleet, plan }),
         Some(_) => Err(JoinError::FleetStopped(arguments.name.clone())),
     }
 }
@@ -162,25 +162,28 @@ struct FleetClone<'a> {
     remote_target: RemoteTarget,
 }
 
-/// Finds the project and copies the remote's objects. After a crash the copy remains, and the next `fleet join` uses it.
+/// Checks the project and opens the remote, with a copy of the clone for the data that git fetches. After a crash the copy remains,
+/// and the next `fleet join` uses it.
 fn check_project_and_open_remote(fleet: OpenFleet<'_>) -> Result<FleetClone<'_>, JoinError> {
     let OpenFleet { arguments, plan, .. } = &fleet;
     let project = find_plan_project_in_current_repository(plan)?;
     let checkout = project_checkout::check_suitable_for_workers(&project)?;
     refuse_git_lfs(&project)?;
     let no_home_error = || StoreError::NoHome { project: project.root().to_owned() };
-    let fetched_folder = workers::fleet_fetch_folder(&project, &arguments.name).ok_or_else(no_home_error)?;
-    let is_new = !disk::exists(&fetched_folder);
-    let remote =
-        copy_with_announcement(&checkout.repository_root, is_new, &mut |text| print_text(text), || {
-            Remote::open(&checkout.repository_root, &arguments.remote, &fetched_folder)
-        })?;
+    let fetch_folder = workers::fleet_fetch_folder(&project, &arguments.name).ok_or_else(no_home_error)?;
+    let is_new_copy = !disk::exists(&fetch_folder);
+    let remote = copy_and_print_messages_if_large(
+        &checkout.repository_root,
+        is_new_copy,
+        &mut |text| print_text(text),
+        || Remote::open(&checkout.repository_root, &arguments.remote, &fetch_folder),
+    )?;
     if remote.address_without_credentials() != plan.remote_address {
         print_error(&format!(
             "the fleet was created with the remote {}; this clone's `{}` is {}",
-            to_single_line(&plan.remote_address),
-            to_single_line(&arguments.remote),
-            to_single_line(&remote.address_without_credentials())
+            to_safe_single_line(&plan.remote_address),
+            to_safe_single_line(&arguments.remote),
+            to_safe_single_line(&remote.address_without_credentials())
         ));
     }
     let remote_target =
@@ -194,7 +197,7 @@ struct MachineRun<'a> {
     launch_options: LaunchOptions,
     preflight: Preflight,
     run_state: RunState,
-    /// The name by which the fleet knows this clone.
+    /// The name of this clone in the fleet.
     member_name: String,
 }
 
@@ -202,18 +205,23 @@ struct MachineRun<'a> {
 fn resume_or_create_run(fleet_clone: FleetClone<'_>) -> Result<MachineRun<'_>, JoinError> {
     let OpenFleet { arguments, plan, .. } = &fleet_clone.fleet;
     let (launch_options, requested_client) = launch_options_and_requested_client(arguments)?;
-    let (preflight, run_state) =
-        load_or_create_run(&fleet_clone.project, arguments, plan, &launch_options, requested_client)?;
+    let (preflight, run_state) = lock_and_resume_or_create_run(
+        &fleet_clone.project,
+        arguments,
+        plan,
+        &launch_options,
+        requested_client,
+    )?;
     let member_name =
         workers::fleet_member_name(&fleet_clone.project, &run_state)?.unwrap_or_else(new_member_name);
     Ok(MachineRun { fleet_clone, launch_options, preflight, run_state, member_name })
 }
 
-/// Records in the fleet's log that this machine joins. After a crash the log has a machine that never took an item; the next
-/// `fleet join` may use another name.
-fn announce_machine(mut machine_run: MachineRun<'_>) -> Result<MachineRun<'_>, JoinError> {
-    let OpenFleet { arguments, connection, .. } = &mut machine_run.fleet_clone.fleet;
-    record_join_and_warn_about_versions(connection, &machine_run.member_name, arguments.workers)?;
+/// Records in the fleet's journal that this machine joins. After a crash the journal has a machine that never claimed an item; the
+/// next `fleet join` may use another name.
+fn record_machine_joined_in_journal(mut machine_run: MachineRun<'_>) -> Result<MachineRun<'_>, JoinError> {
+    let OpenFleet { arguments, connected_fleet, .. } = &mut machine_run.fleet_clone.fleet;
+    record_join_and_warn_about_versions(connected_fleet, &machine_run.member_name, arguments.workers)?;
     Ok(machine_run)
 }
 
@@ -226,20 +234,21 @@ struct FinishedWork<'a> {
     exit_code: u8,
 }
 
-/// Works on the plan until there is nothing left to do here. A crash leaves leases, which expire, and results in this machine's
-/// record, which the next `fleet join` delivers.
-fn work_until_done(machine_run: MachineRun<'_>) -> Result<FinishedWork<'_>, JoinError> {
+/// Runs this machine's workers until its run ends or pauses. A crash leaves leases, which expire, and results in this machine's
+/// files, which the next `fleet join` delivers.
+fn run_workers_until_done_or_paused(machine_run: MachineRun<'_>) -> Result<FinishedWork<'_>, JoinError> {
     let MachineRun { fleet_clone, launch_options, preflight, run_state, member_name } = machine_run;
-    let FleetClone { fleet: OpenFleet { arguments, connection, plan }, project, remote_target } = fleet_clone;
-    let board_on_connection = |fleet| {
+    let FleetClone { fleet: OpenFleet { arguments, connected_fleet, plan }, project, remote_target } =
+        fleet_clone;
+    let new_machine_board = |fleet| {
         let fleet =
             ReconnectingFleet { connected_fleet: Some(fleet), ..ReconnectingFleet::new(&arguments.name) };
         Box::new(MachineBoard { fleet, machine: this_machine(&member_name) })
     };
     let fleet_join = FleetJoin {
         fleet: describe_fleet(arguments, &plan, &member_name),
-        heartbeat_connection: board_on_connection(open_connection(&arguments.name)?),
-        board_connection: board_on_connection(connection),
+        heartbeat_connection: new_machine_board(connect_and_open_fleet(&arguments.name)?),
+        board_connection: new_machine_board(connected_fleet),
         target: remote_target,
         outage_timeout: Duration::from_secs(arguments.database_timeout_seconds),
     };
@@ -247,7 +256,7 @@ fn work_until_done(machine_run: MachineRun<'_>) -> Result<FinishedWork<'_>, Join
     let context = RunContext { project: &project, settings: &settings, run_id: &run_state.run_id };
     let progress_format =
         if arguments.json { ProgressFormat::Json } else { ProgressFormat::for_current_terminal() };
-    let resume_command = format!("plimsoll fleet join {}", to_single_line(&arguments.name));
+    let resume_command = format!("plimsoll fleet join {}", to_safe_single_line(&arguments.name));
     let mut observer =
         new_run_observer_handling_signals(progress_format, &resume_command).map_err(JoinError::Signals)?;
     let exit_code = workers::run_fleet_member(
@@ -263,7 +272,7 @@ fn work_until_done(machine_run: MachineRun<'_>) -> Result<FinishedWork<'_>, Join
     Ok(FinishedWork { arguments, plan, project, progress_format, exit_code: exit_code? })
 }
 
-fn open_connection(fleet_name: &str) -> Result<Fleet, FleetError> {
+fn connect_and_open_fleet(fleet_name: &str) -> Result<Fleet, FleetError> {
     Fleet::open(Database::connect(settings_loader::load_settings_from_environment()?)?, fleet_name)
 }
 
@@ -272,7 +281,7 @@ fn find_plan_project_in_current_repository(plan: &SharedPlan) -> Result<Project,
     let current_folder = environment::current_dir();
     let not_in_repository_error = || JoinError::NotInRepository {
         folder: current_folder.clone(),
-        repo: to_single_line(&plan.remote_address),
+        repo: to_safe_single_line(&plan.remote_address),
     };
     let (repository, _) = layout::find_repository(&current_folder).ok_or_else(not_in_repository_error)?;
     let root = if plan.project_folder.is_empty() {
@@ -281,8 +290,9 @@ fn find_plan_project_in_current_repository(plan: &SharedPlan) -> Result<Project,
         repository.join(&plan.project_folder)
     };
     // The path comes from the database, so it may point outside the repository.
-    let is_inside = disk::canonicalize_or_keep(&root).starts_with(disk::canonicalize_or_keep(repository));
-    if disk::is_folder(&root) && is_inside {
+    let is_inside_repository =
+        disk::canonicalize_or_keep(&root).starts_with(disk::canonicalize_or_keep(repository));
+    if disk::is_folder(&root) && is_inside_repository {
         Ok(Project::with_local_files(&root))
     } else {
         Err(JoinError::ProjectFolderMissing(root))
@@ -300,18 +310,19 @@ fn launch_options_and_requested_client(
 ) -> Result<(LaunchOptions, Option<String>), JoinError> {
     let client_name = arguments.client.clone().unwrap_or_else(|| "claude".to_owned());
     let client = environment::find_program(&client_name).ok_or(JoinError::ClientNotFound(client_name))?;
-    let options = LaunchOptions {
+    let launch_options = LaunchOptions {
         client: environment::current_dir().join(client),
         client_arguments: arguments.client_arguments.clone(),
         uses_working_memory: false,
         should_wait: !arguments.no_wait,
         has_spans: false,
     };
-    Ok((options, arguments.client.clone()))
+    Ok((launch_options, arguments.client.clone()))
 }
 
-/// Loads and resumes this clone's run for the fleet, or creates a new run.
-fn load_or_create_run(
+/// Acquires the run lock, then resumes this clone's run for the fleet or creates a new run. Fails if the clone's task differs from
+/// the fleet's.
+fn lock_and_resume_or_create_run(
     project: &Project,
     arguments: &JoinArguments,
     plan: &SharedPlan,
@@ -321,22 +332,27 @@ fn load_or_create_run(
     let open_run = state_file::load_state(project, None)?
         .filter(|state| is_resumable_run_of_fleet(state, &arguments.name));
     if let Some(open_run) = open_run {
-        check_same_task(arguments, plan, &open_run.options.objective)?;
+        check_task_matches_fleet(arguments, plan, &open_run.options.objective)?;
         sandbox::check_sandbox_for_resume(project, arguments.verify_sandbox)?;
-        let preflight = check_and_lock_run(project, launch_options)?;
+        let preflight = check_preconditions_and_lock_run(project, launch_options)?;
         let (ResumeOutcome::Open(state) | ResumeOutcome::Ended(state)) =
             lifecycle::resume_run(project, &changes_for_resume(arguments, launch_options, requested_client))?;
         return Ok((preflight, *state));
     }
     let objective = arguments.objective_file.as_deref().map(read_objective_file).transpose()?;
-    check_same_task(arguments, plan, &objective.clone().map_or_else(|| read_task_from_prompt(project), Ok)?)?;
+    check_task_matches_fleet(
+        arguments,
+        plan,
+        &objective.clone().map_or_else(|| read_task_from_prompt(project), Ok)?,
+    )?;
     if arguments.verify_sandbox {
         sandbox::check_sandbox_available(project)?;
     }
-    let preflight = check_and_lock_run(project, launch_options)?;
-    write_unticked_plan_copy(project, plan)?;
+    let preflight = check_preconditions_and_lock_run(project, launch_options)?;
+    write_unticked_plan_copy_with_local_notes(project, plan)?;
     protect::unprotected_parallel_run_warning(project).iter().for_each(print_error);
-    let new_run_options = NewRun { objective, ..new_run(arguments, plan, launch_options, requested_client)? };
+    let new_run_options =
+        NewRun { objective, ..new_run_from_shared_plan(arguments, plan, launch_options, requested_client)? };
     Ok((preflight, lifecycle::create_run(project, &new_run_options)?))
 }
 
@@ -358,7 +374,7 @@ fn changes_for_resume(
     }
 }
 
-fn new_run(
+fn new_run_from_shared_plan(
     arguments: &JoinArguments,
     plan: &SharedPlan,
     launch_options: &LaunchOptions,
@@ -388,10 +404,11 @@ fn new_run(
 }
 
 /// Parses the promise word of a fleet's plan. Anyone who can write to the database may have changed it.
-fn parse_promise_word(fleet: &str, word: &str) -> Result<PromiseWord, JoinError> {
-    word.to_owned()
+fn parse_promise_word(fleet_name: &str, promise_word: &str) -> Result<PromiseWord, JoinError> {
+    promise_word
+        .to_owned()
         .try_into()
-        .map_err(|error| JoinError::InvalidPromiseWord { fleet: fleet.to_owned(), error })
+        .map_err(|error| JoinError::InvalidPromiseWord { fleet: fleet_name.to_owned(), error })
 }
 
 fn run_limits(arguments: &JoinArguments) -> RunLimits {
@@ -406,7 +423,7 @@ fn run_limits(arguments: &JoinArguments) -> RunLimits {
 /// Returns true if the run belongs to this fleet and has no final status.
 fn is_resumable_run_of_fleet(state: &RunState, fleet_name: &str) -> bool {
     let run_fleet_name = state.options.workers.as_ref().and_then(|workers| workers.fleet_name.as_deref());
-    run_fleet_name == Some(fleet_name) && !state.lifecycle.status().can_never_reopen()
+    run_fleet_name == Some(fleet_name) && !state.lifecycle.status().is_final()
 }
 
 fn read_objective_file(file: &Path) -> Result<String, JoinError> {
@@ -416,17 +433,21 @@ fn read_objective_file(file: &Path) -> Result<String, JoinError> {
 
 fn read_task_from_prompt(project: &Project) -> Result<String, JoinError> {
     let bytes = disk::read(&project.prompt_path())?.ok_or(JoinError::TaskMissing)?;
-    let text = task_text_after_prompt_block(&bytes).map_err(|_| JoinError::NoEndMark)?;
+    let text = strip_prompt_block(&bytes).map_err(|_| JoinError::MissingEndMarker)?;
     Ok(String::from_utf8_lossy(text).into_owned())
 }
 
-fn check_same_task(arguments: &JoinArguments, plan: &SharedPlan, task: &str) -> Result<(), JoinError> {
+fn check_task_matches_fleet(
+    arguments: &JoinArguments,
+    plan: &SharedPlan,
+    task: &str,
+) -> Result<(), JoinError> {
     let is_same_task = hash_objective(task) == plan.objective_hash;
     if is_same_task { Ok(()) } else { Err(JoinError::DifferentTask(arguments.name.clone())) }
 }
 
-/// Writes a copy of the fleet's plan with every item unticked. An item keeps the lines below it in the clone's plan.
-fn write_unticked_plan_copy(project: &Project, plan: &SharedPlan) -> Result<(), JoinError> {
+/// Writes a copy of the fleet's plan with every item unticked. Notes and questions below an item come from the clone's plan.
+fn write_unticked_plan_copy_with_local_notes(project: &Project, plan: &SharedPlan) -> Result<(), JoinError> {
     let local_plan_text = tracked_plan_path(plan)
         .map(|file| disk::read_text(&project.root().join(file)))
         .transpose()?
@@ -491,12 +512,12 @@ fn record_join_and_warn_about_versions(
     member_name: &str,
     worker_count: usize,
 ) -> Result<(), JoinError> {
-    let other_machines = fleet.machines_with_other_version()?;
-    if !other_machines.is_empty() {
+    let machines_of_other_version = fleet.list_active_machines_with_other_version()?;
+    if !machines_of_other_version.is_empty() {
         print_error(&format!(
             "other machines of this fleet work with another version of Plimsoll than {}: {}",
             env!("CARGO_PKG_VERSION"),
-            to_single_line(&other_machines.join(", "))
+            to_safe_single_line(&machines_of_other_version.join(", "))
         ));
     }
     let detail =
@@ -504,24 +525,25 @@ fn record_join_and_warn_about_versions(
     Ok(fleet.record_machine_event(member_name, "joined", &detail)?)
 }
 
-fn print_merge_or_resume_command(finished: &FinishedWork<'_>) {
-    let FinishedWork { arguments, plan, project, exit_code, .. } = finished;
+fn print_merge_command_or_resume_hint(finished_work: &FinishedWork<'_>) {
+    let FinishedWork { arguments, plan, project, exit_code, .. } = finished_work;
     let state = state_file::load_state(project, None).ok().flatten();
-    let is_done = state.as_ref().is_some_and(|state| state.plan_items.todo_items.is_empty());
-    if *exit_code == 0 && is_done {
+    let has_no_open_items = state.as_ref().is_some_and(|state| state.plan_items.todo_items.is_empty());
+    if *exit_code == 0 && has_no_open_items {
         print_merge_command(arguments, plan);
     } else if state.is_some_and(|state| is_resumable_run_of_fleet(&state, &arguments.name)) {
         print_error(&format!(
             "to continue on this machine: plimsoll fleet join {} …",
-            to_single_line(&arguments.name)
+            to_safe_single_line(&arguments.name)
         ));
     }
 }
 
 fn print_merge_command(arguments: &JoinArguments, plan: &SharedPlan) {
-    let (remote, target) = (to_single_line(&arguments.remote), to_single_line(plan.target_branch.as_str()));
+    let (remote_name, target_branch) =
+        (to_safe_single_line(&arguments.remote), to_safe_single_line(plan.target_branch.as_str()));
     print_text(format!(
-        "the work is on {target} of {remote}; to merge it: git fetch {remote} && git merge {remote}/{target}"
+        "the work is on {target_branch} of {remote_name}; to merge it: git fetch {remote_name} && git merge {remote_name}/{target_branch}"
     ));
 }
 

@@ -1,20 +1,19 @@
-//! `plimsoll fleet report`: a report in Markdown. Text from the database is cleaned of anything that looks like a secret.
+//! `plimsoll fleet report`: a report in Markdown. Anything in the database's text that looks like a secret is redacted.
 
 use super::CommandError;
 use super::fleet_text::{
-    count_u64_with_noun, merge_command, redact_and_clip_reason, render_cost, render_item_counts,
-    render_set_aside_reason, render_state,
+    count_u64_with_noun, describe_fleet_state, merge_command_if_on_separate_branch,
+    redact_and_truncate_to_line, render_cost, render_item_counts, render_set_aside_or_merge_failure_reason,
 };
 use super::status::{FleetOverview, read_overview};
 use crate::fleet::fleet_status::{ItemStatus, WorkerStatus, to_utc};
-use plimsoll_domain::text::{format_tokens, to_single_line};
+use plimsoll_domain::text::{format_tokens, to_safe_single_line};
 use plimsoll_store::clock;
 use plimsoll_terminal::console::print_text;
 use plimsoll_terminal::fleet_command_line::NameArgument;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// Prints the report.
 pub(super) fn print_report(arguments: &NameArgument) -> Result<ExitCode, CommandError> {
     print_text(render_report(&read_overview(&arguments.name)?));
     Ok(ExitCode::SUCCESS)
@@ -22,47 +21,73 @@ pub(super) fn print_report(arguments: &NameArgument) -> Result<ExitCode, Command
 
 fn render_report(overview: &FleetOverview) -> String {
     let FleetOverview { fleet, items, workers } = overview;
-    let mut parts = vec![
-        format!("# Fleet {}", escape_markdown(&fleet.name)),
+    let mut sections = vec![
+        format!("# Fleet {}", to_escaped_markdown_line(&fleet.name)),
         format!(
             "Created {}; {}. {}; {}.",
             clock::format_local_time_with_seconds(to_utc(fleet.created_at)),
-            render_state(fleet),
+            describe_fleet_state(fleet),
             render_item_counts(fleet),
-            render_usage(overview)
+            render_cost_and_usage(overview)
         ),
     ];
-    parts.extend(merge_command(fleet).map(|command| format!("To merge it: `{command}`")));
+    sections.extend(
+        merge_command_if_on_separate_branch(fleet).map(|command| format!("To merge it: `{command}`")),
+    );
     let is_question = |item: &ItemStatus| item.set_aside_kind.as_deref() == Some("question");
     let render_question = |item: &ItemStatus| {
-        let question_text = redact_and_clip_reason(item.set_aside_reason.as_deref().unwrap_or_default());
+        let question_text = redact_and_truncate_to_line(item.set_aside_reason.as_deref().unwrap_or_default());
         format!(
             "{}: {} (`plimsoll fleet answer {} {} TEXT`)",
             render_item_line(item),
-            escape_markdown(&question_text),
-            to_single_line(&fleet.name),
+            to_escaped_markdown_line(&question_text),
+            to_safe_single_line(&fleet.name),
             item.item_number
         )
     };
     let render_set_aside_item = |item: &ItemStatus| {
-        format!("{}: {}", render_item_line(item), escape_markdown(&render_set_aside_reason(item)))
+        format!(
+            "{}: {}",
+            render_item_line(item),
+            to_escaped_markdown_line(&render_set_aside_or_merge_failure_reason(item))
+        )
     };
-    parts.extend(render_section("Questions", items, &is_question, &render_question));
-    parts.extend(render_section(
+    sections.extend(render_list_section_unless_empty("Questions", items, &is_question, &render_question));
+    sections.extend(render_list_section_unless_empty(
         "Set aside",
         items,
         &|item| item.stage == "aside" && !is_question(item),
         &render_set_aside_item,
     ));
-    parts.extend(render_section("Merged", items, &|item| item.stage == "merged", &render_merged_item));
-    parts.extend(render_section("To be merged", items, &|item| item.stage == "offered", &render_item_line));
-    parts.extend(render_section("At work", items, &|item| item.stage == "leased", &render_leased_item));
-    parts.extend(render_section("Open", items, &|item| item.stage == "open", &render_item_line));
-    parts.extend(render_machine_table(workers));
-    parts.join("\n\n")
+    sections.extend(render_list_section_unless_empty(
+        "Merged",
+        items,
+        &|item| item.stage == "merged",
+        &render_merged_item_with_commit_and_cost,
+    ));
+    sections.extend(render_list_section_unless_empty(
+        "To be merged",
+        items,
+        &|item| item.stage == "offered",
+        &render_item_line,
+    ));
+    sections.extend(render_list_section_unless_empty(
+        "At work",
+        items,
+        &|item| item.stage == "leased",
+        &render_leased_item_with_worker,
+    ));
+    sections.extend(render_list_section_unless_empty(
+        "Open",
+        items,
+        &|item| item.stage == "open",
+        &render_item_line,
+    ));
+    sections.extend(render_worker_count_and_cost_by_machine(workers));
+    sections.join("\n\n")
 }
 
-fn render_usage(overview: &FleetOverview) -> String {
+fn render_cost_and_usage(overview: &FleetOverview) -> String {
     let fleet = &overview.fleet;
     format!(
         "{}, {}, {} tokens",
@@ -72,24 +97,27 @@ fn render_usage(overview: &FleetOverview) -> String {
     )
 }
 
-fn render_section(
+fn render_list_section_unless_empty(
     title: &str,
     items: &[ItemStatus],
-    includes: &dyn Fn(&ItemStatus) -> bool,
+    is_included: &dyn Fn(&ItemStatus) -> bool,
     render_item: &dyn Fn(&ItemStatus) -> String,
 ) -> Option<String> {
-    let lines: Vec<String> =
-        items.iter().filter(|item| includes(item)).map(|item| format!("- {}", render_item(item))).collect();
+    let lines: Vec<String> = items
+        .iter()
+        .filter(|item| is_included(item))
+        .map(|item| format!("- {}", render_item(item)))
+        .collect();
     (!lines.is_empty()).then(|| format!("## {title} ({})\n\n{}", lines.len(), lines.join("\n")))
 }
 
 fn render_item_line(item: &ItemStatus) -> String {
-    format!("**{}** {}", item.item_number, escape_markdown(&redact_and_clip_reason(&item.text)))
+    format!("**{}** {}", item.item_number, to_escaped_markdown_line(&redact_and_truncate_to_line(&item.text)))
 }
 
-fn render_merged_item(item: &ItemStatus) -> String {
+fn render_merged_item_with_commit_and_cost(item: &ItemStatus) -> String {
     let commit_suffix = match item.attempted_merge_commits.last() {
-        Some(commit) => format!(" ({})", to_single_line(commit).chars().take(12).collect::<String>()),
+        Some(commit) => format!(" ({})", to_safe_single_line(commit).chars().take(12).collect::<String>()),
         // The item was ticked when the fleet was created.
         None if item.epoch == 0 => " (ticked before)".to_owned(),
         None => " (nothing to do)".to_owned(),
@@ -103,38 +131,38 @@ fn render_merged_item(item: &ItemStatus) -> String {
     format!("{}{commit_suffix}{cost_suffix}{refusal_suffix}", render_item_line(item))
 }
 
-fn render_leased_item(item: &ItemStatus) -> String {
+fn render_leased_item_with_worker(item: &ItemStatus) -> String {
     format!(
         "{} ({})",
         render_item_line(item),
-        escape_markdown(item.worker_name.as_deref().unwrap_or_default())
+        to_escaped_markdown_line(item.worker_name.as_deref().unwrap_or_default())
     )
 }
 
-/// Renders a table with the cost of each machine.
-fn render_machine_table(workers: &[WorkerStatus]) -> Option<String> {
-    let mut by_machine: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
+/// Renders a table with the number of workers and the cost of each machine. Returns `None` if there are no workers.
+fn render_worker_count_and_cost_by_machine(workers: &[WorkerStatus]) -> Option<String> {
+    let mut totals_by_machine: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
     for worker in workers {
-        let machine = by_machine.entry(&worker.machine_name).or_default();
-        machine.0 += 1;
-        machine.1 += worker.cost_usd;
+        let totals = totals_by_machine.entry(&worker.machine_name).or_default();
+        totals.0 += 1;
+        totals.1 += worker.cost_usd;
     }
-    let render_row = |(machine, (workers, cost)): (&&str, &(u64, f64))| {
-        format!("| {} | {workers} | ${cost:.2} |", escape_markdown(machine))
+    let render_row = |(machine, (worker_count, cost)): (&&str, &(u64, f64))| {
+        format!("| {} | {worker_count} | ${cost:.2} |", to_escaped_markdown_line(machine))
     };
-    let rows: Vec<String> = by_machine.iter().map(render_row).collect();
-    let head = "## Machines\n\n| machine | workers | cost |\n| --- | --- | --- |";
-    (!rows.is_empty()).then(|| format!("{head}\n{}", rows.join("\n")))
+    let rows: Vec<String> = totals_by_machine.iter().map(render_row).collect();
+    let table_header = "## Machines\n\n| machine | workers | cost |\n| --- | --- | --- |";
+    (!rows.is_empty()).then(|| format!("{table_header}\n{}", rows.join("\n")))
 }
 
-/// Escapes Markdown and HTML in text from elsewhere.
-fn escape_markdown(text: &str) -> String {
-    let mut escaped = String::new();
-    for character in to_single_line(text).chars() {
+/// Converts text from the database to one line and escapes Markdown and HTML in it.
+fn to_escaped_markdown_line(text: &str) -> String {
+    let mut escaped_text = String::new();
+    for character in to_safe_single_line(text).chars() {
         if "\\`*_[]<>|#&".contains(character) {
-            escaped.push('\\');
+            escaped_text.push('\\');
         }
-        escaped.push(character);
+        escaped_text.push(character);
     }
-    escaped
+    escaped_text
 }

@@ -1,12 +1,13 @@
 //! `plimsoll fleet status`: prints one line for each fleet in the database, or the details of one fleet.
 
 use super::fleet_text::{
-    count_u64_with_noun, merge_command, redact_and_clip_reason, render_age, render_cost, render_item,
-    render_item_counts, render_set_aside_reason, render_state,
+    count_u64_with_noun, describe_fleet_state, merge_command_if_on_separate_branch,
+    redact_and_truncate_to_line, render_age, render_cost, render_item, render_item_counts,
+    render_set_aside_or_merge_failure_reason,
 };
-use super::{CommandError, run_on_database, run_on_fleet};
+use super::{CommandError, connect_and_run_with_timeout, open_fleet_and_run_with_timeout};
 use crate::fleet::fleet_status::{FleetStatus, ItemStatus, WorkerStatus, read_all_statuses, to_utc};
-use plimsoll_domain::text::{format_tokens, to_single_line, truncate_end};
+use plimsoll_domain::text::{format_tokens, to_safe_single_line, truncate_end};
 use plimsoll_store::clock;
 use plimsoll_terminal::console::{print_json, print_text};
 use plimsoll_terminal::fleet_command_line::StatusArguments;
@@ -22,15 +23,16 @@ const TITLE_WIDTH: usize = 13;
 /// Prints the status of one fleet, or of all.
 pub(super) fn print_status(arguments: &StatusArguments) -> Result<ExitCode, CommandError> {
     match &arguments.name {
-        Some(name) => print_fleet(name, arguments.json)?,
-        None => print_all_fleets(arguments.json)?,
+        Some(name) => print_fleet_details(name, arguments.json)?,
+        None => print_line_for_each_fleet(arguments.json)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_all_fleets(prints_json: bool) -> Result<(), CommandError> {
-    let fleets = run_on_database("look at the fleets", |mut database| read_all_statuses(&mut database))?;
-    if prints_json {
+fn print_line_for_each_fleet(as_json: bool) -> Result<(), CommandError> {
+    let fleets =
+        connect_and_run_with_timeout("look at the fleets", |mut database| read_all_statuses(&mut database))?;
+    if as_json {
         print_json(json!({ "fleets": fleets }));
     } else if fleets.is_empty() {
         print_text("There is no fleet in the database. Create one with `plimsoll fleet create NAME`.");
@@ -51,8 +53,8 @@ fn render_fleet_line(fleet: &FleetStatus) -> String {
     };
     format!(
         "{}: {}; {}{workers_suffix}; {}",
-        to_single_line(&fleet.name),
-        render_state(fleet),
+        to_safe_single_line(&fleet.name),
+        describe_fleet_state(fleet),
         render_item_counts(fleet),
         render_cost(fleet)
     )
@@ -68,21 +70,21 @@ pub(super) struct FleetOverview {
 
 /// Reads a fleet with its items and workers.
 pub(super) fn read_overview(fleet_name: &str) -> Result<FleetOverview, CommandError> {
-    Ok(run_on_fleet(fleet_name, "look at the fleet", |fleet| {
+    Ok(open_fleet_and_run_with_timeout(fleet_name, "look at the fleet", |fleet| {
         Ok(FleetOverview {
             fleet: fleet.read_status()?,
-            items: fleet.read_items()?,
-            workers: fleet.read_workers()?,
+            items: fleet.read_item_statuses()?,
+            workers: fleet.read_worker_statuses()?,
         })
     })?)
 }
 
-fn print_fleet(fleet_name: &str, prints_json: bool) -> Result<(), CommandError> {
+fn print_fleet_details(fleet_name: &str, as_json: bool) -> Result<(), CommandError> {
     let overview = read_overview(fleet_name)?;
-    if prints_json {
+    if as_json {
         print_json(json!(overview));
     } else {
-        print_text(render_fleet_screen(&overview).join("\n"));
+        print_text(render_fleet_details(&overview).join("\n"));
     }
     Ok(())
 }
@@ -91,8 +93,8 @@ fn render_titled_line(title: &str, text: &str) -> String {
     format!("{title:<TITLE_WIDTH$}{text}").trim_end().to_owned()
 }
 
-/// Renders lines under one title, up to the limit.
-fn render_titled_list(title: &str, lines: &[String]) -> Vec<String> {
+/// Renders lines under one title, up to the limit. A last line counts those that are omitted.
+fn render_titled_list_up_to_limit(title: &str, lines: &[String]) -> Vec<String> {
     let titles = std::iter::once(title).chain(std::iter::repeat(""));
     let omitted_count = lines.len().saturating_sub(MAX_LINES_PER_TITLE);
     let omitted_line = (omitted_count > 0)
@@ -106,72 +108,76 @@ fn render_titled_list(title: &str, lines: &[String]) -> Vec<String> {
         .collect()
 }
 
-fn render_fleet_screen(overview: &FleetOverview) -> Vec<String> {
+fn render_fleet_details(overview: &FleetOverview) -> Vec<String> {
     let FleetOverview { fleet, items: item_statuses, workers } = overview;
-    let name = to_single_line(&fleet.name);
+    let name = to_safe_single_line(&fleet.name);
     let usage_suffix = match fleet.session_count {
         0 => String::new(),
-        sessions => format!(
+        session_count => format!(
             ", {}, {} tokens",
-            count_u64_with_noun(sessions, "session"),
+            count_u64_with_noun(session_count, "session"),
             format_tokens(fleet.token_count)
         ),
     };
     let mut lines = vec![
         render_titled_line("Fleet", &name),
-        render_titled_line("Status", &render_state(fleet)),
+        render_titled_line("Status", &describe_fleet_state(fleet)),
         render_titled_line("Items", &render_item_counts(fleet)),
         render_titled_line("Cost", &format!("{}{usage_suffix}", render_cost(fleet))),
         render_titled_line("Created", &clock::format_local_time_with_seconds(to_utc(fleet.created_at))),
-        render_titled_line("Remote", &to_single_line(&fleet.remote_address)),
-        render_titled_line("Branch", &render_branch(fleet)),
+        render_titled_line("Remote", &to_safe_single_line(&fleet.remote_address)),
+        render_titled_line("Branch", &render_branch_and_start_commit(fleet)),
     ];
-    lines.extend(render_titled_list(
+    lines.extend(render_titled_list_up_to_limit(
         "Workers",
         &workers
             .iter()
-            .filter_map(|worker| render_worker_unless_gone(fleet, item_statuses, worker))
+            .filter_map(|worker| render_worker_if_active_or_leasing_item(fleet, item_statuses, worker))
             .collect::<Vec<_>>(),
     ));
-    let render_items_where = |is_included: &dyn Fn(&ItemStatus) -> bool,
-                              render: &dyn Fn(&ItemStatus) -> String| {
+    let render_matching_items = |is_included: &dyn Fn(&ItemStatus) -> bool,
+                                 render: &dyn Fn(&ItemStatus) -> String| {
         item_statuses.iter().filter(|item| is_included(item)).map(render).collect::<Vec<_>>()
     };
     let is_question = |item: &ItemStatus| item.set_aside_kind.as_deref() == Some("question");
-    lines.extend(render_titled_list(
+    lines.extend(render_titled_list_up_to_limit(
         "To be merged",
-        &render_items_where(&|item| item.stage == "offered", &render_item),
+        &render_matching_items(&|item| item.stage == "offered", &render_item),
     ));
-    let render_set_aside_item =
-        |item: &ItemStatus| format!("{}: {}", render_item(item), render_set_aside_reason(item));
-    lines.extend(render_titled_list(
+    let render_set_aside_item = |item: &ItemStatus| {
+        format!("{}: {}", render_item(item), render_set_aside_or_merge_failure_reason(item))
+    };
+    lines.extend(render_titled_list_up_to_limit(
         "Set aside",
-        &render_items_where(&|item| item.stage == "aside" && !is_question(item), &render_set_aside_item),
+        &render_matching_items(&|item| item.stage == "aside" && !is_question(item), &render_set_aside_item),
     ));
     let render_question = |item: &ItemStatus| {
         format!(
             "{}: {}",
             render_item(item),
-            redact_and_clip_reason(item.set_aside_reason.as_deref().unwrap_or_default())
+            redact_and_truncate_to_line(item.set_aside_reason.as_deref().unwrap_or_default())
         )
     };
-    lines.extend(render_titled_list("Questions", &render_items_where(&is_question, &render_question)));
+    lines.extend(render_titled_list_up_to_limit(
+        "Questions",
+        &render_matching_items(&is_question, &render_question),
+    ));
     lines.extend(
-        render_next_command(fleet, item_statuses).map(|command| render_titled_line("Next", &command)),
+        suggest_next_command(fleet, item_statuses).map(|command| render_titled_line("Next", &command)),
     );
     lines
 }
 
-fn render_branch(fleet: &FleetStatus) -> String {
-    let start_suffix = match fleet.start_commit.get(..12) {
+fn render_branch_and_start_commit(fleet: &FleetStatus) -> String {
+    let start_commit_suffix = match fleet.start_commit.get(..12) {
         Some(commit) => format!(", begun at {commit}"),
         None => String::new(),
     };
-    format!("{}{start_suffix}", to_single_line(&fleet.target_branch))
+    format!("{}{start_commit_suffix}", to_safe_single_line(&fleet.target_branch))
 }
 
-/// Renders a worker that is active or still holds an item. Returns `None` for others.
-fn render_worker_unless_gone(
+/// Renders a worker that is active or still has an item leased. Returns `None` for others.
+fn render_worker_if_active_or_leasing_item(
     fleet: &FleetStatus,
     items: &[ItemStatus],
     worker: &WorkerStatus,
@@ -183,17 +189,17 @@ fn render_worker_unless_gone(
     }
     let item_text = leased_item.map_or_else(|| "no item".to_owned(), render_item);
     let percent_text = worker.context_percent.map(|percent| format!("  {percent:.0} %")).unwrap_or_default();
-    let last_seen_label = if worker.is_active { "heard of" } else { "NOT heard of since" };
-    let age_text = render_age(fleet.read_at, worker.last_seen_at);
+    let last_report_label = if worker.is_active { "heard of" } else { "NOT heard of since" };
+    let age_text = render_age(fleet.read_at, worker.last_report_at);
     Some(format!(
-        "{}  {item_text}{percent_text}  ${:.2}  {last_seen_label} {age_text}",
-        truncate_end(&to_single_line(&worker.name), 40),
+        "{}  {item_text}{percent_text}  ${:.2}  {last_report_label} {age_text}",
+        truncate_end(&to_safe_single_line(&worker.name), 40),
         worker.cost_usd
     ))
 }
 
-fn render_next_command(fleet: &FleetStatus, items: &[ItemStatus]) -> Option<String> {
-    let name = to_single_line(&fleet.name);
+fn suggest_next_command(fleet: &FleetStatus, items: &[ItemStatus]) -> Option<String> {
+    let name = to_safe_single_line(&fleet.name);
     let question = items.iter().find(|item| item.set_aside_kind.as_deref() == Some("question"));
     match (fleet.end_reason.as_deref(), question) {
         (None, Some(item)) => Some(format!("plimsoll fleet answer {name} {} TEXT", item.item_number)),
@@ -204,6 +210,6 @@ fn render_next_command(fleet: &FleetStatus, items: &[ItemStatus]) -> Option<Stri
             Some(format!("in a clone: plimsoll fleet join {name} --workers N -- CLIENT ARGS"))
         }
         (None, None) => None,
-        (Some(_), _) => merge_command(fleet),
+        (Some(_), _) => merge_command_if_on_separate_branch(fleet),
     }
 }

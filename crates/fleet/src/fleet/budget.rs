@@ -3,7 +3,7 @@
 use super::members::WorkerReport;
 use super::{Fleet, lock_and_read_plan};
 use crate::database::Parameter;
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::rows::{from_i64_or_zero, index_to_i32_saturating, to_i64_saturating};
 use plimsoll_flows::workers::connection::{ExhaustedLimit, Reservation};
 use plimsoll_policy::workers::LEASE_DURATION_MS;
@@ -25,21 +25,21 @@ const SET_ALLOWED_SESSIONS: &str =
     "update plimsoll.item set sessions_allowed = $3 where plan = $1 and place = $2";
 
 impl Fleet {
-    /// Reserves money and sessions for a worker. Reservations lock the plan, because two at the same time would share the same money.
+    /// Reserves money and sessions for a worker. Locks the plan, because concurrent reservations would reserve the same money.
     /// `unreported_sessions` is the number of sessions of the worker's item that have not been reported yet.
-    pub(super) fn reserve_budget(
+    pub(super) fn reserve_money_and_sessions(
         &mut self,
         report: &WorkerReport,
         unreported_sessions: u32,
         min_usd: f64,
     ) -> Result<Reservation, FleetError> {
         let Fleet { database, plan_id, name: fleet_name, .. } = self;
-        database.transaction("set money aside", |transaction| {
+        database.run_in_transaction("set money aside", |transaction| {
             lock_and_read_plan(transaction, *plan_id, fleet_name)?;
             let limits_row = transaction.query_typed_one(READ_LIMITS, &[(plan_id, Type::INT8)])?;
             let money_reservation = match limits_row.try_get::<_, Option<f64>>("max_cost")? {
                 None => Reservation::Share { usd: None, sessions: None },
-                Some(max_cost_usd) => money_share(
+                Some(max_cost_usd) => next_share_of_remaining_money(
                     &read_worker_budgets(transaction, *plan_id)?,
                     &report.worker_name,
                     max_cost_usd,
@@ -49,9 +49,13 @@ impl Fleet {
             let Reservation::Share { usd, .. } = money_reservation else { return Ok(money_reservation) };
             let reservation = match (limits_row.try_get::<_, Option<i64>>("max_sessions")?, report.item_index)
             {
-                (Some(max_sessions), Some(item)) => {
-                    let counts = read_session_counts(transaction, *plan_id, item)?;
-                    counts.session_share(from_i64_or_zero(max_sessions), u64::from(unreported_sessions), usd)
+                (Some(max_sessions), Some(item_index)) => {
+                    let counts = read_session_counts(transaction, *plan_id, item_index)?;
+                    counts.next_share_of_remaining_sessions(
+                        from_i64_or_zero(max_sessions),
+                        u64::from(unreported_sessions),
+                        usd,
+                    )
                 }
                 (None, _) | (_, None) => Reservation::Share { usd, sessions: None },
             };
@@ -61,12 +65,12 @@ impl Fleet {
                     [(plan_id, Type::INT8), (&report.worker_name, Type::TEXT), (&share_usd, Type::FLOAT8)];
                 transaction.execute_typed(SET_WORKER_ALLOWANCE, &parameters)?;
             }
-            if let (Some(session_share), Some(item)) = (sessions, report.item_index) {
+            if let (Some(share_sessions), Some(item_index)) = (sessions, report.item_index) {
                 let allowed_sessions =
-                    i32::try_from(unreported_sessions.saturating_add(session_share)).unwrap_or(i32::MAX);
+                    i32::try_from(unreported_sessions.saturating_add(share_sessions)).unwrap_or(i32::MAX);
                 let parameters: [Parameter<'_>; 3] = [
                     (plan_id, Type::INT8),
-                    (&index_to_i32_saturating(item), Type::INT4),
+                    (&index_to_i32_saturating(item_index), Type::INT4),
                     (&allowed_sessions, Type::INT4),
                 ];
                 transaction.execute_typed(SET_ALLOWED_SESSIONS, &parameters)?;
@@ -80,10 +84,10 @@ impl Fleet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SessionCounts {
     /// Sessions of attempts that have ended.
-    ended: u64,
-    /// Total sessions allowed to other attempts that are at work, and the number of these attempts.
-    allowed_to_others: u64,
-    working_attempts: u64,
+    sessions_of_ended_attempts: u64,
+    /// Total sessions allowed to the running attempts at other items.
+    sessions_allowed_to_others: u64,
+    other_running_attempts: u64,
     /// Workers whose last report is no older than a lease.
     active_workers: u64,
 }
@@ -99,41 +103,49 @@ fn read_session_counts(
         (&to_i64_saturating(LEASE_DURATION_MS), Type::INT8),
     ];
     let row = transaction.query_typed_one(READ_SESSION_COUNTS, &parameters)?;
-    let count = |name: &str| row.try_get::<_, i64>(name).map(from_i64_or_zero);
+    let read_count = |name: &str| row.try_get::<_, i64>(name).map(from_i64_or_zero);
     Ok(SessionCounts {
-        ended: count("used")?,
-        allowed_to_others: count("others")?,
-        working_attempts: count("at_work")?,
-        active_workers: count("workers")?,
+        sessions_of_ended_attempts: read_count("used")?,
+        sessions_allowed_to_others: read_count("others")?,
+        other_running_attempts: read_count("at_work")?,
+        active_workers: read_count("workers")?,
     })
 }
 
 impl SessionCounts {
-    /// Returns the next share of an attempt that has used `unreported_sessions` sessions. All shares together never exceed the
-    /// plan's limit.
-    fn session_share(self, max_sessions: u64, unreported_sessions: u64, usd: Option<f64>) -> Reservation {
-        let free_sessions =
-            max_sessions.saturating_sub(self.ended + self.allowed_to_others + unreported_sessions);
-        let idle_workers = self.active_workers.saturating_sub(self.working_attempts).max(1);
+    /// Returns how many of the remaining sessions an attempt that has used `unreported_sessions` may use next. All shares together
+    /// never exceed the plan's limit. `reserved_usd` is passed on unchanged.
+    fn next_share_of_remaining_sessions(
+        self,
+        max_sessions: u64,
+        unreported_sessions: u64,
+        reserved_usd: Option<f64>,
+    ) -> Reservation {
+        let free_sessions = max_sessions.saturating_sub(
+            self.sessions_of_ended_attempts + self.sessions_allowed_to_others + unreported_sessions,
+        );
+        let idle_workers = self.active_workers.saturating_sub(self.other_running_attempts).max(1);
         match free_sessions {
-            0 if self.allowed_to_others > 0 => Reservation::WaitForOthers,
-            0 => Reservation::Exhausted(ExhaustedLimit::Sessions(self.ended + unreported_sessions)),
+            0 if self.sessions_allowed_to_others > 0 => Reservation::WaitForOthers,
+            0 => Reservation::Exhausted(ExhaustedLimit::Sessions(
+                self.sessions_of_ended_attempts + unreported_sessions,
+            )),
             free_sessions => {
-                let session_share = u32::try_from(free_sessions.div_ceil(idle_workers)).unwrap_or(u32::MAX);
-                Reservation::Share { usd, sessions: Some(session_share) }
+                let share_sessions = u32::try_from(free_sessions.div_ceil(idle_workers)).unwrap_or(u32::MAX);
+                Reservation::Share { usd: reserved_usd, sessions: Some(share_sessions) }
             }
         }
     }
 }
 
-/// The money of one worker.
+/// The cost of one worker so far, and its limit.
 #[derive(Debug, Clone, PartialEq)]
 struct WorkerBudget {
     worker_name: String,
     cost_usd: f64,
-    /// The cost up to which the worker may spend.
-    allowed_usd: Option<f64>,
-    /// False for a worker without a report for a lease; what it had reserved is free.
+    /// The worker's total cost must not exceed this.
+    max_worker_cost_usd: Option<f64>,
+    /// False if its last report is older than a lease; its unspent reservation is then free.
     is_active: bool,
 }
 
@@ -146,26 +158,33 @@ fn read_worker_budgets(transaction: &mut Transaction<'_>, plan_id: i64) -> Resul
         Ok(WorkerBudget {
             worker_name: row.try_get("name")?,
             cost_usd: row.try_get("cost")?,
-            allowed_usd: row.try_get("allowance")?,
+            max_worker_cost_usd: row.try_get("allowance")?,
             is_active: row.try_get("is_there")?,
         })
     };
     rows.iter().map(budget_from_row).collect()
 }
 
-/// Returns the next share of one worker. All shares together never exceed the plan's limit.
-fn money_share(budgets: &[WorkerBudget], worker_name: &str, max_cost_usd: f64, min_usd: f64) -> Reservation {
+/// Returns how much of the remaining money a worker may spend next. All shares together never exceed the plan's limit.
+fn next_share_of_remaining_money(
+    budgets: &[WorkerBudget],
+    worker_name: &str,
+    max_cost_usd: f64,
+    min_usd: f64,
+) -> Reservation {
     let spent_usd: f64 = budgets.iter().map(|budget| budget.cost_usd).sum();
     let other_active_budgets =
         || budgets.iter().filter(|budget| budget.worker_name != worker_name && budget.is_active);
     let unspent_allowance =
-        |budget: &WorkerBudget| (budget.allowed_usd.unwrap_or_default() - budget.cost_usd).max(0.0);
+        |budget: &WorkerBudget| (budget.max_worker_cost_usd.unwrap_or_default() - budget.cost_usd).max(0.0);
     let reserved_usd: f64 = other_active_budgets().map(unspent_allowance).sum();
     let free_usd = max_cost_usd - spent_usd - reserved_usd;
-    let idle_count = other_active_budgets().filter(|budget| unspent_allowance(budget) < min_usd).count();
-    let share_usd = free_usd / (1 + idle_count) as f64;
+    let other_workers_without_money =
+        other_active_budgets().filter(|budget| unspent_allowance(budget) < min_usd).count();
+    let equal_share_usd = free_usd / (1 + other_workers_without_money) as f64;
     // A remainder that is too small to share goes to one worker.
-    let share_usd = if share_usd < min_usd && reserved_usd < min_usd { free_usd } else { share_usd };
+    let share_usd =
+        if equal_share_usd < min_usd && reserved_usd < min_usd { free_usd } else { equal_share_usd };
     match () {
         () if share_usd >= min_usd => Reservation::Share { usd: Some(share_usd), sessions: None },
         () if reserved_usd >= min_usd => Reservation::WaitForOthers,
@@ -183,36 +202,38 @@ mod tests {
             .map(|name| WorkerBudget {
                 worker_name: name.to_owned(),
                 cost_usd: 0.0,
-                allowed_usd: None,
+                max_worker_cost_usd: None,
                 is_active: true,
             })
             .into();
         for index in 0..3 {
             let name = budgets[index].worker_name.clone();
-            let Reservation::Share { usd: Some(share), .. } = money_share(&budgets, &name, 6.0, 0.01) else {
+            let Reservation::Share { usd: Some(share), .. } =
+                next_share_of_remaining_money(&budgets, &name, 6.0, 0.01)
+            else {
                 panic!("there is enough")
             };
             assert!((share - 2.0).abs() < 1e-9, "{share}");
-            budgets[index].allowed_usd = Some(budgets[index].cost_usd + share);
+            budgets[index].max_worker_cost_usd = Some(budgets[index].cost_usd + share);
         }
         budgets[0].cost_usd = 2.0;
-        assert_eq!(money_share(&budgets, "a", 6.0, 0.01), Reservation::WaitForOthers);
+        assert_eq!(next_share_of_remaining_money(&budgets, "a", 6.0, 0.01), Reservation::WaitForOthers);
         // The machine of the second worker is gone: what it had reserved and not spent is free.
         (budgets[1].cost_usd, budgets[1].is_active) = (0.5, false);
         assert_eq!(
-            money_share(&budgets, "a", 6.0, 0.01),
+            next_share_of_remaining_money(&budgets, "a", 6.0, 0.01),
             Reservation::Share { usd: Some(1.5), sessions: None }
         );
         (budgets[2].cost_usd, budgets[1].cost_usd) = (2.0, 2.0);
         assert_eq!(
-            money_share(&budgets, "a", 6.0, 0.01),
+            next_share_of_remaining_money(&budgets, "a", 6.0, 0.01),
             Reservation::Exhausted(ExhaustedLimit::Money(6.0, 6.0))
         );
         // A remainder that is too small for two goes to the last one.
         budgets[2].cost_usd = 1.985;
-        budgets[2].allowed_usd = Some(1.985);
+        budgets[2].max_worker_cost_usd = Some(1.985);
         assert!(
-            matches!(money_share(&budgets, "a", 6.0, 0.01), Reservation::Share { usd: Some(share), .. } if (share - 0.015).abs() < 1e-9)
+            matches!(next_share_of_remaining_money(&budgets, "a", 6.0, 0.01), Reservation::Share { usd: Some(share), .. } if (share - 0.015).abs() < 1e-9)
         );
     }
 
@@ -234,13 +255,13 @@ mod tests {
             ((12, 0, 0, 0), 0, Reservation::Exhausted(ExhaustedLimit::Sessions(12))),
         ] {
             let counts = SessionCounts {
-                ended: used,
-                allowed_to_others: others,
-                working_attempts: at_work,
+                sessions_of_ended_attempts: used,
+                sessions_allowed_to_others: others,
+                other_running_attempts: at_work,
                 active_workers: workers,
             };
             assert_eq!(
-                counts.session_share(10, unreported_sessions, None),
+                counts.next_share_of_remaining_sessions(10, unreported_sessions, None),
                 expected,
                 "{counts:?} {unreported_sessions}"
             );

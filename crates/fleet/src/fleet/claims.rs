@@ -2,14 +2,14 @@
 
 use super::{BoardChange, Fleet, LockedRows, lock_and_read_plan};
 use crate::database::Parameter;
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::rows::{from_i64_or_zero, index_to_i32_saturating, to_i64_saturating};
 use plimsoll_policy::workers::{self, Claim, LEASE_DURATION_MS};
 use postgres::types::Type;
 use postgres::{Error, Row};
 
-/// Does what `policy::workers::claim_next_item` does, and also claims nothing if the cost limit is reached or the fleet drains or
-/// has ended. Skips an item whose row is locked at the moment.
+/// Does what `policy::workers::claim_next_item` does, and also claims nothing if the cost limit is reached or the fleet is draining
+/// or has ended. Skips an item whose row is currently locked.
 const CLAIM_NEXT_ITEM: &str = "
     with clock as materialized (select plimsoll.moment() as now),
     may as materialized (
@@ -45,7 +45,7 @@ const CLAIM_NEXT_ITEM: &str = "
 
 /// Shared lock: renewals run in parallel, but wait for a claim.
 const LOCK_PLAN_SHARED: &str = "select from plimsoll.plan where id = $1 for share";
-/// Does what `policy::workers::renew_claim` does for a lease that has not expired.
+/// Does what `policy::workers::renew_claim_unless_stale_or_overlapping` does for a lease that has not expired.
 const RENEW_ACTIVE_LEASE: &str = "
     with clock as materialized (select plimsoll.moment() as now)
     update plimsoll.item set lease_until = greatest(item.lease_until, clock.now + $4)
@@ -55,15 +55,15 @@ const RENEW_ACTIVE_LEASE: &str = "
 
 impl Fleet {
     /// Claims the first available item, unless the plan is paused, draining or ended, or its cost limit is reached.
-    pub fn claim_next_item(&mut self, worker: &str) -> Result<Option<Claim>, FleetError> {
+    pub fn claim_next_item(&mut self, worker_name: &str) -> Result<Option<Claim>, FleetError> {
         const ACTION: &str = "claim an item";
         let Fleet { database, plan_id, name, has_areas } = self;
         let lease_ms = to_i64_saturating(LEASE_DURATION_MS);
         let parameters: [Parameter<'_>; 3] =
-            [(plan_id, Type::INT8), (&worker, Type::TEXT), (&lease_ms, Type::INT8)];
+            [(plan_id, Type::INT8), (&worker_name, Type::TEXT), (&lease_ms, Type::INT8)];
         let rows = if *has_areas {
             // Two claims at the same time would not see each other's areas.
-            database.transaction(ACTION, |transaction| {
+            database.run_in_transaction(ACTION, |transaction| {
                 lock_and_read_plan(transaction, *plan_id, name)?;
                 Ok(transaction.query_typed(CLAIM_NEXT_ITEM, &parameters)?)
             })?
@@ -76,8 +76,8 @@ impl Fleet {
             .map_err(|error| database.unreadable_row_error(ACTION, &error))
     }
 
-    /// Renews the lease on an item. An expired lease is renewed only if nobody has claimed an item with an overlapping area meanwhile.
-    pub fn renew_claim(&mut self, claim: Claim) -> Result<(), FleetError> {
+    /// Renews the lease on an item. An expired lease is renewed only if no item with an overlapping area is leased.
+    pub fn renew_claim_unless_stale_or_overlapping(&mut self, claim: Claim) -> Result<(), FleetError> {
         const ACTION: &str = "renew a lease";
         let (plan_id, lease_ms, epoch, index) = (
             self.plan_id,
@@ -89,8 +89,8 @@ impl Fleet {
             [(&plan_id, Type::INT8), (&index, Type::INT4), (&epoch, Type::INT8), (&lease_ms, Type::INT8)];
         let Fleet { database, has_areas, .. } = self;
         let rows = if *has_areas {
-            // A claim reads leases and then writes its own; a renewal in between would come too late to be seen.
-            database.transaction(ACTION, |transaction| {
+            // A claim reads the other leases and then writes its own; it would miss a renewal between the two.
+            database.run_in_transaction(ACTION, |transaction| {
                 transaction.query_typed(LOCK_PLAN_SHARED, &[(&plan_id, Type::INT8)])?;
                 Ok(transaction.query_typed(RENEW_ACTIVE_LEASE, &parameters)?)
             })?
@@ -101,17 +101,25 @@ impl Fleet {
             return Ok(());
         }
         let change = BoardChange { action: ACTION, event_kind: "renewed", event_detail: "" };
-        self.decide_and_write(change, LockedRows::PlanItemAndLeased(claim.item), |partial_board, now| {
-            let item = partial_board.index_in_part_or_max(claim.item);
-            workers::renew_claim(&mut partial_board.board, Claim { item, ..claim }, now)
-        })
+        self.decide_and_write(
+            change,
+            LockedRows::PlanAndItemAndLeasedItems(claim.item),
+            |partial_board, now| {
+                let item = partial_board.local_index_or_max(claim.item);
+                workers::renew_claim_unless_stale_or_overlapping(
+                    &mut partial_board.board,
+                    Claim { item, ..claim },
+                    now,
+                )
+            },
+        )
     }
 
     /// Reopens an item that was set aside. Returns false if it was not.
     pub fn reopen_item_set_aside(&mut self, item: usize) -> Result<bool, FleetError> {
         let change = BoardChange { action: "open an item again", event_kind: "reopened", event_detail: "" };
         self.decide_and_write(change, LockedRows::Item(item), |partial_board, _| {
-            let index = partial_board.index_in_part_or_max(item);
+            let index = partial_board.local_index_or_max(item);
             Ok(workers::reopen_item_set_aside(&mut partial_board.board, index))
         })
     }

@@ -2,7 +2,7 @@
 
 use super::Fleet;
 use crate::database::Database;
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::rows::{from_i64_or_zero, read_commits};
 use crate::schema;
 use chrono::{DateTime, Duration, Utc};
@@ -12,7 +12,7 @@ use postgres::types::Type;
 use postgres::{Error, Row};
 use serde::{Serialize, Serializer};
 
-/// Reads all fleets, or the one with a given name.
+/// Reads all fleets, or the one with the name `$1`.
 const READ_FLEET_STATUSES: &str = "
     select fleet, repo, target, deliver, began_at, ended, draining, items, open, at_work, offered, merged, aside, questions, workers,
       machines, cost, max_cost, tokens, sessions, (extract(epoch from created) * 1000)::bigint as created,
@@ -23,7 +23,7 @@ const READ_FLEET_STATUSES: &str = "
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FleetStatus {
     pub name: String,
-    /// Address of the git remote by which the work travels.
+    /// Address of the git remote through which the machines exchange their work.
     #[serde(rename = "repo")]
     pub remote_address: String,
     /// The branch into which items are merged.
@@ -102,24 +102,24 @@ pub struct ItemStatus {
     pub text: String,
     /// `open`, `leased`, `offered`, `merged` or `aside`.
     pub stage: String,
-    /// How often its work could not be merged.
+    /// How many attempts failed or could not be merged.
     #[serde(rename = "tries")]
     pub failed_merge_count: u32,
     /// Epoch of its current attempt.
     pub epoch: u64,
-    /// The worker that has the item.
+    /// The worker that holds the item's lease.
     #[serde(rename = "worker")]
     pub worker_name: Option<String>,
-    /// `tries`, `question` or `ended`.
+    /// Why it was set aside: `tries`, `question` or `ended`.
     #[serde(rename = "aside")]
     pub set_aside_kind: Option<String>,
     /// The question, or why its run ended.
     #[serde(rename = "reason")]
     pub set_aside_reason: Option<String>,
-    /// Why its work was not merged.
+    /// Why its work was not merged, for its next session.
     #[serde(rename = "note")]
     pub merge_failure_note: String,
-    /// The commits by which it was about to land.
+    /// Every commit with which a merger was about to merge it.
     #[serde(rename = "landings")]
     pub attempted_merge_commits: Vec<String>,
     /// The last question that was answered, and the answer.
@@ -150,17 +150,17 @@ pub struct WorkerStatus {
     /// The computer's name.
     #[serde(rename = "machine")]
     pub machine_name: String,
-    /// The member's process on that machine.
+    /// Process ID of the worker's parent process on that machine.
     pub pid: u32,
     /// Version of Plimsoll.
     #[serde(rename = "version")]
     pub plimsoll_version: String,
     /// When its first report arrived.
     #[serde(rename = "started", serialize_with = "serialize_timestamp")]
-    pub first_seen_at: BoardMillis,
+    pub first_report_at: BoardMillis,
     /// When its last report arrived.
     #[serde(rename = "seen", serialize_with = "serialize_timestamp")]
-    pub last_seen_at: BoardMillis,
+    pub last_report_at: BoardMillis,
     /// True if its last report is no older than a lease.
     #[serde(rename = "is_there")]
     pub is_active: bool,
@@ -188,8 +188,8 @@ const READ_WORKER_STATUSES: &str = "
 
 /// Converts a timestamp of the database.
 pub(crate) fn to_utc(millis: BoardMillis) -> DateTime<Utc> {
-    let milliseconds = i64::try_from(millis % 1_000).unwrap_or_default();
-    clock::from_unix_seconds(millis / 1_000).unwrap_or_default() + Duration::milliseconds(milliseconds)
+    let subsecond_millis = i64::try_from(millis % 1_000).unwrap_or_default();
+    clock::from_unix_seconds(millis / 1_000).unwrap_or_default() + Duration::milliseconds(subsecond_millis)
 }
 
 fn serialize_timestamp<S: Serializer>(millis: &BoardMillis, serializer: S) -> Result<S::Ok, S::Error> {
@@ -200,7 +200,7 @@ fn serialize_optional_timestamp<S: Serializer>(
     millis: &Option<BoardMillis>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    millis.map(|moment| clock::to_millis_timestamp(to_utc(moment))).serialize(serializer)
+    millis.map(|timestamp| clock::to_millis_timestamp(to_utc(timestamp))).serialize(serializer)
 }
 
 impl Fleet {
@@ -211,7 +211,7 @@ impl Fleet {
     }
 
     /// Reads the items, in the plan's order.
-    pub fn read_items(&mut self) -> Result<Vec<ItemStatus>, FleetError> {
+    pub fn read_item_statuses(&mut self) -> Result<Vec<ItemStatus>, FleetError> {
         self.database.query_and_map(
             "read the items",
             READ_ITEM_STATUSES,
@@ -221,7 +221,7 @@ impl Fleet {
     }
 
     /// Reads all workers, including those of members that have left.
-    pub fn read_workers(&mut self) -> Result<Vec<WorkerStatus>, FleetError> {
+    pub fn read_worker_statuses(&mut self) -> Result<Vec<WorkerStatus>, FleetError> {
         self.database.query_and_map(
             "read the workers",
             READ_WORKER_STATUSES,
@@ -260,8 +260,8 @@ fn worker_status_from_row(row: &Row) -> Result<WorkerStatus, Error> {
         machine_name: row.try_get("machine")?,
         pid: u32::try_from(row.try_get::<_, i64>("pid")?).unwrap_or_default(),
         plimsoll_version: row.try_get("version")?,
-        first_seen_at: from_i64_or_zero(row.try_get("started")?),
-        last_seen_at: from_i64_or_zero(row.try_get("seen")?),
+        first_report_at: from_i64_or_zero(row.try_get("started")?),
+        last_report_at: from_i64_or_zero(row.try_get("seen")?),
         is_active: row.try_get("is_there")?,
         item_number: row.try_get::<_, Option<i32>>("item")?.map(to_u32_or_zero),
         session_id: row.try_get("session")?,

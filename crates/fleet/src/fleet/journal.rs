@@ -1,11 +1,11 @@
-//! The fleet's journal. Events are written in the transaction of the change that they report, and never changed.
+//! The fleet's journal. An event is written in the same transaction as the change that it reports, and is never modified.
 
 use super::{BoardChange, Fleet, changed_items_with_plan_index, lease_holder};
 use crate::database::{Parameter, TransactionError};
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::rows::{PartialBoard, from_i64_or_zero, index_to_i32_saturating, to_i64_saturating};
 use plimsoll_domain::board::BoardMillis;
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use postgres::types::Type;
 use postgres::{Error, Row, Transaction};
 
@@ -30,37 +30,41 @@ pub struct FleetEvent {
     pub epoch: Option<u64>,
     /// The worker that had the item.
     pub worker: Option<String>,
-    /// What happened, in one word.
+    /// The kind of event, in one word.
     pub kind: String,
     pub detail: String,
 }
 
 impl Fleet {
-    /// Returns events with numbers above `after_number`, in order, at most `max_count` of them. An event of a transaction that
-    /// commits late may appear after one with a larger number.
-    pub fn events_after(&mut self, after_number: i64, max_count: u32) -> Result<Vec<FleetEvent>, FleetError> {
+    /// Reads at most `max_count` events with sequence numbers above `after_sequence_number`, in order. An event of a transaction
+    /// that commits late may appear after one with a larger number.
+    pub fn events_after(
+        &mut self,
+        after_sequence_number: i64,
+        max_count: u32,
+    ) -> Result<Vec<FleetEvent>, FleetError> {
         let max_count = i64::from(max_count);
         let parameters: [Parameter<'_>; 3] =
-            [(&self.plan_id, Type::INT8), (&after_number, Type::INT8), (&max_count, Type::INT8)];
+            [(&self.plan_id, Type::INT8), (&after_sequence_number, Type::INT8), (&max_count, Type::INT8)];
         self.database.query_and_map("read the journal", READ_EVENTS_AFTER, &parameters, event_from_row)
     }
 }
 
 fn event_from_row(row: &Row) -> Result<FleetEvent, Error> {
-    let item: Option<i32> = row.try_get("item")?;
-    let epoch: Option<i64> = row.try_get("epoch")?;
+    let raw_item_index: Option<i32> = row.try_get("item")?;
+    let raw_epoch: Option<i64> = row.try_get("epoch")?;
     Ok(FleetEvent {
         sequence_number: row.try_get("seq")?,
         occurred_at: from_i64_or_zero(row.try_get("at")?),
-        item_index: item.and_then(|index| usize::try_from(index).ok()),
-        epoch: epoch.map(from_i64_or_zero),
+        item_index: raw_item_index.and_then(|index| usize::try_from(index).ok()),
+        epoch: raw_epoch.map(from_i64_or_zero),
         worker: row.try_get("worker")?,
         kind: row.try_get("kind")?,
         detail: row.try_get("detail")?,
     })
 }
 
-/// Writes an event for each item that changed, or one for the plan. A renewed lease is not an event.
+/// Writes one event for each changed item, and one if the plan's pause or merger changed. A lease renewal writes no event.
 pub(super) fn write_events_except_lease_renewals(
     transaction: &mut Transaction<'_>,
     plan_id: i64,
@@ -69,12 +73,12 @@ pub(super) fn write_events_except_lease_renewals(
     before: &PartialBoard,
     after: &PartialBoard,
 ) -> Result<(), TransactionError> {
-    let detail = truncate_end(&to_single_line(change.event_detail), MAX_DETAIL_CHARS);
-    let mut insert_event = |item: Option<i32>, epoch: Option<i64>, worker: Option<&str>| {
+    let detail = truncate_end(&to_safe_single_line(change.event_detail), MAX_DETAIL_CHARS);
+    let mut insert_event = |item_index: Option<i32>, epoch: Option<i64>, worker: Option<&str>| {
         let parameters: [Parameter<'_>; 7] = [
             (&to_i64_saturating(now), Type::INT8),
             (&plan_id, Type::INT8),
-            (&item, Type::INT4),
+            (&item_index, Type::INT4),
             (&epoch, Type::INT8),
             (&worker, Type::TEXT),
             (&change.event_kind, Type::TEXT),
@@ -83,17 +87,17 @@ pub(super) fn write_events_except_lease_renewals(
         transaction.execute_typed(INSERT_EVENT, &parameters)
     };
     for (plan_index, item) in changed_items_with_plan_index(before, after) {
-        let old = &before.board.items[before.index_in_part_or_max(plan_index)];
-        if lease_holder(old).is_none() || lease_holder(old) != lease_holder(item) {
+        let old_item = &before.board.items[before.local_index_or_max(plan_index)];
+        if lease_holder(old_item).is_none() || lease_holder(old_item) != lease_holder(item) {
             insert_event(
                 Some(index_to_i32_saturating(plan_index)),
                 Some(to_i64_saturating(item.epoch)),
-                lease_holder(old),
+                lease_holder(old_item),
             )?;
         }
     }
-    let (old, new) = (&before.board, &after.board);
-    if (old.paused_until, old.merger_epoch) != (new.paused_until, new.merger_epoch) {
+    let (old_board, new_board) = (&before.board, &after.board);
+    if (old_board.paused_until, old_board.merger_epoch) != (new_board.paused_until, new_board.merger_epoch) {
         insert_event(None, None, None)?;
     }
     Ok(())

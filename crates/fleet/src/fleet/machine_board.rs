@@ -1,10 +1,10 @@
-//! Connects `flows::workers`, which knows nothing about databases, to a fleet's board.
+//! Connects `flows::workers`, which does not depend on a database, to a fleet's board.
 
 use super::members::WorkerReport;
 use super::reconnecting_fleet::ReconnectingFleet;
 use super::{BoardChange, Fleet, LockedRows, remove_nul_characters};
 use crate::database::Parameter;
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::rows::{
     from_i64_or_zero, index_to_i32_saturating, item_from_row, plan_state_from_row, read_commit_or_empty,
     to_i64_saturating,
@@ -27,7 +27,7 @@ const READ_SHARED_ITEMS: &str = "
     select place, '' as text, needs, areas, stage, epoch, tries, worker, lease_until, sha, aside, reason, note,
       '{}'::text[] as landings, start, beyond, question, answer
     from plimsoll.item where plan = $1 and stage <> 'merged' and ($2 < 0 or place = $2) order by place";
-const READ_PLAN: &str = "
+const READ_PLAN_SNAPSHOT: &str = "
     select paused_until, merger, merger_until, merger_epoch, passed, draining, ended, max_cost, plimsoll.moment() as now,
       (select coalesce(sum(cost), 0) from plimsoll.worker where plan = $1) as cost,
       case when max_sessions <= (select coalesce(sum(sessions), 0) from plimsoll.item where plan = $1) then max_sessions end as used
@@ -58,7 +58,7 @@ pub(crate) struct Machine {
     pub(crate) pid: u32,
 }
 
-/// A fleet's board for one machine. Every operation has a timeout, because a member has sessions to look after.
+/// A fleet's board for one machine. Every operation has a timeout, because the machine must keep supervising its sessions.
 pub(crate) struct MachineBoard {
     pub(crate) fleet: ReconnectingFleet,
     pub(crate) machine: Machine,
@@ -82,12 +82,12 @@ impl MachineBoard {
         &mut self,
         operation: impl FnOnce(&mut Fleet) -> Result<T, FleetError> + Send + 'static,
     ) -> Result<T, BoardError> {
-        self.fleet.run_with_timeout("work on the board", operation).map_err(to_board_error)
+        self.fleet.run_with_reconnect_and_timeout("work on the board", operation).map_err(to_board_error)
     }
 }
 
 impl Fleet {
-    fn read_shared_item_or_default(&mut self, index: usize) -> Result<SharedItem, FleetError> {
+    fn read_unmerged_item_or_default(&mut self, index: usize) -> Result<SharedItem, FleetError> {
         let parameters: [Parameter<'_>; 2] =
             [(&self.plan_id, Type::INT8), (&index_to_i32_saturating(index), Type::INT4)];
         let indexed_item = self
@@ -99,8 +99,8 @@ impl Fleet {
 
     fn read_snapshot(&mut self) -> Result<BoardSnapshot, FleetError> {
         let Fleet { database, plan_id, name, .. } = self;
-        database.transaction("look at the board", |transaction| {
-            let row = transaction.query_typed_opt(READ_PLAN, &[(plan_id, Type::INT8)])?;
+        database.run_in_transaction("look at the board", |transaction| {
+            let row = transaction.query_typed_opt(READ_PLAN_SNAPSHOT, &[(plan_id, Type::INT8)])?;
             let row = row.ok_or_else(|| FleetError::FleetNotFound(name.clone()))?;
             let rows = transaction
                 .query_typed(READ_SHARED_ITEMS, &[(plan_id, Type::INT8), (&-1_i32, Type::INT4)])?;
@@ -110,7 +110,7 @@ impl Fleet {
                 open_items: rows.iter().map(shared_item_from_row).collect::<Result<_, _>>()?,
                 passed_commands: row.try_get("passed")?,
                 is_draining: row.try_get("draining")?,
-                exhausted_limit: exhausted_limit(&row)?,
+                exhausted_limit: exhausted_limit_from_row(&row)?,
                 fleet_end: match row.try_get::<_, Option<&str>>("ended")? {
                     Some("done") => Some(FleetEnd::AllMerged),
                     Some(_) => Some(FleetEnd::Stopped),
@@ -120,9 +120,9 @@ impl Fleet {
         })
     }
 
-    /// Records the result of an attempt at an item.
-    pub fn record_item_result(&mut self, result: &ItemResult) -> Result<(), FleetError> {
-        let (event_kind, action, detail) = match &result.outcome {
+    /// Stores the result and usage of an attempt at an item. Does nothing if another machine has taken the item over.
+    pub fn store_item_result_unless_taken_by_other(&mut self, result: &ItemResult) -> Result<(), FleetError> {
+        let (event_kind, action, event_detail) = match &result.outcome {
             ItemOutcome::Offered => ("offered", "offer the work on an item", result.start_commit_id.clone()),
             ItemOutcome::Failed(reason) => ("failed", "give an item back", remove_nul_characters(reason)),
             ItemOutcome::WaitsForAnswer(question) => {
@@ -141,21 +141,25 @@ impl Fleet {
             | ItemOutcome::Released
             | ItemOutcome::TakenByOther => None,
         };
-        let change = BoardChange { action, event_kind, event_detail: &detail };
+        let change = BoardChange { action, event_kind, event_detail: &event_detail };
         self.decide_and_write_with_extra_writes(
             change,
             LockedRows::Item(result.item),
             |partial_board, _| {
                 let claim =
-                    Claim { item: partial_board.index_in_part_or_max(result.item), epoch: result.epoch };
+                    Claim { item: partial_board.local_index_or_max(result.item), epoch: result.epoch };
                 let board = &mut partial_board.board;
                 match &result.outcome {
-                    ItemOutcome::Offered => workers::offer_for_merge(board, claim, &result.start_commit_id),
-                    ItemOutcome::Failed(_) => workers::record_failed_try(board, claim, &detail),
+                    ItemOutcome::Offered => {
+                        workers::mark_claimed_item_ready_to_merge(board, claim, &result.start_commit_id)
+                    }
+                    ItemOutcome::Failed(_) => {
+                        workers::reopen_or_set_aside_after_failed_try(board, claim, &event_detail)
+                    }
                     ItemOutcome::WaitsForAnswer(_) => workers::set_claimed_item_aside(
                         board,
                         claim,
-                        SetAsideReason::Question(detail.clone()),
+                        SetAsideReason::Question(event_detail.clone()),
                     ),
                     ItemOutcome::Released => workers::reopen_claimed_item(board, claim),
                     ItemOutcome::TakenByOther => Ok(()),
@@ -177,8 +181,11 @@ impl Fleet {
         )
     }
 
-    /// Rejects an offered item, with a note for its next session. After too many tries the item is set aside.
-    pub fn reject_offered_item(&mut self, rejected_item: &RejectedItem) -> Result<(), FleetError> {
+    /// Reopens an item whose work was rejected, with a note for its next session. After too many tries the item is set aside.
+    pub fn reopen_or_set_aside_rejected_item(
+        &mut self,
+        rejected_item: &RejectedItem,
+    ) -> Result<(), FleetError> {
         let (note, plan_id) = (remove_nul_characters(&rejected_item.next_session_note), self.plan_id);
         let (index, start_commit, base_commit) = (
             index_to_i32_saturating(rejected_item.item),
@@ -190,8 +197,8 @@ impl Fleet {
             change,
             LockedRows::PlanAndItem(rejected_item.item),
             |partial_board, _| {
-                let item = partial_board.index_in_part_or_max(rejected_item.item);
-                workers::reject_offered_item(
+                let item = partial_board.local_index_or_max(rejected_item.item);
+                workers::reopen_or_set_aside_rejected_item(
                     &mut partial_board.board,
                     rejected_item.merger_epoch,
                     item,
@@ -210,11 +217,11 @@ impl Fleet {
         )
     }
 
-    fn renew_merger_lease(&mut self, merger_epoch: u64) -> Result<(), FleetError> {
+    fn renew_current_merger_lease(&mut self, merger_epoch: u64) -> Result<(), FleetError> {
         let change =
             BoardChange { action: "renew the merger's lease", event_kind: "merger", event_detail: "" };
         self.decide_and_write(change, LockedRows::Plan, |partial_board, now| {
-            workers::renew_merger_lease(&mut partial_board.board, merger_epoch, now)
+            workers::renew_current_merger_lease(&mut partial_board.board, merger_epoch, now)
         })
     }
 
@@ -226,7 +233,7 @@ impl Fleet {
         })
     }
 
-    fn restore_landing_commit_if_missing(
+    fn add_merge_candidate_commit_if_missing(
         &mut self,
         plan_index: usize,
         commit: &str,
@@ -234,9 +241,9 @@ impl Fleet {
         let change =
             BoardChange { action: "write down what has landed", event_kind: "found", event_detail: commit };
         self.decide_and_write(change, LockedRows::Item(plan_index), |partial_board, _| {
-            let index = partial_board.index_in_part_or_max(plan_index);
+            let index = partial_board.local_index_or_max(plan_index);
             if let Some(item) = partial_board.board.items.get_mut(index)
-                && !item.attempted_merge_commits.iter().any(|landing| landing == commit)
+                && !item.attempted_merge_commits.iter().any(|attempted_commit| attempted_commit == commit)
             {
                 item.attempted_merge_commits.push(commit.to_owned());
             }
@@ -270,7 +277,7 @@ fn shared_item_from_row(row: &Row) -> Result<(usize, SharedItem), Error> {
     Ok((index, item))
 }
 
-fn exhausted_limit(row: &Row) -> Result<Option<ExhaustedLimit>, Error> {
+fn exhausted_limit_from_row(row: &Row) -> Result<Option<ExhaustedLimit>, Error> {
     let (cost, max_cost) = (row.try_get::<_, f64>("cost")?, row.try_get::<_, Option<f64>>("max_cost")?);
     let money_limit = max_cost
         .filter(|max_cost_usd| cost >= *max_cost_usd)
@@ -281,7 +288,7 @@ fn exhausted_limit(row: &Row) -> Result<Option<ExhaustedLimit>, Error> {
     Ok(money_limit.or(session_limit))
 }
 
-/// Converts an error into what it means for a worker.
+/// Converts an error by its consequence for a worker: stale epoch, retry later, or permanent failure.
 fn to_board_error(error: FleetError) -> BoardError {
     match error {
         FleetError::StaleEpoch(_) => BoardError::StaleEpoch,
@@ -298,68 +305,68 @@ impl BoardConnection for MachineBoard {
         self.run_on_fleet(Fleet::read_snapshot)
     }
 
-    fn claim_item(&mut self, worker: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
-        let worker = worker.to_owned();
+    fn claim_item(&mut self, worker_name: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
+        let worker_name = worker_name.to_owned();
         self.run_on_fleet(move |fleet| {
-            let Some(claim) = fleet.claim_next_item(&worker)? else { return Ok(None) };
-            Ok(Some((claim, fleet.read_shared_item_or_default(claim.item)?)))
+            let Some(claim) = fleet.claim_next_item(&worker_name)? else { return Ok(None) };
+            Ok(Some((claim, fleet.read_unmerged_item_or_default(claim.item)?)))
         })
     }
 
     fn renew_claim(&mut self, claim: Claim) -> Result<(), BoardError> {
-        self.run_on_fleet(move |fleet| fleet.renew_claim(claim))
+        self.run_on_fleet(move |fleet| fleet.renew_claim_unless_stale_or_overlapping(claim))
     }
 
     fn report_item_result(&mut self, item_result: &ItemResult) -> Result<(), BoardError> {
         let item_result = item_result.clone();
-        self.run_on_fleet(move |fleet| fleet.record_item_result(&item_result))
+        self.run_on_fleet(move |fleet| fleet.store_item_result_unless_taken_by_other(&item_result))
     }
 
-    fn pause_all_workers(&mut self, length: Duration) -> Result<(), BoardError> {
-        self.run_on_fleet(move |fleet| fleet.pause_for(length))
+    fn pause_all_workers(&mut self, duration: Duration) -> Result<(), BoardError> {
+        self.run_on_fleet(move |fleet| fleet.pause_claims_for_at_least(duration))
     }
 
-    fn acquire_merger_lease(&mut self, name: &str) -> Result<Option<u64>, BoardError> {
-        let name = name.to_owned();
-        self.run_on_fleet(move |fleet| fleet.acquire_merger_lease(&name))
+    fn acquire_or_renew_merger_lease(&mut self, merger_name: &str) -> Result<Option<u64>, BoardError> {
+        let merger_name = merger_name.to_owned();
+        self.run_on_fleet(move |fleet| fleet.acquire_or_renew_merger_lease(&merger_name))
     }
 
     fn renew_merger_lease(&mut self, merger_epoch: u64) -> Result<(), BoardError> {
-        self.run_on_fleet(move |fleet| fleet.renew_merger_lease(merger_epoch))
+        self.run_on_fleet(move |fleet| fleet.renew_current_merger_lease(merger_epoch))
     }
 
     fn release_merger_lease(&mut self, merger_epoch: u64) -> Result<(), BoardError> {
         self.run_on_fleet(move |fleet| fleet.release_merger_lease(merger_epoch))
     }
 
-    fn record_landing_commit(
+    fn record_merge_candidate_commit(
         &mut self,
         merger_epoch: u64,
         item: usize,
         commit: &str,
     ) -> Result<(), BoardError> {
         let commit = commit.to_owned();
-        self.run_on_fleet(move |fleet| fleet.record_landing_commit(merger_epoch, item, &commit))
+        self.run_on_fleet(move |fleet| fleet.record_merge_candidate_commit(merger_epoch, item, &commit))
     }
 
-    fn restore_landing_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError> {
+    fn restore_merge_candidate_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError> {
         let commit = commit.to_owned();
-        self.run_on_fleet(move |fleet| fleet.restore_landing_commit_if_missing(item, &commit))
+        self.run_on_fleet(move |fleet| fleet.add_merge_candidate_commit_if_missing(item, &commit))
     }
 
     fn reject_item(&mut self, rejected_item: &RejectedItem) -> Result<(), BoardError> {
         let rejected_item = rejected_item.clone();
-        self.run_on_fleet(move |fleet| fleet.reject_offered_item(&rejected_item))
+        self.run_on_fleet(move |fleet| fleet.reopen_or_set_aside_rejected_item(&rejected_item))
     }
 
-    fn mark_landed_items_merged(
+    fn mark_items_in_target_as_merged(
         &mut self,
         is_in_target: &dyn Fn(&str) -> bool,
     ) -> Result<Vec<usize>, BoardError> {
-        let landing_commits = self.run_on_fleet(Fleet::unmerged_landing_commits)?;
-        let landed_commits: HashSet<String> =
-            landing_commits.into_iter().filter(|commit| is_in_target(commit)).collect();
-        self.run_on_fleet(move |fleet| fleet.mark_landed_items_merged(&landed_commits))
+        let candidate_commits = self.run_on_fleet(Fleet::read_candidate_commits_of_unmerged_items)?;
+        let commits_in_target: HashSet<String> =
+            candidate_commits.into_iter().filter(|commit| is_in_target(commit)).collect();
+        self.run_on_fleet(move |fleet| fleet.mark_items_with_commits_as_merged(&commits_in_target))
     }
 
     fn record_passed_commands(&mut self, commands: &[String]) -> Result<(), BoardError> {
@@ -367,7 +374,7 @@ impl BoardConnection for MachineBoard {
         self.run_on_fleet(move |fleet| fleet.record_passed_commands(&commands))
     }
 
-    fn report_and_reserve_budget(
+    fn record_report_and_reserve_budget(
         &mut self,
         local_report: &LocalWorkerReport,
         unreported_sessions: u32,
@@ -376,7 +383,7 @@ impl BoardConnection for MachineBoard {
         let report = self.worker_report(local_report);
         self.run_on_fleet(move |fleet| {
             fleet.record_worker_report(&report)?;
-            fleet.reserve_budget(&report, unreported_sessions, min_usd)
+            fleet.reserve_money_and_sessions(&report, unreported_sessions, min_usd)
         })
     }
 
@@ -385,7 +392,7 @@ impl BoardConnection for MachineBoard {
         self.run_on_fleet(move |fleet| fleet.record_worker_report(&report))
     }
 
-    fn mark_fleet_done(&mut self) -> Result<(), BoardError> {
+    fn end_fleet_if_all_merged(&mut self) -> Result<(), BoardError> {
         self.run_on_fleet(Fleet::end_if_all_merged)
     }
 }
@@ -393,7 +400,7 @@ impl BoardConnection for MachineBoard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deadline::DATABASE_TIMEOUT;
+    use crate::timeout::DATABASE_TIMEOUT;
     use std::sync::{Arc, Mutex, mpsc};
 
     #[test]

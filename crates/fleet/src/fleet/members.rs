@@ -2,11 +2,11 @@
 
 use super::Fleet;
 use crate::database::Parameter;
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::rows::index_to_i32_saturating;
 use postgres::types::Type;
 
-/// Clears the allowance between two items: a run that has ended needs no reserved money.
+/// Clears the allowance if the worker has no item, because a run that has ended needs no reserved money.
 const UPSERT_WORKER: &str = "
     with clock as materialized (select plimsoll.moment() as now)
     insert into plimsoll.worker as known (plan, name, machine, pid, version, started, seen, session, percent, cost, item)
@@ -30,14 +30,14 @@ pub struct WorkerReport {
     pub session_id: String,
     /// Used percent of its context window.
     pub context_percent: Option<f64>,
-    /// Cost since the worker started, in dollars. A total and not an increment, so that repeating a report counts nothing twice.
+    /// Cost since the worker started, in dollars. A total and not an increment, so that a repeated report is not counted twice.
     pub total_cost_usd: f64,
     /// Index of its item in the plan; `None` between two items.
     pub item_index: Option<usize>,
 }
 
 impl Fleet {
-    /// Inserts or updates a worker's row, with the current time.
+    /// Inserts or updates a worker's row, with the current time. Fails if the fleet was deleted.
     pub fn record_worker_report(&mut self, report: &WorkerReport) -> Result<(), FleetError> {
         let (pid, item) = (i64::from(report.pid), report.item_index.map(index_to_i32_saturating));
         let parameters: [Parameter<'_>; 9] = [

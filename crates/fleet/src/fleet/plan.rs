@@ -2,13 +2,13 @@
 
 use super::{Fleet, remove_nul_characters};
 use crate::database::{Database, Parameter, TransactionError};
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::rows::{index_to_i32_saturating, stage_columns, to_i64_saturating};
 use crate::schema;
 use plimsoll_domain::board::BoardState;
 use plimsoll_domain::state::DeliveryMode;
 use plimsoll_policy::plan::EstimatedItem;
-use plimsoll_policy::workers::{LEASE_DURATION_MS, board_from_plan};
+use plimsoll_policy::workers::{LEASE_DURATION_MS, create_board_from_plan};
 use postgres::types::Type;
 use postgres::{Row, Transaction};
 use serde_json::json;
@@ -46,7 +46,7 @@ const DELETE_PLAN: &str = "delete from plimsoll.plan where id = $1";
 pub struct NewPlan {
     /// Unique in the database.
     pub name: String,
-    /// Address of the git remote by which the work travels.
+    /// Address of the git remote through which the machines exchange their work.
     pub remote_address: String,
     /// The branch into which items are merged.
     pub target_branch: String,
@@ -61,7 +61,7 @@ pub struct NewPlan {
     pub start_commit: String,
     /// Path of the plan, relative to the repository's root.
     pub plan_file: String,
-    /// True if git tracks the plan: then its ticks are committed.
+    /// True if git tracks the plan, so that its ticks are committed.
     pub is_plan_tracked: bool,
     /// The project's folder, relative to the repository's root; empty for the root.
     pub project_folder: String,
@@ -75,10 +75,13 @@ pub fn hash_objective(objective: &str) -> String {
     plimsoll_domain::digest::sha256_hex(&[objective.trim().as_bytes()])
 }
 
-/// Migrates the tables for a fleet that is about to be created, checks that they can be written, and fails if the name is taken.
-pub fn migrate_and_refuse_taken_name(database: &mut Database, fleet_name: &str) -> Result<(), FleetError> {
+/// Prepares the creation of a fleet: migrates the tables. Fails if they cannot be written or the name is taken.
+pub fn migrate_and_check_write_rights_and_name(
+    database: &mut Database,
+    fleet_name: &str,
+) -> Result<(), FleetError> {
     schema::migrate_to_current_version(database)?;
-    database.transaction("prepare the fleet", |transaction| {
+    database.run_in_transaction("prepare the fleet", |transaction| {
         // Writes nothing, but fails if the database is read-only or the role has no right to write.
         transaction.batch_execute(CHECK_WRITE_RIGHTS)?;
         match transaction.query_typed_opt(FIND_PLAN, &[(&fleet_name, Type::TEXT)])? {
@@ -90,52 +93,59 @@ pub fn migrate_and_refuse_taken_name(database: &mut Database, fleet_name: &str) 
 
 impl Fleet {
     /// Migrates the tables and inserts a plan with its items. Fails if the name is taken.
-    pub fn create(
+    pub fn create_if_name_free(
         mut database: Database,
         new_plan: &NewPlan,
         items: &[EstimatedItem],
     ) -> Result<Fleet, FleetError> {
-        let board = board_from_plan(items);
+        let board = create_board_from_plan(items);
         if board.items.len() > MAX_ITEMS {
             return Err(FleetError::TooManyItems(MAX_ITEMS));
         }
         schema::migrate_to_current_version(&mut database)?;
         let has_areas = board.items.iter().any(|item| !item.stated_areas.is_empty());
-        let id = database.transaction("create the fleet", |transaction| {
-            let id = insert_plan_if_name_free(transaction, new_plan, has_areas)?
+        let new_plan_id = database.run_in_transaction("create the fleet", |transaction| {
+            let new_plan_id = insert_plan_if_name_free(transaction, new_plan, has_areas)?
                 .ok_or_else(|| FleetError::NameTaken(new_plan.name.clone()))?;
-            transaction
-                .execute_typed(INSERT_ITEMS, &[(&id, Type::INT8), (&items_to_json(&board), Type::TEXT)])?;
-            let text = format!("{} items", board.items.len());
-            transaction.execute_typed(INSERT_CREATED_EVENT, &[(&id, Type::INT8), (&text, Type::TEXT)])?;
-            Ok(id)
+            transaction.execute_typed(
+                INSERT_ITEMS,
+                &[(&new_plan_id, Type::INT8), (&items_to_json(&board), Type::TEXT)],
+            )?;
+            let event_detail = format!("{} items", board.items.len());
+            transaction.execute_typed(
+                INSERT_CREATED_EVENT,
+                &[(&new_plan_id, Type::INT8), (&event_detail, Type::TEXT)],
+            )?;
+            Ok(new_plan_id)
         })?;
-        Ok(Fleet { database, plan_id: id, name: new_plan.name.clone(), has_areas })
+        Ok(Fleet { database, plan_id: new_plan_id, name: new_plan.name.clone(), has_areas })
     }
 
-    /// Opens an existing fleet.
+    /// Opens an existing fleet. Fails if the schema version differs or there is no such fleet.
     pub fn open(mut database: Database, name: &str) -> Result<Fleet, FleetError> {
         schema::check_schema_version(&mut database)?;
-        let read_id_and_areas = |row: &Row| Ok((row.try_get("id")?, row.try_get("has_areas")?));
-        let id_and_areas = database
-            .query_and_map("open the fleet", FIND_PLAN, &[(&name, Type::TEXT)], read_id_and_areas)?
+        let read_id_and_has_areas = |row: &Row| Ok((row.try_get("id")?, row.try_get("has_areas")?));
+        let id_and_has_areas = database
+            .query_and_map("open the fleet", FIND_PLAN, &[(&name, Type::TEXT)], read_id_and_has_areas)?
             .pop();
-        let (plan_id, has_areas) = id_and_areas.ok_or_else(|| FleetError::FleetNotFound(name.to_owned()))?;
+        let (plan_id, has_areas) =
+            id_and_has_areas.ok_or_else(|| FleetError::FleetNotFound(name.to_owned()))?;
         Ok(Fleet { database, plan_id, name: name.to_owned(), has_areas })
     }
 
     /// Deletes the fleet and everything that belongs to it. Fails if a worker is active.
     pub fn delete_if_no_active_workers(mut self) -> Result<(), FleetError> {
         let Fleet { database, plan_id, name, .. } = &mut self;
-        database.transaction("forget the fleet", |transaction| {
+        database.run_in_transaction("forget the fleet", |transaction| {
             if transaction.query_typed_opt(LOCK_PLAN, &[(plan_id, Type::INT8)])?.is_none() {
                 return Err(FleetError::FleetNotFound(name.clone()).into());
             }
             let parameters: [Parameter<'_>; 2] =
                 [(plan_id, Type::INT8), (&to_i64_saturating(LEASE_DURATION_MS), Type::INT8)];
-            let workers = transaction.query_typed(READ_ACTIVE_WORKERS, &parameters)?;
-            let workers: Result<Vec<String>, _> = workers.iter().map(|row| row.try_get("name")).collect();
-            let workers = workers?.join(", ");
+            let worker_rows = transaction.query_typed(READ_ACTIVE_WORKERS, &parameters)?;
+            let worker_names: Result<Vec<String>, _> =
+                worker_rows.iter().map(|row| row.try_get("name")).collect();
+            let workers = worker_names?.join(", ");
             if !workers.is_empty() {
                 return Err(FleetError::WorkersActive { name: name.clone(), workers }.into());
             }

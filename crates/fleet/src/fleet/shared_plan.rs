@@ -1,8 +1,8 @@
-//! The plan of a fleet as a machine that joins needs it.
+//! The parts of a fleet's plan that a joining machine needs.
 
 use super::Fleet;
 use crate::database::Parameter;
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::rows::{ParsedColumn, from_i64_or_zero, to_i64_saturating};
 use plimsoll_domain::board::BoardMillis;
 use plimsoll_domain::git_names::{BranchName, CommitId, InvalidRepoPath, RepoPath};
@@ -10,7 +10,7 @@ use plimsoll_policy::workers::LEASE_DURATION_MS;
 use postgres::types::Type;
 use postgres::{Error, Row};
 
-const READ_PLAN: &str = "
+const READ_SHARED_PLAN: &str = "
     select created, repo, target, verify, objective_hash, began_at, plan_file, plan_is_tracked, below, promise, ended,
       array(select text from plimsoll.item where plan = $1 order by place) as items
     from plimsoll.plan where id = $1";
@@ -46,7 +46,12 @@ impl Fleet {
     pub(crate) fn read_shared_plan(&mut self) -> Result<SharedPlan, FleetError> {
         let plan = self
             .database
-            .query_and_map("read the plan", READ_PLAN, &[(&self.plan_id, Type::INT8)], shared_plan_from_row)?
+            .query_and_map(
+                "read the plan",
+                READ_SHARED_PLAN,
+                &[(&self.plan_id, Type::INT8)],
+                shared_plan_from_row,
+            )?
             .pop();
         plan.ok_or_else(|| FleetError::FleetNotFound(self.name.clone()))
     }
@@ -63,34 +68,34 @@ impl Fleet {
         self.database.query("write the journal", INSERT_MACHINE_EVENT, &parameters).map(drop)
     }
 
-    /// Returns the active machines that run another version of Plimsoll, each with its version.
-    pub(crate) fn machines_with_other_version(&mut self) -> Result<Vec<String>, FleetError> {
+    /// Reads at most 10 active machines that run another version of Plimsoll, each as `NAME (VERSION)`.
+    pub(crate) fn list_active_machines_with_other_version(&mut self) -> Result<Vec<String>, FleetError> {
         let (version, lease_ms) = (env!("CARGO_PKG_VERSION"), to_i64_saturating(LEASE_DURATION_MS));
         let parameters: [Parameter<'_>; 3] =
             [(&self.plan_id, Type::INT8), (&version, Type::TEXT), (&lease_ms, Type::INT8)];
-        let machine_and_version = |row: &Row| {
+        let format_machine_and_version = |row: &Row| {
             Ok(format!("{} ({})", row.try_get::<_, &str>("machine")?, row.try_get::<_, &str>("version")?))
         };
         self.database.query_and_map(
             "look at the other machines",
             READ_OTHER_VERSIONS,
             &parameters,
-            machine_and_version,
+            format_machine_and_version,
         )
     }
 }
 
 /// A folder of the repository; empty for the root.
-struct PathOrRoot(String);
+struct RepoFolderOrRoot(String);
 
-impl TryFrom<String> for PathOrRoot {
+impl TryFrom<String> for RepoFolderOrRoot {
     type Error = InvalidRepoPath;
 
-    fn try_from(text: String) -> Result<PathOrRoot, InvalidRepoPath> {
+    fn try_from(text: String) -> Result<RepoFolderOrRoot, InvalidRepoPath> {
         if !text.is_empty() {
             RepoPath::parse(&text)?;
         }
-        Ok(PathOrRoot(text))
+        Ok(RepoFolderOrRoot(text))
     }
 }
 
@@ -104,7 +109,7 @@ fn shared_plan_from_row(row: &Row) -> Result<SharedPlan, Error> {
         start_commit: row.try_get::<_, ParsedColumn<CommitId>>("began_at")?.0,
         plan_file: row.try_get::<_, ParsedColumn<RepoPath>>("plan_file")?.0.into(),
         is_plan_tracked: row.try_get("plan_is_tracked")?,
-        project_folder: row.try_get::<_, ParsedColumn<PathOrRoot>>("below")?.0.0,
+        project_folder: row.try_get::<_, ParsedColumn<RepoFolderOrRoot>>("below")?.0.0,
         promise_word: row.try_get("promise")?,
         end_reason: row.try_get("ended")?,
         item_texts: row.try_get("items")?,

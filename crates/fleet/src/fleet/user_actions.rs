@@ -2,9 +2,9 @@
 
 use super::{Fleet, remove_nul_characters};
 use crate::database::Parameter;
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::rows::index_to_i32_saturating;
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use postgres::types::Type;
 
 /// Maximum length of an answer in the journal.
@@ -47,15 +47,16 @@ impl Fleet {
         Ok(!self.database.query("drain the fleet", SET_DRAINING, &parameters)?.is_empty())
     }
 
-    /// Ends the fleet for good. Returns false if it has ended already.
-    pub fn stop_for_good(&mut self) -> Result<bool, FleetError> {
+    /// Ends the fleet permanently. Returns false if it has already ended.
+    pub fn end_as_stopped(&mut self) -> Result<bool, FleetError> {
         Ok(!self.database.query("stop the fleet", END_AS_STOPPED, &[(&self.plan_id, Type::INT8)])?.is_empty())
     }
 
-    /// Stores the answer to an item's question and reopens the item; its failed merges stay counted. Returns false if it waits for none.
-    pub fn answer_question(&mut self, item: usize, answer: &str) -> Result<bool, FleetError> {
+    /// Stores the answer to an item's question and reopens the item, without resetting its failed tries. Returns false if the item has no
+    /// open question.
+    pub fn answer_question_and_reopen_item(&mut self, item: usize, answer: &str) -> Result<bool, FleetError> {
         let (index, answer) = (index_to_i32_saturating(item), remove_nul_characters(answer));
-        let detail = truncate_end(&to_single_line(&answer), MAX_DETAIL_CHARS);
+        let detail = truncate_end(&to_safe_single_line(&answer), MAX_DETAIL_CHARS);
         let parameters: [Parameter<'_>; 4] =
             [(&self.plan_id, Type::INT8), (&index, Type::INT4), (&answer, Type::TEXT), (&detail, Type::TEXT)];
         Ok(!self.database.query("answer a question", ANSWER_QUESTION, &parameters)?.is_empty())

@@ -1,7 +1,7 @@
 //! Every parameter of libpq: each is supported, rejected by name, or ignored because it makes no difference.
 //!
-//! An unsupported parameter must not be ignored silently: somebody who sets `PGREQUIREAUTH` or `PGSSLCRL` relies on it. The list is
-//! that of PostgreSQL 19 and earlier versions.
+//! An unsupported parameter must not be ignored silently: a user who sets `PGREQUIREAUTH` or `PGSSLCRL` relies on it. The list covers
+//! PostgreSQL 19 and earlier versions.
 
 use super::Parameters;
 
@@ -26,9 +26,9 @@ pub(crate) const SUPPORTED_PARAMETERS: [(&str, &str); 17] = [
     ("user", "PGUSER"),
 ];
 
-/// Rejected, except for values that describe what is done anyway. Some have no variable.
+/// Rejected, except for values that match this program's behavior: keyword, variable (may be empty) and allowed values.
 pub(crate) const REJECTED_PARAMETERS: [(&str, &str, &[&str]); 22] = [
-    // Only TLS encrypts, and it starts after PostgreSQL's own TLS request.
+    // TLS is the only encryption, and it starts after PostgreSQL's own TLS request.
     ("gssencmode", "PGGSSENCMODE", &["disable", "prefer"]),
     ("sslnegotiation", "PGSSLNEGOTIATION", &["postgres"]),
     ("sslsni", "PGSSLSNI", &["1"]),
@@ -58,7 +58,7 @@ pub(crate) const REJECTED_PARAMETERS: [(&str, &str, &[&str]); 22] = [
     ("oauth_scope", "", &[]),
 ];
 
-/// Ignored: they make no difference to our connections, or only to speed or appearance.
+/// Ignored, because they do not affect this program's connections, or only their speed or appearance.
 pub(crate) const IGNORED_PARAMETERS: [&str; 16] = [
     "authtype",
     "client_encoding",
@@ -67,7 +67,7 @@ pub(crate) const IGNORED_PARAMETERS: [&str; 16] = [
     "gssdelegation",
     "gsslib",
     "krbsrvname",
-    // Always set to our own values.
+    // Always set to fixed values.
     "keepalives",
     "keepalives_count",
     "keepalives_idle",
@@ -81,13 +81,13 @@ pub(crate) const IGNORED_PARAMETERS: [&str; 16] = [
     "tty",
 ];
 
-/// Returns the names of the first parameter that is set to a rejected value.
-pub(crate) fn first_rejected_setting(parameters: &Parameters) -> Option<String> {
+/// Returns the keyword and variable, for an error message, of the first parameter that is set to a rejected value.
+pub(crate) fn describe_first_rejected_setting(parameters: &Parameters) -> Option<String> {
     let is_rejected = |(keyword, _, allowed_values): &&(&str, &str, &[&str])| {
         let value = parameters.get(keyword).filter(|value| !value.is_empty());
         value.is_some_and(|value| !allowed_values.contains(&value.as_str()))
     };
     let (keyword, variable, _) = REJECTED_PARAMETERS.iter().find(is_rejected)?;
-    let variable = if variable.is_empty() { String::new() } else { format!(" ({variable})") };
-    Some(format!("`{keyword}`{variable}"))
+    let variable_suffix = if variable.is_empty() { String::new() } else { format!(" ({variable})") };
+    Some(format!("`{keyword}`{variable_suffix}"))
 }

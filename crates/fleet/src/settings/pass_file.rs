@@ -1,16 +1,23 @@
 //! `.pgpass`: lines of `host:port:database:user:password`.
 
 /// Returns the password of the first matching line.
-pub(crate) fn find_password(text: &str, host: &str, port: u16, database: &str, user: &str) -> Option<String> {
-    let wanted_fields = [host, &port.to_string(), database, user];
+pub(crate) fn find_password(
+    pass_file_text: &str,
+    host: &str,
+    port: u16,
+    database: &str,
+    user: &str,
+) -> Option<String> {
+    let expected_fields = [host, &port.to_string(), database, user];
     let matches_connection = |line: &&str| {
         let fields = split_fields(line);
-        let field_matches =
-            |(field, wanted): (&PassFileField, &&str)| field.is_wildcard || field.text == **wanted;
-        fields.len() > wanted_fields.len() && fields.iter().zip(&wanted_fields).all(field_matches)
+        let field_matches = |(field, expected_text): (&PassFileField, &&str)| {
+            field.is_wildcard || field.text == **expected_text
+        };
+        fields.len() > expected_fields.len() && fields.iter().zip(&expected_fields).all(field_matches)
     };
-    let line = text.lines().filter(|line| !line.starts_with('#')).find(matches_connection)?;
-    split_fields(line).into_iter().nth(wanted_fields.len()).map(|field| field.text)
+    let line = pass_file_text.lines().filter(|line| !line.starts_with('#')).find(matches_connection)?;
+    split_fields(line).into_iter().nth(expected_fields.len()).map(|field| field.text)
 }
 
 struct PassFileField {

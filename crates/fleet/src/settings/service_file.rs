@@ -1,8 +1,8 @@
-//! `pg_service.conf`: sections of connection parameters, each under a name.
+//! `pg_service.conf`: named sections of connection parameters.
 
 use super::{Parameters, SettingsError, find_keyword};
 
-/// Parses the section with this name. Returns `None` if there is none.
+/// Parses the first section with this name. Returns `None` if there is none.
 pub(crate) fn parse_section(
     text: &str,
     path: &str,
@@ -14,7 +14,9 @@ pub(crate) fn parse_section(
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        if let Some(title) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        if let Some(title) =
+            line.strip_prefix('[').and_then(|line_after_bracket| line_after_bracket.strip_suffix(']'))
+        {
             // If two sections have the same name, the first one counts.
             if section_parameters.is_some() {
                 break;

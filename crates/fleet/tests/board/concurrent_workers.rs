@@ -1,7 +1,7 @@
 //! Several workers at the same time, each with its own connection.
 
 use crate::harness::{MemberSteps, client, create_fleet, open_fleet};
-use plimsoll_fleet::{DatabaseFault, FleetError, WorkerReport};
+use plimsoll_fleet::{DatabaseError, FleetError, WorkerReport};
 use plimsoll_testkit::postgres::{ADMIN_ROLE, Postgres, ServerSetup};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,8 +30,8 @@ fn no_item_is_claimed_twice_by_simultaneous_workers() {
     let server = Postgres::start(ServerSetup::default());
     let texts: Vec<String> = (0..400).map(|item| format!("item {item}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let mut fleet = create_fleet(&server.socket_address(), "many", &texts);
-    let mut claimed = claim_until_none_left(&server.socket_address(), "many");
+    let mut fleet = create_fleet(&server.socket_connection_string(), "many", &texts);
+    let mut claimed = claim_until_none_left(&server.socket_connection_string(), "many");
     claimed.sort_unstable();
     // A claim skips a row that another claim has locked, so a worker may have stopped early: claim what is left.
     while let Some(claim) = fleet.claim_next_item("late").expect("an answer") {
@@ -47,24 +47,28 @@ fn no_item_is_claimed_twice_by_simultaneous_workers() {
 #[test]
 fn workers_share_the_few_connections_of_pgbouncer() {
     let mut server = Postgres::start(ServerSetup::default());
-    let bouncer = server.start_bouncer(ADMIN_ROLE);
+    let bouncer = server.start_pgbouncer(ADMIN_ROLE);
     let texts: Vec<String> = (0..120).map(|item| format!("item {item}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let mut fleet = create_fleet(&bouncer.address(), "many", &texts);
-    create_fleet(&bouncer.address(), "areas", &["a (area: src)", "b (area: src/x)", "c (area: docs)"]);
-    let mut claimed = claim_until_none_left(&bouncer.address(), "many");
+    let mut fleet = create_fleet(&bouncer.connection_string(), "many", &texts);
+    create_fleet(
+        &bouncer.connection_string(),
+        "areas",
+        &["a (area: src)", "b (area: src/x)", "c (area: docs)"],
+    );
+    let mut claimed = claim_until_none_left(&bouncer.connection_string(), "many");
     while let Some(claim) = fleet.claim_next_item("late").expect("an answer") {
         claimed.push((claim.item, claim.epoch));
     }
     claimed.sort_unstable();
     assert_eq!(claimed, (0..texts.len()).map(|item| (item, 1)).collect::<Vec<_>>());
-    let mut claimed = claim_until_none_left(&bouncer.address(), "areas");
+    let mut claimed = claim_until_none_left(&bouncer.connection_string(), "areas");
     claimed.sort_unstable();
     assert_eq!(claimed, [(0, 1), (2, 1)]);
     // Errors are still specific, and the server may restart behind PgBouncer.
-    let wrong = bouncer.address().replace(plimsoll_testkit::postgres::PASSWORD, "hunter2");
+    let wrong = bouncer.connection_string().replace(plimsoll_testkit::postgres::PASSWORD, "hunter2");
     let error = crate::harness::connect(&wrong).map(|_| ()).expect_err("a wrong password");
-    assert!(matches!(&error, FleetError::Database { fault: DatabaseFault::WrongPassword(_), .. }), "{error}");
+    assert!(matches!(&error, FleetError::Database { fault: DatabaseError::WrongPassword(_), .. }), "{error}");
     server.restart_immediately();
     let started_at = Instant::now();
     while let Err(error) = fleet.read_board() {
@@ -83,19 +87,23 @@ fn simultaneous_workers_claim_only_one_item_of_overlapping_areas() {
         let texts: Vec<String> =
             (0..16).map(|item| format!("item {item} (area: src{})", ["", "/a"][item % 2])).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        create_fleet(&server.socket_address(), &name, &texts);
-        assert_eq!(claim_until_none_left(&server.socket_address(), &name), [(0, 1)], "round {round}");
+        create_fleet(&server.socket_connection_string(), &name, &texts);
+        assert_eq!(
+            claim_until_none_left(&server.socket_connection_string(), &name),
+            [(0, 1)],
+            "round {round}"
+        );
     }
 }
 
 #[test]
 fn one_cost_limit_applies_to_all_machines() {
     let server = Postgres::start(ServerSetup::default());
-    let database = crate::harness::connect(&server.socket_address()).expect("a connection");
+    let database = crate::harness::connect(&server.socket_connection_string()).expect("a connection");
     let plan = plimsoll_fleet::NewPlan { max_cost_usd: Some(10.0), ..crate::harness::new_plan("dear") };
     let items = crate::harness::plan_items(&["a", "b", "c"]);
-    let mut fleet = plimsoll_fleet::Fleet::create(database, &plan, &items).expect("a fleet");
-    let mut other_fleet = open_fleet(&server.socket_address(), "dear");
+    let mut fleet = plimsoll_fleet::Fleet::create_if_name_free(database, &plan, &items).expect("a fleet");
+    let mut other_fleet = open_fleet(&server.socket_connection_string(), "dear");
     let report = |name: &str, cost| WorkerReport {
         worker_name: name.to_owned(),
         machine_name: "m".to_owned(),
@@ -120,19 +128,19 @@ fn one_cost_limit_applies_to_all_machines() {
 #[test]
 fn a_pause_applies_to_all_and_the_journal_has_every_event_in_order() {
     let server = Postgres::start(ServerSetup::default());
-    let mut fleet = create_fleet(&server.socket_address(), "told", &["a", "b (after: 1)"]);
-    let mut other_fleet = open_fleet(&server.socket_address(), "told");
+    let mut fleet = create_fleet(&server.socket_connection_string(), "told", &["a", "b (after: 1)"]);
+    let mut other_fleet = open_fleet(&server.socket_connection_string(), "told");
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     fleet.fail(claim, "stuck\nin the mud").expect("mine");
-    other_fleet.pause_for(Duration::from_millis(600)).expect("an answer");
+    other_fleet.pause_claims_for_at_least(Duration::from_millis(600)).expect("an answer");
     assert_eq!(fleet.claim_next_item("one").expect("an answer"), None);
     thread::sleep(Duration::from_millis(700));
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     fleet.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
-    let merger = other_fleet.acquire_merger_lease("m").expect("an answer").expect("nobody else");
-    other_fleet.acquire_merger_lease("m").expect("an answer").expect("it goes on");
+    let merger = other_fleet.acquire_or_renew_merger_lease("m").expect("an answer").expect("nobody else");
+    other_fleet.acquire_or_renew_merger_lease("m").expect("an answer").expect("it goes on");
     other_fleet
-        .record_landing_commit(merger, 0, "beef000000000000000000000000000000000000")
+        .record_merge_candidate_commit(merger, 0, "beef000000000000000000000000000000000000")
         .expect("the merger");
     assert_eq!(
         other_fleet

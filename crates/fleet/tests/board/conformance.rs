@@ -6,7 +6,7 @@ use plimsoll_domain::board::{BoardMillis, BoardState, SetAsideReason};
 use plimsoll_fleet::{Fleet, FleetError};
 use plimsoll_flows::workers::connection::RejectedItem;
 use plimsoll_policy::plan::EstimatedItem;
-use plimsoll_policy::workers::{Claim, LEASE_DURATION_MS, StaleEpoch, board_from_plan};
+use plimsoll_policy::workers::{Claim, LEASE_DURATION_MS, StaleEpoch, create_board_from_plan};
 use plimsoll_testkit::postgres::{ADMIN_ROLE, Postgres, ServerSetup};
 use postgres::Client;
 use std::time::Duration;
@@ -33,9 +33,9 @@ impl BothBoards {
         let database = connect(address).expect("a connection");
         // The tables are full of dead rows of earlier plans.
         let _ = clock_client.batch_execute("delete from plimsoll.plan; delete from plimsoll.event");
-        let fleet = Fleet::create(database, &new_plan("both"), items).expect("a fleet");
+        let fleet = Fleet::create_if_name_free(database, &new_plan("both"), items).expect("a fleet");
         clock_client.batch_execute(REPLACE_DATABASE_CLOCK).expect("a clock of the test's");
-        BothBoards { local: board_from_plan(items), fleet, clock_client, now: 0 }
+        BothBoards { local: create_board_from_plan(items), fleet, clock_client, now: 0 }
     }
 
     fn set_clock(&mut self, now: BoardMillis) {
@@ -69,7 +69,10 @@ impl BoardUnderTest for BothBoards {
     }
     fn renew(&mut self, claim: Claim, now: BoardMillis) -> Result<(), StaleEpoch> {
         self.set_clock(now);
-        assert_same((self.local.renew(claim, now), result_or_stale_epoch(self.fleet.renew_claim(claim))))
+        assert_same((
+            self.local.renew(claim, now),
+            result_or_stale_epoch(self.fleet.renew_claim_unless_stale_or_overlapping(claim)),
+        ))
     }
     fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
         assert_same((self.local.offer(claim, commit), result_or_stale_epoch(self.fleet.offer(claim, commit))))
@@ -91,7 +94,7 @@ impl BoardUnderTest for BothBoards {
         self.set_clock(now);
         assert_same((
             self.local.become_merger(name, now),
-            self.fleet.acquire_merger_lease(name).expect("an answer"),
+            self.fleet.acquire_or_renew_merger_lease(name).expect("an answer"),
         ))
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
@@ -104,7 +107,7 @@ impl BoardUnderTest for BothBoards {
     fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), StaleEpoch> {
         assert_same((
             self.local.land(merger, item, commit),
-            result_or_stale_epoch(self.fleet.record_landing_commit(merger, item, commit)),
+            result_or_stale_epoch(self.fleet.record_merge_candidate_commit(merger, item, commit)),
         ))
     }
     fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), StaleEpoch> {
@@ -118,12 +121,12 @@ impl BoardUnderTest for BothBoards {
         };
         assert_same((
             self.local.refuse(merger, item, note),
-            result_or_stale_epoch(self.fleet.reject_offered_item(&rejected_item)),
+            result_or_stale_epoch(self.fleet.reopen_or_set_aside_rejected_item(&rejected_item)),
         ))
     }
     fn pause(&mut self, now: BoardMillis, until: BoardMillis) {
         self.set_clock(now);
-        self.fleet.pause_for(Duration::from_millis(until - now)).expect("an answer");
+        self.fleet.pause_claims_for_at_least(Duration::from_millis(until - now)).expect("an answer");
         self.local.pause(now, until);
     }
     fn reopen(&mut self, item: usize) -> bool {
@@ -142,7 +145,7 @@ fn both_boards_agree_in_every_order_of_operations() {
     let server = Postgres::start(ServerSetup::default());
     let plans = std::env::var("PLIMSOLL_FLEET_PLANS").ok().and_then(|number| number.parse().ok());
     let (merged, set_aside) = run_simulations(plans.unwrap_or(DEFAULT_PLAN_COUNT), 100, |items| {
-        BothBoards::new(&server, &server.socket_address(), items)
+        BothBoards::new(&server, &server.socket_connection_string(), items)
     });
     assert!(merged > 12 && set_aside > 0, "the runs show nothing: {merged} merged, {set_aside} aside");
 }
@@ -150,8 +153,8 @@ fn both_boards_agree_in_every_order_of_operations() {
 #[test]
 fn both_boards_agree_through_pgbouncer() {
     let server = Postgres::start(ServerSetup::default());
-    let bouncer = server.start_bouncer(ADMIN_ROLE);
-    run_simulations(4, 100, |items| BothBoards::new(&server, &bouncer.address(), items));
+    let bouncer = server.start_pgbouncer(ADMIN_ROLE);
+    run_simulations(4, 100, |items| BothBoards::new(&server, &bouncer.connection_string(), items));
 }
 
 /// Random orders reach this case too rarely.
@@ -159,7 +162,7 @@ fn both_boards_agree_through_pgbouncer() {
 fn a_late_renewal_does_not_take_an_area_that_somebody_else_has() {
     let server = Postgres::start(ServerSetup::default());
     let items = crate::harness::plan_items(&["a (area: src/a)", "b (area: src)", "c"]);
-    let mut boards = BothBoards::new(&server, &server.socket_address(), &items);
+    let mut boards = BothBoards::new(&server, &server.socket_connection_string(), &items);
     let first_claim = boards.claim("one", 0).expect("an item");
     boards.set_aside(first_claim, SetAsideReason::Question("which?".to_owned())).expect("mine");
     let late_claim = boards.claim("two", 0).expect("the second");
@@ -194,7 +197,7 @@ fn plans_of_any_shape_give_the_same_board() {
         &["it's \"quoted\" \\ {} \u{1f6a2} $1 (area: a'b)", "x"],
     ] {
         let items = crate::harness::plan_items(texts);
-        let mut boards = BothBoards::new(&server, &server.socket_address(), &items);
+        let mut boards = BothBoards::new(&server, &server.socket_connection_string(), &items);
         boards.board();
         for worker in 0..items.len() {
             let Some(claim) = boards.claim(&format!("worker {worker}"), 7) else { break };

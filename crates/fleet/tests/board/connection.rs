@@ -1,7 +1,7 @@
 //! Connecting with every setting of libpq, and the errors of a failed connection.
 
 use crate::harness::{connect, new_plan, plan_items, settings_from_variables};
-use plimsoll_fleet::{Database, DatabaseFault, Fleet, FleetError, SCHEMA_VERSION, URL_VARIABLE};
+use plimsoll_fleet::{Database, DatabaseError, Fleet, FleetError, SCHEMA_VERSION, URL_VARIABLE};
 use plimsoll_testkit::postgres::{ADMIN_ROLE, PASSWORD, Postgres, ServerSetup};
 use std::fs;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ fn connect_with_variables(variables: &[(&str, &str)]) -> Result<Database, FleetE
     Database::connect(settings_from_variables(variables)?)
 }
 
-fn connect_fault(variables: &[(&str, &str)]) -> DatabaseFault {
+fn connect_fault(variables: &[(&str, &str)]) -> DatabaseError {
     match connect_with_variables(variables) {
         Err(FleetError::Database { fault, .. }) => fault,
         Err(other_error) => panic!("{variables:?}: {other_error}"),
@@ -34,7 +34,7 @@ fn has_tls(server: &Postgres) -> bool {
 #[test]
 fn a_server_with_tls_is_reached_in_each_mode_only_if_it_is_trusted() {
     let server = Postgres::start(ServerSetup { has_tls: true, ..ServerSetup::default() });
-    let address = server.tcp_address();
+    let address = server.tcp_connection_string();
     let root = server.root_certificate_path().display().to_string();
     // A root certificate of another authority, and the server's own certificate as a client would have it.
     let other_server = Postgres::start(ServerSetup { has_tls: true, ..ServerSetup::default() });
@@ -70,7 +70,7 @@ fn a_server_with_tls_is_reached_in_each_mode_only_if_it_is_trusted() {
                 assert_eq!(has_tls(&server), expected, "{options}");
             }
             Err(expected_text) => match connect_fault(&variables) {
-                DatabaseFault::UntrustedCertificate(reason) => {
+                DatabaseError::UntrustedCertificate(reason) => {
                     assert!(reason.contains(expected_text), "{options}: {reason}");
                 }
                 other_fault => panic!("{options}: {other_fault}"),
@@ -85,30 +85,30 @@ fn tls_that_only_one_side_demands_is_reported() {
     let tls_only_server =
         Postgres::start(ServerSetup { has_tls: true, requires_tls: true, ..ServerSetup::default() });
     for mode in ["require", "verify-full sslrootcert=/etc/hostname"] {
-        let address = format!("{} sslmode={mode}", server_without_tls.tcp_address());
+        let address = format!("{} sslmode={mode}", server_without_tls.tcp_connection_string());
         let error = connect_with_variables(&[(URL_VARIABLE, &address)]).map(|_| ()).expect_err(mode);
-        let is_no_tls = matches!(error, FleetError::Database { fault: DatabaseFault::NoTls, .. });
+        let is_no_tls = matches!(error, FleetError::Database { fault: DatabaseError::NoTls, .. });
         assert!(is_no_tls || matches!(error, FleetError::Trust(_)), "{mode}: {error}");
     }
     for mode in ["allow", "prefer"] {
         connect_with_variables(&[(
             URL_VARIABLE,
-            &format!("{} sslmode={mode}", server_without_tls.tcp_address()),
+            &format!("{} sslmode={mode}", server_without_tls.tcp_connection_string()),
         )])
         .expect(mode);
     }
     for (mode, is_reachable) in [("disable", false), ("allow", true), ("prefer", true), ("require", true)] {
-        let address = format!("{} sslmode={mode}", tls_only_server.tcp_address());
+        let address = format!("{} sslmode={mode}", tls_only_server.tcp_connection_string());
         assert_eq!(connect_with_variables(&[(URL_VARIABLE, &address)]).is_ok(), is_reachable, "{mode}");
     }
-    let address = format!("{} sslmode=disable", tls_only_server.tcp_address());
+    let address = format!("{} sslmode=disable", tls_only_server.tcp_connection_string());
     match connect_fault(&[(URL_VARIABLE, &address)]) {
-        DatabaseFault::AccessRefused(reason) => assert!(reason.contains("no encryption"), "{reason}"),
+        DatabaseError::AccessRefused(reason) => assert!(reason.contains("no encryption"), "{reason}"),
         other_fault => panic!("{other_fault}"),
     }
     // A wrong password is reported even if the connection without TLS was refused first.
     let address = address.replace(PASSWORD, "hunter2").replace("disable", "allow");
-    assert!(matches!(connect_fault(&[(URL_VARIABLE, &address)]), DatabaseFault::WrongPassword(_)));
+    assert!(matches!(connect_fault(&[(URL_VARIABLE, &address)]), DatabaseError::WrongPassword(_)));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn passwords_come_from_libpq_sources_and_appear_in_no_message() {
     connect_with(&[(URL_VARIABLE, &format!("service=off port={port}"))]).expect("the address's port");
     assert!(matches!(
         expect_database_fault(connect_with(&[("PGSERVICE", "off")])),
-        DatabaseFault::Unreachable(_)
+        DatabaseError::Unreachable(_)
     ));
     let missing_service_text = error_text(connect_with(&[("PGSERVICE", "none")]));
     assert!(
@@ -180,7 +180,7 @@ fn passwords_come_from_libpq_sources_and_appear_in_no_message() {
     );
 }
 
-fn expect_database_fault(result: Result<Database, FleetError>) -> DatabaseFault {
+fn expect_database_fault(result: Result<Database, FleetError>) -> DatabaseError {
     match result {
         Err(FleetError::Database { fault, .. }) => fault,
         Err(other_error) => panic!("{other_error}"),
@@ -195,14 +195,14 @@ fn unreachable_servers_and_unknown_databases_are_reported() {
     let free_port =
         TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number").port();
     let unreachable = format!("host=127.0.0.1 port={free_port} user=x password=hunter2");
-    assert!(matches!(connect_fault(&[(URL_VARIABLE, &unreachable)]), DatabaseFault::Unreachable(_)));
+    assert!(matches!(connect_fault(&[(URL_VARIABLE, &unreachable)]), DatabaseError::Unreachable(_)));
     let no_host = "host=no-such-host.invalid user=x password=hunter2";
-    assert!(matches!(connect_fault(&[(URL_VARIABLE, no_host)]), DatabaseFault::Unreachable(_)));
+    assert!(matches!(connect_fault(&[(URL_VARIABLE, no_host)]), DatabaseError::Unreachable(_)));
     let no_folder = "host=/nowhere user=x password=hunter2";
-    assert!(matches!(connect_fault(&[(URL_VARIABLE, no_folder)]), DatabaseFault::Unreachable(_)));
-    let no_database = format!("{} dbname=nothing", server.socket_address());
+    assert!(matches!(connect_fault(&[(URL_VARIABLE, no_folder)]), DatabaseError::Unreachable(_)));
+    let no_database = format!("{} dbname=nothing", server.socket_connection_string());
     assert!(
-        matches!(connect_fault(&[(URL_VARIABLE, &no_database)]), DatabaseFault::AccessRefused(why) if why.contains("nothing"))
+        matches!(connect_fault(&[(URL_VARIABLE, &no_database)]), DatabaseError::AccessRefused(why) if why.contains("nothing"))
     );
     // Only the third of three servers answers: the first port is closed, and the second accepts connections but never answers.
     let silent_listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -239,11 +239,12 @@ fn unreachable_servers_and_unknown_databases_are_reported() {
 #[test]
 fn missing_tables_and_tables_of_another_version_are_refused() {
     let server = Postgres::start(ServerSetup::default());
-    let connect = || connect(&server.socket_address()).expect("a connection");
+    let connect = || connect(&server.socket_connection_string()).expect("a connection");
     let no_schema_error = Fleet::open(connect(), "x").map(|_| ()).expect_err("no tables");
     assert!(matches!(no_schema_error, FleetError::NoSchema(_)), "{no_schema_error}");
-    let mut fleet = Fleet::create(connect(), &new_plan("x"), &plan_items(&["a"])).expect("a fleet");
-    let name_taken_error = Fleet::create(connect(), &new_plan("x"), &plan_items(&["b"]))
+    let mut fleet =
+        Fleet::create_if_name_free(connect(), &new_plan("x"), &plan_items(&["a"])).expect("a fleet");
+    let name_taken_error = Fleet::create_if_name_free(connect(), &new_plan("x"), &plan_items(&["b"]))
         .map(|_| ())
         .expect_err("two of one name");
     assert_eq!(name_taken_error.to_string(), "there is a fleet with the name `x` already");
@@ -257,7 +258,7 @@ fn missing_tables_and_tables_of_another_version_are_refused() {
         .expect("a newer one");
     for result in [
         Fleet::open(connect(), "x").map(|_| ()),
-        Fleet::create(connect(), &new_plan("z"), &plan_items(&[])).map(|_| ()),
+        Fleet::create_if_name_free(connect(), &new_plan("z"), &plan_items(&[])).map(|_| ()),
     ] {
         let error = result.expect_err("a newer version");
         assert!(
@@ -282,7 +283,12 @@ fn fleets_created_at_the_same_time_make_the_tables_once() {
     let server = Postgres::start(ServerSetup::default());
     let server = &server;
     let create = |name: String| {
-        Fleet::create(connect(&server.socket_address())?, &new_plan(&name), &plan_items(&["a"])).map(|_| ())
+        Fleet::create_if_name_free(
+            connect(&server.socket_connection_string())?,
+            &new_plan(&name),
+            &plan_items(&["a"]),
+        )
+        .map(|_| ())
     };
     let create = &create;
     let results: Vec<Result<(), FleetError>> = std::thread::scope(|scope| {
@@ -299,9 +305,11 @@ fn fleets_created_at_the_same_time_make_the_tables_once() {
 #[test]
 fn a_fleet_is_forgotten_with_all_its_rows_unless_a_worker_is_active() {
     let server = Postgres::start(ServerSetup::default());
-    let connect = || connect(&server.socket_address()).expect("a connection");
-    let mut fleet = Fleet::create(connect(), &new_plan("x"), &plan_items(&["a"])).expect("a fleet");
-    let mut other_fleet = Fleet::create(connect(), &new_plan("y"), &plan_items(&["a"])).expect("a fleet");
+    let connect = || connect(&server.socket_connection_string()).expect("a connection");
+    let mut fleet =
+        Fleet::create_if_name_free(connect(), &new_plan("x"), &plan_items(&["a"])).expect("a fleet");
+    let mut other_fleet =
+        Fleet::create_if_name_free(connect(), &new_plan("y"), &plan_items(&["a"])).expect("a fleet");
     let worker = plimsoll_fleet::WorkerReport { worker_name: "one".to_owned(), ..Default::default() };
     fleet.record_worker_report(&worker).expect("an answer");
     let at_work_error =
@@ -320,7 +328,7 @@ fn a_fleet_is_forgotten_with_all_its_rows_unless_a_worker_is_active() {
     for result in [
         fleet.read_board().map(|_| ()),
         fleet.record_worker_report(&worker),
-        fleet.acquire_merger_lease("m").map(|_| ()),
+        fleet.acquire_or_renew_merger_lease("m").map(|_| ()),
     ] {
         assert_eq!(result.expect_err("forgotten").to_string(), "there is no fleet with the name `x`");
     }

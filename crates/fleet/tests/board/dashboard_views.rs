@@ -10,7 +10,7 @@ fn nothing_is_claimed_of_a_fleet_that_drains_or_has_ended() {
     let server = Postgres::start(ServerSetup::default());
     // A claim of the second fleet locks the plan first, because its items have areas.
     for (name, texts) in [("x", ["a", "b"]), ("y", ["a (area: src)", "b (area: docs)"])] {
-        let mut fleet = create_fleet(&server.socket_address(), name, &texts);
+        let mut fleet = create_fleet(&server.socket_connection_string(), name, &texts);
         let update_plan = |assignment: &str| {
             let sql = format!("update plimsoll.plan set {assignment} where name = '{name}'");
             client(&server).batch_execute(&sql).expect("a plan");
@@ -19,7 +19,7 @@ fn nothing_is_claimed_of_a_fleet_that_drains_or_has_ended() {
         update_plan("draining = true");
         assert_eq!(fleet.claim_next_item("two").expect("an answer"), None);
         // An item that was claimed can still be finished.
-        fleet.renew_claim(claim).expect("mine");
+        fleet.renew_claim_unless_stale_or_overlapping(claim).expect("mine");
         fleet.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
         update_plan("draining = false");
         assert!(fleet.claim_next_item("two").expect("an answer").is_some());
@@ -35,7 +35,7 @@ fn nothing_is_claimed_of_a_fleet_that_drains_or_has_ended() {
 #[test]
 fn the_views_for_dashboards_count_items_workers_and_costs() {
     let server = Postgres::start(ServerSetup::default());
-    let mut fleet = create_fleet(&server.socket_address(), "x", &["a", "b", "c", "d"]);
+    let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a", "b", "c", "d"]);
     let mut client = client(&server);
     for (name, machine, cost) in [("m/1", "m", 1.0), ("m/2", "m", 0.5), ("n/1", "n", 0.25)] {
         let (name, machine) = (name.to_owned(), machine.to_owned());
@@ -50,8 +50,10 @@ fn the_views_for_dashboards_count_items_workers_and_costs() {
     }
     let first_claim = fleet.claim_next_item("m/1").expect("an answer").expect("an item");
     fleet.offer(first_claim, "c0ffee0000000000000000000000000000000000").expect("mine");
-    let merger = fleet.acquire_merger_lease("m").expect("an answer").expect("nobody else");
-    fleet.record_landing_commit(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
+    let merger = fleet.acquire_or_renew_merger_lease("m").expect("an answer").expect("nobody else");
+    fleet
+        .record_merge_candidate_commit(merger, 0, "beef000000000000000000000000000000000000")
+        .expect("the merger");
     fleet.mark_landed_merged(|_| true).expect("an answer");
     let second_claim = fleet.claim_next_item("m/2").expect("an answer").expect("an item");
     fleet.set_aside_with_question(second_claim, "Which?").expect("mine");

@@ -4,15 +4,15 @@
 
 use crate::harness::{MemberSteps, client, connect, create_fleet, open_fleet};
 use plimsoll_domain::board::ItemStage;
-use plimsoll_fleet::{DatabaseFault, Fleet, FleetError};
+use plimsoll_fleet::{DatabaseError, Fleet, FleetError};
 use plimsoll_policy::workers::{LEASE_DURATION_MS, StaleEpoch};
-use plimsoll_testkit::postgres::{ADMIN_ROLE, Postgres, ServerSetup, role_statements_from_docs};
+use plimsoll_testkit::postgres::{ADMIN_ROLE, Postgres, ServerSetup, role_and_grant_statements_from_docs};
 use plimsoll_testkit::proxy::Proxy;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-fn expect_database_fault<T>(result: Result<T, FleetError>) -> DatabaseFault {
+fn expect_database_fault<T>(result: Result<T, FleetError>) -> DatabaseError {
     match result {
         Err(FleetError::Database { fault, .. }) => fault,
         Err(other_error) => panic!("{other_error}"),
@@ -23,12 +23,14 @@ fn expect_database_fault<T>(result: Result<T, FleetError>) -> DatabaseFault {
 #[test]
 fn finished_operations_survive_a_server_restart_and_work_continues() {
     let mut server = Postgres::start(ServerSetup::default());
-    let mut fleet = create_fleet(&server.socket_address(), "x", &["a", "b", "c"]);
+    let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a", "b", "c"]);
     let first_claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     let second_claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     fleet.offer(first_claim, "c0ffee0000000000000000000000000000000000").expect("mine");
-    let merger = fleet.acquire_merger_lease("m").expect("an answer").expect("nobody else");
-    fleet.record_landing_commit(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
+    let merger = fleet.acquire_or_renew_merger_lease("m").expect("an answer").expect("nobody else");
+    fleet
+        .record_merge_candidate_commit(merger, 0, "beef000000000000000000000000000000000000")
+        .expect("the merger");
     let before = fleet.read_board().expect("an answer");
     server.restart_immediately();
     let error = fleet.give_back(second_claim).expect_err("the connection is gone");
@@ -42,8 +44,8 @@ fn finished_operations_survive_a_server_restart_and_work_continues() {
         )
     );
     assert_eq!(fleet.read_board().expect("a connection of its own accord"), before);
-    fleet.renew_claim(second_claim).expect("still mine");
-    assert_eq!(fleet.acquire_merger_lease("m").expect("an answer"), Some(merger));
+    fleet.renew_claim_unless_stale_or_overlapping(second_claim).expect("still mine");
+    assert_eq!(fleet.acquire_or_renew_merger_lease("m").expect("an answer"), Some(merger));
     assert_eq!(
         fleet
             .mark_landed_merged(|commit| commit == "beef000000000000000000000000000000000000")
@@ -53,7 +55,7 @@ fn finished_operations_survive_a_server_restart_and_work_continues() {
     server.restart_immediately();
     assert!(matches!(
         expect_database_fault(fleet.offer(second_claim, "c0de000000000000000000000000000000000000")),
-        DatabaseFault::ConnectionLost | DatabaseFault::Restarting
+        DatabaseError::ConnectionLost | DatabaseError::Restarting
     ));
     fleet.offer(second_claim, "c0de000000000000000000000000000000000000").expect("it had not arrived");
 }
@@ -61,54 +63,54 @@ fn finished_operations_survive_a_server_restart_and_work_continues() {
 #[test]
 fn a_read_only_or_stopped_server_is_reported() {
     let mut server = Postgres::start(ServerSetup::default());
-    let mut fleet = create_fleet(&server.socket_address(), "x", &["a", "b"]);
+    let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a", "b"]);
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     let before = fleet.read_board().expect("an answer");
     client(&server)
         .batch_execute(&format!("alter role {ADMIN_ROLE} set default_transaction_read_only = on"))
         .expect("a role");
     // Read-only, as on a standby. An existing connection is not affected, so another one is opened.
-    let mut late_fleet = open_fleet(&server.socket_address(), "x");
+    let mut late_fleet = open_fleet(&server.socket_connection_string(), "x");
     for result in [
         late_fleet.claim_next_item("two").map(|_| ()),
-        late_fleet.renew_claim(claim),
+        late_fleet.renew_claim_unless_stale_or_overlapping(claim),
         late_fleet.offer(claim, "c0ffee0000000000000000000000000000000000"),
         late_fleet.give_back(claim),
-        late_fleet.acquire_merger_lease("m").map(|_| ()),
+        late_fleet.acquire_or_renew_merger_lease("m").map(|_| ()),
         late_fleet.record_worker_report(&plimsoll_fleet::WorkerReport {
             worker_name: "two".to_owned(),
             ..Default::default()
         }),
-        late_fleet.pause_for(Duration::from_secs(1)),
-        Fleet::create(
-            connect(&server.socket_address()).expect("it can be read"),
+        late_fleet.pause_claims_for_at_least(Duration::from_secs(1)),
+        Fleet::create_if_name_free(
+            connect(&server.socket_connection_string()).expect("it can be read"),
             &crate::harness::new_plan("y"),
             &[],
         )
         .map(|_| ()),
     ] {
         let error = result.expect_err("read-only");
-        assert!(matches!(&error, FleetError::Database { fault: DatabaseFault::ReadOnly, .. }), "{error}");
+        assert!(matches!(&error, FleetError::Database { fault: DatabaseError::ReadOnly, .. }), "{error}");
         assert!(error.hint().expect("what to do").contains("primary"), "{error}");
     }
     assert_eq!(late_fleet.read_board().expect("it can be read"), before);
-    let primary = format!("{} target_session_attrs=read-write", server.socket_address());
+    let primary = format!("{} target_session_attrs=read-write", server.socket_connection_string());
     assert!(
-        matches!(expect_database_fault(connect(&primary)), DatabaseFault::Unreachable(reason) if reason.contains("does not allow writes"))
+        matches!(expect_database_fault(connect(&primary)), DatabaseError::Unreachable(reason) if reason.contains("does not allow writes"))
     );
     server.restart_immediately();
     drop(server);
     assert!(matches!(
         expect_database_fault(fleet.claim_next_item("one")),
-        DatabaseFault::ConnectionLost | DatabaseFault::Restarting
+        DatabaseError::ConnectionLost | DatabaseError::Restarting
     ));
-    assert!(matches!(expect_database_fault(fleet.claim_next_item("one")), DatabaseFault::Unreachable(_)));
+    assert!(matches!(expect_database_fault(fleet.claim_next_item("one")), DatabaseError::Unreachable(_)));
 }
 
 #[test]
 fn a_lock_held_for_too_long_is_waited_for_and_then_reported() {
     let server = Postgres::start(ServerSetup::default());
-    let mut fleet = create_fleet(&server.socket_address(), "x", &["a", "b"]);
+    let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a", "b"]);
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     let mut lock_client = client(&server);
     lock_client.batch_execute("begin; select from plimsoll.item where place = 0 for update").expect("a lock");
@@ -127,7 +129,7 @@ fn a_lock_held_for_too_long_is_waited_for_and_then_reported() {
     });
     let error = give_back_result.expect_err("it was ended");
     assert!(
-        error.is_transient() && matches!(&error, FleetError::Database { fault: DatabaseFault::Busy(_), .. }),
+        error.is_transient() && matches!(&error, FleetError::Database { fault: DatabaseError::Busy(_), .. }),
         "{error}"
     );
     lock_client.batch_execute("rollback").expect("no lock");
@@ -137,13 +139,16 @@ fn a_lock_held_for_too_long_is_waited_for_and_then_reported() {
 #[test]
 fn a_role_without_rights_is_reported() {
     let server = Postgres::start(ServerSetup::default());
-    create_fleet(&server.socket_address(), "x", &["a"]);
+    create_fleet(&server.socket_connection_string(), "x", &["a"]);
     client(&server).batch_execute("create role deckhand login").expect("a role");
-    let address = server.socket_address_of_role("deckhand");
+    let address = server.socket_connection_string_for_role("deckhand");
     let error =
         Fleet::open(connect(&address).expect("a connection"), "x").map(|_| ()).expect_err("no rights");
-    assert!(matches!(&error, FleetError::Database { fault: DatabaseFault::MissingRight(_), .. }), "{error}");
-    let grants = role_statements_from_docs("deckhand").replace("create role deckhand login;", "");
+    assert!(
+        matches!(&error, FleetError::Database { fault: DatabaseError::MissingPermission(_), .. }),
+        "{error}"
+    );
+    let grants = role_and_grant_statements_from_docs("deckhand").replace("create role deckhand login;", "");
     client(&server).batch_execute(&grants).expect("rights");
     // Members must not change verify commands or the text of items.
     let mut member_client = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
@@ -156,7 +161,7 @@ fn a_role_without_rights_is_reported() {
     // The documented rights are enough for a worker and a merger, and for no more.
     let mut fleet = open_fleet(&address, "x");
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
-    fleet.renew_claim(claim).expect("mine");
+    fleet.renew_claim_unless_stale_or_overlapping(claim).expect("mine");
     fleet
         .record_worker_report(&plimsoll_fleet::WorkerReport {
             worker_name: "one".to_owned(),
@@ -164,28 +169,32 @@ fn a_role_without_rights_is_reported() {
         })
         .expect("an answer");
     fleet.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
-    let merger = fleet.acquire_merger_lease("m").expect("an answer").expect("nobody else");
-    fleet.record_landing_commit(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
+    let merger = fleet.acquire_or_renew_merger_lease("m").expect("an answer").expect("nobody else");
+    fleet
+        .record_merge_candidate_commit(merger, 0, "beef000000000000000000000000000000000000")
+        .expect("the merger");
     assert_eq!(fleet.mark_landed_merged(|_| true).expect("an answer"), [0]);
     assert!(fleet.set_draining(true).expect("an answer") && fleet.set_draining(false).expect("an answer"));
-    assert!(!fleet.answer_question(0, "x").expect("an answer"));
-    assert!(fleet.stop_for_good().expect("an answer"));
+    assert!(!fleet.answer_question_and_reopen_item(0, "x").expect("an answer"));
+    assert!(fleet.end_as_stopped().expect("an answer"));
     client(&server).batch_execute("update plimsoll.worker set seen = 0").expect("long ago");
     assert!(matches!(
         expect_database_fault(fleet.delete_if_no_active_workers()),
-        DatabaseFault::MissingRight(_)
+        DatabaseError::MissingPermission(_)
     ));
-    let prepared =
-        plimsoll_fleet::migrate_and_refuse_taken_name(&mut connect(&address).expect("a connection"), "y");
-    assert!(matches!(expect_database_fault(prepared), DatabaseFault::MissingRight(_)));
+    let prepared = plimsoll_fleet::migrate_and_check_write_rights_and_name(
+        &mut connect(&address).expect("a connection"),
+        "y",
+    );
+    assert!(matches!(expect_database_fault(prepared), DatabaseError::MissingPermission(_)));
 }
 
 #[test]
 fn a_dashboard_role_sees_the_views_and_nothing_else() {
     let server = Postgres::start(ServerSetup::default());
-    create_fleet(&server.socket_address(), "x", &["a"]);
-    client(&server).batch_execute(&role_statements_from_docs("lookout")).expect("rights");
-    let address = server.socket_address_of_role("lookout");
+    create_fleet(&server.socket_connection_string(), "x", &["a"]);
+    client(&server).batch_execute(&role_and_grant_statements_from_docs("lookout")).expect("rights");
+    let address = server.socket_connection_string_for_role("lookout");
     let mut dashboard_client = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
     for view in ["fleet_status", "fleet_items", "fleet_workers", "fleet_costs"] {
         dashboard_client.query(&format!("select * from plimsoll.{view}"), &[]).expect(view);
@@ -199,16 +208,16 @@ fn a_dashboard_role_sees_the_views_and_nothing_else() {
 #[test]
 fn a_connection_cut_anywhere_leaves_an_operation_done_or_undone() {
     let server = Postgres::start(ServerSetup::default());
-    let proxy = Proxy::for_port(server.port());
+    let proxy = Proxy::start_for_port(server.port());
     // A claim of the first fleet takes several statements, one of the second is a single statement.
-    create_fleet(&server.socket_address(), "x", &["a (area: src)", "b (area: docs)"]);
-    create_fleet(&server.socket_address(), "y", &["a", "b"]);
+    create_fleet(&server.socket_connection_string(), "x", &["a (area: src)", "b (area: docs)"]);
+    create_fleet(&server.socket_connection_string(), "y", &["a", "b"]);
     // Number of bytes that pass in one direction: cuts within a statement, a transaction and a response.
     let request_cuts = (1..20).map(|step| (step * 130, u64::MAX));
     let response_cuts = (0..36).map(|step| (u64::MAX, step * 14));
     let cuts: Vec<(u64, u64)> = request_cuts.chain(response_cuts).collect();
     for name in ["x", "y"] {
-        let mut observer_fleet = open_fleet(&server.socket_address(), name);
+        let mut observer_fleet = open_fleet(&server.socket_connection_string(), name);
         let (mut done, mut undone) = (0, 0);
         for (request_bytes, response_bytes) in &cuts {
             match claim_with_cut_connection(
@@ -237,7 +246,7 @@ fn claim_with_cut_connection(
     request_bytes: u64,
     response_bytes: u64,
 ) -> Option<usize> {
-    let mut fleet = open_fleet(&server.tcp_address_of_role(ADMIN_ROLE, proxy.port()), name);
+    let mut fleet = open_fleet(&server.tcp_connection_string_for_role(ADMIN_ROLE, proxy.port()), name);
     let before = observer_fleet.read_board().expect("an answer");
     proxy.limit_remaining_bytes(request_bytes, response_bytes);
     let claim_result = fleet.claim_next_item("one");
@@ -281,10 +290,10 @@ fn board_when_all_idle(observer_fleet: &mut Fleet, server: &Postgres) -> plimsol
 #[test]
 fn a_frozen_worker_that_has_locked_the_plan_blocks_others_only_briefly() {
     let server = Postgres::start(ServerSetup::default());
-    create_fleet(&server.socket_address(), "x", &["a (area: src)", "b (area: docs)"]);
-    let proxy = Proxy::for_port(server.port());
-    let mut frozen_fleet = open_fleet(&server.tcp_address_of_role(ADMIN_ROLE, proxy.port()), "x");
-    let mut other_fleet = open_fleet(&server.socket_address(), "x");
+    create_fleet(&server.socket_connection_string(), "x", &["a (area: src)", "b (area: docs)"]);
+    let proxy = Proxy::start_for_port(server.port());
+    let mut frozen_fleet = open_fleet(&server.tcp_connection_string_for_role(ADMIN_ROLE, proxy.port()), "x");
+    let mut other_fleet = open_fleet(&server.socket_connection_string(), "x");
     // The worker is frozen while it has locked the plan: the server has executed the lock and receives nothing more.
     let has_locked = AtomicBool::new(false);
     let (proxy, has_locked) = (&proxy, &has_locked);
@@ -293,10 +302,10 @@ fn a_frozen_worker_that_has_locked_the_plan_blocks_others_only_briefly() {
         let late_thread = scope.spawn(move || {
             let mut tries = 0;
             while !has_locked.load(Ordering::SeqCst) && tries < 2_000 {
-                frozen_fleet.acquire_merger_lease("m").expect("an answer");
+                frozen_fleet.acquire_or_renew_merger_lease("m").expect("an answer");
                 tries += 1;
             }
-            frozen_fleet.acquire_merger_lease("m")
+            frozen_fleet.acquire_or_renew_merger_lease("m")
         });
         let count_held_locks = "select count(*) from pg_stat_activity join pg_locks using (pid) where state = 'idle in transaction'
             and relation = 'plimsoll.plan'::regclass and mode = 'RowShareLock'";
@@ -327,8 +336,8 @@ fn a_frozen_worker_that_has_locked_the_plan_blocks_others_only_briefly() {
 #[test]
 fn a_worker_that_returns_after_its_lease_changes_nothing() {
     let server = Postgres::start(ServerSetup::default());
-    let mut fleet = create_fleet(&server.socket_address(), "x", &["a"]);
-    let mut other_fleet = open_fleet(&server.socket_address(), "x");
+    let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a"]);
+    let mut other_fleet = open_fleet(&server.socket_connection_string(), "x");
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     assert_eq!(other_fleet.claim_next_item("two").expect("an answer"), None);
     let expire_lease = format!("update plimsoll.item set lease_until = lease_until - {LEASE_DURATION_MS}");
@@ -337,7 +346,7 @@ fn a_worker_that_returns_after_its_lease_changes_nothing() {
     assert_eq!((other_claim.item, other_claim.epoch), (claim.item, claim.epoch + 1));
     let before = other_fleet.read_board().expect("an answer");
     for late_result in [
-        fleet.renew_claim(claim),
+        fleet.renew_claim_unless_stale_or_overlapping(claim),
         fleet.offer(claim, "late"),
         fleet.give_back(claim),
         fleet.fail(claim, "late"),

@@ -2,7 +2,7 @@
 
 use plimsoll_domain::state::DeliveryMode;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
-use plimsoll_fleet::{Database, Fleet, FleetError, NewPlan, URL_VARIABLE, load_settings_with};
+use plimsoll_fleet::{Database, Fleet, FleetError, NewPlan, URL_VARIABLE, load_settings_with_lookup};
 use plimsoll_policy::plan::EstimatedItem;
 use plimsoll_policy::workers::Claim;
 use plimsoll_testkit::postgres::Postgres;
@@ -10,7 +10,7 @@ use postgres::{Client, NoTls};
 
 /// A connection that looks at the tables, independent of the fleet.
 pub(crate) fn client(server: &Postgres) -> Client {
-    Client::connect(&server.socket_address(), NoTls).expect("the socket")
+    Client::connect(&server.socket_connection_string(), NoTls).expect("the socket")
 }
 
 /// Connection settings from these variables only, independent of this computer.
@@ -23,7 +23,7 @@ pub(crate) fn settings_from_variables(
             .find(|(variable_name, _)| *variable_name == name)
             .map(|(_, value)| (*value).to_owned())
     };
-    load_settings_with(&lookup)
+    load_settings_with_lookup(&lookup)
 }
 
 pub(crate) fn connect(address: &str) -> Result<Database, FleetError> {
@@ -60,7 +60,7 @@ pub(crate) fn new_plan(name: &str) -> NewPlan {
 
 pub(crate) fn create_fleet(address: &str, name: &str, texts: &[&str]) -> Fleet {
     let database = connect(address).expect("a connection");
-    Fleet::create(database, &new_plan(name), &plan_items(texts)).expect("a fleet")
+    Fleet::create_if_name_free(database, &new_plan(name), &plan_items(texts)).expect("a fleet")
 }
 
 pub(crate) fn open_fleet(address: &str, name: &str) -> Fleet {
@@ -94,7 +94,7 @@ pub(crate) trait MemberSteps {
 impl MemberSteps for Fleet {
     fn record_outcome(&mut self, claim: Claim, start: &str, outcome: ItemOutcome) -> Result<(), FleetError> {
         let (item, epoch, start) = (claim.item, claim.epoch, start.to_owned());
-        self.record_item_result(&ItemResult {
+        self.store_item_result_unless_taken_by_other(&ItemResult {
             item,
             epoch,
             start_commit_id: start,
@@ -104,8 +104,11 @@ impl MemberSteps for Fleet {
     }
 
     fn mark_landed_merged(&mut self, is_in_target: impl Fn(&str) -> bool) -> Result<Vec<usize>, FleetError> {
-        let landed_commits =
-            self.unmerged_landing_commits()?.into_iter().filter(|commit| is_in_target(commit)).collect();
-        self.mark_landed_items_merged(&landed_commits)
+        let landed_commits = self
+            .read_candidate_commits_of_unmerged_items()?
+            .into_iter()
+            .filter(|commit| is_in_target(commit))
+            .collect();
+        self.mark_items_with_commits_as_merged(&landed_commits)
     }
 }

@@ -79,7 +79,7 @@ fn a_thousand_workers_claim_from_plans_of_all_sizes() {
         let texts: Vec<String> = (0..items).map(text).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let started_at = Instant::now();
-        create_fleet(&server.socket_address(), &name, &texts);
+        create_fleet(&server.socket_connection_string(), &name, &texts);
         println!(
             "{items} items{}: created in {:.1} s",
             if has_areas { ", all with areas" } else { "" },
@@ -87,36 +87,40 @@ fn a_thousand_workers_claim_from_plans_of_all_sizes() {
         );
         client(&server).batch_execute("analyze plimsoll.item").expect("as autovacuum does");
         let worker_name = |worker: usize| format!("worker {worker}");
-        let (durations, total) = run_for_all_workers(&server.socket_address(), &name, |fleet, index| {
-            let report = WorkerReport {
-                worker_name: worker_name(index),
-                machine_name: "m".to_owned(),
-                ..WorkerReport::default()
-            };
-            fleet.record_worker_report(&report).expect("an answer");
-        });
+        let (durations, total) =
+            run_for_all_workers(&server.socket_connection_string(), &name, |fleet, index| {
+                let report = WorkerReport {
+                    worker_name: worker_name(index),
+                    machine_name: "m".to_owned(),
+                    ..WorkerReport::default()
+                };
+                fleet.record_worker_report(&report).expect("an answer");
+            });
         print_timings("  reports", durations, total);
         let claims = std::sync::Mutex::new(Vec::new());
-        let (durations, total) = run_for_all_workers(&server.socket_address(), &name, |fleet, index| {
-            let claim = fleet.claim_next_item(&worker_name(index)).expect("an answer");
-            claims.lock().expect("no panic").extend(claim);
-        });
+        let (durations, total) =
+            run_for_all_workers(&server.socket_connection_string(), &name, |fleet, index| {
+                let claim = fleet.claim_next_item(&worker_name(index)).expect("an answer");
+                claims.lock().expect("no panic").extend(claim);
+            });
         print_timings("  claims", durations, total);
         let claims = claims.into_inner().expect("no panic");
         println!("  {} claimed something", claims.len());
-        let (durations, total) = run_for_all_workers(&server.socket_address(), &name, |fleet, index| {
-            if let Some(claim) = claims.get(index) {
-                fleet.renew_claim(*claim).expect("mine");
-            }
-        });
+        let (durations, total) =
+            run_for_all_workers(&server.socket_connection_string(), &name, |fleet, index| {
+                if let Some(claim) = claims.get(index) {
+                    fleet.renew_claim_unless_stale_or_overlapping(*claim).expect("mine");
+                }
+            });
         print_timings("  renewals", durations, total);
-        let (durations, total) = run_for_all_workers(&server.socket_address(), &name, |fleet, index| {
-            if let Some(claim) = claims.get(index) {
-                fleet.offer(*claim, "c0ffee0000000000000000000000000000000000").expect("mine");
-            }
-        });
+        let (durations, total) =
+            run_for_all_workers(&server.socket_connection_string(), &name, |fleet, index| {
+                if let Some(claim) = claims.get(index) {
+                    fleet.offer(*claim, "c0ffee0000000000000000000000000000000000").expect("mine");
+                }
+            });
         print_timings("  offers", durations, total);
-        let mut fleet = open_fleet(&server.socket_address(), &name);
+        let mut fleet = open_fleet(&server.socket_connection_string(), &name);
         let started_at = Instant::now();
         fleet.read_board().expect("an answer");
         println!("  board: {:.0} ms", started_at.elapsed().as_secs_f64() * 1_000.0);

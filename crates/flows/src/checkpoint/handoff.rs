@@ -1,6 +1,6 @@
-//! The text of a handoff without secrets. An item, a command, a commit subject, the memory and the session's
-//! notes may each contain one. Each is searched in full before it is cut to its length, and the finished text
-//! is searched once more.
+//! Renders handoffs without secrets. Items, commands, commit subjects, the memory and the session's notes may
+//! contain secrets. Each text is redacted before it is truncated, and the finished document is redacted once
+//! more.
 
 use plimsoll_domain::handoff::{CommandFact, GitFacts, Handoff, HandoffNotes, RunFacts, VerifyCommandFact};
 use plimsoll_domain::state::{CheckResult, EarlierNotes, ItemWork};
@@ -10,9 +10,9 @@ pub(crate) fn render_without_secrets(handoff: &Handoff, notes: &HandoffNotes, ma
     plimsoll_secrets::redact(&redact_handoff(handoff).render_with_notes(&redact_notes(notes), max_bytes))
 }
 
-/// Renders a handoff with a new generated part. These notes replace the session's earlier ones if they are
-/// not empty.
-pub(crate) fn refresh_without_secrets(
+/// Renders an existing handoff with a new generated part. The notes in the old document are kept unless new
+/// ones replace them.
+pub(crate) fn refresh_document_without_secrets(
     handoff: &Handoff,
     notes: &HandoffNotes,
     old_document: &str,
@@ -63,8 +63,8 @@ fn redact_notes(notes: &HandoffNotes) -> HandoffNotes {
     }
 }
 
-/// Removes the secrets only from the rendered text: the state needs the items exactly as they are in the
-/// plan. Commands, the last message and the requests have been redacted before.
+/// Redacts a copy that is only rendered: the state needs the items exactly as they are in the plan. Commands,
+/// the last message and the requests have already been redacted.
 fn redact_handoff(handoff: &Handoff) -> Handoff {
     let redact_run =
         |run: &RunFacts| RunFacts { task_name: plimsoll_secrets::redact(&run.task_name), ..run.clone() };
@@ -91,8 +91,8 @@ fn redact_handoff(handoff: &Handoff) -> Handoff {
     }
 }
 
-/// Redacts only the items that are shown; the rest of a long list is only counted, so empty strings stand for
-/// it.
+/// Redacts only the items that are shown. The remaining items of a long list are only counted, so they are
+/// replaced by empty strings.
 fn redact_listed_items(items: &[String]) -> Vec<String> {
     let (shown_items, counted_items) = items.split_at(items.len().min(Handoff::MAX_LIST_ROWS));
     let mut redacted = redact_all(shown_items);
@@ -147,7 +147,7 @@ mod tests {
         let edited_document =
             first_document.replace("- Next step:", &format!("- Next step: {} or", token("h")));
         let refreshed_document =
-            refresh_without_secrets(&handoff, &HandoffNotes::default(), &edited_document, 8192);
+            refresh_document_without_secrets(&handoff, &HandoffNotes::default(), &edited_document, 8192);
         for text in [&first_document, &refreshed_document] {
             assert!(!text.contains("ghp_"), "{text}");
             assert!(text.matches("[redacted:github-token]").count() >= 8, "{text}");

@@ -67,12 +67,12 @@ pub(crate) fn determine_session_work(
     input: &WorkInput<'_>,
     git_query: Option<git::WorkQuery<'_>>,
 ) -> SessionWork {
-    let repository = git_query.and_then(git::WorkQuery::read_repository_state);
-    let assigned_item = assigned_item(input);
+    let repository = git_query.and_then(git::WorkQuery::wait_and_read_git_status);
+    let assigned_item = last_assigned_item(input);
     let ticked_items = items_ticked_in_session(input);
-    let session_start = session_start(input);
+    let session_start = session_start_point(input);
     let (item_start, base_relation) =
-        find_item_start_and_relation_to_head(input, &session_start, repository.as_ref());
+        item_start_point_and_relation_to_head(input, &session_start, repository.as_ref());
     let last_tick = if ticked_items.is_empty() {
         None
     } else {
@@ -83,25 +83,27 @@ pub(crate) fn determine_session_work(
             repository.as_ref(),
         ))
     };
-    let mixed_commit = last_tick.as_ref().and_then(|tick| commit_with_later_work(input, tick));
-    let parent_commit = mixed_commit.and_then(|commit| git::parent_commit(input.project.root(), commit));
-    let since = match &last_tick {
+    let tick_commit_with_later_work =
+        last_tick.as_ref().and_then(|tick| tick_commit_if_it_has_later_work(input, tick));
+    let parent_commit =
+        tick_commit_with_later_work.and_then(|commit| git::parent_commit(input.project.root(), commit));
+    let work_base = match &last_tick {
         None => item_start.to_work_base(base_relation),
         Some(LastTick { commit: Some(commit), .. }) => {
             WorkBase::Commit(parent_commit.as_ref().unwrap_or(commit))
         }
         Some(LastTick { commit: None, .. }) => WorkBase::Head,
     };
-    let commits_by_others = commits_by_others(input);
+    let commits_by_others = commits_between_sessions_of_item(input);
     let repository_work =
-        repository.map(|repository| repository.into_work_summary(since, &commits_by_others));
+        repository.map(|repository| repository.into_work_summary(work_base, &commits_by_others));
     let (git_facts, changed_files, commits) = match repository_work {
         Some(work) => (Some(work.facts), work.files, work.commits),
-        None => (None, files_changed_outside_git(input), Vec::new()),
+        None => (None, files_modified_since_item_start(input), Vec::new()),
     };
     let last_tick_at = last_tick.as_ref().and_then(|tick| tick.ticked_at);
-    let item_changes = changes_for_current_item(input, changed_files, last_tick.as_ref());
-    let next_item = attribution::item_for_next_session(&AttributionInput {
+    let item_changes = filter_changes_for_current_item(input, changed_files, last_tick.as_ref());
+    let next_item = attribution::next_item_and_whether_started(&AttributionInput {
         assigned_item: assigned_item.as_deref(),
         open_items: &open_items(input),
         set_aside_items: input.run.map_or(&[], |run| &run.plan_items.set_aside_items),
@@ -123,40 +125,41 @@ pub(crate) fn determine_session_work(
         ..SessionWork::default()
     };
     if next_item.is_started {
-        session_work.item_work.base_commit = base_commit(since, session_work.git_facts.as_ref());
+        session_work.item_work.base_commit =
+            commit_id_of_work_base(work_base, session_work.git_facts.as_ref());
         session_work.item_work.base_relation =
             if last_tick.is_none() { base_relation } else { BaseRelation::Ancestor };
         session_work.item_work.commit_count = commits.len();
         session_work.item_work.commits = commits;
         session_work.item_work.commits_by_others = commits_by_others;
-        add_start_and_files(input, item_changes, &mut session_work);
+        add_start_time_and_changed_files(input, item_changes, &mut session_work);
     }
     session_work
 }
 
-/// Adds the start time of the work on the item, and its files.
-fn add_start_and_files(
+/// Adds the time at which the work on the item began, and the changed files.
+fn add_start_time_and_changed_files(
     input: &WorkInput<'_>,
     item_changes: Vec<TimedFileChange>,
     session_work: &mut SessionWork,
 ) {
-    let tick_timestamp = session_work.last_tick_at.map(|at| clock::to_millis_timestamp(at.into()));
-    session_work.item_work.began_at = tick_timestamp.or_else(|| work_began_at(input));
-    add_changed_files(input, item_changes, session_work);
+    let tick_timestamp = session_work.last_tick_at.map(|time| clock::to_millis_timestamp(time.into()));
+    session_work.item_work.began_at = tick_timestamp.or_else(|| item_start_time(input));
+    add_changed_files_with_line_ranges(input, item_changes, session_work);
     if session_work.item_work.base_relation == BaseRelation::Missing {
-        add_files_of_earlier_sessions(input, session_work);
+        add_files_of_previous_checkpoint(input, session_work);
     }
 }
 
-/// Adds the files that the previous checkpoint names, for the case that git can no longer compare with the
+/// Adds the files of the previous checkpoint that still exist. Needed when git can no longer compare with the
 /// commit at which the item began.
-fn add_files_of_earlier_sessions(input: &WorkInput<'_>, session_work: &mut SessionWork) {
-    let earlier_files = own_checkpoint_of_item(input)
+fn add_files_of_previous_checkpoint(input: &WorkInput<'_>, session_work: &mut SessionWork) {
+    let earlier_files = resumed_or_current_checkpoint_of_item(input)
         .map(|checkpoint| checkpoint.files_in_progress.as_slice())
         .unwrap_or_default();
     for file in earlier_files {
         let current_digest = content_digest(&input.project.root().join(&file.path));
-        let is_listed = session_work.changed_files.iter().any(|listed| listed.path == file.path);
+        let is_listed = session_work.changed_files.iter().any(|changed_file| changed_file.path == file.path);
         if is_listed || current_digest.is_none() || session_work.changed_files.len() >= MAX_FILES {
             continue;
         }
@@ -172,18 +175,20 @@ fn add_files_of_earlier_sessions(input: &WorkInput<'_>, session_work: &mut Sessi
 }
 
 /// Returns the changed files that belong to the current item.
-fn changes_for_current_item(
+fn filter_changes_for_current_item(
     input: &WorkInput<'_>,
     changed_files: Vec<ChangedFile>,
     last_tick: Option<&LastTick>,
 ) -> Vec<TimedFileChange> {
-    let work_began_at = work_began_at(input).as_ref().and_then(clock::parse_timestamp).map(SystemTime::from);
+    let started_at = item_start_time(input).as_ref().and_then(clock::parse_timestamp).map(SystemTime::from);
     changed_files
         .into_iter()
         .filter(|file| !is_own_or_plan_file(input, &file.path))
-        .map(|file| TimedFileChange::with_edit_time(input.project, file))
-        .filter(|file| input.run.is_none() || file.is_since_work_began(work_began_at))
-        .filter(|file| last_tick.is_none_or(|tick| file.is_after(tick.ticked_at) && !tick.is_last_change))
+        .map(|file| TimedFileChange::with_edit_time_and_missing_as_deleted(input.project, file))
+        .filter(|file| input.run.is_none() || file.was_edited_since_start(started_at))
+        .filter(|file| {
+            last_tick.is_none_or(|tick| file.was_edited_after(tick.ticked_at) && !tick.is_last_change)
+        })
         .collect()
 }
 
@@ -200,8 +205,8 @@ fn open_items(input: &WorkInput<'_>) -> Vec<String> {
     input.plan.map_or_else(|| run.plan_items.todo_items.clone(), TodoList::open_items)
 }
 
-/// Returns the commit that the work is compared with.
-fn base_commit(work_base: WorkBase<'_>, git_facts: Option<&GitFacts>) -> Option<String> {
+/// Returns the commit that the work is compared with; for `Head`, the current one.
+fn commit_id_of_work_base(work_base: WorkBase<'_>, git_facts: Option<&GitFacts>) -> Option<String> {
     match work_base {
         WorkBase::Commit(commit) | WorkBase::RewrittenCommit(commit) => Some(commit.to_string()),
         WorkBase::Head => git_facts.and_then(|git| git.head_commit.clone()),
@@ -209,10 +214,10 @@ fn base_commit(work_base: WorkBase<'_>, git_facts: Option<&GitFacts>) -> Option<
     }
 }
 
-/// Returns the item that the session was last asked to do.
-fn assigned_item(input: &WorkInput<'_>) -> Option<String> {
-    let offered_item = input.record.continuation.as_ref().map(|offer| offer.item.clone());
-    offered_item.or_else(|| input.run?.iteration_record.item.clone())
+/// Returns the item that the session was last assigned, by a notice to continue or at its start.
+fn last_assigned_item(input: &WorkInput<'_>) -> Option<String> {
+    let continuation_item = input.record.continuation.as_ref().map(|notice| notice.item.clone());
+    continuation_item.or_else(|| input.run?.iteration_record.item.clone())
 }
 
 fn items_ticked_in_session(input: &WorkInput<'_>) -> Vec<String> {
@@ -229,59 +234,60 @@ fn is_own_or_plan_file(input: &WorkInput<'_>, path: &str) -> bool {
     our_files::is_plimsoll_file(path) || plan_file == Some(path)
 }
 
-/// Where work begins: an owned form of [`WaitTimes`].
+/// The commit at which work begins; the owned form of [`WorkBase`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum WorkStart {
+enum StartPoint {
     Commit(CommitId),
     NoCommitYet,
     Head,
 }
 
-impl WorkStart {
+impl StartPoint {
     fn to_work_base(&self, relation: BaseRelation) -> WorkBase<'_> {
         match self {
-            WorkStart::Commit(commit) if relation == BaseRelation::Rewritten => {
+            StartPoint::Commit(commit) if relation == BaseRelation::Rewritten => {
                 WorkBase::RewrittenCommit(commit)
             }
-            WorkStart::Commit(commit) => WorkBase::Commit(commit),
-            WorkStart::NoCommitYet => WorkBase::BeforeFirstCommit,
-            WorkStart::Head => WorkBase::Head,
+            StartPoint::Commit(commit) => WorkBase::Commit(commit),
+            StartPoint::NoCommitYet => WorkBase::BeforeFirstCommit,
+            StartPoint::Head => WorkBase::Head,
         }
     }
 }
 
-/// Returns where the session began. An agent may have deleted the session's record, so the run's record is
+/// Returns the commit at which the session began. An agent may have deleted the session's record, so the run's record is
 /// used as well.
-fn session_start(input: &WorkInput<'_>) -> WorkStart {
-    let planned_head = || input.run?.iteration_record.fingerprint_before.as_ref()?.head.clone();
+fn session_start_point(input: &WorkInput<'_>) -> StartPoint {
+    let head_before_session = || input.run?.iteration_record.fingerprint_before.as_ref()?.head.clone();
     let is_start_recorded = input.record.start.started_at.is_some()
         || input.run.is_some_and(|run| run.iteration_record.fingerprint_before.is_some());
-    let start_head = input.record.start.head_at_start.clone().or_else(planned_head);
+    let start_head = input.record.start.head_at_start.clone().or_else(head_before_session);
     match start_head.map(|head| CommitId::parse(&head)) {
-        Some(Ok(commit)) => WorkStart::Commit(commit),
-        Some(Err(_)) => WorkStart::Head,
-        None if is_start_recorded => WorkStart::NoCommitYet,
-        None => WorkStart::Head,
+        Some(Ok(commit)) => StartPoint::Commit(commit),
+        Some(Err(_)) => StartPoint::Head,
+        None if is_start_recorded => StartPoint::NoCommitYet,
+        None => StartPoint::Head,
     }
 }
 
-/// Returns the checkpoint of the same item that this session took over or wrote itself.
-fn own_checkpoint_of_item<'a>(input: &WorkInput<'a>) -> Option<&'a Checkpoint> {
+/// Returns the checkpoint of the session's item, if this session resumed it or wrote it.
+fn resumed_or_current_checkpoint_of_item<'a>(input: &WorkInput<'a>) -> Option<&'a Checkpoint> {
     let run = input.run?;
     let checkpoint = &run.context_checkpoint;
-    let assigned_item = assigned_item(input).unwrap_or_default();
+    let assigned_item = last_assigned_item(input).unwrap_or_default();
     let is_same_item = assigned_item == checkpoint.current_todo_item && checkpoint.item_work.is_begun;
-    let is_taken_over = run.iteration_record.resumes_checkpoint || checkpoint.iteration == run.iteration;
+    let is_resumed_or_current =
+        run.iteration_record.resumes_checkpoint || checkpoint.iteration == run.iteration;
     // A checkpoint that another tool wrote does not say where its item began.
     let has_item_start = checkpoint.item_work.began_at.is_some();
-    (is_same_item && is_taken_over && has_item_start).then_some(checkpoint)
+    (is_same_item && is_resumed_or_current && has_item_start).then_some(checkpoint)
 }
 
-/// Returns the commits that people made between the sessions of this item. They lie among its commits but are
-/// not its work.
-fn commits_by_others(input: &WorkInput<'_>) -> Vec<String> {
-    let Some(checkpoint) = own_checkpoint_of_item(input) else { return Vec::new() };
-    let known_commits = checkpoint.item_work.commits_by_others.clone();
+/// Returns the commits that others made between the sessions of this item. They are in the range of its commits
+/// but are not its work.
+fn commits_between_sessions_of_item(input: &WorkInput<'_>) -> Vec<String> {
+    let Some(checkpoint) = resumed_or_current_checkpoint_of_item(input) else { return Vec::new() };
+    let recorded_commits = checkpoint.item_work.commits_by_others.clone();
     let is_from_this_iteration = input.run.is_some_and(|run| run.iteration == checkpoint.iteration);
     let parse_commit_id = |id: Option<&String>| CommitId::parse(id?).ok();
     let (head_at_checkpoint, head_at_start) = (
@@ -289,49 +295,51 @@ fn commits_by_others(input: &WorkInput<'_>) -> Vec<String> {
         parse_commit_id(input.record.start.head_at_start.as_ref()),
     );
     let (Some(head_at_checkpoint), Some(head_at_start)) = (head_at_checkpoint, head_at_start) else {
-        return known_commits;
+        return recorded_commits;
     };
     let root = input.project.root();
     let new_commits = if is_from_this_iteration || head_at_checkpoint == head_at_start {
         Vec::new()
     } else {
-        git::commits_between(root, &head_at_checkpoint, Some(&head_at_start))
+        git::commits_between_newest_first(root, &head_at_checkpoint, Some(&head_at_start))
     };
-    new_commits.into_iter().map(|commit| commit.id.into()).chain(known_commits).collect()
+    new_commits.into_iter().map(|commit| commit.id.into()).chain(recorded_commits).collect()
 }
 
 /// Returns when the work on the item began.
-fn work_began_at(input: &WorkInput<'_>) -> Option<Timestamp> {
-    let earlier_start =
-        own_checkpoint_of_item(input).and_then(|checkpoint| checkpoint.item_work.began_at.clone());
-    let earlier_start = earlier_start.or_else(|| planned_item_start(input)?.started_at.clone());
+fn item_start_time(input: &WorkInput<'_>) -> Option<Timestamp> {
+    let earlier_start = resumed_or_current_checkpoint_of_item(input)
+        .and_then(|checkpoint| checkpoint.item_work.began_at.clone());
+    let earlier_start = earlier_start.or_else(|| item_start_recorded_at_planning(input)?.started_at.clone());
     earlier_start.or_else(|| input.record.start.started_at.clone())
 }
 
-/// Returns where the work on the item began, and how that commit relates to HEAD. That is where the item's
-/// first session began, otherwise where this session began. If git no longer has the commit, the next later
-/// known commit is used.
-fn find_item_start_and_relation_to_head(
+/// Returns the commit at which the work on the item began, and how it relates to HEAD: the start of the item's
+/// first session, otherwise the start of this session. If git no longer has the commit, the next later recorded
+/// one is used.
+fn item_start_point_and_relation_to_head(
     input: &WorkInput<'_>,
-    session_start: &WorkStart,
+    session_start: &StartPoint,
     repository: Option<&git::RepositoryState<'_>>,
-) -> (WorkStart, BaseRelation) {
-    let relation_to_head = |start: &WorkStart| match start {
-        WorkStart::Commit(commit)
-            if repository.is_some_and(|state| state.is_head(WorkBase::Commit(commit))) =>
+) -> (StartPoint, BaseRelation) {
+    let relation_to_head = |start: &StartPoint| match start {
+        StartPoint::Commit(commit)
+            if repository.is_some_and(|state| state.is_base_at_head(WorkBase::Commit(commit))) =>
         {
             BaseRelation::Ancestor
         }
-        WorkStart::Commit(commit) => git::base_relation_to_head(input.project.root(), commit),
-        WorkStart::NoCommitYet | WorkStart::Head => BaseRelation::Ancestor,
+        StartPoint::Commit(commit) => {
+            git::classify_base_ancestor_rewritten_or_missing(input.project.root(), commit)
+        }
+        StartPoint::NoCommitYet | StartPoint::Head => BaseRelation::Ancestor,
     };
     if repository.is_none() {
         return (session_start.clone(), BaseRelation::Ancestor);
     }
     // Once the item's start is missing, the base of any later checkpoint is not where the item began either.
-    let mut is_missing = own_checkpoint_of_item(input)
+    let mut is_missing = resumed_or_current_checkpoint_of_item(input)
         .is_some_and(|checkpoint| checkpoint.item_work.base_relation == BaseRelation::Missing);
-    for candidate in earlier_item_start(input).iter().chain([session_start]) {
+    for candidate in item_start_point_of_earlier_session(input).iter().chain([session_start]) {
         match relation_to_head(candidate) {
             BaseRelation::Missing => is_missing = true,
             relation if is_missing && relation == BaseRelation::Ancestor => {
@@ -340,23 +348,23 @@ fn find_item_start_and_relation_to_head(
             relation => return (candidate.clone(), relation),
         }
     }
-    (WorkStart::Head, BaseRelation::Missing)
+    (StartPoint::Head, BaseRelation::Missing)
 }
 
-/// Returns the start of the session's item that the run recorded when it planned the session.
-fn planned_item_start<'a>(input: &WorkInput<'a>) -> Option<&'a ItemStart> {
+/// Returns the start of the session's item, as the run recorded it when it planned the session.
+fn item_start_recorded_at_planning<'a>(input: &WorkInput<'a>) -> Option<&'a ItemStart> {
     let record = &input.run?.iteration_record;
-    record.item_start.as_ref().filter(|_| assigned_item(input) == record.item)
+    record.item_start.as_ref().filter(|_| last_assigned_item(input) == record.item)
 }
 
-/// Returns where the work began on an item that this session took over from an earlier one.
-fn earlier_item_start(input: &WorkInput<'_>) -> Option<WorkStart> {
-    let base_commit = match own_checkpoint_of_item(input) {
+/// Returns the commit at which an earlier session began the item. Returns `None` if there was no such session.
+fn item_start_point_of_earlier_session(input: &WorkInput<'_>) -> Option<StartPoint> {
+    let base_commit = match resumed_or_current_checkpoint_of_item(input) {
         Some(checkpoint) => checkpoint.item_work.base_commit.as_ref(),
-        None => planned_item_start(input)?.base_commit.as_ref(),
+        None => item_start_recorded_at_planning(input)?.base_commit.as_ref(),
     };
-    base_commit.map_or(Some(WorkStart::NoCommitYet), |commit_id| {
-        CommitId::parse(commit_id).ok().map(WorkStart::Commit)
+    base_commit.map_or(Some(StartPoint::NoCommitYet), |commit_id| {
+        CommitId::parse(commit_id).ok().map(StartPoint::Commit)
     })
 }
 
@@ -374,18 +382,21 @@ struct LastTick {
 
 /// Returns the commit that contains the tick if it also contains work done after the tick. Edits after the
 /// commit do not count.
-fn commit_with_later_work<'a>(input: &WorkInput<'_>, last_tick: &'a LastTick) -> Option<&'a CommitId> {
+fn tick_commit_if_it_has_later_work<'a>(
+    input: &WorkInput<'_>,
+    last_tick: &'a LastTick,
+) -> Option<&'a CommitId> {
     let root = input.project.root();
     let (commit, committed_at) = last_tick.commit.as_ref().zip(last_tick.committed_at)?;
     if last_tick.is_last_change || committed_at <= last_tick.ticked_at? + TIMESTAMP_TOLERANCE {
         return None;
     }
     let was_edited_after_tick = |path: &String| {
-        let file = TimedFileChange::with_edit_time(
+        let file = TimedFileChange::with_edit_time_and_missing_as_deleted(
             input.project,
             ChangedFile { path: path.clone(), ..ChangedFile::default() },
         );
-        file.is_after(last_tick.ticked_at)
+        file.was_edited_after(last_tick.ticked_at)
             && file.edited_at.is_some_and(|edited_at| edited_at <= committed_at + TIMESTAMP_TOLERANCE)
     };
     let mut paths = git::paths_changed_in_commit(root, commit)
@@ -407,9 +418,10 @@ fn find_last_tick(
     };
     let root = input.project.root();
     let ticked_items_in = |lines: &[String]| TodoList::parse(&lines.join("\n")).ticked_items();
-    let has_no_new_commits = repository.is_none_or(|state| state.is_head(work_base));
+    let has_no_new_commits = repository.is_none_or(|state| state.is_base_at_head(work_base));
     let path = RepoPath::parse(plan_file).ok().filter(|_| !has_no_new_commits);
-    let plan_commits = path.map(|path| git::commits_of_file(root, work_base, &path)).unwrap_or_default();
+    let plan_commits =
+        path.map(|path| git::commits_of_file_with_changed_lines(root, work_base, &path)).unwrap_or_default();
     let new_ticks = |commit: &git::FileCommit| -> Vec<String> {
         let removed_ticks = ticked_items_in(&commit.removed_lines);
         ticked_items_in(&commit.added_lines)
@@ -419,7 +431,7 @@ fn find_last_tick(
     };
     let committed_items: Vec<String> = plan_commits.iter().flat_map(new_ticks).collect();
     let newest_tick_commit = plan_commits.iter().find(|commit| !new_ticks(commit).is_empty());
-    let transcript_tick = find_tick_in_transcript(input, plan_file);
+    let transcript_tick = find_last_tick_in_tool_calls(input, plan_file);
     if ticked_items.iter().all(|item| committed_items.contains(item)) {
         let committed_at = newest_tick_commit.and_then(|commit| {
             let object_time = git::loose_object_path(root, &commit.id).as_deref().and_then(disk::modified_at);
@@ -441,8 +453,8 @@ fn find_last_tick(
     }
 }
 
-/// Finds the last tick in the session's tool calls.
-fn find_tick_in_transcript(input: &WorkInput<'_>, plan_file: &str) -> LastTick {
+/// Finds the last tick in the pending calls, otherwise in the transcript.
+fn find_last_tick_in_tool_calls(input: &WorkInput<'_>, plan_file: &str) -> LastTick {
     // The current call has just been completed.
     if input.pending_calls.iter().any(|call| adds_tick_to_plan(&call.tool_input, plan_file)) {
         return LastTick {
@@ -472,21 +484,22 @@ fn find_tick_in_transcript(input: &WorkInput<'_>, plan_file: &str) -> LastTick {
             }
         }
     }
-    let ticked_at = last_tick.and_then(|(_, at)| at);
+    let ticked_at = last_tick.and_then(|(_, time)| time);
     LastTick { ticked_at, is_last_change: is_last_change && ticked_at.is_some(), ..LastTick::default() }
 }
 
 fn may_change_files(tool_name: Option<&str>, input: &ToolInput) -> bool {
-    attribution::may_change_files(tool_name.unwrap_or_default(), input.command.as_deref())
+    attribution::may_change_files_besides_commits(tool_name.unwrap_or_default(), input.command.as_deref())
 }
 
 /// Returns the files that any program has changed since the work on the item began, by their modification
 /// times.
-fn files_changed_outside_git(input: &WorkInput<'_>) -> Vec<ChangedFile> {
-    let began_at = work_began_at(input).as_ref().and_then(clock::parse_timestamp);
-    let paths =
-        began_at.map(|since| disk::files_modified_since(input.project.root(), since.into(), MAX_FILES));
-    let is_first_session = own_checkpoint_of_item(input).is_none();
+fn files_modified_since_item_start(input: &WorkInput<'_>) -> Vec<ChangedFile> {
+    let started_at = item_start_time(input).as_ref().and_then(clock::parse_timestamp);
+    let paths = started_at.map(|start_time| {
+        disk::newest_files_modified_since(input.project.root(), start_time.into(), MAX_FILES)
+    });
+    let is_first_session = resumed_or_current_checkpoint_of_item(input).is_none();
     let change_text =
         if is_first_session { "changed in this session" } else { "changed since the item began" };
     let to_changed_file = |path: &std::path::PathBuf| ChangedFile {
@@ -504,42 +517,39 @@ struct TimedFileChange {
 }
 
 impl TimedFileChange {
-    fn with_edit_time(project: &Project, mut file: ChangedFile) -> TimedFileChange {
+    fn with_edit_time_and_missing_as_deleted(project: &Project, mut file: ChangedFile) -> TimedFileChange {
         let path = project.root().join(&file.path);
         // Uses the ctime, because a rename keeps the modification time.
-        let changed_at = disk::changed_at(&path);
+        let ctime = disk::changed_at(&path);
         // Another program may have removed the file after the session changed it.
-        if changed_at.is_none() && !file.is_deleted {
+        if ctime.is_none() && !file.is_deleted {
             file =
                 ChangedFile { change_kind: "gone".to_owned(), is_deleted: true, hunks: Vec::new(), ..file };
         }
         // A deleted file has no time, so the nearest existing folder's time is used.
         let existing_folder = || path.ancestors().skip(1).find(|folder| disk::is_folder(folder));
-        TimedFileChange {
-            edited_at: changed_at.or_else(|| existing_folder().and_then(disk::modified_at)),
-            file,
-        }
+        TimedFileChange { edited_at: ctime.or_else(|| existing_folder().and_then(disk::modified_at)), file }
     }
 
     /// Returns false if the file was changed before the work on the item began: that change belongs to
     /// someone else, or to an earlier item.
-    fn is_since_work_began(&self, work_began_at: Option<SystemTime>) -> bool {
-        self.edited_at.zip(work_began_at).is_none_or(|(at, began)| at >= began)
+    fn was_edited_since_start(&self, started_at: Option<SystemTime>) -> bool {
+        self.edited_at.zip(started_at).is_none_or(|(edited, started)| edited >= started)
     }
 
-    /// Returns true if the file was changed after `moment`. Returns false if `moment` is unknown.
-    fn is_after(&self, moment: Option<SystemTime>) -> bool {
-        self.edited_at.zip(moment).is_some_and(|(at, moment)| at > moment + TIMESTAMP_TOLERANCE)
+    /// Returns true if the file was changed after `time`. Returns false if one of the two times is unknown.
+    fn was_edited_after(&self, time: Option<SystemTime>) -> bool {
+        self.edited_at.zip(time).is_some_and(|(edited, limit)| edited > limit + TIMESTAMP_TOLERANCE)
     }
 }
 
 /// Adds the changed files with their line ranges, the last edited first.
-fn add_changed_files(
+fn add_changed_files_with_line_ranges(
     input: &WorkInput<'_>,
     mut item_changes: Vec<TimedFileChange>,
     session_work: &mut SessionWork,
 ) {
-    item_changes.sort_by_key(|file| (file.file.is_deleted, std::cmp::Reverse(file.edited_at)));
+    item_changes.sort_by_key(|change| (change.file.is_deleted, std::cmp::Reverse(change.edited_at)));
     let last_edit = find_last_edit(input);
     let files_at_start = input.run.map_or(&[][..], |run| &run.project_at_start.files_at_start);
     for TimedFileChange { mut file, edited_at } in item_changes.into_iter().take(MAX_FILES) {
@@ -559,17 +569,20 @@ fn add_changed_files(
             last_edit.as_ref().filter(|edit| edit.path == path && edit.is_not_overwritten(edited_at));
         let mut ranges: Vec<(u64, u64)> =
             file.hunks.iter().map(|hunk| (hunk.first_line, hunk.last_line)).collect();
-        if is_new && let Some(lines) = content.as_deref().map(count_lines).filter(|lines| *lines > 0) {
-            ranges.push((1, lines));
+        if is_new
+            && let Some(line_count) = content.as_deref().map(count_lines).filter(|line_count| *line_count > 0)
+        {
+            ranges.push((1, line_count));
         }
-        let counts = file.line_counts.or_else(|| {
-            let lines = content.as_deref().filter(|_| is_new).map(count_lines);
-            lines.map(|added| LineCounts { added, removed: 0 })
+        let line_counts = file.line_counts.or_else(|| {
+            let line_count = content.as_deref().filter(|_| is_new).map(count_lines);
+            line_count.map(|added| LineCounts { added, removed: 0 })
         });
-        let edited_lines =
-            newest_edit.and_then(|edit| edit.find_line_range(&String::from_utf8_lossy(content.as_deref()?)));
+        let last_edited_range = newest_edit.and_then(|edit| {
+            edit.find_unique_or_nearest_line_range(&String::from_utf8_lossy(content.as_deref()?))
+        });
         if ranges.is_empty() {
-            ranges.extend(edited_lines);
+            ranges.extend(last_edited_range);
         }
         if !file.is_committed {
             session_work.item_work.uncommitted_files.push(file.path.clone());
@@ -578,10 +591,10 @@ fn add_changed_files(
             touched_lines: if file.is_deleted {
                 String::new()
             } else {
-                git::format_last_ranges_and_last_edited(&ranges, edited_lines)
+                git::merge_and_format_last_line_ranges(&ranges, last_edited_range)
             },
-            added_lines: counts.map(|counts| counts.added),
-            removed_lines: counts.map(|counts| counts.removed),
+            added_lines: line_counts.map(|line_counts| line_counts.added),
+            removed_lines: line_counts.map(|line_counts| line_counts.removed),
             description: describe_change(&file),
             digest: content.map(|content| sha256_hex(&[&content])),
             path: file.path,
@@ -623,19 +636,21 @@ struct LastEdit {
     text: String,
     /// The first changed line in the client's patch.
     patch_line: Option<u64>,
-    /// When it was done; `None` for the current message.
+    /// The time of the edit; `None` for the current message.
     edited_at: Option<SystemTime>,
 }
 
 impl LastEdit {
     /// Returns false if the file was written again by something else.
     fn is_not_overwritten(&self, file_changed_at: Option<SystemTime>) -> bool {
-        self.edited_at.zip(file_changed_at).is_none_or(|(at, written)| written <= at + TIMESTAMP_TOLERANCE)
+        self.edited_at
+            .zip(file_changed_at)
+            .is_none_or(|(edited, changed)| changed <= edited + TIMESTAMP_TOLERANCE)
     }
 
-    /// Returns the lines that contain the edited text; if there are several matches, the one nearest to the
-    /// patch.
-    fn find_line_range(&self, file_text: &str) -> Option<(u64, u64)> {
+    /// Returns the lines that contain the edited text; among several matches, the one nearest to the patch.
+    /// Returns `None` if there are several matches and no patch.
+    fn find_unique_or_nearest_line_range(&self, file_text: &str) -> Option<(u64, u64)> {
         let text = self.text.trim_end_matches('\n');
         if text.is_empty() {
             return None;
@@ -644,13 +659,13 @@ impl LastEdit {
         let matches = file_text.match_indices(text).take(1_000);
         let first_lines = matches.map(|(start, _)| file_text[..start].matches('\n').count() as u64 + 1);
         let nearest_line = match self.patch_line {
-            Some(patch_line) => first_lines.min_by_key(|first| first.abs_diff(patch_line)),
+            Some(patch_line) => first_lines.min_by_key(|first_line| first_line.abs_diff(patch_line)),
             None => match first_lines.collect::<Vec<u64>>()[..] {
                 [only] => Some(only),
                 _ => None,
             },
         };
-        nearest_line.map(|first| (first, first + line_break_count))
+        nearest_line.map(|first_line| (first_line, first_line + line_break_count))
     }
 }
 

@@ -19,9 +19,15 @@ pub struct SessionForecast {
 }
 
 /// Forecasts when a session reaches its thresholds, from the end of its transcript.
-pub fn forecast_session(transcript_path: Option<&Path>, measurement: &Measurement) -> SessionForecast {
+pub fn forecast_when_thresholds_are_reached(
+    transcript_path: Option<&Path>,
+    measurement: &Measurement,
+) -> SessionForecast {
     let usage_samples = transcript_path
-        .and_then(|path| tail::read_usage_samples(path, MAX_FORECAST_SAMPLES, MAX_TRANSCRIPT_TAIL_BYTES).ok())
+        .and_then(|path| {
+            tail::read_usage_samples_since_compaction(path, MAX_FORECAST_SAMPLES, MAX_TRANSCRIPT_TAIL_BYTES)
+                .ok()
+        })
         .unwrap_or_default();
     let reading_and_thresholds = measurement.reading.as_ref().zip(measurement.thresholds.as_ref());
     let forecast = reading_and_thresholds.and_then(|(reading, thresholds)| {

@@ -3,14 +3,16 @@
 use plimsoll_domain::item_set;
 use plimsoll_domain::size::{ContextGrowth, ItemCost, ItemSize, MeasuredItem, OpenItemCost};
 use plimsoll_domain::{RunState, SessionRecord, TodoList};
-use plimsoll_policy::current_item::current_open_item;
-use plimsoll_policy::item_growth::{GrowthReader, OpenItems, SessionGrowth, charge_items};
+use plimsoll_policy::current_item::current_unparked_item;
+use plimsoll_policy::item_growth::{
+    GrowthReader, OpenItems, SessionGrowth, charge_growth_between_ticks_to_items,
+};
 use plimsoll_protocol::transcript::TranscriptEntry;
 use plimsoll_store::{Project, clock, disk, tail};
 use std::path::Path;
 
 /// Returns the items that this iteration has ticked and whose cost is not recorded yet.
-pub(crate) fn ticked_but_unmeasured_items(run: &RunState, plan: &TodoList) -> Vec<String> {
+pub(crate) fn ticked_items_without_recorded_cost(run: &RunState, plan: &TodoList) -> Vec<String> {
     let record = &run.iteration_record;
     let measured_items: Vec<String> =
         record.measured_items.iter().map(|measured| measured.item.clone()).collect();
@@ -19,28 +21,30 @@ pub(crate) fn ticked_but_unmeasured_items(run: &RunState, plan: &TodoList) -> Ve
 
 /// Charges the growth of the session's context to the items that it has ticked and, when the session has
 /// ended, to the open item. May be called repeatedly: growth is charged only once.
-pub(crate) fn record_item_costs(
+pub(crate) fn charge_new_growth_to_items(
     state: &mut RunState,
     session: &MeasuredSession<'_>,
     plan: &TodoList,
     session_has_ended: bool,
 ) {
-    let ticked_items = ticked_but_unmeasured_items(state, plan);
+    let ticked_items = ticked_items_without_recorded_cost(state, plan);
     if ticked_items.is_empty() && !session_has_ended {
         return;
     }
-    let Some(session_growth) = read_new_growth(state, session, &ticked_items) else {
-        ticked_items.into_iter().for_each(|item| record_item_cost(state, session.project, item, 0));
+    let Some(session_growth) = read_growth_since_last_measurement(state, session, &ticked_items) else {
+        ticked_items
+            .into_iter()
+            .for_each(|item| record_total_cost_of_ticked_item(state, session.project, item, 0));
         return;
     };
     let open_items = plan.open_items();
-    let offered_item = session.record.continuation.as_ref().map(|offer| &offer.item);
-    let assigned_item = offered_item
+    let continuation_item = session.record.continuation.as_ref().map(|notice| &notice.item);
+    let assigned_item = continuation_item
         .or(state.iteration_record.item.as_ref())
         .filter(|item| open_items.contains(item))
         .cloned();
-    let next_in_plan = current_open_item(state).cloned();
-    let charges = charge_items(
+    let next_in_plan = current_unparked_item(state).cloned();
+    let charges = charge_growth_between_ticks_to_items(
         &session_growth,
         OpenItems { assigned: assigned_item.as_deref(), next_in_plan: next_in_plan.as_deref() },
         session_has_ended,
@@ -50,13 +54,13 @@ pub(crate) fn record_item_costs(
         && let Some(last_measured) = state.iteration_record.measured_items.pop()
     {
         let tokens = state.remove_item_cost(&last_measured).saturating_add(charges.previous_item_tokens);
-        record_item_cost(state, session.project, last_measured.item, tokens);
+        record_total_cost_of_ticked_item(state, session.project, last_measured.item, tokens);
     }
     for (item, tokens) in ticked_items.into_iter().zip(charges.tokens_by_ticked_item) {
-        record_item_cost(state, session.project, item, tokens);
+        record_total_cost_of_ticked_item(state, session.project, item, tokens);
     }
     if let Some((item, tokens)) = charges.open_item_tokens {
-        state.add_open_item_cost(OpenItemCost { item, tokens });
+        state.add_open_item_cost_and_drop_closed(OpenItemCost { item, tokens });
     }
     let context_growth = session_growth.growth;
     let charged_tokens = context_growth
@@ -74,7 +78,7 @@ pub(crate) struct MeasuredSession<'a> {
 
 /// Reads the part of the transcript that was written since the last measurement. Returns `None` if the
 /// session's usage is unknown.
-fn read_new_growth(
+fn read_growth_since_last_measurement(
     state: &RunState,
     session: &MeasuredSession<'_>,
     ticked_items: &[String],
@@ -89,22 +93,23 @@ fn read_new_growth(
     }
     let plan_path = state.options.todo_file.as_deref().unwrap_or_default();
     let plan_changed_at = disk::modified_at(&session.project.root().join(plan_path));
-    let plan_changed_at = plan_changed_at.map(|at| clock::to_millis_timestamp(at.into()));
+    let plan_changed_at = plan_changed_at.map(|time| clock::to_millis_timestamp(time.into()));
     let mut reader = GrowthReader::new(plan_path, ticked_items, plan_changed_at, previous_growth);
-    let read_bytes = tail::visit_lines_from(transcript, previous_growth.read_bytes, &mut |bytes| {
-        if let Some(line) = parse_relevant_line(bytes, &reader) {
-            reader.read_line(&line);
-        }
-    });
-    let mut session_growth = reader.finish();
+    let read_bytes =
+        tail::visit_lines_and_partial_end_from(transcript, previous_growth.read_bytes, &mut |bytes| {
+            if let Some(line) = parse_line_if_relevant_to_growth(bytes, &reader) {
+                reader.process_entry(&line);
+            }
+        });
+    let mut session_growth = reader.into_session_growth();
     session_growth.growth.read_bytes = read_bytes.ok()?;
     let has_usage = session_growth.growth.peak_usage.is_some() || session_growth.growth.grown_tokens > 0;
     has_usage.then_some(session_growth)
 }
 
-/// Parses only the parts of a line that matter for the growth: most bytes of a transcript are results and
-/// file contents.
-fn parse_relevant_line(bytes: &[u8], reader: &GrowthReader<'_>) -> Option<TranscriptEntry> {
+/// Parses a line only if it affects the growth, and only the parts that do: most of a transcript consists of
+/// results and file contents.
+fn parse_line_if_relevant_to_growth(bytes: &[u8], reader: &GrowthReader<'_>) -> Option<TranscriptEntry> {
     let contains = |marker: &str| tail::contains_marker(bytes, marker);
     if TranscriptEntry::USAGE_MARKERS.iter().any(|marker| contains(marker)) {
         if contains("[x") || contains("[X") {
@@ -120,7 +125,7 @@ fn parse_relevant_line(bytes: &[u8], reader: &GrowthReader<'_>) -> Option<Transc
 }
 
 /// Records the tokens that a ticked item took in this session and in earlier ones.
-fn record_item_cost(state: &mut RunState, project: &Project, item: String, tokens: u64) {
+fn record_total_cost_of_ticked_item(state: &mut RunState, project: &Project, item: String, tokens: u64) {
     let tokens = tokens.saturating_add(state.remove_open_item_tokens(&item));
     // An item of unknown cost must not count as free: that would lower all estimates.
     let cost = (tokens > 0).then(|| ItemCost { size: item_size(project, &item), tokens });
@@ -139,7 +144,7 @@ const MAX_SOURCE_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Counts the lines of the project's files that an item names.
 pub fn count_lines_of_named_files(project: &Project, item: &str) -> Option<u64> {
-    let is_file_name = |word: &&str| {
+    let may_be_file_name = |word: &&str| {
         word.contains('.') && !word.starts_with(['/', '~', '-']) && !word.split('/').any(|part| part == "..")
     };
     let count_lines = |word: &str| {
@@ -150,11 +155,11 @@ pub fn count_lines_of_named_files(project: &Project, item: &str) -> Option<u64> 
         let bytes = disk::read(&path).ok().flatten()?;
         Some(bytes.iter().filter(|byte| **byte == b'\n').count() as u64)
     };
-    // The check is left out: the files that it reads are not the ones that the item changes.
+    // The verify command is excluded, because the item does not change the files that it reads.
     plimsoll_domain::item_check::text_before_verify_command(item)
         .split(|character: char| character.is_whitespace() || "`'\"(),;:".contains(character))
         .map(|word| word.trim_end_matches('.'))
-        .filter(is_file_name)
+        .filter(may_be_file_name)
         .filter_map(count_lines)
         .reduce(|sum, line_count| sum + line_count)
 }

@@ -1,5 +1,5 @@
-//! Measures how full the context window of a session is. Uses the best source for *this* session and never
-//! another session's; an unknown value stays unknown instead of being guessed.
+//! Measures the context usage of a session. Uses the best source for *this* session and never another
+//! session's; an unknown value stays unknown instead of being guessed.
 
 use crate::hook_invocation::HookInvocation;
 use plimsoll_domain::level::{Level, Thresholds};
@@ -31,7 +31,7 @@ pub struct MeasureInput<'a> {
 
 #[derive(Debug, Default)]
 pub struct Measurement {
-    /// The reading; `None` if nothing is known.
+    /// The reading; `None` if no source has one.
     pub reading: Option<UsageReading>,
     /// The thresholds; `None` while the size of the window is unknown.
     pub thresholds: Option<Thresholds>,
@@ -48,39 +48,40 @@ impl Measurement {
     }
 }
 
-/// A token of English has more than three letters, a token of code fewer; four is the usual estimate.
+/// A token of English has about four characters, a token of code fewer; four is the usual estimate.
 const BYTES_PER_TOKEN: u64 = 4;
 /// An image costs the model a few hundred to about 1,600 tokens, regardless of the size of its base64 text.
 const TOKENS_PER_IMAGE: u64 = 1_600;
 const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(3);
-/// The end of a transcript that contains its last response and the results of its calls.
+/// How many bytes at the end of a transcript contain its last response and the results of its calls.
 const MAX_LAST_RESPONSE_BYTES: u64 = 1024 * 1024;
-/// How long a tool of ours waits until the response that called it is in the transcript. The client (2.1.329)
+/// How long a Plimsoll tool waits until the response that called it is in the transcript. The client (2.1.329)
 /// writes within about 100 ms, and later on a busy machine.
 const CALL_WRITTEN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Measures a session. Near a threshold, waits for the client to write the current message to the transcript.
-pub fn measure_usage(input: &MeasureInput<'_>) -> Measurement {
+pub fn measure_usage_waiting_near_threshold(input: &MeasureInput<'_>) -> Measurement {
     let pending_call_ids: Vec<&str> =
         input.pending_calls.iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
     let mut measurement = Measurement::default();
-    let first_tail = read_transcript_tail(input.transcript_path, &pending_call_ids, &mut measurement);
-    measurement.update_from_tail(input, &first_tail, &pending_call_ids);
+    let first_tail =
+        read_tail_or_set_transcript_error(input.transcript_path, &pending_call_ids, &mut measurement);
+    measurement.update_reading_and_thresholds(input, &first_tail, &pending_call_ids);
     if let Some(newer_tail) =
         wait_for_response_near_threshold_or_commit(input, &first_tail, &pending_call_ids, &mut measurement)
     {
-        measurement.update_from_tail(input, &newer_tail, &pending_call_ids);
+        measurement.update_reading_and_thresholds(input, &newer_tail, &pending_call_ids);
     }
     measurement
 }
 
-/// Measures a session that asks from one of its tools. First waits until the response that called the tool is
-/// in the transcript.
-pub fn measure_usage_from_tool(input: &MeasureInput<'_>) -> Measurement {
+/// Measures a session from within one of its tool calls. First waits until the response that called the tool
+/// is in the transcript.
+pub fn wait_for_tool_call_and_measure_usage(input: &MeasureInput<'_>) -> Measurement {
     if let Some(transcript) = input.transcript_path {
-        wait_for_open_call_in_transcript(transcript);
+        wait_for_open_call_and_quiet_transcript(transcript);
     }
-    measure_usage(input)
+    measure_usage_waiting_near_threshold(input)
 }
 
 /// The client's writer lagged by up to 106 ms (2.1.329). After this time without a write, nothing more is
@@ -89,16 +90,17 @@ const TRANSCRIPT_QUIET_PERIOD: Duration = Duration::from_millis(200);
 
 /// Waits until the transcript ends with an open tool call. That call may be an earlier one whose result is
 /// not written yet, so it counts only once the file has stopped growing.
-fn wait_for_open_call_in_transcript(transcript_path: &Path) {
+fn wait_for_open_call_and_quiet_transcript(transcript_path: &Path) {
     let started_at = Instant::now();
-    let (mut size, mut grew_at) = (None, started_at);
+    let (mut size, mut last_growth_at) = (None, started_at);
     while started_at.elapsed() < CALL_WRITTEN_TIMEOUT
-        && !(grew_at.elapsed() >= TRANSCRIPT_QUIET_PERIOD && last_response_has_open_call(transcript_path))
+        && !(last_growth_at.elapsed() >= TRANSCRIPT_QUIET_PERIOD
+            && last_response_may_have_open_call(transcript_path))
     {
         std::thread::sleep(TRANSCRIPT_POLL_INTERVAL);
         let current_size = disk::file_size(transcript_path);
         if current_size != size {
-            (size, grew_at) = (current_size, Instant::now());
+            (size, last_growth_at) = (current_size, Instant::now());
         }
     }
 }
@@ -110,7 +112,9 @@ pub(crate) fn wait_for_tool_results(transcript_path: &Path) {
     let (started_at, mut size) = (Instant::now(), None);
     while started_at.elapsed() < TOOL_RESULTS_TIMEOUT {
         let current_size = disk::file_size(transcript_path);
-        if current_size.is_none() || current_size != size && !last_response_has_open_call(transcript_path) {
+        if current_size.is_none()
+            || current_size != size && !last_response_may_have_open_call(transcript_path)
+        {
             return;
         }
         size = current_size;
@@ -124,7 +128,7 @@ const TOOL_RESULTS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Returns true if the last response of a transcript has a tool call without a result. Also returns true for
 /// a transcript that cannot be read.
-fn last_response_has_open_call(transcript_path: &Path) -> bool {
+fn last_response_may_have_open_call(transcript_path: &Path) -> bool {
     let Ok(lines) = tail::read_last_entries(transcript_path, MAX_LAST_RESPONSE_BYTES) else { return true };
     let mut result_ids = BTreeSet::new();
     let mut response_id = None;
@@ -147,7 +151,7 @@ fn last_response_has_open_call(transcript_path: &Path) -> bool {
 
 /// Measures the session of a hook, including the tool calls of its event.
 pub(crate) fn measure_hook_session(invocation: &HookInvocation, record: &SessionRecord) -> Measurement {
-    measure_usage(&MeasureInput {
+    measure_usage_waiting_near_threshold(&MeasureInput {
         project: &invocation.project,
         settings: &invocation.settings,
         record,
@@ -157,25 +161,27 @@ pub(crate) fn measure_hook_session(invocation: &HookInvocation, record: &Session
 }
 
 impl Measurement {
-    fn update_from_tail(
+    fn update_reading_and_thresholds(
         &mut self,
         input: &MeasureInput<'_>,
         tail: &TranscriptTail,
         pending_call_ids: &[&str],
     ) {
-        let Some(reading) = read_usage(input, tail, pending_call_ids) else { return };
-        self.thresholds =
-            reading.window.as_ref().map(|window| session_thresholds(input, window, reading.model.as_deref()));
+        let Some(reading) = read_usage_from_newest_source(input, tail, pending_call_ids) else { return };
+        self.thresholds = reading
+            .window
+            .as_ref()
+            .map(|window| compute_session_thresholds(input, window, reading.model.as_deref()));
         self.reading = Some(reading);
     }
 }
 
-fn read_transcript_tail(
+fn read_tail_or_set_transcript_error(
     transcript_path: Option<&Path>,
     pending_call_ids: &[&str],
     measurement: &mut Measurement,
 ) -> TranscriptTail {
-    match transcript_path.map(|path| tail::read_tail(path, pending_call_ids)) {
+    match transcript_path.map(|path| tail::find_last_response_or_compaction(path, pending_call_ids)) {
         Some(Ok(tail)) => tail,
         Some(Err(error)) => {
             measurement.transcript_error = Some(error);
@@ -215,7 +221,7 @@ fn wait_for_response_near_threshold_or_commit(
     while !has_pending_response(&tail) && started_at.elapsed() < timeout {
         std::thread::sleep(TRANSCRIPT_POLL_INTERVAL);
         if input.transcript_path.and_then(disk::file_size) != Some(tail.file_size) {
-            tail = read_transcript_tail(input.transcript_path, pending_call_ids, measurement);
+            tail = read_tail_or_set_transcript_error(input.transcript_path, pending_call_ids, measurement);
         }
     }
     measurement.transcript_wait = Some(started_at.elapsed());
@@ -224,9 +230,10 @@ fn wait_for_response_near_threshold_or_commit(
 
 fn may_be_near_threshold(input: &MeasureInput<'_>, tail: &TranscriptTail, measurement: &Measurement) -> bool {
     let record = input.record;
-    let Some((last_reading, thresholds)) = measurement.reading.as_ref().zip(measurement.thresholds.as_ref())
+    let Some((reading, thresholds)) = measurement.reading.as_ref().zip(measurement.thresholds.as_ref())
     else {
-        // Before the first response nothing is known, and it may be large, so it is waited for once.
+        // Before the first response there is no reading, and that response may be large, so the hook waits for
+        // it once.
         return tail.file_size > 0
             && measurement.reading.is_none()
             && record.usage.last_reading.is_none()
@@ -236,16 +243,13 @@ fn may_be_near_threshold(input: &MeasureInput<'_>, tail: &TranscriptTail, measur
     // Content added after the last recorded response: a long prompt, files that it names, tool results.
     let tokens_since_response =
         tail.last_response.as_ref().map_or(0, |response| response.bytes_after / BYTES_PER_TOKEN);
-    let measured_tokens = if tail.compaction.is_some() {
-        last_reading.projected_tokens()
-    } else {
-        last_reading.measured_tokens()
-    };
+    let measured_tokens =
+        if tail.compaction.is_some() { reading.projected_tokens() } else { reading.measured_tokens() };
     let estimated_tokens = measured_tokens.saturating_add(tokens_since_response).max(recorded_tokens);
     should_wait_for_transcript(estimated_tokens, thresholds, record.highest_announcement.level)
 }
 
-fn read_usage(
+fn read_usage_from_newest_source(
     input: &MeasureInput<'_>,
     tail: &TranscriptTail,
     pending_call_ids: &[&str],
@@ -271,7 +275,7 @@ fn read_usage(
         let compaction_version =
             || tail.compaction.as_ref().and_then(|compaction| compaction.client_version.as_deref());
         let client_version = response_version.or_else(compaction_version);
-        let window_from = |evidence: &WindowEvidence<'_>| {
+        let resolve_window = |evidence: &WindowEvidence<'_>| {
             window::resolve_window(&WindowEvidence {
                 max_used_tokens: reading.used_tokens,
                 client_version,
@@ -279,7 +283,7 @@ fn read_usage(
             })
         };
         reading.window =
-            query_with_window_evidence(input, reading.model.as_deref(), status.as_ref(), window_from);
+            call_with_window_evidence(input, reading.model.as_deref(), status.as_ref(), resolve_window);
     }
     reading.estimated_added_tokens = estimate_pending_tokens(input.pending_calls);
     if reading.usage_source == UsageSource::Compaction {
@@ -293,10 +297,10 @@ fn read_usage(
 /// Estimates the tokens of the system prompt and the tools from the session's first request.
 #[inline(never)]
 fn estimate_prompt_overhead(input: &MeasureInput<'_>, window: Option<&WindowSize>) -> u64 {
-    let first_request = input.transcript_path.and_then(tail::read_first_request_size);
-    first_request.map_or(0, |first| {
-        let prompt_tokens = first.prompt_bytes / BYTES_PER_TOKEN;
-        window::estimate_overhead(first.input_tokens, prompt_tokens, window.map(|window| window.tokens))
+    let first_request = input.transcript_path.and_then(tail::read_first_request_tokens_and_prompt_bytes);
+    first_request.map_or(0, |request| {
+        let prompt_tokens = request.prompt_bytes / BYTES_PER_TOKEN;
+        window::estimate_overhead(request.input_tokens, prompt_tokens, window.map(|window| window.tokens))
     })
 }
 
@@ -313,7 +317,7 @@ fn reading_from_transcript(tail: &TranscriptTail, pending_call_ids: &[&str]) -> 
         is_one_request_behind: false,
     };
     if let Some(compaction) = &tail.compaction {
-        let is_behind = !pending_call_ids.is_empty();
+        let has_pending_calls = !pending_call_ids.is_empty();
         let post_tokens = compaction.metadata.post_tokens?;
         // Usage from before the boundary is stale, and the summarizer's own is not in the file (2.1.329).
         let (model, recorded_at) = (compaction.model.clone(), compaction.recorded_at.clone());
@@ -321,7 +325,7 @@ fn reading_from_transcript(tail: &TranscriptTail, pending_call_ids: &[&str]) -> 
             used_tokens: post_tokens,
             model,
             responded_at: recorded_at,
-            is_one_request_behind: is_behind,
+            is_one_request_behind: has_pending_calls,
             ..empty_reading(UsageSource::Compaction)
         });
     }
@@ -338,7 +342,7 @@ fn reading_from_transcript(tail: &TranscriptTail, pending_call_ids: &[&str]) -> 
 }
 
 fn is_status_newer(status: &StatusLineRecord, reading: &UsageReading) -> bool {
-    reading.responded_at.as_ref().is_none_or(|at| status.first_seen_at > *at)
+    reading.responded_at.as_ref().is_none_or(|responded_at| status.first_seen_at > *responded_at)
 }
 
 /// Returns the status line's reading if it is newer than the transcript's. Without a transcript (the client
@@ -355,7 +359,7 @@ fn reading_from_status_if_newer(
         // The compaction boundary does not record the remaining usage, and the status line's figure may be
         // older than the boundary.
         (None, Some(compaction)) => {
-            compaction.recorded_at.as_ref().is_some_and(|at| status.first_seen_at > *at)
+            compaction.recorded_at.as_ref().is_some_and(|recorded_at| status.first_seen_at > *recorded_at)
         }
         // An empty transcript may belong to a session that has just been cleared.
         (None, None) => tail.file_size > 0 || has_responded,
@@ -390,12 +394,12 @@ fn reading_from_environment() -> Option<UsageReading> {
     })
 }
 
-/// Calls the closure with everything that is known about the window.
-pub(crate) fn query_with_window_evidence<T>(
+/// Calls `callback` with all evidence about the size of the context window. Returns the result of the call.
+pub(crate) fn call_with_window_evidence<T>(
     input: &MeasureInput<'_>,
     model: Option<&str>,
     status: Option<&StatusLineRecord>,
-    query: impl FnOnce(&WindowEvidence<'_>) -> T,
+    callback: impl FnOnce(&WindowEvidence<'_>) -> T,
 ) -> T {
     let recorded_reading = input.record.usage.last_reading.as_ref();
     let model = model
@@ -403,24 +407,28 @@ pub(crate) fn query_with_window_evidence<T>(
         .or_else(|| status.and_then(|status| status.model.as_deref()));
     let status_of_model =
         status.filter(|status| status.model.is_none() || model.is_none() || status.model.as_deref() == model);
-    query(&WindowEvidence {
+    callback(&WindowEvidence {
         model,
         user_windows: Some(&input.settings.windows),
         status_line_window: status_of_model.and_then(|status| status.window_tokens),
         learned_window: model.and_then(|model| {
-            window::learned_window_of_reading(recorded_reading, model)
+            window::learned_window_above_200k_of_reading(recorded_reading, model)
                 .or_else(|| context_windows::load_context_windows(input.project).get(model).copied())
         }),
         is_1m_disabled: environment::is_variable_on("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
         max_context_tokens: environment::variable("CLAUDE_CODE_MAX_CONTEXT_TOKENS")
-            .and_then(|text| client_environment::parse_positive_integer(&text)),
+            .and_then(|text| client_environment::parse_leading_positive_integer(&text)),
         client_version: None,
         max_used_tokens: 0,
     })
 }
 
-/// Returns the thresholds that follow from the settings, the environment and the client's settings.
-pub fn session_thresholds(input: &MeasureInput<'_>, window: &WindowSize, model: Option<&str>) -> Thresholds {
+/// Computes the thresholds from the settings, the environment and the client's settings.
+pub fn compute_session_thresholds(
+    input: &MeasureInput<'_>,
+    window: &WindowSize,
+    model: Option<&str>,
+) -> Thresholds {
     let auto_compact =
         thresholds::compute_auto_compact(window.tokens, model, &load_compaction_config(input, model));
     let Settings { levels, margins, .. } = input.settings;
@@ -434,10 +442,10 @@ pub fn session_thresholds(input: &MeasureInput<'_>, window: &WindowSize, model: 
 }
 
 /// Returns what affects the auto-compact threshold: the client's variables, which hooks inherit, and its
-/// settings, taken from the session's record unless a settings file was written since.
+/// settings, taken from the session's record unless a settings file has changed since.
 fn load_compaction_config(input: &MeasureInput<'_>, model: Option<&str>) -> CompactionConfig {
     let recorded_settings = input.record.start.client_compaction_settings.as_ref();
-    let changed_settings = config::client_settings_if_changed(input.project, recorded_settings);
+    let changed_settings = config::read_client_settings_if_modified(input.project, recorded_settings);
     let default_settings = ClientCompactionSettings::default();
     let client_settings = changed_settings.as_ref().or(recorded_settings).unwrap_or(&default_settings);
     let is_disabled =
@@ -446,12 +454,12 @@ fn load_compaction_config(input: &MeasureInput<'_>, model: Option<&str>) -> Comp
     CompactionConfig {
         is_auto_compact_on: !is_disabled && client_settings.auto_compact_enabled.unwrap_or(true),
         compaction_window: variable("CLAUDE_CODE_AUTO_COMPACT_WINDOW")
-            .and_then(|text| client_environment::parse_compaction_window(&text))
+            .and_then(|text| client_environment::parse_clamped_compaction_window(&text))
             .or_else(|| thresholds::configured_compaction_window(&client_settings.compaction_windows, model)),
         percent_override: variable("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")
             .and_then(|text| client_environment::parse_leading_decimal(&text)),
         max_output_tokens: variable("CLAUDE_CODE_MAX_OUTPUT_TOKENS")
-            .and_then(|text| client_environment::parse_positive_integer(&text)),
+            .and_then(|text| client_environment::parse_leading_positive_integer(&text)),
     }
 }
 

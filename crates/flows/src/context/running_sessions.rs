@@ -1,4 +1,4 @@
-//! Usage of the running sessions of a run. It is in no total yet and can only be read from their transcripts.
+//! Usage of the running sessions of a run. No total includes it yet, so it is read from their transcripts.
 
 use crate::context::session_usage::TranscriptUsage;
 use plimsoll_domain::run_figures::RunFigures;
@@ -13,42 +13,42 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Reads the usage of running sessions. Repeated calls read only the new part of their transcripts.
 #[derive(Debug, Default)]
 pub struct RunFiguresReader {
-    sessions: BTreeMap<SessionId, TranscriptUsage>,
-    /// Sessions read since the last cleanup; the others are forgotten then.
-    read_since_cleanup: BTreeSet<SessionId>,
+    usage_by_session: BTreeMap<SessionId, TranscriptUsage>,
+    /// Sessions read since the last cleanup. The next cleanup removes all others.
+    recently_read_sessions: BTreeSet<SessionId>,
 }
 
 impl RunFiguresReader {
-    /// Reads the figures of a run whose sessions follow one another.
-    pub(crate) fn read_sequential_run(&mut self, project: &Project, run: &RunState) -> RunFigures {
-        let session = self.read_running_session(project, run);
-        self.forget_unread_sessions();
+    /// Reads the figures of a run without parallel workers, including its running session.
+    pub(crate) fn read_figures_of_sequential_run(&mut self, project: &Project, run: &RunState) -> RunFigures {
+        let session = self.read_usage_of_running_session(project, run);
+        self.remove_sessions_not_read_since_last_call();
         figures_of_sequential_run(run, session)
     }
 
     /// Reads the usage of the current session that is not in any total yet, that is, from its start until its
     /// end is recorded.
-    pub(crate) fn read_running_session(
+    pub(crate) fn read_usage_of_running_session(
         &mut self,
         project: &Project,
         state: &RunState,
     ) -> Option<RunningSession> {
         let session_id = state.session_id.as_ref()?;
-        if state.lifecycle.is_over() || state.iteration_record.phase != IterationPhase::Spawned {
+        if state.lifecycle.has_ended() || state.iteration_record.phase != IterationPhase::Spawned {
             return None;
         }
-        let usage = self.sessions.entry(session_id.clone()).or_default();
+        let usage = self.usage_by_session.entry(session_id.clone()).or_default();
         usage.read_new_lines(session_id, &sessions::load_session_record(project, session_id));
-        self.read_since_cleanup.insert(session_id.clone());
+        self.recently_read_sessions.insert(session_id.clone());
         let (cost, tokens) = (usage.cost(), usage.tokens());
         let work_usage = WorkUsage { cost_usd: cost.usd, cost_basis: cost.basis, tokens, sessions: 1 };
-        Some(RunningSession { is_alive: live_client_pid(state).is_some(), used: work_usage })
+        Some(RunningSession { is_alive: live_client_pid(state).is_some(), usage: work_usage })
     }
 
-    /// Forgets the sessions that were not read since the last call.
-    pub(crate) fn forget_unread_sessions(&mut self) {
-        let read_sessions = std::mem::take(&mut self.read_since_cleanup);
-        self.sessions.retain(|session_id, _| read_sessions.contains(session_id));
+    /// Removes the sessions that were not read since the last call of this function.
+    pub(crate) fn remove_sessions_not_read_since_last_call(&mut self) {
+        let read_sessions = std::mem::take(&mut self.recently_read_sessions);
+        self.usage_by_session.retain(|session_id, _| read_sessions.contains(session_id));
     }
 }
 
@@ -58,6 +58,6 @@ pub(crate) fn live_client_pid(state: &RunState) -> Option<u32> {
     let process = record
         .pid
         .zip(record.process_start_ticks)
-        .map(|(pid, started)| ProcessIdentity { pid, start_time: started });
+        .map(|(pid, start_ticks)| ProcessIdentity { pid, start_time: start_ticks });
     process.filter(|process| is_alive(*process)).map(|live_process| live_process.pid)
 }

@@ -14,9 +14,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Adds the estimated cost to the result of a session that ended without a cost report. A reported cost is
-/// kept. A file that cannot be read counts as nothing, because a missing figure is no reason to fail.
-pub fn add_missing_cost(
+/// Adds the estimated cost and tokens to the result of a session that ended without a cost report. A reported
+/// cost is kept. A file that cannot be read counts as nothing, because a missing figure is no reason to fail.
+pub fn add_estimated_usage_if_cost_is_missing(
     project: &Project,
     session_id: &SessionId,
     record: &SessionRecord,
@@ -29,13 +29,13 @@ pub fn add_missing_cost(
     // The output has only the usage at the start of a response (2.1.329), so the turn log and the transcripts
     // replace it.
     result.output_usage.iter().cloned().for_each(|output| usage.merge(output));
-    add_turn_log(project, session_id, &mut usage);
+    add_usage_of_turn_log(project, session_id, &mut usage);
     let mut reader = TranscriptUsage { usage, ..TranscriptUsage::default() };
     reader.read_new_lines(session_id, record);
     let usage = reader.usage;
     let is_usage_known = result.output_usage.is_some()
         || !usage.is_empty()
-        || transcript_paths(session_id, record).iter().any(|path| disk::exists(path));
+        || recorded_and_client_transcript_paths(session_id, record).iter().any(|path| disk::exists(path));
     SessionResult {
         cost: is_usage_known.then(|| usage.total_cost()),
         tokens: usage.total_tokens().max(result.tokens),
@@ -45,7 +45,7 @@ pub fn add_missing_cost(
 
 /// Returns the transcripts of a session: the one that its hooks named, and the one in the client's folder.
 /// Agents can write a project's records, so neither replaces the other.
-fn transcript_paths(session_id: &SessionId, record: &SessionRecord) -> Vec<PathBuf> {
+fn recorded_and_client_transcript_paths(session_id: &SessionId, record: &SessionRecord) -> Vec<PathBuf> {
     let recorded_path = record.start.transcript_path.as_ref().map(PathBuf::from);
     let mut paths: Vec<PathBuf> =
         recorded_path.into_iter().chain(config::find_client_transcript(session_id)).collect();
@@ -53,7 +53,7 @@ fn transcript_paths(session_id: &SessionId, record: &SessionRecord) -> Vec<PathB
     paths
 }
 
-/// Usage of a session according to its transcripts. Each call reads on from where the last one stopped.
+/// Usage of a session according to its transcripts. Each call continues where the last one stopped.
 #[derive(Debug, Default)]
 pub(crate) struct TranscriptUsage {
     usage: SessionUsage,
@@ -65,7 +65,7 @@ impl TranscriptUsage {
     /// Reads the new lines of the session's transcript and of its subagents' transcripts. A file that cannot
     /// be read adds nothing.
     pub(crate) fn read_new_lines(&mut self, session_id: &SessionId, record: &SessionRecord) {
-        for transcript in transcript_paths(session_id, record) {
+        for transcript in recorded_and_client_transcript_paths(session_id, record) {
             for transcript_source in TranscriptSource::all_of_session(&transcript) {
                 self.read_new_lines_of_file(&transcript_source.path);
             }
@@ -78,7 +78,7 @@ impl TranscriptUsage {
             return;
         };
         for line in lines.map_while(Result::ok) {
-            self.usage.read_line(&line.bytes);
+            self.usage.add_usage_from_line(&line.bytes);
             // A last line without a line end is read again, because the client may still be writing it.
             if line.has_newline {
                 *offset = line.start.offset + line.bytes.len() as u64 + 1;
@@ -96,8 +96,8 @@ impl TranscriptUsage {
     }
 }
 
-fn add_turn_log(project: &Project, session_id: &SessionId, usage: &mut SessionUsage) {
-    let records = TurnLog::for_session(project, session_id).and_then(|log| {
+fn add_usage_of_turn_log(project: &Project, session_id: &SessionId, usage: &mut SessionUsage) {
+    let records = TurnLog::for_session_where_started(project, session_id).and_then(|log| {
         turns::records_from_start(&log).ok().map(|records| records.map_while(Result::ok).collect::<Vec<_>>())
     });
     records.into_iter().flatten().for_each(|record| add_usage_of_record(&record, usage));
@@ -108,7 +108,9 @@ fn add_turn_log(project: &Project, session_id: &SessionId, usage: &mut SessionUs
 pub fn add_usage_of_record(record: &LoggedRecord, usage: &mut SessionUsage) {
     match (record.header.kind, &record.body) {
         (RecordKind::Cost, RecordBody::Event(fields)) => {
-            usage.add_reported_usage(ReportedUsage::from_value(&Value::Object(fields.clone())));
+            usage.record_reported_usage_unless_lower(ReportedUsage::from_value(&Value::Object(
+                fields.clone(),
+            )));
         }
         (RecordKind::Turn, body) => {
             let Some(id) = record.header.message_id.clone() else { return };
@@ -124,11 +126,11 @@ pub fn add_usage_of_record(record: &LoggedRecord, usage: &mut SessionUsage) {
             };
             let header_usage = || record.header.usage.map(|tokens| (None, to_billed_usage(tokens)));
             match turn_usage {
-                Some((model, billed)) => usage.add_response(id, model, &billed),
+                Some((model, billed_usage)) => usage.add_response(id, model, &billed_usage),
                 None if usage.has_response(&id) => {}
                 None => header_usage()
                     .into_iter()
-                    .for_each(|(model, billed)| usage.add_response(id.clone(), model, &billed)),
+                    .for_each(|(model, billed_usage)| usage.add_response(id.clone(), model, &billed_usage)),
             }
         }
         _ => {}
@@ -183,7 +185,12 @@ mod tests {
             &[response_line("m2", "claude-haiku-4-5", 50_000, 0)],
         );
         let complete = |result: SessionResult| {
-            add_missing_cost(&project, &"s1".into(), &record_with_transcript(&path), result)
+            add_estimated_usage_if_cost_is_missing(
+                &project,
+                &"s1".into(),
+                &record_with_transcript(&path),
+                result,
+            )
         };
         let completed = complete(SessionResult::default());
         let cost = completed.cost.unwrap();
@@ -193,7 +200,7 @@ mod tests {
         let mut output = SessionUsage::default();
         [response_line("m1", opus, 100_000, 1), response_line("m3", opus, 100_000, 1)]
             .iter()
-            .for_each(|line| output.read_line(line.as_bytes()));
+            .for_each(|line| output.add_usage_from_line(line.as_bytes()));
         let with_output = complete(SessionResult { output_usage: Some(output), ..SessionResult::default() });
         assert_eq!(with_output.tokens, 160_000 + 100_001);
         // A reported cost replaces the estimate.
@@ -231,7 +238,12 @@ mod tests {
         let project = Project::with_local_files(folder.path());
         let path = folder.path().join("s1.jsonl");
         let complete = |result: SessionResult| {
-            add_missing_cost(&project, &"s1".into(), &record_with_transcript(&path), result)
+            add_estimated_usage_if_cost_is_missing(
+                &project,
+                &"s1".into(),
+                &record_with_transcript(&path),
+                result,
+            )
         };
         assert_eq!(complete(SessionResult::default()).cost, None);
         // A client whose output is in our file and has no response used nothing.

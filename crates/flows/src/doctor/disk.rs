@@ -5,82 +5,88 @@ use crate::install::git_exclude;
 use crate::retention;
 use plimsoll_domain::git_names::RepoPath;
 use plimsoll_policy::doctor::{
-    DiskFacts, FileSystem, LockStatus, PathFacts, RecordedBytes, SettingsFile, SettingsScope,
+    DiskInfo, FileSystem, LockStatus, PathInfo, RecordedBytes, SettingsFile, SettingsScope,
 };
 use plimsoll_store::{Project, StoreError, disk, environment, formats, lock, memory, volume};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Our writers hold the state's lock for about a millisecond.
+/// Plimsoll holds the state's lock for about a millisecond.
 const STATE_LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 
-pub(super) fn gather_disk_facts(project: &Project, settings_files: &SettingsFiles) -> DiskFacts {
+pub(super) fn collect_permissions_locks_and_disk_space(
+    project: &Project,
+    settings_files: &SettingsFiles,
+) -> DiskInfo {
     let root = project.root();
     let client_folder = root.join(".claude");
-    let path_facts = |path: &Path, is_private: bool| {
-        let rights = volume::access_rights(path)?;
-        let is_usable = rights.is_writable && (disk::is_folder(path) || path == project.state_path());
+    let inspect_path = |path: &Path, is_private: bool| {
+        let access = volume::access_rights_of_current_user(path)?;
+        let is_usable = access.is_writable && (disk::is_folder(path) || path == project.state_path());
         let path = project.relative_to_root(path);
-        Some(PathFacts {
+        Some(PathInfo {
             path,
             is_writable: is_usable,
-            permission_bits: rights.mode,
-            is_own: rights.is_owned,
+            permission_bits: access.mode,
+            is_owned_by_user: access.is_owned_by_current_user,
             is_private,
         })
     };
-    let own_paths = [
+    let plimsoll_paths = [
         project.data_folder(),
         &project.data_folder().join("sessions"),
         &project.handoffs_folder(),
         project.state_path(),
     ];
-    let mut paths: Vec<PathFacts> = own_paths.into_iter().filter_map(|path| path_facts(path, true)).collect();
+    let mut paths: Vec<PathInfo> =
+        plimsoll_paths.into_iter().filter_map(|path| inspect_path(path, true)).collect();
     // A missing `.claude` folder will be created in the project's root.
-    paths.extend(path_facts(&client_folder, false).or_else(|| path_facts(root, false)));
-    paths.extend(project.run_lock_path().parent().and_then(|lock_folder| path_facts(lock_folder, false)));
-    DiskFacts {
+    paths.extend(inspect_path(&client_folder, false).or_else(|| inspect_path(root, false)));
+    paths.extend(project.run_lock_path().parent().and_then(|lock_folder| inspect_path(lock_folder, false)));
+    DiskInfo {
         paths,
-        state_lock: state_lock_status(project),
+        state_lock: check_state_lock_with_timeout(project),
         file_system: classify_file_system(root),
         free_bytes: volume::available_bytes(root),
         is_git_repository: plimsoll_store::layout::find_git_folder(root).is_some(),
-        incomplete_exclude_file: incomplete_exclude_file(project, settings_files),
-        newer_format_files: formats::files_of_newer_version(project)
+        incomplete_exclude_file: exclude_file_if_project_hooks_need_lines(project, settings_files),
+        newer_format_files: formats::files_in_newer_format(project)
             .iter()
-            .map(|path| super::shorten_path(project, path))
+            .map(|path| super::path_relative_to_project_or_home(project, path))
             .collect(),
-        tracked_records: tracked_run_files(project),
-        in_memory_state_folder: in_memory_state_folder(root)
-            .map(|folder| super::shorten_path(project, &folder)),
+        tracked_records: run_files_tracked_by_git(project),
+        in_memory_state_folder: state_folder_if_in_memory_unlike_project(root)
+            .map(|folder| super::path_relative_to_project_or_home(project, &folder)),
         hidden_memory_folder: memory::superseded_memory_folder(project)
-            .map(|folder| super::shorten_path(project, &folder)),
-        oversized_memory_log: oversized_memory_log(project),
-        recorded_bytes: retention::list_records(project).ok().map(|records| RecordedBytes {
-            total: records.total_bytes(),
-            older_than_30_days: records.plan_pruning(retention::OLDER_THAN_30_DAYS).freed_bytes,
+            .map(|folder| super::path_relative_to_project_or_home(project, &folder)),
+        oversized_memory_log: memory_log_path_if_too_long(project),
+        recorded_bytes: retention::list_records_with_reasons_to_keep(project).ok().map(|records| {
+            RecordedBytes {
+                total: records.total_bytes(),
+                older_than_30_days: records.plan_pruning(retention::OLDER_THAN_30_DAYS).freed_bytes,
+            }
         }),
     }
 }
 
 /// Returns the user's state folder if it is in memory (tmpfs) while the project is on disk. If both are in
-/// memory, nothing here is meant to last.
-fn in_memory_state_folder(root: &Path) -> Option<PathBuf> {
+/// memory, nothing needs to survive a reboot.
+fn state_folder_if_in_memory_unlike_project(root: &Path) -> Option<PathBuf> {
     /// TMPFS_MAGIC of statfs(2).
     const TMPFS: u64 = 0x0102_1994;
     let state_folder = environment::state_home()?.join("plimsoll");
-    let nearest_existing = state_folder.ancestors().find(|folder| disk::exists(folder))?;
-    (volume::file_system_type(nearest_existing) == Some(TMPFS)
-        && !volume::is_same_volume(nearest_existing, root))
+    let nearest_existing_folder = state_folder.ancestors().find(|folder| disk::exists(folder))?;
+    (volume::file_system_type(nearest_existing_folder) == Some(TMPFS)
+        && !volume::is_same_volume(nearest_existing_folder, root))
     .then(|| state_folder.clone())
 }
 
-fn oversized_memory_log(project: &Project) -> Option<String> {
+fn memory_log_path_if_too_long(project: &Project) -> Option<String> {
     memory::is_log_too_long(project)
-        .then(|| super::shorten_path(project, &project.memory_folder().join("log.jsonl")))
+        .then(|| super::path_relative_to_project_or_home(project, &project.memory_folder().join("log.jsonl")))
 }
 
-fn state_lock_status(project: &Project) -> LockStatus {
+fn check_state_lock_with_timeout(project: &Project) -> LockStatus {
     let path = project.state_lock_path();
     if !disk::exists(&path) {
         return LockStatus::Free;
@@ -102,8 +108,8 @@ fn classify_file_system(path: &Path) -> FileSystem {
     }
 }
 
-/// Returns our recorded files that git tracks. Names with a `*` stand for backups and drafts and are skipped.
-fn tracked_run_files(project: &Project) -> Vec<String> {
+/// Returns our recorded files that git tracks. Names with a `*` are patterns for backups and drafts and are skipped.
+fn run_files_tracked_by_git(project: &Project) -> Vec<String> {
     if plimsoll_store::layout::find_git_folder(project.root()).is_none() {
         return Vec::new();
     }
@@ -111,15 +117,18 @@ fn tracked_run_files(project: &Project) -> Vec<String> {
     // Names of folders end with a slash in that list.
     let run_paths: Vec<RepoPath> =
         run_files.filter_map(|name| RepoPath::parse(name.trim_end_matches('/')).ok()).collect();
-    plimsoll_launcher::git::tracked_files(project.root(), &run_paths)
+    plimsoll_launcher::git::tracked_files_at_or_below(project.root(), &run_paths)
 }
 
 /// Returns the exclude file if our hooks are in the project's settings and the file does not list our run
 /// files.
-fn incomplete_exclude_file(project: &Project, settings_files: &SettingsFiles) -> Option<String> {
+fn exclude_file_if_project_hooks_need_lines(
+    project: &Project,
+    settings_files: &SettingsFiles,
+) -> Option<String> {
     let has_project_entries = |file: &SettingsFile| {
         let is_project_scope = matches!(file.scope, SettingsScope::Project | SettingsScope::Local);
-        is_project_scope && file.readable_survey().is_some_and(|survey| !survey.our_hooks.is_empty())
+        is_project_scope && file.summary_if_parsed().is_some_and(|survey| !survey.our_hooks.is_empty())
     };
     if !settings_files.iter().any(has_project_entries) {
         return None;
@@ -127,5 +136,5 @@ fn incomplete_exclude_file(project: &Project, settings_files: &SettingsFiles) ->
     let exclude_file = git_exclude::find_exclude_file(project.root())?;
     let content = disk::read(&exclude_file.path).ok()?.unwrap_or_default();
     (exclude_file.with_our_lines(&content, &[]) != content)
-        .then(|| super::shorten_path(project, &exclude_file.path))
+        .then(|| super::path_relative_to_project_or_home(project, &exclude_file.path))
 }

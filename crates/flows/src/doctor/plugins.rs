@@ -1,7 +1,7 @@
 //! The enabled plugins: ours, and the Stop hooks of the others.
 
-use super::{SettingsFiles, shorten_path};
-use plimsoll_policy::doctor::{PluginFacts, StopHook};
+use super::{SettingsFiles, path_relative_to_project_or_home};
+use plimsoll_policy::doctor::{PluginInfo, StopHook};
 use plimsoll_protocol::settings::{plugins, servers};
 use plimsoll_store::{Project, disk, environment};
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ pub(super) struct EnabledPlugin {
 
 pub(super) fn find_enabled_plugins(settings_files: &SettingsFiles) -> Vec<EnabledPlugin> {
     let Some(folder) = environment::client_config_folder() else { return Vec::new() };
-    let installed_list =
+    let installed_plugins_json =
         disk::read(&folder.join("plugins/installed_plugins.json")).ok().flatten().unwrap_or_default();
     let mut enabled_plugins = Vec::new();
     for name in enabled_plugin_names(settings_files) {
-        let mut folders = plugins::install_paths(&installed_list, name);
+        let mut folders = plugins::install_paths(&installed_plugins_json, name);
         folders.dedup();
         enabled_plugins.extend(
             folders.into_iter().map(|folder| EnabledPlugin { name: name.to_owned(), folder: folder.into() }),
@@ -29,28 +29,31 @@ pub(super) fn find_enabled_plugins(settings_files: &SettingsFiles) -> Vec<Enable
 }
 
 /// Finds the plugin that has our hooks.
-pub(super) fn find_own_plugin(
+pub(super) fn find_plugin_with_our_hooks(
     project: &Project,
     settings_files: &SettingsFiles,
     enabled_plugins: &[EnabledPlugin],
-) -> Option<PluginFacts> {
+) -> Option<PluginInfo> {
     let has_our_hooks = |plugin: &&EnabledPlugin| {
-        plugin.hooks_file_paths().iter().any(|file| plugins::is_our_plugin(&read_text_or_empty(file)))
+        plugin
+            .default_and_manifest_hooks_files()
+            .iter()
+            .any(|file| plugins::is_our_plugin(&read_text_or_empty(file)))
     };
     let plugin = enabled_plugins.iter().find(has_our_hooks)?;
     let manifest_path = plugin.manifest_path();
-    let server_list = project.root().join(".mcp.json");
-    let server_command = servers::server_command(&read_text_or_empty(&server_list));
-    Some(PluginFacts {
+    let mcp_json_path = project.root().join(".mcp.json");
+    let server_command = servers::server_command(&read_text_or_empty(&mcp_json_path));
+    Some(PluginInfo {
         name: plugin.name.clone(),
         version: plugins::manifest_version(&disk::read(&manifest_path).ok().flatten().unwrap_or_default()),
-        manifest_file: shorten_path(project, &manifest_path),
+        manifest_file: path_relative_to_project_or_home(project, &manifest_path),
         // The client starts one server for identical commands, so only another command starts a second one.
         other_server_list: server_command
             .filter(|command| {
                 command != servers::SERVER_PROGRAM && command.ends_with(servers::SERVER_PROGRAM)
             })
-            .map(|_| shorten_path(project, &server_list)),
+            .map(|_| path_relative_to_project_or_home(project, &mcp_json_path)),
         nesting_limit: super::memory::configured_nesting_limit(settings_files),
     })
 }
@@ -62,15 +65,15 @@ pub(super) fn foreign_stop_hooks_of_plugins(
 ) -> Vec<StopHook> {
     let mut hooks = Vec::new();
     for plugin in enabled_plugins {
-        let (_, manifest_commands) = plugin.hooks_in_manifest();
+        let (_, manifest_commands) = plugin.hooks_path_and_stop_commands_in_manifest();
         let manifest_hooks = manifest_commands.into_iter().map(|command| (plugin.manifest_path(), command));
-        let files = plugin.hooks_file_paths().into_iter();
+        let files = plugin.default_and_manifest_hooks_files().into_iter();
         let file_hooks = files.flat_map(|file| {
             let commands = plugins::foreign_stop_commands(&read_text_or_empty(&file));
             commands.into_iter().map(move |command| (file.clone(), command))
         });
         hooks.extend(manifest_hooks.chain(file_hooks).map(|(file, command)| StopHook {
-            file: shorten_path(project, &file),
+            file: path_relative_to_project_or_home(project, &file),
             plugin: Some(plugin.name.clone()),
             command,
         }));
@@ -83,17 +86,20 @@ impl EnabledPlugin {
         self.folder.join(".claude-plugin/plugin.json")
     }
 
-    fn hooks_in_manifest(&self) -> (Option<String>, Vec<String>) {
-        plugins::parse_manifest_hooks(&disk::read(&self.manifest_path()).ok().flatten().unwrap_or_default())
+    fn hooks_path_and_stop_commands_in_manifest(&self) -> (Option<String>, Vec<String>) {
+        plugins::parse_hooks_path_and_foreign_stop_commands(
+            &disk::read(&self.manifest_path()).ok().flatten().unwrap_or_default(),
+        )
     }
 
     /// Returns the default hooks file, and the one that the manifest names.
-    fn hooks_file_paths(&self) -> Vec<PathBuf> {
+    fn default_and_manifest_hooks_files(&self) -> Vec<PathBuf> {
         let default_path = self.folder.join("hooks/hooks.json");
-        let named_path = self.hooks_in_manifest().0.map(|path| self.folder.join(path));
-        let named_path = named_path
+        let manifest_hooks_path =
+            self.hooks_path_and_stop_commands_in_manifest().0.map(|path| self.folder.join(path));
+        let distinct_manifest_hooks_path = manifest_hooks_path
             .filter(|path| disk::canonicalize_or_keep(path) != disk::canonicalize_or_keep(&default_path));
-        [default_path].into_iter().chain(named_path).collect()
+        [default_path].into_iter().chain(distinct_manifest_hooks_path).collect()
     }
 }
 
@@ -101,7 +107,7 @@ impl EnabledPlugin {
 fn enabled_plugin_names(settings_files: &SettingsFiles) -> impl Iterator<Item = &str> {
     let mut enabled_by_plugin: BTreeMap<&str, bool> = BTreeMap::new();
     for (plugin, is_enabled) in
-        settings_files.iter().filter_map(|file| file.readable_survey()).flat_map(|survey| &survey.plugins)
+        settings_files.iter().filter_map(|file| file.summary_if_parsed()).flat_map(|survey| &survey.plugins)
     {
         enabled_by_plugin.entry(plugin).or_insert(*is_enabled);
     }

@@ -1,39 +1,49 @@
-//! Records the faults of hooks: what they write to standard error is not shown, so it is kept for
+//! Records the errors of hooks. The client does not show a hook's standard error, so the messages are stored for
 //! `plimsoll doctor` and the status line.
 
 use crate::hook_invocation::SESSION_VARIABLE;
-use plimsoll_domain::{Fault, SessionId};
+use plimsoll_domain::{RecordedHookFailure, SessionId};
 use plimsoll_protocol::HookPayload;
-use plimsoll_store::{Project, environment, faults};
+use plimsoll_store::{Project, environment, hook_failures};
 
-/// Records the messages of a failed hook. Skips input without an event: it is not from a hook, or it is from
-/// the status line, which shows faults itself and writes only the reading. A disk error has been reported
-/// already, or is the fault itself.
-pub fn record_faults(input: &[u8], program: &str, messages: &[String]) {
+/// Records the error messages of a hook. Ignores input without an event name: it is not from a hook, or it is from the
+/// status line, which shows its errors itself. Errors while writing are ignored: they have already been reported, or are
+/// the error to be recorded.
+pub fn record_errors_of_hook_event(input: &[u8], program: &str, messages: &[String]) {
     let Some(payload) = HookPayload::parse(input).ok().filter(|payload| !payload.event.name().is_empty())
     else {
         return;
     };
     let Ok(project) = Project::for_hook(payload.cwd.as_deref()) else { return };
-    save_faults(&project, program, &payload.session_id.unwrap_or_default().into(), messages);
+    record_errors_ignoring_disk_failures(
+        &project,
+        program,
+        &payload.session_id.unwrap_or_default().into(),
+        messages,
+    );
 }
 
-/// Records the messages of a hook that panicked, when nothing but the environment is available.
-pub fn record_faults_without_payload(program: &str, messages: &[String]) {
+/// Records the error messages of a hook that panicked, with the session id from the environment.
+pub fn record_errors_without_payload(program: &str, messages: &[String]) {
     let session_id = environment::variable(SESSION_VARIABLE).unwrap_or_default();
     if let Ok(project) = Project::for_hook(None) {
-        save_faults(&project, program, &SessionId::from(session_id), messages);
+        record_errors_ignoring_disk_failures(&project, program, &SessionId::from(session_id), messages);
     }
 }
 
-fn save_faults(project: &Project, program: &str, session_id: &SessionId, messages: &[String]) {
-    let to_fault = |message: &String| Fault {
+fn record_errors_ignoring_disk_failures(
+    project: &Project,
+    program: &str,
+    session_id: &SessionId,
+    messages: &[String],
+) {
+    let to_fault = |message: &String| RecordedHookFailure {
         occurred_at: plimsoll_domain::Timestamp::UNKNOWN,
         program: program.to_owned(),
         session_id: session_id.to_owned(),
         message: message.clone(),
     };
     for message in messages {
-        let _ = faults::record_fault(project, &to_fault(message));
+        let _ = hook_failures::record_hook_failure_if_data_folder_exists(project, &to_fault(message));
     }
 }

@@ -1,7 +1,6 @@
-//! Packing: decides at Stop whether the session may continue with the next item. With `--pack` it may while
-//! the context window has room for the item's estimate; otherwise a checkpoint is written before the item is
-//! begun. Without `--pack`, trivial neighbors share a session. An item with another model gets its own
-//! session.
+//! Decides at Stop whether the session continues with the next item. With `--pack`, it continues while the item's
+//! estimate fits in the context window; otherwise it writes a checkpoint, and the next session starts the item. Without
+//! `--pack`, only trivial neighboring items share a session. An item that needs a different model gets a new session.
 
 use crate::checkpoint::facts;
 use crate::checkpoint::{self, CheckpointRequest};
@@ -10,13 +9,13 @@ use crate::context::item_cost::MeasuredSession;
 use crate::context::measure;
 use crate::context::measure::Measurement;
 use crate::hook_invocation::HookInvocation;
-use plimsoll_domain::journal::{FitEstimate, JournalEntry, JournalEvent};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, NextStepSizeEstimate};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::record::ContinuationNotice;
 use plimsoll_domain::state::CheckpointCause;
 use plimsoll_domain::{RunState, SessionRecord, Thresholds, TodoList};
-use plimsoll_policy::current_item::current_open_item;
-use plimsoll_policy::pack::{Estimate, estimate_item, fits_below_l2, may_share_session};
+use plimsoll_policy::current_item::current_unparked_item;
+use plimsoll_policy::pack::{Estimate, estimate_item, fits_below_l2, may_share_session_if_all_trivial};
 use plimsoll_policy::{bounds, messages, models};
 use plimsoll_protocol::event::Stop;
 use plimsoll_store::{Durability, StoreError, clock, environment, journal, sessions, state_file};
@@ -24,14 +23,14 @@ use std::time::{Duration, Instant};
 
 const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
-/// The client (2.1.329) lets a Stop hook continue a session this many times in a row, and overrides it the
-/// next time. The hook's input does not say so.
-const CLIENT_BLOCK_LIMIT: u32 = 8;
+/// The client (2.1.329) lets a Stop hook continue a session this many times in a row and then ends the turn anyway. The
+/// hook's input does not contain the limit.
+const DEFAULT_CLIENT_BLOCK_LIMIT: u32 = 8;
 const BLOCK_LIMIT_VARIABLE: &str = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP";
 
-/// Records the cost of the items ticked since the session last continued, and decides whether the session
-/// takes the next one. Returns the message for the model if it does.
-pub(crate) fn continue_with_next_item(
+/// Records the cost of the items ticked since the session last continued, and decides whether the session continues with
+/// the next item. Returns the message for the model if it does.
+pub(crate) fn record_item_costs_and_offer_next_item(
     invocation: &HookInvocation,
     run: &RunState,
     stop: &Stop,
@@ -40,53 +39,61 @@ pub(crate) fn continue_with_next_item(
     let Some(plan) = facts::load_plan(&invocation.project, run) else { return Ok(None) };
     wait_for_last_message_in_transcript(invocation, stop);
     let measurement = measure::measure_hook_session(invocation, &record);
-    let ticked_items = item_cost::ticked_but_unmeasured_items(run, &plan);
+    let ticked_items = item_cost::ticked_items_without_recorded_cost(run, &plan);
     if ticked_items.is_empty() {
         return Ok(None);
     }
-    // Written even if the session does not continue: `measured_items` keeps an item from being counted at
-    // every Stop.
-    let session = MeasuredSession {
+    // The state is written even if the session does not continue: `measured_items` prevents an item from being counted
+    // again at the next Stop.
+    let measured_session = MeasuredSession {
         project: &invocation.project,
         record: &record,
         transcript_path: invocation.transcript_path(),
     };
     let run = state_file::update_state(&invocation.project, Some(&run.run_id), Durability::Lazy, |state| {
         state.update_items_from_plan(&plan);
-        item_cost::record_item_costs(state, &session, &plan, false);
+        item_cost::charge_new_growth_to_items(state, &measured_session, &plan, false);
         state.clone()
     })?;
     let should_share_session = |run: &RunState| {
-        (run.options.packs_items || is_trivial_neighbor(run, &record, &ticked_items))
+        (run.options.allows_several_items_per_session
+            || is_next_item_trivial_neighbor(run, &record, &ticked_items))
             && next_item_has_same_model(invocation, run)
     };
-    match run.filter(|run| should_share_session(run) && may_continue_session(invocation, run, &record, stop))
-    {
-        Some(run) => offer_next_item_if_it_fits(invocation, &run, &record, &measurement, &plan),
+    match run.filter(|run| {
+        should_share_session(run) && is_session_idle_and_below_all_limits(invocation, run, &record, stop)
+    }) {
+        Some(run) => {
+            offer_next_item_or_checkpoint_if_too_large(invocation, &run, &record, &measurement, &plan)
+        }
         None => Ok(None),
     }
 }
 
-/// Returns true if the next item is a trivial neighbor of trivial items.
-fn is_trivial_neighbor(run: &RunState, record: &SessionRecord, ticked_items: &[String]) -> bool {
-    let next_item = current_open_item(run).filter(|next| !run.plan_items.set_aside_items.contains(next));
-    let continuations = record.continuation.as_ref().map_or(0, |continuation| continuation.sent_count);
-    next_item.is_some_and(|next| may_share_session(ticked_items, next, continuations))
+/// Returns true if the ticked items and the next item are trivial enough to share a session.
+fn is_next_item_trivial_neighbor(run: &RunState, record: &SessionRecord, ticked_items: &[String]) -> bool {
+    let next_item = current_unparked_item(run).filter(|next| !run.plan_items.set_aside_items.contains(next));
+    let continuation_count = record.continuation.as_ref().map_or(0, |continuation| continuation.sent_count);
+    next_item.is_some_and(|next| may_share_session_if_all_trivial(ticked_items, next, continuation_count))
 }
 
-/// Returns true if the next item gets the model with which this session was started.
+/// Returns true if the next item uses the model with which this session was started.
 fn next_item_has_same_model(invocation: &HookInvocation, run: &RunState) -> bool {
     let (_, user_model) = models::split_off_option(&run.options.client_arguments, models::MODEL_OPTION);
     let model_of = |item: Option<&String>| {
         let item = item.map_or("", String::as_str);
-        models::choose_model(item, &invocation.settings.models, user_model.as_deref())
-            .model
-            .map(str::to_owned)
+        models::choose_model_by_item_then_size_then_argument(
+            item,
+            &invocation.settings.models,
+            user_model.as_deref(),
+        )
+        .model
+        .map(str::to_owned)
     };
-    model_of(run.iteration_record.item.as_ref()) == model_of(current_open_item(run))
+    model_of(run.iteration_record.item.as_ref()) == model_of(current_unparked_item(run))
 }
 
-/// Waits for the last message, which is mostly not in the transcript yet and shows how full the window is.
+/// Waits until the transcript ends with the last message, at most `freshness_wait_ms`. The usage is read from that message.
 fn wait_for_last_message_in_transcript(invocation: &HookInvocation, stop: &Stop) {
     let (Some(path), Some(last_message)) = (invocation.transcript_path(), &stop.last_assistant_message)
     else {
@@ -94,13 +101,15 @@ fn wait_for_last_message_in_transcript(invocation: &HookInvocation, stop: &Stop)
     };
     let started_at = Instant::now();
     let timeout = Duration::from_millis(invocation.settings.freshness_wait_ms);
-    // On 2.1.329 only 2 of 18 Stop hooks found the last message in the transcript at once.
-    while facts::final_message_text(path).as_ref() != Some(last_message) && started_at.elapsed() < timeout {
+    // On 2.1.329, the transcript already contained the last message in only 2 of 18 Stop hooks.
+    while facts::last_message_text_unless_tool_call(path).as_ref() != Some(last_message)
+        && started_at.elapsed() < timeout
+    {
         std::thread::sleep(TRANSCRIPT_POLL_INTERVAL);
     }
 }
 
-fn may_continue_session(
+fn is_session_idle_and_below_all_limits(
     invocation: &HookInvocation,
     run: &RunState,
     record: &SessionRecord,
@@ -108,71 +117,73 @@ fn may_continue_session(
 ) -> bool {
     let block_limit = environment::variable(BLOCK_LIMIT_VARIABLE)
         .and_then(|limit| limit.parse().ok())
-        .unwrap_or(CLIENT_BLOCK_LIMIT);
-    let continuations = record.continuation.as_ref().map_or(0, |continuation| continuation.sent_count);
-    // Stop also fires while background tasks run. When one is done, the client takes another turn, and Stop
-    // fires again.
-    let is_busy = stop.background_tasks.iter().any(|task| task.status.as_deref() != Some("completed"));
+        .unwrap_or(DEFAULT_CLIENT_BLOCK_LIMIT);
+    let continuation_count = record.continuation.as_ref().map_or(0, |continuation| continuation.sent_count);
+    // Stop also fires while background tasks run. When a task finishes, the client starts another turn, and Stop fires
+    // again.
+    let has_unfinished_tasks =
+        stop.background_tasks.iter().any(|task| task.status.as_deref() != Some("completed"));
     let is_within_run_limits = bounds::passed_deadline(run, &clock::to_timestamp(clock::now())).is_none();
     let is_session_open =
-        !run.lifecycle.is_over() && !record.end.is_canceled && !invocation.payload.is_in_subagent();
-    // 0 means no limit to the client. Each item uses tools, which resets the client's count; ours is not
-    // reset, so that the limit can never be reached.
-    let is_below_block_limit = block_limit == 0 || continuations + 1 < block_limit.max(2);
+        !run.lifecycle.has_ended() && !record.end.is_canceled && !invocation.payload.is_in_subagent();
+    // For the client, 0 means no limit. The client resets its count whenever tools are used. This count is never reset,
+    // so the session ends before the client's limit is reached.
+    let is_below_block_limit = block_limit == 0 || continuation_count + 1 < block_limit.max(2);
     is_session_open
-        && !is_busy
+        && !has_unfinished_tasks
         && stop.session_cron_count == 0
         && is_within_run_limits
         && is_below_block_limit
         && record.highest_announcement.level < Level::L2
-        && !record.own_commits.was_told_to_end
+        && !record.own_commits.was_asked_to_end
 }
 
-fn offer_next_item_if_it_fits(
+fn offer_next_item_or_checkpoint_if_too_large(
     invocation: &HookInvocation,
     run: &RunState,
     record: &SessionRecord,
     measurement: &Measurement,
     plan: &TodoList,
 ) -> Result<Option<String>, StoreError> {
-    let Some(item) = current_open_item(run) else { return Ok(None) };
+    let Some(item) = current_unparked_item(run) else { return Ok(None) };
     let Some((reading, thresholds)) = measurement.reading.as_ref().zip(measurement.thresholds) else {
         return Ok(None);
     };
     let line_count = item_cost::count_lines_of_named_files(&invocation.project, item);
     let estimate = estimate_item(item, line_count, &run.plan_items.item_costs, thresholds.window);
     let used_tokens = reading.projected_tokens();
-    let room_tokens = thresholds.l2.saturating_sub(used_tokens);
-    // Without `--pack`, the session ends here anyway.
-    if !run.options.packs_items && !fits_below_l2(&estimate, used_tokens, thresholds.l2) {
+    let free_tokens = thresholds.l2.saturating_sub(used_tokens);
+    // Without `--pack`, the session ends after this item anyway, and no checkpoint is needed.
+    if !run.options.allows_several_items_per_session && !fits_below_l2(&estimate, used_tokens, thresholds.l2)
+    {
         return Ok(None);
     }
-    record_packing_decision(
+    append_packing_decision_to_journal(
         invocation,
         run,
         item,
         &estimate,
-        room_tokens,
+        free_tokens,
         fits_below_l2(&estimate, used_tokens, thresholds.l2),
     )?;
-    // The checkpoint is written now, while no item is half done: the next session begins this item in a fresh
-    // window.
+    // The checkpoint is written now, before the item is started; the next session starts the item with an empty window.
     if !fits_below_l2(&estimate, used_tokens, thresholds.l2) {
-        checkpoint_before_next_item(invocation, run, record, reading, thresholds)?;
+        write_checkpoint_before_next_item(invocation, run, record, reading, thresholds)?;
         return Ok(None);
     }
-    let count = record.continuation.as_ref().map_or(0, |continuation| continuation.sent_count) + 1;
+    let sent_count = record.continuation.as_ref().map_or(0, |continuation| continuation.sent_count) + 1;
     sessions::update_session_record(&invocation.project, &invocation.session_id, LOCK_TIMEOUT, |record| {
         record.continuation = Some(ContinuationNotice {
             item: item.clone(),
             done_count: plan.ticked_items().len(),
             usage_tokens: used_tokens,
-            sent_count: count,
+            sent_count,
             is_open: true,
             sent_at: clock::to_millis_timestamp(clock::now()),
         });
     })?;
-    let answers = facts::load_item_notes(&invocation.project, run).render_answers_section(&run.promise_code);
+    let answers_section =
+        facts::load_item_notes(&invocation.project, run).render_answers_section(&run.promise_code);
     let message = messages::render_next_item_instructions(
         item,
         run.plan_items.todo_items.len(),
@@ -180,11 +191,11 @@ fn offer_next_item_if_it_fits(
         &run.promise_code,
         run.plan_items.set_aside_items.contains(item),
     );
-    Ok(Some(if answers.is_empty() { message } else { format!("{message}\n\n{answers}") }))
+    Ok(Some(if answers_section.is_empty() { message } else { format!("{message}\n\n{answers_section}") }))
 }
 
-/// Writes a checkpoint, so that the next session begins the item that would not have fit here.
-fn checkpoint_before_next_item(
+/// Writes a checkpoint that leaves the next item, which does not fit here, to the next session.
+fn write_checkpoint_before_next_item(
     invocation: &HookInvocation,
     run: &RunState,
     record: &SessionRecord,
@@ -198,7 +209,7 @@ fn checkpoint_before_next_item(
         transcript_path: invocation.transcript_path().map(Into::into),
         run: Some(run),
         cause: CheckpointCause::Budget,
-        // The last response may have reached a threshold that no later batch of tools has announced.
+        // The last response may have reached a threshold that was not announced, because no tool batch followed.
         level: thresholds.level_at(reading.projected_tokens()).max(record.highest_announcement.level),
         reading: Some(reading),
         thresholds: Some(&thresholds),
@@ -212,21 +223,21 @@ fn checkpoint_before_next_item(
     .map(|_| ())
 }
 
-fn record_packing_decision(
+fn append_packing_decision_to_journal(
     invocation: &HookInvocation,
     run: &RunState,
     item: &str,
     estimate: &Estimate,
-    room_tokens: u64,
-    fits_session: bool,
+    free_tokens: u64,
+    item_fits: bool,
 ) -> Result<(), StoreError> {
-    let fit_estimate = FitEstimate {
+    let fit_estimate = NextStepSizeEstimate {
         item: Some(item.to_owned()),
         estimate_tokens: Some(estimate.tokens),
         estimate_source: Some(estimate.source.describe()),
-        free_tokens: Some(room_tokens),
+        free_tokens: Some(free_tokens),
     };
-    let event = if fits_session {
+    let event = if item_fits {
         JournalEvent::ContinuedWithNextItem(fit_estimate)
     } else {
         JournalEvent::NextItemDoesNotFit(fit_estimate)

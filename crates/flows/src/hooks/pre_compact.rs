@@ -7,7 +7,7 @@ use crate::hook_invocation::{HookInvocation, InputError};
 use crate::hook_response::HookResponse;
 use plimsoll_domain::record::LevelAnnouncement;
 use plimsoll_domain::state::CheckpointCause;
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::{RunState, SessionRecord};
 use plimsoll_policy::messages;
 use plimsoll_protocol::event::HookEvent;
@@ -15,23 +15,22 @@ use plimsoll_protocol::untrusted_text::sanitize_for_model;
 use plimsoll_store::{StoreError, sessions};
 use std::time::Duration;
 
-/// Runs PreCompact and PostCompact. The client passes PreCompact's standard output to its summarizer as
-/// instructions, so anything but plain text would end up there.
+/// Runs PreCompact and PostCompact. The output is plain text and not JSON, because the client passes PreCompact's standard
+/// output to its summarizer as instructions.
 pub fn run_pre_or_post_compact_hook(input: &[u8]) -> HookResponse {
-    let mut invocation = match HookInvocation::from_input(input) {
+    let mut invocation = match HookInvocation::parse_input_and_load_project(input) {
         Ok(invocation) => invocation,
         Err(InputError::OtherClient { .. }) => return HookResponse::from_text(None),
         Err(error) => return HookResponse::from_text(None).with_stderr_line(Some(error)),
     };
-    // Subagents compact too, and their events carry an `agent_id` (2.1.329); the session itself loses
-    // nothing.
+    // Ignores the compaction of a subagent, whose event has an `agent_id` (2.1.329): the main session is not compacted.
     if invocation.payload.is_in_subagent() || invocation.session_id.is_empty() {
         return HookResponse::from_text(None);
     }
-    invocation.switch_to_project_of_session();
+    invocation.switch_project_if_session_has_no_record();
     let result = match invocation.event() {
-        HookEvent::PreCompact => checkpoint_and_render_compaction_instructions(&invocation),
-        HookEvent::PostCompact => reset_session_after_compaction(&invocation).map(|()| None),
+        HookEvent::PreCompact => write_checkpoint_and_render_instructions(&invocation),
+        HookEvent::PostCompact => reset_stored_record_after_compaction(&invocation).map(|()| None),
         _ => Ok(None),
     };
     match result {
@@ -43,10 +42,10 @@ pub fn run_pre_or_post_compact_hook(input: &[u8]) -> HookResponse {
     }
 }
 
-fn checkpoint_and_render_compaction_instructions(
+fn write_checkpoint_and_render_instructions(
     invocation: &HookInvocation,
 ) -> Result<Option<String>, StoreError> {
-    let run = invocation.owned_run()?.filter(|run| !run.lifecycle.is_over());
+    let run = invocation.load_owned_run()?.filter(|run| !run.lifecycle.has_ended());
     let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
     let measurement = measure::measure_hook_session(invocation, &record);
     let level = measurement.projected_level().unwrap_or_default();
@@ -64,22 +63,27 @@ fn checkpoint_and_render_compaction_instructions(
         pending_calls: &[],
         notes: plimsoll_domain::handoff::HandoffNotes::default(),
     })?;
-    Ok(Some(messages::render_compaction_instructions(&lines_for_summarizer(run.as_ref(), &handoff_file))))
+    Ok(Some(messages::render_compaction_instructions(&handoff_and_run_lines_for_summarizer(
+        run.as_ref(),
+        &handoff_file,
+    ))))
 }
 
-fn lines_for_summarizer(run: Option<&RunState>, handoff_file: &str) -> Vec<String> {
-    let mut lines =
-        vec![format!("A handoff with the facts of this session is in {}.", to_single_line(handoff_file))];
+fn handoff_and_run_lines_for_summarizer(run: Option<&RunState>, handoff_file: &str) -> Vec<String> {
+    let mut lines = vec![format!(
+        "A handoff with the facts of this session is in {}.",
+        to_safe_single_line(handoff_file)
+    )];
     let Some(run) = run else { return lines };
     lines.push(format!(
         "This session is iteration {} of the run \"{}\"; its instructions are in PROMPT.md.",
         run.iteration,
-        to_single_line(&run.options.task_name)
+        to_safe_single_line(&run.options.task_name)
     ));
     lines.extend(run.plan_items.todo_items.first().map(|item| {
-        format!("The current item is \"{}\"; finished items stay finished.", to_single_line(item))
+        format!("The current item is \"{}\"; finished items stay finished.", to_safe_single_line(item))
     }));
-    if !run.options.ends_with_last_tick() {
+    if !run.options.completes_without_promise() {
         lines.push(format!(
             "The line that ends the run, only when everything is done: {}",
             plimsoll_domain::promise::render_completion_line(
@@ -91,28 +95,28 @@ fn lines_for_summarizer(run: Option<&RunState>, handoff_file: &str) -> Vec<Strin
     lines
 }
 
-/// Resets a session's record after a compaction: earlier readings are void, and every level may be announced
+/// Resets a session's stored record after a compaction: earlier readings no longer apply, and every level may be announced
 /// again.
-pub fn reset_session_after_compaction(invocation: &HookInvocation) -> Result<(), StoreError> {
-    // SessionStart has done this already if it comes before PostCompact (2.1.329); doing it twice changes
-    // nothing.
+pub fn reset_stored_record_after_compaction(invocation: &HookInvocation) -> Result<(), StoreError> {
+    // SessionStart may already have reset the record if it fires before PostCompact (2.1.329); a second reset has no
+    // effect.
     sessions::update_session_record(
         &invocation.project,
         &invocation.session_id,
         Duration::from_secs(3),
-        reset_record_after_compaction,
+        clear_usage_claim_and_announced_level,
     )
 }
 
-/// Resets the record of a session whose conversation has just been replaced by a summary.
-pub fn reset_record_after_compaction(record: &mut SessionRecord) {
+/// Clears the usage, the open checkpoint claim and the announced level of a session that has just been compacted.
+pub fn clear_usage_claim_and_announced_level(record: &mut SessionRecord) {
     record.usage.last_reading = None;
     record.usage.projected_percent = None;
     record.usage.percent_used_by_client = None;
     record.highest_announcement = LevelAnnouncement::default();
     record.checkpoint_progress.open_claim = None;
     record.own_commits.usage_samples.clear();
-    record.own_commits.was_told_to_end = false;
+    record.own_commits.was_asked_to_end = false;
     record.checkpoint_progress.tool_batches_since = 0;
     record.checkpoint_progress.announced_at_tokens = 0;
 }

@@ -1,4 +1,4 @@
-//! SessionEnd: records the end of the session and closes its iteration.
+//! SessionEnd: records the last turns and the end of the session, and closes its iteration.
 
 use crate::checkpoint;
 use crate::context::measure;
@@ -17,55 +17,58 @@ use serde_json::json;
 use std::time::Duration;
 
 pub fn run_session_end_hook(input: &[u8]) -> HookResponse {
-    let mut invocation = match HookInvocation::from_input(input) {
+    let mut invocation = match HookInvocation::parse_input_and_load_project(input) {
         Ok(invocation) => invocation,
         Err(error) => return HookResponse::for_input_error(&error),
     };
-    invocation.switch_to_project_of_session();
+    invocation.switch_project_if_session_has_no_record();
     let HookEvent::SessionEnd { reason } = invocation.event() else { return HookResponse::empty() };
     if invocation.payload.is_in_subagent() || invocation.session_id.is_empty() {
         return HookResponse::empty();
     }
-    let turn_log_warning = log_last_turns_and_session_end(&invocation, reason.as_deref())
+    let turn_log_warning = write_last_turns_and_end_to_turn_log(&invocation, reason.as_deref())
         .err()
         .map(|error| capture::turn_log_failure_message(&error));
-    // Pruning comes last, and only if the user has set it.
-    let result = close_session(&invocation, reason.clone())
+    // Pruning runs last, and only if the user has enabled it.
+    let result = record_session_end_and_close_iteration(&invocation, reason.clone())
         .and_then(|()| retention::prune_and_compress_by_settings(&invocation.project, &invocation.settings));
     match result {
         Ok(()) => HookResponse::empty()
             .with_stderr_line(invocation.settings_error)
             .with_stderr_line(turn_log_warning),
-        Err(error) => HookResponse::from_fault(format!("{error}; {}", error.hint())),
+        Err(error) => HookResponse::from_error(format!("{error}; {}", error.hint())),
     }
 }
 
-/// Records the last turns, including those of subagents, and the end of the session.
-fn log_last_turns_and_session_end(
+/// Writes the last turns, including those of subagents, and the end of the session to the turn log.
+fn write_last_turns_and_end_to_turn_log(
     invocation: &HookInvocation,
     reason: Option<&str>,
 ) -> Result<(), StoreError> {
     let capture_result = invocation.transcript_path().map_or(Ok(()), |transcript_path| {
         measure::wait_for_tool_results(transcript_path);
-        capture::capture_ended_session(
+        capture::capture_transcripts_of_ended_session(
             &invocation.project,
             &invocation.session_id,
             transcript_path,
             CaptureLimits::SESSION_END,
         )
     });
-    let append_result = TurnLog::for_session(&invocation.project, &invocation.session_id)
+    let append_result = TurnLog::for_session_where_started(&invocation.project, &invocation.session_id)
         .map_or(Ok(()), |log| {
-            capture::append_event_record(&log, RecordKind::SessionEnd, &json!({"reason": reason}))
+            capture::append_or_defer_event_record(&log, RecordKind::SessionEnd, &json!({"reason": reason}))
         });
     match capture_result {
-        // Another process holds the lock: the start of the next session captures the rest.
+        // Another process holds the lock: the start of the next session captures the missing turns.
         Err(StoreError::Locked { .. }) => append_result,
         capture_result => capture_result.and(append_result),
     }
 }
 
-fn close_session(invocation: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> {
+fn record_session_end_and_close_iteration(
+    invocation: &HookInvocation,
+    reason: Option<String>,
+) -> Result<(), StoreError> {
     let record = sessions::update_session_record(
         &invocation.project,
         &invocation.session_id,
@@ -76,9 +79,9 @@ fn close_session(invocation: &HookInvocation, reason: Option<String>) -> Result<
             record.clone()
         },
     )?;
-    // After the record is saved: other sessions see this one as ended even if a kill comes here.
-    memory::close_session_memory(&invocation.project, &invocation.session_id)?;
-    let run = invocation.owned_run()?;
+    // After the record is saved, so that other sessions see this one as ended even if this hook is killed now.
+    memory::record_session_end_and_abandon_frames(&invocation.project, &invocation.session_id)?;
+    let run = invocation.load_owned_run()?;
     let event = JournalEvent::SessionEnd(SessionEnded {
         reason,
         peak_percent: Some(record.usage.peak_projected_percent),
@@ -93,16 +96,18 @@ fn close_session(invocation: &HookInvocation, reason: Option<String>) -> Result<
         journal::append_entry(&invocation.project, entry)?;
     }
     match run {
-        // Last: the process that judges the session closes the iteration if the client ends this hook first
-        // (after 1.5 s on 2.1.329, unless the entry sets a longer timeout).
-        Some(run) => close::close_iteration_after_hook(&invocation.run_context(&run), &run),
-        // Last for the same reason: without the refresh, the handoff stays as it was at the threshold.
-        None if ledger::run_id_from_environment().is_none() => checkpoint::refresh_handoff_at_session_end(
-            &invocation.project,
-            &invocation.settings,
-            &record,
-            invocation.transcript_path().map(Into::into),
-        ),
+        // Last, because the client may kill this hook (after 1.5 s on 2.1.329, unless the entry sets a longer timeout).
+        // Then the process that judges the session closes the iteration.
+        Some(run) => close::close_iteration_at_session_end(&invocation.run_context(&run), &run),
+        // Last, because the client may kill this hook. Then the handoff stays as it was written at the threshold.
+        None if ledger::run_id_from_environment().is_none() => {
+            checkpoint::refresh_existing_handoff_at_session_end(
+                &invocation.project,
+                &invocation.settings,
+                &record,
+                invocation.transcript_path().map(Into::into),
+            )
+        }
         None => Ok(()),
     }
 }

@@ -13,82 +13,81 @@ use plimsoll_domain::record::{FailureEvidence, StopEvidence};
 use plimsoll_domain::text::{truncate_end, truncate_start};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Marker, RunState, SessionEnding, Settings, Verdict};
-use plimsoll_policy::completion::{CompletionClaim, assess_completion, is_blocked_claim};
-use plimsoll_policy::gate::{SessionEvidence, judge_session};
+use plimsoll_policy::completion::{ClaimAssessment, assess_completion_claim, claims_to_be_blocked};
+use plimsoll_policy::gate::{SessionEvidence, judge_session_and_apply_verdict};
 use plimsoll_protocol::HookReply;
 use plimsoll_protocol::event::{HookEvent, Stop, StopFailure};
 use plimsoll_store::{StoreError, clock, journal, sessions};
 use std::time::Duration;
 
-/// Our writers hold a lock for a millisecond or two.
+/// Each writer holds the lock for only a millisecond or two.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Runs Stop and StopFailure.
 pub fn run_stop_hook(invocation: &HookInvocation) -> HookResponse {
     let turn_log_warning = capture::capture_after_hook(invocation);
-    respond_to_stop(invocation).with_stderr_line(turn_log_warning)
+    respond_to_stop_unless_in_subagent(invocation).with_stderr_line(turn_log_warning)
 }
 
-fn respond_to_stop(invocation: &HookInvocation) -> HookResponse {
+fn respond_to_stop_unless_in_subagent(invocation: &HookInvocation) -> HookResponse {
     if invocation.payload.is_in_subagent() || invocation.session_id.is_empty() {
         return HookResponse::empty();
     }
-    match judge_end_of_turn(invocation) {
+    match record_evidence_and_respond_with_verdict(invocation) {
         Ok(response) => response.with_stderr_line(invocation.settings_error.as_ref()),
-        // A broken gate must not loop, so the exit code is 0.
-        Err(error) => HookResponse::from_fault(format!("{error}; {}", error.hint())),
+        // The exit code is 0, so that a failing gate cannot cause an endless loop.
+        Err(error) => HookResponse::from_error(format!("{error}; {}", error.hint())),
     }
 }
 
-fn judge_end_of_turn(invocation: &HookInvocation) -> Result<HookResponse, StoreError> {
-    // Read once, because the plan of a run may be long. Evidence is needed only for sessions of a run.
-    let Some(run) = invocation.owned_run()? else { return Ok(HookResponse::empty()) };
+fn record_evidence_and_respond_with_verdict(invocation: &HookInvocation) -> Result<HookResponse, StoreError> {
+    // Evidence is needed only for sessions of a run. The state is read once, because a run's plan may be long.
+    let Some(run) = invocation.load_owned_run()? else { return Ok(HookResponse::empty()) };
     let verdict = match invocation.event() {
         HookEvent::Stop(stop) => {
-            // The evidence first: the verdict below is provisional, and the final judgment needs the last
+            // The evidence is recorded first: the verdict below is provisional, and the final judgment needs the last
             // message.
-            record_stop_evidence(invocation, stop)?;
-            let verdict = record_provisional_verdict(
+            save_stop_evidence_in_session_record(invocation, stop)?;
+            let verdict = judge_and_journal_provisional_verdict(
                 invocation,
                 &run,
                 SessionEnding::Completed,
                 stop.last_assistant_message.clone(),
             )?;
-            if let Some(message) = next_item_message(invocation, &run, stop, &verdict)? {
-                return Ok(continue_session(&message));
+            if let Some(message) = next_item_message_if_run_continues(invocation, &run, stop, &verdict)? {
+                return Ok(continue_session_with_model_context(&message));
             }
             verdict
         }
         HookEvent::StopFailure(failure) => {
-            // `-p` does not wait for this hook and may kill it at any moment (2.1.329), so the evidence goes
-            // first.
-            record_failure_evidence(invocation, failure)?;
-            record_provisional_verdict(invocation, &run, ending_from_failure(failure), None)?
+            // `-p` does not wait for this hook and may kill it at any time (2.1.329), so the evidence is recorded first.
+            save_failure_evidence_in_session_record(invocation, failure)?;
+            judge_and_journal_provisional_verdict(invocation, &run, ending_from_failure(failure), None)?
         }
         _ => return Ok(HookResponse::empty()),
     };
     Ok(respond_with_verdict(&verdict))
 }
 
-/// Returns the message that continues the session with the next item, if the run continues and the window has
-/// room (`--pack`).
-fn next_item_message(
+/// Returns the message that continues this session with the next item. `None` if the run does not continue with an item, if
+/// the session is blocked, or if the item must start in a new session.
+fn next_item_message_if_run_continues(
     invocation: &HookInvocation,
     run: &RunState,
     stop: &Stop,
     verdict: &Verdict,
 ) -> Result<Option<String>, StoreError> {
     let run_continues = matches!(verdict, Verdict::Continue { kind: ContinueKind::NextItem, .. });
-    // A blocked session cannot go on; its open items wait for the next session.
-    if !run_continues || is_blocked_claim(run, stop.last_assistant_message.as_deref()) {
+    // A session that claims to be blocked does not continue; the next session works on the open items.
+    if !run_continues || claims_to_be_blocked(run, stop.last_assistant_message.as_deref()) {
         return Ok(None);
     }
-    item_packing::continue_with_next_item(invocation, run, stop)
+    item_packing::record_item_costs_and_offer_next_item(invocation, run, stop)
 }
 
-/// Continues the session without an error: the client sends the message to the model.
-fn continue_session(message: &str) -> HookResponse {
-    // Context at Stop continues a session like `decision:block`, which would send the text twice (2.1.329).
+/// Returns a response that continues the session: the client sends the message to the model, and shows no error.
+fn continue_session_with_model_context(message: &str) -> HookResponse {
+    // At Stop, model context continues the session as `decision:block` does, which would send the text twice (2.1.329).
     let marker = Marker::Continue { kind: ContinueKind::NextItem, reason: "in this session".to_owned() };
     HookResponse::from_reply(
         &HookReply::default()
@@ -100,46 +99,50 @@ fn continue_session(message: &str) -> HookResponse {
 
 fn respond_with_verdict(verdict: &Verdict) -> HookResponse {
     let reply = HookReply::default().with_user_message(verdict.to_marker().to_string());
-    // The client knows only 0 and 1; a pause ends this session like a stop.
+    // Only 0 and 1 are used as exit codes; a pause ends this session, as a stop does.
     HookResponse::from_reply(&reply)
         .with_exit_status(ExitStatus::failure_if(matches!(verdict, Verdict::Continue { .. })))
 }
 
-/// Records the verdict as far as it can be known before the verify commands have run.
-fn record_provisional_verdict(
+/// Judges the session before the verify commands have run, and appends the provisional verdict to the journal.
+fn judge_and_journal_provisional_verdict(
     invocation: &HookInvocation,
-    state: &RunState,
+    run: &RunState,
     ending: SessionEnding,
     last_message: Option<String>,
 ) -> Result<Verdict, StoreError> {
-    let plan = facts::load_plan(&invocation.project, state);
+    let plan = facts::load_plan(&invocation.project, run);
     let now = clock::to_timestamp(clock::now());
-    let resets_at = limit_reset_time(&ending, None);
-    let root_popped = facts::has_session_popped_root_frame(&invocation.project, state);
+    let limit_resets_at = limit_reset_time(&ending, None);
+    let is_root_frame_popped = facts::has_session_popped_root_frame(&invocation.project, run);
     let evidence = SessionEvidence {
         ending,
-        limit_resets_at: resets_at,
+        limit_resets_at,
         last_message,
-        is_root_frame_popped: root_popped,
+        is_root_frame_popped,
         todo: plan,
         now,
         ..SessionEvidence::default()
     };
-    let verdict = provisional_verdict(state, &evidence, &invocation.settings);
-    let entry =
-        JournalEntry::for_run(state, JournalEvent::ProvisionalVerdict { marker: verdict.to_marker() });
+    let verdict = judge_session_with_pending_checks(run, &evidence, &invocation.settings);
+    let entry = JournalEntry::for_run(run, JournalEvent::ProvisionalVerdict { marker: verdict.to_marker() });
     journal::append_entry(&invocation.project, entry.with_session(Some(&invocation.session_id)))?;
     Ok(verdict)
 }
 
-fn provisional_verdict(state: &RunState, evidence: &SessionEvidence, settings: &Settings) -> Verdict {
-    let verdict = judge_session(&mut state.clone(), evidence, settings);
+fn judge_session_with_pending_checks(
+    run: &RunState,
+    evidence: &SessionEvidence,
+    settings: &Settings,
+) -> Verdict {
+    let verdict = judge_session_and_apply_verdict(&mut run.clone(), evidence, settings);
     let has_checks =
-        !state.options.all_verify_commands().is_empty() || !state.options.protected_paths.is_empty();
-    let is_unproven = has_checks && assess_completion(state, evidence) == CompletionClaim::Uncontradicted;
+        !run.options.unique_verify_and_check_commands().is_empty() || !run.options.protected_paths.is_empty();
+    let awaits_checks =
+        has_checks && assess_completion_claim(run, evidence) == ClaimAssessment::PendingVerification;
     match verdict {
-        Verdict::Stop { status: plimsoll_domain::RunStatus::Completed, .. } if is_unproven => {
-            let deciding_checks = if state.options.all_verify_commands().is_empty() {
+        Verdict::Stop { status: plimsoll_domain::RunStatus::Completed, .. } if awaits_checks => {
+            let deciding_checks = if run.options.unique_verify_and_check_commands().is_empty() {
                 "protected files"
             } else {
                 "verify commands"
@@ -151,7 +154,7 @@ fn provisional_verdict(state: &RunState, evidence: &SessionEvidence, settings: &
     }
 }
 
-fn record_stop_evidence(invocation: &HookInvocation, stop: &Stop) -> Result<(), StoreError> {
+fn save_stop_evidence_in_session_record(invocation: &HookInvocation, stop: &Stop) -> Result<(), StoreError> {
     let running_tasks =
         stop.background_tasks.iter().filter(|task| task.status.as_deref() != Some("completed"));
     let evidence = StopEvidence {
@@ -171,7 +174,10 @@ fn record_stop_evidence(invocation: &HookInvocation, stop: &Stop) -> Result<(), 
     })
 }
 
-fn record_failure_evidence(invocation: &HookInvocation, failure: &StopFailure) -> Result<(), StoreError> {
+fn save_failure_evidence_in_session_record(
+    invocation: &HookInvocation,
+    failure: &StopFailure,
+) -> Result<(), StoreError> {
     let evidence = FailureEvidence {
         failed_at: clock::to_timestamp(clock::now()),
         error_kind: failure.error.clone().unwrap_or_default(),

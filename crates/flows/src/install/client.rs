@@ -1,22 +1,22 @@
-//! The client that an installation is for.
+//! The installed client and its hook support.
 
 use super::InstallError;
 use plimsoll_protocol::settings::{FIRST_MODERN_VERSION, HookSupport};
 use plimsoll_store::environment;
 use std::path::PathBuf;
 
-/// The client for which the settings are written.
+/// The installed client, for which the settings are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InstalledClient {
     Missing,
-    /// A client that did not report its version.
+    /// The client at this path did not report its version.
     UnknownVersion(PathBuf),
-    /// The version that it reports.
+    /// The version that the client reported.
     Version(String),
 }
 
 impl InstalledClient {
-    /// Finds the client on the PATH.
+    /// Finds the client on the PATH and queries its version.
     pub fn detect() -> InstalledClient {
         match environment::find_program("claude") {
             None => InstalledClient::Missing,
@@ -25,20 +25,20 @@ impl InstalledClient {
         }
     }
 
-    /// Returns the hook support. Without a client, the modern template is written for a later one; a client
-    /// of unknown version gets the template that every client understands.
+    /// Returns which hook events the client supports. If there is no client, assumes modern support for one
+    /// that is installed later; for an unknown version, assumes only what every client supports.
     pub fn hook_support(&self) -> HookSupport {
         match self {
             InstalledClient::Missing => HookSupport::Modern,
-            // Clients before 2.1 silently drop all hooks of a file that names one event they do not know.
+            // Clients before 2.1 silently ignore all hooks of a settings file that has an event unknown to them.
             InstalledClient::UnknownVersion(_) => HookSupport::Classic,
-            InstalledClient::Version(version) => HookSupport::from_client_version(version),
+            InstalledClient::Version(version) => HookSupport::from_client_version_or_classic(version),
         }
     }
 
-    /// Returns the error that says why this client gets no working memory.
+    /// Returns the error that explains why this client does not support the working memory.
     pub(super) fn no_memory_support_error(&self) -> InstallError {
-        let client = match self {
+        let client_description = match self {
             InstalledClient::Missing => "there is none".to_owned(),
             InstalledClient::UnknownVersion(path) => {
                 format!("{} does not report its version", path.display())
@@ -47,9 +47,9 @@ impl InstalledClient {
                 format!("this one is {}", version.split_whitespace().next().unwrap_or("?"))
             }
         };
-        InstallError::OldClient {
+        InstallError::ClientWithoutMemorySupport {
             first: plimsoll_policy::client::format_version(FIRST_MODERN_VERSION),
-            client,
+            client: client_description,
         }
     }
 }

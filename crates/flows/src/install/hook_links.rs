@@ -1,16 +1,16 @@
-//! The names of the hook programs, which are all one file. An archive or the installer has all its names, but
-//! `cargo install` installs only the file.
+//! Links for the names of the hook programs, which all lead to one executable file. A release archive and the
+//! installer contain these links, but `cargo install` installs only the file.
 
 use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_store::{StoreError, disk};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The file behind all hook programs.
+/// The executable file to which the names of all hook programs link.
 pub(super) const HOOK_PROGRAM_FILE: &str = "plimsoll-hook";
 
-/// Creates the missing names of the hook programs as links in a folder of our programs. The relative link
-/// follows the next `cargo install`, which replaces the file.
+/// Creates the missing links of the hook programs in a folder that has the hook program's file. The links are
+/// relative, so they stay valid when the next `cargo install` replaces the file.
 pub(super) fn create_missing_hook_links(folder: &Path) -> Result<(), StoreError> {
     if !disk::exists(&folder.join(HOOK_PROGRAM_FILE)) {
         return Ok(());
@@ -21,7 +21,7 @@ pub(super) fn create_missing_hook_links(folder: &Path) -> Result<(), StoreError>
         .try_for_each(|path| disk::create_link_if_missing(HOOK_PROGRAM_FILE, &path))
 }
 
-/// Returns true for the name of a hook program.
+/// Returns true if the path's file name is that of a hook program.
 pub(super) fn is_hook_program_name(path: &Path) -> bool {
     let is_hook = |name: &str| PROGRAM_NAMES.contains(&name);
     path.file_name().and_then(OsStr::to_str).is_some_and(is_hook)

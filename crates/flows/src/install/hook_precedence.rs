@@ -1,61 +1,64 @@
-//! Hook entries that yield to others, so that nothing is done twice. A plugin's entries yield to the same
-//! programs from a settings file or from `plimsoll run`. A project's guarded entries yield to those of a
-//! user's own installation and of a run. The entries of an installation without the memory yield to a run's
-//! entries with it. Of two servers with the same command, the client itself starts only one.
+//! Precedence among several hook entries for the same program, so that nothing is done twice. A plugin's
+//! entries yield to the same programs in a settings file or from `plimsoll run`. A team's entries (with
+//! `--guarded`) yield to those of a user's own installation and of a run. The entries of an installation
+//! without the working memory yield to a run's entries with it. Of two MCP servers with the same command, the
+//! client itself starts only one.
 
 use crate::hook_invocation::{HookInvocation, SESSION_VARIABLE};
 use crate::install::install_paths::{our_hooks_in_file, settings_files};
 use plimsoll_domain::SessionId;
 use plimsoll_protocol::event::HookEvent;
-use plimsoll_protocol::settings::{EntryOptions, GUARDED_FLAG, MEMORY_ARGUMENT, OurHookEntry, program_names};
+use plimsoll_protocol::settings::{
+    EntryOptions, GUARDED_FLAG, MEMORY_ARGUMENT, OurHookEntry, hook_and_status_line_programs,
+};
 use plimsoll_store::{Project, environment};
 
-/// The argument with which the plugin's entries start our programs.
+/// The argument that the plugin's entries pass to our programs.
 const PLUGIN_ARGUMENT: &str = "--plugin";
-/// Names the session to which `plimsoll run` gives its own hooks, and the programs of these hooks.
+/// The session for which `plimsoll run` configures hooks, and the programs of these hooks, separated by spaces.
 const RUN_HOOKS_VARIABLE: &str = "PLIMSOLL_HOOKS_GIVEN";
 
-/// The kind of entry that started a program.
+/// The kind of hook entry that started this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookOrigin {
-    /// An entry of a settings file, or one that `plimsoll run` gave to the client.
-    SettingsOrRun,
-    /// An entry that a project's settings have for everybody.
-    GuardedSettings,
+    /// An entry of a user's own settings file, or one that `plimsoll run` passed to the client.
+    PersonalSettingsOrRun,
+    /// An entry in the project's settings that are shared with the team.
+    TeamSettings,
     Plugin,
 }
 
 impl HookOrigin {
-    /// Recognizes the kind of entry by the program's arguments.
+    /// Determines the kind of entry from the program's arguments.
     pub fn from_arguments(arguments: &[String]) -> HookOrigin {
         let has_argument = |expected: &str| arguments.iter().any(|argument| argument == expected);
         if has_argument(PLUGIN_ARGUMENT) {
             HookOrigin::Plugin
         } else if has_argument(GUARDED_FLAG) {
-            HookOrigin::GuardedSettings
+            HookOrigin::TeamSettings
         } else {
-            HookOrigin::SettingsOrRun
+            HookOrigin::PersonalSettingsOrRun
         }
     }
 }
 
-/// The parts of an entry that run.
+/// The parts of a hook that run in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EntryParts {
-    /// The part that monitors the context window.
-    pub usage: bool,
-    /// The working memory's part.
-    pub memory: bool,
+pub struct HookParts {
+    /// True to run the part that monitors the context window.
+    pub runs_usage: bool,
+    /// True to run the part for the working memory.
+    pub runs_memory: bool,
 }
 
-impl EntryParts {
-    /// Returns the parts that run, by the program and its arguments. A plugin's and a guarded entry leave out
-    /// what the client also starts from another entry.
-    pub fn parts_to_run(program: &str, arguments: &[String]) -> EntryParts {
+impl HookParts {
+    /// Returns the parts that this program runs. A plugin's or a team's entry skips each part that the client
+    /// also starts from an entry with precedence.
+    pub fn parts_to_run(program: &str, arguments: &[String]) -> HookParts {
         let memory = arguments.iter().any(|argument| argument == MEMORY_ARGUMENT);
         let origin = HookOrigin::from_arguments(arguments);
-        if origin == HookOrigin::SettingsOrRun {
-            return EntryParts { usage: true, memory };
+        if origin == HookOrigin::PersonalSettingsOrRun {
+            return HookParts { runs_usage: true, runs_memory: memory };
         }
         let run_hooks = environment::variable(RUN_HOOKS_VARIABLE).unwrap_or_default();
         let session_id = environment::variable(SESSION_VARIABLE).unwrap_or_default();
@@ -63,25 +66,29 @@ impl EntryParts {
             settings_files(project.root()).flat_map(|file| our_hooks_in_file(&file)).collect()
         };
         let configured_hooks = Project::for_hook(None).map(hooks_of_project).unwrap_or_default();
-        // The client runs identical commands once, but these have an additional argument, so both would run.
-        let yields_to = |hook: &&OurHookEntry| origin == HookOrigin::Plugin || !hook.guarded;
-        let runs_elsewhere = |program: &str| {
-            run_provides_program(&run_hooks, &session_id, program)
-                || configured_hooks.iter().filter(yields_to).any(|hook| hook.program == program)
+        // The client runs identical commands only once, but these entries have an additional argument, so without
+        // this check both would run.
+        let has_precedence = |hook: &&OurHookEntry| origin == HookOrigin::Plugin || !hook.is_team_entry;
+        let is_provided_elsewhere = |program: &str| {
+            run_hooks_include_program(&run_hooks, &session_id, program)
+                || configured_hooks.iter().filter(has_precedence).any(|hook| hook.program == program)
         };
-        EntryParts { usage: !runs_elsewhere(program), memory: memory && !runs_elsewhere(MEMORY_PROGRAM) }
+        HookParts {
+            runs_usage: !is_provided_elsewhere(program),
+            runs_memory: memory && !is_provided_elsewhere(MEMORY_PROGRAM),
+        }
     }
 
     pub fn runs_nothing(self) -> bool {
-        self == EntryParts { usage: false, memory: false }
+        self == HookParts { runs_usage: false, runs_memory: false }
     }
 }
 
-/// Every installation of the memory has an entry of this program.
+/// The hook program that every installation of the working memory has.
 const MEMORY_PROGRAM: &str = "plimsoll-memory";
 
-/// Returns the program that does both parts of an event's work.
-fn program_for_both_parts(event: &HookEvent) -> Option<&'static str> {
+/// Returns the program that handles both usage and memory for an event; `None` if no program handles both.
+fn program_for_usage_and_memory(event: &HookEvent) -> Option<&'static str> {
     match event {
         HookEvent::SessionStart(_) => Some("plimsoll-session-start"),
         HookEvent::PostToolBatch(_) => Some("plimsoll-post-tool"),
@@ -99,24 +106,24 @@ fn program_for_both_parts(event: &HookEvent) -> Option<&'static str> {
     }
 }
 
-/// Returns true if `plimsoll run` has given this session an entry that does both parts of an event's work. A
-/// settings file's entry, which does one of them, then yields. Only a run counts: no file of a project may
-/// silence the monitor.
-pub(crate) fn run_provides_both_parts(invocation: &HookInvocation) -> bool {
+/// Returns true if `plimsoll run` has configured a hook for this session that handles both usage and memory at
+/// this event. The settings file's entry, which handles only usage, then yields. Only a run counts, because no
+/// file in a project may disable the monitor.
+pub(crate) fn run_provides_usage_and_memory(invocation: &HookInvocation) -> bool {
     let run_hooks = environment::variable(RUN_HOOKS_VARIABLE).unwrap_or_default();
-    program_for_both_parts(invocation.event()).is_some()
-        && run_provides_program(&run_hooks, &invocation.session_id, MEMORY_ARGUMENT)
+    program_for_usage_and_memory(invocation.event()).is_some()
+        && run_hooks_include_program(&run_hooks, &invocation.session_id, MEMORY_ARGUMENT)
 }
 
-/// Returns the variable for a session of a run that gets these entries.
+/// Returns the environment variable that tells hooks which programs a run's session has configured.
 pub(crate) fn run_hooks_variable(session_id: &SessionId, options: EntryOptions) -> (String, String) {
-    let mut programs = program_names(options);
+    let mut programs = hook_and_status_line_programs(options);
     programs.extend(options.include_memory.then(|| MEMORY_ARGUMENT.to_owned()));
     (RUN_HOOKS_VARIABLE.to_owned(), format!("{session_id} {}", programs.join(" ")))
 }
 
-fn run_provides_program(run_hooks: &str, session_id: &str, program: &str) -> bool {
-    let mut session_and_programs = run_hooks.split(' ');
+fn run_hooks_include_program(variable_value: &str, session_id: &str, program: &str) -> bool {
+    let mut session_and_programs = variable_value.split(' ');
     session_and_programs
         .next()
         .is_some_and(|listed_session| listed_session == session_id && !session_id.is_empty())
@@ -144,8 +151,12 @@ mod tests {
             (&with_memory, "s-1", MEMORY_ARGUMENT, true),
             (&with_memory, "s-2", MEMORY_ARGUMENT, false),
         ] {
-            assert_eq!(run_provides_program(run_hooks, session, program), expected, "{session} {program}");
+            assert_eq!(
+                run_hooks_include_program(run_hooks, session, program),
+                expected,
+                "{session} {program}"
+            );
         }
-        assert!(!run_provides_program("", "", "plimsoll-frame"));
+        assert!(!run_hooks_include_program("", "", "plimsoll-frame"));
     }
 }

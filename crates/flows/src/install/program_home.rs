@@ -1,8 +1,7 @@
-//! The permanent folder of our programs, and the paths by which settings name them. npm keeps programs in
-//! folders that it empties and moves (`node_modules`, the cache of npx), and a plugin's folder is replaced by
-//! its next version, but a hook's entry in a settings file outlives both. From such folders the programs are
-//! copied into a folder of the user, under their version, and a link leads to the version that was set up
-//! last.
+//! The permanent folder of our programs, and their paths in settings files. npm keeps programs in folders that
+//! it deletes or moves (`node_modules`, the cache of npx), and a plugin's folder is replaced by its next
+//! version, but a hook entry in a settings file remains. Programs in such folders are therefore copied into a
+//! folder of the user for each version, and a link leads to the version that was set up last.
 
 use super::hook_links;
 use crate::optional_program;
@@ -11,113 +10,120 @@ use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_store::{Project, StoreError, disk, environment};
 use std::path::{Path, PathBuf};
 
-/// The programs with a file of their own: all but the hooks.
+/// The programs other than the hooks. Each has its own executable file.
 pub(super) const COMMAND_PROGRAMS: [&str; 5] =
     ["plimsoll", "plimsoll-fleet", "plimsoll-linear", "plimsoll-mcp", "plimsoll-otel"];
 
-/// Returns the folder of our programs: this program's folder, or the one into which it is copied.
-pub fn own_folder_or_permanent_copy() -> Option<PathBuf> {
-    let own_folder = environment::executable_folder()?;
-    if is_in_node_modules_or_plugin(&own_folder, &disk::exists) {
-        own_version_folder().or(Some(own_folder))
+/// Returns the folder of the running program. If it is temporary (npm or plugin), returns the permanent folder
+/// for copies of this version, whether or not the copies exist yet.
+pub fn program_folder_or_permanent_copy() -> Option<PathBuf> {
+    let executable_folder = environment::executable_folder()?;
+    if is_in_node_modules_or_plugin(&executable_folder, &disk::exists) {
+        this_version_folder().or(Some(executable_folder))
     } else {
-        Some(own_folder)
+        Some(executable_folder)
     }
 }
 
-/// Returns true if our programs are copied before hooks are set up.
-pub(crate) fn are_programs_copied() -> bool {
-    environment::executable_folder().is_some_and(|own_folder| {
-        is_in_node_modules_or_plugin(&own_folder, &disk::exists) && own_version_folder().is_some()
+/// Returns true if the running program is in a temporary folder and must be copied before hooks are set up.
+pub(crate) fn needs_permanent_copy() -> bool {
+    environment::executable_folder().is_some_and(|executable_folder| {
+        is_in_node_modules_or_plugin(&executable_folder, &disk::exists) && this_version_folder().is_some()
     })
 }
 
-/// Returns the folder into which the programs will be copied, if they will be.
+/// Returns the folder into which the programs will be copied, or `None` if they need no copy.
 pub fn planned_copy_folder() -> Option<PathBuf> {
-    own_folder_or_permanent_copy().filter(|_| are_programs_copied())
+    program_folder_or_permanent_copy().filter(|_| needs_permanent_copy())
 }
 
-/// Returns the absolute path by which a new entry of a settings file names one of our programs. A path is
-/// needed because a client that an editor, the desktop or cron starts has another PATH than the user's shell.
+/// Returns the absolute path of one of our programs for a new entry in a settings file. A bare name would not
+/// do: a client started by an editor, the desktop or cron has a different PATH than the user's shell.
 pub(super) fn program_path_for_settings(program: &str) -> Option<PathBuf> {
     // In a dry run the link does not exist yet, so its path is computed.
     let version_link =
-        current_version_link().filter(|_| are_programs_copied()).filter(|link| is_free_for_link(link));
-    version_link.map_or_else(|| upgrade_safe_path_or_own_path(program), |folder| Some(folder.join(program)))
+        current_version_link().filter(|_| needs_permanent_copy()).filter(|link| is_missing_or_link(link));
+    version_link
+        .map_or_else(|| upgrade_safe_or_direct_program_path(program), |folder| Some(folder.join(program)))
 }
 
-/// Returns the path of one of our programs that stays valid after an upgrade, otherwise its own path: package
-/// managers replace the folder of a version and keep the folder of links (`/opt/homebrew/bin`,
-/// `~/.nix-profile/bin`, `~/.local/bin`).
-pub(crate) fn upgrade_safe_path_or_own_path(program: &str) -> Option<PathBuf> {
-    let home = own_folder_or_permanent_copy()?;
-    let own_program = home.join(program);
-    let links_to_own_file = |folder: &Path, name: &str| {
-        let (own_file, linked_file) = (home.join(name), folder.join(name));
+/// Returns a link to one of our programs that stays valid after an upgrade, or the program's direct path if
+/// there is none. Package managers replace the folder of a version and keep the folder of links
+/// (`/opt/homebrew/bin`, `~/.nix-profile/bin`, `~/.local/bin`).
+pub(crate) fn upgrade_safe_or_direct_program_path(program: &str) -> Option<PathBuf> {
+    let program_folder = program_folder_or_permanent_copy()?;
+    let direct_path = program_folder.join(program);
+    let leads_to_same_file = |folder: &Path, name: &str| {
+        let (direct_file, linked_file) = (program_folder.join(name), folder.join(name));
         disk::exists(&linked_file)
-            && disk::canonicalize_or_keep(&linked_file) == disk::canonicalize_or_keep(&own_file)
+            && disk::canonicalize_or_keep(&linked_file) == disk::canonicalize_or_keep(&direct_file)
     };
-    // One folder for all programs: other folders may contain links to the user's commands alone.
-    let has_hooks = |folder: &Path| {
-        links_to_own_file(folder, PROGRAM_NAMES[0])
-            || links_to_own_file(folder, hook_links::HOOK_PROGRAM_FILE)
+    // The folder must also link to the hooks: some folders contain links only to the programs that users start.
+    let has_hook_links = |folder: &Path| {
+        leads_to_same_file(folder, PROGRAM_NAMES[0])
+            || leads_to_same_file(folder, hook_links::HOOK_PROGRAM_FILE)
     };
-    let lasting_folder = folders_that_survive_upgrades().into_iter().find(|folder| has_hooks(folder));
-    let lasting_program =
-        lasting_folder.filter(|folder| links_to_own_file(folder, program)).map(|folder| folder.join(program));
-    Some(lasting_program.unwrap_or(own_program))
+    let permanent_folder =
+        upgrade_safe_folders_by_preference().into_iter().find(|folder| has_hook_links(folder));
+    let permanent_path = permanent_folder
+        .filter(|folder| leads_to_same_file(folder, program))
+        .map(|folder| folder.join(program));
+    Some(permanent_path.unwrap_or(direct_path))
 }
 
-/// Returns the folders in which links to our programs may stay, the best first.
-fn folders_that_survive_upgrades() -> Vec<PathBuf> {
+/// Returns the folders whose links to our programs may survive an upgrade, the preferred folder first.
+fn upgrade_safe_folders_by_preference() -> Vec<PathBuf> {
     let other_folders = environment::invocation_folder().into_iter().chain(current_version_link());
-    lasting_path_folders()
+    permanent_path_folders_outside_project()
         .into_iter()
-        .chain(other_folders.filter(|folder| is_lasting_folder(folder, &project_folders())))
+        .chain(other_folders.filter(|folder| {
+            is_permanent_folder_outside_project(folder, &project_folders_without_home_folder())
+        }))
         .collect()
 }
 
-/// Returns the folders of the PATH that are permanent.
-pub(super) fn lasting_path_folders() -> Vec<PathBuf> {
-    let project_folders = project_folders();
+pub(super) fn permanent_path_folders_outside_project() -> Vec<PathBuf> {
+    let project_folders = project_folders_without_home_folder();
     environment::absolute_search_folders()
         .into_iter()
-        .filter(|folder| is_lasting_folder(folder, &project_folders))
+        .filter(|folder| is_permanent_folder_outside_project(folder, &project_folders))
         .collect()
 }
 
-/// Returns true for a permanent folder that no clone can have created.
-fn is_lasting_folder(folder: &Path, project_folders: &[PathBuf]) -> bool {
+/// Returns true for a folder that npm and plugins do not replace and that is outside the project, so no clone
+/// can have created it.
+fn is_permanent_folder_outside_project(folder: &Path, project_folders: &[PathBuf]) -> bool {
     !is_in_node_modules_or_plugin(folder, &disk::exists)
         && optional_program::reason_to_ignore(&folder.join("plimsoll"), project_folders).is_none()
 }
 
-/// Returns the project's folders. If the home folder lies in the project, the user's own folders do, too, so
-/// no folder counts as the project's.
-fn project_folders() -> Vec<PathBuf> {
-    let home = environment::home_folder().map(disk::canonicalize_or_keep);
-    let mut folders = optional_program::project_folders(&Project::find_for_command());
-    folders.retain(|folder| !home.as_ref().is_some_and(|home| home.starts_with(folder)));
+/// Returns the project's root and working tree, without those that contain the home folder: programs in the
+/// user's own folders would otherwise count as part of the project.
+fn project_folders_without_home_folder() -> Vec<PathBuf> {
+    let home_folder = environment::home_folder().map(disk::canonicalize_or_keep);
+    let mut folders =
+        optional_program::project_root_and_working_tree(&Project::find_upwards_from_current_dir());
+    folders.retain(|folder| !home_folder.as_ref().is_some_and(|home_folder| home_folder.starts_with(folder)));
     folders
 }
 
-/// Returns true for a folder whose programs will be removed or moved.
+/// Returns true for a temporary folder: npm or the client will remove or move its programs.
 fn is_in_node_modules_or_plugin(folder: &Path, exists: &dyn Fn(&Path) -> bool) -> bool {
-    let is_in_node_modules = folder.components().any(|part| part.as_os_str() == "node_modules");
-    // A plugin with our programs has them in `programs/SYSTEM`, and their launcher in `bin`.
+    let is_in_node_modules = folder.components().any(|component| component.as_os_str() == "node_modules");
+    // Our plugin has its programs in `programs/SYSTEM`, and their launcher in `bin`.
     let is_in_plugin = || {
-        let mut plugin_folders = folder.ancestors().skip(1).take(2);
-        plugin_folders.any(|plugin| exists(&plugin.join(".claude-plugin/plugin.json")))
+        let mut candidate_folders = folder.ancestors().skip(1).take(2);
+        candidate_folders.any(|candidate_folder| exists(&candidate_folder.join(".claude-plugin/plugin.json")))
     };
     is_in_node_modules || is_in_plugin()
 }
 
-/// Returns the folder of every copied version, and of the link to the one set up last.
+/// Returns the folder that contains all copied versions and the link to the one that was set up last.
 fn data_folder() -> Option<PathBuf> {
     Some(environment::data_home()?.join("plimsoll"))
 }
 
-fn own_version_folder() -> Option<PathBuf> {
+fn this_version_folder() -> Option<PathBuf> {
     Some(data_folder()?.join("versions").join(BuildInfo::for_current_program("plimsoll").version).join("bin"))
 }
 
@@ -126,40 +132,41 @@ pub(super) fn current_version_link() -> Option<PathBuf> {
     Some(data_folder()?.join("bin"))
 }
 
-/// Returns true if there is nothing at the path, or a link.
-pub(super) fn is_free_for_link(path: &Path) -> bool {
+pub(super) fn is_missing_or_link(path: &Path) -> bool {
     disk::is_link(path) || !disk::exists(path)
 }
 
-/// Copies the programs out of a temporary folder, and creates the missing names of the hooks. Returns the
-/// folder into which they were copied, if they were.
+/// Copies the programs out of a temporary folder, and creates the missing links of the hook programs. Returns
+/// the folder with the copies, or `None` if no copy was needed.
 ///
 /// # Errors
 /// If the folder cannot be written.
-pub(crate) fn copy_programs_and_create_hook_links() -> Result<Option<PathBuf>, StoreError> {
-    let Some(home) = own_folder_or_permanent_copy() else { return Ok(None) };
-    let own_folder = environment::executable_folder().filter(|folder| *folder != home);
-    if let Some(own_folder) = &own_folder {
-        // The hook programs' names are links, created there: npm's packages contain no links.
+pub(crate) fn copy_programs_if_needed_and_create_hook_links() -> Result<Option<PathBuf>, StoreError> {
+    let Some(program_folder) = program_folder_or_permanent_copy() else { return Ok(None) };
+    let source_folder = environment::executable_folder().filter(|folder| *folder != program_folder);
+    if let Some(source_folder) = &source_folder {
+        // Only files are copied. The links of the hook programs are created below, because npm's packages cannot
+        // contain links.
         let files = COMMAND_PROGRAMS.iter().chain([&hook_links::HOOK_PROGRAM_FILE]);
-        let files = files.map(|name| (own_folder.join(name), home.join(name)));
+        let files = files.map(|name| (source_folder.join(name), program_folder.join(name)));
         files
             .filter(|(from, _)| disk::exists(from))
-            .try_for_each(|(from, to)| disk::copy_program(&from, &to))?;
+            .try_for_each(|(from, to)| disk::copy_program_if_changed(&from, &to))?;
     }
-    hook_links::create_missing_hook_links(&home)?;
-    Ok(own_folder.map(|_| home))
+    hook_links::create_missing_hook_links(&program_folder)?;
+    Ok(source_folder.map(|_| program_folder))
 }
 
-/// Does the same as [`copy_and_link_programs`], and points the link at the copied version. `plimsoll run` does not:
-/// an older version that is tried once must not be used by all sessions.
+/// Calls `copy_programs_if_needed_and_create_hook_links`, and points the version link at the copies. Returns
+/// the folder with the copies, or `None` if no copy was needed. `plimsoll run` does not update the link, because
+/// trying an older version once must not change the version of all sessions.
 ///
 /// # Errors
 /// If a folder cannot be written.
-pub fn set_up_programs_and_version_link() -> Result<Option<PathBuf>, StoreError> {
-    let copied_folder = copy_programs_and_create_hook_links()?;
+pub fn copy_programs_and_update_version_link() -> Result<Option<PathBuf>, StoreError> {
+    let copied_folder = copy_programs_if_needed_and_create_hook_links()?;
     if let (Some(folder), Some(link)) = (&copied_folder, current_version_link())
-        && is_free_for_link(&link)
+        && is_missing_or_link(&link)
         && disk::read_link_target(&link).as_ref() != Some(folder)
     {
         disk::replace_link(folder, &link)?;
@@ -167,11 +174,12 @@ pub fn set_up_programs_and_version_link() -> Result<Option<PathBuf>, StoreError>
     Ok(copied_folder)
 }
 
-/// Returns true for a program that exists, or that [`copy_and_link_programs`] will create.
+/// Returns true for a program that exists, or that `copy_programs_if_needed_and_create_hook_links` will
+/// create.
 pub(super) fn will_exist_after_setup(path: &Path) -> bool {
     let source_path = |path: &Path| {
-        let own_folder = environment::executable_folder()?;
-        Some(own_folder.join(path.file_name()?))
+        let executable_folder = environment::executable_folder()?;
+        Some(executable_folder.join(path.file_name()?))
     };
     let exists =
         |path: &Path| disk::exists(path) || source_path(path).is_some_and(|from| disk::exists(&from));

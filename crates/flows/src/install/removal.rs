@@ -1,48 +1,48 @@
 //! Plans the removal of everything that an installation wrote.
 
-use super::command_links::plan_link_removal;
-use super::files::{OwnFileOutcome, plan_exclude_removal, plan_own_file_removal};
+use super::command_links::plan_removal_of_our_links;
+use super::files::{InstalledFileOutcome, plan_exclude_lines_removal, plan_file_removal_if_unchanged};
 use super::install_paths::{InstallPaths, has_memory_hooks, has_our_hooks};
-use super::memory::plan_server_removal;
-use super::restored_file::{RestoredFile, plan_stale_backup_removal};
-use super::slash_commands::is_unchanged_command;
+use super::memory::plan_server_entry_removal;
+use super::restored_file::{RestoredFile, plan_redundant_backup_removal};
+use super::slash_commands::is_unchanged_except_program_path;
 use super::team;
-use super::{COMMANDS, FileChange, InstallError, InstallPlan, InstallScope, decode_settings};
+use super::{FileChange, InstallError, InstallPlan, InstallScope, SLASH_COMMAND_FILES, decode_settings};
 use plimsoll_protocol::settings::{self, OurHookEntry};
 use plimsoll_store::disk;
 use std::path::{Path, PathBuf};
 
 /// The result of planning an uninstallation.
 #[derive(Debug)]
-pub struct Uninstallation {
+pub struct UninstallationReport {
     pub settings_file: PathBuf,
     pub removed_hooks: Vec<OurHookEntry>,
     /// True if our status line is removed.
     pub status_line_removed: bool,
     /// True if the working memory's variable is removed.
     pub variable_removed: bool,
-    /// The settings file without our entries; `None` if it had none.
+    /// The settings file without our entries; `None` if it has none.
     pub restored_settings: Option<RestoredFile>,
-    pub command_files: Vec<(PathBuf, OwnFileOutcome)>,
-    /// The project's list of MCP servers without our server, if it had one.
+    pub command_files: Vec<(PathBuf, InstalledFileOutcome)>,
+    /// The project's list of MCP servers without our server; `None` if it has none.
     pub restored_server_list: Option<RestoredFile>,
-    /// The agent of a frame, if no other settings file needs it.
-    pub agent_file: Option<(PathBuf, OwnFileOutcome)>,
-    /// The exclude file, if our lines are removed from it.
+    /// The file of the frame agent; `None` if another settings file still needs it.
+    pub agent_file: Option<(PathBuf, InstalledFileOutcome)>,
+    /// The exclude file from which our lines are removed.
     pub changed_exclude_file: Option<PathBuf>,
     /// Another settings file of the project that still needs the commands and the exclude lines.
-    pub still_installed_in: Option<PathBuf>,
+    pub sibling_settings_with_hooks: Option<PathBuf>,
     /// Another settings file of the project that still needs the working memory.
-    pub memory_still_used_in: Option<PathBuf>,
+    pub sibling_settings_with_memory: Option<PathBuf>,
     /// Records of sessions and runs in the project, which the user may keep or delete.
     pub kept_records: Vec<PathBuf>,
     /// True if the user may have added our server to the user's own list, which is not changed.
     pub may_have_manual_server: bool,
-    /// Our links in the user's folder of programs that are removed.
+    /// Our links in `~/.local/bin` that are removed.
     pub removed_links: Vec<PathBuf>,
     /// The shared preferences and ignore rules that are removed.
     pub removed_team_files: Vec<PathBuf>,
-    /// Other settings files that the client reads here and that have entries of ours.
+    /// Other settings files that the client reads in this project and that have Plimsoll hooks.
     pub other_settings: Vec<(InstallScope, PathBuf)>,
 }
 
@@ -50,9 +50,9 @@ pub struct Uninstallation {
 pub fn plan_removal(
     scope: InstallScope,
     project: &Path,
-) -> Result<InstallPlan<Uninstallation>, InstallError> {
+) -> Result<InstallPlan<UninstallationReport>, InstallError> {
     let paths = InstallPaths::for_scope(scope, project)?;
-    let mut report = Uninstallation {
+    let mut report = UninstallationReport {
         settings_file: paths.settings_file.clone(),
         removed_hooks: Vec::new(),
         status_line_removed: false,
@@ -62,8 +62,8 @@ pub fn plan_removal(
         restored_server_list: None,
         agent_file: None,
         changed_exclude_file: None,
-        still_installed_in: paths.sibling_settings.clone().filter(|path| has_our_hooks(path)),
-        memory_still_used_in: paths.sibling_settings.clone().filter(|path| has_memory_hooks(path)),
+        sibling_settings_with_hooks: paths.sibling_settings.clone().filter(|path| has_our_hooks(path)),
+        sibling_settings_with_memory: paths.sibling_settings.clone().filter(|path| has_memory_hooks(path)),
         kept_records: Vec::new(),
         may_have_manual_server: false,
         removed_links: Vec::new(),
@@ -77,13 +77,14 @@ pub fn plan_removal(
     };
     let mut changes = Vec::new();
     if let Some(current_bytes) = disk::read(&paths.settings_file)? {
-        remove_from_settings(&paths, &current_bytes, &mut report, &mut changes)?;
+        plan_entry_removal_and_fill_report(&paths, &current_bytes, &mut report, &mut changes)?;
     }
-    if report.memory_still_used_in.is_none() {
-        if let Some((list_path, backup)) = &paths.server_list {
-            report.restored_server_list = plan_server_removal(list_path, backup, &mut changes)?;
+    if report.sibling_settings_with_memory.is_none() {
+        if let Some((server_list_path, backup_path)) = &paths.server_list {
+            report.restored_server_list =
+                plan_server_entry_removal(server_list_path, backup_path, &mut changes)?;
         }
-        report.agent_file = Some(plan_own_file_removal(
+        report.agent_file = Some(plan_file_removal_if_unchanged(
             &paths.agent_file,
             |text| text == settings::agent::FRAME_AGENT_FILE,
             &mut changes,
@@ -95,63 +96,68 @@ pub fn plan_removal(
     }
     report.may_have_manual_server =
         scope == InstallScope::User && report.removed_hooks.iter().any(OurHookEntry::is_for_memory);
-    if report.still_installed_in.is_none() {
-        for (name, file) in COMMANDS {
+    if report.sibling_settings_with_hooks.is_none() {
+        for (name, file) in SLASH_COMMAND_FILES {
             let path = paths.command_folder.join(name);
-            report.command_files.push(plan_own_file_removal(
+            report.command_files.push(plan_file_removal_if_unchanged(
                 &path,
-                |text| is_unchanged_command(text, file),
+                |text| is_unchanged_except_program_path(text, file),
                 &mut changes,
             )?);
         }
         if scope != InstallScope::User {
-            report.changed_exclude_file = plan_exclude_removal(project, &mut changes)?;
+            report.changed_exclude_file = plan_exclude_lines_removal(project, &mut changes)?;
             report.kept_records = existing_run_files(project);
         }
     }
     let mut links = Vec::new();
     if scope == InstallScope::User {
-        report.removed_links = plan_link_removal(&mut links);
+        report.removed_links = plan_removal_of_our_links(&mut links);
     }
-    Ok(InstallPlan { changes, links, report, files: paths.all_files(scope, project) })
+    Ok(InstallPlan {
+        changes,
+        links,
+        report,
+        files_with_possible_drafts: paths.written_or_removed_files(scope, project),
+    })
 }
 
-/// Returns the existing files of sessions and runs in a project. Names with a `*` stand for backups and
-/// drafts and are skipped.
+/// Returns the existing files of sessions and runs in a project. Skips names with a `*`, which are patterns
+/// for backups and drafts.
 fn existing_run_files(project: &Path) -> Vec<PathBuf> {
     let names = crate::install::git_exclude::RUN_FILES.iter().filter(|name| !name.contains('*'));
     names.map(|name| project.join(name.trim_end_matches('/'))).filter(|path| disk::exists(path)).collect()
 }
 
-fn remove_from_settings(
+fn plan_entry_removal_and_fill_report(
     paths: &InstallPaths,
     current_bytes: &[u8],
-    report: &mut Uninstallation,
+    report: &mut UninstallationReport,
     changes: &mut Vec<FileChange>,
 ) -> Result<(), InstallError> {
     let text = decode_settings(&paths.settings_file, current_bytes)?;
-    let backup = disk::read(&paths.backup_file)?;
-    let original_text = backup.as_deref().and_then(|bytes| settings::decode_utf8(bytes).ok());
-    let uninstalled = settings::uninstall(text, original_text)
+    let backup_bytes = disk::read(&paths.backup_file)?;
+    let original_text = backup_bytes.as_deref().and_then(|bytes| settings::decode_utf8(bytes).ok());
+    let removal_result = settings::remove_our_entries_and_empty_containers(text, original_text)
         .map_err(|error| InstallError::InvalidSettings { path: paths.settings_file.clone(), error })?;
-    if uninstalled.removed_hooks.is_empty() && !uninstalled.status_line_removed {
-        plan_stale_backup_removal(&paths.backup_file, backup, current_bytes, changes);
+    if removal_result.removed_hooks.is_empty() && !removal_result.status_line_removed {
+        plan_redundant_backup_removal(&paths.backup_file, backup_bytes, current_bytes, changes);
         return Ok(());
     }
-    let is_untouched =
+    let has_no_user_edits =
         original_text.is_some_and(|original| settings::is_unchanged_since_install(original, text));
-    let after = match original_text {
-        Some(original) if is_untouched => Some(original.to_owned()),
-        None if uninstalled.is_empty && backup.is_none() => None,
-        _ => Some(uninstalled.text),
+    let restored_text = match original_text {
+        Some(original) if has_no_user_edits => Some(original.to_owned()),
+        None if removal_result.is_empty && backup_bytes.is_none() => None,
+        _ => Some(removal_result.text),
     };
-    report.removed_hooks = uninstalled.removed_hooks;
-    report.status_line_removed = uninstalled.status_line_removed;
-    report.variable_removed = uninstalled.variable_removed;
-    report.restored_settings = Some(RestoredFile::plan_text_and_remove_restored_backup(
+    report.removed_hooks = removal_result.removed_hooks;
+    report.status_line_removed = removal_result.status_line_removed;
+    report.variable_removed = removal_result.variable_removed;
+    report.restored_settings = Some(RestoredFile::plan_text_and_backup_removal_if_original(
         (&paths.settings_file, current_bytes),
-        after,
-        (&paths.backup_file, backup),
+        restored_text,
+        (&paths.backup_file, backup_bytes),
         changes,
     ));
     Ok(())

@@ -1,4 +1,4 @@
-//! A file that our installation changed, restored, and its backup.
+//! Restores a file that our installation changed, and removes its backup.
 
 use super::FileChange;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,18 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct RestoredFile {
     pub path: PathBuf,
-    /// True if the file gets back its bytes from before the installation.
+    /// True if the file becomes identical to its backup from before the installation.
     pub is_original: bool,
     /// True if the file is removed because the installation created it.
     pub is_removed: bool,
-    /// A backup that is kept because the file has been changed since.
+    /// A backup that is kept because the restored text differs from it.
     pub kept_backup: Option<PathBuf>,
 }
 
 impl RestoredFile {
-    /// Plans the file's new text (`None` removes the file). Removes the backup if the text is the original.
-    pub(super) fn plan_text_and_remove_restored_backup(
+    /// Plans the file's new text (`None` removes the file), and the removal of the backup if the text is equal to
+    /// it.
+    pub(super) fn plan_text_and_backup_removal_if_original(
         (path, current_bytes): (&Path, &[u8]),
         new_text: Option<String>,
         (backup_path, backup_bytes): (&Path, Option<Vec<u8>>),
@@ -26,8 +27,8 @@ impl RestoredFile {
         let new_bytes = new_text.map(String::into_bytes);
         let is_original = backup_bytes.is_some() && new_bytes == backup_bytes;
         let is_removed = new_bytes.is_none();
-        // The file before its backup is removed: `plan_stale_backup_removal` deletes what a kill between the
-        // two leaves.
+        // The file is written before its backup is removed. If a kill in between leaves the backup,
+        // `plan_redundant_backup_removal` removes it the next time.
         changes.push(FileChange {
             path: path.to_owned(),
             before: Some(current_bytes.to_vec()),
@@ -45,9 +46,8 @@ impl RestoredFile {
     }
 }
 
-/// Plans to remove a backup that equals the current file: it was left by a removal that died before its last
-/// step.
-pub(super) fn plan_stale_backup_removal(
+/// Plans the removal of a backup that is equal to the current file: a killed uninstallation has left it.
+pub(super) fn plan_redundant_backup_removal(
     backup_path: &Path,
     backup_bytes: Option<Vec<u8>>,
     current_bytes: &[u8],

@@ -1,27 +1,26 @@
-//! Files that a project shares with everybody who works in it: preferences and ignore rules. Hooks are each
-//! user's own.
+//! Files that a project shares with its team: preferences and ignore rules. Each user installs the hooks.
 
-use super::files::{OwnFileOutcome, plan_own_file, plan_own_file_removal};
+use super::files::{InstalledFileOutcome, plan_file_removal_if_unchanged, plan_file_unless_user_owned};
 use super::git_exclude::ExcludeOutcome;
 use super::install_paths::InstallPaths;
 use super::{FileChange, InstallError, InstallPlan, InstallScope, files};
 use std::path::{Path, PathBuf};
 
-/// An empty file, as a place for preferences.
+/// The content of a preferences file without preferences.
 const NO_PREFERENCES: &str = "{}\n";
 
-/// The files that are to be committed.
+/// The files that the user should commit.
 #[derive(Debug)]
 pub struct TeamFiles {
-    pub preferences: (PathBuf, OwnFileOutcome),
+    pub preferences: (PathBuf, InstalledFileOutcome),
     pub gitignore: ExcludeOutcome,
 }
 
-/// Plans the shared files, without hooks.
+/// Plans the files for the team, without hooks: preferences and `.gitignore`.
 ///
 /// # Errors
-/// If the project's settings are the user's own, or a file cannot be read.
-pub fn plan_team_files(project: &Path) -> Result<InstallPlan<TeamFiles>, InstallError> {
+/// If the project is the home folder, whose settings are the user's own, or a file cannot be read.
+pub fn plan_team_files_without_hooks(project: &Path) -> Result<InstallPlan<TeamFiles>, InstallError> {
     let paths = InstallPaths::for_scope(InstallScope::Project, project)?;
     let mut changes = Vec::new();
     let report = plan_preferences_and_gitignore(&paths, project, &mut changes)?;
@@ -29,7 +28,7 @@ pub fn plan_team_files(project: &Path) -> Result<InstallPlan<TeamFiles>, Install
         changes,
         links: Vec::new(),
         report,
-        files: paths.all_files(InstallScope::Project, project),
+        files_with_possible_drafts: paths.written_or_removed_files(InstallScope::Project, project),
     })
 }
 
@@ -40,12 +39,13 @@ pub(super) fn plan_preferences_and_gitignore(
 ) -> Result<TeamFiles, InstallError> {
     files::reject_link(&paths.preferences_file)?;
     Ok(TeamFiles {
-        preferences: plan_own_file(&paths.preferences_file, NO_PREFERENCES, changes)?,
+        preferences: plan_file_unless_user_owned(&paths.preferences_file, NO_PREFERENCES, changes)?,
         gitignore: files::plan_gitignore_lines(project, changes)?,
     })
 }
 
-/// Plans the removal of the shared files' parts that are only ours.
+/// Plans the removal of the preferences file, if it has no preferences, and of our lines in `.gitignore`.
+/// Returns the paths of the changed files.
 pub(super) fn plan_preferences_and_gitignore_removal(
     paths: &InstallPaths,
     project: &Path,
@@ -53,7 +53,7 @@ pub(super) fn plan_preferences_and_gitignore_removal(
 ) -> Result<Vec<PathBuf>, InstallError> {
     files::reject_link(&paths.preferences_file)?;
     let (preferences, outcome) =
-        plan_own_file_removal(&paths.preferences_file, |text| text == NO_PREFERENCES, changes)?;
-    let removed = (outcome == OwnFileOutcome::Removed).then_some(preferences);
-    Ok(removed.into_iter().chain(files::plan_gitignore_removal(project, changes)?).collect())
+        plan_file_removal_if_unchanged(&paths.preferences_file, |text| text == NO_PREFERENCES, changes)?;
+    let removed = (outcome == InstalledFileOutcome::Removed).then_some(preferences);
+    Ok(removed.into_iter().chain(files::plan_gitignore_lines_removal(project, changes)?).collect())
 }

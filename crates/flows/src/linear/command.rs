@@ -1,4 +1,4 @@
-//! The command line of `plimsoll-linear`: written by `plimsoll`, parsed by `plimsoll-linear`.
+//! The command line of `plimsoll-linear`. `plimsoll` builds it, and `plimsoll-linear` parses it.
 
 use super::key::KeySource;
 use std::time::Duration;
@@ -13,17 +13,17 @@ pub enum LinearCommand {
         /// True to print what would be sent, and send nothing.
         dry_run: bool,
     },
-    /// For `plimsoll run`: checks whether address, key and certificates can be used, without a request to
+    /// For `plimsoll run`: checks whether address, key and certificates are valid, without a request to
     /// Linear.
     Ready {
-        /// Where the key in the environment comes from.
+        /// The source of the key in the environment.
         source: KeySource,
     },
     /// For `plimsoll run`: delivers the waiting notes of an issue, with the key in the environment.
     Deliver {
-        /// The issue of the user's settings.
+        /// The issue from the user's settings.
         issue: String,
-        /// The time for the whole delivery.
+        /// The time limit for the whole delivery.
         time_limit: Duration,
     },
 }
@@ -35,7 +35,7 @@ const READY: &str = "ready";
 const DELIVER: &str = "deliver";
 
 impl LinearCommand {
-    /// Returns the arguments of its command line.
+    /// Returns the command-line arguments of this command.
     pub fn to_arguments(&self) -> Vec<String> {
         let to_strings = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         match self {

@@ -1,26 +1,26 @@
 //! Delivery of notes for `plimsoll run` by `plimsoll-linear`. Each delivery is a separate process with
-//! limited time and output. Notes stay in the outbox until Linear has confirmed them, whatever happens to the
-//! process.
+//! limited time and output. Notes stay in the outbox until Linear has confirmed them, even if the process is
+//! killed.
 
 use super::command::LinearCommand;
 use super::key::{KEY_VARIABLE, KeyError, KeyText};
 use super::{failure, key};
 use crate::optional_program::{self, LINEAR as PROGRAM, ProgramNotFound};
 use plimsoll_domain::linear::LinearBackoff;
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::{RunId, Settings};
 use plimsoll_launcher::{CommandOutcome, HelperCommand};
 use plimsoll_store::{Project, StoreError, clock, outbox};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The program only checks address, key and certificates, without a request.
+/// Timeout of the readiness check, which makes no network request.
 const READY_TIMEOUT: Duration = Duration::from_secs(5);
-/// The program's time limit ends this much earlier, so that it can mostly report the error itself.
+/// The program's own time limit is shorter by this much, so that it can usually report the timeout itself.
 const REPORT_MARGIN: Duration = Duration::from_millis(500);
-/// The program is ended this much before the time is over, so that it does not delay the run any longer.
-const END_MARGIN: Duration = Duration::from_millis(250);
-/// Its report is one line.
+/// The program is killed this much before the time limit, so that the run is not delayed beyond the limit.
+const KILL_MARGIN: Duration = Duration::from_millis(250);
+/// The program reports one line, so this is ample.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
 /// `plimsoll-linear`, ready to deliver a run's notes.
@@ -31,41 +31,41 @@ pub struct Delivery {
     issue: String,
 }
 
-/// Why notes cannot be delivered. Text of another program contains no key. Messages contain no times either,
-/// because a message that changes would count as a new error.
+/// An error that prevents the delivery of notes. The key is removed from text of other programs. Messages
+/// contain no durations or timestamps, because a message that changes would count as a new error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {
     #[error("{missing}; {hint}", missing = .0, hint = .0.install_hint())]
     NoProgram(#[from] ProgramNotFound),
     #[error("{missing}; {hint}", missing = .0, hint = .0.hint())]
     NoKey(#[from] KeyError),
-    /// The system did not start the program.
+    /// The operating system could not start the program.
     #[error("{PROGRAM} cannot be started: {0}")]
     NotStarted(String),
-    /// The program was ended at its timeout.
+    /// The program was killed at its timeout.
     #[error("{PROGRAM} did not finish in time")]
     TimedOut,
     /// The program exited with an unexpected code.
     #[error("{PROGRAM} exited with {code}{why}")]
     Exited {
         code: i32,
-        /// Its message after a colon; empty if it printed nothing.
+        /// `: ` and the first line of stderr; empty if the program printed nothing.
         why: String,
     },
     #[error("{PROGRAM} was ended by a signal")]
     KilledBySignal,
-    /// The error that the program reported itself.
+    /// The program reported this error itself.
     #[error("{0}")]
     Reported(String),
 }
 
 impl DeliveryError {
-    /// Returns the error with another program's text changed by this function.
-    fn map_message(self, change_text: impl Fn(&str) -> String) -> DeliveryError {
+    /// Applies a function to the text that comes from another program.
+    fn map_message(self, transform: impl Fn(&str) -> String) -> DeliveryError {
         match self {
-            DeliveryError::NotStarted(message) => DeliveryError::NotStarted(change_text(&message)),
-            DeliveryError::Exited { code, why } => DeliveryError::Exited { code, why: change_text(&why) },
-            DeliveryError::Reported(message) => DeliveryError::Reported(change_text(&message)),
+            DeliveryError::NotStarted(message) => DeliveryError::NotStarted(transform(&message)),
+            DeliveryError::Exited { code, why } => DeliveryError::Exited { code, why: transform(&why) },
+            DeliveryError::Reported(message) => DeliveryError::Reported(transform(&message)),
             error @ (DeliveryError::NoProgram(_)
             | DeliveryError::NoKey(_)
             | DeliveryError::TimedOut
@@ -74,7 +74,7 @@ impl DeliveryError {
     }
 }
 
-/// Finds the program and the key, and checks that the program can deliver.
+/// Finds the program and the key, and runs the program's readiness check.
 ///
 /// # Errors
 /// If one is missing, or the program reports that it cannot deliver.
@@ -83,25 +83,25 @@ pub fn prepare_delivery(
     settings: &Settings,
     issue: &str,
 ) -> Result<Delivery, DeliveryError> {
-    let program = optional_program::find_program(project, PROGRAM)?;
+    let program = optional_program::find_sibling_or_trusted_program(project, PROGRAM)?;
     let (key, source) = key::key_from_variable_or_command(project, settings)?;
     let delivery = Delivery { program, key, issue: issue.to_owned() };
-    match delivery.run_program(project, &LinearCommand::Ready { source }, READY_TIMEOUT)? {
+    match delivery.run_program_and_redact_key(project, &LinearCommand::Ready { source }, READY_TIMEOUT)? {
         None => Ok(delivery),
         Some(message) => Err(DeliveryError::Reported(message)),
     }
 }
 
 impl Delivery {
-    /// Delivers the waiting notes within this time. Returns a message for the user, or `None` if all is well,
-    /// the error is already known, or it is too early to retry.
-    pub fn deliver_waiting_notes(
+    /// Delivers the waiting notes within this time limit. Returns a message for the user, or `None` if there
+    /// is nothing to report, the error was already reported, or the backoff is still active.
+    pub fn deliver_waiting_notes_unless_backing_off(
         &self,
         project: &Project,
         run_id: &RunId,
         time_limit: Duration,
     ) -> Result<Option<String>, StoreError> {
-        // Checked here as well, because a hanging program cannot report that the backoff is active.
+        // Also checked here, before the process is started: a program that hangs could not check the backoff.
         if outbox::undelivered_note_count_of_all_runs(project) == 0
             || outbox::load_backoff(project).is_some_and(|backoff| failure::is_backoff_active(&backoff))
         {
@@ -109,20 +109,20 @@ impl Delivery {
         }
         let program_time_limit = time_limit.saturating_sub(REPORT_MARGIN);
         let command = LinearCommand::Deliver { issue: self.issue.clone(), time_limit: program_time_limit };
-        match self.run_program(project, &command, time_limit.saturating_sub(END_MARGIN)) {
+        match self.run_program_and_redact_key(project, &command, time_limit.saturating_sub(KILL_MARGIN)) {
             Ok(message) => Ok(message),
-            Err(error) => record_failure(project, run_id, &error.to_string()),
+            Err(error) => record_failure_and_message_if_new(project, run_id, &error.to_string()),
         }
     }
 
-    /// Runs the program and returns its message.
-    fn run_program(
+    /// Runs the program and returns its message or error, with the key removed from the text.
+    fn run_program_and_redact_key(
         &self,
         project: &Project,
         command: &LinearCommand,
         timeout: Duration,
     ) -> Result<Option<String>, DeliveryError> {
-        let outcome = plimsoll_launcher::run_helper(&HelperCommand {
+        let outcome = plimsoll_launcher::run_helper_with_short_grace_period(&HelperCommand {
             program: &self.program,
             arguments: &command.to_arguments(),
             folder: project.root(),
@@ -131,31 +131,37 @@ impl Delivery {
             timeout,
             max_output_bytes: MAX_OUTPUT_BYTES,
         });
-        // Any program of this name on the PATH may run here, so the key is removed from its output.
-        let redact_key = |text: &str| self.key.redact_from(text);
-        match parse_outcome(&outcome) {
+        // The program may be any program of this name on the PATH, so the key is removed from its output.
+        let redact_key = |text: &str| self.key.redact_in(text);
+        match parse_message_or_error(&outcome) {
             Ok(message) => Ok(message.as_deref().map(redact_key)),
             Err(error) => Err(error.map_message(redact_key)),
         }
     }
 }
 
-/// The program's own failure is treated like a network error: reported once, and retried with growing delays.
-fn record_failure(project: &Project, run_id: &RunId, error: &str) -> Result<Option<String>, StoreError> {
-    let previous = outbox::load_backoff(project);
-    let failure_count = previous.as_ref().map_or(0, |backoff| backoff.failure_count) + 1;
+/// Records a failure of the program and when to retry, with growing delays as for a network error. Returns a
+/// message for the user if the error is new.
+fn record_failure_and_message_if_new(
+    project: &Project,
+    run_id: &RunId,
+    error: &str,
+) -> Result<Option<String>, StoreError> {
+    let previous_backoff = outbox::load_backoff(project);
+    let failure_count = previous_backoff.as_ref().map_or(0, |backoff| backoff.failure_count) + 1;
     let retry_at = clock::to_timestamp(failure::retry_time_after_failures(failure_count));
     let backoff =
         LinearBackoff { retry_at, is_rate_limited: false, failure_count, last_error: error.to_owned() };
-    let is_new = failure::record_failure(project, run_id, previous.as_ref(), &backoff)?;
-    Ok(is_new.then(|| format!("{error}; {RETRY_HINT}")))
+    let is_new_error =
+        failure::save_backoff_and_journal_new_error(project, run_id, previous_backoff.as_ref(), &backoff)?;
+    Ok(is_new_error.then(|| format!("{error}; {RETRY_HINT}")))
 }
 
-/// Tells the user what happens next; the end of a sentence.
+/// Explains what happens next, for the end of an error message.
 pub const RETRY_HINT: &str = "Plimsoll retries by itself, or run `plimsoll linear sync`";
 
-/// Returns the program's message, or why there is none.
-fn parse_outcome(outcome: &CommandOutcome) -> Result<Option<String>, DeliveryError> {
+/// Returns the first line of stdout (`None` if it is empty), or the error if the program failed.
+fn parse_message_or_error(outcome: &CommandOutcome) -> Result<Option<String>, DeliveryError> {
     match (&outcome.start_error, outcome.timed_out, outcome.exit_code) {
         (Some(error), ..) => Err(DeliveryError::NotStarted(error.clone())),
         (None, true, _) => Err(DeliveryError::TimedOut),
@@ -171,10 +177,10 @@ fn parse_outcome(outcome: &CommandOutcome) -> Result<Option<String>, DeliveryErr
     }
 }
 
-/// Returns the first line; `None` if it is empty.
+/// Returns the first line, or `None` if it is empty.
 fn first_line(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output);
-    text.lines().next().map(to_single_line).filter(|line| !line.is_empty())
+    text.lines().next().map(to_safe_single_line).filter(|line| !line.is_empty())
 }
 
 #[cfg(test)]
@@ -193,7 +199,7 @@ mod tests {
             iteration_or_item_number: 7,
             ..LinearNote::default()
         };
-        outbox::append_note(&project, &note).unwrap();
+        outbox::append_note_with_best_effort_lock(&project, &note).unwrap();
         let program = folder.join("plimsoll-linear");
         let text = format!("#!/bin/sh\n{script}\n");
         plimsoll_store::disk::replace(&program, text.as_bytes(), plimsoll_store::Durability::Lazy).unwrap();
@@ -205,7 +211,7 @@ mod tests {
     const TIME_LIMIT: Duration = Duration::from_millis(700);
 
     fn deliver(project: &Project, delivery: &Delivery) -> Option<String> {
-        delivery.deliver_waiting_notes(project, &"r1".into(), TIME_LIMIT).unwrap()
+        delivery.deliver_waiting_notes_unless_backing_off(project, &"r1".into(), TIME_LIMIT).unwrap()
     }
 
     #[test]
@@ -250,7 +256,7 @@ mod tests {
             );
             // The delay is over, and the error is the same.
             let expired = LinearBackoff { retry_at: "2026-01-07T11:45:00Z".into(), ..wait };
-            outbox::save_backoff(&project, Some(&expired)).unwrap();
+            outbox::save_or_remove_backoff(&project, Some(&expired)).unwrap();
             assert_eq!(deliver(&project, &delivery), None);
             assert_eq!(outbox::load_backoff(&project).unwrap().failure_count, 2);
             let start_marks =
@@ -272,7 +278,7 @@ mod tests {
             Some(format!("plimsoll-linear did not finish in time; {RETRY_HINT}"))
         );
         let (project, delivery) = self::delivery(folder.path(), "head -c 1000000 /dev/zero | tr '\\0' y");
-        outbox::save_backoff(&project, None).unwrap();
+        outbox::save_or_remove_backoff(&project, None).unwrap();
         assert_eq!(deliver(&project, &delivery).map(|message| message.len()), Some(MAX_OUTPUT_BYTES));
     }
 
@@ -280,7 +286,7 @@ mod tests {
     fn no_program_is_started_without_waiting_notes() {
         let folder = tempfile::tempdir().unwrap();
         let (project, delivery) = delivery(folder.path(), "exit 3");
-        outbox::save_comment(
+        outbox::save_comment_state(
             &project,
             &"r1".into(),
             &plimsoll_domain::linear::LinearComment { delivered_note_count: 1, ..Default::default() },

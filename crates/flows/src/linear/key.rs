@@ -1,24 +1,25 @@
-//! The source of the key for Linear: a variable, or a command that prints it. The key stays in memory.
+//! Reads the API key for Linear from an environment variable or the output of a command. The key is never
+//! written to disk.
 
 use plimsoll_domain::Settings;
 use plimsoll_store::{Project, environment};
 use std::time::Duration;
 
-/// The variable with the key, also for `plimsoll-linear` when `plimsoll run` starts it.
+/// The environment variable with the key. `plimsoll run` also passes the key to `plimsoll-linear` in it.
 pub const KEY_VARIABLE: &str = "LINEAR_API_KEY";
-/// Long enough for a password manager that asks the user first.
+/// Timeout of the command: long enough for a password manager that prompts the user.
 const KEY_COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Where a key comes from.
+/// The source of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySource {
     Variable,
-    /// The command in `linear.key_command`.
+    /// The output of the command in `linear.key_command`.
     Command,
 }
 
 impl KeySource {
-    /// Returns the name of the variable or the setting.
+    /// Returns the name of the environment variable or of the setting.
     pub fn name(self) -> &'static str {
         match self {
             KeySource::Variable => KEY_VARIABLE,
@@ -31,7 +32,7 @@ impl KeySource {
     }
 }
 
-/// The text of a key, not validated yet. It has no `Display`, and its `Debug` output hides the key.
+/// The text of an API key, not yet validated. It has no `Display`, and its `Debug` output hides the key.
 #[derive(Clone)]
 pub struct KeyText(String);
 
@@ -41,8 +42,8 @@ impl KeyText {
         &self.0
     }
 
-    /// Replaces the key in another program's text.
-    pub(super) fn redact_from(&self, text: &str) -> String {
+    /// Replaces the key in another program's output with `(key)`.
+    pub(super) fn redact_in(&self, text: &str) -> String {
         match self.0.trim() {
             "" => text.to_owned(),
             key => text.replace(key, "(key)"),
@@ -56,13 +57,13 @@ impl std::fmt::Debug for KeyText {
     }
 }
 
-/// Why there is no key. The command's output is not shown, because it may be a key.
+/// An error that occurs while reading the key. The command's output is not included, because it may contain a
+/// key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Neither the variable nor the command is set.
     #[error("there is no key for Linear: neither LINEAR_API_KEY nor linear.key_command is set")]
     Missing,
-    /// The command failed.
+    /// The configured command failed; contains the reason.
     #[error("linear.key_command {0}")]
     Command(String),
 }
@@ -78,7 +79,8 @@ impl KeyError {
     }
 }
 
-/// Returns the key from the environment variable, otherwise the output of the configured command.
+/// Returns the key from the environment variable; if it is not set, runs the configured command and returns
+/// its output.
 pub fn key_from_variable_or_command(
     project: &Project,
     settings: &Settings,
@@ -88,16 +90,16 @@ pub fn key_from_variable_or_command(
     }
     let command = settings.linear.key_command.as_deref().ok_or(KeyError::Missing)?;
     let outcome = plimsoll_launcher::run_user_shell_command(command, project.root(), KEY_COMMAND_TIMEOUT);
-    let failure = match (&outcome.start_error, outcome.timed_out, outcome.exit_code) {
+    let failure_description = match (&outcome.start_error, outcome.timed_out, outcome.exit_code) {
         (None, false, Some(0)) => None,
         (Some(error), ..) => Some(format!("could not be started: {error}")),
         (None, true, _) => Some(format!("took longer than {} s", KEY_COMMAND_TIMEOUT.as_secs())),
         (None, false, Some(code)) => Some(format!("exited with {code}")),
         (None, false, None) => Some("was ended by a signal".to_owned()),
     };
-    match failure {
-        Some(failure) => Err(KeyError::Command(failure)),
-        // An environment variable cannot contain a NUL, and neither can a valid key.
+    match failure_description {
+        Some(failure_description) => Err(KeyError::Command(failure_description)),
+        // The key is passed in an environment variable, which cannot contain NUL; no valid key contains it.
         None => Ok((
             KeyText(String::from_utf8_lossy(&outcome.stdout).replace('\0', "\u{fffd}")),
             KeySource::Command,

@@ -1,5 +1,5 @@
-//! Notes for Linear: written to the outbox if an issue is set. Nothing is sent here; `plimsoll run` and
-//! `plimsoll linear sync` do that.
+//! Queues notes for Linear in the outbox if an issue is configured. `plimsoll run` and `plimsoll linear sync`
+//! send them.
 
 use crate::run_context::RunContext;
 use plimsoll_domain::Settings;
@@ -9,13 +9,14 @@ use plimsoll_domain::state::RunState;
 use plimsoll_policy::linear::ItemEvent;
 use plimsoll_store::{Project, clock, config, outbox};
 
-/// Queues a note about a checkpoint of a run. A note that cannot be written must not prevent the checkpoint.
+/// Queues a note about a checkpoint of a run. An error is only recorded in the journal, so that it does not
+/// prevent the checkpoint.
 pub(crate) fn queue_checkpoint_note(context: &RunContext<'_>, state: &RunState) {
-    let text = || plimsoll_policy::linear::render_checkpoint_note(state, &plimsoll_secrets::redact);
-    queue_iteration_note(context, state, LinearNoteKind::Checkpoint, text);
+    let render_text = || plimsoll_policy::linear::render_checkpoint_note(state, &plimsoll_secrets::redact);
+    queue_iteration_note(context, state, LinearNoteKind::Checkpoint, render_text);
 }
 
-/// Queues the questions that the current iteration asked.
+/// Queues a note with the questions that the current iteration asked, if there are any.
 pub(crate) fn queue_note_about_iteration_questions(project: &Project, state: &RunState) {
     if state.questions_of_current_iteration().next().is_none() {
         return;
@@ -23,7 +24,7 @@ pub(crate) fn queue_note_about_iteration_questions(project: &Project, state: &Ru
     let (settings, _) = config::load_settings(project);
     let context = RunContext { project, settings: &settings, run_id: &state.run_id };
     queue_iteration_note(&context, state, LinearNoteKind::Question, || {
-        plimsoll_policy::linear::render_questions_note(state, &plimsoll_secrets::redact)
+        plimsoll_policy::linear::render_note_on_new_questions(state, &plimsoll_secrets::redact)
     });
 }
 
@@ -31,12 +32,12 @@ pub(crate) fn queue_run_end_note(project: &Project, state: &RunState) {
     let (settings, _) = config::load_settings(project);
     let context = RunContext { project, settings: &settings, run_id: &state.run_id };
     queue_iteration_note(&context, state, LinearNoteKind::End, || {
-        plimsoll_policy::linear::render_end_note(state, &plimsoll_secrets::redact)
+        plimsoll_policy::linear::render_run_end_note(state, &plimsoll_secrets::redact)
     });
 }
 
-/// Queues a note about an item of a parallel run, by its number in the plan. The runs of the items queue no
-/// notes of their own.
+/// Queues a note about an item of a parallel run, identified by its number in the plan. The runs of the items
+/// themselves queue no notes.
 pub(crate) fn queue_item_note(
     project: &Project,
     settings: &Settings,
@@ -46,7 +47,7 @@ pub(crate) fn queue_item_note(
     event: ItemEvent<'_>,
 ) {
     let context = RunContext { project, settings, run_id: &run.run_id };
-    queue_note_if_new(&context, run, (LinearNoteKind::Item, item_number), || {
+    queue_note_if_issue_set_and_text_new(&context, run, (LinearNoteKind::Item, item_number), || {
         plimsoll_policy::linear::render_item_note(item, event, &plimsoll_secrets::redact)
     });
 }
@@ -55,16 +56,16 @@ fn queue_iteration_note(
     context: &RunContext<'_>,
     state: &RunState,
     kind: LinearNoteKind,
-    text: impl Fn() -> String,
+    render_text: impl Fn() -> String,
 ) {
-    queue_note_if_new(context, state, (kind, state.iteration), text);
+    queue_note_if_issue_set_and_text_new(context, state, (kind, state.iteration), render_text);
 }
 
-fn queue_note_if_new(
+fn queue_note_if_issue_set_and_text_new(
     context: &RunContext<'_>,
     state: &RunState,
     (kind, iteration_or_item_number): (LinearNoteKind, u32),
-    text: impl Fn() -> String,
+    render_text: impl Fn() -> String,
 ) {
     let Some(issue) = &context.settings.linear.issue else { return };
     let note = LinearNote {
@@ -74,9 +75,9 @@ fn queue_note_if_new(
         issue_name: issue.clone(),
         iteration_or_item_number,
         kind,
-        text: text(),
+        text: render_text(),
     };
-    // After a kill, the judging process runs this again.
+    // If the process that ends the iteration is killed, the same note is queued again, so duplicates are skipped.
     let is_queued = outbox::read_notes(context.project, context.run_id).is_ok_and(|notes| {
         let last_note = notes.iter().rev().find(|queued| {
             queued.iteration_or_item_number == note.iteration_or_item_number && queued.kind == kind
@@ -86,7 +87,7 @@ fn queue_note_if_new(
     if is_queued {
         return;
     }
-    if let Err(error) = outbox::append_note(context.project, &note) {
+    if let Err(error) = outbox::append_note_with_best_effort_lock(context.project, &note) {
         let error = format!("{error}; {}", error.hint());
         let _ = context.record_run_event(state, JournalEvent::LinearFailed { error, retry_at: None });
     }

@@ -2,7 +2,7 @@
 
 use super::{RunError, RunEvent, Runner};
 use crate::run::archive::archive_run;
-use crate::run::notify::notify_of_verdict;
+use crate::run::notify::notify_user_of_end_or_pause;
 use crate::run::observer::Interrupt;
 use crate::run_context::RunContext;
 use plimsoll_domain::exit_status::ExitStatus;
@@ -11,12 +11,13 @@ use plimsoll_domain::{RunState, RunStatus, Timestamp, Verdict};
 use plimsoll_store::{StoreError, clock};
 use std::time::Duration;
 
-/// How often a waiting run checks the clock and the state. It compares the clock instead of counting
-/// intervals: a computer that sleeps through the reset must not wait for it twice.
+/// How often a waiting run checks the clock and the state. The run compares the clock instead of counting
+/// intervals, so that it does not wait longer after the computer has been suspended.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Runner<'_> {
-    /// Applies a verdict. Returns the exit code; `None` to continue with another round.
+    /// Applies a verdict: waits for the end of a pause, or notifies the user. Returns the exit code; `None` to
+    /// continue with another round.
     pub(super) fn apply_verdict(&mut self, verdict: &Verdict) -> Result<Option<u8>, RunError> {
         let is_interrupted = self.observer.interrupts().has_requested(Interrupt::AfterSession);
         match verdict {
@@ -25,7 +26,7 @@ impl Runner<'_> {
                 self.notify_user(verdict);
                 Ok(Some(status.exit_code()))
             }
-            // The verdict comes first: a Ctrl-C must not hide that the run is done.
+            // A stop is matched before the interrupt: Ctrl-C must not hide that the run has ended.
             Verdict::Continue { .. } if is_interrupted => self.pause_after_interrupt().map(Some),
             Verdict::Continue { .. } => Ok(None),
             Verdict::Pause { .. } if is_interrupted => Ok(Some(ExitStatus::Interrupted.code())),
@@ -33,7 +34,9 @@ impl Runner<'_> {
                 self.notify_user(verdict);
                 Ok(Some(RunStatus::Paused.exit_code()))
             }
-            Verdict::Pause { until, reason, .. } => self.wait_for_pause(verdict, until.as_ref(), reason),
+            Verdict::Pause { pause_end: until, reason, .. } => {
+                self.record_pause_end_and_wait(verdict, until.as_ref(), reason)
+            }
         }
     }
 
@@ -45,10 +48,11 @@ impl Runner<'_> {
         }
     }
 
-    /// Pauses the run after one Ctrl-C: the session has ended, and no other begins.
+    /// Pauses the run after the first Ctrl-C: the session has ended, and no other session starts. Returns the
+    /// exit code.
     fn pause_after_interrupt(&mut self) -> Result<u8, RunError> {
         let status = self.context.update_state(|state| {
-            // If the run was canceled meanwhile, it stays canceled.
+            // A run that was canceled in the meantime stays canceled.
             state.lifecycle.pause_if_open(None);
             state.lifecycle.status()
         })?;
@@ -61,21 +65,23 @@ impl Runner<'_> {
         Ok(ended_status.map_or(ExitStatus::Interrupted.code(), RunStatus::exit_code))
     }
 
-    /// Waits during a pause: until the reset if it is known, else with increasing backoff.
-    fn wait_for_pause(
+    /// Waits until the reset time of a pause, or with increasing backoff if that is unknown. Returns an exit
+    /// code if the wait was interrupted, and `None` at the end of the pause.
+    fn record_pause_end_and_wait(
         &mut self,
         verdict: &Verdict,
-        until: Option<&Timestamp>,
+        reset_timestamp: Option<&Timestamp>,
         reason: &str,
     ) -> Result<Option<u8>, RunError> {
         let now = clock::now();
         let pause_count =
             self.context.load_newest_state()?.map_or(1, |state| state.lifecycle.consecutive_pauses());
         let random_fraction = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
-        let wait_ms = match until.and_then(clock::parse_timestamp) {
-            Some(reset) => {
-                plimsoll_policy::pause::reset_wait_ms((reset - now).num_seconds(), random_fraction)
-            }
+        let wait_ms = match reset_timestamp.and_then(clock::parse_timestamp) {
+            Some(reset_time) => plimsoll_policy::pause::reset_wait_with_margin_ms(
+                (reset_time - now).num_seconds(),
+                random_fraction,
+            ),
             None => plimsoll_policy::pause::backoff_ms(pause_count, random_fraction),
         };
         // The time is written to the state before the wait begins, so that `status` and the status line can
@@ -97,7 +103,7 @@ impl Runner<'_> {
             if self.observer.interrupts().has_requested(Interrupt::AfterSession) {
                 return Ok(Some(ExitStatus::Interrupted.code()));
             }
-            if let Some(code) = self.exit_code_if_canceled_or_past_deadline()? {
+            if let Some(code) = self.exit_code_if_canceled_or_stop_at_deadline()? {
                 return Ok(Some(code));
             }
             self.observer.on_event(&RunEvent::PauseContinues { pause_end: wait_end });
@@ -106,9 +112,9 @@ impl Runner<'_> {
         Ok(None)
     }
 
-    /// Returns the exit code if the run was canceled meanwhile or its deadline has passed, which ends the
-    /// run; a pause then ends early.
-    pub(super) fn exit_code_if_canceled_or_past_deadline(&mut self) -> Result<Option<u8>, RunError> {
+    /// Ends the run if its deadline has passed. Returns the exit code if the run was canceled or has ended, and
+    /// `None` if it continues.
+    pub(super) fn exit_code_if_canceled_or_stop_at_deadline(&mut self) -> Result<Option<u8>, RunError> {
         let Some(state) = self.context.load_newest_state()? else { return Ok(None) };
         if state.lifecycle.status() == RunStatus::Canceled {
             return Ok(Some(RunStatus::Canceled.exit_code()));
@@ -132,14 +138,18 @@ impl Runner<'_> {
         Ok(Some(RunStatus::Deadline.exit_code()))
     }
 
-    /// Notifies the user with what is known, even if the state cannot be read now.
+    /// Notifies the user. Uses the last state that was read if the current one cannot be read.
     fn notify_user(&self, verdict: &Verdict) {
         let newest_state = self.context.load_newest_state().ok().flatten();
-        notify_of_verdict(self.context.project, newest_state.as_ref().unwrap_or(&self.last_state), verdict);
+        notify_user_of_end_or_pause(
+            self.context.project,
+            newest_state.as_ref().unwrap_or(&self.last_state),
+            verdict,
+        );
     }
 }
 
-/// Ends the run at its deadline, unless it has ended meanwhile: a canceled run stays canceled. Returns the
+/// Ends the run at its deadline unless it has already ended; a canceled run stays canceled. Returns the
 /// resulting state.
 pub(super) fn record_deadline_stop_if_open(
     context: &RunContext<'_>,
@@ -173,7 +183,7 @@ mod tests {
                 lifecycle: Lifecycle::with_status(before),
                 ..RunState::default()
             };
-            state_file::create_state(&project, &state).unwrap();
+            state_file::create_ledger_and_write_initial_state(&project, &state).unwrap();
             let context =
                 RunContext { project: &project, settings: &Settings::default(), run_id: &state.run_id };
             let state = record_deadline_stop_if_open(&context, &deadline).unwrap().unwrap();

@@ -1,6 +1,6 @@
-//! Copies of files that an agent's `git clean -fdx` removes and that are needed later: the plan for the next
-//! session, the journal and the progress file for the user in the morning. They are stored next to the
-//! state's copy.
+//! Backup copies of files that an agent may delete with `git clean -fdx`: the plan, which the next session
+//! needs, and the journal and the progress file, which the user reads. They are stored next to the copy of
+//! the state.
 
 use crate::checkpoint::facts;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
@@ -9,22 +9,22 @@ use plimsoll_store::{Durability, Project, StoreError, disk, journal as journal_f
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Records the ticks of the plan file in the state and copies the file, as soon as they are seen: deleting
-/// the file a moment later does not undo them. A file that has lost an item is not copied. Returns the plan;
-/// `None` if the run has none, or if the file is missing or was emptied.
-pub fn update_plan_copy_and_items(
+/// Reads the plan, copies the file and records its ticks in the state, so that deleting the file later does
+/// not undo them. A file that has lost an item is neither copied nor recorded. Returns the plan; `None` if
+/// the run has none, or if the file is missing or was emptied.
+pub fn load_plan_and_update_copy_and_items(
     project: &Project,
     state: &RunState,
 ) -> Result<Option<TodoList>, StoreError> {
     let Some(file) = &state.options.todo_file else { return Ok(None) };
     let Some(text) = disk::read_text(&project.root().join(file))? else { return Ok(None) };
     let todo = TodoList::parse(&text);
-    update_plan_backup_unless_items_lost(project, state, &text, &todo)?;
+    update_plan_copy_and_state_unless_items_lost(project, state, &text, &todo)?;
     Ok((!facts::was_plan_emptied(&todo, state)).then_some(todo))
 }
 
-/// Updates the copy and the state's items from a plan that was just read, unless it has lost items.
-fn update_plan_backup_unless_items_lost(
+/// Updates the copy and the state's items from a plan that was just read, unless the plan has lost items.
+fn update_plan_copy_and_state_unless_items_lost(
     project: &Project,
     state: &RunState,
     text: &str,
@@ -40,12 +40,12 @@ fn update_plan_backup_unless_items_lost(
     {
         return Ok(());
     }
-    // The copy first. After a kill between the two writes it does not agree with the state, so it is not used
-    // for a restore; the next call reads the ticks from the file again.
+    // The copy is written first. After a kill between the two writes it does not match the state, so it is
+    // not used for a restore; the next call reads the ticks from the file again.
     if !is_copy_current {
         disk::replace(&copy_path, text.as_bytes(), Durability::Lazy)?;
     }
-    if is_state_current || state.lifecycle.is_over() {
+    if is_state_current || state.lifecycle.has_ended() {
         return Ok(());
     }
     state_file::update_state(project, Some(&state.run_id), Durability::Lazy, |state| {
@@ -54,8 +54,8 @@ fn update_plan_backup_unless_items_lost(
     .map(|_| ())
 }
 
-/// Returns the text of a plan file that is gone: the copy, or the items of the state if the copy does not
-/// match it.
+/// Returns the text with which to restore a lost plan file: the copy, or the items of the state if the copy
+/// does not match them.
 pub fn plan_text_from_copy_or_state(project: &Project, state: &RunState) -> Result<String, StoreError> {
     let copy_text = disk::read_text(&plan_copy_path(project))?.filter(|text| {
         TodoList::parse(text)
@@ -77,21 +77,22 @@ pub fn plan_text_from_copy_or_state(project: &Project, state: &RunState) -> Resu
     Ok(copy_text.unwrap_or_else(|| TodoList::from_items(items.collect()).render_markdown()))
 }
 
-/// Returns the plan. If an agent has deleted or emptied the file, it is first written again from the state.
+/// Returns the plan. If an agent has deleted or emptied the file, it is first restored from the copy or the
+/// state, and the restore is journaled.
 pub fn load_or_restore_plan(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
     let Some(file) = &state.options.todo_file else { return Ok(None) };
     if let Some((text, todo)) = facts::load_plan_with_text(project, state) {
-        update_plan_backup_unless_items_lost(project, state, &text, &todo)?;
+        update_plan_copy_and_state_unless_items_lost(project, state, &text, &todo)?;
         return Ok(Some(todo));
     }
-    // The file may still contain text without items, which is preserved.
+    // The file may still contain text without items; that text is kept.
     let remaining_text = disk::read_text(&project.root().join(file))?.unwrap_or_default();
     let text = plan_text_from_copy_or_state(project, state)? + &remaining_text;
     let restored = TodoList::parse(&text);
     disk::replace(&project.root().join(file), text.as_bytes(), Durability::Durable)?;
-    // A kill before this loses only the journal line: the next call finds the plan in place.
-    let line = JournalEntry::for_run(state, JournalEvent::PlanRestored { plan_path: file.clone() });
-    journal_file::append_entry(project, line)?;
+    // A kill before this line loses only the journal entry, because the plan is already restored.
+    let entry = JournalEntry::for_run(state, JournalEvent::PlanRestored { plan_path: file.clone() });
+    journal_file::append_entry(project, entry)?;
     Ok(Some(restored))
 }
 
@@ -99,9 +100,9 @@ fn plan_copy_path(project: &Project) -> PathBuf {
     project.copies_folder().join("todo.md")
 }
 
-/// Replaces the copies with the files as they are at the start of a new run: what the user has removed before
-/// it stays removed.
-pub fn recreate_copies_for_new_run(project: &Project) -> Result<(), StoreError> {
+/// Removes the copy of the plan, and copies the journal and the progress file anew, so that lines that the
+/// user removed before the run are not restored.
+pub fn reset_backup_copies_for_new_run(project: &Project) -> Result<(), StoreError> {
     for copy_path in [plan_copy_path(project), journal_copy_path(project), progress_copy_path(project)] {
         disk::remove_if_exists(&copy_path)?;
     }
@@ -117,22 +118,25 @@ fn progress_copy_path(project: &Project) -> PathBuf {
     project.copies_folder().join("progress.txt")
 }
 
-/// Synchronizes the journal and its copy: lines that the journal has lost are put back before its new ones.
+/// Synchronizes the journal and its copy: lines that the journal has lost are restored before its new lines.
 pub fn sync_journal(project: &Project) -> Result<(), StoreError> {
     let copy_path = journal_copy_path(project);
-    // Restored first: `update_copy` would copy the loss.
-    restore_lost_parts(&project.journal_path(), &copy_path, "\n")?;
+    // Restored first, because `update_copy` would otherwise overwrite the copy with the shortened file.
+    restore_lost_parts_from_copy(&project.journal_path(), &copy_path, "\n")?;
     update_copy(&project.journal_path(), &copy_path)
 }
 
-/// Appends a paragraph to the progress file. If the file has become shorter than its copy, its lost
-/// paragraphs are restored first. A file that was rewritten stays as it is.
-pub fn append_progress_paragraph(project: &Project, paragraph: &str) -> Result<(), StoreError> {
+/// Appends a paragraph to the progress file unless it is already the last one. If the file has become shorter
+/// than its copy, its lost paragraphs are restored first. A file that was rewritten is not restored.
+pub fn restore_progress_and_append_paragraph_once(
+    project: &Project,
+    paragraph: &str,
+) -> Result<(), StoreError> {
     let (file, copy_path) = (project.progress_path(), progress_copy_path(project));
     if disk::file_size(&file).unwrap_or(0) < disk::file_size(&copy_path).unwrap_or(0) {
-        restore_lost_parts(&file, &copy_path, "\n\n")?;
+        restore_lost_parts_from_copy(&file, &copy_path, "\n\n")?;
     }
-    // After a kill that followed this write, the same paragraph comes here again.
+    // After a kill that followed this write, the same paragraph is passed again, with another timestamp.
     let paragraph_body =
         |paragraph: &str| paragraph.split_once("] ").map(|(_, body)| body.trim_end().to_owned());
     let text = disk::read_text(&file)?.unwrap_or_default();
@@ -141,13 +145,13 @@ pub fn append_progress_paragraph(project: &Project, paragraph: &str) -> Result<(
     if !is_already_last || paragraph_body(paragraph).is_none() {
         disk::append(&file, paragraph.as_bytes())?;
     }
-    // Copied last: after a kill the file is longer than its copy, and nothing is lost.
+    // Copied last: after a kill the file is longer than its copy, so nothing is lost.
     update_copy(&file, &copy_path)
 }
 
-/// Restores what a file has lost since it was copied: the whole copy, then the parts that are new. A file
-/// that only grew is not read into memory. Returns an error if a file is too large to be read.
-fn restore_lost_parts(file: &Path, copy: &Path, separator: &str) -> Result<(), StoreError> {
+/// Restores the parts that a file has lost since it was copied: writes the whole copy, then the new parts of
+/// the file. A file that only grew is not read into memory. Returns an error if a file is too large.
+fn restore_lost_parts_from_copy(file: &Path, copy: &Path, separator: &str) -> Result<(), StoreError> {
     const MAX_RESTORE_BYTES: u64 = 16 * 1024 * 1024;
     if disk::copy_length_if_prefix(file, copy)?.is_some() {
         return Ok(());
@@ -165,10 +169,10 @@ fn restore_lost_parts(file: &Path, copy: &Path, separator: &str) -> Result<(), S
     disk::replace(file, merged.as_bytes(), Durability::Lazy)
 }
 
-/// Brings the copy up to date; usually only the new end is appended.
+/// Updates the copy; usually only the new end of the file is appended.
 fn update_copy(file: &Path, copy: &Path) -> Result<(), StoreError> {
     match disk::copy_length_if_prefix(file, copy)? {
-        Some(copied_length) => disk::append_rest_to_copy(file, copied_length, copy),
+        Some(copied_length) => disk::append_tail_to_copy(file, copied_length, copy),
         None => disk::replace(copy, &disk::read(file)?.unwrap_or_default(), Durability::Lazy),
     }
 }
@@ -216,7 +220,7 @@ mod tests {
             );
         }
         disk::remove_if_exists(&path).unwrap();
-        recreate_copies_for_new_run(&project).unwrap();
+        reset_backup_copies_for_new_run(&project).unwrap();
         sync_journal(&project).unwrap();
         assert!(!disk::exists(&path), "a new run does not bring back what a person has removed");
     }
@@ -225,16 +229,16 @@ mod tests {
     fn lost_progress_is_restored_and_a_rewritten_file_stays() {
         let (_folder, project) = new_project();
         let path = project.progress_path();
-        append_progress_paragraph(&project, "one\n\n").unwrap();
-        append_progress_paragraph(&project, "two\n\n").unwrap();
+        restore_progress_and_append_paragraph_once(&project, "one\n\n").unwrap();
+        restore_progress_and_append_paragraph_once(&project, "two\n\n").unwrap();
         disk::remove_if_exists(&path).unwrap();
-        append_progress_paragraph(&project, "three\n\n").unwrap();
+        restore_progress_and_append_paragraph_once(&project, "three\n\n").unwrap();
         assert_eq!(read_text(&path), "one\n\ntwo\n\nthree\n\n", "gone");
         write_text(&path, "one\n\n");
-        append_progress_paragraph(&project, "four\n\n").unwrap();
+        restore_progress_and_append_paragraph_once(&project, "four\n\n").unwrap();
         assert_eq!(read_text(&path), "one\n\ntwo\n\nthree\n\nfour\n\n", "an old state of it");
         write_text(&path, "A person has written another text, which is longer.\n\n");
-        append_progress_paragraph(&project, "five\n\n").unwrap();
+        restore_progress_and_append_paragraph_once(&project, "five\n\n").unwrap();
         assert_eq!(read_text(&path), "A person has written another text, which is longer.\n\nfive\n\n");
     }
 
@@ -252,19 +256,19 @@ mod tests {
             },
             ..RunState::default()
         };
-        state_file::create_state(&project, &state).unwrap();
+        state_file::create_ledger_and_write_initial_state(&project, &state).unwrap();
         let load_state = || state_file::load_state(&project, Some(&"r1".into())).unwrap().unwrap();
         write_text(&file, "# My plan\n- [x] one\n- [ ] two\n");
-        update_plan_copy_and_items(&project, &load_state()).unwrap();
+        load_plan_and_update_copy_and_items(&project, &load_state()).unwrap();
         assert_eq!(
             (load_state().plan_items.completed_items, load_state().plan_items.todo_items),
             (vec!["one".to_owned()], vec!["two".to_owned()])
         );
         // A file that has lost an item is not copied.
         write_text(&file, "- [x] one\n");
-        update_plan_copy_and_items(&project, &load_state()).unwrap();
+        load_plan_and_update_copy_and_items(&project, &load_state()).unwrap();
         disk::remove_if_exists(&file).unwrap();
-        update_plan_copy_and_items(&project, &load_state()).unwrap();
+        load_plan_and_update_copy_and_items(&project, &load_state()).unwrap();
         assert_eq!(
             plan_text_from_copy_or_state(&project, &load_state()).unwrap(),
             "# My plan\n- [x] one\n- [ ] two\n"

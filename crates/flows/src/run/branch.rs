@@ -1,11 +1,11 @@
-//! A run's own branch (`--branch`): switched to when the run begins, and checked when it is resumed. Without
-//! the option a run works on whichever branch is checked out.
+//! The branch of a run (`--branch`): switches to it when the run begins, and back to it when the run is
+//! resumed. Without the option a run works on the branch that is checked out.
 
 use crate::our_files::is_plimsoll_file;
 use plimsoll_domain::RunState;
 use plimsoll_launcher::branch::{
     BranchError, HeadState, branch_exists, check_not_checked_out_elsewhere, has_tracked_changes,
-    head_commit_without_branch, parse_branch_name, read_head_state, switch_to_branch,
+    head_commit_without_branch, parse_branch_name, read_head_state, switch_to_or_create_branch,
 };
 use plimsoll_launcher::git::AllowedPrograms;
 use plimsoll_store::{Project, layout};
@@ -15,7 +15,7 @@ use plimsoll_store::{Project, layout};
 pub enum BranchMismatch {
     #[error(transparent)]
     Branch(#[from] BranchError),
-    /// Uncommitted changes that the run did not make would be carried along.
+    /// A switch would carry along uncommitted changes that the run did not make.
     #[error(
         "this run works on the branch `{branch}`, and {checked_out} is checked out with uncommitted changes: commit or stash them, then: git switch {branch} && plimsoll run --resume"
     )]
@@ -24,7 +24,7 @@ pub enum BranchMismatch {
         /// The branch or commit that is checked out.
         checked_out: String,
     },
-    /// Commits that no branch would reach any more.
+    /// After a switch, the checked-out commit would not be reachable from any branch.
     #[error(
         "this run works on the branch `{branch}`, and a commit is checked out that is on no branch: keep it, then go on: git branch NAME {commit} && git switch {branch} && plimsoll run --resume"
     )]
@@ -33,7 +33,8 @@ pub enum BranchMismatch {
         /// The commit that is checked out.
         commit: String,
     },
-    /// The repository is another one, so the filters that a switch would start may not be the user's.
+    /// The repository is not the one in which the run began, so the filters that a switch would run may not
+    /// be the user's.
     #[error(
         "this run works on the branch `{0}`, and the repository is not the one in which it began: nothing in it is started; if it is yours: git switch {0} && plimsoll run --resume"
     )]
@@ -41,12 +42,12 @@ pub enum BranchMismatch {
 }
 
 /// Returns which hooks and filters git may run in a repository that existed before the run.
-pub(crate) fn allowed_programs(commit_hooks: bool) -> AllowedPrograms {
-    if commit_hooks { AllowedPrograms::AllPrograms } else { AllowedPrograms::TrustedDrivers }
+pub(crate) fn allowed_programs(runs_commit_hooks: bool) -> AllowedPrograms {
+    if runs_commit_hooks { AllowedPrograms::AllPrograms } else { AllowedPrograms::TrustedDrivers }
 }
 
-/// Checks that a run could begin on this branch, and returns the branch that is checked out.
-pub fn check_run_branch_return_current(project: &Project, name: &str) -> Result<String, BranchError> {
+/// Checks that a run can begin on the branch `name`, and returns the branch that is checked out.
+pub fn check_run_branch_and_get_current(project: &Project, name: &str) -> Result<String, BranchError> {
     let root = project.root();
     let current = match read_head_state(root)? {
         HeadState::NoRepository => return Err(BranchError::NoRepository),
@@ -61,31 +62,36 @@ pub fn check_run_branch_return_current(project: &Project, name: &str) -> Result<
     Ok(current)
 }
 
-/// Switches to the branch of a new run. Returns the previous branch unless it is the same.
-pub fn switch_to_run_branch(
+/// Switches to the branch of a new run. Returns the previous branch; `None` if the branch was already checked
+/// out.
+pub fn switch_to_run_branch_and_get_previous(
     project: &Project,
     name: &str,
-    commit_hooks: bool,
+    runs_commit_hooks: bool,
 ) -> Result<Option<String>, BranchError> {
-    let previous = check_run_branch_return_current(project, name)?;
+    let previous = check_run_branch_and_get_current(project, name)?;
     if previous == name {
         return Ok(None);
     }
-    switch_to_branch(project.root(), &parse_branch_name(name)?, allowed_programs(commit_hooks))?;
+    switch_to_or_create_branch(
+        project.root(),
+        &parse_branch_name(name)?,
+        allowed_programs(runs_commit_hooks),
+    )?;
     Ok(Some(previous))
 }
 
-/// Switches back to the branch of a run that is resumed, if another one is checked out and nothing is
-/// uncommitted there. Returns a message for the user.
-pub fn switch_back_to_branch_with_notice(
+/// Switches back to the branch of a run that is resumed. Returns a notice for the user, or `None` if the run
+/// has no branch or it is already checked out. Returns an error if a switch would carry along or lose work.
+pub fn switch_back_to_run_branch_with_notice(
     project: &Project,
     run: &RunState,
 ) -> Result<Option<String>, BranchMismatch> {
     let Some(name) = &run.options.branch else { return Ok(None) };
     let root = project.root();
-    let current_head = read_head_state(root)?;
-    let is_detached = current_head == HeadState::Detached;
-    let current = match current_head {
+    let head_state = read_head_state(root)?;
+    let is_detached = head_state == HeadState::Detached;
+    let current = match head_state {
         HeadState::NoRepository => return Err(BranchError::NoRepository.into()),
         HeadState::NoCommit => return Err(BranchError::BranchMissing(name.clone()).into()),
         HeadState::Detached => "a commit without a branch".to_owned(),
@@ -111,17 +117,17 @@ pub fn switch_back_to_branch_with_notice(
     if let (true, Some(commit)) = (is_detached, head_commit_without_branch(root)) {
         return Err(BranchMismatch::UnreachableCommit { branch: name.clone(), commit: commit.into() });
     }
-    switch_to_branch(root, &branch, allowed_programs(run.options.runs_commit_hooks))?;
+    switch_to_or_create_branch(root, &branch, allowed_programs(run.options.runs_commit_hooks))?;
     Ok(Some(format!("switched to the branch `{name}`, on which this run works ({current} was checked out)")))
 }
 
-/// Returns the reason not to commit work in progress now, if there is one: the run has its own branch, and
-/// another one is checked out.
-pub(crate) fn commit_refusal(project: &Project, run: &RunState) -> Option<String> {
+/// Returns the reason not to commit work in progress now: the run has its own branch, and that branch is not
+/// checked out. Returns `None` if it may be committed.
+pub(crate) fn reason_not_to_commit_on_current_branch(project: &Project, run: &RunState) -> Option<String> {
     let name = run.options.branch.as_ref()?;
     match read_head_state(project.root()) {
         Ok(HeadState::Branch(current)) if current == *name => None,
-        // There is nothing to commit to, and the commit itself reports that.
+        // The commit itself reports that there is no repository.
         Ok(HeadState::NoRepository) => None,
         Ok(HeadState::Branch(current)) => {
             Some(format!("`{current}` is checked out, and this run commits only to `{name}`"))

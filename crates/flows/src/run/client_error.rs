@@ -20,7 +20,7 @@ pub enum ClientError {
         version_output: String,
     },
     /// The client does not know the events of our hooks. The text is that of
-    /// [`plimsoll_policy::client::too_old_reason`].
+    /// [`plimsoll_policy::client::unsupported_client_reason`].
     #[error("{0}: {UPDATE_ADVICE}")]
     TooOld(String),
     /// The client lacks the events that show the working memory.

@@ -1,17 +1,17 @@
-//! Closes an iteration: writes its peak into the history, the session's notes into the state, an up-to-date
-//! handoff, and one paragraph into the progress file. SessionEnd does it; the process that judges does it
-//! again if a kill came first, and doing it twice changes nothing.
+//! Closes an iteration: writes its peak usage into the history, the session's notes into the state, an
+//! up-to-date handoff, and one paragraph into the progress file. The SessionEnd hook does this. The process
+//! that judges the iteration does it again if the hook was killed; closing an iteration is idempotent.
 //!
 //! The notes are three labeled lines of the session's last message. We copy them into the handoff because the
 //! client refuses edits below `.claude/` in most permission modes.
 
-use crate::checkpoint::add_run_and_memory;
+use crate::checkpoint::add_run_session_and_memory;
 use crate::checkpoint::facts;
-use crate::checkpoint::facts::FactsInput;
+use crate::checkpoint::facts::HandoffInput;
 use crate::checkpoint::handoff;
 use crate::context::item_cost;
 use crate::context::item_cost::MeasuredSession;
-use crate::context::measure::{MeasureInput, Measurement, measure_usage};
+use crate::context::measure::{MeasureInput, Measurement, measure_usage_waiting_near_threshold};
 use crate::linear::notes;
 use crate::run::backup;
 use crate::run::ended_session::EndedSession;
@@ -21,50 +21,53 @@ use plimsoll_domain::handoff::{Handoff, HandoffNotes};
 use plimsoll_domain::journal::{IterationClosed, JournalEntry, JournalEvent};
 use plimsoll_domain::promise;
 use plimsoll_domain::state::IterationPhase;
-use plimsoll_domain::state::checkpoint::NOT_BEGUN;
-use plimsoll_domain::text::{to_single_line, truncate_end, truncate_start};
+use plimsoll_domain::state::checkpoint::NOT_STARTED;
+use plimsoll_domain::text::{to_safe_single_line, truncate_end, truncate_start};
 use plimsoll_domain::verdict::SessionEnding;
 use plimsoll_domain::{RunState, SessionId, SessionRecord};
 use plimsoll_store::{Durability, StoreError, clock, disk, journal, sessions, state_file};
 use std::path::Path;
 
-/// Closes the iteration of a session, once. If the state says after a crash that it is closed, the next
-/// process adds what the journal and the progress file lack. Returns `None` if the run is gone.
-pub(super) fn close_iteration(
+/// Closes the iteration of a session unless it is closed. After a crash, also adds what is missing from the
+/// journal and the progress file. Returns the session with the newest state; `None` if the run no longer
+/// exists.
+pub(super) fn close_iteration_and_reload_state(
     context: &RunContext<'_>,
     session: EndedSession,
 ) -> Result<Option<EndedSession>, StoreError> {
     let EndedSession { iteration, state, measurement, .. } = &session;
     if state.iteration == *iteration && !is_iteration_closed(context, state) {
-        // A hook that outlives its client also writes the record: it may have stored the last message since.
-        write_closing_records(context, state, context.load_session_record(state), measurement)?;
+        // Loaded again: a hook that outlives its client may have stored the last message in the record.
+        write_closing_records(context, state, context.load_session_record_or_default(state), measurement)?;
     }
-    // Hooks and commands may have written the state meanwhile: `plimsoll stop` ends a run at any time.
+    // Loaded again, because hooks and commands such as `plimsoll stop` may have written the state.
     Ok(context.load_newest_state()?.map(|state| EndedSession { state, ..session }))
 }
 
-/// Closes the iteration of a session that a hook has just read. The history may be missing from the state.
-pub(crate) fn close_iteration_after_hook(
+/// Closes the iteration from the SessionEnd hook of its session, unless it is closed. `state` is the state
+/// that the hook has just read; it may lack the history.
+pub(crate) fn close_iteration_at_session_end(
     context: &RunContext<'_>,
     state: &RunState,
 ) -> Result<(), StoreError> {
     if is_iteration_closed(context, state) {
         return Ok(());
     }
-    let record = context.load_session_record(state);
-    let measurement = measure_last_response(context, &record);
+    let record = context.load_session_record_or_default(state);
+    let measurement = measure_usage_after_last_response(context, &record);
     write_closing_records(context, state, record, &measurement)
 }
 
-/// Returns true if nothing is left to write: the state says so, and the journal line that follows it was also
-/// written.
+/// Returns true if the state records that the iteration is judged, or that it is closed and the closing
+/// journal line was also written.
 fn is_iteration_closed(context: &RunContext<'_>, state: &RunState) -> bool {
     let record = &state.iteration_record;
     record.phase == IterationPhase::Judged
-        || record.is_closed && journal::has_matching_entry(context.project, &closing_entry(state))
+        || record.is_closed
+            && journal::has_recent_entry_for_same_event(context.project, &closing_entry(state))
 }
 
-/// Returns the journal line that shows a later process that the iteration is closed.
+/// Returns the journal line by which a later process recognizes that the iteration is closed.
 fn closing_entry(state: &RunState) -> JournalEntry {
     JournalEntry::for_run_session(state, JournalEvent::IterationClosed(IterationClosed::default()))
 }
@@ -80,19 +83,19 @@ fn write_closing_records(
     if !state.iteration_record.is_closed {
         journal_cutoff_if_continuation_unanswered(context, state, &record)?;
     }
-    fill_last_message(&mut record);
+    fill_empty_last_message_from_transcript(&mut record);
     let percent =
         measurement.reading.as_ref().and_then(plimsoll_domain::UsageReading::projected_percent).unwrap_or(0);
     record.usage.peak_projected_percent = record.usage.peak_projected_percent.max(percent);
-    let refreshed = refresh_handoff(context, state, &record)?;
+    let refreshed = rewrite_handoff_if_checkpoint_active(context, state, &record)?;
     let notes = refreshed.as_ref().map(|refreshed| &refreshed.notes);
-    let todo = backup::update_plan_copy_and_items(project, state)?;
+    let todo = backup::load_plan_and_update_copy_and_items(project, state)?;
     let paragraph = context.update_state(|state| {
         if state.iteration != iteration {
             return None;
         }
         if let Some(refreshed) = &refreshed {
-            refreshed.write_to_state(state);
+            refreshed.write_handoff_to_checkpoint(state);
         }
         if state.iteration_record.is_closed {
             return Some(render_progress_paragraph(state, &record));
@@ -101,13 +104,13 @@ fn write_closing_records(
         let has_checkpoint =
             state.context_checkpoint.active && state.context_checkpoint.iteration == iteration;
         if has_checkpoint && let Some(notes) = notes {
-            store_notes(state, notes, &record);
+            store_handoff_notes_in_checkpoint(state, notes, &record);
         }
         if let Some(todo) = &todo {
             let transcript = record.start.transcript_path.as_ref().map(Path::new);
             let session = MeasuredSession { project, record: &record, transcript_path: transcript };
             state.update_items_from_plan(todo);
-            item_cost::record_item_costs(state, &session, todo, true);
+            item_cost::charge_new_growth_to_items(state, &session, todo, true);
         }
         let history_entry = state.history_entry_or_insert(iteration);
         history_entry.peak_percent = history_entry.peak_percent.max(record.usage.peak_projected_percent);
@@ -115,21 +118,24 @@ fn write_closing_records(
     })?;
     let Some(paragraph) = paragraph.flatten() else { return Ok(()) };
     if context.settings.linear.issue.is_some() && notes.is_some() {
-        update_linear_checkpoint_note(context, iteration)?;
+        queue_linear_checkpoint_note_if_current(context, iteration)?;
     }
-    let closed_facts = IterationClosed {
+    let iteration_closed = IterationClosed {
         peak_percent: record.usage.peak_projected_percent,
         has_notes: Some(notes.is_some_and(|notes| !notes.is_empty())),
         ..IterationClosed::default()
     };
-    let entry = JournalEntry { event: JournalEvent::IterationClosed(closed_facts), ..entry };
-    write_paragraph_and_entry_once(context, &record.session_id, &paragraph, entry)
+    let entry = JournalEntry { event: JournalEvent::IterationClosed(iteration_closed), ..entry };
+    append_progress_and_journal_entry_once(context, &record.session_id, &paragraph, entry)
 }
 
-/// Updates the checkpoint's note for Linear with the notes that the session gave afterwards.
-fn update_linear_checkpoint_note(context: &RunContext<'_>, iteration: u32) -> Result<(), StoreError> {
-    // Read again: the notes of the last message are in the state only after the write that closed the
-    // iteration.
+/// Queues the checkpoint's note for Linear again, with the notes of the session's last message. Does nothing
+/// if the checkpoint belongs to another iteration.
+fn queue_linear_checkpoint_note_if_current(
+    context: &RunContext<'_>,
+    iteration: u32,
+) -> Result<(), StoreError> {
+    // Loaded again, because the notes are in the state only after the write that closed the iteration.
     let state = context.load_newest_state()?.filter(|state| state.iteration == iteration);
     if let Some(state) = state.filter(|state| state.context_checkpoint.iteration == iteration) {
         notes::queue_checkpoint_note(context, &state);
@@ -137,37 +143,42 @@ fn update_linear_checkpoint_note(context: &RunContext<'_>, iteration: u32) -> Re
     Ok(())
 }
 
-/// Writes the paragraph and the journal line unless the line is there. The session's own hook and the process
-/// that judges may do so at the same time: the session's lock lets only one of them write.
-fn write_paragraph_and_entry_once(
+/// Writes the paragraph and the journal line unless the line exists. Holds the session's lock, because the
+/// session's hook and the process that judges may both write at the same time.
+fn append_progress_and_journal_entry_once(
     context: &RunContext<'_>,
     session_id: &SessionId,
     paragraph: &str,
     entry: JournalEntry,
 ) -> Result<(), StoreError> {
     let project = context.project;
-    let _lock = sessions::lock_session(project, session_id, state_file::LOCK_TIMEOUT)?;
-    if journal::has_matching_entry(project, &entry) {
+    let _lock = sessions::lock_session_if_id_is_file_name(project, session_id, state_file::LOCK_TIMEOUT)?;
+    if journal::has_recent_entry_for_same_event(project, &entry) {
         return Ok(());
     }
-    // The line asserts that the paragraph was written, so it comes second. After a kill between the two the
-    // same paragraph is passed again, and is not appended twice.
-    backup::append_progress_paragraph(project, paragraph)?;
+    // The line is written second, because it confirms that the paragraph was written. After a kill between
+    // the two writes the same paragraph is passed again, and is not appended twice.
+    backup::restore_progress_and_append_paragraph_once(project, paragraph)?;
     journal::append_entry(project, entry)
 }
 
-/// Records that the client ended the turn by itself, which it does after a number of blocks by a Stop hook,
-/// without notifying the hook. In that case our last reply was "go on", and the transcript still ends with
-/// the message at which the session had stopped.
+/// Records in the journal that the client ended the turn although the Stop hook had asked it to continue. The
+/// client does this after a number of blocks by a Stop hook, without notifying the hook. In that case the
+/// transcript still ends with the message at which the session had stopped.
 fn journal_cutoff_if_continuation_unanswered(
     context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
 ) -> Result<(), StoreError> {
-    let Some(notice) = record.continuation.as_ref().filter(|notice| notice.is_open) else { return Ok(()) };
-    let last_message =
-        record.start.transcript_path.as_ref().and_then(|path| facts::final_message_text(Path::new(path)));
-    // The record keeps the end of a long message.
+    let Some(continuation) = record.continuation.as_ref().filter(|continuation| continuation.is_open) else {
+        return Ok(());
+    };
+    let last_message = record
+        .start
+        .transcript_path
+        .as_ref()
+        .and_then(|path| facts::last_message_text_unless_tool_call(Path::new(path)));
+    // Truncated as in the record, which keeps only the end of a long message.
     let last_message = last_message.map(|message| truncate_start(&message, MAX_MESSAGE_CHARS));
     let message_at_stop = record.end.stop.as_ref().map(|stop| stop.end_of_last_message.as_str());
     if last_message.is_none()
@@ -176,44 +187,50 @@ fn journal_cutoff_if_continuation_unanswered(
     {
         return Ok(());
     }
-    let event = JournalEvent::CutOffByClient { item: notice.item.clone(), continuations: notice.sent_count };
+    let event = JournalEvent::CutOffByClient {
+        item: continuation.item.clone(),
+        continuations: continuation.sent_count,
+    };
     journal::append_entry(
         context.project,
         JournalEntry::for_run(state, event).with_session(Some(&record.session_id)),
     )
 }
 
-/// Updates the handoff once more after a commit that came after its session. Returns the state with its
-/// content.
-pub(super) fn refresh_handoff_after_commit(
+/// Updates the handoff and the state after a commit that was made when the session had ended. Returns the
+/// newest state.
+pub(super) fn refresh_handoff_and_state_after_commit(
     context: &RunContext<'_>,
     state: RunState,
 ) -> Result<RunState, StoreError> {
-    let mut record = context.load_session_record(&state);
-    fill_last_message(&mut record);
-    let Some(refreshed) = refresh_handoff(context, &state, &record)? else { return Ok(state) };
+    let mut record = context.load_session_record_or_default(&state);
+    fill_empty_last_message_from_transcript(&mut record);
+    let Some(refreshed) = rewrite_handoff_if_checkpoint_active(context, &state, &record)? else {
+        return Ok(state);
+    };
     let updated = context.update_state_without_sync(|state| {
-        refreshed.write_to_state(state);
+        refreshed.write_handoff_to_checkpoint(state);
         state.clone()
     })?;
     Ok(updated.unwrap_or(state))
 }
 
-/// Fills in the last message from the transcript: a client before 2.1 does not pass it to its Stop hook.
-fn fill_last_message(record: &mut SessionRecord) {
+/// Fills in the last message from the transcript if it is empty: a client before 2.1 does not pass the message
+/// to its Stop hook.
+fn fill_empty_last_message_from_transcript(record: &mut SessionRecord) {
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
     if let Some(stop) = record.end.stop.as_mut().filter(|stop| stop.end_of_last_message.is_empty())
-        && let Some(message) = transcript.and_then(facts::final_message_text)
+        && let Some(message) = transcript.and_then(facts::last_message_text_unless_tool_call)
     {
         stop.end_of_last_message = truncate_start(&message, MAX_MESSAGE_CHARS);
     }
 }
 
-/// Measures the last response, which comes after the last batch of tools.
-fn measure_last_response(context: &RunContext<'_>, record: &SessionRecord) -> Measurement {
+/// Measures the context usage after the last response, which follows the last batch of tools.
+fn measure_usage_after_last_response(context: &RunContext<'_>, record: &SessionRecord) -> Measurement {
     let (project, settings) = (context.project, context.settings);
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
-    measure_usage(&MeasureInput {
+    measure_usage_waiting_near_threshold(&MeasureInput {
         project,
         settings,
         record,
@@ -222,25 +239,26 @@ fn measure_last_response(context: &RunContext<'_>, record: &SessionRecord) -> Me
     })
 }
 
-/// Returns the session's last message without secrets and without a promise, which a later session might
-/// repeat. The record keeps the end of a long message. If it was cut inside a long word, that word may be the
-/// second half of a secret, and it is left out.
-pub(crate) fn sanitized_last_message(record: &SessionRecord) -> String {
+/// Returns the session's last message without secrets, and without a promise, because a later session might
+/// repeat it. The record keeps only the end of a long message. If that end starts with a long partial word,
+/// the word is left out, because it may be the second half of a secret.
+pub(crate) fn redacted_last_message_without_promises(record: &SessionRecord) -> String {
     const MAX_HARMLESS_FRAGMENT_BYTES: usize = 12;
     let message = record.end.stop.as_ref().map_or("", |stop| stop.end_of_last_message.as_str());
-    let first_word = message.strip_prefix('…').and_then(|rest| rest.split(char::is_whitespace).next());
+    let first_word =
+        message.strip_prefix('…').and_then(|message_tail| message_tail.split(char::is_whitespace).next());
     let skipped_bytes = first_word
-        .filter(|first| first.len() > MAX_HARMLESS_FRAGMENT_BYTES)
-        .map_or(0, |first| '…'.len_utf8() + first.len());
+        .filter(|word| word.len() > MAX_HARMLESS_FRAGMENT_BYTES)
+        .map_or(0, |word| '…'.len_utf8() + word.len());
     promise::replace_promises_with_blocked_reasons(&plimsoll_secrets::redact(&message[skipped_bytes..]))
 }
 
-fn store_notes(state: &mut RunState, notes: &HandoffNotes, record: &SessionRecord) {
+fn store_handoff_notes_in_checkpoint(state: &mut RunState, notes: &HandoffNotes, record: &SessionRecord) {
     let checkpoint = &mut state.context_checkpoint;
-    // After a finished item only the notes for later sessions are handed on.
-    let message = sanitized_last_message(record);
+    // The last message describes the item's work, so it is a summary only for an unfinished item.
+    let message = redacted_last_message_without_promises(record);
     if notes.summary.is_empty() && checkpoint.item_work.is_begun && !message.is_empty() {
-        checkpoint.resume_summary = truncate_end(&to_single_line(&message), 600);
+        checkpoint.resume_summary = truncate_end(&to_safe_single_line(&message), 600);
     }
     if !notes.summary.is_empty() {
         checkpoint.resume_summary.clone_from(&notes.summary);
@@ -257,31 +275,31 @@ fn store_notes(state: &mut RunState, notes: &HandoffNotes, record: &SessionRecor
     }
 }
 
-/// The notes and facts of a handoff that was updated.
+/// The notes and the generated part of an updated handoff.
 struct RefreshedHandoff {
     notes: HandoffNotes,
     handoff: Handoff,
 }
 
 impl RefreshedHandoff {
-    /// Writes it into the state. The handoff file comes before the state, as at a checkpoint: the state never
-    /// names facts that the file lacks.
-    fn write_to_state(&self, state: &mut RunState) {
+    /// Writes the generated part of the handoff into the state's checkpoint. The handoff file is written
+    /// before, as at a checkpoint, so that the state never contains anything that the file lacks.
+    fn write_handoff_to_checkpoint(&self, state: &mut RunState) {
         let (checkpoint, handoff) = (&mut state.context_checkpoint, &self.handoff);
         checkpoint.files_in_progress.clone_from(&handoff.changed_files);
         checkpoint.current_todo_item = handoff.current_item.clone().unwrap_or_default();
         checkpoint.item_work.clone_from(&handoff.item_work);
         checkpoint.head = handoff.git.as_ref().and_then(|git| git.head_commit.clone());
         if !checkpoint.item_work.is_begun {
-            checkpoint.progress_on_item = NOT_BEGUN.to_owned();
+            checkpoint.progress_on_item = NOT_STARTED.to_owned();
             checkpoint.next_step.clear();
         }
     }
 }
 
-/// Updates the generated part of the handoff, because a commit may have come since, and reads back the
-/// session's notes. The caller writes both into the state.
-fn refresh_handoff(
+/// Rewrites the handoff file with an up-to-date generated part, because a commit may have been made since, and
+/// with the session's notes. Returns both for the state; `None` if the iteration has no active checkpoint.
+fn rewrite_handoff_if_checkpoint_active(
     context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
@@ -293,7 +311,7 @@ fn refresh_handoff(
     let Some(path) = project.resolve_handoff(&checkpoint.handoff_file) else { return Ok(None) };
     let old_text = disk::read_text(&path)?.unwrap_or_default();
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
-    let facts_input = FactsInput {
+    let facts_input = HandoffInput {
         project,
         transcript_path: transcript,
         record,
@@ -306,22 +324,26 @@ fn refresh_handoff(
         usage_percent: checkpoint.percent_at_checkpoint,
         client_usage_percent: checkpoint.percent_used,
         transcript_path: record.start.transcript_path.clone(),
-        ..facts::gather_facts(&facts_input)
+        ..facts::build_handoff_from_git_plan_and_transcript(&facts_input)
     };
-    let mut new_handoff = add_run_and_memory(project, Some(state), &record.session_id, handoff);
+    let mut new_handoff = add_run_session_and_memory(project, Some(state), &record.session_id, handoff);
     if let Some(git) = &mut new_handoff.git {
         git.wip_outcome.clone_from(&checkpoint.work_outcome);
     }
-    let notes = HandoffNotes::from_message(&sanitized_last_message(record));
-    // The last message comes after all notes that were written before.
-    let text =
-        handoff::refresh_without_secrets(&new_handoff, &notes, &old_text, context.settings.handoff_bytes);
+    let notes = HandoffNotes::from_message(&redacted_last_message_without_promises(record));
+    // The notes of the last message are newer than those in the file.
+    let text = handoff::refresh_document_without_secrets(
+        &new_handoff,
+        &notes,
+        &old_text,
+        context.settings.handoff_bytes,
+    );
     disk::replace(&path, text.as_bytes(), Durability::Durable)?;
     Ok(Some(RefreshedHandoff { notes: HandoffNotes::parse(&text), handoff: new_handoff }))
 }
 
-/// Renders the paragraph that the user reads in the morning, and the next session in its prompt if this one
-/// ticked nothing.
+/// Renders the paragraph about the iteration for the progress file. The next session gets it in its prompt if
+/// this one ticked no item.
 fn render_progress_paragraph(state: &RunState, record: &SessionRecord) -> String {
     let ticked_items: Vec<String> = state
         .items_ticked_in_iteration()
@@ -344,7 +366,7 @@ fn render_progress_paragraph(state: &RunState, record: &SessionRecord) -> String
     } else {
         String::new()
     };
-    let message = to_single_line(&sanitized_last_message(record));
+    let message = to_safe_single_line(&redacted_last_message_without_promises(record));
     let message_text = if message.is_empty() {
         String::new()
     } else {

@@ -1,4 +1,4 @@
-//! The spending of all of the user's runs on one day, added up from their ledgers.
+//! The spending of all runs of the user on one day, summed from their ledgers.
 
 use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
@@ -8,8 +8,8 @@ use plimsoll_domain::{RunState, Verdict};
 use plimsoll_policy::bounds;
 use plimsoll_store::{Project, clock, ledger};
 
-/// Adds what a session used to the run's spending and to that of the day. Returns its cost; a session of
-/// unknown cost makes the sum uncertain.
+/// Adds a session's cost and tokens to the spending of the run and of the day. Returns the cost in USD; an
+/// unknown cost counts as 0 and makes the sum an estimate.
 pub(super) fn add_session_cost(
     context: &RunContext<'_>,
     state: &mut RunState,
@@ -23,7 +23,7 @@ pub(super) fn add_session_cost(
     cost.usd
 }
 
-/// Returns what all runs have spent today, including this one.
+/// Returns the spending of all runs today, including this run.
 pub(crate) fn total_spent_today(project: &Project, state: &RunState) -> TodaysSpending {
     let now = clock::now();
     let day = clock::format_local_date(now);
@@ -32,15 +32,15 @@ pub(crate) fn total_spent_today(project: &Project, state: &RunState) -> TodaysSp
     TodaysSpending { usd, basis, day_ends_at: clock::to_timestamp(clock::end_of_local_day(now)) }
 }
 
-/// Returns how much may still be spent today, in USD; `None` without a daily limit.
+/// Returns the remaining budget of today in USD; `None` without a daily limit.
 pub(crate) fn remaining_today(project: &Project, state: &RunState) -> Option<f64> {
     let daily_limit = state.options.limits.max_cost_per_day_usd?;
     Some(daily_limit - total_spent_today(project, state).usd)
 }
 
-/// Returns the pause of a run that may spend nothing more today, according to the ledgers. The deadline is
-/// ignored: a run whose deadline comes first ends at it.
-pub(crate) fn daily_limit_pause(project: &Project, run: &RunState) -> Option<Verdict> {
+/// Returns a pause if all runs together have spent the daily limit, according to the ledgers. The deadline is
+/// ignored here: a run whose deadline passes during the pause ends then.
+pub(crate) fn daily_limit_pause_ignoring_deadline(project: &Project, run: &RunState) -> Option<Verdict> {
     run.options.limits.max_cost_per_day_usd?;
     let mut state = run.clone();
     state.spending.spent_today = Some(total_spent_today(project, run));

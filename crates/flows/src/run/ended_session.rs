@@ -1,29 +1,29 @@
-//! A session that has ended: records its end, and passes what it left on to the later steps.
+//! A session that has ended: records its end, and collects its data for the later steps.
 
-use crate::context::measure::{MeasureInput, Measurement, measure_usage};
+use crate::context::measure::{MeasureInput, Measurement, measure_usage_waiting_near_threshold};
 use crate::run::daily_spending;
 use crate::run::fingerprint::read_fingerprint;
 use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
 use crate::turns::capture;
-use crate::turns::catch_up::transcript_path_if_from_project;
+use crate::turns::catch_up::transcript_path_if_started_in_project;
 use plimsoll_domain::state::{IterationPhase, WorktreeFingerprint};
 use plimsoll_domain::{RunState, SessionEnding, SessionRecord, Timestamp};
 use plimsoll_store::{StoreError, clock};
 use std::path::Path;
 
-/// The data that an ended session has left. Each step takes it from the previous one and passes it on with
-/// the newest state.
+/// The data of an ended session. Each step takes it from the previous one and passes it on with the newest
+/// state.
 pub(super) struct EndedSession {
-    /// The number of its iteration. A newer state may belong to another one.
+    /// The number of the session's iteration. A newer state may belong to another iteration.
     pub(super) iteration: u32,
     pub(super) state: RunState,
     /// The session's record as its hooks left it.
     pub(super) record: SessionRecord,
     pub(super) ending: SessionEnding,
-    /// The fingerprint of the worktree before our own commit, which is not the session's work.
+    /// The fingerprint of the worktree before Plimsoll's own commit, which is not the session's work.
     pub(super) fingerprint: WorktreeFingerprint,
-    /// The usage after its last response.
+    /// The context usage after the last response.
     pub(super) measurement: Measurement,
 }
 
@@ -33,9 +33,10 @@ impl EndedSession {
     }
 }
 
-/// Records once how the session ended and what it used; the phase shows whether that was done. After this a
-/// kill leaves an iteration that has ended and waits to be judged.
-pub(super) fn record_session_end(
+/// Records how the session ended, and adds its cost, tokens and quota, unless the phase shows that this was
+/// done. Returns the newest state; `None` if the run no longer exists. After a kill that follows, the
+/// iteration is recorded as ended and still has to be judged.
+pub(super) fn record_session_end_and_cost_once(
     context: &RunContext<'_>,
     result: &SessionResult,
 ) -> Result<Option<RunState>, StoreError> {
@@ -49,7 +50,7 @@ pub(super) fn record_session_end(
             record.denied_tool = result.denied_tools.first().cloned();
             record.api_retry = None;
             record.tokens = result.tokens;
-            // In the same write as the phase, so that after a kill no cost, tokens or quota count twice.
+            // In the same write as the phase, so that a kill cannot make them count twice.
             state.iteration_record.cost_usd = daily_spending::add_session_cost(context, state, result);
             state.iteration_record.is_cost_unknown = result.cost.is_none();
             for tool in &result.denied_tools {
@@ -60,15 +61,15 @@ pub(super) fn record_session_end(
             if let Some(quota) = &result.quota {
                 state.spending.quota.update_from(quota);
             }
-            update_history(state);
+            add_session_to_iteration_history(state);
         }
         state.clone()
     })
 }
 
-fn update_history(state: &mut RunState) {
+fn add_session_to_iteration_history(state: &mut RunState) {
     let record = state.iteration_record.clone();
-    let parse_time = |moment: &Option<Timestamp>| moment.as_ref().and_then(clock::parse_timestamp);
+    let parse_time = |timestamp: &Option<Timestamp>| timestamp.as_ref().and_then(clock::parse_timestamp);
     let seconds = parse_time(&record.ended_at)
         .zip(parse_time(&record.started_at))
         .map(|(end, start)| (end - start).num_seconds());
@@ -79,25 +80,27 @@ fn update_history(state: &mut RunState) {
     history_entry.ending = record.ending.map(|ending| ending.as_str().to_owned()).unwrap_or_default();
 }
 
-/// Observes what the session left. It writes only copies (working memory, turn log), whose failure must not
-/// end the run. After a crash the next process observes the same again.
-pub(super) fn observe_session_end(context: &RunContext<'_>, state: RunState) -> EndedSession {
+/// Collects the data of an ended session. Also copies the working memory and captures the remaining turns; a
+/// failure of these copies must not end the run. After a crash the next process repeats this.
+pub(super) fn capture_and_measure_ended_session(context: &RunContext<'_>, state: RunState) -> EndedSession {
     let (project, settings) = (context.project, context.settings);
     if state.options.uses_working_memory {
-        let _ = plimsoll_store::memory::create_copy(project);
+        let _ = plimsoll_store::memory::restore_memory_and_create_copy(project);
     }
-    let record = context.load_session_record(&state);
+    let record = context.load_session_record_or_default(&state);
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
-    // Captures what a killed session has not recorded itself.
-    if let Some(verified_path) = transcript.and_then(|path| transcript_path_if_from_project(project, path)) {
-        let _ = capture::capture_ended_session(
+    // Captures the turns that a killed session has not recorded.
+    if let Some(verified_path) =
+        transcript.and_then(|path| transcript_path_if_started_in_project(project, path))
+    {
+        let _ = capture::capture_transcripts_of_ended_session(
             project,
             &record.session_id,
             &verified_path,
             capture::CaptureLimits::USER,
         );
     }
-    let measurement = measure_usage(&MeasureInput {
+    let measurement = measure_usage_waiting_near_threshold(&MeasureInput {
         project,
         settings,
         record: &record,

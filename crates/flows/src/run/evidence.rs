@@ -16,8 +16,9 @@ use std::path::Path;
 
 const HEAD_MOVED: &str = "HEAD moved";
 
-/// Observes what the ended session has changed, and its error.
-pub(super) fn observe_session(
+/// Compares the fingerprints before and after the session, and returns its progress, its changes and its
+/// error.
+pub(super) fn build_session_observation(
     project: &Project,
     session: &EndedSession,
     evidence: &SessionEvidence,
@@ -29,29 +30,31 @@ pub(super) fn observe_session(
     let has_head_moved = fingerprint_before.is_some_and(|before| before.head != fingerprint_after.head);
     let committed_paths = fingerprint_before
         .filter(|_| has_head_moved)
-        .and_then(|before| paths_committed_since(project, before));
-    // An empty commit is no work, and neither is one of our own files: an agent that makes no progress
-    // commits progress.txt all night.
+        .and_then(|before| paths_committed_since_fingerprint(project, before));
+    // An empty commit or a commit of only Plimsoll's files is not work: an agent without progress may commit
+    // progress.txt in every session.
     let is_work_path = |path: &String| !our_files::is_plimsoll_file(path);
     let is_work_committed =
         has_head_moved && committed_paths.as_ref().is_none_or(|paths| paths.iter().any(is_work_path));
     let (changes, is_change_unknown) =
-        describe_changes(fingerprint_before, fingerprint_after, is_work_committed);
+        describe_changes_and_whether_unknown(fingerprint_before, fingerprint_after, is_work_committed);
     let has_ticks = !state.items_ticked_in_iteration().is_empty();
     let has_newly_passing = has_newly_passing_command(state, evidence);
-    let has_committed =
+    let has_committed_without_plan =
         state.options.todo_file.is_none() && changes.iter().any(|change| change == HEAD_MOVED);
-    let progress =
+    let progress_signs =
         [(has_ticks, "an item was ticked"), (has_newly_passing, "a verify command passes that had failed")];
-    let progress =
-        progress.into_iter().filter(|(applies, _)| *applies).map(|(_, description)| description.to_owned());
+    let progress_texts = progress_signs
+        .into_iter()
+        .filter(|(applies, _)| *applies)
+        .map(|(_, description)| description.to_owned());
     SessionObservation {
-        progress: progress.chain(changes).collect(),
+        progress: progress_texts.chain(changes).collect(),
         has_finished_item: has_ticks || has_newly_passing,
-        has_advanced: has_ticks || has_newly_passing || has_committed,
+        has_finished_item_or_commit: has_ticks || has_newly_passing || has_committed_without_plan,
         committed_only_notes: !is_work_committed && committed_paths.is_some_and(|paths| !paths.is_empty()),
         is_change_unknown,
-        error: session_error(state, evidence, session.transcript()),
+        error: session_failure_or_command_error(state, evidence, session.transcript()),
         denied_tool: state.iteration_record.denied_tool.clone(),
         is_empty_reply: evidence.ending == SessionEnding::Completed
             && has_no_message
@@ -60,17 +63,19 @@ pub(super) fn observe_session(
     }
 }
 
-/// Returns true if the session's first request was already at L2: then no session of this run can work.
-pub(super) fn started_above_l2(session: &EndedSession) -> bool {
+/// Returns true if the session's first request was already at L2 or above, so that no session can work.
+pub(super) fn started_at_or_above_l2(session: &EndedSession) -> bool {
     let thresholds = session.measurement.thresholds.as_ref();
-    let first_request = session.transcript().and_then(plimsoll_store::tail::read_first_request_size);
+    let first_request =
+        session.transcript().and_then(plimsoll_store::tail::read_first_request_tokens_and_prompt_bytes);
     thresholds
         .zip(first_request)
-        .is_some_and(|(thresholds, first)| thresholds.level_at(first.input_tokens) >= Level::L2)
+        .is_some_and(|(thresholds, request)| thresholds.level_at(request.input_tokens) >= Level::L2)
 }
 
-/// Describes what has changed, and returns whether that is unknown.
-fn describe_changes(
+/// Describes the changes of a session. The flag is true if no change was found and changed files cannot be
+/// ruled out.
+fn describe_changes_and_whether_unknown(
     fingerprint_before: Option<&WorktreeFingerprint>,
     fingerprint_after: &WorktreeFingerprint,
     is_work_committed: bool,
@@ -94,8 +99,11 @@ fn describe_changes(
     (changes, is_change_unknown)
 }
 
-/// Returns the files of the commits since then; `None` if they are unknown.
-fn paths_committed_since(project: &Project, fingerprint_before: &WorktreeFingerprint) -> Option<Vec<String>> {
+/// Returns the files in the commits since the fingerprint was taken; `None` if they are unknown.
+fn paths_committed_since_fingerprint(
+    project: &Project,
+    fingerprint_before: &WorktreeFingerprint,
+) -> Option<Vec<String>> {
     git::paths_changed_from_base_to_head(
         project.root(),
         &CommitId::parse(fingerprint_before.head.as_deref()?).ok()?,
@@ -109,24 +117,28 @@ fn has_newly_passing_command(state: &RunState, evidence: &SessionEvidence) -> bo
         .any(|outcome| outcome.passed && state.outcomes.failing_verify_commands.contains(&outcome.command))
 }
 
-/// Returns the session's own failure, else the verify command that failed, else its last command that failed
-/// and did not pass later. Only what the client or an exit code reports as an error counts; the word alone
-/// proves nothing.
-fn session_error(state: &RunState, evidence: &SessionEvidence, transcript: Option<&Path>) -> Option<String> {
+/// Returns the failure of the session itself, else the first relevant verify command that failed, else the
+/// session's last command that failed and did not pass later. Only errors that the client or an exit code
+/// reports count; the word "error" in an output does not.
+fn session_failure_or_command_error(
+    state: &RunState,
+    evidence: &SessionEvidence,
+    transcript: Option<&Path>,
+) -> Option<String> {
     // A limit that the user set for the client is not an error.
     let failure = match &evidence.ending {
         SessionEnding::ClientLimit(_) => None,
         ending => ending.failure_text().map(|failure_text| format!("{}: {failure_text}", ending.as_str())),
     };
-    // A command that never passed in any session is not the reason why the tick was reverted.
-    let reverted = state.outcomes.reverted_ticks.as_ref().filter(|reverted| reverted.is_pending);
-    let is_cause = |outcome: &&VerifyOutcome| {
+    // If ticks were reverted, only the commands that caused it count, not commands that have never passed.
+    let pending_revert = state.outcomes.reverted_ticks.as_ref().filter(|reverted| reverted.is_pending);
+    let is_relevant_failure = |outcome: &&VerifyOutcome| {
         !outcome.passed
-            && reverted.is_none_or(|reverted_ticks| {
+            && pending_revert.is_none_or(|reverted_ticks| {
                 reverted_ticks.failed_commands.iter().any(|failed| failed.command == outcome.command)
             })
     };
-    let failed_command = evidence.verify_outcomes.iter().find(is_cause);
+    let failed_command = evidence.verify_outcomes.iter().find(is_relevant_failure);
     let verify_error = failed_command.map(|outcome| format!("{}\n{}", outcome.command, outcome.summary));
-    failure.or(verify_error).or_else(|| facts::last_unresolved_error(transcript?))
+    failure.or(verify_error).or_else(|| facts::output_of_last_unresolved_failure(transcript?))
 }

@@ -17,8 +17,8 @@ pub(crate) fn read_fingerprint(project: &Project) -> WorktreeFingerprint {
     }
 }
 
-/// Returns a digest of the heap. Registers do not count: an agent without progress keeps writing there that
-/// it has none.
+/// Returns a digest of the heap. Registers are left out, because an agent without progress keeps writing to
+/// them.
 fn heap_digest(project: &Project) -> Option<String> {
     let memory = plimsoll_store::memory::load_memory(project).ok().filter(|memory| !memory.is_empty())?;
     let parts: Vec<&[u8]> =

@@ -1,12 +1,12 @@
-//! Labels for the client's own telemetry.
+//! Environment variables that label the client's own telemetry.
 
 use plimsoll_domain::{RunState, SessionId};
 use plimsoll_policy::telemetry;
 use plimsoll_store::environment;
 
-/// Returns the labels of a session for the client's own telemetry, if the user has it on. Secrets are removed
-/// from the name and the item, because labels leave the machine.
-pub(super) fn session_labels(
+/// Returns the environment variables that label the telemetry of a session; empty if the user has not enabled
+/// telemetry. Secrets are removed from the name and the item, because labels leave the machine.
+pub(super) fn session_telemetry_variables(
     state: &RunState,
     session_id: &SessionId,
     has_spans: bool,
@@ -20,25 +20,29 @@ pub(super) fn session_labels(
         session_id,
         item: item.as_deref(),
     };
-    to_owned_pairs(telemetry::telemetry_variables_for_session(&user_environment(has_spans), labeled_session))
+    to_owned_pairs(telemetry::telemetry_environment_for_session(
+        &read_telemetry_environment(has_spans),
+        labeled_session,
+    ))
 }
 
-/// Returns the labels of the run of one item of a parallel run; its sessions add their own.
-pub(crate) fn worker_labels(
+/// Returns the environment variables that label the telemetry of a worker, which runs one item of a parallel
+/// run. The worker's sessions add their own labels.
+pub(crate) fn worker_telemetry_variables(
     run: &RunState,
     item_number: usize,
     attempt: u64,
     has_spans: bool,
 ) -> Vec<(String, String)> {
-    to_owned_pairs(telemetry::telemetry_variables_for_worker(
-        &user_environment(has_spans),
+    to_owned_pairs(telemetry::telemetry_environment_for_worker(
+        &read_telemetry_environment(has_spans),
         &run.run_id,
         item_number,
         attempt,
     ))
 }
 
-fn user_environment(has_spans: bool) -> telemetry::TelemetryEnvironment {
+fn read_telemetry_environment(has_spans: bool) -> telemetry::TelemetryEnvironment {
     telemetry::TelemetryEnvironment {
         enable_telemetry: environment::variable(telemetry::ENABLE_VARIABLE),
         resource_attributes: environment::variable(telemetry::RESOURCE_ATTRIBUTES_VARIABLE),

@@ -11,10 +11,12 @@ pub(crate) use crate::run::orphans::{
     end_surviving_processes, find_orphaned_client, session_environment_markers,
 };
 pub use crate::run::start_error::StartError;
-pub use cancel::cancel_run;
-pub use create::{NewRun, SharedWork, check_new_run, create_run, no_open_items_message, read_shared_work};
-pub use plan::plan_iteration;
+pub use cancel::cancel_newest_run_and_end_orphaned_client;
+pub use create::{
+    NewRun, SharedWork, check_new_run, create_run, read_task_and_open_plan_to_share, warning_if_no_open_items,
+};
+pub use plan::plan_iteration_or_end_if_all_parked;
 pub use resume::{
     ResumeChanges, ResumeOutcome, StoredLaunchOptions, load_launch_options, resume_run,
-    return_to_run_branch_with_notice,
+    switch_back_to_run_branch_before_resume,
 };

@@ -1,5 +1,5 @@
-//! `--notify`: starts a program of the user at the end, at pauses and for questions, with the facts as JSON
-//! on its standard input. The program is started directly with the given arguments, without a shell.
+//! `--notify`: starts a program of the user at the end of a run, at pauses and for questions, and writes a JSON
+//! message to its standard input. The program is started directly with its arguments, without a shell.
 
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::question::OpenQuestion;
@@ -8,32 +8,31 @@ use plimsoll_store::{Project, journal};
 use serde_json::json;
 use std::time::Duration;
 
-/// How long a run waits for the program; sending a message to a phone may take a while.
+/// Timeout of the program; sending a message to a phone may take some seconds.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How many questions a message contains at most.
+/// Maximum number of questions in a message.
 const MAX_QUESTIONS: usize = 20;
 
-/// Starts the user's program for an end or a pause. If it fails, this is only recorded in the journal, and a
-/// journal that cannot be written does not prevent the notification.
-pub fn notify_of_verdict(project: &Project, state: &RunState, verdict: &Verdict) {
+/// Starts the user's program if the verdict stops or pauses the run. A failure of the program is only recorded
+/// in the journal, and a failed write to the journal is ignored.
+pub fn notify_user_of_end_or_pause(project: &Project, state: &RunState, verdict: &Verdict) {
     let event = match verdict {
         Verdict::Stop { .. } => "ended",
         Verdict::Pause { .. } => "paused",
         Verdict::Continue { .. } => return,
     };
-    run_notify_program(project, state, event, Some(verdict), &state.plan_items.parked_questions);
+    run_and_journal_notify_program(project, state, event, Some(verdict), &state.plan_items.parked_questions);
 }
 
-/// Starts the user's program for questions that wait for an answer since the last session: one message for
-/// all of them.
-pub(crate) fn notify_of_questions(project: &Project, state: &RunState, questions: &[OpenQuestion]) {
+/// Starts the user's program once for all new questions. Does nothing without questions.
+pub(crate) fn notify_user_of_questions(project: &Project, state: &RunState, questions: &[OpenQuestion]) {
     if !questions.is_empty() {
-        run_notify_program(project, state, "question", state.lifecycle.last_verdict(), questions);
+        run_and_journal_notify_program(project, state, "question", state.lifecycle.last_verdict(), questions);
     }
 }
 
-fn run_notify_program(
+fn run_and_journal_notify_program(
     project: &Project,
     state: &RunState,
     event: &str,
@@ -78,12 +77,12 @@ fn run_notify_program(
             Some(format!("exited with {}", code.map_or("a signal".into(), |code| code.to_string())))
         }
     };
-    let event = JournalEvent::Notified {
+    let journal_event = JournalEvent::Notified {
         reason: event.to_owned(),
         program: state.options.notify_command.clone(),
         error: error_text,
     };
-    let _ = journal::append_entry(project, JournalEntry::for_run(state, event));
+    let _ = journal::append_entry(project, JournalEntry::for_run(state, journal_event));
 }
 
 #[cfg(test)]
@@ -108,7 +107,7 @@ mod tests {
             ..RunState::default()
         };
         let verdict = Verdict::Stop { status: RunStatus::Blocked, reason: format!("refused: {token}") };
-        notify_of_verdict(&project, &state, &verdict);
+        notify_user_of_end_or_pause(&project, &state, &verdict);
         let text = plimsoll_store::disk::read_text(&message_path).unwrap().unwrap();
         assert!(!text.contains("ghp_"), "{text}");
         let message: serde_json::Value = serde_json::from_str(&text).unwrap();

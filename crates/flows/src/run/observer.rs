@@ -1,4 +1,4 @@
-//! The events that a run reports to its observers.
+//! The events that a run reports to its observer, and the interrupts that it receives from the user.
 
 use crate::session_result::SessionResult;
 use plimsoll_domain::journal::JournalEvent;
@@ -11,7 +11,7 @@ use plimsoll_policy::completion::VerifyOutcome;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An event of a run that is reported to its observers.
+/// An event that a run reports to its observer.
 #[derive(Debug)]
 pub enum RunEvent<'a> {
     /// The run starts or continues.
@@ -20,7 +20,7 @@ pub enum RunEvent<'a> {
     IterationStarted {
         /// The state with the planned iteration.
         state: &'a RunState,
-        /// The model, if the item or its size has chosen another one than the user's arguments.
+        /// The model, if the item or its size selects another model than the user's arguments.
         model: Option<&'a str>,
     },
     /// The client has reported its model and version.
@@ -33,10 +33,10 @@ pub enum RunEvent<'a> {
     },
     /// The client tries again after an error of the API.
     ApiRetry {
-        /// The HTTP status; 0 if the API could not be reached.
+        /// The HTTP status; 0 if the API was unreachable.
         status: u64,
-        /// When the first of these requests failed, RFC 3339 UTC.
-        since: Timestamp,
+        /// The time at which the first of these requests failed, RFC 3339 UTC.
+        first_failed_at: Timestamp,
     },
     /// Ctrl-C was pressed once: the run stops after this session.
     StopRequested,
@@ -46,7 +46,7 @@ pub enum RunEvent<'a> {
         /// The tools, each once.
         tools: &'a [String],
     },
-    /// The client has compacted.
+    /// The client has compacted its context.
     Compacted,
     /// The context usage of the session, a few times a second.
     UsageUpdated {
@@ -67,15 +67,15 @@ pub enum RunEvent<'a> {
     /// The gate has judged the iteration.
     Judged { state: &'a RunState, verdict: &'a Verdict },
     /// Verify commands have run.
-    Verified { outcomes: &'a [VerifyOutcome] },
+    VerifyCommandsFinished { outcomes: &'a [VerifyOutcome] },
     /// Ticked items were reviewed.
-    Reviewed { reviewed: &'a ReviewOutcome },
+    Reviewed { outcome: &'a ReviewOutcome },
     /// Ticks of the session that has ended were reverted.
     TicksReverted {
         /// The items and the reasons.
-        reverted: &'a RevertedTicks,
+        reverted_ticks: &'a RevertedTicks,
     },
-    /// A session has asked a question, and its item waits for the user's answer.
+    /// A session has asked a question, and the item is parked until the user answers it.
     QuestionAsked { question: &'a OpenQuestion },
     /// A pause begins.
     PauseStarted {
@@ -89,10 +89,10 @@ pub enum RunEvent<'a> {
         /// The end of the pause.
         pause_end: chrono::DateTime<chrono::Utc>,
     },
-    /// A temporary fault occurred, and the run will retry.
-    FaultRetry {
+    /// A temporary error occurred, and the run will retry.
+    TemporaryErrorRetry {
         error: String,
-        /// How long until the retry.
+        /// Seconds until the retry.
         retry_seconds: u64,
     },
     /// An event of a parallel run.
@@ -106,7 +106,7 @@ pub enum RunEvent<'a> {
     Notice(String),
     /// The program ends.
     ProgramEnded {
-        /// The final state of the run; `None` if it is gone.
+        /// The final state of the run; `None` if it no longer exists or cannot be read.
         state: Option<&'a RunState>,
         exit_code: u8,
     },
@@ -117,18 +117,18 @@ pub enum RunEvent<'a> {
 /// Observes a run and may interrupt it.
 pub trait RunObserver {
     fn on_event(&mut self, event: &RunEvent<'_>);
-    /// Returns the interrupts with which the user has asked the run to end.
+    /// Returns the counter of the interrupts with which the user has requested the run to end.
     fn interrupts(&self) -> &InterruptCounter;
 }
 
-/// How urgently the user asks a run to end.
+/// The urgency with which the user requests a run to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Interrupt {
     /// The first Ctrl-C: the run ends after the session that is running.
     AfterSession,
     /// The second Ctrl-C, SIGTERM or SIGHUP: the session is also ended.
     EndSession,
-    /// Any further one: the program waits for nothing more.
+    /// Any further interrupt: the program exits without waiting.
     Immediately,
 }
 
@@ -137,11 +137,11 @@ pub enum Interrupt {
 pub struct InterruptCounter(Arc<AtomicUsize>);
 
 impl InterruptCounter {
-    /// Adds a Ctrl-C, or two of them at once; returns the resulting request.
+    /// Adds one interrupt, or two for a request more urgent than `AfterSession`. Returns the resulting request.
     pub fn add_interrupt(&self, interrupt: Interrupt) -> Interrupt {
-        let count = if interrupt == Interrupt::AfterSession { 1 } else { 2 };
-        let count_before = self.0.fetch_add(count, Ordering::SeqCst);
-        interrupt_for_count(count_before + count).unwrap_or(interrupt)
+        let added_count = if interrupt == Interrupt::AfterSession { 1 } else { 2 };
+        let count_before = self.0.fetch_add(added_count, Ordering::SeqCst);
+        interrupt_for_count(count_before + added_count).unwrap_or(interrupt)
     }
 
     /// Returns the most urgent request so far; `None` without an interrupt.
@@ -149,7 +149,7 @@ impl InterruptCounter {
         interrupt_for_count(self.0.load(Ordering::SeqCst))
     }
 
-    /// Returns true if the user has requested at least this.
+    /// Returns true if the user has requested this interrupt or a more urgent one.
     pub fn has_requested(&self, interrupt: Interrupt) -> bool {
         self.highest_request() >= Some(interrupt)
     }

@@ -5,19 +5,22 @@ use plimsoll_domain::RunState;
 use plimsoll_launcher::process;
 use std::time::Duration;
 
-/// Returns the client of the current iteration if it is alive: known by pid and start time, or found by its
-/// session and run if its `plimsoll run` died before it could record them.
+/// Returns the client of the current iteration if it is alive: identified by its recorded pid and start time,
+/// or by its session and run ids if `plimsoll run` died before it could record the pid.
 pub(crate) fn find_orphaned_client(run: &RunState) -> Option<process::ProcessIdentity> {
     let record = &run.iteration_record;
     let session_id = run.session_id.as_deref().filter(|id| !id.is_empty())?;
-    let recorded = record
+    let recorded_process = record
         .pid
         .zip(record.process_start_ticks)
-        .map(|(pid, started)| process::ProcessIdentity { pid, start_time: started });
+        .map(|(pid, start_ticks)| process::ProcessIdentity { pid, start_time: start_ticks });
     // By pid and start time, because pids are reused. The search by ids covers a kill between the client's
     // start and the write of the state, when no pid has been recorded.
-    recorded.filter(|recorded| process::is_alive(*recorded)).or_else(|| {
-        process::find_oldest_with_argument_and_variable(session_id, &format!("{RUN_VARIABLE}={}", run.run_id))
+    recorded_process.filter(|identity| process::is_alive(*identity)).or_else(|| {
+        process::find_oldest_process_by_argument_and_env(
+            session_id,
+            &format!("{RUN_VARIABLE}={}", run.run_id),
+        )
     })
 }
 
@@ -30,8 +33,11 @@ pub(crate) fn end_surviving_processes(run: &RunState) {
 }
 
 /// Ends the processes that have these variables of a session in their environment.
-pub(crate) fn end_processes_with_environment([run, session]: &[String; 2]) {
-    process::end_surviving_processes([run, session], Duration::from_secs(1));
+pub(crate) fn end_processes_with_environment([run_marker, session_marker]: &[String; 2]) {
+    process::wait_then_end_processes_with_both_variables(
+        [run_marker, session_marker],
+        Duration::from_secs(1),
+    );
 }
 
 /// Returns the variables that every process started inside the current session has in its environment.

@@ -25,7 +25,7 @@ const PLAN_PATH_PATTERNS: [&str; 17] = [
 ];
 /// JSON files with stories in `userStories`, each with `passes`.
 const STORY_FILES: [&str; 3] = ["prd.json", "scripts/ralph/prd.json", ".ralph/prd.json"];
-/// How many folders one pattern may match; further ones are ignored.
+/// The maximum number of folders that one pattern matches; the others are ignored.
 const MAX_FOLDERS: usize = 50;
 
 /// A plan of another tool with open items.
@@ -35,34 +35,37 @@ pub struct OtherPlan {
     pub file: String,
     /// The number of open items.
     pub open_count: usize,
-    /// True if it is JSON with `userStories` instead of Markdown.
-    pub is_stories: bool,
+    /// True if the file is JSON with `userStories`, false if it is Markdown.
+    pub is_user_story_file: bool,
 }
 
 /// Returns the plans of other tools that have open items, the most likely one first.
-pub fn plans_with_open_items(project: &Project) -> Vec<OtherPlan> {
+pub fn other_tools_plans_with_open_items(project: &Project) -> Vec<OtherPlan> {
     let mut plans: Vec<OtherPlan> = Vec::new();
     let plan_files = PLAN_PATH_PATTERNS
         .iter()
         .flat_map(|pattern| expand_pattern(project, pattern))
         .map(|file| (file, false));
     let story_files = STORY_FILES.iter().map(|file| ((*file).to_owned(), true));
-    let mut seen_texts = Vec::new();
-    for (file, is_stories) in plan_files.chain(story_files) {
+    let mut listed_texts = Vec::new();
+    for (file, is_user_story_file) in plan_files.chain(story_files) {
         // A file that cannot be read is skipped. Texts are compared because `TODO.md` is the same file as
         // `todo.md` on some systems.
         let Ok(Some(text)) = disk::read_text(&project.root().join(&file)) else { continue };
-        let open_count =
-            if is_stories { count_open_stories(&text) } else { TodoList::parse(&text).open_items().len() };
-        if open_count > 0 && !seen_texts.contains(&text) {
-            plans.push(OtherPlan { file, open_count, is_stories });
-            seen_texts.push(text);
+        let open_count = if is_user_story_file {
+            count_open_stories(&text)
+        } else {
+            TodoList::parse(&text).open_items().len()
+        };
+        if open_count > 0 && !listed_texts.contains(&text) {
+            plans.push(OtherPlan { file, open_count, is_user_story_file });
+            listed_texts.push(text);
         }
     }
     plans
 }
 
-/// Returns the files that a pattern matches, for a `*` those in all folders.
+/// Returns the paths that a pattern stands for; `*` is replaced with the name of each folder.
 fn expand_pattern(project: &Project, pattern: &str) -> Vec<String> {
     let Some((before, after)) = pattern.split_once("/*/") else { return vec![pattern.to_owned()] };
     let folders = disk::list_names(&project.root().join(before)).into_iter().take(MAX_FOLDERS);
@@ -87,8 +90,8 @@ mod tests {
             disk::create_folder(path.parent().unwrap()).unwrap();
             disk::replace(&path, text.as_bytes(), Durability::Lazy).unwrap();
         }
-        let plans = plans_with_open_items(&Project::with_local_files(folder.path()));
-        plans.into_iter().map(|plan| (plan.file, plan.open_count, plan.is_stories)).collect()
+        let plans = other_tools_plans_with_open_items(&Project::with_local_files(folder.path()));
+        plans.into_iter().map(|plan| (plan.file, plan.open_count, plan.is_user_story_file)).collect()
     }
 
     #[test]
@@ -128,6 +131,6 @@ mod tests {
         disk::create_folder(&folder.path().join("specs")).unwrap();
         std::os::unix::fs::symlink(outside.path(), folder.path().join("specs/a")).unwrap();
         std::os::unix::fs::symlink(&secret, folder.path().join("TODO.md")).unwrap();
-        assert_eq!(plans_with_open_items(&Project::with_local_files(folder.path())), []);
+        assert_eq!(other_tools_plans_with_open_items(&Project::with_local_files(folder.path())), []);
     }
 }

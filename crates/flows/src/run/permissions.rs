@@ -1,4 +1,4 @@
-//! Checks whether the client will let a session run commands: in a run nobody is there to approve them.
+//! Checks whether the client will let a session run commands, because nobody approves them during a run.
 
 use crate::install::install_paths::settings_files;
 use plimsoll_policy::models::split_off_option;
@@ -9,9 +9,9 @@ use plimsoll_store::{Project, disk};
 /// Returns false if neither the client's arguments nor its settings seem to allow Bash. It may be allowed in
 /// ways that cannot be detected, such as by a hook.
 pub fn is_bash_probably_allowed(project: &Project, client_arguments: &[String]) -> bool {
-    let texts = client_settings_texts(project, client_arguments);
+    let settings_texts = client_settings_texts(project, client_arguments);
     let permission_settings: Vec<PermissionSettings> =
-        texts.map(|text| PermissionSettings::parse(text.as_bytes())).collect();
+        settings_texts.map(|text| PermissionSettings::parse(text.as_bytes())).collect();
     tool_permissions::arguments_allow_bash(client_arguments)
         || tool_permissions::settings_allow_bash(&permission_settings)
 }

@@ -4,7 +4,7 @@
 use super::{ClientError, ClientSettingsError, LaunchOptions, RunError};
 use crate::install::install_paths::{our_hooks_in_file, settings_files};
 use crate::install::{
-    are_programs_copied, copy_programs_and_create_hook_links, own_folder_or_permanent_copy,
+    copy_programs_if_needed_and_create_hook_links, needs_permanent_copy, program_folder_or_permanent_copy,
     program_name_or_path_for_session,
 };
 use plimsoll_policy::models::{MODEL_OPTION, split_off_option};
@@ -70,17 +70,17 @@ pub(crate) fn check_client_version(client: &Path) -> Result<String, ClientError>
         .ok_or_else(|| ClientError::NoVersionOutput(client.to_owned()))?;
     if !version.contains("Claude Code") {
         let version_output =
-            plimsoll_domain::text::truncate_end(&plimsoll_domain::text::to_single_line(&version), 80);
+            plimsoll_domain::text::truncate_end(&plimsoll_domain::text::to_safe_single_line(&version), 80);
         return Err(ClientError::OtherProgram { program: client.to_owned(), version_output });
     }
-    match plimsoll_policy::client::too_old_reason(&version) {
+    match plimsoll_policy::client::unsupported_client_reason(&version) {
         Some(message) => Err(ClientError::TooOld(message)),
         None => Ok(version),
     }
 }
 
-/// Rejects a client whose version cannot confine a session to the project.
-pub(crate) fn check_client_can_confine(
+/// Fails if the client's version has no restricted mode, which confines a session to the project.
+pub(crate) fn check_client_supports_restricted_mode(
     feature: &'static str,
     client: &Path,
     version: &str,
@@ -89,7 +89,7 @@ pub(crate) fn check_client_can_confine(
         return Ok(());
     }
     let version_output =
-        plimsoll_domain::text::truncate_end(&plimsoll_domain::text::to_single_line(version), 80);
+        plimsoll_domain::text::truncate_end(&plimsoll_domain::text::to_safe_single_line(version), 80);
     Err(ClientError::TooOldToConfine { feature, program: client.to_owned(), version_output })
 }
 
@@ -99,21 +99,27 @@ impl Preflight {
     pub fn check_review_support(&self, options: &LaunchOptions, review_every: u32) -> Result<(), RunError> {
         match review_every {
             0 => Ok(()),
-            _ => Ok(check_client_can_confine("--review", &options.client, &self.client_version)?),
+            _ => {
+                Ok(check_client_supports_restricted_mode("--review", &options.client, &self.client_version)?)
+            }
         }
     }
 }
 
-/// Checks the arguments, the client and the hook programs, and acquires the lock that allows only one
-/// `plimsoll run`.
-pub fn check_and_lock_run(project: &Project, options: &LaunchOptions) -> Result<Preflight, RunError> {
+/// Checks the arguments and the client, installs missing hook programs, and acquires the lock that allows only
+/// one `plimsoll run`.
+pub fn check_preconditions_and_lock_run(
+    project: &Project,
+    options: &LaunchOptions,
+) -> Result<Preflight, RunError> {
     check_reserved_arguments(&options.client_arguments)?;
     let (client_arguments, user_settings) = split_off_option(&options.client_arguments, SETTINGS_FLAG);
     let (client_arguments, user_model) = split_off_option(&client_arguments, MODEL_OPTION);
-    let (base_options, version) = ensure_client_and_hook_programs(options)?;
+    let (base_options, client_version) = check_client_and_install_hook_programs(options)?;
     let installed_hooks: Vec<OurHookEntry> =
         settings_files(project.root()).flat_map(|file| our_hooks_in_file(&file)).collect();
-    // With the memory if the project has it installed: only an entry with the same command text runs once.
+    // If the project's settings have memory hooks, ours must have them too: the client runs two entries once
+    // only if their command texts are identical.
     let has_memory = base_options.include_memory || installed_hooks.iter().any(OurHookEntry::is_for_memory);
     let entry_options = EntryOptions {
         include_memory: has_memory && base_options.hook_support == HookSupport::Modern,
@@ -124,15 +130,16 @@ pub fn check_and_lock_run(project: &Project, options: &LaunchOptions) -> Result<
             merge_hooks_into_settings(project, &user_settings, entry_options, &installed_hooks)
                 .map_err(|error| ClientError::Settings { argument: user_settings, error })?
         }
-        None => settings::hooks_settings(entry_options, &hook_command_spelling(&installed_hooks)).to_string(),
+        None => settings::hooks_settings(entry_options, &installed_or_default_hook_command(&installed_hooks))
+            .to_string(),
     };
     let memory_arguments = if base_options.include_memory {
-        memory_server_and_agent_arguments(project, options)?
+        arguments_for_missing_memory_server_and_agent(project, options)?
     } else {
         Vec::new()
     };
     let _run_lock = lock::acquire_run_lock(project, LOCK_TIMEOUT).map_err(|error| match error {
-        StoreError::Locked { .. } => RunError::Busy(describe_active_run(project)),
+        StoreError::Locked { .. } => RunError::Busy(active_run_error_suffix(project)),
         error => RunError::Store(error),
     })?;
     let hook_support = base_options.hook_support;
@@ -143,7 +150,7 @@ pub fn check_and_lock_run(project: &Project, options: &LaunchOptions) -> Result<
         user_model,
         hook_support,
         entry_options,
-        client_version: version,
+        client_version,
         _run_lock,
     })
 }
@@ -163,30 +170,37 @@ fn merge_hooks_into_settings(
     } else {
         disk::read_text(&project.root().join(user_settings))?.ok_or(ClientSettingsError::Missing)?
     };
-    Ok(settings::install(&settings_text, entry_options, &hook_command_spelling(installed_hooks))?.text)
+    Ok(settings::install_or_update_our_entries(
+        &settings_text,
+        entry_options,
+        &installed_or_default_hook_command(installed_hooks),
+    )?
+    .text)
 }
 
-/// Describes the run of the other `plimsoll run`, as far as the state shows it.
-fn describe_active_run(project: &Project) -> String {
+/// Returns the end of the error message, which names the active run; empty if there is no readable state.
+fn active_run_error_suffix(project: &Project) -> String {
     let state = state_file::load_state(project, None).ok().flatten();
     state.map_or(String::new(), |state| {
         format!(
             ": the run \"{}\" ({}), iteration {}",
-            plimsoll_domain::text::to_single_line(&state.options.task_name),
+            plimsoll_domain::text::to_safe_single_line(&state.options.task_name),
             state.run_id,
             state.iteration
         )
     })
 }
 
-/// Checks the client, installs missing hook programs, and returns the hook entries that the client's version
-/// supports, and that version. The hooks are always passed to the client: identical entries in the project's
+/// Checks the client and installs missing hook programs. Returns the hook entries that the client's version
+/// supports, and the version number. The hooks are always passed to the client: identical entries in the project's
 /// settings run only once, and an agent's `git clean` cannot remove the passed ones.
-fn ensure_client_and_hook_programs(options: &LaunchOptions) -> Result<(EntryOptions, String), RunError> {
+fn check_client_and_install_hook_programs(
+    options: &LaunchOptions,
+) -> Result<(EntryOptions, String), RunError> {
     let client = &options.client;
     let version = check_client_version(client)?;
-    let version_output = || plimsoll_domain::text::to_single_line(&version);
-    let hook_support = HookSupport::from_client_version(&version);
+    let version_output = || plimsoll_domain::text::to_safe_single_line(&version);
+    let hook_support = HookSupport::from_client_version_or_classic(&version);
     if options.uses_working_memory && hook_support != HookSupport::Modern {
         return Err(ClientError::TooOldForMemory {
             program: client.clone(),
@@ -198,31 +212,32 @@ fn ensure_client_and_hook_programs(options: &LaunchOptions) -> Result<(EntryOpti
         if options.uses_working_memory { hook_support.with_memory() } else { hook_support.into() };
     let server_program = options.uses_working_memory.then(|| servers::SERVER_PROGRAM.to_owned());
     let programs: Vec<String> =
-        settings::program_names(entry_options).into_iter().chain(server_program).collect();
-    if are_programs_copied() || first_missing_program(&programs).is_some() {
-        copy_programs_and_create_hook_links()?;
+        settings::hook_and_status_line_programs(entry_options).into_iter().chain(server_program).collect();
+    if needs_permanent_copy() || first_missing_program(&programs).is_some() {
+        copy_programs_if_needed_and_create_hook_links()?;
     }
     let missing_program = first_missing_program(&programs).cloned();
-    let version = version.split_whitespace().next().unwrap_or_default().to_owned();
-    missing_program.map_or(Ok((entry_options, version)), |program| Err(RunError::HookProgramMissing(program)))
+    let version_number = version.split_whitespace().next().unwrap_or_default().to_owned();
+    missing_program
+        .map_or(Ok((entry_options, version_number)), |program| Err(RunError::HookProgramMissing(program)))
 }
 
 /// Returns the first of these programs that is neither next to this one nor on the PATH.
 fn first_missing_program(programs: &[String]) -> Option<&String> {
     programs.iter().find(|program| {
-        let sibling_path = own_folder_or_permanent_copy().map(|folder| folder.join(program));
+        let sibling_path = program_folder_or_permanent_copy().map(|folder| folder.join(program));
         !sibling_path.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
     })
 }
 
-/// Returns the arguments for the server and the agent, unless the project has its own of these names. The
-/// client uses one of each flag, so a user's own flag next to ours would turn one of them off.
-fn memory_server_and_agent_arguments(
+/// Returns the arguments for the memory's server and agent, without those that the project already defines.
+/// Fails if the user passes the same flag, because the client uses only one of each.
+fn arguments_for_missing_memory_server_and_agent(
     project: &Project,
     options: &LaunchOptions,
 ) -> Result<Vec<String>, RunError> {
     let mcp_config_text = disk::read_text(&project.root().join(".mcp.json"))?.unwrap_or_default();
-    let has_server = servers::find_server_entry(&mcp_config_text).ok().flatten().is_some();
+    let has_server = servers::find_server_entry_author(&mcp_config_text).ok().flatten().is_some();
     let has_agent =
         disk::exists(&project.root().join(".claude/agents").join(format!("{}.md", agent::FRAME_AGENT_NAME)));
     let definitions = [
@@ -243,13 +258,15 @@ fn memory_server_and_agent_arguments(
     Ok(arguments)
 }
 
-/// Returns how a hook program is named in our settings: as in the settings that the client reads here,
-/// because only an identical entry runs once; otherwise by its path. (A guarded entry is never identical; it
-/// yields to the entries that a run passes.)
-fn hook_command_spelling(installed: &[OurHookEntry]) -> impl Fn(&str) -> String + '_ {
+/// Returns the function that maps a hook program to the command in our settings. An installed entry's command
+/// is reused, because the client runs two entries once only if they are identical; otherwise it is the
+/// program's name or path. An entry in a shared project file (`guarded`) is never identical, and does nothing if
+/// a run passes its own entries.
+fn installed_or_default_hook_command(installed_hooks: &[OurHookEntry]) -> impl Fn(&str) -> String + '_ {
     move |program| {
-        let unguarded_hook = installed.iter().find(|hook| hook.program == program && !hook.guarded);
-        let working_hook = unguarded_hook.filter(|hook| environment::find_program(&hook.command).is_some());
-        working_hook.map_or_else(|| program_name_or_path_for_session(program), |hook| hook.command.clone())
+        let unguarded_hook =
+            installed_hooks.iter().find(|hook| hook.program == program && !hook.is_team_entry);
+        let runnable_hook = unguarded_hook.filter(|hook| environment::find_program(&hook.command).is_some());
+        runnable_hook.map_or_else(|| program_name_or_path_for_session(program), |hook| hook.command.clone())
     }
 }

@@ -10,7 +10,7 @@ use plimsoll_domain::resume::Staleness;
 use plimsoll_domain::state::{Checkpoint, CommitRef};
 use plimsoll_domain::{RunState, TodoList};
 use plimsoll_launcher::git;
-use plimsoll_policy::current_item::current_open_item;
+use plimsoll_policy::current_item::current_unparked_item;
 use plimsoll_store::{Durability, Project, StoreError, disk, journal};
 
 /// How many commits since the checkpoint are listed at most.
@@ -21,19 +21,19 @@ const MAX_LISTED_COMMITS: usize = 8;
 pub enum PromptError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The block has no end mark.
+    /// The block has no end marker.
     #[error(
         "PROMPT.md begins with Plimsoll's block, and its end mark `<!-- plimsoll:end -->` is missing: put it back above your own text, or remove the whole block"
     )]
-    MissingEndMark,
+    MissingEndMarker,
 }
 
 /// Returns the user's own text, byte for byte: from PROMPT.md, or from the copy if an agent has deleted that
 /// file.
 pub fn read_task_text_or_copy(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
     match disk::read(&project.prompt_path())? {
-        Some(file) => Ok(Some(
-            prompt::task_text_after_prompt_block(&file).map_err(|_| PromptError::MissingEndMark)?.to_vec(),
+        Some(prompt_bytes) => Ok(Some(
+            prompt::strip_prompt_block(&prompt_bytes).map_err(|_| PromptError::MissingEndMarker)?.to_vec(),
         )),
         None => Ok(disk::read(&task_copy_path(project))?),
     }
@@ -50,24 +50,29 @@ pub fn write_prompt_with_plan(
     state: &RunState,
     todo: Option<&TodoList>,
 ) -> Result<Vec<u8>, PromptError> {
-    let task_bytes = read_task_restoring_damaged_prompt(project, state)?
+    let task_bytes = read_task_or_copy_saving_damaged_prompt(project, state)?
         .unwrap_or_else(|| state.options.objective.clone().into_bytes());
     save_task_copy(project, &task_bytes)?;
-    let resumed_checkpoint = checkpoint_to_resume(project, state, todo);
-    // A resumed checkpoint and the reasons of a refusal already contain this information.
-    let is_covered = resumed_checkpoint.is_some() || !state.outcomes.refusals.is_empty();
-    let item = current_open_item(state);
+    let resumed_checkpoint = checkpoint_to_resume_with_staleness(project, state, todo);
+    // A resumed checkpoint and the reasons for a refusal already contain this information.
+    let is_no_progress_note_redundant = resumed_checkpoint.is_some() || !state.outcomes.refusals.is_empty();
+    let item = current_unparked_item(state);
     let context = PromptContext {
         item: item.cloned(),
-        no_progress_note: if is_covered { None } else { last_fruitless_paragraph(project, state)? },
+        no_progress_note: if is_no_progress_note_redundant {
+            None
+        } else {
+            last_progress_paragraph_if_no_tick(project, state)?
+        },
         checkpoint_to_resume: resumed_checkpoint,
         item_notes: todo
-            .map(|todo| ItemNotes::notes_of_current_and_other_items(todo, item))
+            .map(|todo| ItemNotes::collect_notes_and_current_item_answers(todo, item))
             .unwrap_or_default(),
     };
-    let file = prompt::assemble_prompt_file(&prompt::render_prompt_block(state, &context), &task_bytes);
-    disk::replace(&project.prompt_path(), &file, Durability::Durable)?;
-    Ok(file)
+    let prompt_bytes =
+        prompt::assemble_prompt_file(&prompt::render_prompt_block(state, &context), &task_bytes);
+    disk::replace(&project.prompt_path(), &prompt_bytes, Durability::Durable)?;
+    Ok(prompt_bytes)
 }
 
 /// Removes our block from the user's own PROMPT.md, which may be tracked: an agent's `git add -A` would
@@ -78,21 +83,21 @@ pub fn remove_block_from_prompt(project: &Project, state: &RunState) -> Result<(
     if state.options.is_prompt_generated {
         return Ok(());
     }
-    let Some(file) = disk::read(&project.prompt_path())? else { return Ok(()) };
-    let task_bytes = prompt::task_text_after_prompt_block(&file).map_err(|_| PromptError::MissingEndMark)?;
-    if task_bytes.len() < file.len() {
+    let Some(prompt_bytes) = disk::read(&project.prompt_path())? else { return Ok(()) };
+    let task_bytes = prompt::strip_prompt_block(&prompt_bytes).map_err(|_| PromptError::MissingEndMarker)?;
+    if task_bytes.len() < prompt_bytes.len() {
         disk::replace(&project.prompt_path(), task_bytes, Durability::Durable)?;
     }
     Ok(())
 }
 
 /// Returns the checkpoint that the iteration resumes, or that is due for the next one, and how stale it is.
-fn checkpoint_to_resume(
+fn checkpoint_to_resume_with_staleness(
     project: &Project,
     state: &RunState,
     todo: Option<&TodoList>,
 ) -> Option<(Checkpoint, Staleness)> {
-    let due_checkpoint = plimsoll_policy::resume::checkpoint_to_resume(
+    let due_checkpoint = plimsoll_policy::resume::active_checkpoint_to_resume(
         &state.context_checkpoint,
         todo,
         &state.plan_items.set_aside_items,
@@ -104,14 +109,14 @@ fn checkpoint_to_resume(
     Some((checkpoint, staleness))
 }
 
-/// Determines what has happened to the work since the checkpoint. The session that left it has ended.
+/// Returns which commits and files have changed since the checkpoint.
 fn measure_staleness(project: &Project, checkpoint: &Checkpoint) -> Staleness {
     let root = project.root();
     let mut staleness = Staleness::default();
     let head = git::head_commit(root);
-    // A text that is no commit id was not written by us.
+    // Plimsoll writes only commit ids; anything else is ignored.
     let checkpoint_head = checkpoint.head.as_deref().and_then(|id| CommitId::parse(id).ok());
-    if let Some(checkpoint_head) = checkpoint_head.as_ref().filter(|before| Some(*before) != head.as_ref()) {
+    if let Some(checkpoint_head) = checkpoint_head.as_ref().filter(|commit| Some(*commit) != head.as_ref()) {
         if git::is_head_or_ancestor(root, checkpoint_head) {
             let commits = git::commits_since(root, checkpoint_head);
             staleness.new_commit_count = commits.len();
@@ -121,7 +126,7 @@ fn measure_staleness(project: &Project, checkpoint: &Checkpoint) -> Staleness {
                 .map(|commit| CommitRef { id: commit.id.into(), subject: commit.subject })
                 .collect();
         } else {
-            // Reset, rebased or another branch: the commits between the two say nothing about the work.
+            // After a reset, a rebase or a switch of branches, the commits in between do not describe the work.
             staleness.lost_commit = Some(checkpoint_head.to_string());
         }
     }
@@ -136,23 +141,27 @@ fn measure_staleness(project: &Project, checkpoint: &Checkpoint) -> Staleness {
     staleness
 }
 
-/// Returns the user's text. If an agent has emptied the file or damaged our block, returns the copy and saves
-/// the damaged file.
-fn read_task_restoring_damaged_prompt(
+/// Returns the user's text. If an agent has emptied PROMPT.md or damaged our block, returns the copy of the
+/// text instead, and saves and journals the damaged file.
+fn read_task_or_copy_saving_damaged_prompt(
     project: &Project,
     state: &RunState,
 ) -> Result<Option<Vec<u8>>, PromptError> {
     let copy = disk::read(&task_copy_path(project))?.filter(|copy| !is_blank(copy));
     let copy = match (read_task_text_or_copy(project), copy) {
-        (Err(PromptError::MissingEndMark), Some(copy)) => copy,
+        (Err(PromptError::MissingEndMarker), Some(copy)) => copy,
         (Ok(Some(text)), Some(copy)) if is_blank(&text) => copy,
         (text, _) => return text,
     };
     // The damaged file is saved before PROMPT.md is replaced. After a kill between the two, the next call
     // saves the same bytes again.
-    let damaged_copy = project.copies_folder().join("PROMPT.md.damaged");
-    disk::replace(&damaged_copy, &disk::read(&project.prompt_path())?.unwrap_or_default(), Durability::Lazy)?;
-    let event = JournalEvent::PromptRestored { old_file: damaged_copy.to_string_lossy().into_owned() };
+    let damaged_prompt_path = project.copies_folder().join("PROMPT.md.damaged");
+    disk::replace(
+        &damaged_prompt_path,
+        &disk::read(&project.prompt_path())?.unwrap_or_default(),
+        Durability::Lazy,
+    )?;
+    let event = JournalEvent::PromptRestored { old_file: damaged_prompt_path.to_string_lossy().into_owned() };
     journal::append_entry(project, JournalEntry::for_run(state, event))?;
     Ok(Some(copy))
 }
@@ -163,11 +172,11 @@ fn is_blank(text: &[u8]) -> bool {
 
 /// Saves a copy of the task; a new run replaces the copy of an earlier one.
 pub fn save_task_copy(project: &Project, task: &[u8]) -> Result<(), StoreError> {
-    let copy = task_copy_path(project);
-    if disk::read(&copy)?.as_deref() == Some(task) {
+    let copy_path = task_copy_path(project);
+    if disk::read(&copy_path)?.as_deref() == Some(task) {
         return Ok(());
     }
-    disk::replace(&copy, task, Durability::Lazy)
+    disk::replace(&copy_path, task, Durability::Lazy)
 }
 
 /// Returns true if the copy contains exactly this text.
@@ -179,14 +188,17 @@ fn task_copy_path(project: &Project) -> std::path::PathBuf {
     project.copies_folder().join("task.md")
 }
 
-/// Returns the progress file's paragraph about the previous session if that session ticked no item, so that
-/// its attempts are not repeated.
-fn last_fruitless_paragraph(project: &Project, state: &RunState) -> Result<Option<String>, StoreError> {
+/// Returns the progress file's paragraph about the previous session if that session neither ticked an item nor
+/// asked a question, so that its attempts are not repeated.
+fn last_progress_paragraph_if_no_tick(
+    project: &Project,
+    state: &RunState,
+) -> Result<Option<String>, StoreError> {
     let last_entry = state.context_history.iter().rfind(|entry| !entry.ending.is_empty());
     // A session that asked the user has left its question below its item.
-    let has_asked =
+    let has_asked_question =
         |iteration| state.plan_items.parked_questions.iter().any(|question| question.iteration == iteration);
-    if last_entry.is_none_or(|entry| entry.ticked_item_count > 0 || has_asked(entry.iteration)) {
+    if last_entry.is_none_or(|entry| entry.ticked_item_count > 0 || has_asked_question(entry.iteration)) {
         return Ok(None);
     }
     let text = disk::read_text(&project.progress_path())?.unwrap_or_default();

@@ -15,17 +15,17 @@ use plimsoll_domain::protected::{
 use plimsoll_launcher::git::{self, AllowedPrograms};
 use plimsoll_policy::gate::SessionEvidence;
 use plimsoll_policy::protected::{
-    CurrentFiles, ProtectError, add_new_paths, changes_to_undo_in_session, check_protectable,
-    is_same_or_below, list_changes, missing_path_error, other_repository_error, parse_protected_path,
-    remove_nested_paths,
+    CurrentFiles, ProtectError, add_new_paths_keeping_recorded, changes_to_undo_unless_made_outside_sessions,
+    check_entries_are_protectable, is_same_or_below, list_changes_since_record, missing_path_error,
+    other_repository_error, parse_protected_path, remove_nested_paths,
 };
 use plimsoll_store::{Project, StoreError, config, disk, layout, protected_files, state_file};
 
-/// Checks the paths that the user names for a new run, and those of the user's settings that exist in the
-/// project. Returns their content on the disk.
-pub(super) fn read_protected_paths(
+/// Checks the paths that are requested for a new run, and those of the user's settings that exist in the
+/// project. Returns them with their entries on the disk.
+pub(super) fn check_and_read_protected_paths(
     project: &Project,
-    user_paths: &[String],
+    requested_paths: &[String],
     plan_file: Option<&str>,
 ) -> Result<ProtectedFiles, StartError> {
     let (settings, _) = config::load_settings(project);
@@ -36,23 +36,28 @@ pub(super) fn read_protected_paths(
     let mut settings_paths = parse_paths(&settings.protect, plan_file).map_err(to_settings_error)?;
     // The settings apply to all projects, so paths that this one lacks are ignored.
     settings_paths.retain(|path| path_exists(project, path));
-    let user_paths = parse_paths(user_paths, plan_file)?;
-    let paths = remove_nested_paths(settings_paths.iter().chain(&user_paths).cloned());
+    let requested_paths = parse_paths(requested_paths, plan_file)?;
+    let paths = remove_nested_paths(settings_paths.iter().chain(&requested_paths).cloned());
     let entries = protected_files::read_protected_entries(project.root(), &paths);
     check_paths_can_be_protected(project, &settings_paths, &entries).map_err(to_settings_error)?;
-    check_paths_can_be_protected(project, &user_paths, &entries)?;
+    check_paths_can_be_protected(project, &requested_paths, &entries)?;
     Ok(ProtectedFiles { paths, entries, ..ProtectedFiles::default() })
 }
 
-/// Reads the paths that a new run protects, with what commits contain of them.
-pub(super) fn read_protected_files_and_commits(
+/// Reads the entries of the paths that a new run protects, on the disk and in commits.
+pub(super) fn read_protected_files_with_committed_entries(
     project: &Project,
-    user_paths: &[String],
+    requested_paths: &[String],
     plan_file: Option<&str>,
-    commit_hooks: bool,
+    runs_commit_hooks: bool,
 ) -> Result<ProtectedFiles, StartError> {
-    let files = read_protected_paths(project, user_paths, plan_file)?;
-    Ok(add_committed_entries(project, files, None, branch::allowed_programs(commit_hooks))?)
+    let files = check_and_read_protected_paths(project, requested_paths, plan_file)?;
+    Ok(add_committed_and_committable_entries(
+        project,
+        files,
+        None,
+        branch::allowed_programs(runs_commit_hooks),
+    )?)
 }
 
 /// Returns a warning if a parallel run leaves the paths of the user's settings unprotected.
@@ -65,7 +70,7 @@ pub fn unprotected_parallel_run_warning(project: &Project) -> Option<&'static st
 
 /// Records further paths for a run that is resumed; returns all paths that are protected from now on.
 /// Existing entries are kept, so that repeating the command line cannot accept what a session has changed.
-pub(super) fn record_added_paths_return_all(
+pub(super) fn add_paths_to_record_and_return_all(
     project: &Project,
     run: &RunState,
     added_paths: &[String],
@@ -78,7 +83,7 @@ pub(super) fn record_added_paths_return_all(
     }
     let record = match protected_files::read_protected_record(project, &run.run_id) {
         None if !run.options.protected_paths.is_empty() => return Err(ProtectError::MissingRecord.into()),
-        recorded => recorded.unwrap_or_default(),
+        loaded_record => loaded_record.unwrap_or_default(),
     };
     let mut paths = remove_nested_paths(parse_paths(added_paths, run.options.todo_file.as_deref())?);
     paths.retain(|path| !record.paths.iter().any(|recorded_path| is_same_or_below(path, recorded_path)));
@@ -96,7 +101,7 @@ pub(super) fn record_added_paths_return_all(
             // The repository was created later: only now can commits contain the recorded files.
             added_files.paths.extend(record.paths.iter().cloned());
         }
-        added_files = add_committed_entries(
+        added_files = add_committed_and_committable_entries(
             project,
             added_files,
             run_branch,
@@ -104,7 +109,7 @@ pub(super) fn record_added_paths_return_all(
         )?;
         added_files.paths = paths;
     }
-    let record = add_new_paths(record, added_files);
+    let record = add_new_paths_keeping_recorded(record, added_files);
     protected_files::write_protected_record(project, &run.run_id, &record)?;
     Ok(record.paths)
 }
@@ -124,7 +129,7 @@ fn check_paths_can_be_protected(
     entries: &[ProtectedEntry],
 ) -> Result<(), ProtectError> {
     for path in paths {
-        check_protectable(path, entries)?;
+        check_entries_are_protectable(path, entries)?;
         if !path_exists(project, path) {
             return Err(missing_path_error(path));
         }
@@ -140,7 +145,7 @@ fn check_paths_can_be_protected(
 
 /// Adds the entries that HEAD, this branch and a commit of the current files have for the paths. Adds nothing
 /// outside a repository, or if nothing is protected.
-fn add_committed_entries(
+fn add_committed_and_committable_entries(
     project: &Project,
     files: ProtectedFiles,
     branch: Option<&str>,
@@ -155,17 +160,19 @@ fn add_committed_entries(
         GitFailure::TimedOut => ProtectError::GitTimedOut,
         GitFailure::Unreadable => ProtectError::Git(format!("git cannot read {unreadable_part}")),
     };
-    let repository =
-        git::repository_identity(root).map_err(|failure| to_protect_error(failure, "the repository"))?;
+    let repository = git::repository_identity_with_folder_prefix(root)
+        .map_err(|failure| to_protect_error(failure, "the repository"))?;
     let current_branch =
-        git::checked_out_branch(root).map_err(|failure| to_protect_error(failure, "HEAD"))?;
+        git::checked_out_branch_full_ref(root).map_err(|failure| to_protect_error(failure, "HEAD"))?;
     let prepare_index = || {
-        protected_files::prepare_temporary_git_index(project)
+        protected_files::remove_stale_and_return_new_index_path(project)
             .map_err(|error| ProtectError::Git(error.to_string()))
     };
     let references: Vec<&str> = std::iter::once("HEAD").chain(branch).collect();
     let mut committed_entries = Vec::new();
-    for (reference, entries) in git::entries_of_references(root, &prepare_index()?, &references, &paths) {
+    for (reference, entries) in
+        git::entries_of_references_until_timeout(root, &prepare_index()?, &references, &paths)
+    {
         committed_entries.extend(entries.map_err(|failure| to_protect_error(failure, &reference))?);
     }
     let committable_entries =
@@ -181,7 +188,7 @@ fn add_committed_entries(
     Ok(ProtectedFiles { commits, ..files })
 }
 
-/// Reads the identity of the repository again after the run's first files are written. On an overlay file
+/// Records the identity of the repository again after the run's first files are written. On an overlay file
 /// system the first write into a git folder of a lower layer, as in a fresh container, gives the folder
 /// another birth time.
 pub(super) fn refresh_repository_identity(project: &Project, run: &RunState) -> Result<(), StartError> {
@@ -192,7 +199,7 @@ pub(super) fn refresh_repository_identity(project: &Project, run: &RunState) -> 
         return Ok(());
     };
     if let Some(commits) = &mut record.commits
-        && let Ok(repository) = git::repository_identity(project.root())
+        && let Ok(repository) = git::repository_identity_with_folder_prefix(project.root())
         && commits.repository != repository
     {
         commits.repository = repository;
@@ -205,15 +212,15 @@ fn to_repo_paths(paths: &[String]) -> Vec<RepoPath> {
     paths.iter().filter_map(|path| RepoPath::parse(path).ok()).collect()
 }
 
-/// Returns true if a verify command has not run yet since the protected files were recorded. Returns false
-/// while files differ from the record: these are to be restored first.
-pub(super) fn has_unchecked_verify_command(project: &Project, run: &RunState) -> bool {
-    let is_unchecked = |record: ProtectedFiles| {
+/// Returns true if it is unknown whether one of the verify commands changes protected files. Returns false
+/// while files differ from the record, because they must be restored first.
+pub(super) fn should_test_verify_commands_for_changes(project: &Project, run: &RunState) -> bool {
+    let has_untested_command = |record: ProtectedFiles| {
         run.options.verify_commands.iter().any(|command| !record.harmless_verify_commands.contains(command))
     };
     !run.options.protected_paths.is_empty()
         && run.outcomes.protected_changes.is_empty()
-        && protected_files::read_protected_record(project, &run.run_id).is_some_and(is_unchecked)
+        && protected_files::read_protected_record(project, &run.run_id).is_some_and(has_untested_command)
 }
 
 /// Records that these verify commands did not change the protected files of a run.
@@ -233,34 +240,34 @@ pub(super) fn record_harmless_verify_commands(
 
 /// Adds the changes of protected files to the evidence; returns true if there are more than before. Changes
 /// of an earlier comparison are kept, because a background process may restore a file while the verify
-/// commands run. While git does not answer, no tick counts, but no change is known either.
-pub(super) fn add_changes_to_evidence(
+/// commands run. Returns false if git timed out: no tick counts then, but no change has been detected either.
+pub(super) fn add_changes_and_return_if_any_new(
     context: &RunContext<'_>,
     run: &RunState,
     evidence: &mut SessionEvidence,
 ) -> bool {
     let changes = compare_with_record(context.project, run);
-    evidence.protected_needs_user |= changes.needs_user;
+    evidence.only_user_can_restore_protected |= changes.needs_user;
     let has_git_answered = !changes.git_timed_out;
-    let known_changes = &mut evidence.changed_protected;
-    let count_before = known_changes.len();
+    let evidence_changes = &mut evidence.protected_file_changes;
+    let count_before = evidence_changes.len();
     for change in changes.descriptions {
-        if known_changes.len() < MAX_LISTED_CHANGES && !known_changes.contains(&change) {
-            known_changes.push(change);
+        if evidence_changes.len() < MAX_LISTED_CHANGES && !evidence_changes.contains(&change) {
+            evidence_changes.push(change);
         }
     }
-    has_git_answered && known_changes.len() > count_before
+    has_git_answered && evidence_changes.len() > count_before
 }
 
 /// Returns the changes of protected files that the next session must undo. Fails instead of starting a
 /// session that could not complete the run, or that would undo what the user has changed since the last
 /// session was judged.
-pub(super) fn changes_for_next_session(
+pub(super) fn changes_next_session_must_undo(
     project: &Project,
     run: &RunState,
 ) -> Result<Vec<String>, ProtectError> {
     let outcomes = &run.outcomes;
-    changes_to_undo_in_session(
+    changes_to_undo_unless_made_outside_sessions(
         &outcomes.protected_changes,
         outcomes.protected_needs_user,
         compare_with_record(project, run),
@@ -269,11 +276,11 @@ pub(super) fn changes_for_next_session(
 
 /// Returns the changes that the next session must undo, and records them in the state, so that changes which
 /// were restored since the last session are removed.
-pub(super) fn update_changes_before_session(
+pub(super) fn record_changes_next_session_must_undo(
     context: &RunContext<'_>,
     run: &RunState,
 ) -> Result<Vec<String>, StartError> {
-    let remaining_changes = changes_for_next_session(context.project, run)?;
+    let remaining_changes = changes_next_session_must_undo(context.project, run)?;
     if remaining_changes != run.outcomes.protected_changes {
         context.update_state_without_sync(|state| {
             state.outcomes.protected_changes.clone_from(&remaining_changes);
@@ -282,7 +289,6 @@ pub(super) fn update_changes_before_session(
     Ok(remaining_changes)
 }
 
-/// Returns how the protected files differ from the record.
 fn compare_with_record(project: &Project, run: &RunState) -> ProtectedChanges {
     if run.options.protected_paths.is_empty() {
         return ProtectedChanges::default();
@@ -297,31 +303,34 @@ fn compare_with_record(project: &Project, run: &RunState) -> ProtectedChanges {
     let entries = protected_files::read_protected_entries(root, &record.paths);
     let (mut repository, mut commits) = (Err(GitFailure::Unreadable), Vec::new());
     if let Some(recorded_commits) = &record.commits {
-        repository = git::repository_identity(root);
+        repository = git::repository_identity_with_folder_prefix(root);
         let references: Vec<&str> =
             std::iter::once("HEAD").chain(recorded_commits.branch.as_deref()).collect();
         // If the first query times out, the others would time out as well.
         if repository != Err(GitFailure::TimedOut) {
-            commits = match protected_files::prepare_temporary_git_index(project) {
-                Ok(index) => {
-                    git::entries_of_references(root, &index, &references, &to_repo_paths(&record.paths))
-                }
-                // The repository itself is intact.
+            commits = match protected_files::remove_stale_and_return_new_index_path(project) {
+                Ok(index) => git::entries_of_references_until_timeout(
+                    root,
+                    &index,
+                    &references,
+                    &to_repo_paths(&record.paths),
+                ),
+                // Handled like a timeout, because the repository itself is intact.
                 Err(_) => vec![("HEAD".to_owned(), Err(GitFailure::TimedOut))],
             };
         }
     }
-    list_changes(&record, &CurrentFiles { entries, repository_id: repository, commits })
+    list_changes_since_record(&record, &CurrentFiles { entries, repository_id: repository, commits })
 }
 
 /// Returns a warning if the newest run ended while protected files differed from its record: the next run
 /// records them in their current state.
-pub fn changed_before_run_warning(project: &Project) -> Option<String> {
+pub fn warning_if_last_run_left_protected_changes(project: &Project) -> Option<String> {
     let last_run =
-        state_file::load_state(project, None).ok().flatten().filter(|run| run.lifecycle.is_over())?;
+        state_file::load_state(project, None).ok().flatten().filter(|run| run.lifecycle.has_ended())?;
     let changes = compare_with_record(project, &last_run).descriptions;
-    let has_lasting_changes = !last_run.outcomes.protected_changes.is_empty() && !changes.is_empty();
-    has_lasting_changes.then(|| {
+    let has_remaining_changes = !last_run.outcomes.protected_changes.is_empty() && !changes.is_empty();
+    has_remaining_changes.then(|| {
         format!(
             "warning: the new run takes protected files as they are now, and the last run ended so: {}",
             describe_protected_changes(&changes)

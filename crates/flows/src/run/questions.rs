@@ -5,33 +5,35 @@ use super::{RunEvent, Runner};
 use crate::checkpoint::facts;
 use crate::linear::notes::queue_note_about_iteration_questions;
 use crate::run::archive::archive_run;
-use crate::run::notify::notify_of_questions;
+use crate::run::notify::notify_user_of_questions;
 use crate::run_context::RunContext;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::{RunState, RunStatus, TodoList, Verdict, plan_edit};
 use plimsoll_policy::gate::SessionEvidence;
-use plimsoll_policy::questions::{reason_all_items_are_parked, unwritten_question};
-use plimsoll_policy::todo_list::render_unclear_lines_if_all_ticked;
+use plimsoll_policy::questions::{
+    render_questions_if_all_items_parked, unwritten_question_of_blocked_session,
+};
+use plimsoll_policy::todo_list::render_unclear_lines_if_no_item_open;
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, journal, state_file};
 
-/// Updates the open questions of a state that is displayed from the run's plan: the user may have answered
-/// since.
+/// Updates the open questions of a displayed state from the run's plan, because the user may have answered
+/// some of them.
 pub fn refresh_open_questions(project: &Project, state: &mut RunState) {
     if let Some(todo) = facts::load_plan(project, state) {
-        state.update_questions_from_plan(&todo);
+        state.update_parked_questions_from_plan(&todo);
     }
 }
 
-/// Returns the open questions of a plan; what the run knows about each, such as when it was asked, is kept.
+/// Returns the open questions of a plan, with what the run has recorded about each, such as when it was asked.
 pub fn open_questions_in_plan(state: &RunState, todo: &TodoList) -> Vec<OpenQuestion> {
     let mut refreshed_state = state.clone();
-    refreshed_state.update_questions_from_plan(todo);
+    refreshed_state.update_parked_questions_from_plan(todo);
     refreshed_state.plan_items.parked_questions
 }
 
-/// Writes an answer below its question. Returns false if the question is gone or already has an answer.
-pub fn write_answer(
+/// Writes an answer below its question. Returns false if the question was removed or already has an answer.
+pub fn write_answer_to_open_question(
     project: &Project,
     plan_file: &str,
     question: &OpenQuestion,
@@ -46,21 +48,23 @@ pub fn write_answer(
     }
 }
 
-/// Writes the question of a session that said it is blocked and wrote none itself into the plan. A repeat
-/// after a kill finds the line and writes nothing.
-pub(crate) fn write_unwritten_question(
+/// Adds a question to the plan for a session that reported itself blocked without writing one. A repeat after
+/// a kill finds the line and writes nothing.
+pub(crate) fn add_blocked_session_question_to_plan(
     context: &RunContext<'_>,
     state: &RunState,
     evidence: &mut SessionEvidence,
 ) -> Result<(), StoreError> {
-    let Some(unwritten_question) = unwritten_question(state, evidence) else { return Ok(()) };
+    let Some(unwritten_question) = unwritten_question_of_blocked_session(state, evidence) else {
+        return Ok(());
+    };
     let Some(file) = &state.options.todo_file else { return Ok(()) };
     let path = context.project.root().join(file);
     let Some(plan_text) = disk::read(&path)? else { return Ok(()) };
     // Secrets are removed because a later session may commit the plan.
     let question = plimsoll_secrets::redact(&unwritten_question.question);
     if let Some(new_plan_text) =
-        plan_edit::add_question_if_none_open(&plan_text, &unwritten_question.item, &question)
+        plan_edit::add_question_to_unparked_open_item(&plan_text, &unwritten_question.item, &question)
     {
         disk::replace(&path, &new_plan_text, Durability::Durable)?;
         evidence.todo = facts::load_plan(context.project, state);
@@ -68,15 +72,19 @@ pub(crate) fn write_unwritten_question(
     Ok(())
 }
 
-/// Journals the questions that the current iteration asked, and leaves a note for Linear. Does nothing if
-/// that was done.
-pub(crate) fn journal_asked_questions(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+/// Journals the questions that the current iteration asked, unless they are already in the journal, and queues
+/// a note about them for Linear.
+pub(crate) fn journal_questions_and_queue_linear_note(
+    context: &RunContext<'_>,
+    state: &RunState,
+) -> Result<(), StoreError> {
     let to_entry = |open_question: &OpenQuestion| {
         let (item, question) = (open_question.item.clone(), open_question.question.clone());
         JournalEntry::for_run_session(state, JournalEvent::Parked { item, question })
     };
     let entries: Vec<JournalEntry> = state.questions_of_current_iteration().map(to_entry).collect();
-    if entries.first().is_some_and(|entry| !journal::has_matching_entry(context.project, entry)) {
+    if entries.first().is_some_and(|entry| !journal::has_recent_entry_for_same_event(context.project, entry))
+    {
         entries.into_iter().try_for_each(|entry| journal::append_entry(context.project, entry))?;
     }
     queue_note_about_iteration_questions(context.project, state);
@@ -84,14 +92,14 @@ pub(crate) fn journal_asked_questions(context: &RunContext<'_>, state: &RunState
 }
 
 /// Ends an open run as blocked if a session would have nothing to do: every open item of its plan waits for
-/// an answer, or only lines that look like items are left. Returns the state in that case.
-pub(crate) fn end_if_no_item_is_free(
+/// an answer, or all items are ticked and only unclear lines are left. Returns the new state in that case.
+pub(crate) fn end_run_as_blocked_if_nothing_to_work_on(
     project: &Project,
     run: &RunState,
     todo: Option<&TodoList>,
 ) -> Result<Option<RunState>, StoreError> {
-    let Some(todo) = todo.filter(|_| !run.lifecycle.is_over()) else { return Ok(None) };
-    let Some(reason) = no_work_reason(run, todo) else { return Ok(None) };
+    let Some(todo) = todo.filter(|_| !run.lifecycle.has_ended()) else { return Ok(None) };
+    let Some(reason) = reason_only_parked_or_unclear_items(run, todo) else { return Ok(None) };
     let verdict = Verdict::Stop { status: RunStatus::Blocked, reason };
     let state = state_file::update_state(project, Some(&run.run_id), Durability::Durable, |state| {
         state.update_items_from_plan(todo);
@@ -108,16 +116,16 @@ pub(crate) fn end_if_no_item_is_free(
     Ok(Some(state))
 }
 
-fn no_work_reason(run: &RunState, todo: &TodoList) -> Option<String> {
+fn reason_only_parked_or_unclear_items(run: &RunState, todo: &TodoList) -> Option<String> {
     let unclear_lines_reason =
-        run.options.todo_file.as_ref().and_then(|file| render_unclear_lines_if_all_ticked(todo, file));
-    // The usual case: nothing in the plan waits.
+        run.options.todo_file.as_ref().and_then(|file| render_unclear_lines_if_no_item_open(todo, file));
+    // The usual case: no item waits for an answer.
     if unclear_lines_reason.is_some() || todo.parked_items_with_questions().is_empty() {
         return unclear_lines_reason;
     }
     let mut refreshed_state = run.clone();
     refreshed_state.update_items_from_plan(todo);
-    reason_all_items_are_parked(&refreshed_state, todo)
+    render_questions_if_all_items_parked(&refreshed_state, todo)
 }
 
 impl Runner<'_> {
@@ -126,24 +134,24 @@ impl Runner<'_> {
         if state.plan_items.parked_questions.iter().all(|question| question.was_notified) {
             return Ok(());
         }
-        // Marked first: a kill before the message loses it, but `status` and the end of the run list the
-        // question again. In the other order each resume could report it once more.
-        let unreported = self.context.update_state(|state| {
-            let unreported =
+        // The state is written first: a kill before the notification loses it, but `status` and the end of the
+        // run list the question again. In the other order each resume could report it once more.
+        let updated = self.context.update_state(|state| {
+            let unreported_questions =
                 state.plan_items.parked_questions.iter_mut().filter(|question| !question.was_notified);
-            let unreported: Vec<OpenQuestion> = unreported
+            let unreported_questions: Vec<OpenQuestion> = unreported_questions
                 .map(|question| {
                     question.was_notified = true;
                     question.clone()
                 })
                 .collect();
-            (state.clone(), unreported)
+            (state.clone(), unreported_questions)
         })?;
-        let Some((state, unreported)) = unreported else { return Ok(()) };
-        for question in &unreported {
+        let Some((state, unreported_questions)) = updated else { return Ok(()) };
+        for question in &unreported_questions {
             self.observer.on_event(&RunEvent::QuestionAsked { question });
         }
-        notify_of_questions(self.context.project, &state, &unreported);
+        notify_user_of_questions(self.context.project, &state, &unreported_questions);
         Ok(())
     }
 }

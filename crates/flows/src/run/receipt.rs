@@ -10,9 +10,9 @@ use plimsoll_launcher::git;
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_store::{StoreError, clock, ledger, receipts};
 
-/// Saves a receipt if all of these commands passed and nothing is uncommitted: only then is the tree known on
-/// which they passed.
-pub(super) fn save_receipt_if_passed(
+/// Saves a receipt if all of these commands passed and nothing is uncommitted. With uncommitted changes no
+/// commit contains the tree on which they passed.
+pub(super) fn save_receipt_if_all_passed_and_clean(
     context: &RunContext<'_>,
     state: &RunState,
     commands: &[String],

@@ -4,7 +4,7 @@
 use crate::optional_program::{self, IgnoredPrograms};
 use crate::run::permissions::client_settings_texts;
 use plimsoll_domain::state::RunOptions;
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_domain::{RunId, RunState};
 use plimsoll_launcher::{CommandOutcome, Sandbox};
 use plimsoll_policy::sandbox::{
@@ -46,7 +46,7 @@ pub enum SandboxError {
 }
 
 impl SandboxError {
-    /// Returns how the user can fix the problem, if there is a way.
+    /// Returns how the user can fix the problem, if that is possible.
     pub fn fix_hint(&self) -> Option<&'static str> {
         match self {
             SandboxError::BubblewrapMissing(_) => {
@@ -69,7 +69,7 @@ impl SandboxError {
 pub(crate) struct CommandScope {
     run_id: RunId,
     is_sandboxed: bool,
-    repository_at_start: Option<String>,
+    repository_id_at_start: Option<String>,
 }
 
 impl CommandScope {
@@ -77,7 +77,7 @@ impl CommandScope {
         CommandScope {
             run_id: run.run_id.clone(),
             is_sandboxed: run.options.verify_sandbox,
-            repository_at_start: run.project_at_start.git_folder_id_at_start.clone(),
+            repository_id_at_start: run.project_at_start.git_folder_id_at_start.clone(),
         }
     }
 
@@ -86,30 +86,30 @@ impl CommandScope {
     }
 }
 
-/// Runs a command line of the user in the project's folder, in the sandbox if the run has one. If the
-/// requested sandbox cannot be created, the command is not started.
-pub(crate) fn run_user_command(
+/// Runs a command line of the user in the project's folder, in a sandbox if the run uses `--verify-sandbox`. If
+/// the sandbox cannot be created, the command is not started.
+pub(crate) fn run_user_command_sandboxed_if_enabled(
     project: &Project,
     scope: &CommandScope,
     command: &str,
     environment: &[(&str, String)],
     timeout: Duration,
-    should_give_up: &dyn Fn() -> bool,
+    should_abort: &dyn Fn() -> bool,
 ) -> CommandOutcome {
     if !scope.is_sandboxed {
-        return plimsoll_launcher::run_project_shell_command_with_env(
+        return plimsoll_launcher::run_project_shell_command_with_added_env(
             command,
             project.root(),
             environment,
             timeout,
-            should_give_up,
+            should_abort,
         );
     }
     let not_started_outcome = |error: SandboxError| CommandOutcome {
         start_error: Some(error.to_string()),
         ..CommandOutcome::default()
     };
-    let sandbox = match prepare_sandbox(project, Some(scope)) {
+    let sandbox = match configure_sandbox(project, Some(scope)) {
         Ok(sandbox) => sandbox,
         Err(error) => return not_started_outcome(error),
     };
@@ -118,7 +118,7 @@ pub(crate) fn run_user_command(
         &sandbox,
         environment,
         timeout,
-        should_give_up,
+        should_abort,
     );
     // An error of bubblewrap itself means that the command was never started, and so did not fail.
     let may_be_bubblewrap_error = outcome.exit_code == Some(1) && outcome.stderr.starts_with(b"bwrap: ");
@@ -130,18 +130,18 @@ pub(crate) fn run_user_command(
 
 /// Fails if `--verify-sandbox` cannot work here. Called before a run begins or continues.
 pub fn check_sandbox_available(project: &Project) -> Result<(), SandboxError> {
-    test_sandbox(&prepare_sandbox(project, None)?)
+    test_sandbox(&configure_sandbox(project, None)?)
 }
 
-/// Fails if a run whose commands run in a sandbox, by this command line or an earlier one, cannot have one
+/// Fails if the run must use a sandbox, because of this command line or an earlier one, and none can be created
 /// here.
 pub fn check_sandbox_for_resume(project: &Project, is_requested: bool) -> Result<(), SandboxError> {
     let state = state_file::load_state(project, None)?;
-    let was_requested = state.is_some_and(|known| known.options.verify_sandbox);
+    let was_requested = state.is_some_and(|run_state| run_state.options.verify_sandbox);
     if is_requested || was_requested { check_sandbox_available(project) } else { Ok(()) }
 }
 
-/// Creates the sandbox once, for a command that does nothing.
+/// Runs a command that does nothing in the sandbox, and fails if that fails.
 fn test_sandbox(sandbox: &Sandbox) -> Result<(), SandboxError> {
     let outcome =
         plimsoll_launcher::run_shell_command_in_sandbox(":", sandbox, &[], TRIAL_TIMEOUT, &|| false);
@@ -150,19 +150,22 @@ fn test_sandbox(sandbox: &Sandbox) -> Result<(), SandboxError> {
     }
     let error_text = String::from_utf8_lossy(&outcome.stderr).trim().to_owned();
     let error_text = if error_text.is_empty() { "it printed nothing".to_owned() } else { error_text };
-    Err(SandboxError::Refused(truncate_end(&to_single_line(&outcome.start_error.unwrap_or(error_text)), 300)))
+    Err(SandboxError::Refused(truncate_end(
+        &to_safe_single_line(&outcome.start_error.unwrap_or(error_text)),
+        300,
+    )))
 }
 
-/// Prepares the sandbox for commands of a run; without a run it has no cache folder.
-fn prepare_sandbox(project: &Project, scope: Option<&CommandScope>) -> Result<Sandbox, SandboxError> {
+/// Determines the program, arguments and environment of the sandbox; without a run it has no cache folder.
+fn configure_sandbox(project: &Project, scope: Option<&CommandScope>) -> Result<Sandbox, SandboxError> {
     if !cfg!(target_os = "linux") {
         return Err(SandboxError::UnsupportedSystem);
     }
-    let program = optional_program::find_trusted_on_path(project, BUBBLEWRAP_PROGRAM)
+    let program = optional_program::find_trusted_program_on_path(project, BUBBLEWRAP_PROGRAM)
         .map_err(SandboxError::BubblewrapMissing)?;
-    let layout = gather_layout(project, scope)?;
+    let layout = collect_sandbox_layout(project, scope)?;
     let kept_variables = environment::all_variables()
-        .filter(|(name, value)| sandbox::should_keep_variable(name, value, &layout.project));
+        .filter(|(name, value)| sandbox::should_keep_variable_in_sandbox(name, value, &layout.project));
     let home_variables = [("HOME", layout.home.clone()), ("XDG_CACHE_HOME", layout.home.join(".cache"))];
     let home_variables =
         home_variables.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
@@ -173,8 +176,11 @@ fn prepare_sandbox(project: &Project, scope: Option<&CommandScope>) -> Result<Sa
     })
 }
 
-/// Gathers the paths of which the sandbox consists.
-fn gather_layout(project: &Project, scope: Option<&CommandScope>) -> Result<SandboxLayout, SandboxError> {
+/// Collects the paths that the sandbox hides, shows or makes read-only.
+fn collect_sandbox_layout(
+    project: &Project,
+    scope: Option<&CommandScope>,
+) -> Result<SandboxLayout, SandboxError> {
     let root = disk::canonicalize_or_keep(project.root());
     let unresolved_home = environment::home_folder().ok_or(SandboxError::NoHome)?;
     let home = disk::canonicalize_or_keep(unresolved_home);
@@ -192,11 +198,15 @@ fn gather_layout(project: &Project, scope: Option<&CommandScope>) -> Result<Sand
         HIDDEN_FOLDERS.into_iter().map(PathBuf::from).chain(hidden_by_variable).chain(records_folder);
     let hidden_folders = hidden_folders.filter(|folder| folder.is_absolute() && disk::is_folder(folder));
     let path_variable = environment::variable("PATH").unwrap_or_default();
-    let tool_paths =
-        sandbox::paths_needed_by_programs(&path_variable, unresolved_home, environment::variable);
+    let tool_paths = sandbox::paths_needed_by_programs_and_toolchains(
+        &path_variable,
+        unresolved_home,
+        environment::variable,
+    );
     let socket_table = disk::read_text(Path::new("/proc/net/unix")).ok().flatten().unwrap_or_default();
-    let repository_folders =
-        scope.map(|scope| outside_repository_folders(&root, &home, scope)).unwrap_or_default();
+    let repository_folders = scope
+        .map(|scope| trusted_repository_folders_outside_project(&root, &home, scope))
+        .unwrap_or_default();
     Ok(SandboxLayout {
         project_link: Some(project.root().to_owned())
             .filter(|unresolved_root| *unresolved_root != root && unresolved_root.is_absolute()),
@@ -207,8 +217,8 @@ fn gather_layout(project: &Project, scope: Option<&CommandScope>) -> Result<Sand
             .flat_map(readable_paths)
             .collect(),
         repository_folders,
-        read_only_paths: existing_read_only_paths(&root)?,
-        socket_paths: sandbox::parse_socket_paths(&socket_table)
+        read_only_paths: create_claude_folder_and_list_read_only_paths(&root)?,
+        socket_paths: sandbox::parse_sorted_socket_paths(&socket_table)
             .into_iter()
             .filter(|path| disk::exists(path))
             .collect(),
@@ -218,7 +228,7 @@ fn gather_layout(project: &Project, scope: Option<&CommandScope>) -> Result<Sand
     })
 }
 
-/// Returns a path at its real location, and also where the user's links lead to it.
+/// Returns a path at its real location, and also at its original location if that is a link.
 fn readable_paths(path: PathBuf) -> Vec<ReadablePath> {
     let source = disk::canonicalize_or_keep(&path);
     let linked_path = (source != path).then(|| ReadablePath { source: source.clone(), target: path });
@@ -228,14 +238,17 @@ fn readable_paths(path: PathBuf) -> Vec<ReadablePath> {
 /// Returns the run's cache folder, and creates it if it is missing. `prune` removes it with the other records
 /// of the run.
 fn create_cache_folder(project: &Project, scope: &CommandScope) -> Result<Option<PathBuf>, StoreError> {
-    let Some(cache) = ledger::command_cache_folder(project, &scope.run_id) else { return Ok(None) };
+    let Some(cache) = ledger::cache_folder_of_worktree_or_run(project, &scope.run_id) else {
+        return Ok(None);
+    };
     disk::create_folder(&cache)?;
     Ok(Some(disk::canonicalize_or_keep(&cache)))
 }
 
-/// Returns the paths of the project that a command must not write, with links resolved.
-fn existing_read_only_paths(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    // Otherwise an empty mount point would be left behind; git does not list an empty folder.
+/// Creates the `.claude` folder, and returns the existing paths of the project that a command must not write,
+/// with links resolved.
+fn create_claude_folder_and_list_read_only_paths(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    // Without the folder bubblewrap would leave an empty mount point behind. git does not list an empty folder.
     disk::create_folder(&root.join(".claude"))?;
     let existing_paths =
         READ_ONLY_PROJECT_PATHS.map(|name| root.join(name)).into_iter().filter(|path| disk::exists(path));
@@ -246,9 +259,13 @@ fn existing_read_only_paths(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 /// Returns the folders of the project's repository outside the project: the working tree that contains it,
-/// and the git folder of a worktree. An agent can write the `.git` file that names the latter, so it must be
-/// the run's own repository, or one whose own files say that the project is a worktree of it.
-fn outside_repository_folders(root: &Path, home: &Path, scope: &CommandScope) -> Vec<PathBuf> {
+/// and the git folder of a worktree. An agent can write the `.git` file that names the git folder, so that must
+/// belong to the repository in which the run began, or must itself name the project as its worktree.
+fn trusted_repository_folders_outside_project(
+    root: &Path,
+    home: &Path,
+    scope: &CommandScope,
+) -> Vec<PathBuf> {
     let Some((working_tree, git_folder)) = layout::find_repository(root) else { return Vec::new() };
     let mut folders = Vec::new();
     // A home that is a repository stays hidden.
@@ -257,12 +274,12 @@ fn outside_repository_folders(root: &Path, home: &Path, scope: &CommandScope) ->
     }
     let git_folder = disk::canonicalize_or_keep(&git_folder);
     let Some(common_folder) =
-        layout::shared_git_folder(&git_folder).map(|common| disk::canonicalize_or_keep(&common))
+        layout::shared_git_folder(&git_folder).map(|folder| disk::canonicalize_or_keep(&folder))
     else {
         return folders;
     };
     let identity = layout::repository_identity(root);
-    let is_run_repository = !identity.is_empty() && scope.repository_at_start.as_ref() == Some(&identity);
+    let is_run_repository = !identity.is_empty() && scope.repository_id_at_start.as_ref() == Some(&identity);
     let gitdir_text = disk::read_text(&git_folder.join("gitdir")).ok().flatten().unwrap_or_default();
     let is_worktree = !git_folder.starts_with(root)
         && git_folder.starts_with(&common_folder)
@@ -274,15 +291,18 @@ fn outside_repository_folders(root: &Path, home: &Path, scope: &CommandScope) ->
     folders
 }
 
-/// Returns a hint for a user whose sessions are in the client's sandbox, but whose verify commands are not.
-pub fn verify_sandbox_hint(project: &Project, options: &RunOptions) -> Option<&'static str> {
+/// Returns a hint if sessions run in the client's sandbox, but the verify and setup commands run outside it.
+pub fn hint_if_verify_runs_outside_client_sandbox(
+    project: &Project,
+    options: &RunOptions,
+) -> Option<&'static str> {
     let has_setup = options.workers.as_ref().is_some_and(|workers| workers.setup_command.is_some());
-    let has_commands = !options.all_verify_commands().is_empty() || has_setup;
+    let has_commands = !options.unique_verify_and_check_commands().is_empty() || has_setup;
     if options.verify_sandbox || !has_commands || !cfg!(target_os = "linux") {
         return None;
     }
-    let mut texts = client_settings_texts(project, &options.client_arguments);
-    let is_enabled = texts.find_map(|text| is_sandbox_enabled(&text))?;
+    let mut settings_texts = client_settings_texts(project, &options.client_arguments);
+    let is_enabled = settings_texts.find_map(|text| is_sandbox_enabled(&text))?;
     is_enabled.then_some(
         "hint: Claude Code's sandbox is on, but --verify and --setup commands run outside it; --verify-sandbox confines them",
     )

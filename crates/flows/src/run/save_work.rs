@@ -21,36 +21,36 @@ use std::path::PathBuf;
 
 /// Saves unfinished work: its handoff first, then the commit. After a crash between them the work is
 /// uncommitted, and the handoff lists it; the next process updates the handoff and commits what is there.
-/// Returns `None` if the run is gone.
-pub(super) fn save_unfinished_work(
+/// Returns `None` if the run no longer exists.
+pub(super) fn write_handoff_and_commit_unfinished_work(
     context: &RunContext<'_>,
     session: EndedSession,
 ) -> Result<Option<EndedSession>, StoreError> {
     let EndedSession { state, record, fingerprint, .. } = &session;
-    // After a run that the user has stopped, or a session that could not begin, the files are not changed.
-    if state.lifecycle.is_over() {
+    // If the user stopped the run, or its session could not begin, the files are not changed.
+    if state.lifecycle.has_ended() {
         // SessionEnd may have closed the iteration since.
         return Ok(context.load_newest_state()?.map(|state| EndedSession { state, ..session }));
     }
-    remove_stale_git_locks(context, state)?;
+    remove_git_locks_created_in_session(context, state)?;
     let fingerprint_before = state.iteration_record.fingerprint_before.as_ref();
-    let is_untouched = fingerprint_before == Some(fingerprint);
+    let is_worktree_unchanged = fingerprint_before == Some(fingerprint);
     let has_changed_files = fingerprint_before
         .is_some_and(|fingerprint_before| fingerprint.files_changed_since(fingerprint_before) == Some(true));
-    if !is_untouched || record.checkpoint_progress.open_claim.is_some() {
-        write_missing_handoff(context, &session, has_changed_files)?;
+    if !is_worktree_unchanged || record.checkpoint_progress.open_claim.is_some() {
+        write_missing_handoff_for_unfinished_work(context, &session, has_changed_files)?;
     }
     let is_at_checkpoint_head =
         fingerprint.head.is_some() && fingerprint.head == state.context_checkpoint.head;
     // A resumed checkpoint on which no work was done would be lost here, because planning has marked it as
     // consumed.
-    if is_untouched || is_at_checkpoint_head || !has_changed_files {
-        keep_resumed_checkpoint(context, state, record)?;
+    if is_worktree_unchanged || is_at_checkpoint_head || !has_changed_files {
+        reactivate_checkpoint_if_item_open(context, state, record)?;
     }
     let Some(state) = context.load_newest_state()? else { return Ok(None) };
-    let state = match commit_at_checkpoint(context, &state)? {
+    let state = match commit_uncommitted_work_at_checkpoint(context, &state)? {
         // SessionEnd may already have closed the iteration, and the handoff must name the new HEAD.
-        Some(committed_state) => close::refresh_handoff_after_commit(context, committed_state)?,
+        Some(committed_state) => close::refresh_handoff_and_state_after_commit(context, committed_state)?,
         None => state,
     };
     Ok(Some(EndedSession { state, ..session }))
@@ -58,10 +58,11 @@ pub(super) fn save_unfinished_work(
 
 /// Removes git locks that were created during the session: a git that was ended with its session leaves the
 /// repository locked, and no later session could commit.
-fn remove_stale_git_locks(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+fn remove_git_locks_created_in_session(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
     let session_start = state.iteration_record.started_at.as_ref().and_then(clock::parse_timestamp);
     let Some(session_start) = session_start else { return Ok(()) };
-    for lock in worktree::remove_locks_since(context.project.root(), session_start.into()) {
+    for lock in worktree::remove_unused_git_locks_created_since(context.project.root(), session_start.into())
+    {
         let message = format!("removed {}, which a git of the session had left", lock.display());
         context.record_session_event(state, JournalEvent::Note { text: message })?;
     }
@@ -70,18 +71,18 @@ fn remove_stale_git_locks(context: &RunContext<'_>, state: &RunState) -> Result<
 
 /// Writes a checkpoint for a session that ended in the middle of its work without one, so that the files it
 /// was changing are not forgotten.
-fn write_missing_handoff(
+fn write_missing_handoff_for_unfinished_work(
     context: &RunContext<'_>,
     session: &EndedSession,
     has_changed_files: bool,
 ) -> Result<(), StoreError> {
     let (project, settings) = (context.project, context.settings);
     let EndedSession { state, record, ending, .. } = session;
-    let ended_orderly = matches!(ending, SessionEnding::Completed | SessionEnding::HookStopped);
+    let ended_normally = matches!(ending, SessionEnding::Completed | SessionEnding::HookStopped);
     // A session that stopped at a commit as instructed is not unfinished, even if it left uncommitted
     // changes.
     if has_checkpoint_of_iteration(state, |cause| {
-        cause == CheckpointCause::Level || cause == CheckpointCause::Step && ended_orderly
+        cause == CheckpointCause::Level || cause == CheckpointCause::Step && ended_normally
     }) {
         return Ok(());
     }
@@ -91,10 +92,10 @@ fn write_missing_handoff(
         // In a run L1 claims only a step checkpoint.
         Some(claim) if claim.level == Level::L1 => CheckpointCause::Step,
         Some(_) => CheckpointCause::Level,
-        None if !ended_orderly => CheckpointCause::Crash,
+        None if !ended_normally => CheckpointCause::Crash,
         // Changes from before the session are not its own, unless it resumed them.
         None if (has_changed_files || state.iteration_record.resumes_checkpoint)
-            && has_open_work(context, state) =>
+            && has_any_open_item(context, state) =>
         {
             CheckpointCause::Unfinished
         }
@@ -114,7 +115,7 @@ fn write_missing_handoff(
         pending_calls: &[],
         notes: notes_in_last_message(record),
     };
-    let facts = checkpoint::gather_session_facts(&request, record);
+    let facts = checkpoint::collect_session_facts(&request, record);
     // No work was begun, or it left no changes.
     if facts.changed_files.is_empty() || !facts.item_work.is_begun {
         return Ok(());
@@ -122,9 +123,9 @@ fn write_missing_handoff(
     checkpoint::write_checkpoint_and_return_handoff_file(&request, record, facts).map(|_| ())
 }
 
-/// Keeps a checkpoint that the session should have resumed, if the session did nothing: the next one resumes
-/// it, with the notes of this one.
-fn keep_resumed_checkpoint(
+/// Makes a checkpoint that the session resumed active again if the session's item is still open, so that the
+/// next session resumes it, with the notes of this one.
+fn reactivate_checkpoint_if_item_open(
     context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
@@ -152,13 +153,14 @@ fn keep_resumed_checkpoint(
     Ok(())
 }
 
-/// Returns the notes in the session's last message, requested or not.
+/// Returns the handoff notes in the session's last message, even if they were not requested.
 fn notes_in_last_message(record: &SessionRecord) -> HandoffNotes {
-    HandoffNotes::from_message(&close::sanitized_last_message(record))
+    HandoffNotes::from_message(&close::redacted_last_message_without_promises(record))
 }
 
-/// Returns true if an item is open: the session's own, or the next one, which it may have begun.
-fn has_open_work(context: &RunContext<'_>, state: &RunState) -> bool {
+/// Returns true if the session had an item and the plan has open items: its item, or the next one, which it may
+/// have begun.
+fn has_any_open_item(context: &RunContext<'_>, state: &RunState) -> bool {
     let had_item = state.iteration_record.item.is_some();
     had_item && facts::load_plan(context.project, state).is_some_and(|todo| !todo.open_items().is_empty())
 }
@@ -178,17 +180,20 @@ fn has_checkpoint_of_iteration(state: &RunState, matches_cause: impl Fn(Checkpoi
 
 /// Commits changes that the session left uncommitted at a checkpoint, so that the next session's
 /// `git reset` or `git clean` cannot remove them. A failed commit is reported in the handoff, and the run
-/// continues. Returns the state if there is something to report.
-fn commit_at_checkpoint(context: &RunContext<'_>, state: &RunState) -> Result<Option<RunState>, StoreError> {
+/// continues. Returns the new state if a commit was made or refused.
+fn commit_uncommitted_work_at_checkpoint(
+    context: &RunContext<'_>,
+    state: &RunState,
+) -> Result<Option<RunState>, StoreError> {
     let project = context.project;
     if state.options.commit_mode == CheckpointCommitMode::Off || !has_checkpoint_of_iteration(state, |_| true)
     {
         return Ok(None);
     }
-    let message = commit_message(state.iteration, &state.context_checkpoint);
+    let message = render_checkpoint_commit_message(state.iteration, &state.context_checkpoint);
     // Work in progress of a run with a branch is never committed to another one, whatever a session has
     // checked out.
-    let commit_result = match branch::commit_refusal(project, state) {
+    let commit_result = match branch::reason_not_to_commit_on_current_branch(project, state) {
         Some(reason) => WipCommitOutcome::Refused { reason },
         None => {
             let item = state.iteration_record.item.as_deref();
@@ -203,7 +208,7 @@ fn commit_at_checkpoint(context: &RunContext<'_>, state: &RunState) -> Result<Op
             )
         }
     };
-    let (report, facts) = match commit_result {
+    let (report, wip_commit) = match commit_result {
         WipCommitOutcome::NothingToCommit => return Ok(None),
         WipCommitOutcome::Committed { id, file_count, excluded_files, forbidden_filters } => {
             let report = format!(
@@ -212,13 +217,13 @@ fn commit_at_checkpoint(context: &RunContext<'_>, state: &RunState) -> Result<Op
                 describe_excluded_files(&excluded_files),
                 describe_forbidden_filters(&forbidden_filters)
             );
-            let facts = WipCommit {
+            let wip_commit = WipCommit {
                 commit: Some(id.into()),
                 file_count: Some(file_count),
                 omitted_files: Some(excluded_files),
                 ..WipCommit::default()
             };
-            (report, facts)
+            (report, wip_commit)
         }
         WipCommitOutcome::Refused { reason } => {
             let report = format!("the uncommitted work could not be committed: {reason}");
@@ -227,7 +232,7 @@ fn commit_at_checkpoint(context: &RunContext<'_>, state: &RunState) -> Result<Op
     };
     // A kill after the commit loses this line and the handoff's report about it. The work is safe, and a
     // repeat finds nothing left to commit.
-    let event = JournalEvent::WipCommit(WipCommit { message: Some(message), ..facts });
+    let event = JournalEvent::WipCommit(WipCommit { message: Some(message), ..wip_commit });
     context.record_session_event(state, event)?;
     context.update_state_without_sync(|state| {
         state.context_checkpoint.work_outcome = report;
@@ -235,18 +240,18 @@ fn commit_at_checkpoint(context: &RunContext<'_>, state: &RunState) -> Result<Op
     })
 }
 
-/// Returns which hooks and filters a commit may run. None in a repository that was created during the run,
-/// because a session may have written its settings.
+/// Returns which hooks and filters a commit may run. In a repository that was created during the run these are
+/// none, because a session may have written its settings.
 pub(super) fn allowed_commit_programs(project: &Project, state: &RunState) -> AllowedPrograms {
     let current_identity = || plimsoll_store::layout::repository_identity(project.root());
     match &state.project_at_start.git_folder_id_at_start {
-        Some(at_start) if *at_start != current_identity() => AllowedPrograms::NoPrograms,
+        Some(identity_at_start) if *identity_at_start != current_identity() => AllowedPrograms::NoPrograms,
         _ => branch::allowed_programs(state.options.runs_commit_hooks),
     }
 }
 
 /// Renders the commit message: `ralph: checkpoint iter 5 (L2 at 85%)`.
-fn commit_message(iteration: u32, checkpoint: &Checkpoint) -> String {
+fn render_checkpoint_commit_message(iteration: u32, checkpoint: &Checkpoint) -> String {
     let percent =
         checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent}%")).unwrap_or_default();
     let cause_text = match checkpoint.cause {
@@ -258,7 +263,7 @@ fn commit_message(iteration: u32, checkpoint: &Checkpoint) -> String {
     format!("ralph: checkpoint iter {iteration} ({cause_text}{percent})")
 }
 
-/// Describes why the files of these filters are not committed.
+/// Renders the end of the commit report, which names the filters that did not run; empty if there are none.
 fn describe_forbidden_filters(filters: &[String]) -> String {
     if filters.is_empty() {
         return String::new();

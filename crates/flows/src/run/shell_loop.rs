@@ -1,9 +1,9 @@
 //! `plimsoll gate` and `plimsoll monitor` for a loop of shell scripts whose `ralph-state.json` was not
-//! written by one of our runs. They judge, start nothing, and write what the loop's own scripts would have
-//! written. Only these two commands use this module; hooks of a session do not.
+//! written by one of our runs. They judge sessions, start no process, and write what the loop's scripts would
+//! have written. Only these two commands use this module; hooks of a session do not.
 
 use crate::checkpoint::facts;
-use crate::checkpoint::facts::FactsInput;
+use crate::checkpoint::facts::HandoffInput;
 use crate::checkpoint::{self, CheckpointRequest};
 use crate::context::measure;
 use crate::context::measure::Measurement;
@@ -15,13 +15,13 @@ use plimsoll_domain::handoff::HandoffNotes;
 use plimsoll_domain::last_gate_judgment::LastGateJudgment;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::state::{CheckpointCause, WorktreeFingerprint};
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_domain::{
     Marker, ProcessExit, SessionEnding, SessionId, SessionRecord, Settings, UsageReading, prompt,
 };
 use plimsoll_policy::session_ending::classify_ending;
 use plimsoll_policy::shell_loop::{
-    self, CheckpointFacts, LoopEvidence, LoopVerdict, MonitorAction, ShellLoop,
+    self, CheckpointInput, LoopEvidence, LoopVerdict, MonitorAction, ShellLoop,
 };
 use plimsoll_protocol::event::HookEvent;
 use plimsoll_protocol::result::ClientResult;
@@ -41,7 +41,7 @@ pub struct LoopCommandOutput {
     pub exit_status: ExitStatus,
 }
 
-/// The variable with the usage percentage, which the loop's own scripts also read.
+/// The variable with the usage percentage, which the loop's scripts also read.
 const PERCENT_VARIABLE: &str = "CLAUDE_CONTEXT_PERCENT";
 /// How much of the session's last message becomes the summary.
 const MAX_SUMMARY_CHARS: usize = 600;
@@ -52,9 +52,10 @@ pub fn is_shell_loop_running(project: &Project) -> Result<bool, StoreError> {
         .is_some_and(|document| ShellLoop::from_document(&document).is_running()))
 }
 
-/// Judges the session that has ended; `session_output` is what the session printed, or the JSON of a Stop
-/// hook. Returns `None` if the state belongs to one of our runs, or does not exist.
-pub fn judge_loop_session(
+/// Judges the session that has ended, and updates PROMPT.md and the loop's state; `session_output` is what the
+/// session printed, or the JSON of a Stop hook. Returns `None` if the state belongs to one of our runs, or does
+/// not exist.
+pub fn judge_session_and_update_loop_state(
     project: &Project,
     session_output: Option<&[u8]>,
 ) -> Result<Option<LoopCommandOutput>, StoreError> {
@@ -75,16 +76,16 @@ pub fn judge_loop_session(
     };
     let verdict = shell_loop::judge_loop(&loop_state, &evidence);
     if is_running {
-        let new_judgment = shell_loop::to_last_judgment(&loop_state, &evidence);
-        // The prompt first: after a kill between the two writes it is written again.
-        update_prompt_for_next_session(project, &document, &verdict)?;
+        let new_judgment = shell_loop::build_gate_judgment(&loop_state, &evidence);
+        // The prompt is written first: after a kill between the two writes it is written again.
+        add_or_remove_resume_block_in_prompt(project, &document, &verdict)?;
         save_last_judgment(project, &new_judgment)?;
         state_file::update_foreign_document(project, |newest_document| {
-            shell_loop::record_verdict(newest_document, &verdict, &new_judgment)
+            shell_loop::write_verdict_into_document(newest_document, &verdict, &new_judgment)
         })?;
     }
     Ok(Some(LoopCommandOutput {
-        marker_line: Some(verdict.marker_line()),
+        marker_line: Some(verdict.to_marker_line()),
         warnings: invalid_field_warnings(project, &loop_state),
         exit_status: verdict.exit_status(),
     }))
@@ -99,7 +100,7 @@ fn invalid_field_warnings(project: &Project, loop_state: &ShellLoop) -> Vec<Stri
         .collect()
 }
 
-/// The last message of a session, and the error that no later session can avoid.
+/// The last message of a session, and its fatal error, which no later session can avoid.
 #[derive(Default)]
 struct LastMessage {
     text: Option<String>,
@@ -109,8 +110,8 @@ struct LastMessage {
 impl LastMessage {
     /// Parses the JSON of a Stop hook, the output of `claude -p` as `json` or `stream-json`, or plain text.
     fn parse(input: &[u8]) -> LastMessage {
-        if let Ok(hook) = plimsoll_protocol::HookPayload::parse(input)
-            && let HookEvent::Stop(stop) = hook.event
+        if let Ok(payload) = plimsoll_protocol::HookPayload::parse(input)
+            && let HookEvent::Stop(stop) = payload.event
         {
             return LastMessage { text: stop.last_assistant_message, fatal_error: None };
         }
@@ -147,26 +148,30 @@ fn judgment_path(project: &Project) -> PathBuf {
     project.data_folder().join("foreign-loop.json")
 }
 
-/// Updates PROMPT.md: a checkpoint is written into a block above the user's own text, and removed again for
-/// the session after it.
-fn update_prompt_for_next_session(
+/// Updates PROMPT.md: a checkpoint is written into a block above the user's own text; any other verdict than a
+/// stop removes the block again.
+fn add_or_remove_resume_block_in_prompt(
     project: &Project,
     document: &Value,
     verdict: &LoopVerdict,
 ) -> Result<(), StoreError> {
-    let Some(file) = disk::read(&project.prompt_path())? else { return Ok(()) };
-    let Ok(task) = prompt::task_text_after_prompt_block(&file) else { return Ok(()) };
-    let text = match verdict {
+    let Some(prompt_bytes) = disk::read(&project.prompt_path())? else { return Ok(()) };
+    let Ok(task) = prompt::strip_prompt_block(&prompt_bytes) else { return Ok(()) };
+    let new_prompt_bytes = match verdict {
         LoopVerdict::Stop(..) => return Ok(()),
         LoopVerdict::Checkpoint(_) => prompt_with_resume_block(document, task),
         _ => task.to_vec(),
     };
-    if text == file { Ok(()) } else { disk::replace(&project.prompt_path(), &text, Durability::Durable) }
+    if new_prompt_bytes == prompt_bytes {
+        Ok(())
+    } else {
+        disk::replace(&project.prompt_path(), &new_prompt_bytes, Durability::Durable)
+    }
 }
 
 fn prompt_with_resume_block(document: &Value, task: &[u8]) -> Vec<u8> {
     prompt::assemble_prompt_file(
-        &prompt::PromptBlock::from_body(&shell_loop::render_resume_block(document)),
+        &prompt::PromptBlock::from_body(&shell_loop::render_resume_instructions(document)),
         task,
     )
 }
@@ -174,17 +179,17 @@ fn prompt_with_resume_block(document: &Value, task: &[u8]) -> Vec<u8> {
 /// Writes PROMPT.md for the session that resumes the loop's checkpoint, and returns the handoff that it
 /// names. Returns `None` if no shell loop is running here, or its state has no active checkpoint. The state
 /// is not changed: the scripts clear the checkpoint.
-pub fn write_resume_prompt_return_handoff(project: &Project) -> Result<Option<String>, PromptError> {
+pub fn write_resume_prompt_and_return_handoff_path(project: &Project) -> Result<Option<String>, PromptError> {
     let Some(document) = state_file::load_foreign_document(project)? else { return Ok(None) };
     let loop_state = ShellLoop::from_document(&document);
     let Some((handoff_file, _)) = loop_state.pending_checkpoint.clone().filter(|_| loop_state.is_running())
     else {
         return Ok(None);
     };
-    let file = disk::read(&project.prompt_path())?;
-    let task = match &file {
-        Some(file) => {
-            prompt::task_text_after_prompt_block(file).map_err(|_| PromptError::MissingEndMark)?.to_vec()
+    let prompt_bytes = disk::read(&project.prompt_path())?;
+    let task = match &prompt_bytes {
+        Some(prompt_bytes) => {
+            prompt::strip_prompt_block(prompt_bytes).map_err(|_| PromptError::MissingEndMarker)?.to_vec()
         }
         None => document["objective"].as_str().unwrap_or_default().as_bytes().to_vec(),
     };
@@ -195,17 +200,17 @@ pub fn write_resume_prompt_return_handoff(project: &Project) -> Result<Option<St
 /// The session that the monitor measures.
 struct MonitoredSession {
     session_id: SessionId,
-    transcript: Option<PathBuf>,
-    calls: Vec<ToolCall>,
+    transcript_path: Option<PathBuf>,
+    tool_calls: Vec<ToolCall>,
     record: SessionRecord,
     measurement: Measurement,
     level: Level,
     percent: u64,
 }
 
-/// Measures the session; `hook_input` is the JSON of a hook. Returns `None` if the state belongs to one of
-/// our runs, or does not exist.
-pub fn monitor_loop_session(
+/// Measures the session, and writes a checkpoint if one is due; `hook_input` is the JSON of a hook. Returns
+/// `None` if the state belongs to one of our runs, or does not exist.
+pub fn measure_session_and_checkpoint_if_due(
     project: &Project,
     hook_input: Option<&[u8]>,
 ) -> Result<Option<LoopCommandOutput>, StoreError> {
@@ -215,7 +220,7 @@ pub fn monitor_loop_session(
         return Ok(Some(LoopCommandOutput::default()));
     }
     let (settings, _) = config::load_settings(project);
-    let Some(session) = measure_session(hook_input, &settings) else {
+    let Some(session) = measure_usage_from_hook_or_environment(hook_input, &settings) else {
         return Ok(Some(LoopCommandOutput {
             warnings: invalid_field_warnings(project, &loop_state),
             ..LoopCommandOutput::default()
@@ -229,11 +234,13 @@ pub fn monitor_loop_session(
         MonitorAction::RepeatMarker => {
             (loop_state.pending_checkpoint.clone().map(|(handoff, _)| render_marker(handoff)), None)
         }
-        MonitorAction::Checkpoint => match write_loop_checkpoint(project, &settings, &session) {
-            Ok(handoff) => (Some(render_marker(handoff)), None),
-            // The session must still end at L3 if the checkpoint could not be written.
-            Err(error) => (Some(Marker::Warning { level, percent }.to_string()), Some(error.to_string())),
-        },
+        MonitorAction::Checkpoint => {
+            match write_loop_checkpoint_and_return_handoff(project, &settings, &session) {
+                Ok(handoff) => (Some(render_marker(handoff)), None),
+                // The session must still end at L3 if the checkpoint could not be written.
+                Err(error) => (Some(Marker::Warning { level, percent }.to_string()), Some(error.to_string())),
+            }
+        }
     };
     let warnings = invalid_field_warnings(project, &loop_state).into_iter().chain(error).collect();
     Ok(Some(LoopCommandOutput {
@@ -245,8 +252,11 @@ pub fn monitor_loop_session(
 
 /// Measures the session by the transcript that a hook's JSON names, else by the percentage in the
 /// environment.
-fn measure_session(hook_input: Option<&[u8]>, settings: &Settings) -> Option<MonitoredSession> {
-    let invocation = hook_input.and_then(|input| HookInvocation::from_input(input).ok());
+fn measure_usage_from_hook_or_environment(
+    hook_input: Option<&[u8]>,
+    settings: &Settings,
+) -> Option<MonitoredSession> {
+    let invocation = hook_input.and_then(|input| HookInvocation::parse_input_and_load_project(input).ok());
     if let Some(invocation) = invocation {
         // A subagent's event contains the transcript of its parent.
         let is_measured_event =
@@ -258,13 +268,13 @@ fn measure_session(hook_input: Option<&[u8]>, settings: &Settings) -> Option<Mon
         let measurement = measure::measure_hook_session(&invocation, &record);
         let percent = measurement.reading.as_ref().and_then(UsageReading::projected_percent);
         if let Some((level, percent)) = measurement.projected_level().zip(percent) {
-            let (session_id, transcript) =
+            let (session_id, transcript_path) =
                 (invocation.session_id.clone(), invocation.transcript_path().map(Into::into));
-            let calls = invocation.event().tool_calls().to_vec();
+            let tool_calls = invocation.event().tool_calls().to_vec();
             return Some(MonitoredSession {
                 session_id,
-                transcript,
-                calls,
+                transcript_path,
+                tool_calls,
                 record,
                 measurement,
                 level,
@@ -277,8 +287,8 @@ fn measure_session(hook_input: Option<&[u8]>, settings: &Settings) -> Option<Mon
     let percent = percent.round() as u64;
     Some(MonitoredSession {
         session_id: SessionId::default(),
-        transcript: None,
-        calls: Vec::new(),
+        transcript_path: None,
+        tool_calls: Vec::new(),
         record: SessionRecord::default(),
         measurement: Measurement::default(),
         level: shell_loop::level_for_percent(percent, &settings.levels),
@@ -286,48 +296,53 @@ fn measure_session(hook_input: Option<&[u8]>, settings: &Settings) -> Option<Mon
     })
 }
 
-/// Writes the handoff, then the checkpoint into the loop's state. Returns the handoff.
-fn write_loop_checkpoint(
+/// Writes the handoff, then records the checkpoint in the loop's state. Returns the handoff's path.
+fn write_loop_checkpoint_and_return_handoff(
     project: &Project,
     settings: &Settings,
     session: &MonitoredSession,
 ) -> Result<String, StoreError> {
-    let transcript = session.transcript.as_deref();
-    let session_facts = facts::gather_facts(&FactsInput {
+    let transcript_path = session.transcript_path.as_deref();
+    let session_facts = facts::build_handoff_from_git_plan_and_transcript(&HandoffInput {
         project,
-        transcript_path: transcript,
+        transcript_path,
         record: &session.record,
         run: None,
         cause: CheckpointCause::Level,
-        pending_calls: &session.calls,
+        pending_calls: &session.tool_calls,
     });
-    // The handoff first, because the state names it: a kill between them leaves an unnamed file, and the next
-    // event writes the checkpoint again.
+    // The handoff is written first, because the state names it: a kill in between leaves an unused file, and the
+    // next event writes the checkpoint again.
     let handoff = checkpoint::write_checkpoint(&CheckpointRequest {
         project,
         settings,
         session_id: &session.session_id,
-        transcript_path: session.transcript.clone(),
+        transcript_path: session.transcript_path.clone(),
         run: None,
         cause: CheckpointCause::Level,
         level: session.level,
         reading: session.measurement.reading.as_ref(),
         thresholds: session.measurement.thresholds.as_ref(),
         transcript_wait: session.measurement.transcript_wait,
-        pending_calls: &session.calls,
+        pending_calls: &session.tool_calls,
         notes: HandoffNotes::default(),
     })?;
-    let checkpoint_facts = CheckpointFacts {
+    let checkpoint_facts = CheckpointInput {
         timestamp: clock::to_timestamp(clock::now()),
         handoff: handoff.clone(),
         summary: session_facts
             .last_message
-            .map(|message| truncate_end(&to_single_line(&message), MAX_SUMMARY_CHARS))
+            .map(|message| truncate_end(&to_safe_single_line(&message), MAX_SUMMARY_CHARS))
             .unwrap_or_default(),
         files: session_facts.changed_files,
     };
     state_file::update_foreign_document(project, |document| {
-        shell_loop::record_checkpoint(document, session.level, session.percent, &checkpoint_facts);
+        shell_loop::write_checkpoint_into_document(
+            document,
+            session.level,
+            session.percent,
+            &checkpoint_facts,
+        );
         true
     })?;
     Ok(handoff)

@@ -4,7 +4,7 @@ use crate::run::branch::BranchMismatch;
 use crate::run::prompt::PromptError;
 use plimsoll_domain::RunId;
 use plimsoll_domain::status::RunStatus;
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_launcher::branch::BranchError;
 use plimsoll_policy::protected::ProtectError;
 use plimsoll_store::StoreError;
@@ -55,7 +55,7 @@ pub enum StartError {
     /// The project already has an open run.
     #[error(
         "the run \"{}\" ({run_id}) is {status} at iteration {iteration}: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`",
-        to_single_line(name)
+        to_safe_single_line(name)
     )]
     RunExists { name: String, run_id: RunId, status: RunStatus, iteration: u32 },
     #[error(transparent)]

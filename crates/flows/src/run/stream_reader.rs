@@ -1,13 +1,13 @@
-//! Follows a client's output stream in the file to which it is written.
+//! Follows the file to which a client writes its output stream.
 
 use crate::run::observer::RunEvent;
 use crate::session_result::SessionResult;
 use plimsoll_domain::ProcessExit;
 use plimsoll_domain::limits::{QuotaWindow, SubscriptionQuotas};
 use plimsoll_domain::state::ApiRetryState;
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_policy::session_usage::SessionUsage;
-use plimsoll_policy::silence::{ExceededTimeout, SilenceTimeouts, check_silence};
+use plimsoll_policy::silence::{ExceededTimeout, SilenceTimeouts, exceeded_timeout_after_silence};
 use plimsoll_protocol::rate_limit::RateLimit;
 use plimsoll_protocol::result::ClientResult;
 use plimsoll_protocol::stream::StreamLine;
@@ -33,22 +33,22 @@ pub(super) struct StreamReader {
     result: Option<ClientResult>,
     /// How long the stream has been followed. All times below are measured on this clock.
     active_time: ActiveTime,
-    /// When the result came, if nothing has come after it.
-    result_since: Option<Duration>,
+    /// When the result came, if no session output followed it.
+    final_result_at: Option<Duration>,
     client_version: String,
     started_at: Option<Duration>,
-    last_check: Instant,
-    /// When any output came last.
+    last_state_check_at: Instant,
+    /// When the last output came.
     last_output_at: Duration,
     quota: Option<SubscriptionQuotas>,
     /// When the limit that rejected the client resets, in seconds since 1970.
-    rejected_until: Option<u64>,
-    /// The usage so far, for a session that ends without a result.
+    rejecting_limit_resets_at: Option<u64>,
+    /// The usage so far, which counts if the session ends without a result.
     usage: SessionUsage,
-    /// Calls that have no result yet, including those of subagents: the id, and the tool with its main
-    /// argument.
+    /// Tool calls that have no result yet, including those of subagents: the id, and a label of the tool with
+    /// its main argument.
     running_calls: Vec<(String, String)>,
-    /// Why the client retries, until the API responds.
+    /// The API error for which the client is retrying; `None` once the API responds.
     api_retry: Option<ApiRetryState>,
     /// True once our SessionStart hook has been recorded. It stays true, whatever an agent later writes into
     /// the state.
@@ -64,13 +64,13 @@ impl StreamReader {
             partial_line: Vec::new(),
             result: None,
             active_time: ActiveTime::default(),
-            result_since: None,
+            final_result_at: None,
             client_version: client_version.to_owned(),
             started_at: None,
-            last_check: Instant::now(),
+            last_state_check_at: Instant::now(),
             last_output_at: Duration::ZERO,
             quota: None,
-            rejected_until: None,
+            rejecting_limit_resets_at: None,
             usage: SessionUsage::default(),
             running_calls: Vec::new(),
             api_retry: None,
@@ -78,46 +78,50 @@ impl StreamReader {
         }
     }
 
-    /// Creates a reader for a client that another process started. If the file has lost its name, it reads
-    /// the file to which the client still writes.
+    /// Creates a reader for a client that another process started. If `path` has been deleted, it reads
+    /// `fallback_output_path`, the file to which the client still writes.
     pub(super) fn for_adopted_client(
         path: PathBuf,
         client_version: &str,
-        output_file: Option<&Path>,
+        fallback_output_path: Option<&Path>,
     ) -> StreamReader {
         let mut reader = StreamReader::new(path, client_version);
-        reader.file = reader.file.or_else(|| GrowingReader::open(output_file?));
+        reader.file = reader.file.or_else(|| GrowingReader::open(fallback_output_path?));
         reader
     }
 
-    /// Reads what has come since the last call. An agent's `git clean` may delete the file's name, but an
-    /// open file stays readable.
+    /// Reads the output since the last call. An agent's `git clean` may delete the file, but an open file stays
+    /// readable.
     pub(super) fn read_new_events(&mut self) -> Vec<RunEvent<'static>> {
-        self.active_time.tick();
+        self.active_time.advance();
         if self.file.is_none() {
             self.file = GrowingReader::open(&self.path);
         }
-        let bytes = self.file.as_mut().and_then(|stream| stream.read_new_bytes().ok()).unwrap_or_default();
+        let bytes =
+            self.file.as_mut().and_then(|stream| stream.read_appended_bytes().ok()).unwrap_or_default();
         if !bytes.is_empty() {
             self.last_output_at = self.active_time.total;
         }
         // The client may be in the middle of a line: bytes without a line end wait for the next read.
         self.partial_line.extend(bytes);
-        let complete_bytes =
-            self.partial_line.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let lines: Vec<u8> = self.partial_line.drain(..complete_bytes).collect();
+        let complete_length = self
+            .partial_line
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |newline_index| newline_index + 1);
+        let lines: Vec<u8> = self.partial_line.drain(..complete_length).collect();
         let mut events = Vec::new();
         for line in lines.split(|byte| *byte == b'\n') {
-            self.usage.read_line(line);
-            events.extend(self.handle_line(StreamLine::parse(line)));
+            self.usage.add_usage_from_line(line);
+            events.extend(self.apply_line_and_return_events(StreamLine::parse(line)));
         }
         events
     }
 
-    fn handle_line(&mut self, line: StreamLine) -> Vec<RunEvent<'static>> {
+    fn apply_line_and_return_events(&mut self, line: StreamLine) -> Vec<RunEvent<'static>> {
         let is_session_output = !matches!(line, StreamLine::Other | StreamLine::RateLimit(_));
         if is_session_output {
-            self.result_since = None;
+            self.final_result_at = None;
         }
         match line {
             StreamLine::Init { model, version, .. } => {
@@ -132,8 +136,8 @@ impl StreamReader {
             }
             StreamLine::Assistant { message, is_from_subagent } => {
                 self.api_retry = None;
-                self.running_calls.extend(tool_calls(&message));
-                if is_from_subagent { Vec::new() } else { tool_events(&message) }
+                self.running_calls.extend(tool_call_ids_and_labels(&message));
+                if is_from_subagent { Vec::new() } else { tool_used_events(&message) }
             }
             StreamLine::User { message, .. } => {
                 let blocks = message.blocks();
@@ -143,17 +147,17 @@ impl StreamReader {
                 Vec::new()
             }
             StreamLine::RateLimit(limit) => {
-                self.rejected_until = if limit.is_rejected() { limit.resets_at } else { None };
-                self.quota.get_or_insert_default().update_from(&parse_quotas(&limit));
+                self.rejecting_limit_resets_at = if limit.is_rejected() { limit.resets_at } else { None };
+                self.quota.get_or_insert_default().update_from(&quotas_from_rate_limit(&limit));
                 Vec::new()
             }
             StreamLine::ApiRetry { error_status, .. } => {
-                self.record_api_retry(error_status.unwrap_or(0)).into_iter().collect()
+                self.record_api_retry_if_status_changed(error_status.unwrap_or(0)).into_iter().collect()
             }
             StreamLine::CompactBoundary => vec![RunEvent::Compacted],
             StreamLine::Result(result) => {
                 self.api_retry = None;
-                self.result_since = Some(self.active_time.total);
+                self.final_result_at = Some(self.active_time.total);
                 // With background tasks a stream contains several results (2.1.329): the last one counts.
                 self.result = Some(*result);
                 Vec::new()
@@ -162,9 +166,9 @@ impl StreamReader {
         }
     }
 
-    /// Records an API retry. The client retries every few seconds: only the first retry, and another status,
-    /// are reported.
-    fn record_api_retry(&mut self, http_status: u64) -> Option<RunEvent<'static>> {
+    /// Records an API retry. The client retries every few seconds, so an event is returned only for the first
+    /// retry and for another status.
+    fn record_api_retry_if_status_changed(&mut self, http_status: u64) -> Option<RunEvent<'static>> {
         let current_retry = self.api_retry.as_ref();
         if current_retry.is_some_and(|retry| retry.http_status == http_status) {
             return None;
@@ -172,74 +176,76 @@ impl StreamReader {
         let failing_since = current_retry
             .map_or_else(|| clock::to_timestamp(clock::now()), |retry| retry.failing_since.clone());
         self.api_retry = Some(ApiRetryState { failing_since: failing_since.clone(), http_status });
-        Some(RunEvent::ApiRetry { status: http_status, since: failing_since })
+        Some(RunEvent::ApiRetry { status: http_status, first_failed_at: failing_since })
     }
 
-    /// Returns why the client is retrying at present, if it is.
+    /// Returns the API error for which the client is retrying, if it is.
     pub(super) fn api_retry(&self) -> Option<&ApiRetryState> {
         self.api_retry.as_ref()
     }
 
-    /// Returns the session's result, from the stream and the exit. Its time is that of the last output, even
+    /// Returns the session's result, from the stream and the exit. It ended at the time of the last output, even
     /// if the stream is read only now.
     pub(super) fn session_result(&self, exit: ProcessExit) -> SessionResult {
         let ended_at = self.file.as_ref().and_then(GrowingReader::modified_at);
-        let from_client = SessionResult::from_client_result(self.result.as_ref(), exit, ended_at);
+        let reported_result = SessionResult::from_client_result(self.result.as_ref(), exit, ended_at);
         let reset_from_event =
-            self.rejected_until.and_then(clock::from_unix_seconds).map(clock::to_timestamp);
-        // A session that continued after its result has used more than the result says. The client's reported
-        // cost only grows, and a session can write into this file: a last result with a lower cost than an
-        // earlier one does not count.
+            self.rejecting_limit_resets_at.and_then(clock::from_unix_seconds).map(clock::to_timestamp);
+        // A session that continued after its result has used more than the result reports. The client's reported
+        // cost only grows, and a session can write into this file, so a last result with a lower cost than an
+        // earlier one is ignored.
         let highest_cost = self.usage.reported_cost_usd().unwrap_or(0.0);
-        let cost = from_client.cost.filter(|cost| self.result_since.is_some() && cost.usd >= highest_cost);
-        let are_tokens_reported = cost.is_some() && from_client.tokens > 0;
-        let tokens = if are_tokens_reported { from_client.tokens } else { self.usage.total_tokens() };
+        let cost =
+            reported_result.cost.filter(|cost| self.final_result_at.is_some() && cost.usd >= highest_cost);
+        let are_tokens_reported = cost.is_some() && reported_result.tokens > 0;
+        let tokens = if are_tokens_reported { reported_result.tokens } else { self.usage.total_tokens() };
         SessionResult {
-            limit_resets_at: reset_from_event.or(from_client.limit_resets_at),
+            limit_resets_at: reset_from_event.or(reported_result.limit_resets_at),
             cost,
             output_usage: Some(self.usage.clone()),
             tokens,
             quota: self.quota.clone(),
-            ..from_client
+            ..reported_result
         }
     }
 
-    /// Returns true a few times a second, when state and record, which are small files, should be read again.
-    /// Returning true restarts the interval.
-    pub(super) fn is_state_check_due(&mut self) -> bool {
-        let is_due = self.last_check.elapsed() >= STATE_CHECK_INTERVAL;
+    /// Returns true, and restarts the interval, a few times a second: the caller then reads the state and the
+    /// session record again.
+    pub(super) fn restart_state_check_interval_if_due(&mut self) -> bool {
+        let is_due = self.last_state_check_at.elapsed() >= STATE_CHECK_INTERVAL;
         if is_due {
-            self.last_check = Instant::now();
+            self.last_state_check_at = Instant::now();
         }
         is_due
     }
 
     /// Records whether our hooks run according to the state; returns true if they have ever been recorded.
-    pub(super) fn record_hooks_running(&mut self, are_recorded: bool) -> bool {
-        self.has_hooks_running |= are_recorded;
+    pub(super) fn record_hooks_running(&mut self, are_hooks_recorded: bool) -> bool {
+        self.has_hooks_running |= are_hooks_recorded;
         self.has_hooks_running
     }
 
     /// Returns true if the client runs and our SessionStart hook has not been recorded in time.
     pub(super) fn runs_without_hooks(&self) -> bool {
         !self.has_hooks_running
-            && self.started_at.is_some_and(|begun| self.active_time.elapsed_since(begun) > HOOK_START_TIMEOUT)
+            && self
+                .started_at
+                .is_some_and(|started_at| self.active_time.elapsed_since(started_at) > HOOK_START_TIMEOUT)
     }
 
-    /// Returns true if the result came longer ago than this, nothing has come after it, and the client is
-    /// still alive.
+    /// Returns true if the result came longer ago than `limit`, and no session output followed it.
     pub(super) fn lingers_after_result(&self, limit: Duration) -> bool {
-        self.result_since.is_some_and(|since| self.active_time.elapsed_since(since) > limit)
+        self.final_result_at.is_some_and(|result_at| self.active_time.elapsed_since(result_at) > limit)
     }
 
-    /// Returns the exceeded timeout if there has been no output for too long and no result either. Of several
-    /// tools the last one called is named, because the others may be waiting for it.
-    pub(super) fn exceeded_timeout(&self, timeouts: SilenceTimeouts) -> Option<ExceededTimeout> {
-        if self.result_since.is_some() {
+    /// Returns the exceeded timeout if there has been no output for too long, and no result yet. If several tools
+    /// are running, the timeout names the last one called, because the others may be waiting for it.
+    pub(super) fn exceeded_silence_timeout(&self, timeouts: SilenceTimeouts) -> Option<ExceededTimeout> {
+        if self.final_result_at.is_some() {
             return None;
         }
         let tool = self.running_calls.last().map(|(_, tool)| tool.as_str());
-        check_silence(self.active_time.elapsed_since(self.last_output_at), tool, timeouts)
+        exceeded_timeout_after_silence(self.active_time.elapsed_since(self.last_output_at), tool, timeouts)
     }
 
     pub(super) fn was_stopped_by_hook(&self) -> bool {
@@ -272,27 +278,27 @@ impl StreamReader {
     }
 }
 
-/// The time in which both the client and the run were active. A computer that sleeps, or a terminal that
-/// suspends both, does not make a client silent.
+/// The time during which both the client and the run were active. Time in which the computer sleeps, or a
+/// terminal suspends both, does not count as silence of the client.
 #[derive(Debug, Default)]
 struct ActiveTime {
     total: Duration,
-    last_tick: Option<Instant>,
+    last_read_at: Option<Instant>,
 }
 
 /// The longest gap between two reads that counts as active time. The loop reads twenty times a second, so a
 /// longer gap means that the computer or the process was suspended.
-const MAX_TICK: Duration = Duration::from_secs(2);
+const MAX_READ_GAP: Duration = Duration::from_secs(2);
 
 impl ActiveTime {
-    fn tick(&mut self) {
+    fn advance(&mut self) {
         let now = Instant::now();
-        let elapsed = self.last_tick.replace(now).map_or(Duration::ZERO, |looked| now - looked);
-        self.add_tick(elapsed);
+        let elapsed = self.last_read_at.replace(now).map_or(Duration::ZERO, |last_read| now - last_read);
+        self.add_elapsed_time(elapsed);
     }
 
-    fn add_tick(&mut self, elapsed: Duration) {
-        self.total += elapsed.min(MAX_TICK);
+    fn add_elapsed_time(&mut self, elapsed: Duration) {
+        self.total += elapsed.min(MAX_READ_GAP);
     }
 
     fn elapsed_since(&self, start: Duration) -> Duration {
@@ -300,7 +306,7 @@ impl ActiveTime {
     }
 }
 
-fn parse_quotas(limit: &RateLimit) -> SubscriptionQuotas {
+fn quotas_from_rate_limit(limit: &RateLimit) -> SubscriptionQuotas {
     let to_quota_window = |window: Option<plimsoll_protocol::rate_limit::QuotaWindow>| {
         let window = window?;
         let resets_at = window.resets_at.and_then(clock::from_unix_seconds).map(clock::to_timestamp);
@@ -312,30 +318,31 @@ fn parse_quotas(limit: &RateLimit) -> SubscriptionQuotas {
     }
 }
 
-fn tool_events(message: &Message) -> Vec<RunEvent<'static>> {
+fn tool_used_events(message: &Message) -> Vec<RunEvent<'static>> {
     let tool_uses = message.blocks().iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
     tool_uses
         .map(|block| RunEvent::ToolUsed {
-            detail: call_detail(block),
+            detail: command_or_file_path_of_call(block),
             name: block.name.clone().unwrap_or_default(),
         })
         .collect()
 }
 
-fn tool_calls(message: &Message) -> Vec<(String, String)> {
+fn tool_call_ids_and_labels(message: &Message) -> Vec<(String, String)> {
     let tool_uses = message.blocks().iter().filter(|block| block.kind.as_deref() == Some("tool_use"));
     tool_uses
         .filter_map(|block| {
-            let (name, detail) = (block.name.clone().unwrap_or_default(), call_detail(block));
-            let tool = if detail.is_empty() { name } else { format!("{name}: {detail}") };
-            Some((block.id.clone()?, tool))
+            let (name, detail) =
+                (block.name.clone().unwrap_or_default(), command_or_file_path_of_call(block));
+            let label = if detail.is_empty() { name } else { format!("{name}: {detail}") };
+            Some((block.id.clone()?, label))
         })
         .collect()
 }
 
-fn call_detail(block: &ContentBlock) -> String {
+fn command_or_file_path_of_call(block: &ContentBlock) -> String {
     let text = block.input.command.as_ref().or(block.input.file_path.as_ref());
-    truncate_end(&to_single_line(text.map_or("", String::as_str)), 80)
+    truncate_end(&to_safe_single_line(text.map_or("", String::as_str)), 80)
 }
 
 #[cfg(test)]
@@ -347,7 +354,7 @@ mod tests {
         let mut reader = StreamReader::new(PathBuf::from("/nowhere"), "");
         let reported: Vec<u64> = [0, 0, 0, 529, 529, 0]
             .into_iter()
-            .filter_map(|status| match reader.record_api_retry(status)? {
+            .filter_map(|status| match reader.record_api_retry_if_status_changed(status)? {
                 RunEvent::ApiRetry { status, .. } => Some(status),
                 _ => None,
             })
@@ -359,11 +366,11 @@ mod tests {
     fn a_suspended_computer_makes_no_client_silent() {
         let mut active_time = ActiveTime::default();
         for _ in 0..100 {
-            active_time.add_tick(Duration::from_millis(50));
+            active_time.add_elapsed_time(Duration::from_millis(50));
         }
         assert_eq!(active_time.elapsed_since(Duration::from_secs(1)), Duration::from_secs(4));
-        active_time.add_tick(Duration::from_secs(8 * 3600));
-        assert_eq!(active_time.elapsed_since(Duration::from_secs(1)), Duration::from_secs(4) + MAX_TICK);
+        active_time.add_elapsed_time(Duration::from_secs(8 * 3600));
+        assert_eq!(active_time.elapsed_since(Duration::from_secs(1)), Duration::from_secs(4) + MAX_READ_GAP);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use plimsoll_store::{clock, disk};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a client that is asked to end may take.
+/// How long a client may take to exit after it is asked to.
 const LONG_GRACE_PERIOD: Duration = Duration::from_secs(10);
 /// The shorter limit for a client that lingers after its result or is interrupted twice: it has nothing more
 /// to save.
@@ -24,7 +24,7 @@ pub(super) const SHORT_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 impl Runner<'_> {
     /// Follows the client's output until it has ended or must be ended, then finishes the iteration.
-    pub(super) fn follow_client(
+    pub(super) fn follow_client_and_finish_iteration(
         &mut self,
         state: &RunState,
         mut client: LaunchedClient,
@@ -46,27 +46,32 @@ impl Runner<'_> {
                 self.observer.on_event(&event);
             }
             if let Some(exit) = exit {
-                break self.session_result_after_own_exit(state, &mut reader, exit)?;
+                break self.session_result_after_client_exit(state, &mut reader, exit)?;
             }
-            if let Some(reason) = self.reason_to_end_client(state, &mut reader)? {
-                break self.end_client(state, &mut reader, &mut client, reason)?;
+            if let Some(reason) = self.refresh_state_and_find_reason_to_end(state, &mut reader)? {
+                break self.end_client_and_return_result(state, &mut reader, &mut client, reason)?;
             }
             // A short interval, because `ActiveTime` treats a much longer gap as a suspended computer.
             std::thread::sleep(Duration::from_millis(50));
         };
         self.watchdog.clear_client();
         for (model, tokens) in reader.context_windows() {
-            let _ = plimsoll_store::context_windows::save_context_window(self.context.project, model, tokens);
+            let _ = plimsoll_store::context_windows::save_context_window_if_changed(
+                self.context.project,
+                model,
+                tokens,
+            );
         }
         if !result.denied_tools.is_empty() {
             self.observer.on_event(&RunEvent::ToolsDenied { state, tools: &result.denied_tools });
         }
         // The session counts as ended now, however long its client had been silent before.
-        self.finish_iteration(state, &SessionResult { ended_at: None, ..result })
+        self.finish_iteration_and_report_events(state, &SessionResult { ended_at: None, ..result })
     }
 
-    /// Returns the reason to end the client, if there is one: the user, the run, or the client's silence.
-    fn reason_to_end_client(
+    /// Returns the reason to end the client, if there is one: the user, the run, or the client's silence. A few
+    /// times a second it also updates the displayed usage, the copy of the plan and the state.
+    fn refresh_state_and_find_reason_to_end(
         &mut self,
         state: &RunState,
         reader: &mut StreamReader,
@@ -74,20 +79,21 @@ impl Runner<'_> {
         if self.observer.interrupts().has_requested(Interrupt::EndSession) {
             return Ok(Some(ClientEndReason::Interrupted));
         }
-        if !reader.is_state_check_due() {
+        if !reader.restart_state_check_interval_if_due() {
             return Ok(None);
         }
         let current_state = self.context.load_newest_state()?;
-        // The state may be gone for a moment (an agent's `git clean`): the client is then followed with the
-        // last known state.
+        // The state may be missing for a moment (an agent's `git clean`): the client is then followed with the
+        // previous state.
         let current_state = current_state.as_ref().unwrap_or(state);
-        let record = self.context.load_session_record(state);
+        let record = self.context.load_session_record_or_default(state);
         reader.record_hooks_running(self.have_hooks_started(current_state, &record));
         // A failed copy must not end the run.
-        let _ = backup::update_plan_copy_and_items(self.context.project, current_state);
+        let _ = backup::load_plan_and_update_copy_and_items(self.context.project, current_state);
         self.record_api_retry_and_stop_request(current_state, reader)?;
         if current_state.lifecycle.status() != RunStatus::Canceled && !reader.runs_without_hooks() {
-            let figures = self.figures.read_sequential_run(self.context.project, current_state);
+            let figures =
+                self.figures_reader.read_figures_of_sequential_run(self.context.project, current_state);
             self.observer.on_event(&RunEvent::UsageUpdated {
                 state: current_state,
                 record: &record,
@@ -106,7 +112,7 @@ impl Runner<'_> {
         };
         let linger_timeout = self.linger_timeout_by_background_work(&record, reader);
         Ok(match () {
-            () if current_state.lifecycle.status() == RunStatus::Canceled => Some(ClientEndReason::Cancelled),
+            () if current_state.lifecycle.status() == RunStatus::Canceled => Some(ClientEndReason::Canceled),
             () if reader.runs_without_hooks() => Some(ClientEndReason::HooksNotRunning),
             () if plimsoll_policy::bounds::passed_deadline(
                 current_state,
@@ -114,12 +120,12 @@ impl Runner<'_> {
             )
             .is_some() =>
             {
-                Some(ClientEndReason::OutOfTime)
+                Some(ClientEndReason::DeadlinePassed)
             }
             () if reader.lingers_after_result(linger_timeout) => {
                 Some(ClientEndReason::LingersAfterResult(linger_timeout))
             }
-            () => reader.exceeded_timeout(timeouts).map(ClientEndReason::TimeoutExceeded),
+            () => reader.exceeded_silence_timeout(timeouts).map(ClientEndReason::TimeoutExceeded),
         })
     }
 
@@ -133,7 +139,7 @@ impl Runner<'_> {
         let record = &current_state.iteration_record;
         let is_stop_requested = self.observer.interrupts().has_requested(Interrupt::AfterSession);
         let api_retry = reader.api_retry().map(|retry| ApiRetryState {
-            // An earlier `plimsoll run` may have recorded its start.
+            // An earlier `plimsoll run` may have recorded when the retries began.
             failing_since: record
                 .api_retry
                 .as_ref()
@@ -169,9 +175,9 @@ impl Runner<'_> {
         Duration::from_secs(seconds)
     }
 
-    /// Asks the client to end, then ends it and the tools it would leave running. Only processes of this
-    /// session are ended.
-    fn end_client(
+    /// Asks the client to exit, then kills it and the tools it would leave running, and returns the session's
+    /// result. Only processes of this session are ended.
+    fn end_client_and_return_result(
         &self,
         state: &RunState,
         reader: &mut StreamReader,
@@ -181,7 +187,7 @@ impl Runner<'_> {
         if let Some(reason_text) = reason.journal_text() {
             self.context.record_session_event(state, JournalEvent::ClientEnded { reason: reason_text })?;
         }
-        client.terminate(reason.grace_period());
+        client.terminate_process_group(reason.grace_period());
         orphans::end_surviving_processes(state);
         reader.read_new_events();
         // The exit status is ignored, because it reports our own signal (on 2.1.329 SIGINT ends `-p` with 0,
@@ -190,19 +196,23 @@ impl Runner<'_> {
         Ok(match reason {
             // Keeps the result that the client reported before it lingered.
             ClientEndReason::LingersAfterResult(_) => result,
-            ClientEndReason::Cancelled => SessionResult { ending: SessionEnding::Canceled, ..result },
+            ClientEndReason::Canceled => SessionResult { ending: SessionEnding::Canceled, ..result },
             ClientEndReason::Interrupted => SessionResult { ending: SessionEnding::Interrupted, ..result },
-            ClientEndReason::OutOfTime => SessionResult { ending: SessionEnding::DeadlineReached, ..result },
-            ClientEndReason::TimeoutExceeded(silence) => {
-                SessionResult { ending: SessionEnding::IdleTimeout(silence.describe()), ..result }
+            ClientEndReason::DeadlinePassed => {
+                SessionResult { ending: SessionEnding::DeadlineReached, ..result }
             }
-            ClientEndReason::HooksNotRunning => self.fatal_result_for_missing_hooks(state, reader, result)?,
+            ClientEndReason::TimeoutExceeded(exceeded_timeout) => {
+                SessionResult { ending: SessionEnding::IdleTimeout(exceeded_timeout.describe()), ..result }
+            }
+            ClientEndReason::HooksNotRunning => {
+                self.journal_missing_hooks_as_fatal_result(state, reader, result)?
+            }
         })
     }
 
     /// Returns the result of a client that has ended by itself. Also checks a client that ended before it was
     /// ever checked: if it ran without our hooks, the run stops.
-    fn session_result_after_own_exit(
+    fn session_result_after_client_exit(
         &self,
         state: &RunState,
         reader: &mut StreamReader,
@@ -210,25 +220,26 @@ impl Runner<'_> {
     ) -> Result<SessionResult, RunError> {
         let current_state = self.context.load_newest_state()?;
         let current_state = current_state.as_ref().unwrap_or(state);
-        let record = self.context.load_session_record(state);
-        let has_hooks_running = reader.record_hooks_running(self.have_hooks_started(current_state, &record));
+        let record = self.context.load_session_record_or_default(state);
+        let are_hooks_running = reader.record_hooks_running(self.have_hooks_started(current_state, &record));
         let mut result = reader.session_result(exit);
         // A client that is interrupted in a tool can exit before it has written its result (2.1.329, on a
         // busy computer). Its transcript is complete by then.
-        let transcript = record.start.transcript_path.as_deref().map(Path::new);
+        let transcript_path = record.start.transcript_path.as_deref().map(Path::new);
         if matches!(result.ending, SessionEnding::Crashed(_))
             && exit.code == Some(0)
-            && transcript.is_some_and(ends_with_interruption)
+            && transcript_path.is_some_and(ends_with_interruption)
         {
             result.ending = SessionEnding::Interrupted;
         }
-        if reader.has_started() && !has_hooks_running {
-            return self.fatal_result_for_missing_hooks(state, reader, result);
+        if reader.has_started() && !are_hooks_running {
+            return self.journal_missing_hooks_as_fatal_result(state, reader, result);
         }
         match exit.code {
-            Some(code) if !reader.has_reported_session() && !has_hooks_running => {
-                Ok(SessionResult { ending: self.ending_without_session(state, code), ..result })
-            }
+            Some(code) if !reader.has_reported_session() && !are_hooks_running => Ok(SessionResult {
+                ending: self.fatal_or_crashed_ending_without_session(state, code),
+                ..result
+            }),
             _ => Ok(result),
         }
     }
@@ -241,7 +252,7 @@ impl Runner<'_> {
         current_state.iteration_record.has_hooks_running || is_recorded
     }
 
-    fn fatal_result_for_missing_hooks(
+    fn journal_missing_hooks_as_fatal_result(
         &self,
         state: &RunState,
         reader: &StreamReader,
@@ -264,13 +275,12 @@ impl Runner<'_> {
     /// Returns the ending of a client that exited before its session began. In a run's first session this is
     /// fatal, because the next one would fail in the same way: a wrong option, a broken installation. Later
     /// it may be temporary (a client that is being updated), and the breaker counts it.
-    fn ending_without_session(&self, state: &RunState, exit_code: i32) -> SessionEnding {
+    fn fatal_or_crashed_ending_without_session(&self, state: &RunState, exit_code: i32) -> SessionEnding {
         let error_output =
             disk::read_text(&self.output_path(state, "err")).ok().flatten().unwrap_or_default();
-        let error_output = plimsoll_domain::text::to_single_line(&plimsoll_domain::text::truncate_start(
-            error_output.trim(),
-            200,
-        ));
+        let error_output = plimsoll_domain::text::to_safe_single_line(
+            &plimsoll_domain::text::truncate_start(error_output.trim(), 200),
+        );
         let output_text =
             if error_output.is_empty() { "said nothing".to_owned() } else { format!("said: {error_output}") };
         let message = format!("ended with exit code {exit_code} before its session began, and {output_text}");
@@ -289,11 +299,11 @@ enum ClientEndReason {
     Interrupted,
     /// `plimsoll stop`. The next hook would end the client, but a client that waits for something runs no
     /// hook.
-    Cancelled,
+    Canceled,
     /// Our hooks do not run in it.
     HooksNotRunning,
     /// The run's deadline has passed.
-    OutOfTime,
+    DeadlinePassed,
     /// It has stayed alive for this long after its result.
     LingersAfterResult(Duration),
     /// It has printed nothing for too long.
@@ -306,9 +316,9 @@ impl ClientEndReason {
             ClientEndReason::Interrupted
             | ClientEndReason::HooksNotRunning
             | ClientEndReason::LingersAfterResult(_) => SHORT_GRACE_PERIOD,
-            ClientEndReason::Cancelled | ClientEndReason::OutOfTime | ClientEndReason::TimeoutExceeded(_) => {
-                LONG_GRACE_PERIOD
-            }
+            ClientEndReason::Canceled
+            | ClientEndReason::DeadlinePassed
+            | ClientEndReason::TimeoutExceeded(_) => LONG_GRACE_PERIOD,
         }
     }
 
@@ -316,12 +326,12 @@ impl ClientEndReason {
     fn journal_text(&self) -> Option<String> {
         match self {
             ClientEndReason::Interrupted | ClientEndReason::HooksNotRunning => None,
-            ClientEndReason::Cancelled => Some("the run was cancelled".to_owned()),
-            ClientEndReason::OutOfTime => Some("the deadline has passed".to_owned()),
+            ClientEndReason::Canceled => Some("the run was cancelled".to_owned()),
+            ClientEndReason::DeadlinePassed => Some("the deadline has passed".to_owned()),
             ClientEndReason::LingersAfterResult(limit) => {
                 Some(format!("alive {} s after its result", limit.as_secs()))
             }
-            ClientEndReason::TimeoutExceeded(silence) => Some(silence.describe()),
+            ClientEndReason::TimeoutExceeded(exceeded_timeout) => Some(exceeded_timeout.describe()),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Runs the verify commands as the user gave them, outside any lock.
+//! Runs the configured verify commands, without holding any lock.
 
 use crate::our_files;
-use crate::run::sandbox::{CommandScope, run_user_command};
+use crate::run::sandbox::{CommandScope, run_user_command_sandboxed_if_enabled};
 use chrono::{DateTime, Utc};
 use plimsoll_domain::text::{truncate_end, truncate_start};
 use plimsoll_domain::{RunState, Settings};
@@ -12,59 +12,69 @@ use plimsoll_policy::ticks::VerifiedTree;
 use plimsoll_store::{Project, clock};
 use std::time::{Duration, Instant};
 
-/// How many characters of a command's output go into journal and prompt, from its beginning and from its end
-/// each.
-const KEPT_OUTPUT_CHARS: usize = 2_000;
+/// The number of characters kept from the beginning of a command's output, and as many from its end. The excerpt
+/// goes into the journal and the prompt.
+const OUTPUT_EXCERPT_CHARS: usize = 2_000;
 
-/// Returns the tree on which commands have just run. If git cannot determine it, nothing is recorded about
-/// it.
-pub(crate) fn read_head_and_uncommitted_flag(project: &Project) -> VerifiedTree {
+/// Returns the head commit and whether tracked files, except Plimsoll's own, have uncommitted changes. Returns
+/// the empty default if git fails.
+pub(crate) fn read_head_and_tracked_changes(project: &Project) -> VerifiedTree {
     let Some(head) = git::head_commit(project.root()) else { return VerifiedTree::default() };
     match has_tracked_changes(project.root(), &our_files::is_plimsoll_file) {
-        Ok(has_uncommitted) => VerifiedTree { commit: Some(head.into()), has_uncommitted },
+        Ok(has_uncommitted) => {
+            VerifiedTree { commit: Some(head.into()), has_uncommitted_changes: has_uncommitted }
+        }
         Err(_) => VerifiedTree::default(),
     }
 }
 
-/// Runs the commands in order, none beyond the run's deadline. A command that was given up, and those after
-/// it, have no outcome.
-pub(crate) fn run_verify_commands(
+/// Runs all commands in order, also after a failure, but none beyond the run's deadline. A canceled command and
+/// those after it have no outcome.
+pub(crate) fn run_verify_commands_until_canceled(
     project: &Project,
     settings: &Settings,
-    run: &RunState,
+    run_state: &RunState,
     commands: &[String],
-    should_give_up: &dyn Fn() -> bool,
+    should_cancel: &dyn Fn() -> bool,
 ) -> Vec<VerifyOutcome> {
-    let scope = CommandScope::for_run(run);
-    let deadline = run.options.limits.deadline.as_ref().and_then(clock::parse_timestamp);
-    let run_one = |command: &String| {
+    let scope = CommandScope::for_run(run_state);
+    let deadline = run_state.options.limits.deadline.as_ref().and_then(clock::parse_timestamp);
+    let run_command = |command: &String| {
         let time_limit = CommandTimeLimit::from_settings_and_deadline(settings, deadline);
-        let started = Instant::now();
-        // After the deadline the command is not started, so that one that passes at once does not pass.
+        let started_at = Instant::now();
+        // After the deadline no command is started, not even one that would pass immediately.
         let outcome = if time_limit.duration.is_zero() {
             plimsoll_launcher::CommandOutcome {
                 timed_out: true,
                 ..plimsoll_launcher::CommandOutcome::default()
             }
         } else {
-            run_user_command(project, &scope, command, &[], time_limit.duration, should_give_up)
+            run_user_command_sandboxed_if_enabled(
+                project,
+                &scope,
+                command,
+                &[],
+                time_limit.duration,
+                should_cancel,
+            )
         };
         (!outcome.was_canceled).then(|| VerifyOutcome {
             command: command.clone(),
             passed: outcome.succeeded(),
-            summary: describe_outcome(&outcome, time_limit, scope.is_sandboxed()),
-            seconds: started.elapsed().as_secs(),
-            is_undecided: outcome.start_error.is_some() || outcome.timed_out && time_limit.is_deadline,
+            summary: describe_outcome_with_output(&outcome, time_limit, scope.is_sandboxed()),
+            seconds: started_at.elapsed().as_secs(),
+            is_inconclusive: outcome.start_error.is_some()
+                || outcome.timed_out && time_limit.is_set_by_deadline,
         })
     };
-    commands.iter().map_while(run_one).collect()
+    commands.iter().map_while(run_command).collect()
 }
 
-/// How long a command may run, and whether the run's deadline is what limits it.
+/// How long a command may run, and whether the run's deadline sets this limit.
 #[derive(Clone, Copy)]
 struct CommandTimeLimit {
     duration: Duration,
-    is_deadline: bool,
+    is_set_by_deadline: bool,
 }
 
 impl CommandTimeLimit {
@@ -73,38 +83,44 @@ impl CommandTimeLimit {
         // A deadline that has passed leaves no time at all.
         let remaining = deadline.map(|deadline| (deadline - clock::now()).to_std().unwrap_or_default());
         match remaining.filter(|remaining_time| *remaining_time < timeout) {
-            Some(time_to_deadline) => CommandTimeLimit { duration: time_to_deadline, is_deadline: true },
-            None => CommandTimeLimit { duration: timeout, is_deadline: false },
+            Some(time_to_deadline) => {
+                CommandTimeLimit { duration: time_to_deadline, is_set_by_deadline: true }
+            }
+            None => CommandTimeLimit { duration: timeout, is_set_by_deadline: false },
         }
     }
 }
 
-fn describe_outcome(
+fn describe_outcome_with_output(
     outcome: &plimsoll_launcher::CommandOutcome,
     time_limit: CommandTimeLimit,
     is_sandboxed: bool,
 ) -> String {
     let result_text = match (&outcome.start_error, outcome.timed_out, outcome.exit_code) {
         (Some(start_error), ..) => format!("could not be started: {start_error}"),
-        (None, true, _) if time_limit.is_deadline => "was ended at the run's deadline".to_owned(),
+        (None, true, _) if time_limit.is_set_by_deadline => "was ended at the run's deadline".to_owned(),
         (None, true, _) => format!("took longer than {} s and was ended", time_limit.duration.as_secs()),
         (None, false, Some(code)) => format!("exited with {code}"),
         (None, false, None) => "was ended by a signal".to_owned(),
     };
-    // The session that repairs it must know that the network may be missing only here.
+    // The session that fixes the failure must know that only the sandbox lacks the network.
     let failed_in_sandbox = is_sandboxed && outcome.start_error.is_none() && !outcome.succeeded();
     let result_text =
         if failed_in_sandbox { format!("{result_text} in the sandbox (no network)") } else { result_text };
     let output_bytes = [outcome.stdout.as_slice(), outcome.stderr.as_slice()].concat();
-    let output_text = shorten_output(String::from_utf8_lossy(&output_bytes).trim());
+    let output_text = keep_start_and_end_of_output(String::from_utf8_lossy(&output_bytes).trim());
     if output_text.is_empty() { result_text } else { format!("{result_text}; it printed:\n{output_text}") }
 }
 
-fn shorten_output(output: &str) -> String {
-    if output.chars().count() <= KEPT_OUTPUT_CHARS * 2 {
+fn keep_start_and_end_of_output(output: &str) -> String {
+    if output.chars().count() <= OUTPUT_EXCERPT_CHARS * 2 {
         return output.to_owned();
     }
-    format!("{}\n{}", truncate_end(output, KEPT_OUTPUT_CHARS), truncate_start(output, KEPT_OUTPUT_CHARS))
+    format!(
+        "{}\n{}",
+        truncate_end(output, OUTPUT_EXCERPT_CHARS),
+        truncate_start(output, OUTPUT_EXCERPT_CHARS)
+    )
 }
 
 #[cfg(test)]
@@ -126,7 +142,7 @@ mod tests {
             ..RunState::default()
         };
         let commands: Vec<String> = commands.iter().map(|command| (*command).to_owned()).collect();
-        let outcomes = run_verify_commands(
+        let outcomes = run_verify_commands_until_canceled(
             &Project::with_local_files(folder.path()),
             &Settings::default(),
             &run,
@@ -134,7 +150,7 @@ mod tests {
             &|| false,
         );
         let is_correctly_decided =
-            |outcome: &VerifyOutcome| outcome.is_undecided == outcome.summary.ends_with("deadline");
+            |outcome: &VerifyOutcome| outcome.is_inconclusive == outcome.summary.ends_with("deadline");
         assert!(outcomes.iter().all(is_correctly_decided), "{outcomes:?}");
         outcomes.into_iter().map(|outcome| (outcome.passed, outcome.summary)).collect()
     }

@@ -1,8 +1,8 @@
-//! The last resort: a thread that waits for nothing else ends the client if the run's loop does not.
+//! A thread that ends the client if the run's loop is blocked and does not end it.
 //!
-//! The loop normally ends its client itself, but a disk that does not respond, or a reader that does not take
-//! its output, may block it. A second Ctrl-C, SIGTERM and the deadline work all the same, and however a run
-//! is left, none of its clients keeps running.
+//! The loop normally ends its client itself, but an unresponsive disk or a stalled reader of its output may
+//! block it. The watchdog still enforces a second Ctrl-C, SIGTERM and the deadline, and ends the client when it
+//! is dropped.
 
 use crate::run::observer::{Interrupt, InterruptCounter};
 use crate::run::orphans;
@@ -28,17 +28,17 @@ struct WatchdogState {
     is_stopped: AtomicBool,
 }
 
-/// A client, and the variables that every process started inside its session has in its environment.
+/// A client, and the environment variables that identify every process started inside its session.
 #[derive(Debug, Clone)]
 struct WatchedClient {
     identity: ProcessIdentity,
     environment_markers: Option<[String; 2]>,
 }
 
-/// The limits after which the watchdog acts because the run has not ended by itself.
+/// The limits after which the watchdog acts because the run has not ended by itself, and how it exits.
 #[derive(Debug, Clone)]
-pub(super) struct WatchdogTerms {
-    /// Counts the Ctrl-C; two request an immediate end.
+pub(super) struct WatchdogConfig {
+    /// Counts interrupts (Ctrl-C); the second requests an immediate end.
     pub(super) interrupts: InterruptCounter,
     /// The run's deadline.
     pub(super) deadline: Option<DateTime<Utc>>,
@@ -55,16 +55,16 @@ pub(super) struct WatchdogTerms {
 }
 
 impl Watchdog {
-    pub(super) fn start(terms: WatchdogTerms) -> Watchdog {
+    pub(super) fn start(config: WatchdogConfig) -> Watchdog {
         let state = Arc::new(WatchdogState::default());
         std::thread::spawn({
             let state = Arc::clone(&state);
-            move || state.end_client_and_exit_if_overdue(&terms)
+            move || state.poll_and_end_client_or_exit_when_overdue(&config)
         });
         Watchdog(state)
     }
 
-    /// Watches this client from now on.
+    /// Starts watching this client.
     pub(super) fn watch_client(&self, identity: ProcessIdentity, environment_markers: Option<[String; 2]>) {
         self.0.had_client.store(true, Ordering::SeqCst);
         self.0.set_client(Some(WatchedClient { identity, environment_markers }));
@@ -80,12 +80,12 @@ impl Watchdog {
     }
 
     pub(super) fn has_running_client(&self) -> bool {
-        self.0.watched_client().is_some_and(|worker| process::is_alive(worker.identity))
+        self.0.watched_client().is_some_and(|client| process::is_alive(client.identity))
     }
 
     /// Ends the client, if one is running.
     pub(super) fn end_client(&self) {
-        self.0.end_client(SHORT_GRACE_PERIOD);
+        self.0.terminate_client_and_its_processes(SHORT_GRACE_PERIOD);
     }
 }
 
@@ -106,8 +106,9 @@ impl WatchdogState {
         *self.watched_client.lock().unwrap_or_else(PoisonError::into_inner) = watched_client;
     }
 
-    /// Ends the client and the processes that it would leave running. Holds no lock meanwhile.
-    fn end_client(&self, grace_period: Duration) {
+    /// Terminates the client if it is alive, and then the processes that its session started. Holds no lock
+    /// while it waits.
+    fn terminate_client_and_its_processes(&self, grace_period: Duration) {
         let Some(WatchedClient { identity: client, environment_markers: markers }) = self.watched_client()
         else {
             return;
@@ -116,28 +117,28 @@ impl WatchdogState {
             return;
         }
         // Treated as an adopted client, because the child's handle belongs to the loop, which may be blocked.
-        LaunchedClient::Adopted(client).terminate(grace_period);
+        LaunchedClient::Adopted(client).terminate_process_group(grace_period);
         if let Some(markers) = &markers {
             orphans::end_processes_with_environment(markers);
         }
     }
 
-    fn end_client_and_exit_if_overdue(&self, terms: &WatchdogTerms) {
+    fn poll_and_end_client_or_exit_when_overdue(&self, config: &WatchdogConfig) {
         let mut interrupted_at: Option<Instant> = None;
         while !self.is_stopped.load(Ordering::SeqCst) {
             std::thread::sleep(POLL_INTERVAL);
-            if terms.interrupts.has_requested(Interrupt::EndSession) {
+            if config.interrupts.has_requested(Interrupt::EndSession) {
                 interrupted_at.get_or_insert_with(Instant::now);
             }
             let is_interrupt_overdue =
-                interrupted_at.is_some_and(|requested_at| requested_at.elapsed() >= terms.interrupt_timeout);
+                interrupted_at.is_some_and(|requested_at| requested_at.elapsed() >= config.interrupt_timeout);
             if is_interrupt_overdue
-                || terms.deadline.is_some_and(|deadline| clock::now() >= deadline + terms.deadline_timeout)
+                || config.deadline.is_some_and(|deadline| clock::now() >= deadline + config.deadline_timeout)
             {
-                self.end_client(terms.client_grace_period);
+                self.terminate_client_and_its_processes(config.client_grace_period);
             }
-            if interrupted_at.is_some_and(|requested_at| requested_at.elapsed() >= terms.exit_timeout) {
-                (terms.exit_program)();
+            if interrupted_at.is_some_and(|requested_at| requested_at.elapsed() >= config.exit_timeout) {
+                (config.exit_program)();
             }
         }
     }
@@ -156,8 +157,8 @@ mod tests {
         (child, identity)
     }
 
-    fn default_terms() -> WatchdogTerms {
-        WatchdogTerms {
+    fn default_terms() -> WatchdogConfig {
+        WatchdogConfig {
             interrupts: InterruptCounter::default(),
             deadline: None,
             interrupt_timeout: Duration::from_millis(200),
@@ -193,7 +194,7 @@ mod tests {
 
         let (mut child, client) = start_sleep();
         let deadline = Some(clock::now() + Duration::from_millis(600));
-        let watchdog = Watchdog::start(WatchdogTerms { deadline, ..default_terms() });
+        let watchdog = Watchdog::start(WatchdogConfig { deadline, ..default_terms() });
         watchdog.watch_client(client, None);
         assert!(!ends_within(client, Duration::from_millis(300)));
         assert!(ends_within(client, END_TIMEOUT));
@@ -232,7 +233,7 @@ mod tests {
     fn a_program_that_does_not_end_after_two_interrupts_is_exited() {
         static LEFT: AtomicBool = AtomicBool::new(false);
         let to_leave = Duration::from_millis(300);
-        let terms = WatchdogTerms {
+        let terms = WatchdogConfig {
             exit_timeout: to_leave,
             exit_program: || LEFT.store(true, Ordering::SeqCst),
             ..default_terms()

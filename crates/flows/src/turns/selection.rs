@@ -8,10 +8,10 @@ use plimsoll_store::{Project, StoreError, TurnLog, clock};
 use serde_json::Value;
 use std::cmp::Reverse;
 
-/// The conditions that a turn has to meet. The default selects all turns of the main streams.
+/// The conditions that a turn must meet. The default selects all turns of the main streams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TurnSelection {
-    /// Only sessions whose id begins with this.
+    /// Only sessions whose id has this prefix.
     pub session_id_prefix: Option<String>,
     /// Also the turns of subagents.
     pub include_subagents: bool,
@@ -21,16 +21,16 @@ pub struct TurnSelection {
     pub tool_name: Option<String>,
     /// Only turns with this text in the response, its calls or their results.
     pub contained_text: Option<String>,
-    /// Only turns whose calls name this file, by its path or by the end of its path.
+    /// Only turns with a call whose path argument is this path or ends with it.
     pub file_path: Option<String>,
     /// Only turns of this iteration of a run.
     pub iteration: Option<u64>,
-    /// Only turns since this time, RFC 3339 UTC.
-    pub since: Option<Timestamp>,
+    /// Only turns recorded at or after this time, RFC 3339 UTC.
+    pub earliest_time: Option<Timestamp>,
 }
 
 impl TurnSelection {
-    /// Returns true if every turn of the selected sessions is selected.
+    /// Returns true if only the session and the streams are restricted, so that all their turns are selected.
     pub fn includes_all_turns_of_sessions(&self) -> bool {
         let TurnSelection { session_id_prefix: id_prefix, include_subagents: with_subagents, .. } =
             self.clone();
@@ -44,28 +44,27 @@ impl TurnSelection {
 
     /// Returns the selected logs, the most recently written first.
     pub fn selected_logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        self.matching_logs_newest_first(TurnLog::all_sessions(project), project)
+        self.filter_logs_by_session_newest_first(TurnLog::one_per_session_by_modified_time(project), project)
     }
 
     /// Returns the selected logs, including a second log of the same session if both folders of the project's
     /// files have one.
     pub fn selected_logs_with_copies(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        self.matching_logs_newest_first(TurnLog::all_sessions_in_both_locations(project), project)
+        self.filter_logs_by_session_newest_first(
+            TurnLog::all_in_both_locations_by_modified_time(project),
+            project,
+        )
     }
 
-    fn matching_logs_newest_first(
+    fn filter_logs_by_session_newest_first(
         &self,
         mut turn_logs: Vec<TurnLog>,
         project: &Project,
     ) -> Result<Vec<TurnLog>, TurnsError> {
         turn_logs.reverse();
         let Some(id_prefix) = &self.session_id_prefix else {
-            let is_recorded = !turn_logs.is_empty();
-            return if is_recorded {
-                Ok(turn_logs)
-            } else {
-                Err(TurnsError::NoLog(project.root().to_owned()))
-            };
+            let has_logs = !turn_logs.is_empty();
+            return if has_logs { Ok(turn_logs) } else { Err(TurnsError::NoLog(project.root().to_owned())) };
         };
         turn_logs.retain(|turn_log| turn_log.session_id().starts_with(id_prefix.as_str()));
         if turn_logs.is_empty() { Err(TurnsError::NoSession(id_prefix.clone())) } else { Ok(turn_logs) }
@@ -76,21 +75,21 @@ impl TurnSelection {
     pub fn last_turns(&self, project: &Project, max_count: usize) -> Result<Vec<LoggedRecord>, TurnsError> {
         let mut turns: Vec<LoggedRecord> = Vec::new();
         for turn_log in self.selected_logs(project)? {
-            let oldest_needed = if turns.len() < max_count {
+            let oldest_needed_time = if turns.len() < max_count {
                 None
             } else {
                 turns.last().map(|turn| turn.header.recorded_at.clone())
             };
             let modified_at =
                 turn_log.modified_at().map(|modified| clock::to_millis_timestamp(modified.into()));
-            if oldest_needed
+            if oldest_needed_time
                 .as_ref()
                 .zip(modified_at.as_ref())
-                .is_some_and(|(oldest_needed, modified_at)| modified_at < oldest_needed)
+                .is_some_and(|(oldest_needed_time, modified_at)| modified_at < oldest_needed_time)
             {
                 break;
             }
-            self.add_last_turns_of_log(&turn_log, max_count, oldest_needed.as_ref(), &mut turns)?;
+            self.add_last_turns_of_log(&turn_log, max_count, oldest_needed_time.as_ref(), &mut turns)?;
             turns.sort_by_key(|turn| Reverse(turn.header.recorded_at.clone()));
             turns.truncate(max_count);
         }
@@ -102,22 +101,25 @@ impl TurnSelection {
         &self,
         turn_log: &TurnLog,
         max_count: usize,
-        oldest_needed: Option<&Timestamp>,
+        oldest_needed_time: Option<&Timestamp>,
         turns: &mut Vec<LoggedRecord>,
     ) -> Result<(), StoreError> {
         let mut added_count = 0;
         for line in turn_log.backward_lines()? {
             let line = line?;
             let Some(header) = super::record_header(&line) else { continue };
-            let is_older = oldest_needed.is_some_and(|oldest_needed| header.recorded_at < *oldest_needed)
-                || !self.is_since(&header.recorded_at);
-            if added_count >= max_count || is_older {
+            let is_too_old = oldest_needed_time
+                .is_some_and(|oldest_needed_time| header.recorded_at < *oldest_needed_time)
+                || !self.is_not_before_earliest_time(&header.recorded_at);
+            if added_count >= max_count || is_too_old {
                 break;
             }
             if !self.header_matches(&header) {
                 continue;
             }
-            if let Some(turn) = super::decode_record(turn_log, &line).filter(|turn| self.matches(turn)) {
+            if let Some(turn) =
+                super::decode_record(turn_log, &line).filter(|turn| self.content_matches(turn))
+            {
                 turns.push(turn);
                 added_count += 1;
             }
@@ -125,8 +127,8 @@ impl TurnSelection {
         Ok(())
     }
 
-    fn is_since(&self, timestamp: &Timestamp) -> bool {
-        self.since.as_ref().is_none_or(|since| timestamp >= since)
+    fn is_not_before_earliest_time(&self, timestamp: &Timestamp) -> bool {
+        self.earliest_time.as_ref().is_none_or(|earliest_time| timestamp >= earliest_time)
     }
 
     /// Returns false if the header alone shows that the record is not selected.
@@ -134,17 +136,17 @@ impl TurnSelection {
         (self.include_subagents || header.stream == MAIN_STREAM)
             && header.kind == RecordKind::Turn
             && (!self.only_failures || header.succeeded == Some(false))
-            && self.is_since(&header.recorded_at)
+            && self.is_not_before_earliest_time(&header.recorded_at)
     }
 
-    /// Returns true if the turn meets the conditions that need its content. A turn that cannot be read
-    /// matches only if there are none.
-    pub fn matches(&self, recorded: &LoggedRecord) -> bool {
+    /// Returns true if the turn meets the conditions on its content: tool, iteration, file and text. A turn
+    /// that cannot be decoded matches only if there are no such conditions.
+    pub fn content_matches(&self, record: &LoggedRecord) -> bool {
         let needs_content = self.tool_name.is_some()
             || self.contained_text.is_some()
             || self.file_path.is_some()
             || self.iteration.is_some();
-        let Some(turn) = recorded.turn() else { return !needs_content };
+        let Some(turn) = record.turn() else { return !needs_content };
         let calls = turn.tool_calls();
         self.tool_name
             .as_ref()
@@ -165,7 +167,7 @@ fn path_ends_with(path: &str, requested_path: &str) -> bool {
     path == requested_path || path.strip_suffix(requested_path).is_some_and(|parent| parent.ends_with('/'))
 }
 
-/// Returns the paths of the files that the calls name.
+/// Returns the path argument of each call that has one.
 pub fn file_paths_in_calls(turn: &Turn) -> Vec<String> {
     let path_argument = |args: &Value| {
         let path_text =
@@ -175,7 +177,7 @@ pub fn file_paths_in_calls(turn: &Turn) -> Vec<String> {
     turn.tool_calls().iter().filter_map(|tool_call| path_argument(&tool_call.args)).collect()
 }
 
-/// Returns all texts of a turn, each with the name of the part that it comes from.
+/// Returns all texts of a turn, each with a label of its origin.
 pub fn labeled_texts(turn: &Turn) -> Vec<(&'static str, String)> {
     let mut texts = vec![("text", turn.joined_text())];
     texts.extend(turn.program().map(|program| ("program", program.to_owned())));

@@ -1,26 +1,26 @@
-//! Finds one turn by the name that commands show.
+//! Finds one turn by the name that `plimsoll turns list` shows.
 
 use super::{LoggedRecord, TurnsError};
 use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind};
 use plimsoll_store::{Project, TurnLog};
 
 /// Finds the turn with this name: `SESSION:NUMBER`, `SESSION/AGENT:NUMBER`, or only the number, which refers
-/// to `session` or to the newest session. The number is always that of a turn, as `plimsoll turns list` shows
-/// it. `record:NUMBER` names a record, which need not be a turn.
+/// to the session with `session_id_prefix` or to the newest session. The number is a turn number, as `plimsoll
+/// turns list` shows it. `record:NUMBER` refers to a record by its number; it need not be a turn.
 pub fn find_turn_by_name(
     project: &Project,
     name: &str,
-    session: Option<&str>,
+    session_id_prefix: Option<&str>,
 ) -> Result<(TurnLog, LoggedRecord), TurnsError> {
     let no_turn_error = || TurnsError::NoTurn(name.to_owned());
-    let default_session = session.unwrap_or_default();
+    let default_session = session_id_prefix.unwrap_or_default();
     let (session_and_stream, number_text) = name.rsplit_once(':').unwrap_or((default_session, name));
     let is_record_number = session_and_stream == "record";
     let session_and_stream = if is_record_number { default_session } else { session_and_stream };
     let (session_prefix, stream) =
         session_and_stream.split_once('/').unwrap_or((session_and_stream, MAIN_STREAM));
     let number: u64 = number_text.parse().map_err(|_| no_turn_error())?;
-    let turn_log = turn_log_of_session(project, session_prefix)?;
+    let turn_log = newest_turn_log_with_id_prefix(project, session_prefix)?;
     for line in turn_log.backward_lines()? {
         let line = line?;
         let is_match = super::record_header(&line).is_some_and(|header| {
@@ -39,8 +39,8 @@ pub fn find_turn_by_name(
     Err(no_turn_error())
 }
 
-fn turn_log_of_session(project: &Project, id_prefix: &str) -> Result<TurnLog, TurnsError> {
-    let turn_logs = TurnLog::all_sessions(project);
+fn newest_turn_log_with_id_prefix(project: &Project, id_prefix: &str) -> Result<TurnLog, TurnsError> {
+    let turn_logs = TurnLog::one_per_session_by_modified_time(project);
     if turn_logs.is_empty() {
         return Err(TurnsError::NoLog(project.root().to_owned()));
     }

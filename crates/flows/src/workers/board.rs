@@ -46,9 +46,9 @@ pub(super) trait Board: Sync {
     /// least as long.
     fn pause_all_workers(&self, pause: &WorkersPause) -> Result<bool, StoreError>;
 
-    /// Returns true if a free worker could claim an item now. `held_claims` has the claims of the other
+    /// Returns true if a free worker could claim an item now. `worker_claims` has the claims of the other
     /// workers.
-    fn can_claim_item(&self, held_claims: &[Claim]) -> bool;
+    fn can_claim_item(&self, worker_claims: &[Claim]) -> bool;
 
     /// Claims the first item that a worker of this machine can begin; workers are numbered from 1. Returns
     /// `None` if there is no such item. `continues_run` returns whether the run of an item continues in its
@@ -56,12 +56,12 @@ pub(super) trait Board: Sync {
     fn claim_next_item(
         &self,
         worker: usize,
-        held_claims: &[Claim],
+        worker_claims: &[Claim],
         continues_run: &dyn Fn(usize) -> bool,
     ) -> Result<Option<Claim>, StoreError>;
 
     /// Returns false once another machine has the item of this claim.
-    fn is_claim_held(&self, claim: Claim) -> bool;
+    fn is_claim_valid(&self, claim: Claim) -> bool;
 
     /// Returns the claims that an earlier process of this machine has left.
     fn claims_to_recover(&self) -> Vec<Claim>;
@@ -70,7 +70,7 @@ pub(super) trait Board: Sync {
     /// lease is renewed while `is_merging` is true.
     fn set_leases_to_renew(
         &self,
-        held_claims: Vec<Claim>,
+        worker_claims: Vec<Claim>,
         is_merging: bool,
         worker_reports: &dyn Fn() -> Vec<LocalWorkerReport>,
     );
@@ -80,7 +80,7 @@ pub(super) trait Board: Sync {
     fn reserve_item_budget(&self, worker: usize, item: usize, local_budget: ItemBudget) -> ItemBudget;
 
     /// Offers the finished work on an item, which ends at this commit, for merging.
-    fn offer_finished_work(&self, claim: Claim, end_commit: &str) -> Result<(), StoreError>;
+    fn mark_work_ready_to_merge(&self, claim: Claim, end_commit: &str) -> Result<(), StoreError>;
 
     /// Gives an item back after its run has failed. The next attempt begins at `next_start_commit` if that is
     /// given. Returns true if the item is set aside.
@@ -124,7 +124,7 @@ pub(super) trait Board: Sync {
     fn closing_reason_if_drained(&self) -> Option<ClosingReason>;
 
     /// Tells the board that this machine leaves. Changes of `plan_files` do not count as work.
-    fn leave_fleet(&self, plan_files: &[RepoPath], give_up: &dyn Fn() -> bool);
+    fn leave_fleet(&self, plan_files: &[RepoPath], should_cancel: &dyn Fn() -> bool);
 
     /// Returns the items whose work is merged in the next round. With `include_waiting`, no work waits for
     /// that of another item.
@@ -137,15 +137,15 @@ pub(super) trait Board: Sync {
     fn should_wait_for_merges(&self, is_closing: bool) -> bool;
 
     /// Makes this machine the merger. Returns the merger's epoch, or `None` if another machine is the merger.
-    fn acquire_merger_lease(&self, give_up: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError>;
+    fn acquire_merger_lease(&self, should_cancel: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError>;
 
     /// Marks the items as merged whose commits are in the target. `landed_items` has open items that are in
     /// the target although the board may not know it.
-    fn mark_landed_items_merged(
+    fn mark_items_in_target_as_merged(
         &self,
         is_in_target: &dyn Fn(&str) -> bool,
         landed_items: &[(usize, CommitId)],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), MergeError>;
 
     /// Records which verify commands have passed on the target. From then on they have to pass after each
@@ -153,24 +153,24 @@ pub(super) trait Board: Sync {
     fn record_passed_commands(
         &self,
         commands: &[String],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), MergeError>;
 
     /// Records the commits with which items are about to land. The target may move only after that.
-    fn record_landing_commits(
+    fn record_merge_candidate_commits(
         &self,
         merger_epoch: u64,
-        landing_commits: &[(usize, &CommitId)],
-        give_up: &dyn Fn() -> bool,
+        item_commits: &[(usize, &CommitId)],
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), MergeError>;
 
     /// Sends offered work back. `conflict_files` has the files that conflict with what was merged. Returns
     /// true if the item is set aside.
-    fn reject_offered_item(
+    fn reject_merge_candidate(
         &self,
         rejected_item: &RejectedItem,
         conflict_files: &[String],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError>;
 }
 
@@ -182,7 +182,7 @@ pub(super) struct WorkersPause {
     pub(super) is_daily_limit: bool,
 }
 
-/// What the board asks of the scheduler.
+/// A request of the board to the scheduler.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct SchedulerOrders {
     /// A message for the user.
@@ -202,14 +202,14 @@ pub(super) trait UnfinishedWork {
 
 /// Writes the commits with which items are about to land into the record. A stale claim is ignored: that item
 /// has landed, or another machine has it.
-fn write_landing_commits(
+fn write_merge_candidate_commits(
     workers_file: &WorkersFile,
     merger_epoch: u64,
-    landing_commits: &[(usize, &CommitId)],
+    item_commits: &[(usize, &CommitId)],
 ) -> Result<(), StoreError> {
-    workers_file.update(|workers_state| {
-        for (item, commit) in landing_commits {
-            let _ = workers::record_landing_commit(
+    workers_file.update_and_write_file(|workers_state| {
+        for (item, commit) in item_commits {
+            let _ = workers::record_merge_candidate_commit(
                 &mut workers_state.board,
                 merger_epoch,
                 *item,

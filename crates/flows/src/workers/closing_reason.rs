@@ -1,7 +1,7 @@
-//! The reason why a parallel run begins no more items.
+//! The reason why a parallel run starts no more items.
 
 use plimsoll_domain::RunStatus;
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_domain::verdict::PauseKind;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -9,7 +9,7 @@ pub(super) enum ClosingReason {
     /// Ctrl-C.
     Interrupted,
     /// `plimsoll stop`.
-    Cancelled,
+    Canceled,
     /// The run ends with this status and reason.
     Stop(RunStatus, String),
     /// The run pauses until the user resumes it.
@@ -17,19 +17,19 @@ pub(super) enum ClosingReason {
 }
 
 impl ClosingReason {
-    /// Describes for people why no new item starts.
+    /// Describes, for the user, why no new item starts.
     pub(super) fn describe(&self) -> String {
         match self {
             ClosingReason::Interrupted => "Ctrl-C".to_owned(),
-            ClosingReason::Cancelled => "plimsoll stop".to_owned(),
+            ClosingReason::Canceled => "plimsoll stop".to_owned(),
             ClosingReason::Stop(_, reason) | ClosingReason::Pause(_, reason) => {
-                truncate_end(&to_single_line(reason), 200)
+                truncate_end(&to_safe_single_line(reason), 200)
             }
         }
     }
 
-    /// Returns true if running sessions are ended at once instead of being allowed to finish.
-    pub(super) fn ends_sessions_at_once(&self) -> bool {
-        matches!(self, ClosingReason::Cancelled | ClosingReason::Stop(RunStatus::Canceled, _))
+    /// Returns true if running sessions are ended immediately instead of being allowed to finish.
+    pub(super) fn should_end_sessions_immediately(&self) -> bool {
+        matches!(self, ClosingReason::Canceled | ClosingReason::Stop(RunStatus::Canceled, _))
     }
 }

@@ -116,13 +116,13 @@ pub trait BoardConnection: Send {
     /// Pauses all workers for this long.
     fn pause_all_workers(&mut self, duration: Duration) -> Result<(), BoardError>;
     /// Gives the merger's lease to this machine if it is free. Returns the merger's epoch.
-    fn acquire_merger_lease(&mut self, merger_name: &str) -> Result<Option<u64>, BoardError>;
+    fn acquire_or_renew_merger_lease(&mut self, merger_name: &str) -> Result<Option<u64>, BoardError>;
     /// Renews the merger's lease.
     fn renew_merger_lease(&mut self, merger_epoch: u64) -> Result<(), BoardError>;
     /// Releases the merger's lease, so that another machine can take it.
     fn release_merger_lease(&mut self, merger_epoch: u64) -> Result<(), BoardError>;
     /// Records the commit with which an item is about to land.
-    fn record_landing_commit(
+    fn record_merge_candidate_commit(
         &mut self,
         merger_epoch: u64,
         item: usize,
@@ -130,11 +130,11 @@ pub trait BoardConnection: Send {
     ) -> Result<(), BoardError>;
     /// Records a commit with which an item has landed, if the board has lost it, for example because it was
     /// restored from a backup.
-    fn restore_landing_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError>;
+    fn restore_merge_candidate_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError>;
     /// Sends an offered item back.
     fn reject_item(&mut self, rejected_item: &RejectedItem) -> Result<(), BoardError>;
     /// Marks the items as merged whose landing commits are in the target. Returns these items.
-    fn mark_landed_items_merged(
+    fn mark_items_in_target_as_merged(
         &mut self,
         is_in_target: &dyn Fn(&str) -> bool,
     ) -> Result<Vec<usize>, BoardError>;
@@ -142,7 +142,7 @@ pub trait BoardConnection: Send {
     fn record_passed_commands(&mut self, commands: &[String]) -> Result<(), BoardError>;
     /// Records a report about a worker, and reserves what it may use next from what is left for all.
     /// `unreported_sessions` is the number of sessions of its item that were not reported yet.
-    fn report_and_reserve_budget(
+    fn record_report_and_reserve_budget(
         &mut self,
         worker_report: &LocalWorkerReport,
         unreported_sessions: u32,
@@ -151,5 +151,5 @@ pub trait BoardConnection: Send {
     /// Records a report about a worker.
     fn report_worker(&mut self, worker_report: &LocalWorkerReport) -> Result<(), BoardError>;
     /// Records that everything is merged.
-    fn mark_fleet_done(&mut self) -> Result<(), BoardError>;
+    fn end_fleet_if_all_merged(&mut self) -> Result<(), BoardError>;
 }

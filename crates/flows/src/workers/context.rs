@@ -1,4 +1,4 @@
-//! Values that stay the same while a parallel run is at work.
+//! Values that do not change while a parallel run works.
 
 use crate::run::LaunchOptions;
 use crate::run_context::RunContext;
@@ -10,7 +10,7 @@ use plimsoll_domain::RunState;
 use plimsoll_domain::workers::WorkersState;
 use plimsoll_store::{Project, StoreError};
 
-/// A parallel run at work, for its scheduler and its merger.
+/// The context of a parallel run, for its scheduler and its merger.
 #[derive(Clone, Copy)]
 pub(super) struct ParallelRun<'env> {
     pub(super) context: RunContext<'env>,
@@ -33,7 +33,7 @@ impl ParallelRun<'_> {
         &self,
         update: impl FnOnce(&mut WorkersState) -> T,
     ) -> Result<T, StoreError> {
-        self.board.workers_file().update(update)
+        self.board.workers_file().update_and_write_file(update)
     }
 
     /// Returns the project in the worktree of an item.
@@ -41,9 +41,9 @@ impl ParallelRun<'_> {
         self.worktrees.project_in(&self.worktrees.item_worktree(item))
     }
 
-    /// Updates the plan and the state with what is merged, what waits for an answer and what was used.
-    pub(super) fn show_in_plan_and_state(&self) -> Result<(), StoreError> {
-        shown_plan::update_shown_plan_and_state(
+    /// Writes the merged items, the open questions and the usage to the shown plan and the state.
+    pub(super) fn update_shown_plan_and_state(&self) -> Result<(), StoreError> {
+        shown_plan::write_board_to_shown_plan_and_state(
             self.context.project,
             self.initial_state,
             self.board.workers_file(),

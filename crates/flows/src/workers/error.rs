@@ -46,7 +46,7 @@ impl From<MergeError> for WorkersError {
     }
 }
 
-/// Why the shared board did not do an operation.
+/// Why an operation on the shared board failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BoardError {
     /// The claim's epoch is stale: another machine has the item.
@@ -67,7 +67,7 @@ impl BoardError {
     }
 }
 
-/// Why nothing can be merged now.
+/// Why a merge round failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MergeError {
     #[error(transparent)]
@@ -75,17 +75,17 @@ pub(super) enum MergeError {
     #[error(transparent)]
     Git(#[from] WorktreeError),
     #[error("the branch {0} is gone")]
-    TargetBranchGone(String),
+    TargetBranchMissing(String),
     #[error("the branch {0} is checked out, and would move under its files: git switch another one")]
     TargetBranchCheckedOut(String),
     #[error("it was given up")]
-    GivenUp,
+    Aborted,
     #[error(transparent)]
     OwnRepository(#[from] OwnRepositoryError),
     #[error(transparent)]
-    BadCommit(#[from] InvalidCommitId),
+    InvalidCommitId(#[from] InvalidCommitId),
     #[error(transparent)]
-    BadBranch(#[from] InvalidBranchName),
+    InvalidBranchName(#[from] InvalidBranchName),
     /// An error of the shared board. The merge is retried here or on another machine.
     #[error(transparent)]
     Board(#[from] BoardError),
@@ -94,7 +94,7 @@ pub(super) enum MergeError {
 }
 
 impl MergeError {
-    /// Returns true if waiting may help, or if another machine continues with the merge.
+    /// Returns true if waiting may help, or if another machine continues the merge.
     pub(super) fn is_transient(&self) -> bool {
         matches!(
             self,

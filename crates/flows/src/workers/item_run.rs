@@ -1,5 +1,5 @@
-//! Starts and inspects an item's own run: `plimsoll run` in the item's worktree, in a process of its own that
-//! outlives this one.
+//! Starts and inspects the run of an item: a separate `plimsoll run` process in the item's worktree, which may
+//! outlive this process.
 
 use crate::hook_invocation::RUN_VARIABLE;
 use crate::run::labels;
@@ -9,7 +9,7 @@ use crate::workers::worktrees::WORKER_VARIABLE;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::state::VerifyTiming;
-use plimsoll_domain::text::{to_single_line, truncate_end, truncate_start};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end, truncate_start};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::{DATABASE_URL_VARIABLE, WorkUsage};
 use plimsoll_domain::{ProcessExit, RunId, RunState, RunStatus, Timestamp, Verdict};
@@ -20,23 +20,23 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ItemRunOutcome {
-    /// The item is done according to its own run.
+    /// The item's run has completed.
     Done,
     /// The item waits for the user's answer to this question.
     WaitsForAnswer(String),
-    /// A usage limit or an overload. The run continues after `limit_resets_at`, if that is known.
-    PausedByLimit { limit_resets_at: Option<Timestamp>, reason: String, pauses: u32 },
-    /// The run's share of the budget in dollars or tokens is used up.
-    BudgetUsed,
+    /// A usage limit or an overload. The run continues after `limit_resets_at`, or after a backoff if that is `None`.
+    PausedByLimit { limit_resets_at: Option<Timestamp>, reason: String, consecutive_pauses: u32 },
+    /// The run's share of the budget in dollars or tokens is exhausted.
+    BudgetExhausted,
     /// The deadline has passed.
     DeadlineReached,
-    /// All sessions of the run are used.
-    SessionsUsed,
+    /// The run has reached its maximum number of sessions.
+    SessionLimitReached,
     /// A fatal error: no session can succeed.
     FatalError(String),
-    /// The run was asked to end.
+    /// The run was interrupted.
     Interrupted,
-    /// The run could not do its item, for this reason.
+    /// The run failed for this reason.
     Failed(String),
 }
 
@@ -57,11 +57,11 @@ pub(super) struct ItemRunLaunch<'a> {
     pub(super) exports_spans: bool,
     /// Verify commands that must pass.
     pub(super) verify_commands: &'a [String],
-    /// The facts about the whole plan that the item's run is given.
+    /// The context of the whole plan for the item's run.
     pub(super) brief: &'a ItemBrief,
     /// The file into which the brief is written.
     pub(super) brief_path: &'a Path,
-    /// The file with the task, which is used if the worktree has none of its own.
+    /// The file with the task, which is used if the worktree has no tracked `PROMPT.md`.
     pub(super) task_path: &'a Path,
     pub(super) max_sessions: u32,
     pub(super) max_cost_usd: Option<f64>,
@@ -83,9 +83,11 @@ pub(super) enum ItemRunStartError {
 }
 
 impl ItemRunLaunch<'_> {
-    /// Starts the process. It continues the run in the worktree if that can be continued, and begins a new
-    /// one otherwise. Also returns whether it continues a run.
-    pub(super) fn start_process(&self) -> Result<(LaunchedClient, bool), ItemRunStartError> {
+    /// Writes the brief and starts the process. The process resumes the run in the worktree if that is possible,
+    /// and begins a new run otherwise. Also returns whether it resumes a run.
+    pub(super) fn write_brief_and_start_or_resume_process(
+        &self,
+    ) -> Result<(LaunchedClient, bool), ItemRunStartError> {
         let program =
             environment::executable_folder().ok_or(ItemRunStartError::NoProgramFolder)?.join("plimsoll");
         let brief = serde_json::to_vec(self.brief).unwrap_or_default();
@@ -94,7 +96,11 @@ impl ItemRunLaunch<'_> {
         let continues_run = current_state
             .as_ref()
             .is_some_and(|current_state| can_continue_run(current_state.lifecycle.status()));
-        let arguments = if continues_run { self.resume_arguments() } else { self.begin_arguments()? };
+        let arguments = if continues_run {
+            self.resume_arguments()
+        } else {
+            self.remove_old_prompt_and_build_start_arguments()?
+        };
         let client = client::start_child_run(ClientLaunch {
             program: &program,
             arguments: &arguments,
@@ -123,7 +129,7 @@ impl ItemRunLaunch<'_> {
         ];
         worker_variables
             .into_iter()
-            .chain(labels::worker_labels(
+            .chain(labels::worker_telemetry_variables(
                 self.run_state,
                 self.item_number,
                 self.attempt_number,
@@ -132,13 +138,13 @@ impl ItemRunLaunch<'_> {
             .collect()
     }
 
-    fn begin_arguments(&self) -> Result<Vec<String>, ItemRunStartError> {
+    fn remove_old_prompt_and_build_start_arguments(&self) -> Result<Vec<String>, ItemRunStartError> {
         let options = &self.run_state.options;
         let mut arguments = to_owned_strings(&["run", "--json", "--no-wait", "--todo", ITEM_PLAN_FILE]);
-        arguments.push(format!("--name={}", truncate_end(&to_single_line(self.item_text), 60)));
+        arguments.push(format!("--name={}", truncate_end(&to_safe_single_line(self.item_text), 60)));
         arguments.push(format!("--promise={}", options.completion_promise));
-        // A PROMPT.md that git tracks is the task. Any other one is left from an earlier run, and a session
-        // may have written it.
+        // A tracked PROMPT.md is the task. An untracked one is from an earlier run and is removed, because a
+        // session may have written it.
         if !git::is_tracked(self.project.root(), "PROMPT.md") {
             disk::remove_if_exists(&self.project.prompt_path())?;
             arguments.push(format!("--objective-file={}", self.task_path.display()));
@@ -157,11 +163,11 @@ impl ItemRunLaunch<'_> {
             options.review_model.as_ref().map(|name| format!("--review-model={name}")),
         ];
         arguments.extend(review_flags.into_iter().flatten());
-        Ok(self.with_verify_limit_and_client_arguments(arguments))
+        Ok(self.add_arguments_common_to_start_and_resume(arguments))
     }
 
     fn resume_arguments(&self) -> Vec<String> {
-        self.with_verify_limit_and_client_arguments(to_owned_strings(&[
+        self.add_arguments_common_to_start_and_resume(to_owned_strings(&[
             "run",
             "--resume",
             "--json",
@@ -169,7 +175,7 @@ impl ItemRunLaunch<'_> {
         ]))
     }
 
-    fn with_verify_limit_and_client_arguments(&self, mut arguments: Vec<String>) -> Vec<String> {
+    fn add_arguments_common_to_start_and_resume(&self, mut arguments: Vec<String>) -> Vec<String> {
         let options = &self.run_state.options;
         arguments.extend(self.verify_commands.iter().map(|command| format!("--verify={command}")));
         arguments.extend(options.verify_sandbox.then(|| "--verify-sandbox".to_owned()));
@@ -192,25 +198,25 @@ impl ItemRunLaunch<'_> {
     }
 }
 
-fn to_owned_strings(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_owned()).collect()
+fn to_owned_strings(arguments: &[&str]) -> Vec<String> {
+    arguments.iter().map(|argument| (*argument).to_owned()).collect()
 }
 
-/// Returns true if a run with this status is continued, and false if a new run begins. A run that was stuck
-/// is not continued, because a new attempt may succeed.
+/// Returns true if a run with this status can be resumed. A run that was stuck is not resumed, because a new
+/// run may succeed.
 fn can_continue_run(status: RunStatus) -> bool {
-    !status.can_never_reopen() && status != RunStatus::CircuitBreaker
+    !status.is_final() && status != RunStatus::CircuitBreaker
 }
 
-/// Returns true if the next run in a worktree keeps the plan that is there, with its ticks and notes. A run
-/// that waits for an answer gets a new plan, which has the answer.
+/// Returns true if the next run in a worktree keeps the existing plan, with its ticks and notes. A run that
+/// waits for an answer gets a new plan, which contains the answer.
 pub(super) fn keeps_existing_plan(project: &Project) -> bool {
     let state = state_file::load_state(project, None).ok().flatten();
     let status = state.map(|state| state.lifecycle.status());
     status.is_some_and(|status| can_continue_run(status) && status != RunStatus::Blocked)
 }
 
-/// Returns true if the next attempt continues the run that is in a worktree.
+/// Returns true if the next attempt resumes the run in a worktree.
 pub(super) fn has_run_to_continue(project: &Project) -> bool {
     let state = state_file::load_state(project, None).ok().flatten();
     state.is_some_and(|state| can_continue_run(state.lifecycle.status()))
@@ -223,8 +229,8 @@ pub(super) fn load_current_run(project: &Project, ended_run_id: &str) -> Option<
     state.filter(|state| ended_run_id.is_empty() || state.run_id != ended_run_id)
 }
 
-/// Loads the id of the run in a worktree if that run cannot be continued, so that the next attempt begins
-/// another one. Empty otherwise.
+/// Loads the id of the run in a worktree if that run cannot be resumed, so that the next attempt begins a new
+/// one. Returns an empty string otherwise.
 pub(super) fn load_ended_run_id(project: &Project) -> Result<String, StoreError> {
     let state =
         state_file::load_state(project, None)?.filter(|state| !can_continue_run(state.lifecycle.status()));
@@ -251,12 +257,13 @@ pub(super) fn usage_of_run(state: &RunState) -> WorkUsage {
     }
 }
 
-/// Returns true if an item's current run has ended for good.
+/// Returns true if an item's current run has ended and cannot be resumed.
 pub(super) fn has_current_run_ended(project: &Project, ended_run_id: &str) -> bool {
-    load_current_run(project, ended_run_id).is_some_and(|state| state.lifecycle.is_over())
+    load_current_run(project, ended_run_id).is_some_and(|state| state.lifecycle.has_ended())
 }
 
-/// Returns the outcome of an item's run according to its ledger, which no session can write.
+/// Returns the outcome of an item's run from its exit and its recorded state. A run without a state, or with an
+/// exit that contradicts the state, has failed.
 pub(super) fn item_run_outcome(
     project: &Project,
     ended_run_id: &str,
@@ -270,7 +277,7 @@ pub(super) fn item_run_outcome(
         return ItemRunOutcome::Interrupted;
     }
     let reason = match state.lifecycle.last_verdict() {
-        Some(Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. }) => to_single_line(reason),
+        Some(Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. }) => to_safe_single_line(reason),
         Some(Verdict::Continue { .. }) | None => String::new(),
     };
     match state.lifecycle.status() {
@@ -283,8 +290,8 @@ pub(super) fn item_run_outcome(
             None => ItemRunOutcome::Failed(format!("it is blocked: {reason}")),
         },
         RunStatus::Paused => outcome_of_pause(&state, reason),
-        RunStatus::MaxIterations => ItemRunOutcome::SessionsUsed,
-        RunStatus::Budget => ItemRunOutcome::BudgetUsed,
+        RunStatus::MaxIterations => ItemRunOutcome::SessionLimitReached,
+        RunStatus::Budget => ItemRunOutcome::BudgetExhausted,
         RunStatus::Deadline => ItemRunOutcome::DeadlineReached,
         RunStatus::FatalError => ItemRunOutcome::FatalError(reason),
         RunStatus::Canceled => ItemRunOutcome::Failed("its run was cancelled".to_owned()),
@@ -296,11 +303,11 @@ pub(super) fn item_run_outcome(
 
 fn outcome_of_pause(state: &RunState, reason: String) -> ItemRunOutcome {
     match state.lifecycle.last_verdict() {
-        Some(Verdict::Pause { kind: pause_kind, until, .. }) => match pause_kind {
+        Some(Verdict::Pause { kind: pause_kind, pause_end: until, .. }) => match pause_kind {
             PauseKind::Limit | PauseKind::Overload | PauseKind::Quota => ItemRunOutcome::PausedByLimit {
                 limit_resets_at: until.clone(),
                 reason,
-                pauses: state.lifecycle.consecutive_pauses(),
+                consecutive_pauses: state.lifecycle.consecutive_pauses(),
             },
             PauseKind::Interrupted => ItemRunOutcome::Interrupted,
             PauseKind::Thrash | PauseKind::Fault => ItemRunOutcome::Failed(reason),
@@ -311,27 +318,27 @@ fn outcome_of_pause(state: &RunState, reason: String) -> ItemRunOutcome {
 }
 
 fn describe_abnormal_exit(errors_path: &Path, exit: &ProcessExit) -> String {
-    let stderr_end = disk::read_last_lines(errors_path, 4_000).ok().flatten().unwrap_or_default();
-    let stderr_end = to_single_line(&truncate_start(String::from_utf8_lossy(&stderr_end).trim(), 400));
-    let ending = match (exit.code, exit.signal) {
+    let stderr_tail = disk::read_last_lines(errors_path, 4_000).ok().flatten().unwrap_or_default();
+    let stderr_tail = to_safe_single_line(&truncate_start(String::from_utf8_lossy(&stderr_tail).trim(), 400));
+    let exit_text = match (exit.code, exit.signal) {
         (Some(code), _) => format!("its run ended with {code}"),
         (None, Some(signal)) => format!("its run was ended by signal {signal}"),
         (None, None) => "its run has died".to_owned(),
     };
-    if stderr_end.is_empty() { ending } else { format!("{ending}: {stderr_end}") }
+    if stderr_tail.is_empty() { exit_text } else { format!("{exit_text}: {stderr_tail}") }
 }
 
 /// Returns when a pause ends, in milliseconds since the Unix epoch.
-pub(super) fn pause_end_millis(limit_resets_at: Option<&Timestamp>, pause_count: u32) -> u64 {
+pub(super) fn pause_end_unix_millis(limit_resets_at: Option<&Timestamp>, pause_count: u32) -> u64 {
     let random_fraction = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
     let now = clock::now();
-    let milliseconds = match limit_resets_at.and_then(clock::parse_timestamp) {
+    let wait_ms = match limit_resets_at.and_then(clock::parse_timestamp) {
         Some(reset_at) => {
-            plimsoll_policy::pause::reset_wait_ms((reset_at - now).num_seconds(), random_fraction)
+            plimsoll_policy::pause::reset_wait_with_margin_ms((reset_at - now).num_seconds(), random_fraction)
         }
         None => plimsoll_policy::pause::backoff_ms(pause_count.max(1), random_fraction),
     };
-    u64::try_from(now.timestamp_millis()).unwrap_or_default().saturating_add(milliseconds)
+    u64::try_from(now.timestamp_millis()).unwrap_or_default().saturating_add(wait_ms)
 }
 
 /// The files of an item's run, in the folder of the parallel run.
@@ -341,11 +348,11 @@ pub(super) struct ItemRunFiles {
     pub(super) output: PathBuf,
     /// The run's error messages.
     pub(super) errors: PathBuf,
-    /// The facts about the whole plan that the item's run is given.
+    /// The brief: the context of the whole plan for the item's run, as JSON.
     pub(super) brief: PathBuf,
 }
 
-pub(super) fn item_run_files(
+pub(super) fn item_run_file_paths(
     main_project: &Project,
     run_state: &RunState,
     item_index: usize,

@@ -1,44 +1,44 @@
-//! Creates the record with which a parallel run begins.
+//! Creates the initial state of a parallel run.
 
 use crate::workers::FleetDescription;
 use crate::workers::project_checkout::ProjectCheckout;
-use crate::workers::shown_plan::{SHOWN_PLAN_FILE, has_question};
+use crate::workers::shown_plan::{SHOWN_PLAN_FILE, has_question_below_item};
 use plimsoll_domain::board::{BoardItem, BoardState};
 use plimsoll_domain::format::FormatVersion;
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::workers::{FleetMember, ItemProgress, WorkersState};
 use plimsoll_domain::{RunState, TodoList, plan_edit};
 use plimsoll_policy::plan::EstimatedItem;
-use plimsoll_policy::workers::board_from_plan;
+use plimsoll_policy::workers::create_board_from_plan;
 use plimsoll_store::{Durability, Project, StoreError, disk};
 
 /// The maximum number of characters of a plan's name in the name of the branch.
 const MAX_PLAN_NAME_CHARS: usize = 40;
 
-/// Creates the record of a new parallel run from its plan. Keeps the user's answers from the shown plan of an
-/// earlier run.
-pub(super) fn new_workers_state(
+/// Creates the state of a new parallel run from its plan. If an earlier run left a shown plan in a separate
+/// file, replaces that file with the new plan and the user's earlier answers.
+pub(super) fn create_workers_state_and_reset_shown_plan(
     project: &Project,
     run_state: &RunState,
     checkout: &ProjectCheckout,
 ) -> Result<WorkersState, StoreError> {
     let plan_path = run_state.options.todo_file.clone().unwrap_or_default();
-    let text = disk::read_text(&project.root().join(&plan_path))?.unwrap_or_default();
-    let items: Vec<EstimatedItem> = TodoList::parse(&text)
+    let plan_text = disk::read_text(&project.root().join(&plan_path))?.unwrap_or_default();
+    let items: Vec<EstimatedItem> = TodoList::parse(&plan_text)
         .items
         .into_iter()
         .map(|item| EstimatedItem { text: item.text, is_done: item.is_ticked, file_lines: None, model: None })
         .collect();
-    let board = board_from_plan(&items);
+    let board = create_board_from_plan(&items);
     let plan_is_tracked = checkout.is_tracked(&plan_path);
-    let is_shown_in_own_file =
+    let has_separate_shown_plan =
         plan_is_tracked && checkout.repo_path(&plan_path) != checkout.repo_path(SHOWN_PLAN_FILE);
     let shown_plan_path = project.root().join(SHOWN_PLAN_FILE);
-    if let (true, Some(earlier_plan)) = (is_shown_in_own_file, disk::read(&shown_plan_path)?) {
-        // An earlier run showed its own plan there. The user's answers in it are nowhere else.
+    if let (true, Some(earlier_plan)) = (has_separate_shown_plan, disk::read(&shown_plan_path)?) {
+        // An earlier run showed its plan in this file. The user's answers exist only there.
         disk::replace(
             &shown_plan_path,
-            &plan_with_earlier_answers(text.as_bytes(), &earlier_plan),
+            &add_answered_questions_from_earlier_plan(plan_text.as_bytes(), &earlier_plan),
             Durability::Durable,
         )?;
     }
@@ -48,7 +48,7 @@ pub(super) fn new_workers_state(
         board,
         target_branch_name: format!(
             "plimsoll/{}-{}",
-            branch_name_part(&plan_path),
+            plan_slug_for_branch_name(&plan_path),
             run_state.run_id.chars().take(8).collect::<String>()
         ),
         start_commit_id: checkout.head_commit.to_string(),
@@ -62,8 +62,8 @@ pub(super) fn new_workers_state(
     })
 }
 
-/// Returns the plan with the answered questions about its open items from an earlier copy of the plan.
-fn plan_with_earlier_answers(plan: &[u8], earlier_plan: &[u8]) -> Vec<u8> {
+/// Returns the plan with the answered questions of an earlier plan added below the same open items.
+fn add_answered_questions_from_earlier_plan(plan: &[u8], earlier_plan: &[u8]) -> Vec<u8> {
     let mut plan = plan.to_vec();
     for item in TodoList::parse(&String::from_utf8_lossy(earlier_plan)).items {
         for earlier_question in item.questions.iter().filter(|question| !question.answers.is_empty()) {
@@ -73,8 +73,8 @@ fn plan_with_earlier_answers(plan: &[u8], earlier_plan: &[u8]) -> Vec<u8> {
                 ..OpenQuestion::default()
             };
             let plan_with_question =
-                plan_edit::add_question_if_none_open(&plan, &item.text, &earlier_question.text)
-                    .filter(|_| !has_question(&plan, &item.text, &earlier_question.text));
+                plan_edit::add_question_to_unparked_open_item(&plan, &item.text, &earlier_question.text)
+                    .filter(|_| !has_question_below_item(&plan, &item.text, &earlier_question.text));
             let answers = earlier_question.answers.join("\n");
             let plan_with_answer = plan_with_question
                 .and_then(|plan| plan_edit::add_answer_to_open_question(&plan, &question, &answers));
@@ -84,8 +84,8 @@ fn plan_with_earlier_answers(plan: &[u8], earlier_plan: &[u8]) -> Vec<u8> {
     plan
 }
 
-/// Creates the record of a machine that joins a fleet. The board is read before any decision is based on this
-/// record.
+/// Creates the state of a machine that joins a fleet. The board is read before any decision is based on this
+/// state.
 pub(super) fn new_fleet_member_state(fleet: &FleetDescription, checkout: &ProjectCheckout) -> WorkersState {
     let board_item = |text: &String| BoardItem { text: text.clone(), ..BoardItem::default() };
     WorkersState {
@@ -110,13 +110,14 @@ pub(super) fn new_fleet_member_state(fleet: &FleetDescription, checkout: &Projec
     }
 }
 
-/// Converts the file name of a plan to a part of a branch name.
-fn branch_name_part(plan_path: &str) -> String {
-    let name = plan_path.rsplit('/').next().unwrap_or_default();
-    let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
-    let safe_char =
+/// Converts the file name of a plan to a slug for a branch name. Returns `plan` if no valid character is
+/// left.
+fn plan_slug_for_branch_name(plan_path: &str) -> String {
+    let file_name = plan_path.rsplit('/').next().unwrap_or_default();
+    let file_stem = file_name.rsplit_once('.').map_or(file_name, |(stem, _)| stem);
+    let replace_unsafe_char =
         |character: char| if character.is_ascii_alphanumeric() || character == '_' { character } else { '-' };
-    let slug: String = name.chars().take(MAX_PLAN_NAME_CHARS).map(safe_char).collect();
+    let slug: String = file_stem.chars().take(MAX_PLAN_NAME_CHARS).map(replace_unsafe_char).collect();
     let slug = slug.trim_matches('-');
     if slug.is_empty() { "plan".to_owned() } else { slug.to_owned() }
 }
@@ -130,9 +131,9 @@ mod tests {
         let earlier = "- [ ] one\n  > a note\n  ? Which port?\n  ! 8042\n  ! or 8043\n  ? Who?\n- [ ] two\n  ? Why?\n  ! So.\n- [ ] gone\n  ? a?\n  ! b\n";
         let plan = "# Next\n- [x] two\n- [ ] one\n- [ ] three\n";
         let expected = "# Next\n- [x] two\n- [ ] one\n  ? Which port?\n  ! 8042\n  ! or 8043\n- [ ] three\n";
-        let kept = plan_with_earlier_answers(plan.as_bytes(), earlier.as_bytes());
+        let kept = add_answered_questions_from_earlier_plan(plan.as_bytes(), earlier.as_bytes());
         assert_eq!(String::from_utf8(kept.clone()).unwrap(), expected);
-        assert_eq!(plan_with_earlier_answers(&kept, earlier.as_bytes()), kept);
+        assert_eq!(add_answered_questions_from_earlier_plan(&kept, earlier.as_bytes()), kept);
     }
 
     #[test]
@@ -144,7 +145,7 @@ mod tests {
             ("a..b.lock", "a--b"),
             ("ünï", "n"),
         ] {
-            assert_eq!(branch_name_part(plan), name, "{plan}");
+            assert_eq!(plan_slug_for_branch_name(plan), name, "{plan}");
         }
     }
 }

@@ -65,8 +65,8 @@ pub struct ProjectCheckout {
 }
 
 impl ProjectCheckout {
-    /// Returns the path in the repository of a file that is given relative to the project. Returns `None` for
-    /// a file outside of the repository.
+    /// Returns the repository path of a file whose path is relative to the project. Returns `None` for a file
+    /// outside of the repository.
     pub(super) fn repo_path(&self, file: &str) -> Option<RepoPath> {
         let full_path = self.repository_root.join(&self.project_path).join(file);
         let mut parts: Vec<&str> = Vec::new();
@@ -81,16 +81,16 @@ impl ProjectCheckout {
         RepoPath::parse(&parts.join("/")).ok()
     }
 
-    /// Returns true if git tracks a file that is given relative to the project.
+    /// Returns true if git tracks a file whose path is relative to the project.
     pub(super) fn is_tracked(&self, file: &str) -> bool {
         self.repo_path(file)
-            .is_some_and(|path| !git::tracked_files(&self.repository_root, &[path]).is_empty())
+            .is_some_and(|path| !git::tracked_files_at_or_below(&self.repository_root, &[path]).is_empty())
     }
 }
 
 /// Checks that a parallel run can begin here. Writes nothing.
 pub fn check_suitable_for_workers(project: &Project) -> Result<ProjectCheckout, UnsuitableRepository> {
-    let checkout = read_checkout(project)?;
+    let checkout = read_checkout_with_branch_and_head(project)?;
     match worktree::worktree_obstacle(&checkout.repository_root) {
         Some(worktree::WorktreeObstacle::ShallowClone) => return Err(UnsuitableRepository::ShallowClone),
         Some(worktree::WorktreeObstacle::PartialClone) => return Err(UnsuitableRepository::PartialClone),
@@ -106,9 +106,11 @@ pub fn check_suitable_for_workers(project: &Project) -> Result<ProjectCheckout, 
     Ok(checkout)
 }
 
-/// Reads the checkout of a project. Uncommitted changes are ignored, because a run that continues may have
-/// them.
-pub fn read_checkout(project: &Project) -> Result<ProjectCheckout, UnsuitableRepository> {
+/// Reads the checkout of a project. Fails if there is no commit or HEAD is detached. Uncommitted changes are
+/// ignored, because a resumed run may have them.
+pub fn read_checkout_with_branch_and_head(
+    project: &Project,
+) -> Result<ProjectCheckout, UnsuitableRepository> {
     let project_root = project.root();
     let no_repository_error = || UnsuitableRepository::NoRepository(project_root.to_owned());
     let (repository_root, _) = layout::find_repository(project_root).ok_or_else(no_repository_error)?;

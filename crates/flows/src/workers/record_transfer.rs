@@ -18,19 +18,19 @@ pub(super) enum RecordTransferError {
 }
 
 /// Copies the records of a worktree into the project, and verifies the turn logs there.
-pub(super) fn copy_records_to_project(
+pub(super) fn copy_records_and_verify_turn_logs(
     worktree_project: &Project,
     main_project: &Project,
 ) -> Result<(), RecordTransferError> {
-    // Records what a killed hook has left unread. An error is ignored, because the transcript may be gone,
-    // and then nothing more can be recorded.
+    // Records the turns that a killed hook has not recorded. An error is ignored, because without the
+    // transcript nothing more can be recorded.
     let _ = catch_up::record_missing_turns_of_all_sessions(worktree_project, CaptureLimits::USER);
     let run_id = state_file::load_state(worktree_project, None)?
         .map_or_else(|| RunId::from("unknown"), |state| state.run_id);
-    records::copy_project_records(worktree_project, main_project, &run_id)?;
-    for session_id in records::sessions_with_files(worktree_project) {
+    records::copy_all_project_records(worktree_project, main_project, &run_id)?;
+    for session_id in records::sessions_with_record_or_turn_log(worktree_project) {
         let turn_logs = [worktree_project, main_project]
-            .map(|project| TurnLog::for_session(project, &session_id).filter(TurnLog::exists));
+            .map(|project| TurnLog::for_session_where_started(project, &session_id).filter(TurnLog::exists));
         match turn_logs {
             [None, _] => {}
             [Some(_), Some(turn_log)] if turn_log.verify()?.is_intact() => {}

@@ -1,5 +1,5 @@
-//! Stores why the work on an item was sent back, until the item's next session is told: in the run's own
-//! folder, or in a fleet beside the item's branch.
+//! Stores why the work on an item was sent back, for the item's next session: in the folder of the run or, in
+//! a fleet, beside the item's branch.
 
 use plimsoll_domain::RunState;
 use plimsoll_domain::item_brief::{ReturnReason, ReturnedWork};
@@ -11,7 +11,7 @@ fn returned_work_path(project: &Project, run_state: &RunState, item: usize) -> P
     project.run_folder(&run_state.run_id).join(format!("worker-{:03}.returned.json", item + 1))
 }
 
-/// Saves why the work on an item was sent back, and replaces what was saved before.
+/// Saves why the work on an item was sent back. Replaces the previously saved reason.
 pub(super) fn save(
     project: &Project,
     run_state: &RunState,
@@ -25,9 +25,9 @@ pub(super) fn save(
     )
 }
 
-/// Loads why the last work on an item was sent back. Falls back to the short note on the board if the file
-/// cannot be read.
-pub(super) fn load(
+/// Loads why the last work on an item was sent back. Falls back to the short note on the board if the file is
+/// missing or cannot be read.
+pub(super) fn load_or_convert_board_note(
     project: &Project,
     run_state: &RunState,
     workers_state: &WorkersState,

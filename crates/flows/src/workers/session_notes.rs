@@ -1,17 +1,16 @@
-//! Carries the notes that sessions wrote into their copies of the plan over to the plan that the run shows.
-//! Nothing else is taken from these copies: the merger sets the checkboxes, and lines that a session removed
-//! stay.
+//! Copies the notes that sessions wrote into their copies of the plan to the plan that the run shows. Nothing
+//! else is copied: the merger sets the checkboxes, and lines that a session removed are kept.
 //!
 //! A copy is read when an item's run has ended, before its worktree is used for anything else, and before the
-//! worktree is removed. The shown plan is written first, and notes that it has are not added again, so a kill
-//! in between neither loses nor repeats a note.
+//! worktree is removed. The shown plan is written first, and notes that it already has are not added again,
+//! so a kill in between neither loses nor repeats a note.
 
 use crate::workers::project_checkout::ITEM_PLAN_FILE;
-use crate::workers::shown_plan::{read_shown_plan, shown_plan_path};
+use crate::workers::shown_plan::{read_shown_plan_or_user_plan, shown_plan_path};
 use crate::workers::worktrees::Worktrees;
 use plimsoll_domain::added_notes::{AddedNote, collect_added_notes};
 use plimsoll_domain::git_names::CommitId;
-use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_domain::workers::WorkersState;
 use plimsoll_domain::{TodoList, plan_edit};
 use plimsoll_launcher::git;
@@ -19,11 +18,11 @@ use plimsoll_store::{Durability, Project, StoreError, disk};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// The maximum number of characters with which a note of a fleet names another item.
+/// The maximum length of another item's text in a note of a fleet.
 const MAX_ITEM_CHARS: usize = 60;
 
 /// Adds the notes of an item's sessions to the plan that the run shows.
-pub(super) fn carry_notes_to_shown_plan(
+pub(super) fn add_session_notes_to_shown_plan(
     project: &Project,
     workers_state: &WorkersState,
     worktrees: &Worktrees,
@@ -34,11 +33,12 @@ pub(super) fn carry_notes_to_shown_plan(
     else {
         return Ok(());
     };
-    let shown_plan = read_shown_plan(project, workers_state)?;
-    let shown_text = text_without_secrets(&shown_plan);
-    let mut added_notes = note_source.notes_only_in_plan_copy(&shown_text, plan_copy.as_deref());
-    let notes_in_item_plan =
-        item_plan.map(|item_plan_text| note_source.without_questions_and_done_parts(&item_plan_text));
+    let shown_plan = read_shown_plan_or_user_plan(project, workers_state)?;
+    let shown_text = redact_plan_text(&shown_plan);
+    let mut added_notes =
+        note_source.notes_added_in_copy_missing_in_destination(&shown_text, plan_copy.as_deref());
+    let notes_in_item_plan = item_plan
+        .map(|item_plan_text| note_source.remove_questions_answers_and_ticked_parts(&item_plan_text));
     let item_texts: Vec<&str> = note_source.item_texts().collect();
     added_notes.extend(collect_added_notes(
         &shown_text,
@@ -47,7 +47,7 @@ pub(super) fn carry_notes_to_shown_plan(
         &item_texts,
         note_source.item_text(),
     ));
-    write_notes_into_plan(
+    add_notes_and_write_plan_if_changed(
         &shown_plan_path(project, workers_state),
         &shown_plan,
         &added_notes,
@@ -55,9 +55,9 @@ pub(super) fn carry_notes_to_shown_plan(
     )
 }
 
-/// Adds the notes that an item's sessions wrote into the copy of the plan to the item's own plan, which
-/// travels with the item's branch.
-pub(super) fn copy_worktree_notes_to_item_plan(
+/// Adds the notes that an item's sessions wrote into the copy of the plan to the item's own plan, which is
+/// transferred with the item's branch.
+pub(super) fn copy_notes_from_plan_copy_to_item_plan(
     workers_state: &WorkersState,
     worktrees: &Worktrees,
     item: usize,
@@ -68,11 +68,12 @@ pub(super) fn copy_worktree_notes_to_item_plan(
     else {
         return Ok(());
     };
-    let notes_in_copy =
-        note_source.notes_only_in_plan_copy(&item_plan_text, plan_copy.as_deref()).into_iter();
+    let notes_in_copy = note_source
+        .notes_added_in_copy_missing_in_destination(&item_plan_text, plan_copy.as_deref())
+        .into_iter();
     let added_notes: Vec<AddedNote> =
-        notes_in_copy.map(|note| note_source.prefix_note_on_other_item(note)).collect();
-    write_notes_into_plan(
+        notes_in_copy.map(|note| note_source.move_note_to_this_item_with_prefix(note)).collect();
+    add_notes_and_write_plan_if_changed(
         &item_plan_path,
         &disk::read(&item_plan_path)?.unwrap_or_default(),
         &added_notes,
@@ -80,8 +81,9 @@ pub(super) fn copy_worktree_notes_to_item_plan(
     )
 }
 
-/// Adds the notes of the shown plan to a plan that is about to be committed with an item's work.
-pub(super) fn add_notes_of_shown_plan(plan: &[u8], shown_plan: &[u8]) -> Vec<u8> {
+/// Adds the notes of the shown plan, with secrets redacted, to a plan that is about to be committed with an
+/// item's work.
+pub(super) fn add_redacted_notes_of_shown_plan(plan: &[u8], shown_plan: &[u8]) -> Vec<u8> {
     let plan_items = TodoList::parse(&String::from_utf8_lossy(plan)).items;
     let existing_notes: HashSet<(&str, &str)> = plan_items
         .iter()
@@ -128,20 +130,20 @@ impl<'a> WorktreePlans<'a> {
             note_source: SessionNoteSource {
                 workers_state,
                 item,
-                base_plan: read_base_plan(workers_state, worktrees, item),
+                base_plan: read_redacted_base_plan_or_empty(workers_state, worktrees, item),
             },
             plan_copy: worktrees
                 .plan_files
                 .plan
                 .as_ref()
-                .and_then(|plan| read_plan_copy(&worktree.join(plan.as_str()))),
-            item_plan: read_plan_copy(&item_plan_path),
+                .and_then(|plan| read_redacted_plan_if_readable(&worktree.join(plan.as_str()))),
+            item_plan: read_redacted_plan_if_readable(&item_plan_path),
             item_plan_path,
         })
     }
 }
 
-/// The source of notes: the item whose sessions wrote them, and the plan with which they began.
+/// The source of notes: the item whose sessions wrote them, and the plan with which they started.
 struct SessionNoteSource<'a> {
     workers_state: &'a WorkersState,
     item: usize,
@@ -158,66 +160,76 @@ impl SessionNoteSource<'_> {
         self.workers_state.board.items.iter().map(|board_item| board_item.text.as_str())
     }
 
-    /// Returns the notes that a copy of the plan has, and that neither the base plan nor the shown plan has.
-    fn notes_only_in_plan_copy(&self, shown_plan: &str, plan_copy: Option<&str>) -> Vec<AddedNote> {
+    /// Returns the notes that a copy of the plan has, and that neither the base plan nor the destination has.
+    fn notes_added_in_copy_missing_in_destination(
+        &self,
+        destination_plan: &str,
+        plan_copy: Option<&str>,
+    ) -> Vec<AddedNote> {
         // The user's plan may have items that the board does not have.
-        let parsed_plans = [&self.base_plan, shown_plan].map(|plan| TodoList::parse(plan).items);
-        let listed_texts = parsed_plans.iter().flatten().map(|item| item.text.as_str());
-        let item_texts: Vec<&str> = self.item_texts().chain(listed_texts).collect();
+        let parsed_plans = [&self.base_plan, destination_plan].map(|plan| TodoList::parse(plan).items);
+        let listed_item_texts = parsed_plans.iter().flatten().map(|item| item.text.as_str());
+        let item_texts: Vec<&str> = self.item_texts().chain(listed_item_texts).collect();
         collect_added_notes(
             &self.base_plan,
             plan_copy.unwrap_or_default(),
-            shown_plan,
+            destination_plan,
             &item_texts,
             self.item_text(),
         )
     }
 
-    /// Returns the item's own plan without questions and answers, which are read elsewhere, and without parts
-    /// that are done.
-    fn without_questions_and_done_parts(&self, item_plan: &str) -> String {
-        let is_done_part = |line: &str| {
+    /// Returns the item's plan without questions and answers, which are read elsewhere, and without ticked
+    /// parts of the item.
+    fn remove_questions_answers_and_ticked_parts(&self, item_plan: &str) -> String {
+        let is_ticked_part = |line: &str| {
             let items = TodoList::parse(line).items;
             items.first().is_some_and(|part| part.is_ticked && part.text != self.item_text())
         };
-        let is_kept_line = |line: &&str| !line.trim_start().starts_with(['?', '!']) && !is_done_part(line);
+        let is_kept_line = |line: &&str| !line.trim_start().starts_with(['?', '!']) && !is_ticked_part(line);
         item_plan.lines().filter(is_kept_line).flat_map(|line| [line, "\n"]).collect()
     }
 
-    fn prefix_note_on_other_item(&self, note: AddedNote) -> AddedNote {
+    fn move_note_to_this_item_with_prefix(&self, note: AddedNote) -> AddedNote {
         if note.item == self.item_text() {
             return note;
         }
-        let text =
-            format!("on \"{}\": {}", truncate_end(&to_single_line(&note.item), MAX_ITEM_CHARS), note.text);
+        let text = format!(
+            "on \"{}\": {}",
+            truncate_end(&to_safe_single_line(&note.item), MAX_ITEM_CHARS),
+            note.text
+        );
         AddedNote { item: self.item_text().to_owned(), text }
     }
 }
 
-fn read_base_plan(workers_state: &WorkersState, worktrees: &Worktrees, item: usize) -> String {
+fn read_redacted_base_plan_or_empty(
+    workers_state: &WorkersState,
+    worktrees: &Worktrees,
+    item: usize,
+) -> String {
     let base_commit = CommitId::parse(&workers_state.item_progress[item].base_commit_id).ok();
     let commit_and_plan = base_commit.zip(worktrees.plan_files.plan.as_ref());
     let plan_bytes = commit_and_plan.and_then(|(base_commit, plan)| {
         git::file_content_in_commit(&worktrees.checkout.repository_root, &base_commit, plan)
     });
-    text_without_secrets(&plan_bytes.unwrap_or_default())
+    redact_plan_text(&plan_bytes.unwrap_or_default())
 }
 
-/// Reads a copy of the plan. A copy that cannot be read has no notes: the session has damaged it.
-fn read_plan_copy(path: &Path) -> Option<String> {
+/// Reads a plan and redacts secrets. Returns `None` if it cannot be read: a session may have damaged it.
+fn read_redacted_plan_if_readable(path: &Path) -> Option<String> {
     let bytes = disk::read(path).ok().flatten()?;
-    Some(text_without_secrets(&bytes))
+    Some(redact_plan_text(&bytes))
 }
 
-/// Removes secrets from the copies and from the plans they are compared with in the same way, so that the
-/// comparison works.
-fn text_without_secrets(plan: &[u8]) -> String {
+/// Redacts secrets in copies and in the plans that they are compared with, so that equal notes stay equal.
+fn redact_plan_text(plan: &[u8]) -> String {
     plimsoll_secrets::redact(&String::from_utf8_lossy(plan))
 }
 
-/// Writes notes into a plan, each below its item. If that item is gone, the note goes below the fallback
-/// item, and if that is gone too, below the first item.
-fn write_notes_into_plan(
+/// Adds notes to a plan, each below its item, and writes the plan if it has changed. If the item is not in
+/// the plan, the note goes below the fallback item or, if that is missing too, below the first item.
+fn add_notes_and_write_plan_if_changed(
     path: &Path,
     old_plan: &[u8],
     added_notes: &[AddedNote],
@@ -226,12 +238,13 @@ fn write_notes_into_plan(
     let mut plan = old_plan.to_vec();
     let items = TodoList::parse(&String::from_utf8_lossy(old_plan)).items;
     for note in added_notes {
-        let mut target_texts = [note.item.as_str(), fallback_item_text].into_iter();
-        let target_text = target_texts.find(|candidate| items.iter().any(|item| item.text == **candidate));
-        let target_text = target_text.or_else(|| items.first().map(|item| item.text.as_str()));
+        let mut candidate_item_texts = [note.item.as_str(), fallback_item_text].into_iter();
+        let item_text =
+            candidate_item_texts.find(|candidate| items.iter().any(|item| item.text == **candidate));
+        let item_text = item_text.or_else(|| items.first().map(|item| item.text.as_str()));
         let notes = [note.text.clone()];
-        plan = target_text
-            .and_then(|target_text| plan_edit::add_new_notes_to_item(&plan, target_text, &notes))
+        plan = item_text
+            .and_then(|item_text| plan_edit::add_new_notes_to_item(&plan, item_text, &notes))
             .unwrap_or(plan);
     }
     if plan == old_plan { Ok(()) } else { disk::replace(path, &plan, Durability::Durable) }
@@ -253,8 +266,11 @@ mod tests {
             base_plan: "- [ ] one\n- [ ] two\n".to_owned(),
         };
         let plan_copy = "- [x] one\n  > here\n- [x] two\n  > there\n- [ ] three\n";
-        let added = note_source.notes_only_in_plan_copy("- [ ] two\n", Some(plan_copy)).into_iter();
-        let texts: Vec<String> = added.map(|note| note_source.prefix_note_on_other_item(note).text).collect();
+        let added = note_source
+            .notes_added_in_copy_missing_in_destination("- [ ] two\n", Some(plan_copy))
+            .into_iter();
+        let texts: Vec<String> =
+            added.map(|note| note_source.move_note_to_this_item_with_prefix(note).text).collect();
         assert_eq!(texts, ["on \"one\": here", "there", "new item: three"]);
     }
 
@@ -267,7 +283,7 @@ mod tests {
         };
         let note_source =
             SessionNoteSource { workers_state: &workers_state, item: 0, base_plan: String::new() };
-        let remaining_plan = note_source.without_questions_and_done_parts(
+        let remaining_plan = note_source.remove_questions_answers_and_ticked_parts(
             "- [x] one\n  > a\n  ? Which port?\n  ! 8042\n  - [x] part\n    > b\n  - [ ] rest\n",
         );
         assert_eq!(remaining_plan, "- [x] one\n  > a\n    > b\n  - [ ] rest\n");
@@ -281,8 +297,13 @@ mod tests {
         for (own, expected) in
             [("two", "- [ ] one\n- [ ] two\n  > a\n"), ("three", "- [ ] one\n  > a\n- [ ] two\n")]
         {
-            write_notes_into_plan(&path, b"- [ ] one\n- [ ] two\n", std::slice::from_ref(&note), own)
-                .unwrap();
+            add_notes_and_write_plan_if_changed(
+                &path,
+                b"- [ ] one\n- [ ] two\n",
+                std::slice::from_ref(&note),
+                own,
+            )
+            .unwrap();
             assert_eq!(disk::read_text(&path).unwrap().as_deref(), Some(expected));
         }
     }
@@ -295,13 +316,13 @@ mod tests {
         let shown = format!(
             "- [ ] one\n  > old\n  > new\n- [ ] two\n  > {secret}\n{many_notes}- [ ] three\n  > gone\n"
         );
-        let plan_with_notes = add_notes_of_shown_plan(plan.as_bytes(), shown.as_bytes());
+        let plan_with_notes = add_redacted_notes_of_shown_plan(plan.as_bytes(), shown.as_bytes());
         let text = String::from_utf8(plan_with_notes.clone()).unwrap();
         assert!(text.starts_with("- [x] one\n    > old\n  > new\n- [ ] two\n  > "), "{text}");
         assert!(
             text.ends_with("  > note 49\n") && !text.contains(secret) && !text.contains("gone"),
             "{text}"
         );
-        assert_eq!(add_notes_of_shown_plan(&plan_with_notes, shown.as_bytes()), plan_with_notes);
+        assert_eq!(add_redacted_notes_of_shown_plan(&plan_with_notes, shown.as_bytes()), plan_with_notes);
     }
 }

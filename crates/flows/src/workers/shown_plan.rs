@@ -46,14 +46,15 @@ fn failed_item_texts(board: &BoardState) -> Vec<String> {
         .collect()
 }
 
-/// Returns each item's text with whether its checkbox is ticked: it is if the item is merged or about to
-/// land.
-pub(super) fn item_ticks(
+/// Returns the text of each item, and whether its checkbox is ticked: the item is merged or about to be
+/// merged.
+pub(super) fn item_texts_with_ticks(
     workers_state: &WorkersState,
-    is_landing: impl Fn(usize) -> bool,
+    is_about_to_merge: impl Fn(usize) -> bool,
 ) -> Vec<(&str, bool)> {
-    let is_ticked =
-        |(index, board_item): (usize, &BoardItem)| board_item.stage == ItemStage::Merged || is_landing(index);
+    let is_ticked = |(index, board_item): (usize, &BoardItem)| {
+        board_item.stage == ItemStage::Merged || is_about_to_merge(index)
+    };
     workers_state
         .board
         .items
@@ -63,8 +64,8 @@ pub(super) fn item_ticks(
         .collect()
 }
 
-/// Returns the file in which the run shows its plan, relative to the project.
-fn shown_plan_file(workers_state: &WorkersState) -> &str {
+/// Returns the path of the file in which the run shows its plan, relative to the project.
+fn relative_shown_plan_path(workers_state: &WorkersState) -> &str {
     if workers_state.plan_is_tracked || workers_state.fleet_member.is_some() {
         SHOWN_PLAN_FILE
     } else {
@@ -74,11 +75,11 @@ fn shown_plan_file(workers_state: &WorkersState) -> &str {
 
 /// Returns the path of the file in which the run shows its plan.
 pub(super) fn shown_plan_path(project: &Project, workers_state: &WorkersState) -> PathBuf {
-    project.root().join(shown_plan_file(workers_state))
+    project.root().join(relative_shown_plan_path(workers_state))
 }
 
-/// Reads the plan that the run shows, or the plan itself if that file does not exist.
-pub(super) fn read_shown_plan(
+/// Reads the plan that the run shows, or the user's plan if that file does not exist.
+pub(super) fn read_shown_plan_or_user_plan(
     project: &Project,
     workers_state: &WorkersState,
 ) -> Result<Vec<u8>, StoreError> {
@@ -88,7 +89,7 @@ pub(super) fn read_shown_plan(
     }
 }
 
-/// Writes what the sessions of all items have used into the state.
+/// Writes the usage of the sessions of all items into the state.
 pub(super) fn write_usage_to_state(
     project: &Project,
     run_state: &RunState,
@@ -106,22 +107,22 @@ fn set_usage(state: &mut RunState, usage: WorkUsage) {
     state.spending.add_cost_basis(usage.cost_basis);
 }
 
-/// Updates the shown plan and the state: what is merged, what waits for an answer, and what was used. It is
-/// idempotent.
-pub(super) fn update_shown_plan_and_state(
+/// Writes the board's progress to the shown plan and to the state: merged items, open questions and usage. It
+/// is idempotent.
+pub(super) fn write_board_to_shown_plan_and_state(
     project: &Project,
     run_state: &RunState,
     workers_file: &WorkersFile,
 ) -> Result<(), StoreError> {
     let workers_state = workers_file.workers_state();
-    let old_plan = read_shown_plan(project, &workers_state)?;
-    let mut plan = plan_edit::set_item_ticks(&old_plan, &item_ticks(&workers_state, |_| false))
+    let old_plan = read_shown_plan_or_user_plan(project, &workers_state)?;
+    let mut plan = plan_edit::set_item_ticks(&old_plan, &item_texts_with_ticks(&workers_state, |_| false))
         .unwrap_or_else(|| old_plan.clone());
     for board_item in &workers_state.board.items {
         if let ItemStage::SetAside { reason: SetAsideReason::Question(question) } = &board_item.stage {
             let question = plimsoll_secrets::redact(question);
-            plan = plan_edit::add_question_if_none_open(&plan, &board_item.text, &question)
-                .filter(|_| !has_question(&plan, &board_item.text, &question))
+            plan = plan_edit::add_question_to_unparked_open_item(&plan, &board_item.text, &question)
+                .filter(|_| !has_question_below_item(&plan, &board_item.text, &question))
                 .unwrap_or(plan);
         }
     }
@@ -131,12 +132,12 @@ pub(super) fn update_shown_plan_and_state(
     }
     let todo_list = TodoList::parse(&String::from_utf8_lossy(&plan));
     state_file::update_state(project, Some(&run_state.run_id), Durability::Durable, |state| {
-        state.options.todo_file = Some(shown_plan_file(&workers_state).to_owned());
+        state.options.todo_file = Some(relative_shown_plan_path(&workers_state).to_owned());
         if let Some(workers) = state
             .options
             .workers
             .as_mut()
-            .filter(|_| shown_plan_file(&workers_state) != workers_state.plan_path)
+            .filter(|_| relative_shown_plan_path(&workers_state) != workers_state.plan_path)
         {
             workers.user_plan_path.clone_from(&workers_state.plan_path);
         }
@@ -158,18 +159,19 @@ pub(super) fn update_shown_plan_and_state(
 }
 
 /// Returns true if the plan has this question below the item.
-pub(super) fn has_question(plan: &[u8], item: &str, question: &str) -> bool {
+pub(super) fn has_question_below_item(plan: &[u8], item_text: &str, question: &str) -> bool {
     let todo_list = TodoList::parse(&String::from_utf8_lossy(plan));
     let is_same_question = |text: &str| {
-        plimsoll_domain::text::to_single_line(text) == plimsoll_domain::text::to_single_line(question)
+        plimsoll_domain::text::to_safe_single_line(text)
+            == plimsoll_domain::text::to_safe_single_line(question)
     };
     todo_list.items.iter().any(|plan_item| {
-        plan_item.text == item
+        plan_item.text == item_text
             && plan_item.questions.iter().any(|existing_question| is_same_question(&existing_question.text))
     })
 }
 
-/// Reopens the items that waited for an answer that the shown plan has by now. Returns true if there are any.
+/// Reopens the items whose questions are all answered in the shown plan. Returns true if it reopened any.
 pub(super) fn reopen_answered_items(
     project: &Project,
     workers_file: &WorkersFile,
@@ -185,7 +187,8 @@ pub(super) fn reopen_answered_items(
     if waiting_items.is_empty() {
         return Ok(false);
     }
-    let todo_list = TodoList::parse(&String::from_utf8_lossy(&read_shown_plan(project, &workers_state)?));
+    let todo_list =
+        TodoList::parse(&String::from_utf8_lossy(&read_shown_plan_or_user_plan(project, &workers_state)?));
     let is_answered = |index: &usize| {
         let item = todo_list.items.iter().find(|item| item.text == workers_state.board.items[*index].text);
         item.is_some_and(|item| !item.questions.is_empty() && item.unanswered_question().is_none())
@@ -194,7 +197,7 @@ pub(super) fn reopen_answered_items(
     if answered_items.is_empty() {
         return Ok(false);
     }
-    workers_file.update(|workers| {
+    workers_file.update_and_write_file(|workers| {
         for index in &answered_items {
             let failed_merge_count = workers.board.items[*index].failed_merge_count;
             reopen_item_set_aside(&mut workers.board, *index);
@@ -204,14 +207,15 @@ pub(super) fn reopen_answered_items(
     Ok(true)
 }
 
-/// Returns an item for the plan of its own run, with its notes, questions and answers.
-pub(super) fn plan_item_with_answers(
+/// Reads an item from the shown plan for the plan of its own run, with its notes, questions and answers.
+pub(super) fn read_plan_item_with_answers(
     project: &Project,
     workers_state: &WorkersState,
     item: usize,
 ) -> Result<plimsoll_domain::todo::PlanItem, StoreError> {
     let board_item = &workers_state.board.items[item];
-    let todo_list = TodoList::parse(&String::from_utf8_lossy(&read_shown_plan(project, workers_state)?));
+    let todo_list =
+        TodoList::parse(&String::from_utf8_lossy(&read_shown_plan_or_user_plan(project, workers_state)?));
     let plan_item = todo_list
         .items
         .into_iter()

@@ -8,7 +8,7 @@ use plimsoll_launcher::process::{self, ProcessIdentity};
 use plimsoll_policy::workers::Claim;
 use std::thread::ScopedJoinHandle;
 
-/// What a worker is doing.
+/// The current step of a worker.
 pub(super) enum SlotStage<'scope> {
     /// Its worktree is being prepared.
     Preparing(ScopedJoinHandle<'scope, Result<(), WorktreeSetupError>>),
@@ -29,7 +29,7 @@ pub(super) struct Slot<'scope> {
 }
 
 impl Slot<'_> {
-    /// Returns how the item's run ended, once it has.
+    /// Returns how the item's run ended, or `None` if it has not ended.
     pub(super) fn take_exit_if_ended(&mut self) -> Option<ProcessExit> {
         match &mut self.stage {
             SlotStage::Running(client) => client.exit_if_ended(),
@@ -37,8 +37,9 @@ impl Slot<'_> {
         }
     }
 
-    /// Asks the item's run to end, as Ctrl-C does.
-    pub(super) fn request_end(&mut self, interrupt: Interrupt) {
+    /// Requests that the item's run ends, as Ctrl-C does. Ignored if a request of at least this strength was
+    /// sent.
+    pub(super) fn request_end_if_stronger(&mut self, interrupt: Interrupt) {
         let SlotStage::Running(client) = &self.stage else { return };
         if self.requested_interrupt >= Some(interrupt) {
             return;

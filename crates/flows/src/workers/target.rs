@@ -25,14 +25,18 @@ use plimsoll_store::StoreError;
 /// results are merged.
 pub(super) trait Target: Sync {
     /// Fetches the target branch and the work on these items. Returns the last commit of the target.
-    fn fetch_target_tip(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError>;
+    fn fetch_target_tip(
+        &self,
+        items: &[usize],
+        should_cancel: &dyn Fn() -> bool,
+    ) -> Result<CommitId, MergeError>;
 
     /// Returns the last commit of the target as it was last seen, or `None` if the branch is gone.
-    fn last_seen_target_tip(&self) -> Option<CommitId>;
+    fn target_tip_without_fetch(&self) -> Option<CommitId>;
 
     /// Returns the commits with which items were about to land, if they are recorded beside the branch. A
     /// board may have lost them.
-    fn recorded_landings(&self) -> Vec<(usize, CommitId)>;
+    fn recorded_merge_candidates(&self) -> Vec<(usize, CommitId)>;
 
     /// Copies the offered work on an item into the repository in which results are merged.
     fn copy_work_into_merge_repository(&self, commit: &CommitId) -> Result<(), OwnRepositoryError>;
@@ -42,19 +46,23 @@ pub(super) trait Target: Sync {
         &self,
         from: &CommitId,
         to: &CommitId,
-        landing_commits: &[(usize, &CommitId)],
-        give_up: &dyn Fn() -> bool,
+        item_commits: &[(usize, &CommitId)],
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError>;
 
     /// Removes the branches and texts of merged items, each given with the epoch of the attempt that landed.
-    fn remove_branches_of_merged_items(&self, merged_items: &[(usize, u64)], give_up: &dyn Fn() -> bool);
+    fn remove_branches_of_merged_items(
+        &self,
+        merged_items: &[(usize, u64)],
+        should_cancel: &dyn Fn() -> bool,
+    );
 
     /// Completes the description of an item's worktree with what earlier sessions have left, perhaps on
     /// another machine.
     fn add_work_pushed_to_remote(
         &self,
         worktree_spec: WorktreeSpec,
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<WorktreeSpec, WorktreeSetupError>;
 
     /// Records that the target could not be reached.
@@ -70,7 +78,7 @@ pub(super) trait Target: Sync {
         claim: Claim,
         returned_work: &ReturnedWork,
         start_commit: Option<CommitId>,
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<Option<CommitId>, MergeError>;
 
     /// Makes a commit available to the next session of its item. Returns false if that is not possible.
@@ -78,7 +86,7 @@ pub(super) trait Target: Sync {
 
     /// Returns the branch or commit by which the next session of an item finds the offered work that ends at
     /// this commit.
-    fn branch_or_commit_of_offered_work(
+    fn branch_or_commit_of_work(
         &self,
         workers_state: &WorkersState,
         item: usize,

@@ -1,5 +1,5 @@
 //! The record of a parallel run: a file outside the project, beside the run's ledger. It takes precedence
-//! over anything that a folder says.
+//! over the contents of the worktrees.
 
 use plimsoll_domain::RunId;
 use plimsoll_domain::workers::WorkersState;
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(super) struct WorkersFile {
     path: PathBuf,
     versioned_state: Mutex<VersionedState>,
-    changed: Condvar,
+    change_condvar: Condvar,
 }
 
 struct VersionedState {
@@ -26,8 +26,8 @@ pub fn load_workers_state(project: &Project, run_id: &RunId) -> Result<Option<Wo
     let Some(path) = workers_file_path(project, run_id) else { return Ok(None) };
     let Some(bytes) = disk::read(&path)? else { return Ok(None) };
     let workers_state: WorkersState = serde_json::from_slice(&bytes)
-        .map_err(|error| plimsoll_store::document_parse_error(&path, &bytes, &error))?;
-    workers_state.validate_commits_and_branches().map_err(|error| StoreError::Corrupt {
+        .map_err(|error| plimsoll_store::newer_format_or_corrupt_error(&path, &bytes, &error))?;
+    workers_state.validate_commits_and_target_branch().map_err(|error| StoreError::Corrupt {
         path,
         reason: error.to_string(),
         set_aside_note: String::new(),
@@ -52,22 +52,25 @@ impl WorkersFile {
         let is_new = existing_state.is_none();
         let workers_file = WorkersFile::with_state(path, existing_state.map_or_else(create_state, Ok)?);
         if is_new {
-            workers_file.update(|_| ())?;
+            workers_file.update_and_write_file(|_| ())?;
         }
         Ok(workers_file)
     }
 
-    /// Returns a record with this state that is kept in this file. The file is not written yet.
+    /// Creates a record with this state for the file at `path`. The file is not written yet.
     pub(super) fn with_state(path: PathBuf, workers_state: WorkersState) -> WorkersFile {
         WorkersFile {
             path,
             versioned_state: Mutex::new(VersionedState { workers_state, change_count: 0 }),
-            changed: Condvar::new(),
+            change_condvar: Condvar::new(),
         }
     }
 
     /// Updates the record and writes the file. If the file cannot be written, the update is dropped.
-    pub(super) fn update<T>(&self, update: impl FnOnce(&mut WorkersState) -> T) -> Result<T, StoreError> {
+    pub(super) fn update_and_write_file<T>(
+        &self,
+        update: impl FnOnce(&mut WorkersState) -> T,
+    ) -> Result<T, StoreError> {
         let mut versioned_state = self.lock();
         let mut new_state = versioned_state.workers_state.clone();
         let result = update(&mut new_state);
@@ -75,7 +78,7 @@ impl WorkersFile {
         versioned_state.workers_state = new_state;
         versioned_state.change_count += 1;
         drop(versioned_state);
-        self.changed.notify_all();
+        self.change_condvar.notify_all();
         Ok(result)
     }
 
@@ -106,7 +109,7 @@ impl WorkersFile {
     pub(super) fn wait_for_change(&self, timeout: Duration) {
         let versioned_state = self.lock();
         let change_count = versioned_state.change_count;
-        let _ = self.changed.wait_timeout_while(versioned_state, timeout, |versioned_state| {
+        let _ = self.change_condvar.wait_timeout_while(versioned_state, timeout, |versioned_state| {
             versioned_state.change_count == change_count
         });
     }

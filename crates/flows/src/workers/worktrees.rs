@@ -3,7 +3,7 @@
 
 use crate::run::branch::allowed_programs;
 use crate::run::review::EXPORT_FOLDER_PREFIX;
-use crate::run::sandbox::{CommandScope, run_user_command};
+use crate::run::sandbox::{CommandScope, run_user_command_sandboxed_if_enabled};
 use crate::workers::project_checkout::{ITEM_PLAN_FILE, ProjectCheckout};
 use plimsoll_domain::RunState;
 use plimsoll_domain::TodoList;
@@ -21,14 +21,14 @@ use plimsoll_store::{Durability, Project, StoreError, disk, layout, ledger};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Tells programs which worker starts them, for example a server that needs a port of its own.
+/// The environment variable with the number of the worker, for example for a server that needs its own port.
 pub(super) const WORKER_VARIABLE: &str = "PLIMSOLL_WORKER";
-/// Setup is given this long, because dependencies may have to be fetched and built.
+/// The timeout of the setup command. It is long, because dependencies may have to be fetched and built.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(1_800);
 /// The file with patterns of ignored files that a worktree also needs. The client uses the same file.
 const INCLUDE_FILE: &str = ".worktreeinclude";
 /// Settings that git does not track, and the learned context windows.
-const COPIED_FILES: [&str; 4] =
+const ALWAYS_COPIED_FILES: [&str; 4] =
     [".claude/settings.local.json", ".mcp.json", ".claude/plimsoll.json", ".claude/plimsoll/windows.json"];
 
 #[derive(Debug, thiserror::Error)]
@@ -94,15 +94,15 @@ pub(super) fn worktrees_folder(main_project: &Project, run_id: &str) -> Option<P
     Some(ledger::records_folder(main_project)?.parent()?.join("trees").join(run_id))
 }
 
-/// Returns the git folder of our own repository in which the results of a run are merged. A fleet has another
-/// one. Returns `None` without a home folder.
+/// Returns the git folder of the separate repository in which the results of a run are merged. A fleet uses
+/// another one. Returns `None` without a home folder.
 pub(super) fn merge_git_folder(main_project: &Project, run_id: &str) -> Option<PathBuf> {
     Some(worktrees_folder(main_project, run_id)?.join("merge.git"))
 }
 
 impl Worktrees {
     /// Opens the merge repository of a run and returns the run's worktrees. No worktree is created.
-    pub(super) fn open_merge_repository(
+    pub(super) fn new_with_opened_merge_repository(
         main_project: &Project,
         run_state: &RunState,
         checkout: ProjectCheckout,
@@ -140,8 +140,7 @@ impl Worktrees {
 
     /// Returns the project in a worktree.
     pub(super) fn project_in(&self, worktree: &Path) -> Project {
-        // Joined with an empty path, the path would end with a slash, and paths of other projects would begin
-        // with it.
+        // Joining an empty path would append a slash, and comparisons of path prefixes would fail.
         let is_root = self.checkout.project_path.as_os_str().is_empty();
         Project::with_local_files(&if is_root {
             worktree.to_owned()
@@ -150,22 +149,22 @@ impl Worktrees {
         })
     }
 
-    /// Returns true if git uses a folder as the worktree that it was created as. An agent can change the file
-    /// that refers git to its repository. The hooks and settings of another repository are not the user's,
-    /// and our commands must not run in the user's own working tree or in another item's.
+    /// Returns true if a folder is still the linked worktree that was created there. An agent can change the
+    /// file that refers git to its repository. The hooks and settings of another repository are not the
+    /// user's, and our commands must not run in the user's working tree or in another item's worktree.
     pub(super) fn is_linked_worktree_of_repository(&self, worktree: &Path) -> bool {
         let (Some((worktree_root, git_folder)), Some(main_git_folder)) =
             (layout::find_repository(worktree), layout::find_git_folder(&self.checkout.repository_root))
         else {
             return false;
         };
-        let back_link = disk::read_text(&git_folder.join("gitdir")).ok().flatten().unwrap_or_default();
+        let linked_git_path = disk::read_text(&git_folder.join("gitdir")).ok().flatten().unwrap_or_default();
         let repository_identity = layout::repository_identity(worktree);
         worktree_root == worktree
             && git_folder != main_git_folder
             && !repository_identity.is_empty()
             && repository_identity == layout::repository_identity(&self.checkout.repository_root)
-            && disk::canonicalize_or_keep(Path::new(back_link.trim()))
+            && disk::canonicalize_or_keep(Path::new(linked_git_path.trim()))
                 == disk::canonicalize_or_keep(&worktree.join(".git"))
     }
 
@@ -174,15 +173,15 @@ impl Worktrees {
     pub(super) fn prepare_item_worktree(
         &self,
         worktree_spec: &WorktreeSpec,
-        give_up: &dyn Fn() -> bool,
+        should_abort: &dyn Fn() -> bool,
     ) -> Result<(), WorktreeSetupError> {
         let worktree = self.item_worktree(worktree_spec.item_index);
         let start_commit = worktree_spec.start_commit.as_ref().ok_or(WorktreeSetupError::TargetBranchGone)?;
-        let exists = git::head_commit(&worktree).is_some();
-        if exists && !self.is_linked_worktree_of_repository(&worktree) {
+        let worktree_exists = git::head_commit(&worktree).is_some();
+        if worktree_exists && !self.is_linked_worktree_of_repository(&worktree) {
             return Err(WorktreeSetupError::OtherRepository);
         }
-        if exists {
+        if worktree_exists {
             worktree::wait_for_git_and_remove_locks(&worktree);
             worktree::switch_to_new_or_unmoved_branch(
                 &worktree,
@@ -192,8 +191,8 @@ impl Worktrees {
                 self.allowed_programs,
             )?;
         } else {
-            self.remove_incomplete_worktree(&worktree)?;
-            worktree::create_worktree(
+            self.remove_incomplete_and_create_parent(&worktree)?;
+            worktree::create_worktree_on_new_or_unmoved_branch(
                 &self.checkout.repository_root,
                 &worktree,
                 &worktree_spec.branch,
@@ -202,8 +201,8 @@ impl Worktrees {
             )?;
         }
         let project = self.project_in(&worktree);
-        self.copy_untracked_files_if_missing(&project)?;
-        self.write_item_plan(worktree_spec)?;
+        self.copy_missing_settings_and_included_files(&project)?;
+        self.write_item_plan_with_notes_unless_kept(worktree_spec)?;
         let returned_work_path = project.root().join(RETURNED_WORK_FILE);
         match &worktree_spec.returned_work {
             Some(work) => {
@@ -215,21 +214,23 @@ impl Worktrees {
             }
             None => disk::remove_if_exists(&returned_work_path)?,
         }
-        if !exists {
-            self.run_setup_command(&project, worktree_spec.worker_number, give_up)?;
+        if !worktree_exists {
+            self.run_setup_command_if_configured(&project, worktree_spec.worker_number, should_abort)?;
         }
         Ok(())
     }
 
-    /// Writes the plan of an item's own run. An existing plan is kept if the run continues with it; otherwise
-    /// its notes are kept.
-    pub(super) fn write_item_plan(&self, worktree_spec: &WorktreeSpec) -> Result<(), StoreError> {
+    /// Writes the plan of an item's run. An existing plan is kept if the run continues with it; otherwise
+    /// only its notes are kept.
+    pub(super) fn write_item_plan_with_notes_unless_kept(
+        &self,
+        worktree_spec: &WorktreeSpec,
+    ) -> Result<(), StoreError> {
         let project = self.project_in(&self.item_worktree(worktree_spec.item_index));
         let existing_plan = disk::read_text(&project.root().join(ITEM_PLAN_FILE))?;
         if existing_plan.is_some() && worktree_spec.keeps_existing_plan {
             return Ok(());
         }
-        // The notes of earlier sessions are kept.
         let existing_items = TodoList::parse(&existing_plan.unwrap_or_default()).items;
         let mut plan_item = worktree_spec.plan_item.clone();
         let existing_notes = existing_items.into_iter().flat_map(|item| item.notes);
@@ -243,19 +244,20 @@ impl Worktrees {
     pub(super) fn prepare_merge_worktree_unless_ready(
         &self,
         commit: &CommitId,
-        give_up: &dyn Fn() -> bool,
+        should_abort: &dyn Fn() -> bool,
     ) -> Result<(), WorktreeSetupError> {
         if self.merge_repository.is_ready() {
             return Ok(());
         }
         self.merge_repository.check_out_commit(commit)?;
         let project = self.project_in(self.merge_repository.work_tree());
-        self.copy_untracked_files_if_missing(&project)?;
-        self.run_setup_command(&project, 0, give_up)?;
+        self.copy_missing_settings_and_included_files(&project)?;
+        self.run_setup_command_if_configured(&project, 0, should_abort)?;
         Ok(self.merge_repository.mark_ready()?)
     }
 
-    /// Removes the worktree in which results were merged, and its repository if no other run uses it.
+    /// Removes the worktree in which results were merged, its repository if no other run uses it, and
+    /// leftover export folders.
     pub(super) fn remove_merge_worktree_and_exports(&self) -> Result<(), StoreError> {
         self.merge_repository.remove(!self.keeps_merge_repository)?;
         // Remove the export folders that killed reviews left behind.
@@ -270,11 +272,11 @@ impl Worktrees {
     }
 
     /// Removes a worktree that a kill has left incomplete, and creates its parent folder.
-    fn remove_incomplete_worktree(&self, worktree: &Path) -> Result<(), WorktreeSetupError> {
+    fn remove_incomplete_and_create_parent(&self, worktree: &Path) -> Result<(), WorktreeSetupError> {
         if let Some(parent) = worktree.parent() {
             disk::create_folder(parent)?;
         }
-        match worktree::remove_worktree(&self.checkout.repository_root, worktree) {
+        match worktree::force_remove_worktree(&self.checkout.repository_root, worktree) {
             Err(error) if disk::exists(worktree) => Err(error.into()),
             _ => Ok(()),
         }
@@ -282,20 +284,21 @@ impl Worktrees {
 
     /// Removes a worktree. Its records must have been copied before.
     pub(super) fn remove_worktree(&self, worktree: &Path) -> Result<(), WorktreeError> {
-        worktree::remove_worktree(&self.checkout.repository_root, worktree)?;
+        worktree::force_remove_worktree(&self.checkout.repository_root, worktree)?;
         disk::remove_empty_folder(&self.worktrees_folder);
         Ok(())
     }
 
-    /// Copies files that git does not track and that the worktree does not have.
-    fn copy_untracked_files_if_missing(&self, project: &Project) -> Result<(), StoreError> {
+    /// Copies local settings, and the ignored files that match `.worktreeinclude`, unless the worktree has
+    /// them.
+    fn copy_missing_settings_and_included_files(&self, project: &Project) -> Result<(), StoreError> {
         let include_file = self.main_project.root().join(INCLUDE_FILE);
         let included_files = if disk::is_file(&include_file) {
-            worktree::ignored_files_matching(self.main_project.root(), &include_file)
+            worktree::ignored_files_matching_patterns_in_file(self.main_project.root(), &include_file)
         } else {
             Vec::new()
         };
-        for file in COPIED_FILES.into_iter().map(str::to_owned).chain(included_files) {
+        for file in ALWAYS_COPIED_FILES.into_iter().map(str::to_owned).chain(included_files) {
             let target_path = project.root().join(&file);
             if disk::exists(&target_path) {
                 continue;
@@ -307,15 +310,22 @@ impl Worktrees {
         Ok(())
     }
 
-    fn run_setup_command(
+    fn run_setup_command_if_configured(
         &self,
         project: &Project,
         worker_number: usize,
-        give_up: &dyn Fn() -> bool,
+        should_abort: &dyn Fn() -> bool,
     ) -> Result<(), WorktreeSetupError> {
         let Some(SetupCommand { command, scope }) = &self.setup_command else { return Ok(()) };
         let environment = [(WORKER_VARIABLE, worker_number.to_string())];
-        let outcome = run_user_command(project, scope, command, &environment, SETUP_TIMEOUT, give_up);
+        let outcome = run_user_command_sandboxed_if_enabled(
+            project,
+            scope,
+            command,
+            &environment,
+            SETUP_TIMEOUT,
+            should_abort,
+        );
         if outcome.succeeded() {
             return Ok(());
         }

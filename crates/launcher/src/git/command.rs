@@ -1,9 +1,9 @@
-//! The one place that creates git commands. A repository can name programs in many places; a git that only
-//! reads runs none of them: see [`DISABLING_SETTINGS`], [`PLAIN_DIFF_OPTIONS`] and [`READ_ONLY_ENVIRONMENT`], and [`super::read_only`]
-//! for filters.
+//! Creates all git commands. A repository can name programs in many places; a read-only command runs none of
+//! them: see [`DISABLING_SETTINGS`], [`PLAIN_DIFF_OPTIONS`] and [`READ_ONLY_ENVIRONMENT`], and
+//! [`super::read_only`] for filters.
 
 use crate::CommandOutcome;
-use crate::search_path::command_with_absolute_search_path;
+use crate::search_path::command_with_only_absolute_path_entries;
 use plimsoll_store::layout::find_repository;
 use plimsoll_store::{disk, environment};
 use std::ffi::OsString;
@@ -49,12 +49,12 @@ const STABLE_OUTPUT_SETTINGS: &[(&str, &str)] =
 /// `diff.NAME.textconv`.
 const PLAIN_DIFF_OPTIONS: &[&str] = &["--no-ext-diff", "--no-textconv", "--submodule=short"];
 
-/// The environment of every git that only reads.
+/// The environment of every read-only git command.
 const READ_ONLY_ENVIRONMENT: &[(&str, &str)] = &[
     // `status` would refresh the index, and an agent's `git commit` would find it locked.
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_TERMINAL_PROMPT", "0"),
-    // The objects that a clone would have, whatever an agent replaced.
+    // Use the objects that a clone would have, without an agent's replacements.
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     // A partial clone would fetch missing objects, with the programs that its remote names.
     ("GIT_NO_LAZY_FETCH", "1"),
@@ -62,12 +62,12 @@ const READ_ONLY_ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_EDITOR", "false"),
     ("GIT_ASKPASS", "false"),
-    // `fatal: ` is searched for in the messages.
+    // The messages are searched for `fatal: `.
     ("LC_ALL", "C"),
 ];
 
-/// Git variables of the user's that name no program and no other repository: the places of the user's
-/// settings, and the limits of the search for a repository. Every other `GIT_…` variable is removed.
+/// The user's git variables that name neither a program nor another repository: the locations of the user's
+/// settings, and the limits of repository discovery. Every other `GIT_…` variable is removed.
 const KEPT_USER_VARIABLES: &[&str] = &[
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",
@@ -76,16 +76,18 @@ const KEPT_USER_VARIABLES: &[&str] = &[
     "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 ];
 
-/// Returns the root of the working tree that contains `folder`. Outside a repository git is not even started:
-/// its variables that could lead it into another repository are removed, so it would fail.
-pub(super) fn working_tree_root(folder: &Path) -> Result<PathBuf, CommandOutcome> {
-    let no_repository = || CommandOutcome {
+/// Returns the root of the working tree that contains `folder`. Outside a repository it returns an error without
+/// starting git, which would fail, too: variables that could lead it into another repository are removed.
+pub(super) fn find_working_tree_root(folder: &Path) -> Result<PathBuf, CommandOutcome> {
+    let no_repository_outcome = || CommandOutcome {
         start_error: Some("there is no git repository".to_owned()),
         ..CommandOutcome::default()
     };
     let find_root = |folder: &Path| find_repository(folder).map(|(root, _)| root.to_owned());
     // The parents of a symbolic link differ from those of the folder it leads to.
-    find_root(folder).or_else(|| find_root(&disk::canonicalize_or_keep(folder))).ok_or_else(no_repository)
+    find_root(folder)
+        .or_else(|| find_root(&disk::canonicalize_or_keep(folder)))
+        .ok_or_else(no_repository_outcome)
 }
 
 /// Returns a command for git, found through an absolute entry of the PATH. The command starts in a folder of
@@ -94,13 +96,13 @@ pub(super) fn working_tree_root(folder: &Path) -> Result<PathBuf, CommandOutcome
 pub(super) fn git_command() -> Command {
     static GIT: LazyLock<PathBuf> =
         LazyLock::new(|| environment::find_program("git").unwrap_or_else(|| "/no/git/on/the/PATH".into()));
-    command_with_absolute_search_path(GIT.as_path())
+    command_with_only_absolute_path_entries(GIT.as_path())
 }
 
-pub(super) fn build_read_only_command(
+pub(super) fn build_read_only_git_command(
     folder: &Path,
     root: &Path,
-    filter_settings: &[OsString],
+    additional_settings: &[OsString],
     arguments: &[&str],
 ) -> Command {
     let mut command = git_command();
@@ -108,7 +110,7 @@ pub(super) fn build_read_only_command(
     for (name, value) in DISABLING_SETTINGS.iter().chain(STABLE_OUTPUT_SETTINGS) {
         command.arg("-c").arg(format!("{name}={value}"));
     }
-    for setting in filter_settings {
+    for setting in additional_settings {
         command.arg("-c").arg(setting);
     }
     command.args(arguments.first());
@@ -117,21 +119,21 @@ pub(super) fn build_read_only_command(
         command.args(PLAIN_DIFF_OPTIONS);
     }
     command.args(arguments.get(1..).unwrap_or_default()).current_dir(folder);
-    remove_git_variables(&mut command, &[]);
+    remove_git_variables_except_user_settings(&mut command, &[]);
     command.envs(READ_ONLY_ENVIRONMENT.iter().copied());
     // `core.worktree`, in a file that an agent may write (`config.worktree`), could make git read any folder.
     command.env("GIT_WORK_TREE", root);
     command
 }
 
-/// Settings for a git that connects to a remote. It works in a repository of ours
-/// ([`crate::own_repository`]), so no setting of the clone applies. What remains are the user's settings and
-/// variables, which lead to the credentials. Of those, hooks are disabled, because they expect a working
-/// tree, and so is everything beside the requested operation.
+/// Settings for git commands that connect to a remote. They work in Plimsoll's own repository
+/// ([`crate::own_repository`]), so no setting of the clone applies. The user's settings and variables still
+/// apply, because credentials depend on them. Hooks are disabled, because they expect a working tree, and so is
+/// everything beyond the requested operation.
 const REMOTE_COMMAND_SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
-    // Background maintenance would continue after us.
+    // Background maintenance would continue after this command.
     "gc.auto=0",
     "maintenance.auto=false",
     "push.gpgSign=false",
@@ -145,29 +147,34 @@ const REMOTE_COMMAND_SETTINGS: &[&str] = &[
 /// `remote_repository` has not checked, so no other `git-remote-NAME` may be started.
 const TRANSPORTS: [&str; 5] = ["https", "http", "ssh", "git", "file"];
 
-/// The variable that restricts the transports. It takes precedence over every `protocol.….allow` of the
-/// user's, which could permit more. If the user has set it, only the transports in both lists are allowed.
+/// The variable that restricts the transports. It takes precedence over the user's `protocol.….allow` settings,
+/// which could permit more. If the user has set it, only the transports in both lists are allowed.
 const ALLOWED_TRANSPORTS_VARIABLE: &str = "GIT_ALLOW_PROTOCOL";
 
-/// Further variables that lead to the user's credentials and to the remote.
+/// Further variables on which the user's credentials and the connection to the remote depend.
 const KEPT_REMOTE_VARIABLES: &[&str] =
     &["GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "GIT_EXEC_PATH"];
 /// Prefixes of such variables: certificates, proxies, and settings that the environment lists one by one.
 const KEPT_REMOTE_PREFIXES: &[&str] =
     &["GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_CONFIG_COUNT"];
 
-/// Returns a git command that connects to a remote for a repository of ours. It works in the clone's folder,
-/// because a remote's relative path starts there. It never prompts for a password: there may be no user.
-pub(crate) fn remote_command(git_folder: &Path, clone: &Path, arguments: &[&str]) -> Command {
+/// Returns a git command that connects to a remote for Plimsoll's own repository. It works in the clone's
+/// folder, because a remote's relative path starts there. It never prompts for a password: there may be no user.
+pub(crate) fn build_remote_git_command(
+    git_folder: &Path,
+    clone_folder: &Path,
+    arguments: &[&str],
+) -> Command {
     let mut command = git_command();
     command.arg("--no-pager");
     for setting in REMOTE_COMMAND_SETTINGS {
         command.args(["-c", setting]);
     }
-    command.args(arguments).current_dir(clone);
+    command.args(arguments).current_dir(clone_folder);
     for (name, _) in environment::all_variables() {
-        let is_kept = KEPT_USER_VARIABLES.iter().chain(KEPT_REMOTE_VARIABLES).any(|kept| *kept == name)
-            || KEPT_REMOTE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+        let is_kept =
+            KEPT_USER_VARIABLES.iter().chain(KEPT_REMOTE_VARIABLES).any(|kept_name| *kept_name == name)
+                || KEPT_REMOTE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         if name.starts_with("GIT_") && !is_kept {
             command.env_remove(name);
         }
@@ -178,20 +185,20 @@ pub(crate) fn remote_command(git_folder: &Path, clone: &Path, arguments: &[&str]
     let is_allowed = |transport: &&str| {
         user_transports
             .as_ref()
-            .is_none_or(|user_list| user_list.split(':').any(|allowed| allowed == *transport))
+            .is_none_or(|user_list| user_list.split(':').any(|user_transport| user_transport == *transport))
     };
-    let allowed: Vec<&str> = TRANSPORTS.into_iter().filter(is_allowed).collect();
-    command.env(ALLOWED_TRANSPORTS_VARIABLE, allowed.join(":"));
+    let allowed_transports: Vec<&str> = TRANSPORTS.into_iter().filter(is_allowed).collect();
+    command.env(ALLOWED_TRANSPORTS_VARIABLE, allowed_transports.join(":"));
     if environment::variable("SSH_ASKPASS").is_none() {
         command.env("SSH_ASKPASS", "false").env("SSH_ASKPASS_REQUIRE", "force");
     }
     command
 }
 
-/// Returns a git command for a repository of ours that runs no other program and uses no network. Without
-/// `git_folder`, the command can create such a repository.
-pub(crate) fn own_repository_command(
-    git_folder: Option<&Path>,
+/// Returns a git command for Plimsoll's own repository that runs no other program and uses no network. Without
+/// `existing_git_folder`, the command can create such a repository.
+pub(crate) fn offline_own_repository_command(
+    existing_git_folder: Option<&Path>,
     folder: &Path,
     arguments: &[&str],
 ) -> Command {
@@ -205,7 +212,7 @@ pub(crate) fn own_repository_command(
         command.args(["-c", setting]);
     }
     command.args(arguments).current_dir(folder);
-    remove_git_variables(&mut command, &[]);
+    remove_git_variables_except_user_settings(&mut command, &[]);
     command.envs([
         ("GIT_TERMINAL_PROMPT", "0"),
         ("GIT_NO_LAZY_FETCH", "1"),
@@ -213,29 +220,32 @@ pub(crate) fn own_repository_command(
         ("GIT_ALLOW_PROTOCOL", "file"),
         ("LC_ALL", "C"),
     ]);
-    if let Some(git_folder) = git_folder {
+    if let Some(git_folder) = existing_git_folder {
         command.env("GIT_DIR", git_folder);
     }
     command
 }
 
-/// Returns a git command that only reads, in the working tree of a repository of ours. The `.git` file there
-/// is ignored, because the verified code could have written it.
+/// Returns a read-only git command for the working tree of Plimsoll's own repository. The `.git` file there is
+/// ignored, because the verified code could have written it.
 pub(crate) fn own_repository_read_only_command(
     git_folder: &Path,
     work_tree: &Path,
     arguments: &[&str],
 ) -> Command {
-    let mut command = build_read_only_command(work_tree, work_tree, &[], arguments);
+    let mut command = build_read_only_git_command(work_tree, work_tree, &[], arguments);
     command.env("GIT_DIR", git_folder);
     command
 }
 
-/// Removes git's variables from the environment, except the user's own and `also_kept`.
-pub(super) fn remove_git_variables(command: &mut Command, additional_kept_names: &[&str]) {
+/// Removes git's variables from the environment, except [`KEPT_USER_VARIABLES`] and `additional_kept_names`.
+pub(super) fn remove_git_variables_except_user_settings(
+    command: &mut Command,
+    additional_kept_names: &[&str],
+) {
     for (name, _) in environment::all_variables() {
         if name.starts_with("GIT_")
-            && !KEPT_USER_VARIABLES.iter().chain(additional_kept_names).any(|kept| *kept == name)
+            && !KEPT_USER_VARIABLES.iter().chain(additional_kept_names).any(|kept_name| *kept_name == name)
         {
             command.env_remove(name);
         }

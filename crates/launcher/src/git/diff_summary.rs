@@ -1,4 +1,4 @@
-//! The changes since a commit for a reader: limited in size, and without excluded files.
+//! Summarizes the changes since a commit, limited in size and without excluded files.
 
 use super::read_only_command;
 use crate::child::{self, ChildOptions};
@@ -8,27 +8,27 @@ use plimsoll_domain::git_names::CommitId;
 use std::path::Path;
 use std::time::Duration;
 
-/// A large diff takes git a moment.
+/// The timeout for all queries: a large diff takes git several seconds.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(20);
-/// The longest list of files; a longer one is of no further use.
-const MAX_SUMMARY_BYTES: usize = 8 * 1024;
-const MAX_NAMES_BYTES: usize = 256 * 1024;
+/// Maximum size of the diffstat; a longer one is not useful.
+const MAX_DIFF_STAT_BYTES: usize = 8 * 1024;
+const MAX_UNTRACKED_LIST_BYTES: usize = 256 * 1024;
 
 /// Committed and uncommitted changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChangeSummary {
     /// The files with their numbers of changed lines.
-    pub summary: String,
+    pub diff_stat: String,
     pub diff: String,
     /// True if the diff was cut off.
     pub is_truncated: bool,
     /// Untracked files that are not ignored, relative to the folder.
-    pub new_files: Vec<String>,
+    pub untracked_files: Vec<String>,
 }
 
-/// Returns the changes below `folder` since a commit; a `base` of `None` means before the first commit. The
-/// diff has at most `max_diff_bytes` bytes. Paths that match a pattern in `excluded_patterns` are excluded.
-/// Returns `None` if git fails.
+/// Returns the committed and uncommitted changes below `folder` since a commit; a `base` of `None` means before
+/// the first commit. The diff has at most `max_diff_bytes` bytes. Paths that match a pattern in
+/// `excluded_patterns` are excluded. Returns `None` if git fails.
 pub fn summarize_changes_since(
     folder: &Path,
     base: Option<&CommitId>,
@@ -45,26 +45,28 @@ pub fn summarize_changes_since(
     let path_arguments: Vec<&str> =
         ["--", "."].into_iter().chain(excluded_pathspecs.iter().map(String::as_str)).collect();
     let run_git = |arguments: &[&str], max_bytes: usize| {
-        truncated_output(folder, &[arguments, &path_arguments[..]].concat(), max_bytes, limit)
+        run_git_with_truncated_output(folder, &[arguments, &path_arguments[..]].concat(), max_bytes, limit)
     };
-    let (summary, _) = run_git(&["diff", "--relative", "--stat=100", &base], MAX_SUMMARY_BYTES)?;
+    let (diff_stat, _) = run_git(&["diff", "--relative", "--stat=100", &base], MAX_DIFF_STAT_BYTES)?;
     let (diff, is_truncated) = run_git(&["diff", "--relative", &base], max_diff_bytes)?;
-    let (untracked, _) = run_git(&["ls-files", "--others", "--exclude-standard", "-z"], MAX_NAMES_BYTES)?;
-    let new_files = split_nul_terminated(untracked.as_bytes())
+    let (untracked_output, _) =
+        run_git(&["ls-files", "--others", "--exclude-standard", "-z"], MAX_UNTRACKED_LIST_BYTES)?;
+    let untracked_files = split_nul_terminated(untracked_output.as_bytes())
         .map(|name| String::from_utf8_lossy(name).into_owned())
         .collect();
-    Some(ChangeSummary { summary, diff, is_truncated, new_files })
+    Some(ChangeSummary { diff_stat, diff, is_truncated, untracked_files })
 }
 
 /// Returns the id of the empty tree in the hash algorithm of the repository.
 fn empty_tree_id(folder: &Path, limit: TimeLimit) -> Option<String> {
-    let (id, _) = truncated_output(folder, &["hash-object", "-t", "tree", "--stdin"], 1024, limit)?;
+    let (id, _) =
+        run_git_with_truncated_output(folder, &["hash-object", "-t", "tree", "--stdin"], 1024, limit)?;
     Some(id.trim().to_owned())
 }
 
 /// Runs git and returns its output, cut at the end of a line if it is longer than `max_bytes` bytes, and
 /// whether it was cut.
-fn truncated_output(
+fn run_git_with_truncated_output(
     folder: &Path,
     arguments: &[&str],
     max_bytes: usize,
@@ -115,7 +117,7 @@ mod tests {
         );
         let first = summarize_changes_since(path, None, &["PROMPT.md", "ours/*"], MAX_BYTES).unwrap();
         assert!(first.diff.contains("+one\n") && !first.diff.contains("PROMPT.md"), "{first:?}");
-        assert_eq!((first.new_files, first.is_truncated), (vec!["sub/b.txt".to_owned()], false));
+        assert_eq!((first.untracked_files, first.is_truncated), (vec!["sub/b.txt".to_owned()], false));
 
         run_shell(
             path,
@@ -129,7 +131,7 @@ mod tests {
         // From a folder of the project on.
         let since = summarize_changes_since(&path.join("sub"), Some(&head), &[], MAX_BYTES).unwrap();
         assert!(since.diff.contains("+two\n+three\n") && !since.diff.contains("above"), "{since:?}");
-        assert!(since.summary.contains("a.txt | 2 ++\n"), "{since:?}");
+        assert!(since.diff_stat.contains("a.txt | 2 ++\n"), "{since:?}");
         let since = summarize_changes_since(path, Some(&head), &["ours/*"], MAX_BYTES).unwrap();
         assert!(since.diff.contains("+above\n") && !since.diff.contains("mine"), "{since:?}");
 

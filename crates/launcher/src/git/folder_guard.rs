@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// Files and folders in a git folder that git writes to, or from which it reads settings: none may be a
 /// symbolic link.
-const ENTRIES_WITHOUT_LINKS: [&str; 11] = [
+const ENTRIES_WITHOUT_SYMLINKS: [&str; 11] = [
     "HEAD",
     "ORIG_HEAD",
     "FETCH_HEAD",
@@ -46,11 +46,15 @@ pub(super) fn checked_common_git_folder(folder: &Path) -> Result<Option<PathBuf>
     let commondir_file = git_folder.join("commondir");
     let common_git_folder = if disk::exists(&commondir_file) {
         // In `.git/worktrees/NAME`, git itself writes `../..` into this file.
-        let expected = git_folder.parent().and_then(Path::parent).map(disk::canonicalize_or_keep);
-        let is_worktree = !disk::is_folder_and_not_link(&root.join(".git"))
+        let expected_common_folder =
+            git_folder.parent().and_then(Path::parent).map(disk::canonicalize_or_keep);
+        let is_linked_worktree = !disk::is_folder_and_not_link(&root.join(".git"))
             && git_folder.parent().is_some_and(|parent| parent.ends_with("worktrees"));
-        let actual = shared_git_folder(&git_folder).map(|common| disk::canonicalize_or_keep(&common));
-        match actual.filter(|actual| is_worktree && Some(actual) == expected.as_ref()) {
+        let actual_common_folder =
+            shared_git_folder(&git_folder).map(|common| disk::canonicalize_or_keep(&common));
+        match actual_common_folder
+            .filter(|actual| is_linked_worktree && Some(actual) == expected_common_folder.as_ref())
+        {
             Some(common_git_folder) => common_git_folder,
             None => return Err(UnsafeGitFolder::OtherCommonFolder(commondir_file)),
         }
@@ -58,33 +62,33 @@ pub(super) fn checked_common_git_folder(folder: &Path) -> Result<Option<PathBuf>
         disk::canonicalize_or_keep(&git_folder)
     };
     for folder in [&git_folder, &common_git_folder] {
-        reject_links_in_git_folder(folder)?;
+        reject_symlinks_in_git_folder(folder)?;
     }
     let worktrees = common_git_folder.join("worktrees");
-    reject_link(&worktrees)?;
+    reject_symlink(&worktrees)?;
     for name in disk::list_names(&worktrees) {
-        reject_link(&worktrees.join(name))?;
+        reject_symlink(&worktrees.join(name))?;
     }
     Ok(Some(common_git_folder))
 }
 
-fn reject_links_in_git_folder(git_folder: &Path) -> Result<(), UnsafeGitFolder> {
-    ENTRIES_WITHOUT_LINKS.iter().try_for_each(|name| reject_link(&git_folder.join(name)))?;
-    ["logs", "refs"].iter().try_for_each(|name| reject_links_below(&git_folder.join(name)))
+fn reject_symlinks_in_git_folder(git_folder: &Path) -> Result<(), UnsafeGitFolder> {
+    ENTRIES_WITHOUT_SYMLINKS.iter().try_for_each(|name| reject_symlink(&git_folder.join(name)))?;
+    ["logs", "refs"].iter().try_for_each(|name| reject_symlinks_below(&git_folder.join(name)))
 }
 
-fn reject_links_below(folder: &Path) -> Result<(), UnsafeGitFolder> {
+fn reject_symlinks_below(folder: &Path) -> Result<(), UnsafeGitFolder> {
     for name in disk::list_names(folder) {
         let path = folder.join(name);
-        reject_link(&path)?;
+        reject_symlink(&path)?;
         if disk::is_folder_and_not_link(&path) {
-            reject_links_below(&path)?;
+            reject_symlinks_below(&path)?;
         }
     }
     Ok(())
 }
 
-fn reject_link(path: &Path) -> Result<(), UnsafeGitFolder> {
+fn reject_symlink(path: &Path) -> Result<(), UnsafeGitFolder> {
     if disk::is_link(path) { Err(UnsafeGitFolder::SymbolicLink(path.to_owned())) } else { Ok(()) }
 }
 

@@ -1,11 +1,11 @@
 //! Git commands that write: commits, checkouts, rebases, references. They run no hook and no driver of the
 //! project, unless the user allows it.
 
-use super::command::{DISABLING_SETTINGS, git_command, remove_git_variables};
+use super::command::{DISABLING_SETTINGS, git_command, remove_git_variables_except_user_settings};
 use super::folder_guard;
 use super::programs::{AllowedPrograms, ConfiguredDrivers, ProjectFolders, settings_disabling_driver};
 use crate::child::{self, ChildOptions};
-use crate::search_path::{search_only_outside, search_with_callers_path};
+use crate::search_path::{restrict_path_to_entries_outside, use_callers_path_unchanged};
 use crate::time_limit::TimeLimit;
 use crate::{CommandOutcome, git_output};
 use plimsoll_store::layout::find_repository;
@@ -34,10 +34,10 @@ const ALWAYS_DISABLING_SETTINGS: &[&str] = &[
 
 /// Settings that commits, checkouts and rebases always use.
 const WRITE_SETTINGS: &[&str] = &[
-    // Background maintenance would continue after us.
+    // Background maintenance would continue after this command.
     "gc.auto=0",
     "maintenance.auto=false",
-    // A rebase would move other branches of the user's along.
+    // A rebase would also move the user's other branches.
     "rebase.updateRefs=false",
     // Git would print this advice because we set `GIT_GRAFT_FILE`.
     "advice.graftFileDeprecated=false",
@@ -60,8 +60,8 @@ const KEPT_COMMIT_VARIABLES: &[&str] = &[
 #[derive(Debug, Clone)]
 pub(crate) struct GitWriter<'a> {
     folder: &'a Path,
-    /// The git folder of a repository of ours; `None` if git finds the git folder itself.
-    own_git_folder: Option<&'a Path>,
+    /// The git folder of Plimsoll's own repository; `None` if git finds the git folder itself.
+    own_repository_git_folder: Option<&'a Path>,
     /// The checked git folder that all worktrees share.
     common_git_folder: Option<PathBuf>,
     /// The folders that an agent may write, where git must not search programs. `None` if git may run
@@ -74,8 +74,8 @@ pub(crate) struct GitWriter<'a> {
 }
 
 impl<'a> GitWriter<'a> {
-    /// Reads the settings that apply in the folder. The error is the outcome of a query after which not every
-    /// driver could be disabled.
+    /// Checks the git folder and reads the settings that apply in `folder`, unless all programs are allowed.
+    /// Returns an error if the git folder is unsafe, or if not every forbidden driver can be disabled.
     pub(crate) fn new(
         folder: &'a Path,
         allowed_programs: AllowedPrograms,
@@ -85,7 +85,7 @@ impl<'a> GitWriter<'a> {
                 WRITE_SETTINGS.iter().chain(ALWAYS_DISABLING_SETTINGS).map(OsString::from).collect();
             return Ok(GitWriter {
                 folder,
-                own_git_folder: None,
+                own_repository_git_folder: None,
                 common_git_folder: None,
                 project_folders: None,
                 settings,
@@ -100,7 +100,7 @@ impl<'a> GitWriter<'a> {
         let drivers = ConfiguredDrivers::read(folder, TimeLimit::from_now(SETTINGS_TIMEOUT))?;
         let project_folders = ProjectFolders::for_folder(folder);
         let forbidden_drivers = drivers.forbidden_drivers(&project_folders, allowed_programs);
-        let writer = GitWriter::with_disabled_drivers(
+        let writer = GitWriter::with_forbidden_drivers_disabled(
             folder,
             None,
             project_folders,
@@ -110,7 +110,7 @@ impl<'a> GitWriter<'a> {
         Ok(GitWriter { common_git_folder, ..writer })
     }
 
-    /// Creates a writer for the working tree of a repository of ours; hooks are always disabled there.
+    /// Creates a writer for the working tree of Plimsoll's own repository; hooks are always disabled there.
     /// `writable_folders` are the folders that a session or a verify command may write.
     pub(crate) fn for_own_repository(
         git_folder: &'a Path,
@@ -125,24 +125,24 @@ impl<'a> GitWriter<'a> {
         )?;
         let project_folders = ProjectFolders::for_own_repository(git_folder, work_tree, writable_folders);
         let forbidden_drivers = drivers.forbidden_drivers(&project_folders, allowed_programs);
-        let signing_programs = AllowedPrograms::TrustedDrivers;
-        Ok(GitWriter::with_disabled_drivers(
+        let allowed_signing_programs = AllowedPrograms::TrustedDrivers;
+        Ok(GitWriter::with_forbidden_drivers_disabled(
             work_tree,
             Some(git_folder),
             project_folders,
-            signing_programs,
+            allowed_signing_programs,
             forbidden_drivers,
         ))
     }
 
-    fn with_disabled_drivers(
+    fn with_forbidden_drivers_disabled(
         folder: &'a Path,
-        own_git_folder: Option<&'a Path>,
+        own_repository_git_folder: Option<&'a Path>,
         project_folders: ProjectFolders,
-        allowed_programs: AllowedPrograms,
+        allowed_signing_programs: AllowedPrograms,
         forbidden_drivers: BTreeSet<Vec<u8>>,
     ) -> GitWriter<'a> {
-        let may_sign = allowed_programs == AllowedPrograms::TrustedDrivers;
+        let may_sign = allowed_signing_programs == AllowedPrograms::TrustedDrivers;
         let is_disabled = |name: &str| !(may_sign && SIGNING_PROGRAM_SETTINGS.contains(&name));
         let disabling_settings = DISABLING_SETTINGS.iter().filter(|(name, _)| is_disabled(name));
         let disabling_settings = disabling_settings.map(|(name, value)| format!("{name}={value}").into());
@@ -153,7 +153,7 @@ impl<'a> GitWriter<'a> {
             write_settings.chain(disabling_settings).chain(unsigned_setting).chain(driver_settings).collect();
         GitWriter {
             folder,
-            own_git_folder,
+            own_repository_git_folder,
             common_git_folder: None,
             project_folders: Some(project_folders),
             settings,
@@ -186,23 +186,29 @@ impl<'a> GitWriter<'a> {
         for setting in &self.settings {
             command.arg("-c").arg(setting);
         }
-        if self.own_git_folder.is_some() {
+        if self.own_repository_git_folder.is_some() {
             command.args(["-c", "core.attributesFile=/dev/null"]);
         }
         command.args(arguments).current_dir(folder);
-        remove_git_variables(&mut command, KEPT_COMMIT_VARIABLES);
+        remove_git_variables_except_user_settings(&mut command, KEPT_COMMIT_VARIABLES);
         command.env("GIT_EDITOR", "true").env("GIT_SEQUENCE_EDITOR", "true").env("GIT_TERMINAL_PROMPT", "0");
         match &self.project_folders {
-            Some(project_folders) => self.confine_to_working_tree(&mut command, project_folders),
-            None => search_with_callers_path(&mut command),
+            Some(project_folders) => {
+                self.restrict_search_path_and_git_environment(&mut command, project_folders);
+            }
+            None => use_callers_path_unchanged(&mut command),
         }
         command
     }
 
     /// Prevents files in the git folder that an agent may have written from leading git out of the working
     /// tree, or from showing it other objects than a clone would have.
-    fn confine_to_working_tree(&self, command: &mut Command, project_folders: &ProjectFolders) {
-        search_only_outside(command, |folder| project_folders.contains(folder));
+    fn restrict_search_path_and_git_environment(
+        &self,
+        command: &mut Command,
+        project_folders: &ProjectFolders,
+    ) {
+        restrict_path_to_entries_outside(command, |folder| project_folders.contains(folder));
         command
             // Takes precedence over each `protocol.NAME.allow` of the repository: `url.X.insteadOf` may lead
             // a local path to a program.
@@ -210,7 +216,7 @@ impl<'a> GitWriter<'a> {
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", "/dev/null")
             .env("GIT_NO_LAZY_FETCH", "1");
-        if let Some(git_folder) = self.own_git_folder {
+        if let Some(git_folder) = self.own_repository_git_folder {
             // Attributes come only from the commit, as in any clone.
             command
                 .env("GIT_DIR", git_folder)
@@ -231,8 +237,8 @@ impl<'a> GitWriter<'a> {
     }
 }
 
-/// Returns the settings that disable all drivers in the working tree of a repository of ours.
-pub(crate) fn settings_disabling_all_drivers(
+/// Reads the drivers of Plimsoll's own repository and returns the settings that disable all of them.
+pub(crate) fn read_settings_disabling_all_drivers(
     git_folder: &Path,
     work_tree: &Path,
 ) -> Result<Vec<OsString>, CommandOutcome> {

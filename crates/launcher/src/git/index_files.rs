@@ -5,8 +5,8 @@ use crate::git_output::split_nul_terminated;
 use plimsoll_domain::git_names::RepoPath;
 use std::path::Path;
 
-/// Returns the tracked files among these paths of a folder; a path of a folder stands for all files in it.
-pub fn tracked_files(folder: &Path, paths: &[RepoPath]) -> Vec<String> {
+/// Returns the tracked files at or below these paths; nothing if git fails.
+pub fn tracked_files_at_or_below(folder: &Path, paths: &[RepoPath]) -> Vec<String> {
     // Without a path git would list everything.
     if paths.is_empty() {
         return Vec::new();
@@ -24,5 +24,5 @@ pub fn tracked_files(folder: &Path, paths: &[RepoPath]) -> Vec<String> {
 /// Returns whether git tracks a file or folder with this name. Returns false if `name` is not a valid path in
 /// a repository.
 pub fn is_tracked(folder: &Path, name: &str) -> bool {
-    RepoPath::parse(name).is_ok_and(|path| !tracked_files(folder, &[path]).is_empty())
+    RepoPath::parse(name).is_ok_and(|path| !tracked_files_at_or_below(folder, &[path]).is_empty())
 }

@@ -7,10 +7,10 @@
 //! is true of git-lfs and git-crypt. The check reads the command; it does not compare the contents of
 //! scripts.
 
-use super::command::{build_read_only_command, own_repository_read_only_command, working_tree_root};
+use super::command::{build_read_only_git_command, find_working_tree_root, own_repository_read_only_command};
 use crate::CommandOutcome;
 use crate::child::{self, ChildOptions};
-use crate::search_path::search_only_outside;
+use crate::search_path::restrict_path_to_entries_outside;
 use crate::time_limit::TimeLimit;
 use plimsoll_store::layout::{find_repository, shared_git_folder};
 use plimsoll_store::{disk, environment};
@@ -32,7 +32,7 @@ pub enum AllowedPrograms {
     AllPrograms,
 }
 
-/// No real repository has more settings of drivers than this: above it git is not started.
+/// Maximum number of driver settings, more than any real repository has. With more, git is not started.
 const MAX_DRIVER_SETTINGS: usize = 4_000;
 
 /// Programs that run code of the current folder although no argument names a file in it.
@@ -97,39 +97,45 @@ struct DriverSetting {
 }
 
 impl ConfiguredDrivers {
-    /// Starts to read the settings that apply in a folder. Git itself reads them, because only git knows
-    /// which files are included.
-    pub(super) fn start_read(
+    /// Starts a query for the driver settings that apply in a folder. Git itself reads them, because only git
+    /// knows which files are included.
+    pub(super) fn start_driver_settings_query(
         folder: &Path,
         root: &Path,
         limit: TimeLimit,
     ) -> Result<child::RunningChild<'static>, CommandOutcome> {
-        child::start(
-            build_read_only_command(folder, root, &[], &DRIVER_QUERY),
+        child::start_in_new_process_group(
+            build_read_only_git_command(folder, root, &[], &DRIVER_QUERY),
             ChildOptions::with_timeout(limit.remaining()),
         )
     }
 
     /// Reads the driver settings that apply in a folder.
     pub(crate) fn read(folder: &Path, limit: TimeLimit) -> Result<ConfiguredDrivers, CommandOutcome> {
-        let root = working_tree_root(folder)?;
-        ConfiguredDrivers::start_read(folder, &root, limit)
-            .and_then(|running| ConfiguredDrivers::parse(running.wait_with_output()))
+        let root = find_working_tree_root(folder)?;
+        ConfiguredDrivers::start_driver_settings_query(folder, &root, limit).and_then(|running_query| {
+            ConfiguredDrivers::parse_if_all_can_be_disabled(running_query.wait_with_output())
+        })
     }
 
-    /// Reads the driver settings that apply in the working tree of a repository of ours.
+    /// Reads the driver settings that apply in the working tree of Plimsoll's own repository.
     pub(super) fn read_in_own_repository(
         git_folder: &Path,
         work_tree: &Path,
         limit: TimeLimit,
     ) -> Result<ConfiguredDrivers, CommandOutcome> {
         let command = own_repository_read_only_command(git_folder, work_tree, &DRIVER_QUERY);
-        ConfiguredDrivers::parse(child::run(command, ChildOptions::with_timeout(limit.remaining())))
+        ConfiguredDrivers::parse_if_all_can_be_disabled(child::run(
+            command,
+            ChildOptions::with_timeout(limit.remaining()),
+        ))
     }
 
-    /// Parses git's output. Returns an error if not every driver could be disabled; git must not be started
-    /// then.
-    pub(super) fn parse(outcome: CommandOutcome) -> Result<ConfiguredDrivers, CommandOutcome> {
+    /// Parses git's output. Returns an error if the query failed or not every driver could be disabled; git must
+    /// not be started then.
+    pub(super) fn parse_if_all_can_be_disabled(
+        outcome: CommandOutcome,
+    ) -> Result<ConfiguredDrivers, CommandOutcome> {
         // Exit code 1 means that there are no such settings.
         if outcome.timed_out || !matches!(outcome.exit_code, Some(0 | 1)) {
             return Err(outcome);
@@ -137,7 +143,7 @@ impl ConfiguredDrivers {
         let mut settings = Vec::new();
         let mut fields = outcome.stdout.split(|byte| *byte == 0);
         while let (Some(scope), Some(origin), Some(setting)) = (fields.next(), fields.next(), fields.next()) {
-            if let Some((driver, command)) = parse_driver_setting(setting) {
+            if let Some((driver, command)) = parse_driver_and_command(setting) {
                 let (scope, origin) = (scope.to_vec(), origin.to_vec());
                 settings.push(DriverSetting { driver, command: command.to_vec(), scope, origin });
             }
@@ -197,23 +203,23 @@ pub(super) fn settings_disabling_driver(driver: &[u8]) -> Vec<OsString> {
 /// Parses `filter.lfs.clean
 /// git-lfs clean -- %f` into the driver's name and the command. The command is empty if the setting runs
 /// nothing. Returns `None` if the setting belongs to no driver.
-fn parse_driver_setting(setting: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+fn parse_driver_and_command(setting: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let end = setting.iter().position(|byte| *byte == b'\n').unwrap_or(setting.len());
     let (key, value) = (&setting[..end], setting.get(end + 1..).unwrap_or_default());
     if key.starts_with(b"gpg.") {
         return Some((b"gpg".to_vec(), value));
     }
     let last_dot = key.iter().rposition(|byte| *byte == b'.')?;
-    let (driver, name) = (&key[..last_dot], &key[last_dot + 1..]);
-    let has_name = driver.contains(&b'.');
+    let (driver, variable_name) = (&key[..last_dot], &key[last_dot + 1..]);
+    let has_driver_name = driver.contains(&b'.');
     let is_command = match driver.split(|byte| *byte == b'.').next()? {
-        b"filter" => [&b"clean"[..], b"smudge", b"process"].contains(&name),
-        b"merge" => name == b"driver",
+        b"filter" => [&b"clean"[..], b"smudge", b"process"].contains(&variable_name),
+        b"merge" => variable_name == b"driver",
         b"hook" => true,
         _ => return None,
     };
     // `filter.NAME.required` alone must still be disabled with its filter.
-    (has_name && (is_command || driver.starts_with(b"filter.")))
+    (has_driver_name && (is_command || driver.starts_with(b"filter.")))
         .then(|| (driver.to_vec(), if is_command { value } else { b"" }))
 }
 
@@ -252,7 +258,7 @@ impl ProjectFolders {
         ProjectFolders { folders: folders.into_iter().flatten().collect(), root, repository_config }
     }
 
-    /// Creates the value for the working tree of a repository of ours.
+    /// Creates the value for the working tree of Plimsoll's own repository.
     pub(super) fn for_own_repository(
         git_folder: &Path,
         work_tree: &Path,
@@ -277,9 +283,9 @@ impl ProjectFolders {
         self.folders.iter().any(|folder| path.starts_with(folder) || canonical_path.starts_with(folder))
     }
 
-    /// Returns true if an agent in the sandbox cannot have written the file of a setting. It can write
+    /// Returns true if an agent in the sandbox cannot have written the file that contains a setting. It can write
     /// `config.worktree` and included files of the working tree.
-    fn is_trusted_origin(&self, scope: &[u8], origin: &[u8]) -> bool {
+    fn is_setting_file_unwritable_by_agent(&self, scope: &[u8], origin: &[u8]) -> bool {
         if scope == b"command" {
             return true;
         }
@@ -297,13 +303,13 @@ impl ProjectFolders {
 
     fn is_trusted_setting(&self, setting: &DriverSetting) -> bool {
         let command = std::str::from_utf8(&setting.command);
-        // A hook that is configured by a setting is a hook, too.
+        // Hooks can also be configured by settings.
         !setting.driver.starts_with(b"hook.")
-            && self.is_trusted_origin(&setting.scope, &setting.origin)
+            && self.is_setting_file_unwritable_by_agent(&setting.scope, &setting.origin)
             && command.is_ok_and(|command| self.is_trusted_command(command))
     }
 
-    /// Returns true if a command certainly runs nothing of the project, judged by its words. A command that
+    /// Returns true if a command certainly runs nothing of the project, judging by its tokens. A command that
     /// only a shell could expand is not trusted.
     fn is_trusted_command(&self, command: &str) -> bool {
         const EXPANSION_CHARS: &[char] = &['$', '`', '*', '?', '[', '{', '~', '\\', '\n'];
@@ -312,16 +318,16 @@ impl ProjectFolders {
             return false;
         }
         let is_separator = |character: char| character.is_whitespace() || SEPARATORS.contains(&character);
-        let mut words = command.split(is_separator).filter(|word| !word.is_empty());
+        let mut tokens = command.split(is_separator).filter(|token| !token.is_empty());
         // A setting without a value runs nothing.
-        let Some(program) = words.next() else { return true };
-        self.is_program_outside_project(program)
-            && words.clone().all(|word| self.word_cannot_run_project_code(word))
-            && !runs_modules_or_inline_code(command)
+        let Some(program) = tokens.next() else { return true };
+        self.is_program_outside_project_and_no_runner(program)
+            && tokens.clone().all(|token| self.token_names_nothing_in_project(token))
+            && !interpreter_runs_modules_or_inline_code(command)
     }
 
-    /// Returns true if a program exists and lies outside of the project.
-    fn is_program_outside_project(&self, program: &str) -> bool {
+    /// Returns true if a program exists, lies outside of the project, and is not one of [`PROJECT_RUNNERS`].
+    fn is_program_outside_project_and_no_runner(&self, program: &str) -> bool {
         if is_project_runner(program) {
             return false;
         }
@@ -335,40 +341,40 @@ impl ProjectFolders {
         executable.is_some_and(|path| path.is_absolute() && !self.contains(&path))
     }
 
-    /// Returns true if a word of a command names nothing in the project.
-    fn word_cannot_run_project_code(&self, word: &str) -> bool {
-        let path = Path::new(word);
+    /// Returns true if a token of a command names no file of the project and none of [`PROJECT_RUNNERS`].
+    fn token_names_nothing_in_project(&self, token: &str) -> bool {
+        let path = Path::new(token);
         if path.is_absolute() {
             return !self.contains(path);
         }
         // Such a file could be created between our check and git's start of the command.
-        let is_relative_path = word.contains('/') || word == "." || word == "..";
-        !is_relative_path && !disk::exists(&self.root.join(path)) && !is_project_runner(word)
+        let is_relative_path = token.contains('/') || token == "." || token == "..";
+        !is_relative_path && !disk::exists(&self.root.join(path)) && !is_project_runner(token)
     }
 }
 
 /// Removes the folders of the project that contains `folder` from a command's PATH.
-pub(crate) fn search_outside_project(command: &mut Command, folder: &Path) {
+pub(crate) fn remove_project_folders_from_search_path(command: &mut Command, folder: &Path) {
     let project_folders = ProjectFolders::for_folder(folder);
-    search_only_outside(command, |entry| project_folders.contains(entry));
+    restrict_path_to_entries_outside(command, |entry| project_folders.contains(entry));
 }
 
 fn is_project_runner(program: &str) -> bool {
     PROJECT_RUNNERS.contains(&program.rsplit('/').next().unwrap_or(program))
 }
 
-/// Returns true if an interpreter is told to load modules or inline code: it also searches modules in the
-/// current folder.
-fn runs_modules_or_inline_code(command: &str) -> bool {
-    let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches(['\'', '"'])).collect();
-    let is_interpreter = words.iter().any(|word| {
-        let name = word.rsplit('/').next().unwrap_or(word);
+/// Returns true if a command runs an interpreter with an option that loads modules or inline code: the
+/// interpreter also searches the current folder for modules.
+fn interpreter_runs_modules_or_inline_code(command: &str) -> bool {
+    let tokens: Vec<&str> = command.split_whitespace().map(|token| token.trim_matches(['\'', '"'])).collect();
+    let is_interpreter = tokens.iter().any(|token| {
+        let name = token.rsplit('/').next().unwrap_or(token);
         name.starts_with("python") || name.starts_with("node") || name == "pypy3"
     });
     is_interpreter
-        && words
+        && tokens
             .iter()
-            .any(|word| ["-m", "-c", "-e", "-r", "-p", "--eval", "--require", "--import"].contains(word))
+            .any(|token| ["-m", "-c", "-e", "-r", "-p", "--eval", "--require", "--import"].contains(token))
 }
 
 #[cfg(test)]
@@ -491,7 +497,7 @@ mod tests {
     #[test]
     fn every_driver_can_be_disabled_whatever_its_name_is() {
         let disabling_settings = |setting: &str| {
-            parse_driver_setting(setting.as_bytes()).map(|(driver, _)| settings_disabling_driver(&driver))
+            parse_driver_and_command(setting.as_bytes()).map(|(driver, _)| settings_disabling_driver(&driver))
         };
         assert_eq!(
             (disabling_settings("filter.clean\ncat"), disabling_settings("1 .M N... a")),

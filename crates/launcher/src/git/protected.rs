@@ -18,11 +18,11 @@ use std::time::Duration;
 
 /// Git hashes 64 MiB in a second; a trusted filter or a disk that spins up may take longer.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often a query is run if it times out.
+/// Maximum number of attempts for a query.
 const MAX_ATTEMPTS: u32 = 2;
 /// Without these settings git could write files beside the index, or leave files out of it.
 const FULL_INDEX_SETTINGS: [&str; 2] = ["core.splitIndex=false", "index.sparse=false"];
-/// Without these settings the result would depend on settings that only warn or ask.
+/// Settings that make the result of `git add` independent of the user's settings for warnings.
 const ADD_SETTINGS: [&str; 3] =
     ["core.safecrlf=false", "add.ignoreErrors=false", "advice.addEmbeddedRepo=false"];
 
@@ -40,7 +40,7 @@ pub type ReferenceEntries = (String, Result<Vec<GitEntry>, GitFailure>);
 /// Returns the identity of the repository that git itself uses in a folder, including the folder's path in
 /// it. A `.git` file can lead git to another repository than our own search finds, because git keeps trailing
 /// spaces in the path.
-pub fn repository_identity(folder: &Path) -> Result<String, GitFailure> {
+pub fn repository_identity_with_folder_prefix(folder: &Path) -> Result<String, GitFailure> {
     let outcome = query_with_retry(folder, None, &["rev-parse", "--absolute-git-dir", "--show-prefix"])?;
     let identity = || {
         let mut lines = outcome.stdout.split(|byte| *byte == b'\n');
@@ -49,16 +49,16 @@ pub fn repository_identity(folder: &Path) -> Result<String, GitFailure> {
         let common_git_folder = shared_git_folder(git_folder)?;
         Some(format!(
             "{} {} {prefix}",
-            volume::folder_identity(git_folder)?,
-            volume::folder_identity(&common_git_folder)?
+            volume::folder_identity_by_inode_and_creation_time(git_folder)?,
+            volume::folder_identity_by_inode_and_creation_time(&common_git_folder)?
         ))
     };
     identity().filter(|_| outcome.succeeded()).ok_or(GitFailure::Unreadable)
 }
 
 /// Returns the branch that is checked out, as `refs/heads/NAME`; `None` if HEAD is detached or has no commit.
-pub fn checked_out_branch(folder: &Path) -> Result<Option<String>, GitFailure> {
-    if read_commit_of_reference(folder, "HEAD")?.is_none() {
+pub fn checked_out_branch_full_ref(folder: &Path) -> Result<Option<String>, GitFailure> {
+    if read_commit_or_none_if_unborn_head(folder, "HEAD")?.is_none() {
         return Ok(None);
     }
     let outcome = query_with_retry(folder, None, &["symbolic-ref", "--quiet", "HEAD"])?;
@@ -70,23 +70,23 @@ pub fn checked_out_branch(folder: &Path) -> Result<Option<String>, GitFailure> {
     name.filter(|_| outcome.succeeded()).map(|name| Some(name.full_ref_name())).ok_or(GitFailure::Unreadable)
 }
 
-/// Returns the files at and below `paths` that a checkout of each reference would have. A HEAD without a
-/// commit has no files. A reference is `HEAD` or begins with `refs/`. `index` is the path of a temporary
-/// index, which is removed afterwards.
-pub fn entries_of_references(
+/// Returns the files at and below `paths` that a checkout of each reference would have. Stops after the first
+/// timeout. A HEAD without a commit has no files. A reference is `HEAD` or begins with `refs/`.
+/// `temporary_index` is the path of an index that is created and then removed.
+pub fn entries_of_references_until_timeout(
     folder: &Path,
-    index: &Path,
+    temporary_index: &Path,
     references: &[&str],
     paths: &[RepoPath],
 ) -> Vec<ReferenceEntries> {
     let mut last_read: Option<(CommitId, Vec<GitEntry>)> = None;
     let mut read_reference = |reference: &str| -> Result<Vec<GitEntry>, GitFailure> {
-        let Some(id) = read_commit_of_reference(folder, reference)? else { return Ok(Vec::new()) };
+        let Some(id) = read_commit_or_none_if_unborn_head(folder, reference)? else { return Ok(Vec::new()) };
         // HEAD and its branch are the same commit and are read only once.
         if let Some((_, entries)) = last_read.as_ref().filter(|(last_id, _)| *last_id == id) {
             return Ok(entries.clone());
         }
-        let entries = read_entries_of_commit(folder, index, &id, paths)?;
+        let entries = read_entries_of_commit(folder, temporary_index, &id, paths)?;
         last_read = Some((id, entries.clone()));
         Ok(entries)
     };
@@ -100,61 +100,64 @@ pub fn entries_of_references(
             break;
         }
     }
-    remove_index(index);
+    remove_index_and_lock(temporary_index);
     results
 }
 
 /// Returns the files at and below `paths` that a commit of the files on disk would have, including ignored
-/// files. The error contains git's reason. `index` is the path of a temporary index, which is removed
-/// afterwards. `committed` are the files in HEAD. Objects and a tree are written to the repository, but
-/// nothing refers to them.
+/// files. The error contains git's reason. `temporary_index` is the path of an index that is created and then
+/// removed. `head_entries` are the files in HEAD. Objects and a tree are written to the repository, but nothing
+/// refers to them.
 pub fn entries_git_would_commit(
     folder: &Path,
-    index: &Path,
+    temporary_index: &Path,
     paths: &[RepoPath],
-    committed: &[GitEntry],
+    head_entries: &[GitEntry],
     allowed_programs: AllowedPrograms,
 ) -> Result<Vec<GitEntry>, GitAddError> {
-    let mut writer = GitWriter::new(folder, allowed_programs).map_err(|outcome| add_error(&outcome))?;
+    let mut writer = GitWriter::new(folder, allowed_programs).map_err(|outcome| git_add_error(&outcome))?;
     writer.add_settings(ADD_SETTINGS.into_iter().chain(FULL_INDEX_SETTINGS).map(Into::into));
     let limit = TimeLimit::from_now(QUERY_TIMEOUT);
     let run_writer = |arguments: &[&str]| {
         let mut command = writer.command(arguments);
-        command.env("GIT_INDEX_FILE", index);
+        command.env("GIT_INDEX_FILE", temporary_index);
         let outcome = child::run(command, ChildOptions::with_timeout(limit.remaining()));
-        if outcome.succeeded() { Ok(outcome) } else { Err(add_error(&outcome)) }
+        if outcome.succeeded() { Ok(outcome) } else { Err(git_add_error(&outcome)) }
     };
     let pathspecs = pathspecs(paths);
-    let head = read_commit_of_reference(folder, "HEAD")
+    let head = read_commit_or_none_if_unborn_head(folder, "HEAD")
         .map_err(|_| GitAddError("git cannot read HEAD".to_owned()))?;
-    let add_all = || {
+    let add_and_list_entries = || {
         if let Some(head) = &head {
             run_writer(&["read-tree", head.as_str()])?;
         }
-        run_writer(&append_paths(&["add", "--force"], &pathspecs))?;
+        run_writer(&append_pathspecs(&["add", "--force"], &pathspecs))?;
         let tree = run_writer(&["write-tree", "--missing-ok"])?;
-        let outcome = run_writer(&append_paths(&LIST_INDEX_ARGUMENTS, &pathspecs))?;
-        parse_entries(&outcome, &super::trimmed_stdout(&tree))
+        let outcome = run_writer(&append_pathspecs(&LIST_INDEX_ARGUMENTS, &pathspecs))?;
+        parse_index_entries_if_complete(&outcome, &super::trimmed_stdout(&tree))
             .ok_or_else(|| GitAddError("its list of files is too long".to_owned()))
     };
-    let entries = add_all();
-    remove_index(index);
+    let entries = add_and_list_entries();
+    remove_index_and_lock(temporary_index);
     let prefer_committed = |entry: GitEntry| {
         let is_same_file = |committed_entry: &&GitEntry| {
             committed_entry.path == entry.path && committed_entry.object == entry.object
         };
-        committed.iter().find(is_same_file).cloned().unwrap_or(entry)
+        head_entries.iter().find(is_same_file).cloned().unwrap_or(entry)
     };
     Ok(entries?.into_iter().map(prefer_committed).collect())
 }
 
-fn add_error(outcome: &CommandOutcome) -> GitAddError {
+fn git_add_error(outcome: &CommandOutcome) -> GitAddError {
     let timeout_message = || "git does not answer in time".to_owned();
     GitAddError(if outcome.timed_out { timeout_message() } else { failure_reason(outcome) })
 }
 
 /// Returns the commit of a reference; `None` for a HEAD without a commit.
-fn read_commit_of_reference(folder: &Path, reference: &str) -> Result<Option<CommitId>, GitFailure> {
+fn read_commit_or_none_if_unborn_head(
+    folder: &Path,
+    reference: &str,
+) -> Result<Option<CommitId>, GitFailure> {
     let outcome = query_with_retry(folder, None, &["rev-parse", "--verify", "--quiet", reference])?;
     if outcome.succeeded() {
         return CommitId::parse(&super::trimmed_stdout(&outcome))
@@ -168,16 +171,19 @@ fn read_commit_of_reference(folder: &Path, reference: &str) -> Result<Option<Com
 
 fn read_entries_of_commit(
     folder: &Path,
-    index: &Path,
-    id: &CommitId,
+    temporary_index: &Path,
+    commit: &CommitId,
     paths: &[RepoPath],
 ) -> Result<Vec<GitEntry>, GitFailure> {
-    if !query_with_retry(folder, Some(index), &["read-tree", id.as_str()])?.succeeded() {
+    if !query_with_retry(folder, Some(temporary_index), &["read-tree", commit.as_str()])?.succeeded() {
         return Err(GitFailure::Unreadable);
     }
-    let outcome =
-        query_with_retry(folder, Some(index), &append_paths(&LIST_INDEX_ARGUMENTS, &pathspecs(paths)))?;
-    parse_entries(&outcome, id.as_str()).ok_or(GitFailure::Unreadable)
+    let outcome = query_with_retry(
+        folder,
+        Some(temporary_index),
+        &append_pathspecs(&LIST_INDEX_ARGUMENTS, &pathspecs(paths)),
+    )?;
+    parse_index_entries_if_complete(&outcome, commit.as_str()).ok_or(GitFailure::Unreadable)
 }
 
 /// Runs a git query. It is repeated if it times out, cannot be started, or is ended by a signal: in these
@@ -203,7 +209,7 @@ fn query_with_retry(
     Err(GitFailure::TimedOut)
 }
 
-fn remove_index(index: &Path) {
+fn remove_index_and_lock(index: &Path) {
     for file in [index, &index_lock_path(index)] {
         let _ = disk::remove_if_exists(file);
     }
@@ -220,13 +226,13 @@ fn pathspecs(paths: &[RepoPath]) -> Vec<String> {
     paths.iter().map(RepoPath::to_literal_pathspec).collect()
 }
 
-fn append_paths<'a>(command: &[&'a str], paths: &'a [String]) -> Vec<&'a str> {
-    command.iter().copied().chain(["--"]).chain(paths.iter().map(String::as_str)).collect()
+fn append_pathspecs<'a>(arguments: &[&'a str], pathspecs: &'a [String]) -> Vec<&'a str> {
+    arguments.iter().copied().chain(["--"]).chain(pathspecs.iter().map(String::as_str)).collect()
 }
 
-/// Parses lines of the form `MODE ID STAGE<tab>PATH`.
-fn parse_entries(outcome: &CommandOutcome, source: &str) -> Option<Vec<GitEntry>> {
-    // The list was cut off, so nothing is known about the rest.
+/// Parses lines of the form `MODE ID STAGE<tab>PATH`. Returns `None` if git failed or the output was cut off.
+fn parse_index_entries_if_complete(outcome: &CommandOutcome, source: &str) -> Option<Vec<GitEntry>> {
+    // Output of this size was cut off, so files may be missing.
     if !outcome.succeeded() || outcome.stdout.len() >= MAX_OUTPUT_BYTES {
         return None;
     }

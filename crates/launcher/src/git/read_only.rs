@@ -4,7 +4,7 @@
 //! repository chooses the names of the filters. The names are therefore read first, and each filter is
 //! disabled.
 
-use super::command::{build_read_only_command, working_tree_root};
+use super::command::{build_read_only_git_command, find_working_tree_root};
 use super::programs::ConfiguredDrivers;
 use crate::time_limit::TimeLimit;
 use crate::{CommandOutcome, child};
@@ -19,28 +19,27 @@ pub(crate) fn read_only_command(
     arguments: &[&str],
     limit: TimeLimit,
 ) -> Result<Command, CommandOutcome> {
-    let root = working_tree_root(folder)?;
+    let root = find_working_tree_root(folder)?;
     let may_run_filters =
         arguments.first().is_some_and(|name| ["status", "diff", "hash-object"].contains(name));
     if may_run_filters {
         return read_only_command_without_filters(folder, arguments, limit).map(|(command, _)| command);
     }
-    Ok(build_read_only_command(folder, &root, &[], arguments))
+    Ok(build_read_only_git_command(folder, &root, &[], arguments))
 }
 
-/// Returns a git command that only reads, with further settings. The subcommand must be one that cannot run
-/// filters.
+/// Returns a read-only git command with further settings. The subcommand must be one that cannot run filters.
 pub(crate) fn read_only_command_with_settings(
     folder: &Path,
     settings: &[&str],
     arguments: &[&str],
 ) -> Result<Command, CommandOutcome> {
-    let root = working_tree_root(folder)?;
+    let root = find_working_tree_root(folder)?;
     let settings: Vec<OsString> = settings.iter().map(OsString::from).collect();
-    Ok(build_read_only_command(folder, &root, &settings, arguments))
+    Ok(build_read_only_git_command(folder, &root, &settings, arguments))
 }
 
-/// Returns a git command that only reads, with all filters disabled, and whether any filter is configured.
+/// Returns a read-only git command with all filters disabled, and whether any filter is configured.
 pub(super) fn read_only_command_without_filters(
     folder: &Path,
     arguments: &[&str],
@@ -50,10 +49,10 @@ pub(super) fn read_only_command_without_filters(
     Ok((disabled_filters.read_only_command(folder, arguments), disabled_filters.has_filters))
 }
 
-/// Starts to read the names of all filters; the caller can do something else meanwhile.
+/// Starts to read the names of all filters; the caller can do other work meanwhile.
 pub(super) fn start_filter_query(folder: &Path, limit: TimeLimit) -> Result<FilterQuery, CommandOutcome> {
-    let root = working_tree_root(folder)?;
-    let running_query = ConfiguredDrivers::start_read(folder, &root, limit)?;
+    let root = find_working_tree_root(folder)?;
+    let running_query = ConfiguredDrivers::start_driver_settings_query(folder, &root, limit)?;
     Ok(FilterQuery { running_query, root })
 }
 
@@ -66,13 +65,13 @@ pub(super) struct FilterQuery {
 impl FilterQuery {
     /// Waits for the query and returns settings that disable all filters.
     pub(super) fn wait_and_disable_filters(self) -> Result<DisabledFilters, CommandOutcome> {
-        let drivers = ConfiguredDrivers::parse(self.running_query.wait_with_output())?;
+        let drivers = ConfiguredDrivers::parse_if_all_can_be_disabled(self.running_query.wait_with_output())?;
         let (settings, has_filters) = (drivers.settings_disabling_all(), drivers.has_filters());
         Ok(DisabledFilters { root: self.root, settings, has_filters })
     }
 }
 
-/// Settings that disable the filters that were configured a moment ago.
+/// Settings that disable all filters that were configured when the query ran.
 #[derive(Default)]
 pub(super) struct DisabledFilters {
     root: PathBuf,
@@ -81,9 +80,9 @@ pub(super) struct DisabledFilters {
 }
 
 impl DisabledFilters {
-    /// Returns a git command that only reads, with all filters disabled.
+    /// Returns a read-only git command with all filters disabled.
     pub(super) fn read_only_command(&self, folder: &Path, arguments: &[&str]) -> Command {
-        build_read_only_command(folder, &self.root, &self.settings, arguments)
+        build_read_only_git_command(folder, &self.root, &self.settings, arguments)
     }
 }
 

@@ -9,14 +9,14 @@ use plimsoll_domain::handoff::GitFacts;
 use plimsoll_domain::state::CommitRef;
 use std::path::Path;
 
-/// The most line ranges that are listed of one file.
+/// Maximum number of line ranges that are listed for one file.
 const MAX_LISTED_RANGES: usize = 12;
-/// The most commits that are read, newest first.
+/// Limits the commits that are read to the newest 50.
 const MAX_COUNT_OPTION: &str = "-n50";
-/// A new file that is only similar to a deleted one was not renamed: files of the same kind begin with the
-/// same lines.
+/// With a lower threshold, git would report a new file as renamed if it only begins with the same lines as a
+/// deleted one.
 const RENAME_DETECTION_OPTION: &str = "--find-renames=90%";
-/// The longest heading: a heading is a name, not a paragraph.
+/// Maximum length of a heading.
 const MAX_HEADING_CHARS: usize = 60;
 
 /// The point from which changes count as work.
@@ -34,13 +34,13 @@ pub enum WorkBase<'a> {
 }
 
 impl<'a> WorkBase<'a> {
-    /// Returns whether the work starts at this commit.
-    fn is_commit(self, id: &str) -> bool {
+    /// Returns true if this is [`WorkBase::Commit`] with this id.
+    fn is_commit_with_id(self, id: &str) -> bool {
         matches!(self, WorkBase::Commit(commit) if commit.as_str() == id)
     }
 
-    /// Returns the tree with which `git diff` compares the work.
-    fn base_or_empty_tree(self, head_id: &str) -> &'a str {
+    /// Returns the revision with which `git diff` compares the work.
+    fn base_revision_or_empty_tree(self, head_id: &str) -> &'a str {
         match self {
             WorkBase::Commit(commit) | WorkBase::RewrittenCommit(commit) => commit.as_str(),
             WorkBase::BeforeFirstCommit if head_id.len() > SHA1_LENGTH => EMPTY_TREE_SHA256,
@@ -59,7 +59,7 @@ const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b
 /// The changed files and the commits of the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkSummary {
-    /// The present state of the repository.
+    /// The current state of the repository.
     pub facts: GitFacts,
     /// The files: those with uncommitted changes first, then those with committed changes only.
     pub files: Vec<ChangedFile>,
@@ -113,8 +113,8 @@ pub struct FileCommit {
     pub removed_lines: Vec<String>,
 }
 
-/// Summarizes the work in a folder by any program, without the commits in `excluded_commits`. Returns `None`
-/// outside git.
+/// Summarizes all changes in a folder since `work_base`, by any program, without the commits in
+/// `excluded_commits`. Returns `None` outside git.
 pub fn summarize_work(
     folder: &Path,
     work_base: WorkBase<'_>,
@@ -122,18 +122,20 @@ pub fn summarize_work(
 ) -> Option<WorkSummary> {
     Some(
         start_filter_and_subject_queries(folder)?
-            .read_repository_state()?
+            .wait_and_read_git_status()?
             .into_work_summary(work_base, excluded_commits),
     )
 }
 
-/// Starts the first git queries for a work summary; the caller can do something else meanwhile. Returns
-/// `None` outside git.
+/// Starts the first git queries for a work summary; the caller can do other work meanwhile. Returns `None`
+/// outside git.
 pub fn start_filter_and_subject_queries(folder: &Path) -> Option<WorkQuery<'_>> {
     let limit = TimeLimit::from_now(super::GIT_TIMEOUT);
     let filter_query = super::read_only::start_filter_query(folder, limit).ok()?;
-    let subject_query = super::read_only_command(folder, &["log", "-1", "--format=%s"], limit)
-        .and_then(|command| child::start(command, child::ChildOptions::with_timeout(limit.remaining())));
+    let subject_query =
+        super::read_only_command(folder, &["log", "-1", "--format=%s"], limit).and_then(|command| {
+            child::start_in_new_process_group(command, child::ChildOptions::with_timeout(limit.remaining()))
+        });
     Some(WorkQuery { folder, filter_query, subject_query })
 }
 
@@ -152,14 +154,14 @@ impl std::fmt::Debug for WorkQuery<'_> {
 }
 
 impl<'a> WorkQuery<'a> {
-    /// Waits for the queries and reads the state of the repository. Returns `None` if git fails.
-    pub fn read_repository_state(self) -> Option<RepositoryState<'a>> {
+    /// Waits for the queries and reads the uncommitted changes with `git status`. Returns `None` if git fails.
+    pub fn wait_and_read_git_status(self) -> Option<RepositoryState<'a>> {
         let WorkQuery { folder, filter_query, subject_query } = self;
         let limit = TimeLimit::from_now(super::GIT_TIMEOUT);
         // Changes inside a submodule could be reported only by a git running inside it.
         let options = ["--porcelain=v2", "--branch", "--untracked-files=all", "--ignore-submodules=dirty"];
         let arguments = [&["status"], &options[..], &["-z", "--", "."]].concat();
-        let (status, disabled_filters) = match filter_query.wait_and_disable_filters() {
+        let (status_outcome, disabled_filters) = match filter_query.wait_and_disable_filters() {
             Ok(disabled_filters) => (
                 crate::run_without_stdin(
                     disabled_filters.read_only_command(folder, &arguments),
@@ -169,8 +171,8 @@ impl<'a> WorkQuery<'a> {
             ),
             Err(outcome) => (outcome, DisabledFilters::default()),
         };
-        let subject = subject_query.map(child::RunningChild::wait_with_output);
-        if status.timed_out {
+        let subject_outcome = subject_query.map(child::RunningChild::wait_with_output);
+        if status_outcome.timed_out {
             let file_list_error = Some("git status took too long".into());
             let facts = GitFacts { branch: "?".into(), file_list_error, ..GitFacts::default() };
             return Some(RepositoryState {
@@ -179,17 +181,17 @@ impl<'a> WorkQuery<'a> {
                 uncommitted_work: WorkSummary { facts, ..WorkSummary::default() },
             });
         }
-        if !status.succeeded() {
+        if !status_outcome.succeeded() {
             return None;
         }
-        let (mut facts, mut files) = parse_status(&String::from_utf8_lossy(&status.stdout));
+        let (mut facts, mut files) = parse_status(&String::from_utf8_lossy(&status_outcome.stdout));
         if disabled_filters.has_filters {
             let is_modified = |file: &&ChangedFile| file.change_kind == MODIFIED;
             let modified_paths: Vec<String> =
                 files.iter().filter(is_modified).map(|file| file.path.clone()).collect();
-            let unwritten_paths =
-                super::index_stat::filtered_files_unchanged_by_stat(folder, &modified_paths, limit);
-            files.retain(|file| !unwritten_paths.contains(&file.path));
+            let unchanged_paths =
+                super::index_stat::files_under_filter_matching_index_stat(folder, &modified_paths, limit);
+            files.retain(|file| !unchanged_paths.contains(&file.path));
         }
         // `--porcelain` lists paths relative to the root of the working tree, whatever the current folder.
         let prefix = prefix_in_working_tree(folder);
@@ -197,7 +199,7 @@ impl<'a> WorkQuery<'a> {
             file.path = file.path.strip_prefix(&prefix).unwrap_or(&file.path).to_owned();
         }
         if facts.head_commit.is_some() {
-            facts.head_subject = subject.map(|outcome| trimmed_stdout(&outcome)).unwrap_or_default();
+            facts.head_subject = subject_outcome.map(|outcome| trimmed_stdout(&outcome)).unwrap_or_default();
         }
         Some(RepositoryState {
             folder,
@@ -207,7 +209,7 @@ impl<'a> WorkQuery<'a> {
     }
 }
 
-/// The present state of the repository, before the start of the work is known.
+/// HEAD and the uncommitted changes, which are read before the base of the work is known.
 pub struct RepositoryState<'a> {
     folder: &'a Path,
     disabled_filters: DisabledFilters,
@@ -221,17 +223,22 @@ impl std::fmt::Debug for RepositoryState<'_> {
 }
 
 impl RepositoryState<'_> {
-    /// Returns true if nothing was committed since the start of the work: the start is HEAD.
-    pub fn is_head(&self, work_base: WorkBase<'_>) -> bool {
-        self.uncommitted_work.facts.head_commit.as_deref().is_some_and(|head| work_base.is_commit(head))
+    /// Returns true if `work_base` is the commit at HEAD, so that nothing was committed since.
+    pub fn is_base_at_head(&self, work_base: WorkBase<'_>) -> bool {
+        self.uncommitted_work
+            .facts
+            .head_commit
+            .as_deref()
+            .is_some_and(|head| work_base.is_commit_with_id(head))
     }
 
-    /// Summarizes the work since `work_base` by any program, without the commits in `excluded_commits`.
+    /// Summarizes all changes since `work_base`, by any program, without the commits in `excluded_commits`.
     pub fn into_work_summary(self, work_base: WorkBase<'_>, excluded_commits: &[String]) -> WorkSummary {
         let RepositoryState { folder, disabled_filters, uncommitted_work: mut work } = self;
         if let Some(head) = work.facts.head_commit.clone() {
             let is_tracked = |file: &ChangedFile| file.change_kind != UNTRACKED;
-            let needs_line_counts = !matches!(work_base, WorkBase::Head) && !work_base.is_commit(&head)
+            let needs_line_counts = !matches!(work_base, WorkBase::Head)
+                && !work_base.is_commit_with_id(&head)
                 || work.files.iter().any(is_tracked);
             // Git counts lines while it is queried for hunks and commits.
             let line_count_query = needs_line_counts
@@ -241,7 +248,7 @@ impl RepositoryState<'_> {
             if let Some(Ok(line_count_query)) = line_count_query {
                 let outcome = line_count_query.wait_with_output();
                 if outcome.succeeded() {
-                    apply_line_counts(
+                    apply_line_counts_or_mark_submodules(
                         &String::from_utf8_lossy(&outcome.stdout),
                         disabled_filters.has_filters,
                         &mut work.files,
@@ -253,8 +260,12 @@ impl RepositoryState<'_> {
     }
 }
 
-/// Returns the commits of the work that touched one file, newest first.
-pub fn commits_of_file(folder: &Path, work_base: WorkBase<'_>, file: &RepoPath) -> Vec<FileCommit> {
+/// Returns the commits since `work_base` that touched one file, newest first, with the changed lines.
+pub fn commits_of_file_with_changed_lines(
+    folder: &Path,
+    work_base: WorkBase<'_>,
+    file: &RepoPath,
+) -> Vec<FileCommit> {
     let Some(commit_range) = commit_range_unless_base_is_head(work_base) else { return Vec::new() };
     let outcome = run_patch_log(folder, &commit_range, &["--no-renames", "--", &file.to_literal_pathspec()]);
     if !outcome.succeeded() {
@@ -263,10 +274,10 @@ pub fn commits_of_file(folder: &Path, work_base: WorkBase<'_>, file: &RepoPath) 
     let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let mut commits: Vec<FileCommit> = Vec::new();
     for line in output.lines() {
-        if let Some(fields) = line.strip_prefix(COMMIT_MARK) {
+        if let Some(fields) = line.strip_prefix(COMMIT_HEADER_PREFIX) {
             let mut fields = fields.splitn(3, '\u{1f}');
             let Ok(id) = CommitId::parse(fields.next().unwrap_or_default()) else { continue };
-            let committed_at = fields.next().and_then(|at| at.parse().ok()).unwrap_or(0);
+            let committed_at = fields.next().and_then(|text| text.parse().ok()).unwrap_or(0);
             commits.push(FileCommit { id, committed_at, added_lines: Vec::new(), removed_lines: Vec::new() });
         } else if let Some(commit) = commits.last_mut() {
             if line.starts_with("+++ ") || line.starts_with("--- ") {
@@ -283,17 +294,17 @@ pub fn commits_of_file(folder: &Path, work_base: WorkBase<'_>, file: &RepoPath) 
 }
 
 /// Formats line ranges as in `3-9, 45-120`. Ranges at most three lines apart are merged. If there are too
-/// many, only the last ones and the one that was edited last are listed.
-pub fn format_last_ranges_and_last_edited(ranges: &[(u64, u64)], last_edited: Option<(u64, u64)>) -> String {
-    let mut merged: Vec<(u64, u64)> = Vec::new();
+/// many, only the last ones and the one that contains `last_edited` are listed.
+pub fn merge_and_format_last_line_ranges(ranges: &[(u64, u64)], last_edited: Option<(u64, u64)>) -> String {
+    let mut merged_ranges: Vec<(u64, u64)> = Vec::new();
     for range in ranges {
-        match merged.last_mut() {
-            Some(last) if range.0 <= last.1 + 3 => last.1 = last.1.max(range.1),
-            _ => merged.push(*range),
+        match merged_ranges.last_mut() {
+            Some(last_range) if range.0 <= last_range.1 + 3 => last_range.1 = last_range.1.max(range.1),
+            _ => merged_ranges.push(*range),
         }
     }
-    let omitted_count = merged.len().saturating_sub(MAX_LISTED_RANGES);
-    let (omitted, listed) = merged.split_at(omitted_count);
+    let omitted_count = merged_ranges.len().saturating_sub(MAX_LISTED_RANGES);
+    let (omitted_ranges, listed_ranges) = merged_ranges.split_at(omitted_count);
     let contains_last_edited =
         |range: &&(u64, u64)| last_edited.is_some_and(|(first, last)| range.0 <= first && last <= range.1);
     let format_range = |(first, last): &(u64, u64)| {
@@ -301,14 +312,14 @@ pub fn format_last_ranges_and_last_edited(ranges: &[(u64, u64)], last_edited: Op
     };
     let ellipsis = || "…".to_owned();
     let mut parts: Vec<String> = Vec::new();
-    if let Some(index) = omitted.iter().position(|range| contains_last_edited(&range)) {
+    if let Some(index) = omitted_ranges.iter().position(|range| contains_last_edited(&range)) {
         parts.extend((index > 0).then(ellipsis));
-        parts.push(format_range(&omitted[index]));
+        parts.push(format_range(&omitted_ranges[index]));
         parts.extend((index + 1 < omitted_count).then(ellipsis));
     } else {
         parts.extend((omitted_count > 0).then(ellipsis));
     }
-    parts.extend(listed.iter().map(format_range));
+    parts.extend(listed_ranges.iter().map(format_range));
     parts.join(", ")
 }
 
@@ -330,12 +341,12 @@ fn add_uncommitted_hunks(folder: &Path, disabled_filters: &DisabledFilters, work
     let arguments =
         [&["diff", "HEAD", "--no-renames", "--ignore-submodules=dirty"], &PLAIN_PATCH_OPTIONS[..]].concat();
     let limit = TimeLimit::from_now(super::GIT_TIMEOUT);
-    let diff =
+    let diff_outcome =
         crate::run_without_stdin(disabled_filters.read_only_command(folder, &arguments), limit.remaining());
-    if diff.timed_out {
+    if diff_outcome.timed_out {
         work.facts.file_list_error = Some("git diff took too long: no line ranges".into());
     }
-    let patches = parse_patches(&String::from_utf8_lossy(&diff.stdout));
+    let patches = parse_patches(&String::from_utf8_lossy(&diff_outcome.stdout));
     for file in &mut work.files {
         if let Some(patch) = patches.iter().find(|patch| patch.path == file.path) {
             file.hunks.clone_from(&patch.hunks);
@@ -343,8 +354,8 @@ fn add_uncommitted_hunks(folder: &Path, disabled_filters: &DisabledFilters, work
     }
 }
 
-/// Starts to compare the whole work with its start. With filters disabled, a file that a filter changes would
-/// differ from every commit, so then only commits are compared.
+/// Starts a diff that counts the lines changed since the base. With filters disabled, a file that a filter
+/// changes would differ from every commit, so the diff then ends at HEAD.
 fn start_line_count_query(
     folder: &Path,
     disabled_filters: &DisabledFilters,
@@ -361,18 +372,19 @@ fn start_line_count_query(
         "--ignore-submodules=dirty",
     ];
     let end_arguments: &[&str] = if disabled_filters.has_filters { &["HEAD", "--"] } else { &["--"] };
-    let arguments = [&options[..], &[work_base.base_or_empty_tree(head_id)], end_arguments].concat();
-    child::start(
+    let arguments = [&options[..], &[work_base.base_revision_or_empty_tree(head_id)], end_arguments].concat();
+    child::start_in_new_process_group(
         disabled_filters.read_only_command(folder, &arguments),
         child::ChildOptions::with_timeout(super::GIT_TIMEOUT),
     )
 }
 
-/// Sets the line counts of the files. If `has_filters` is true, `output` lacks uncommitted changes.
-fn apply_line_counts(output: &str, has_filters: bool, files: &mut [ChangedFile]) {
-    let counted_files = parse_line_counts(output);
+/// Sets the line counts of the files, and the kind of change of submodules. If `has_filters` is true, `output`
+/// lacks uncommitted changes.
+fn apply_line_counts_or_mark_submodules(output: &str, has_filters: bool, files: &mut [ChangedFile]) {
+    let counted_files = parse_line_counts_and_submodules(output);
     for file in files {
-        let counted_file = counted_files.iter().find(|counted| counted.path == file.path);
+        let counted_file = counted_files.iter().find(|candidate| candidate.path == file.path);
         if counted_file.is_some_and(|counted_file| counted_file.is_submodule) {
             (file.change_kind, file.hunks) = (SUBMODULE.to_owned(), Vec::new());
         } else if file.change_kind != UNTRACKED && (file.is_committed || !has_filters) {
@@ -386,7 +398,7 @@ fn apply_line_counts(output: &str, has_filters: bool, files: &mut [ChangedFile])
     }
 }
 
-/// One file in the output of a comparison.
+/// One file in the output of `diff --raw --numstat`.
 #[derive(Debug, PartialEq, Eq)]
 struct CountedFile {
     path: String,
@@ -397,20 +409,23 @@ struct CountedFile {
 
 /// Parses the output of `diff --raw --numstat -z`: first one entry for each file with its modes, then one
 /// with its counts. A renamed file has its old and its new path in separate fields.
-fn parse_line_counts(output: &str) -> Vec<CountedFile> {
+fn parse_line_counts_and_submodules(output: &str) -> Vec<CountedFile> {
     let mut files: Vec<CountedFile> = Vec::new();
-    let mut submodules: Vec<&str> = Vec::new();
+    let mut submodule_paths: Vec<&str> = Vec::new();
     let mut fields = output.split_terminator('\0');
     while let Some(field) = fields.next() {
-        if let Some(raw) = field.strip_prefix(':') {
-            let is_renamed = raw.rsplit(' ').next().is_some_and(|status| status.starts_with(['R', 'C']));
+        if let Some(raw_entry) = field.strip_prefix(':') {
+            let is_renamed =
+                raw_entry.rsplit(' ').next().is_some_and(|status| status.starts_with(['R', 'C']));
             let path = if is_renamed { fields.nth(1) } else { fields.next() };
-            let is_submodule = raw.split(' ').take(2).any(|mode| mode == "160000");
-            submodules.extend(path.filter(|_| is_submodule));
+            let is_submodule = raw_entry.split(' ').take(2).any(|mode| mode == "160000");
+            submodule_paths.extend(path.filter(|_| is_submodule));
             continue;
         }
-        let mut parts = field.splitn(3, '\t');
-        let (Some(added), Some(removed), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+        let mut numstat_fields = field.splitn(3, '\t');
+        let (Some(added), Some(removed), Some(path)) =
+            (numstat_fields.next(), numstat_fields.next(), numstat_fields.next())
+        else {
             continue;
         };
         let Some(path) = (if path.is_empty() { fields.nth(1) } else { Some(path) }) else { break };
@@ -418,14 +433,14 @@ fn parse_line_counts(output: &str) -> Vec<CountedFile> {
         files.push(CountedFile {
             path: path.to_owned(),
             counts: counts.map(|(added, removed)| LineCounts { added, removed }),
-            is_submodule: submodules.contains(&path),
+            is_submodule: submodule_paths.contains(&path),
         });
     }
     files
 }
 
-/// Marks the header line of a commit: no line of a patch begins with this character.
-const COMMIT_MARK: char = '\u{1e}';
+/// The first character of a commit's header line: no line of a patch begins with it.
+const COMMIT_HEADER_PREFIX: char = '\u{1e}';
 const COMMIT_FORMAT: &str = "--format=%x1e%H%x1f%ct%x1f%s";
 
 fn commit_range_unless_base_is_head(work_base: WorkBase<'_>) -> Option<String> {
@@ -441,8 +456,8 @@ fn run_patch_log(folder: &Path, range: &str, more_arguments: &[&str]) -> Command
     run_query(folder, &[&arguments[..], &PLAIN_PATCH_OPTIONS[..], more_arguments].concat())
 }
 
-/// Adds the committed changes, with the newest change of each file. Adds nothing if git no longer knows the
-/// start commit.
+/// Adds the commits since the base and the files that they changed, each with its newest change. Adds nothing
+/// if the base commit no longer exists.
 fn add_committed_changes(
     folder: &Path,
     disabled_filters: &DisabledFilters,
@@ -451,7 +466,7 @@ fn add_committed_changes(
     excluded_commits: &[String],
     work: &mut WorkSummary,
 ) {
-    if work_base.is_commit(head_id) {
+    if work_base.is_commit_with_id(head_id) {
         return;
     }
     let Some(commit_range) = commit_range_unless_base_is_head(work_base) else { return };
@@ -462,7 +477,7 @@ fn add_committed_changes(
     let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let mut renamed_paths: Vec<String> = Vec::new();
     let mut excluded_paths: Vec<String> = Vec::new();
-    for commit in output.split(COMMIT_MARK).skip(1) {
+    for commit in output.split(COMMIT_HEADER_PREFIX).skip(1) {
         let (header, patch) = commit.split_once('\n').unwrap_or((commit, ""));
         let mut fields = header.splitn(3, '\u{1f}');
         let id = fields.next().unwrap_or_default().to_owned();
@@ -480,7 +495,7 @@ fn add_committed_changes(
             // Commits come newest first: a file that a later commit renamed is already listed under its new
             // name.
             let was_renamed_later = renamed_paths.contains(&file.path);
-            if let Some(old_path) = file.change_kind.strip_prefix(RENAMED) {
+            if let Some(old_path) = file.change_kind.strip_prefix(RENAMED_FROM_PREFIX) {
                 renamed_paths.push(old_path.to_owned());
             }
             if !is_listed && !was_renamed_later {
@@ -490,16 +505,16 @@ fn add_committed_changes(
         }
     }
     if let WorkBase::RewrittenCommit(base) = work_base {
-        add_files_differing_from_commit(folder, disabled_filters, base, work);
+        add_committed_files_differing_from_base(folder, disabled_filters, base, work);
     }
     for file in &mut work.files {
         file.has_excluded_commits = excluded_paths.contains(&file.path);
     }
 }
 
-/// Adds the committed files that differ from a start commit which HEAD no longer contains. The patches of
-/// single commits cannot be used: an amended commit also contains the lines of the commit that it replaced.
-fn add_files_differing_from_commit(
+/// Adds the committed files that differ from a base commit which HEAD no longer contains. The patches of single
+/// commits cannot be used: an amended commit also contains the lines of the commit that it replaced.
+fn add_committed_files_differing_from_base(
     folder: &Path,
     disabled_filters: &DisabledFilters,
     base: &CommitId,
@@ -512,12 +527,12 @@ fn add_files_differing_from_commit(
     ]
     .concat();
     let limit = TimeLimit::from_now(super::GIT_TIMEOUT);
-    let diff =
+    let diff_outcome =
         crate::run_without_stdin(disabled_filters.read_only_command(folder, &arguments), limit.remaining());
-    if diff.timed_out {
+    if diff_outcome.timed_out {
         work.facts.file_list_error = Some("git diff took too long: committed files may be missing".into());
     }
-    for file in parse_patches(&String::from_utf8_lossy(&diff.stdout)) {
+    for file in parse_patches(&String::from_utf8_lossy(&diff_outcome.stdout)) {
         if !work.files.iter().any(|listed_file| listed_file.path == file.path) {
             work.files.push(ChangedFile { is_committed: true, ..file });
         }
@@ -536,26 +551,34 @@ fn prefix_in_working_tree(folder: &Path) -> String {
         .map_or(String::new(), |path| format!("{path}/"))
 }
 
-const RENAMED: &str = "renamed from ";
+const RENAMED_FROM_PREFIX: &str = "renamed from ";
 
 fn parse_status(output: &str) -> (GitFacts, Vec<ChangedFile>) {
     let mut facts = GitFacts::default();
     let mut files = Vec::new();
     let mut entries = output.split('\0');
     while let Some(entry) = entries.next() {
-        let (kind, rest) = entry.split_once(' ').unwrap_or((entry, ""));
+        let (kind, remaining_fields) = entry.split_once(' ').unwrap_or((entry, ""));
         match kind {
-            "#" => parse_branch_header(rest, &mut facts),
-            "1" => files
-                .extend(rest.splitn(8, ' ').nth(7).map(|path| new_changed_file(path, describe_change(rest)))),
+            "#" => parse_branch_header(remaining_fields, &mut facts),
+            "1" => files.extend(
+                remaining_fields
+                    .splitn(8, ' ')
+                    .nth(7)
+                    .map(|path| new_changed_file(path, describe_status_change(remaining_fields))),
+            ),
             "2" => {
-                let path = rest.splitn(9, ' ').nth(8);
+                let path = remaining_fields.splitn(9, ' ').nth(8);
                 // With `-z` the old path is a separate entry after the new one.
                 let old_path = entries.next().unwrap_or_default();
-                files.extend(path.map(|path| new_changed_file(path, &format!("{RENAMED}{old_path}"))));
+                files.extend(
+                    path.map(|path| new_changed_file(path, &format!("{RENAMED_FROM_PREFIX}{old_path}"))),
+                );
             }
-            "u" => files.extend(rest.splitn(10, ' ').nth(9).map(|path| new_changed_file(path, "conflict"))),
-            "?" => files.push(new_changed_file(rest, UNTRACKED)),
+            "u" => files.extend(
+                remaining_fields.splitn(10, ' ').nth(9).map(|path| new_changed_file(path, "conflict")),
+            ),
+            "?" => files.push(new_changed_file(remaining_fields, UNTRACKED)),
             _ => {}
         }
     }
@@ -577,13 +600,13 @@ const UNTRACKED: &str = "new, untracked";
 const DELETED: &str = "deleted";
 const SUBMODULE: &str = "submodule at another commit";
 
-fn describe_change(entry: &str) -> &'static str {
-    let status_letters = entry.get(..2).unwrap_or_default();
-    match status_letters {
-        _ if status_letters.contains('D') => DELETED,
-        _ if status_letters.contains('A') => "new, staged",
-        _ if status_letters.starts_with('.') => MODIFIED,
-        _ if status_letters.ends_with('.') => "modified, staged",
+fn describe_status_change(status_fields: &str) -> &'static str {
+    let status_code = status_fields.get(..2).unwrap_or_default();
+    match status_code {
+        _ if status_code.contains('D') => DELETED,
+        _ if status_code.contains('A') => "new, staged",
+        _ if status_code.starts_with('.') => MODIFIED,
+        _ if status_code.ends_with('.') => "modified, staged",
         _ => "modified, partly staged",
     }
 }
@@ -608,7 +631,7 @@ fn parse_patches(patch: &str) -> Vec<ChangedFile> {
         }
         let Some(file) = files.last_mut() else { continue };
         if is_in_header && !line.starts_with("@@ ") {
-            parse_patch_header_line(line, file);
+            apply_patch_header_line(line, file);
         } else if line.starts_with("@@ ") {
             is_in_header = false;
             file.hunks.extend(parse_hunk_header(line));
@@ -633,14 +656,14 @@ fn path_in_diff_header(paths: &str) -> Option<&str> {
     (old_path == new_path).then_some(new_path)
 }
 
-fn parse_patch_header_line(line: &str, file: &mut ChangedFile) {
+fn apply_patch_header_line(line: &str, file: &mut ChangedFile) {
     let clean_path = |text: &str, side_prefix: &str| {
         // Git ends a path that contains a space with a tab.
         let text = text.trim_end_matches('\t').trim_matches('"');
         text.strip_prefix(side_prefix).unwrap_or(text).to_owned()
     };
     if let Some(old_path) = line.strip_prefix("rename from ") {
-        file.change_kind = format!("{RENAMED}{}", clean_path(old_path, ""));
+        file.change_kind = format!("{RENAMED_FROM_PREFIX}{}", clean_path(old_path, ""));
     } else if let Some(new_path) = line.strip_prefix("rename to ") {
         file.path = clean_path(new_path, "");
     } else if line.starts_with("new file mode") {
@@ -703,7 +726,7 @@ fn is_section_heading_or_definition(line: &str) -> bool {
 }
 
 fn clean_heading(line: &str) -> String {
-    let line = plimsoll_domain::text::to_single_line(line);
+    let line = plimsoll_domain::text::to_safe_single_line(line);
     plimsoll_domain::text::truncate_end(line.trim_end_matches(['{', ' ', ':']), MAX_HEADING_CHARS)
 }
 

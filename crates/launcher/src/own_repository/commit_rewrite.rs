@@ -1,5 +1,5 @@
-//! Rewrites commits so that they do not change certain files. A session may commit its copy of the plan with
-//! its work: the work is merged, but only the merger writes the plan.
+//! Rewrites commits so that they do not change certain files. A session may commit its copy of the plan together
+//! with its work: the work is merged, but only the merger may change the plan.
 
 use super::{OwnRepository, OwnRepositoryError, error_message};
 use crate::CommandOutcome;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// entry.
 type TreeEntry = Option<Vec<u8>>;
 
-/// The commit that replaces a session's commit.
+/// The commit that replaces an original commit, which may be the original itself.
 #[derive(Debug, Clone)]
 struct RewrittenCommit {
     id: CommitId,
@@ -20,13 +20,13 @@ struct RewrittenCommit {
 }
 
 impl OwnRepository {
-    /// Copies the commits after `base` up to `tip` so that each of them has these files as they are in
-    /// `base`, and returns the new tip. Author, dates and message stay. A commit that changes only these
-    /// files is dropped. If no commit changes them, nothing is copied and `tip` is returned.
+    /// Rewrites the commits in `base..tip` so that each of them contains `files` as they are in `base`, and returns
+    /// the new tip. Authors, dates and messages are preserved; signatures are removed. A commit that changes only
+    /// these files is dropped. If no commit changes them, returns `tip`.
     ///
-    /// A merge driver that ignores these files during a rebase would not be enough: it is run only for files
+    /// A merge driver that ignores these files during a rebase would not be enough: git runs it only for files
     /// that both sides changed, and not for a file that one side removed.
-    pub fn rewrite_without_changes_to(
+    pub fn rewrite_commits_without_changes_to_files(
         &self,
         base: &CommitId,
         tip: &CommitId,
@@ -36,26 +36,27 @@ impl OwnRepository {
         for file in files {
             base_entries.push((file, self.tree_entry_of_file(base, file)?));
         }
-        if !self.range_changes_files(base, tip, &base_entries)? {
+        if !self.range_or_tip_changes_files(base, tip, &base_entries)? {
             return Ok(tip.clone());
         }
-        let mut rewritten: HashMap<String, RewrittenCommit> = HashMap::new();
+        let mut rewritten_by_id: HashMap<String, RewrittenCommit> = HashMap::new();
         let commit_range = format!("{base}..{tip}");
-        let output = self.run_or_bad_commit(
+        let output = self.run_git_or_bad_commit_error(
             tip,
             &["rev-list", "--reverse", "--topo-order", &commit_range, "--"],
             None,
         )?;
         for id in String::from_utf8_lossy(&output).lines() {
-            let rewritten_commit = self.rewrite_or_drop_empty_commit(id, &base_entries, &rewritten, tip)?;
-            rewritten.insert(id.to_owned(), rewritten_commit);
+            let rewritten_commit =
+                self.rewrite_commit_or_drop_if_emptied(id, &base_entries, &rewritten_by_id, tip)?;
+            rewritten_by_id.insert(id.to_owned(), rewritten_commit);
         }
-        Ok(rewritten
+        Ok(rewritten_by_id
             .remove(tip.as_str())
             .map_or_else(|| base.clone(), |rewritten_commit| rewritten_commit.id))
     }
 
-    fn range_changes_files(
+    fn range_or_tip_changes_files(
         &self,
         base: &CommitId,
         tip: &CommitId,
@@ -67,7 +68,7 @@ impl OwnRepository {
         let arguments = ["rev-list", "-n1", "--full-history", &commit_range, "--"];
         let arguments: Vec<&str> =
             arguments.into_iter().chain(pathspecs.iter().map(String::as_str)).collect();
-        if !self.run_or_bad_commit(tip, &arguments, None)?.is_empty() {
+        if !self.run_git_or_bad_commit_error(tip, &arguments, None)?.is_empty() {
             return Ok(true);
         }
         for (file, entry) in base_entries {
@@ -78,24 +79,30 @@ impl OwnRepository {
         Ok(false)
     }
 
-    fn rewrite_or_drop_empty_commit(
+    fn rewrite_commit_or_drop_if_emptied(
         &self,
         id: &str,
         base_entries: &[(&RepoPath, TreeEntry)],
-        rewritten: &HashMap<String, RewrittenCommit>,
-        tip: &CommitId,
+        rewritten_by_id: &HashMap<String, RewrittenCommit>,
+        tip_for_errors: &CommitId,
     ) -> Result<RewrittenCommit, OwnRepositoryError> {
-        let commit_object = self.run_or_bad_commit(tip, &["cat-file", "commit", id], None)?;
-        let parsed_commit = ParsedCommit::parse(&commit_object);
+        let commit_object =
+            self.run_git_or_bad_commit_error(tip_for_errors, &["cat-file", "commit", id], None)?;
+        let parsed_commit = ParsedCommit::parse_without_signatures(&commit_object);
         let parents: Vec<RewrittenCommit> = parsed_commit
             .parents
             .iter()
-            .map(|parent| self.rewritten_parent(parent, rewritten, tip))
+            .map(|parent| self.rewritten_or_unchanged_parent(parent, rewritten_by_id, tip_for_errors))
             .collect::<Result<_, _>>()?;
         let mut tree = parsed_commit.tree.clone();
         for (file, entry) in base_entries {
             let path_parts: Vec<&str> = file.as_str().split('/').collect();
-            tree = self.tree_with_entry(&tree, &path_parts, entry.as_deref(), tip)?;
+            tree = self.write_tree_with_replaced_or_removed_entry(
+                &tree,
+                &path_parts,
+                entry.as_deref(),
+                tip_for_errors,
+            )?;
         }
         if let [parent] = &parents[..]
             && tree == parent.rewritten_tree
@@ -105,39 +112,39 @@ impl OwnRepository {
         }
         let has_same_parents =
             parents.iter().map(|parent| parent.id.as_str()).eq(parsed_commit.parents.iter());
-        let commit = if tree == parsed_commit.tree && has_same_parents {
-            self.parse_commit_id(id, tip)?
+        let rewritten_id = if tree == parsed_commit.tree && has_same_parents {
+            self.parse_commit_id(id, tip_for_errors)?
         } else {
-            let commit_text =
+            let new_commit_object =
                 parsed_commit.to_commit_object(&tree, parents.iter().map(|parent| parent.id.as_str()));
-            let output = self.run_or_bad_commit(
-                tip,
+            let output = self.run_git_or_bad_commit_error(
+                tip_for_errors,
                 &["hash-object", "-t", "commit", "-w", "--stdin"],
-                Some(commit_text),
+                Some(new_commit_object),
             )?;
-            self.parse_commit_id(String::from_utf8_lossy(&output).trim(), tip)?
+            self.parse_commit_id(String::from_utf8_lossy(&output).trim(), tip_for_errors)?
         };
-        Ok(RewrittenCommit { id: commit, original_tree: parsed_commit.tree, rewritten_tree: tree })
+        Ok(RewrittenCommit { id: rewritten_id, original_tree: parsed_commit.tree, rewritten_tree: tree })
     }
 
-    /// Returns the rewritten commit of a parent. A parent outside of the range is unchanged.
-    fn rewritten_parent(
+    /// Returns the rewritten commit of a parent, or the unchanged parent if it is outside the range.
+    fn rewritten_or_unchanged_parent(
         &self,
         id: &str,
-        rewritten: &HashMap<String, RewrittenCommit>,
-        tip: &CommitId,
+        rewritten_by_id: &HashMap<String, RewrittenCommit>,
+        tip_for_errors: &CommitId,
     ) -> Result<RewrittenCommit, OwnRepositoryError> {
-        if let Some(rewritten_commit) = rewritten.get(id) {
+        if let Some(rewritten_commit) = rewritten_by_id.get(id) {
             return Ok(rewritten_commit.clone());
         }
-        let commit = self.parse_commit_id(id, tip)?;
-        let output = self.run_or_bad_commit(
-            tip,
+        let parent_id = self.parse_commit_id(id, tip_for_errors)?;
+        let output = self.run_git_or_bad_commit_error(
+            tip_for_errors,
             &["rev-parse", "--verify", "--quiet", &format!("{id}^{{tree}}")],
             None,
         )?;
         let tree = String::from_utf8_lossy(&output).trim().to_owned();
-        Ok(RewrittenCommit { id: commit, original_tree: tree.clone(), rewritten_tree: tree })
+        Ok(RewrittenCommit { id: parent_id, original_tree: tree.clone(), rewritten_tree: tree })
     }
 
     fn tree_entry_of_file(
@@ -145,7 +152,7 @@ impl OwnRepository {
         commit: &CommitId,
         file: &RepoPath,
     ) -> Result<TreeEntry, OwnRepositoryError> {
-        let output = self.run_or_bad_commit(
+        let output = self.run_git_or_bad_commit_error(
             commit,
             &["ls-tree", "-z", commit.as_str(), "--", &file.to_literal_pathspec()],
             None,
@@ -153,32 +160,37 @@ impl OwnRepository {
         Ok(TreeLine::parse_lines(&output).next().map(|line| line.entry.to_vec()))
     }
 
-    /// Returns a tree in which `path` has this entry. If a part of the path is not a folder, the tree is
-    /// returned unchanged; the rebase handles that case.
-    fn tree_with_entry(
+    /// Writes a copy of `tree` in which the path has this entry (`None` removes it) and returns the new tree's id.
+    /// If a parent in the path is not a folder, returns `tree` unchanged; the rebase handles that case.
+    fn write_tree_with_replaced_or_removed_entry(
         &self,
         tree: &str,
-        path: &[&str],
+        path_parts: &[&str],
         entry: Option<&[u8]>,
-        tip: &CommitId,
+        tip_for_errors: &CommitId,
     ) -> Result<String, OwnRepositoryError> {
-        let output = self.run_or_bad_commit(tip, &["ls-tree", "-z", tree], None)?;
-        let Some((name, rest)) = path.split_first() else { return Ok(tree.to_owned()) };
-        let existing = TreeLine::parse_lines(&output).find(|line| line.name == name.as_bytes());
-        let new_entry: TreeEntry = if rest.is_empty() {
+        let output = self.run_git_or_bad_commit_error(tip_for_errors, &["ls-tree", "-z", tree], None)?;
+        let Some((name, remaining_parts)) = path_parts.split_first() else { return Ok(tree.to_owned()) };
+        let existing_line = TreeLine::parse_lines(&output).find(|line| line.name == name.as_bytes());
+        let new_entry: TreeEntry = if remaining_parts.is_empty() {
             entry.map(<[u8]>::to_vec)
         } else {
-            let subtree = match existing.as_ref().map(TreeLine::subtree_id) {
+            let subtree = match existing_line.as_ref().map(TreeLine::subtree_id) {
                 Some(None) => return Ok(tree.to_owned()),
                 Some(Some(subtree)) => subtree,
                 None if entry.is_none() => return Ok(tree.to_owned()),
-                None => self.write_tree(Vec::new(), tip)?,
+                None => self.write_tree(Vec::new(), tip_for_errors)?,
             };
-            let new_subtree = self.tree_with_entry(&subtree, rest, entry, tip)?;
-            let is_empty = new_subtree == self.write_tree(Vec::new(), tip)?;
-            (!is_empty).then(|| format!("040000 tree {new_subtree}").into_bytes())
+            let new_subtree = self.write_tree_with_replaced_or_removed_entry(
+                &subtree,
+                remaining_parts,
+                entry,
+                tip_for_errors,
+            )?;
+            let is_subtree_empty = new_subtree == self.write_tree(Vec::new(), tip_for_errors)?;
+            (!is_subtree_empty).then(|| format!("040000 tree {new_subtree}").into_bytes())
         };
-        if existing.map(|line| line.entry.to_vec()) == new_entry {
+        if existing_line.map(|line| line.entry.to_vec()) == new_entry {
             return Ok(tree.to_owned());
         }
         let other_lines = TreeLine::parse_lines(&output).filter(|line| line.name != name.as_bytes());
@@ -186,23 +198,25 @@ impl OwnRepository {
         let new_entry = new_entry.as_deref().map(|entry| (entry, name.as_bytes()));
         let lines =
             other_entries.chain(new_entry).flat_map(|(entry, name)| [entry, b"\t", name, b"\0"].concat());
-        self.write_tree(lines.collect(), tip)
+        self.write_tree(lines.collect(), tip_for_errors)
     }
 
-    fn write_tree(&self, lines: Vec<u8>, tip: &CommitId) -> Result<String, OwnRepositoryError> {
-        let output = self.run_or_bad_commit(tip, &["mktree", "-z"], Some(lines))?;
+    fn write_tree(&self, lines: Vec<u8>, tip_for_errors: &CommitId) -> Result<String, OwnRepositoryError> {
+        let output = self.run_git_or_bad_commit_error(tip_for_errors, &["mktree", "-z"], Some(lines))?;
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
 
-    fn parse_commit_id(&self, id: &str, tip: &CommitId) -> Result<CommitId, OwnRepositoryError> {
-        CommitId::parse(id)
-            .map_err(|error| OwnRepositoryError::BadCommit { commit: tip.clone(), reason: error.to_string() })
+    fn parse_commit_id(&self, id: &str, tip_for_errors: &CommitId) -> Result<CommitId, OwnRepositoryError> {
+        CommitId::parse(id).map_err(|error| OwnRepositoryError::BadCommit {
+            commit: tip_for_errors.clone(),
+            reason: error.to_string(),
+        })
     }
 
-    /// Runs git and returns its output; an error names the commit that is to be rewritten.
-    fn run_or_bad_commit(
+    /// Runs git and returns its standard output. If git fails, the error names `commit_for_errors`.
+    fn run_git_or_bad_commit_error(
         &self,
-        commit: &CommitId,
+        commit_for_errors: &CommitId,
         arguments: &[&str],
         input: Option<Vec<u8>>,
     ) -> Result<Vec<u8>, OwnRepositoryError> {
@@ -210,7 +224,10 @@ impl OwnRepository {
         if outcome.succeeded() {
             return Ok(outcome.stdout);
         }
-        Err(OwnRepositoryError::BadCommit { commit: commit.clone(), reason: error_message(&outcome) })
+        Err(OwnRepositoryError::BadCommit {
+            commit: commit_for_errors.clone(),
+            reason: error_message(&outcome),
+        })
     }
 }
 
@@ -235,20 +252,20 @@ impl TreeLine<'_> {
     }
 }
 
-/// The header lines of a commit, and its message.
+/// The header lines and the message of a commit, without signatures.
 struct ParsedCommit<'a> {
     tree: String,
     parents: Vec<String>,
-    /// Author, committer and encoding, then an empty line and the message.
+    /// The author, committer and encoding lines, an empty line, and the message.
     other_lines: Vec<&'a [u8]>,
 }
 
 impl ParsedCommit<'_> {
-    fn parse(commit_object: &[u8]) -> ParsedCommit<'_> {
+    fn parse_without_signatures(commit_object: &[u8]) -> ParsedCommit<'_> {
         let mut parsed_commit =
             ParsedCommit { tree: String::new(), parents: Vec::new(), other_lines: Vec::new() };
         let mut is_in_message = false;
-        let mut is_dropped = false;
+        let mut is_signature_line = false;
         for line in commit_object.split_inclusive(|byte| *byte == b'\n') {
             let text = String::from_utf8_lossy(line);
             let text = text.trim_end_matches('\n');
@@ -265,10 +282,10 @@ impl ParsedCommit<'_> {
                 // A signature is valid only for the original commit. A line that begins with a space
                 // continues the one above it.
                 let is_continuation = text.starts_with(' ');
-                is_dropped = (is_continuation && is_dropped)
+                is_signature_line = (is_continuation && is_signature_line)
                     || text.starts_with("gpgsig")
                     || text.starts_with("mergetag ");
-                if !is_dropped {
+                if !is_signature_line {
                     parsed_commit.other_lines.push(line);
                 }
             }
@@ -278,10 +295,10 @@ impl ParsedCommit<'_> {
 
     /// Returns the commit object with another tree and other parents.
     fn to_commit_object<'p>(&self, tree: &str, parents: impl Iterator<Item = &'p str>) -> Vec<u8> {
-        let mut text = format!("tree {tree}\n").into_bytes();
-        parents.for_each(|parent| text.extend(format!("parent {parent}\n").into_bytes()));
-        self.other_lines.iter().for_each(|line| text.extend_from_slice(line));
-        text
+        let mut commit_object = format!("tree {tree}\n").into_bytes();
+        parents.for_each(|parent| commit_object.extend(format!("parent {parent}\n").into_bytes()));
+        self.other_lines.iter().for_each(|line| commit_object.extend_from_slice(line));
+        commit_object
     }
 }
 
@@ -293,7 +310,7 @@ mod tests {
     use std::path::PathBuf;
 
     fn open_own_repository(folder: &tempfile::TempDir, repository: &std::path::Path) -> OwnRepository {
-        OwnRepository::open_or_copy(repository, &folder.path().join("own.git")).unwrap()
+        OwnRepository::open_or_copy_from_clone(repository, &folder.path().join("own.git")).unwrap()
     }
 
     fn repo_paths(names: &[&str]) -> Vec<RepoPath> {
@@ -324,9 +341,10 @@ mod tests {
         commit_change(&repository, "git rm -qr docs; echo docs > docs; echo two >> a.txt");
         let tip = commit_change(&repository, "git rm -q docs; mkdir new; git mv a.txt new/a.txt");
         let own_repository = open_own_repository(&folder, &repository);
-        own_repository.fetch_commit_from_clone(&tip).unwrap();
-        let rewritten_tip =
-            own_repository.rewrite_without_changes_to(&base, &tip, &repo_paths(&PLAN_FILES)).unwrap();
+        own_repository.fetch_and_verify_commit_from_clone(&tip).unwrap();
+        let rewritten_tip = own_repository
+            .rewrite_commits_without_changes_to_files(&base, &tip, &repo_paths(&PLAN_FILES))
+            .unwrap();
         let run_query = |arguments: &[&str]| {
             String::from_utf8_lossy(&own_repository.run_query(arguments).stdout).into_owned()
         };
@@ -354,12 +372,14 @@ mod tests {
         );
         // Rewriting again gives the same commits, and commits without such a change are unchanged.
         assert_eq!(
-            own_repository.rewrite_without_changes_to(&base, &tip, &repo_paths(&PLAN_FILES)).unwrap(),
+            own_repository
+                .rewrite_commits_without_changes_to_files(&base, &tip, &repo_paths(&PLAN_FILES))
+                .unwrap(),
             rewritten_tip
         );
         assert_eq!(
             own_repository
-                .rewrite_without_changes_to(&base, &rewritten_tip, &repo_paths(&PLAN_FILES))
+                .rewrite_commits_without_changes_to_files(&base, &rewritten_tip, &repo_paths(&PLAN_FILES))
                 .unwrap(),
             rewritten_tip
         );
@@ -376,11 +396,23 @@ mod tests {
         let target = commit_change(&repository, "echo x > x.txt; echo tick >> 'docs/old/[plan].md'");
         let own_repository = open_own_repository(&folder, &repository);
         for fetched_commit in [&later_commit, &target] {
-            own_repository.fetch_commit_from_clone(fetched_commit).unwrap();
+            own_repository.fetch_and_verify_commit_from_clone(fetched_commit).unwrap();
         }
-        assert!(own_repository.has_all_changes_of(&target, &work_commit, &repo_paths(&PLAN_FILES)[..1]));
-        assert!(!own_repository.has_all_changes_of(&target, &later_commit, &repo_paths(&PLAN_FILES)[..1]));
-        assert!(!own_repository.has_all_changes_of(&target, &work_commit, &repo_paths(&PLAN_FILES)[1..]));
+        assert!(own_repository.target_contains_all_changes_of_commit(
+            &target,
+            &work_commit,
+            &repo_paths(&PLAN_FILES)[..1]
+        ));
+        assert!(!own_repository.target_contains_all_changes_of_commit(
+            &target,
+            &later_commit,
+            &repo_paths(&PLAN_FILES)[..1]
+        ));
+        assert!(!own_repository.target_contains_all_changes_of_commit(
+            &target,
+            &work_commit,
+            &repo_paths(&PLAN_FILES)[1..]
+        ));
     }
 
     #[test]
@@ -396,13 +428,16 @@ mod tests {
         run_shell(&repository, "git merge -q --no-ff -m Merged side");
         let tip = git::head_commit(&repository).unwrap();
         let own_repository = open_own_repository(&folder, &repository);
-        own_repository.fetch_commit_from_clone(&tip).unwrap();
+        own_repository.fetch_and_verify_commit_from_clone(&tip).unwrap();
         assert_eq!(
-            own_repository.rewrite_without_changes_to(&base, &plan_commit, &repo_paths(&PLAN_FILES)).unwrap(),
+            own_repository
+                .rewrite_commits_without_changes_to_files(&base, &plan_commit, &repo_paths(&PLAN_FILES))
+                .unwrap(),
             base
         );
-        let rewritten_tip =
-            own_repository.rewrite_without_changes_to(&base, &tip, &repo_paths(&PLAN_FILES)).unwrap();
+        let rewritten_tip = own_repository
+            .rewrite_commits_without_changes_to_files(&base, &tip, &repo_paths(&PLAN_FILES))
+            .unwrap();
         let merge_count = own_repository.run_query(&[
             "rev-list",
             "--count",

@@ -1,43 +1,46 @@
-//! Removes the locks of the index and of HEAD that a killed git leaves in a worktree. Until they are gone,
-//! every later git refuses to work there.
+//! Removes the locks of the index and of HEAD that a killed git process leaves in a worktree. While they exist,
+//! later git commands fail there.
 
 use plimsoll_store::{disk, layout};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long to wait for a git that outlives its parent process. The hooks of a commit may take longer; git
-/// itself then reports the lock.
-const GIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to wait for a git process that outlives its parent. The hooks of a commit may take longer; then the
+/// next git command reports the lock.
+const GIT_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// A younger lock may still be in use by a program that is not git.
+/// The minimum age of a stale lock: a younger lock may still be in use by a program other than git.
 const MIN_LOCK_AGE: Duration = Duration::from_secs(2);
 
-/// Prepares a worktree in which nobody should work any more: waits for a git that still runs, and removes the
-/// locks if none does. If the system cannot tell which processes run in the worktree, the locks stay.
+/// Waits until no git process runs in a worktree that is no longer in use, and removes its locks. Keeps the locks
+/// if git is still running at the timeout, or if the system cannot list the processes in the worktree.
 pub fn wait_for_git_and_remove_locks(folder: &Path) {
-    remove_locks_when_no_git_runs(existing_locks(folder), GIT_TIMEOUT, &|| is_git_running_in(folder));
+    remove_listed_locks_once_no_git_runs(existing_locks(folder), GIT_EXIT_TIMEOUT, &|| {
+        is_git_running_in(folder)
+    });
 }
 
-/// Removes the locks in a git folder of ours once no git runs in its working tree.
+/// Removes the locks in a git folder that we created, once no git process runs in its working tree.
 pub(crate) fn remove_locks_in_git_folder(git_folder: &Path, work_tree: &Path) {
     let locks = existing_locks_in_git_folder(git_folder);
     if !locks.is_empty() {
-        remove_locks_when_no_git_runs(locks, GIT_TIMEOUT, &|| is_git_running_in(work_tree));
+        remove_listed_locks_once_no_git_runs(locks, GIT_EXIT_TIMEOUT, &|| is_git_running_in(work_tree));
     }
 }
 
-/// Removes the locks that a session's git has left in the user's own tree: locks made since the session
-/// began, if no git runs there. Returns the removed locks. A program other than git holds a lock only for a
-/// moment, so very young locks are given time first.
-pub fn remove_locks_since(folder: &Path, session_start: SystemTime) -> Vec<PathBuf> {
-    // A session may have created a `.git` that points outside the tree. Git processes that use its target
-    // cannot be detected from here.
-    let is_git_folder_inside = layout::find_repository(folder).is_some_and(|(working_tree, git)| {
-        disk::canonicalize_or_keep(&git).starts_with(disk::canonicalize_or_keep(working_tree))
-    });
+/// Removes the locks that a session's git processes left in the user's working tree: locks created since
+/// `session_start`, if no git process runs there. Returns the removed locks. A program other than git holds a lock
+/// only briefly, so this first waits until the locks are two seconds old.
+pub fn remove_unused_git_locks_created_since(folder: &Path, session_start: SystemTime) -> Vec<PathBuf> {
+    // A session may have created a `.git` that points outside the working tree. Git processes that use its
+    // target cannot be detected by a search in this folder.
+    let is_git_folder_inside_tree =
+        layout::find_repository(folder).is_some_and(|(working_tree, git_folder)| {
+            disk::canonicalize_or_keep(&git_folder).starts_with(disk::canonicalize_or_keep(working_tree))
+        });
     let mut stale_locks = existing_locks(folder);
     stale_locks.retain(|lock| {
-        is_git_folder_inside
+        is_git_folder_inside_tree
             && disk::modified_at(lock).is_some_and(|modified_at| modified_at >= session_start)
     });
     if stale_locks.is_empty() {
@@ -48,7 +51,9 @@ pub fn remove_locks_since(folder: &Path, session_start: SystemTime) -> Vec<PathB
     std::thread::sleep(MIN_LOCK_AGE.saturating_sub(youngest_age));
     // A younger lock was created after the list was read.
     stale_locks.retain(|lock| disk::time_since_modified(lock).is_some_and(|age| age >= MIN_LOCK_AGE));
-    remove_locks_when_no_git_runs(stale_locks.clone(), GIT_TIMEOUT, &|| is_git_running_in(folder));
+    remove_listed_locks_once_no_git_runs(stale_locks.clone(), GIT_EXIT_TIMEOUT, &|| {
+        is_git_running_in(folder)
+    });
     stale_locks.retain(|lock| !disk::exists(lock));
     stale_locks
 }
@@ -57,8 +62,10 @@ fn is_git_running_in(folder: &Path) -> Option<bool> {
     plimsoll_system::is_running_in_folder("git", &disk::canonicalize_or_keep(folder))
 }
 
-/// Removes locks that were listed before the search for git: a lock made later belongs to a running git.
-fn remove_locks_when_no_git_runs(
+/// Waits until no git process runs, then removes those of the listed locks that existed all the time. Keeps them
+/// at the timeout or if the processes cannot be listed. A lock created after the list belongs to a running git
+/// process.
+fn remove_listed_locks_once_no_git_runs(
     mut locks: Vec<PathBuf>,
     timeout: Duration,
     is_git_running: &dyn Fn() -> Option<bool>,
@@ -79,7 +86,8 @@ fn remove_locks_when_no_git_runs(
 }
 
 fn existing_locks(folder: &Path) -> Vec<PathBuf> {
-    layout::find_git_folder(folder).map_or_else(Vec::new, |git| existing_locks_in_git_folder(&git))
+    layout::find_git_folder(folder)
+        .map_or_else(Vec::new, |git_folder| existing_locks_in_git_folder(&git_folder))
 }
 
 fn existing_locks_in_git_folder(git_folder: &Path) -> Vec<PathBuf> {
@@ -112,7 +120,9 @@ mod tests {
         let users_lock = folder.path().join("main tree/.git/index.lock");
         std::fs::write(&users_lock, "").unwrap();
         for git_is_running in [None, Some(true)] {
-            remove_locks_when_no_git_runs(existing_locks(&worktree), SHORT_TIMEOUT, &|| git_is_running);
+            remove_listed_locks_once_no_git_runs(existing_locks(&worktree), SHORT_TIMEOUT, &|| {
+                git_is_running
+            });
             assert!(lock.exists(), "{git_is_running:?}");
         }
         wait_for_git_and_remove_locks(&worktree);
@@ -130,9 +140,9 @@ mod tests {
         std::fs::File::options().write(true).open(&head).unwrap().set_modified(before_session).unwrap();
         std::fs::write(&index, "half").unwrap();
         let session_start = SystemTime::now() - Duration::from_secs(30);
-        assert_eq!(remove_locks_since(&repository, session_start), [index]);
+        assert_eq!(remove_unused_git_locks_created_since(&repository, session_start), [index]);
         assert!(head.exists(), "it was there before");
-        assert_eq!(remove_locks_since(&repository, session_start), [] as [PathBuf; 0]);
+        assert_eq!(remove_unused_git_locks_created_since(&repository, session_start), [] as [PathBuf; 0]);
     }
 
     #[test]
@@ -147,7 +157,7 @@ mod tests {
             run_shell(&redirected_folder, redirect);
             assert!(layout::find_git_folder(&redirected_folder).is_some(), "{redirect}");
             assert_eq!(
-                remove_locks_since(&redirected_folder, session_start),
+                remove_unused_git_locks_created_since(&redirected_folder, session_start),
                 [] as [PathBuf; 0],
                 "{redirect}"
             );
@@ -169,7 +179,11 @@ mod tests {
             }
             Some(check_count.get() < 2)
         };
-        remove_locks_when_no_git_runs(existing_locks(&worktree), Duration::from_secs(5), &is_git_running);
+        remove_listed_locks_once_no_git_runs(
+            existing_locks(&worktree),
+            Duration::from_secs(5),
+            &is_git_running,
+        );
         assert!(lock.exists());
     }
 
@@ -190,6 +204,6 @@ mod tests {
         wait_for_git_and_remove_locks(&worktree);
         assert!(!lock.exists(), "it is still at work");
         commit_thread.join().expect("its lock was taken away");
-        assert_eq!(crate::git::commits_since_time(&worktree, "2000-01-01T00:00:00Z").len(), 2);
+        assert_eq!(crate::git::commits_since_time_oldest_first(&worktree, "2000-01-01T00:00:00Z").len(), 2);
     }
 }

@@ -1,7 +1,7 @@
-//! The fallback if hashing every file would take too long: sizes and modification times of the files that git
-//! lists as changed. Outside git, of all files.
+//! A digest of sizes and modification times, used if hashing every file would take too long. It covers the files
+//! that git lists as changed, or all files outside a git repository.
 
-use crate::changes::FolderInTree;
+use crate::changes::FolderInWorkingTree;
 use crate::git::list_query;
 use crate::git_output::split_nul_terminated;
 use crate::time_limit::TimeLimit;
@@ -13,45 +13,56 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The most files: for each, only a name and two numbers are read, so even this many take only a moment.
+/// The maximum number of files. Only metadata is read for each, so even this many take little time.
 const MAX_FILES: usize = 1_000_000;
-/// The prefix of these digests, so that none equals a digest of contents.
+/// The prefix of these digests, which distinguishes them from digests of contents.
 const COARSE_DIGEST_PREFIX: &str = "by-time:";
 
-/// Returns a digest of the working tree by sizes and times; `None` if even that takes too long.
-pub(super) fn coarse_tree_digest(folder: &Path, is_own_file: &dyn Fn(&str) -> bool) -> Option<String> {
+/// Returns a digest of sizes and modification times in the working tree. Returns `None` if the time or file limit
+/// is exceeded, or git fails.
+pub(super) fn tree_digest_by_size_and_time(
+    folder: &Path,
+    is_plimsoll_file: &dyn Fn(&str) -> bool,
+) -> Option<String> {
     let limit = TimeLimit::from_now(FINGERPRINT_TIMEOUT);
     let mut contents = FileContents {
-        is_own_file,
+        is_plimsoll_file,
         limit,
         max_files: MAX_FILES,
-        reads_files: false,
+        reads_file_contents: false,
         content_by_path: BTreeMap::new(),
     };
-    match FolderInTree::locate(folder, limit).ok()? {
+    match FolderInWorkingTree::locate(folder, limit).ok()? {
         Some(folder_in_tree) if !contents.is_ignored_folder(folder, &folder_in_tree) => {
-            contents.add_files_of_status(folder, &folder_in_tree)?;
+            contents.add_sizes_and_times_of_changed_files(folder, &folder_in_tree)?;
         }
-        _ => contents.add_folder_without_git(folder, b"")?,
+        _ => contents.add_disk_files_below_folder(folder, b"")?,
     }
-    Some(format!("{COARSE_DIGEST_PREFIX}{}", contents.digest()))
+    Some(format!("{COARSE_DIGEST_PREFIX}{}", contents.digest_of_paths_and_contents()))
 }
 
 impl FileContents<'_> {
-    /// Adds the files that `git status` lists. Each entry is two letters, a space and the path from the root.
-    /// The letters are ignored, because they tell what is staged, which is no change of the work.
-    fn add_files_of_status(&mut self, folder: &Path, folder_in_tree: &FolderInTree) -> Option<()> {
+    /// Adds the files that `git status` lists, and all files of submodules. Each entry is a two-character status
+    /// code, a space and the path from the root. The code is ignored, because staging a file is not a change of
+    /// its content.
+    fn add_sizes_and_times_of_changed_files(
+        &mut self,
+        folder: &Path,
+        folder_in_tree: &FolderInWorkingTree,
+    ) -> Option<()> {
         let options =
             ["--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"];
         let arguments = [&["status"], &options[..], &["--", "."]].concat();
-        for entry in
-            split_nul_terminated(&list_query::run_list_query(folder, &arguments, None, self.limit).ok()?)
-        {
-            // `--porcelain` lists paths relative to the root, whatever the current folder.
+        for entry in split_nul_terminated(
+            &list_query::run_query_for_complete_output(folder, &arguments, None, self.limit).ok()?,
+        ) {
+            // `--porcelain` lists paths relative to the root, even if the current folder is a subfolder.
             let path = entry.get(3..)?.strip_prefix(folder_in_tree.prefix.as_slice())?;
             let disk_path = folder.join(OsStr::from_bytes(path));
             match disk_path.symlink_metadata() {
-                Ok(metadata) if metadata.is_dir() => self.add_nested_repository(&disk_path, path)?,
+                Ok(metadata) if metadata.is_dir() => {
+                    self.add_nested_repository_files_without_git(&disk_path, path)?;
+                }
                 Ok(metadata) => self.add_content(
                     path.to_owned(),
                     size_and_time_content(git_mode_on_disk(&metadata), &metadata),
@@ -59,19 +70,19 @@ impl FileContents<'_> {
                 Err(_) => self.add_content(path.to_owned(), b"gone".to_vec())?,
             }
         }
-        self.add_submodules(folder)
+        self.add_files_of_all_submodules(folder)
     }
 
-    /// Adds the files of all submodules: git does not check whether something has changed in them.
-    fn add_submodules(&mut self, folder: &Path) -> Option<()> {
+    /// Adds the files of all submodules, because `git status` was told not to look for changes in them.
+    fn add_files_of_all_submodules(&mut self, folder: &Path) -> Option<()> {
         let arguments = ["ls-files", "--stage", "-z", "--", "."];
-        for entry in
-            split_nul_terminated(&list_query::run_list_query(folder, &arguments, None, self.limit).ok()?)
-        {
+        for entry in split_nul_terminated(
+            &list_query::run_query_for_complete_output(folder, &arguments, None, self.limit).ok()?,
+        ) {
             if let Some(id_and_path) = entry.strip_prefix(b"160000 ") {
                 let tab = id_and_path.iter().position(|byte| *byte == b'\t')?;
                 let path = &id_and_path[tab + 1..];
-                self.add_nested_repository(&folder.join(OsStr::from_bytes(path)), path)?;
+                self.add_nested_repository_files_without_git(&folder.join(OsStr::from_bytes(path)), path)?;
             }
         }
         Some(())

@@ -33,7 +33,7 @@ fn tree_digest(folder: &Path) -> String {
 /// contents are not hashed.
 fn digests_around(folder: &Path, command_line: &str, max_hashed_files: usize) -> (String, String) {
     let tree_digest =
-        || compute_fingerprint_with_file_limit(folder, &is_own_file, max_hashed_files).tree_digest.unwrap();
+        || compute_content_or_coarse_fingerprint(folder, &is_own_file, max_hashed_files).tree_digest.unwrap();
     let digest_before = tree_digest();
     run_shell(folder, command_line);
     (digest_before, tree_digest())
@@ -297,7 +297,7 @@ fn a_missing_filter_program_does_not_hide_other_changes() {
 fn above_the_file_limit_files_count_by_size_and_time() {
     const MAX_HASHED_FILES: usize = 50;
     let fingerprint =
-        |folder: &Path| compute_fingerprint_with_file_limit(folder, &is_own_file, MAX_HASHED_FILES);
+        |folder: &Path| compute_content_or_coarse_fingerprint(folder, &is_own_file, MAX_HASHED_FILES);
     let assert_unchanged = |folder: &Path, command_line: &str| {
         assert_unchanged_with_limit(MAX_HASHED_FILES, folder, command_line);
     };
@@ -330,7 +330,7 @@ fn of_a_large_project_below_the_root_only_its_own_files_count() {
     let folder = create_repository();
     let project = folder.path().join("sub");
     run_shell(folder.path(), "mkdir sub; echo s > sub/s; git add -A; git commit -qm sub");
-    let coarse_digest = || coarse_digest::coarse_tree_digest(&project, &|_| false).unwrap();
+    let coarse_digest = || coarse_digest::tree_digest_by_size_and_time(&project, &|_| false).unwrap();
     let first = coarse_digest();
     run_shell(folder.path(), "echo 10 >> a.txt");
     assert_eq!(coarse_digest(), first);
@@ -395,8 +395,8 @@ fn no_git_is_started_in_a_nested_repository() {
         path,
         "echo y > nested/y; git -C nested -c filter.f.clean= -c core.fsmonitor=false -c user.name=n -c user.email=e commit -qm x; rm -f a.log",
     );
-    let first = coarse_digest::coarse_tree_digest(path, &|_| false).unwrap();
+    let first = coarse_digest::tree_digest_by_size_and_time(path, &|_| false).unwrap();
     run_shell(path, "echo longer > module/x");
-    assert_ne!(coarse_digest::coarse_tree_digest(path, &|_| false).unwrap(), first);
+    assert_ne!(coarse_digest::tree_digest_by_size_and_time(path, &|_| false).unwrap(), first);
     assert!(!marker_file.exists());
 }

@@ -1,16 +1,16 @@
-//! The address of the API: Linear's own, or another one for tests and gateways.
+//! The address of the API: Linear's public address, or a custom one for tests and gateways.
 
 use super::error::LinearError;
 use plimsoll_network::Uri;
 
 const DEFAULT_URL: &str = "https://api.linear.app/graphql";
 
-/// An address that a key may be sent to.
+/// A valid API address, to which the key may be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint(Uri);
 
 impl Endpoint {
-    /// Parses the given address, or returns Linear's own. Plain HTTP is allowed only on loopback.
+    /// Parses `custom_url`, or uses Linear's public address if it is `None`. Plain HTTP is allowed only on loopback.
     pub(crate) fn from_url_or_default(custom_url: Option<&str>) -> Result<Endpoint, LinearError> {
         let url = custom_url.unwrap_or(DEFAULT_URL).trim();
         let invalid_endpoint = |problem| LinearError::InvalidEndpoint { problem };
@@ -19,7 +19,7 @@ impl Endpoint {
         if authority.as_str().contains('@') {
             return Err(invalid_endpoint("it contains a name or a password"));
         }
-        let is_loopback = plimsoll_network::is_loopback(&uri);
+        let is_loopback = plimsoll_network::is_loopback_or_localhost(&uri);
         match uri.scheme_str() {
             Some("https") => {}
             Some("http") if is_loopback => {}

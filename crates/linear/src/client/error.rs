@@ -43,7 +43,7 @@ pub(crate) enum LinearError {
     ServerError {
         host: String,
         status: u16,
-        /// The beginning of its response.
+        /// The first GraphQL error, or the beginning of the response body.
         message: String,
     },
     /// The response does not follow Linear's API.
@@ -54,7 +54,7 @@ pub(crate) enum LinearError {
 /// One error of a GraphQL response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GraphqlError {
-    /// The message for people.
+    /// The human-readable message, redacted and truncated.
     pub(crate) message: String,
     /// The error code; empty if there is none.
     pub(crate) code: String,
@@ -80,7 +80,7 @@ pub(crate) enum RequestedWait {
     /// Until this Unix time in milliseconds.
     UntilUnixMillis(u64),
     ForDuration(Duration),
-    /// The response names no time.
+    /// The response specifies no wait.
     Unspecified,
 }
 

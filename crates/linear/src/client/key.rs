@@ -1,4 +1,4 @@
-//! The API key: it is sent only to Linear.
+//! The API key. It is sent only to Linear.
 
 /// A Linear API key. It has no `Display`, and its `Debug` output does not contain it.
 #[derive(Clone)]
@@ -6,43 +6,43 @@ pub(crate) struct ApiKey(String);
 
 /// The reason why a text is not a key. It does not contain the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum KeyProblem {
-    /// Empty, or only white space.
+pub(crate) enum KeyFormatError {
+    /// The text is empty or only white space.
     #[error("it is empty")]
     Empty,
     /// The text has this many lines.
     #[error("it is {0} lines of text instead of one")]
-    SeveralLines(usize),
+    MultipleLines(usize),
     /// The text contains blanks, control characters or non-ASCII characters.
     #[error("it contains characters that no key has")]
     InvalidCharacters,
 }
 
-/// Prefixes of a personal key and of an application's access token.
+/// Prefixes of a personal API key and of an application's access token.
 const PERSONAL_PREFIX: &str = "lin_api_";
-const APPLICATION_PREFIX: &str = "lin_oauth_";
+const ACCESS_TOKEN_PREFIX: &str = "lin_oauth_";
 const BEARER_PREFIX: &str = "Bearer ";
 
 impl ApiKey {
     /// Parses the value of a variable or the output of a command. An application's token gets the prefix `Bearer`.
-    pub(crate) fn parse(text: &str) -> Result<ApiKey, KeyProblem> {
+    pub(crate) fn parse(text: &str) -> Result<ApiKey, KeyFormatError> {
         let text = text.trim();
         let bare_key = text.strip_prefix(BEARER_PREFIX).unwrap_or(text).trim_start();
         if bare_key.is_empty() || bare_key == BEARER_PREFIX.trim_end() {
-            return Err(KeyProblem::Empty);
+            return Err(KeyFormatError::Empty);
         }
         let line_count = text.lines().count();
         if line_count > 1 {
-            return Err(KeyProblem::SeveralLines(line_count));
+            return Err(KeyFormatError::MultipleLines(line_count));
         }
         if !bare_key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(KeyProblem::InvalidCharacters);
+            return Err(KeyFormatError::InvalidCharacters);
         }
-        let is_access_token = text.starts_with(BEARER_PREFIX) || bare_key.starts_with(APPLICATION_PREFIX);
+        let is_access_token = text.starts_with(BEARER_PREFIX) || bare_key.starts_with(ACCESS_TOKEN_PREFIX);
         Ok(ApiKey(if is_access_token { format!("{BEARER_PREFIX}{bare_key}") } else { bare_key.to_owned() }))
     }
 
-    /// Describes the kind of key by its prefix. Returns `None` if it does not look like a key of Linear's.
+    /// Describes the kind of key by its prefix. Returns `None` if it does not look like a Linear key.
     pub(crate) fn describe_kind(&self) -> Option<&'static str> {
         match self.without_bearer_prefix() {
             bare_key if bare_key.starts_with(PERSONAL_PREFIX) => Some("a personal API key"),
@@ -92,11 +92,11 @@ mod tests {
         }
         assert_eq!(ApiKey::parse("abc").unwrap().describe_kind(), None);
         for (text, problem) in [
-            (" \n", KeyProblem::Empty),
-            ("Bearer ", KeyProblem::Empty),
-            ("a\nb", KeyProblem::SeveralLines(2)),
-            ("a b", KeyProblem::InvalidCharacters),
-            ("schlüssel", KeyProblem::InvalidCharacters),
+            (" \n", KeyFormatError::Empty),
+            ("Bearer ", KeyFormatError::Empty),
+            ("a\nb", KeyFormatError::MultipleLines(2)),
+            ("a b", KeyFormatError::InvalidCharacters),
+            ("schlüssel", KeyFormatError::InvalidCharacters),
         ] {
             assert_eq!(ApiKey::parse(text).unwrap_err(), problem, "{text:?}");
         }

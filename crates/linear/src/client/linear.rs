@@ -28,8 +28,8 @@ impl RetryLimits {
     }
 }
 
-/// Timeout of one request, so that a server that hangs leaves time for a retry.
-const MAX_CALL_TIME: Duration = Duration::from_secs(15);
+/// Timeout of one request. It leaves time for a retry if the server hangs.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Backoff before the first retry; it doubles with each further one.
 const FIRST_BACKOFF: Duration = Duration::from_millis(250);
 /// Longest accepted response; normal ones have a few hundred bytes.
@@ -58,7 +58,11 @@ impl LinearClient {
 
     /// Fetches the owner of the key.
     pub(crate) fn fetch_viewer(&self, limits: RetryLimits) -> Result<WithWarnings<Viewer>, LinearError> {
-        self.run_operation(&operations::viewer_query(), limits, operations::extract_viewer)
+        self.send_with_retries_and_extract_data(
+            &operations::viewer_query(),
+            limits,
+            operations::extract_viewer,
+        )
     }
 
     /// Fetches an issue by its identifier.
@@ -67,7 +71,11 @@ impl LinearClient {
         identifier: &str,
         limits: RetryLimits,
     ) -> Result<WithWarnings<Issue>, LinearError> {
-        self.run_operation(&operations::issue_query(identifier), limits, operations::extract_issue)
+        self.send_with_retries_and_extract_data(
+            &operations::issue_query(identifier),
+            limits,
+            operations::extract_issue,
+        )
     }
 
     /// Fetches a comment by its id.
@@ -76,7 +84,11 @@ impl LinearClient {
         id: &str,
         limits: RetryLimits,
     ) -> Result<WithWarnings<PostedComment>, LinearError> {
-        self.run_operation(&operations::comment_query(id), limits, operations::extract_comment)
+        self.send_with_retries_and_extract_data(
+            &operations::comment_query(id),
+            limits,
+            operations::extract_comment,
+        )
     }
 
     /// Creates a comment with an id chosen by the caller. Linear rejects an id that exists already.
@@ -87,7 +99,7 @@ impl LinearClient {
         body: &str,
         limits: RetryLimits,
     ) -> Result<WithWarnings<PostedComment>, LinearError> {
-        self.run_operation(
+        self.send_with_retries_and_extract_data(
             &operations::create_comment_mutation(comment_id, issue_id, body),
             limits,
             operations::extract_comment_if_successful,
@@ -101,14 +113,14 @@ impl LinearClient {
         body: &str,
         limits: RetryLimits,
     ) -> Result<WithWarnings<PostedComment>, LinearError> {
-        self.run_operation(
+        self.send_with_retries_and_extract_data(
             &operations::update_comment_mutation(comment_id, body),
             limits,
             operations::extract_comment_if_successful,
         )
     }
 
-    fn run_operation<T>(
+    fn send_with_retries_and_extract_data<T>(
         &self,
         operation: &Operation,
         limits: RetryLimits,
@@ -125,7 +137,7 @@ impl LinearClient {
         })
     }
 
-    /// Retries until there is a response, a permanent error, or no time or tries left.
+    /// Sends an operation until there is a response or a permanent error, or until the time or the tries are used up.
     fn send_with_retries(
         &self,
         operation: &Operation,
@@ -136,11 +148,11 @@ impl LinearClient {
         let mut try_count = 0;
         loop {
             try_count += 1;
-            let error = match self.send_once(&body, limits.remaining_time().min(MAX_CALL_TIME)) {
+            let error = match self.send_once(&body, limits.remaining_time().min(REQUEST_TIMEOUT)) {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
-            // No backoff beyond the deadline: nothing could be sent after it.
+            // Do not wait past the deadline, because nothing could be sent after it.
             if !error.is_transient() || try_count >= limits.max_tries || limits.remaining_time() <= backoff {
                 return Err(error);
             }
@@ -154,7 +166,8 @@ impl LinearClient {
         if timeout.is_zero() {
             return Err(LinearError::Timeout { host: host.to_owned(), timeout });
         }
-        let response = self.post_json(body, timeout).map_err(|error| self.to_linear_error(error, timeout))?;
+        let response =
+            self.post_json(body, timeout).map_err(|error| self.convert_request_error(error, timeout))?;
         response::parse_response(&response, host, &self.key)
     }
 
@@ -169,7 +182,7 @@ impl LinearClient {
         })
     }
 
-    fn to_linear_error(&self, error: RequestError, timeout: Duration) -> LinearError {
+    fn convert_request_error(&self, error: RequestError, timeout: Duration) -> LinearError {
         let host = self.endpoint.host().to_owned();
         match error {
             RequestError::Timeout => LinearError::Timeout { host, timeout },
@@ -192,7 +205,7 @@ impl LinearClient {
     }
 }
 
-/// Decodes a response body, with a `?` for each byte that is not valid UTF-8.
+/// Decodes a response body as UTF-8. Each invalid byte becomes a `?`.
 fn decode_with_question_marks(body: &[u8]) -> String {
     let chunks = body.utf8_chunks();
     chunks.map(|chunk| format!("{}{}", chunk.valid(), "?".repeat(chunk.invalid().len()))).collect()

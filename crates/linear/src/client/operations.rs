@@ -21,7 +21,7 @@ pub(crate) struct Viewer {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Issue {
-    /// Such as `ENG-123`.
+    /// The identifier that users see, such as `ENG-123`.
     pub(crate) identifier: String,
     pub(crate) title: String,
     pub(crate) team_name: String,
@@ -32,11 +32,11 @@ pub(crate) struct Issue {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PostedComment {
     pub(crate) id: String,
-    /// Address of the comment for the user; may be empty.
+    /// Web address of the comment; may be empty.
     pub(crate) url: String,
 }
 
-/// The extracted data together with the errors that came with it.
+/// The extracted data, with the errors that the same response contained.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WithWarnings<T> {
     pub(crate) data: T,
@@ -76,7 +76,7 @@ pub(crate) fn update_comment_mutation(comment_id: &str, body: &str) -> Operation
     }
 }
 
-/// Extracts the requested data; returns the response's errors if it is missing.
+/// Extracts the requested data, with the response's errors as warnings. If the data is missing, the errors are returned as `Err`.
 pub(crate) fn extract_data<T>(
     response: GraphqlResponse,
     extract: impl Fn(&Value) -> Option<T>,
@@ -110,7 +110,7 @@ pub(crate) fn extract_comment(data: &Value) -> Option<PostedComment> {
     parse_comment(&data["comment"])
 }
 
-/// Extracts the comment from the payload of a mutation. Returns `None` unless it reports success.
+/// Extracts the comment from the payload of a mutation. Returns `None` unless the payload reports success.
 pub(crate) fn extract_comment_if_successful(data: &Value) -> Option<PostedComment> {
     let payload = [&data["commentCreate"], &data["commentUpdate"]]
         .into_iter()

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// An HTTP response with its body decoded as text.
 pub(crate) struct HttpResponse {
     pub(crate) status: u16,
-    /// Names and values.
+    /// Pairs of name and value.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
@@ -22,19 +22,19 @@ pub(crate) struct GraphqlResponse {
     pub(crate) errors: Vec<GraphqlError>,
 }
 
-/// Length limit of server text in error messages.
+/// Maximum length of server text in error messages.
 const MAX_SERVER_TEXT_CHARS: usize = 200;
-/// Upper limit for `Retry-After`: a longer wait is taken for a clock error.
-const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
+/// Upper limit for `Retry-After`. A longer wait is probably a clock error.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
-/// Parses a response. The HTTP status and error codes decide which error is returned.
+/// Parses a response. The HTTP status and the GraphQL error codes determine which error is returned.
 pub(crate) fn parse_response(
     response: &HttpResponse,
     host: &str,
     key: &ApiKey,
 ) -> Result<GraphqlResponse, LinearError> {
-    let document: Value = serde_json::from_str(&response.body).unwrap_or_default();
-    let errors: Vec<GraphqlError> = document["errors"]
+    let response_json: Value = serde_json::from_str(&response.body).unwrap_or_default();
+    let errors: Vec<GraphqlError> = response_json["errors"]
         .as_array()
         .into_iter()
         .flatten()
@@ -48,10 +48,14 @@ pub(crate) fn parse_response(
     };
     match response.status {
         429 => {
-            return Err(LinearError::RateLimited { requested_wait: parse_requested_wait(&response.headers) });
+            return Err(LinearError::RateLimited {
+                requested_wait: parse_latest_reset_or_retry_after(&response.headers),
+            });
         }
         _ if has_code(&["RATELIMITED"]) => {
-            return Err(LinearError::RateLimited { requested_wait: parse_requested_wait(&response.headers) });
+            return Err(LinearError::RateLimited {
+                requested_wait: parse_latest_reset_or_retry_after(&response.headers),
+            });
         }
         401 => return Err(LinearError::Unauthorized { message: error_message() }),
         _ if has_code(&["AUTHENTICATION_ERROR", "UNAUTHENTICATED"]) => {
@@ -65,7 +69,7 @@ pub(crate) fn parse_response(
         }
         _ => {}
     }
-    let data = document["data"].clone();
+    let data = response_json["data"].clone();
     let has_data = data.as_object().is_some_and(|fields| fields.values().any(|value| !value.is_null()));
     match response.status {
         // GraphQL can return data and errors together: the data is used, and the errors become warnings.
@@ -74,7 +78,7 @@ pub(crate) fn parse_response(
         _ if has_code(&["FORBIDDEN"]) => Err(LinearError::Forbidden { message: error_message() }),
         500.. => Err(LinearError::ServerError { host, status: response.status, message: error_message() }),
         _ if !errors.is_empty() => Err(LinearError::Rejected { errors }),
-        status if document.is_object() => Err(LinearError::UnexpectedResponse {
+        status if response_json.is_object() => Err(LinearError::UnexpectedResponse {
             host,
             problem: format!("status {status}, neither data nor errors"),
         }),
@@ -95,23 +99,28 @@ fn parse_graphql_error(error: &Value, key: &ApiKey) -> GraphqlError {
         Some(user_message) if !message.contains(&user_message) => format!("{message}: {user_message}"),
         _ => message,
     };
-    let path_step_text =
-        |path_step: &Value| path_step.as_str().map_or_else(|| path_step.to_string(), str::to_owned);
-    let path =
-        error["path"].as_array().into_iter().flatten().map(path_step_text).collect::<Vec<_>>().join(".");
+    let path_segment_to_string =
+        |path_segment: &Value| path_segment.as_str().map_or_else(|| path_segment.to_string(), str::to_owned);
+    let path = error["path"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(path_segment_to_string)
+        .collect::<Vec<_>>()
+        .join(".");
     GraphqlError {
-        message: clip_to_one_line(&key.redact_from(&message)),
+        message: sanitize_and_truncate_to_line(&key.redact_from(&message)),
         code: non_empty_string(&extensions["code"]).unwrap_or_default(),
-        path: clip_to_one_line(&path),
+        path: sanitize_and_truncate_to_line(&path),
     }
 }
 
 fn redacted_excerpt(body: &str, key: &ApiKey) -> String {
-    clip_to_one_line(&key.redact_from(body))
+    sanitize_and_truncate_to_line(&key.redact_from(body))
 }
 
-/// Turns untrusted text into one short line without control characters.
-fn clip_to_one_line(text: &str) -> String {
+/// Converts untrusted text to one line without control characters, truncated to `MAX_SERVER_TEXT_CHARS`.
+fn sanitize_and_truncate_to_line(text: &str) -> String {
     let printable: String =
         text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
     let line = printable.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -121,9 +130,10 @@ fn clip_to_one_line(text: &str) -> String {
     }
 }
 
-/// Returns how long Linear asks to wait. It limits the number of requests and their complexity, in total and per
-/// operation. The latest reset of an exhausted limit counts; if no limit is marked as exhausted, the latest reset of all.
-fn parse_requested_wait(headers: &[(String, String)]) -> RequestedWait {
+/// Returns how long Linear asks the client to wait. Linear limits the number of requests and their complexity, in total and per
+/// operation. The result is the latest reset of an exhausted limit, or the latest reset of all if none is marked as exhausted.
+/// `Retry-After` is used only if there is no reset header.
+fn parse_latest_reset_or_retry_after(headers: &[(String, String)]) -> RequestedWait {
     let numeric_header = |name: &str| {
         let value = headers
             .iter()
@@ -146,14 +156,16 @@ fn parse_requested_wait(headers: &[(String, String)]) -> RequestedWait {
         numeric_header("Retry-After"),
     ) {
         (Some(reset), _) => RequestedWait::UntilUnixMillis(reset),
-        (None, Some(seconds)) => RequestedWait::ForDuration(Duration::from_secs(seconds).min(MAX_WAIT)),
+        (None, Some(seconds)) => {
+            RequestedWait::ForDuration(Duration::from_secs(seconds).min(MAX_RETRY_AFTER))
+        }
         (None, None) => RequestedWait::Unspecified,
     }
 }
 
 /// Converts a reset time to milliseconds. Linear sends milliseconds; a gateway may send seconds.
 fn to_unix_millis(seconds_or_millis: u64) -> u64 {
-    // In seconds this is the year 5138, in milliseconds 1973: smaller values are seconds.
+    // This value is the year 5138 in seconds and 1973 in milliseconds, so smaller values are seconds.
     const MIN_MILLIS: u64 = 100_000_000_000;
     if seconds_or_millis < MIN_MILLIS { seconds_or_millis * 1_000 } else { seconds_or_millis }
 }

@@ -1,6 +1,6 @@
-//! A span that has begun and not ended.
+//! A span that has begun but not ended.
 
-use crate::attributes::{Attributes, redact_and_clip};
+use crate::attributes::{Attributes, redact_and_truncate_to_line};
 use crate::ids::decode_hex;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status, span::SpanKind};
@@ -29,9 +29,9 @@ impl OpenSpan {
         }
     }
 
-    /// Marks the span as failed. The reason is redacted and clipped.
+    /// Marks the span as failed. The reason is redacted and truncated.
     pub(super) fn mark_failed(&mut self, reason: &str) {
-        self.failure_message = Some(redact_and_clip(reason));
+        self.failure_message = Some(redact_and_truncate_to_line(reason));
     }
 
     pub(super) fn into_span(self, trace: &TraceContext, end_nanos: u64) -> Span {

@@ -5,7 +5,7 @@ use plimsoll_domain::journal::StreamEntry;
 /// Builds the spans of a run from one event per line. The number is the event's time in seconds after 2026-01-07T10:00.
 fn build_spans(traceparent: &str, lines: &[(u32, &str)]) -> Vec<Span> {
     let run_id = RunId::from("r1");
-    let mut builder = SpanBuilder::for_run(&run_id, TraceContext::for_run(&run_id, Some(traceparent)));
+    let mut builder = SpanBuilder::new(&run_id, TraceContext::for_run(&run_id, Some(traceparent)));
     let mut ended_spans = Vec::new();
     for (second, facts) in lines {
         let line = format!(
@@ -14,9 +14,9 @@ fn build_spans(traceparent: &str, lines: &[(u32, &str)]) -> Vec<Span> {
             second % 60
         );
         let entry = StreamEntry::from_line_bytes(line.as_bytes()).expect("an entry");
-        ended_spans.extend(builder.handle_entry(&entry));
+        ended_spans.extend(builder.handle_entry_and_take_ended_spans(&entry));
     }
-    ended_spans.extend(builder.end_all_as_aborted(u64::MAX));
+    ended_spans.extend(builder.end_all_and_mark_run_failed(u64::MAX));
     let mut ids: Vec<_> = ended_spans.iter().map(|span| span.span_id.clone()).collect();
     ids.sort();
     ids.dedup();

@@ -5,7 +5,7 @@ mod paragraphs;
 mod query_behavior;
 
 use paragraphs::{Paragraph, parse_paragraphs};
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ fn create_world() -> World {
 fn program_path(engine: Engine) -> PathBuf {
     let has_released_program = plimsoll_store::environment::variable("PLIMSOLL_BIN_DIR").is_some();
     match engine {
-        Engine::Jaq if has_released_program => bin_dir().join("plimsoll"),
+        Engine::Jaq if has_released_program => find_or_build_bin_dir().join("plimsoll"),
         _ => PathBuf::from(env!("CARGO_BIN_EXE_plimsoll")),
     }
 }

@@ -1,36 +1,38 @@
-//! Checks the client: whether it is installed, and its version.
+//! Checks whether the client is installed, and its version.
 
 use super::{Finding, Section};
 use plimsoll_protocol::settings::{FIRST_MODERN_VERSION, HookSupport, parse_version};
 
 #[derive(Debug, Clone, Default)]
-pub struct ClientFacts {
+pub struct ClientInfo {
     /// The program that the user named with `--client`; `None` if the default is used.
     pub requested_program: Option<String>,
-    /// Where the program was found; `None` if it was not.
+    /// The path of the program; `None` if it was not found.
     pub path: Option<String>,
-    /// The output of its `--version`.
+    /// The output of `claude --version`.
     pub version_text: Option<String>,
 }
 
-impl ClientFacts {
-    /// Returns its version as three numbers; `None` if it reports none.
-    pub fn version_numbers(&self) -> Option<(u32, u32, u32)> {
+impl ClientInfo {
+    /// Returns the version as three numbers; `None` if the client reports no version.
+    pub fn parsed_version(&self) -> Option<(u32, u32, u32)> {
         parse_version(self.version_text.as_deref()?)
     }
 
-    /// Returns which hooks the client supports. Without a client, assumes the newest.
+    /// Returns which hooks the client supports. If no client was found, assumes the newest.
     pub fn hook_support(&self) -> HookSupport {
         match (&self.path, &self.version_text) {
             (None, _) => HookSupport::Modern,
-            (_, version) => HookSupport::from_client_version(version.as_deref().unwrap_or_default()),
+            (_, version) => {
+                HookSupport::from_client_version_or_classic(version.as_deref().unwrap_or_default())
+            }
         }
     }
 }
 
-pub(super) fn check_client(facts: &ClientFacts) -> Section {
-    let Some(path) = &facts.path else {
-        let finding = match &facts.requested_program {
+pub(super) fn check_client_version(client: &ClientInfo) -> Section {
+    let Some(path) = &client.path else {
+        let finding = match &client.requested_program {
             Some(program) => Finding::problem(
                 "client.missing",
                 format!("`{program}` is not a program"),
@@ -44,7 +46,7 @@ pub(super) fn check_client(facts: &ClientFacts) -> Section {
         };
         return Section::new("Client", "none", vec![finding]);
     };
-    let (Some(version_text), Some(_)) = (&facts.version_text, facts.version_numbers()) else {
+    let (Some(version_text), Some(_)) = (&client.version_text, client.parsed_version()) else {
         let finding = Finding::problem(
             "client.silent",
             "the client does not report its version",
@@ -53,12 +55,12 @@ pub(super) fn check_client(facts: &ClientFacts) -> Section {
         return Section::new("Client", path.clone(), vec![finding.with_path(path.clone())]);
     };
     let short_version = version_text.split_whitespace().next().unwrap_or(version_text);
-    if let Some(reason) = crate::client::too_old_reason(version_text) {
+    if let Some(reason) = crate::client::unsupported_client_reason(version_text) {
         let finding = Finding::problem("client.too_old", reason, crate::client::UPDATE_ADVICE);
         return Section::new("Client", format!("Claude Code {short_version} ({path})"), vec![finding]);
     }
     let first_modern = crate::client::format_version(FIRST_MODERN_VERSION);
-    let classic_warning = (facts.hook_support() == HookSupport::Classic).then(|| {
+    let classic_warning = (client.hook_support() == HookSupport::Classic).then(|| {
         Finding::warning(
             "client.classic",
             format!(
@@ -90,10 +92,10 @@ mod tests {
             (Some("/bin/claude"), Some("2.1.329 (Claude Code)"), vec![]),
         ] {
             let owned = |text: Option<&str>| text.map(str::to_owned);
-            let section = check_client(&ClientFacts {
+            let section = check_client_version(&ClientInfo {
                 path: owned(path),
                 version_text: owned(version),
-                ..ClientFacts::default()
+                ..ClientInfo::default()
             });
             assert_eq!(finding_codes(&section), expected, "{section:?}");
         }

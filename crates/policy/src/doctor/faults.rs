@@ -1,13 +1,13 @@
-//! Recent failures of Plimsoll's hooks, as recorded by the hooks themselves and by the client.
+//! Checks recent failures of Plimsoll's hooks, as recorded by the hooks themselves and by the client.
 
 use super::{Finding, Section};
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
-use plimsoll_domain::{Fault, Timestamp};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
+use plimsoll_domain::{RecordedHookFailure, Timestamp};
 
 /// A failure of one of Plimsoll's hooks, as recorded in the client's transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientFault {
-    /// When it happened, RFC 3339; empty if unknown.
+pub struct HookFailureInTranscript {
+    /// When it occurred, RFC 3339; empty if unknown.
     pub occurred_at: Timestamp,
     /// The command that the client ran.
     pub command: String,
@@ -16,24 +16,28 @@ pub struct ClientFault {
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct FaultFacts {
-    /// Faults recorded by the hooks, oldest first.
-    pub own_faults: Vec<Fault>,
+pub struct HookFailures {
+    /// Failures recorded by the hooks themselves, oldest first.
+    pub recorded_failures: Vec<RecordedHookFailure>,
     /// Failures recorded by the client in the current session, oldest first.
-    pub client_faults: Vec<ClientFault>,
-    /// A day ago, RFC 3339. Older faults are reported only as a note.
-    pub recent_since: Timestamp,
+    pub client_failures: Vec<HookFailureInTranscript>,
+    /// One day ago, RFC 3339. Older failures are reported only as a note.
+    pub recent_cutoff: Timestamp,
 }
 
-pub(super) fn check_faults(facts: &FaultFacts) -> Section {
-    let recent_count = facts.own_faults.iter().filter(|fault| fault.occurred_at > facts.recent_since).count();
+pub(super) fn check_recent_hook_failures(failures: &HookFailures) -> Section {
+    let recent_count = failures
+        .recorded_failures
+        .iter()
+        .filter(|failure| failure.occurred_at > failures.recent_cutoff)
+        .count();
     let mut findings = Vec::new();
-    if let Some(last_fault) = facts.own_faults.last() {
+    if let Some(last_failure) = failures.recorded_failures.last() {
         let message = format!(
             "{} at {}: {}",
-            last_fault.program,
-            last_fault.occurred_at,
-            truncate_end(&to_single_line(&last_fault.message), 200)
+            last_failure.program,
+            last_failure.occurred_at,
+            truncate_end(&to_safe_single_line(&last_failure.message), 200)
         );
         let advice = "fix what it names; all recorded faults are in .claude/plimsoll/faults.jsonl";
         findings.push(match recent_count {
@@ -43,27 +47,27 @@ pub(super) fn check_faults(facts: &FaultFacts) -> Section {
                 advice,
             ),
             1 => Finding::warning("faults.recent", message, advice),
-            fault_count => Finding::warning(
+            failure_count => Finding::warning(
                 "faults.recent",
-                format!("{message} (the last of {fault_count} within a day)"),
+                format!("{message} (the last of {failure_count} within a day)"),
                 advice,
             ),
         });
     }
-    if let Some(last_fault) = facts.client_faults.last() {
-        let times_text = count_with_noun(facts.client_faults.len(), "time");
+    if let Some(last_failure) = failures.client_failures.last() {
+        let times_text = count_with_noun(failures.client_failures.len(), "time");
         let message = format!(
             "the client could not run `{}` ({times_text} in this session): {}",
-            truncate_end(&to_single_line(&last_fault.command), 100),
-            truncate_end(&to_single_line(&last_fault.error), 200)
+            truncate_end(&to_safe_single_line(&last_failure.command), 100),
+            truncate_end(&to_safe_single_line(&last_failure.error), 200)
         );
         let advice = "check that the program exists and starts; `plimsoll init` (with the option of its settings) writes its path again";
         findings.push(Finding::warning("faults.client", message, advice));
     }
-    let summary = match (recent_count, facts.client_faults.len()) {
+    let summary = match (recent_count, failures.client_failures.len()) {
         (0, 0) => "no hook has failed within a day".to_owned(),
-        (own_count, client_count) => {
-            format!("{} of hooks within a day", count_with_noun(own_count + client_count, "fault"))
+        (recorded_count, client_count) => {
+            format!("{} of hooks within a day", count_with_noun(recorded_count + client_count, "fault"))
         }
     };
     Section::new("Hooks", summary, findings)
@@ -76,22 +80,22 @@ mod tests {
 
     #[test]
     fn a_recent_fault_is_a_warning_and_an_old_one_a_note() {
-        let own_fault = |at: &str| Fault {
+        let own_fault = |at: &str| RecordedHookFailure {
             occurred_at: Timestamp::from(at),
             program: "plimsoll-stop-gate".to_owned(),
             message: "it broke".to_owned(),
-            ..Fault::default()
+            ..RecordedHookFailure::default()
         };
-        let client_fault = ClientFault {
+        let client_fault = HookFailureInTranscript {
             occurred_at: Timestamp::default(),
             command: "/gone/plimsoll-stop-gate".to_owned(),
             error: "ENOENT".to_owned(),
         };
-        let check = |own: Vec<Fault>, of_client: Vec<ClientFault>| {
-            check_faults(&FaultFacts {
-                own_faults: own,
-                client_faults: of_client,
-                recent_since: Timestamp::from("2026-01-06T09:00:00.000Z"),
+        let check = |own: Vec<RecordedHookFailure>, of_client: Vec<HookFailureInTranscript>| {
+            check_recent_hook_failures(&HookFailures {
+                recorded_failures: own,
+                client_failures: of_client,
+                recent_cutoff: Timestamp::from("2026-01-06T09:00:00.000Z"),
             })
         };
         let (old, new) = ("2026-01-05T09:00:00.000Z", "2026-01-07T09:00:00.000Z");

@@ -1,47 +1,47 @@
 //! Checks a fleet: its database, its remote and its members.
 
-use super::{Finding, ReadFailure, Section};
+use super::{Finding, InspectionError, Section};
 use plimsoll_domain::text::count_with_noun;
 
 /// The oldest supported PostgreSQL, in the form of `server_version_num`.
 const MIN_POSTGRES_VERSION_NUMBER: i32 = 140_000;
 
-/// The facts about a fleet.
+/// Everything that `plimsoll doctor --fleet` checks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FleetFacts {
+pub struct FleetDiagnostics {
     pub name: String,
     /// The database, or why it cannot be used.
-    pub database: Result<DatabaseFacts, UnknownReason>,
+    pub database: Result<DatabaseInfo, UnavailableReason>,
     /// The fleet in the database, or why it is unknown.
-    pub fleet: Result<MemberFacts, UnknownReason>,
+    pub fleet: Result<FleetInfo, UnavailableReason>,
     /// The git remote; `None` outside of a clone.
-    pub remote: Option<RemoteFacts>,
+    pub remote: Option<RemoteInfo>,
     /// The version of this program.
-    pub own_version: String,
+    pub current_version: String,
 }
 
-/// Why a part of the facts is missing.
+/// Why a part of the fleet could not be inspected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownReason {
+pub struct UnavailableReason {
     pub message: String,
-    /// What the user can do about it.
+    /// How the user can fix it.
     pub advice: String,
 }
 
 /// The database server and the role used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DatabaseFacts {
+pub struct DatabaseInfo {
     /// The server's address.
     pub server: String,
-    /// True if the connection may pass other computers: it uses neither a socket nor this computer.
+    /// True if the connection may cross a network: it uses neither a Unix socket nor the loopback interface.
     pub is_remote: bool,
     /// The server's version as text.
     pub version: String,
     /// The server's version as a number, such as 150004.
     pub version_number: i32,
-    /// True if the server takes no writes.
+    /// True if the server accepts no writes.
     pub is_read_only: bool,
-    /// True if the connection is encrypted, as far as the server knows.
+    /// True if the server reports an encrypted connection.
     pub has_tls: bool,
     /// The version of the tables; `None` if there are none.
     pub schema_version: Option<i32>,
@@ -57,14 +57,14 @@ pub struct DatabaseFacts {
 
 /// The fleet and its workers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemberFacts {
+pub struct FleetInfo {
     /// A description of its state.
     pub state_text: String,
-    /// A description of how far its items are.
+    /// A description of its items' progress.
     pub items_text: String,
     /// The branch into which the work is merged.
     pub target_branch: String,
-    /// The address of the git remote with which the fleet was created.
+    /// The address of the git remote for which the fleet was created.
     pub remote_address: String,
     /// Active workers: name and version.
     pub active_workers: Vec<(String, String)>,
@@ -74,49 +74,49 @@ pub struct MemberFacts {
 
 /// The remote as configured in this clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemoteFacts {
+pub struct RemoteInfo {
     pub name: String,
     /// Its address, or why it has none.
-    pub address: Result<String, ReadFailure>,
+    pub address: Result<String, InspectionError>,
     /// The commit of the fleet's target branch on the remote, or why it is unknown; `None` if the branch does
     /// not exist.
-    pub target_commit: Result<Option<String>, ReadFailure>,
+    pub target_commit: Result<Option<String>, InspectionError>,
     /// Whether a test push of a worker's branch, which changes nothing, succeeds.
-    pub push_result: Result<(), ReadFailure>,
+    pub push_result: Result<(), InspectionError>,
 }
 
 /// Runs all checks. The sections are ordered by how early their problems would stop a member.
-pub fn examine_fleet(facts: &FleetFacts) -> Vec<Section> {
-    let mut sections = vec![check_database(facts)];
-    if let Ok(database) = &facts.database {
-        sections.push(check_role(database));
-        sections.push(check_fleet(facts));
+pub fn run_fleet_checks(diagnostics: &FleetDiagnostics) -> Vec<Section> {
+    let mut sections = vec![check_database_server_and_schema(diagnostics)];
+    if let Ok(database) = &diagnostics.database {
+        sections.push(check_role_rights(database));
+        sections.push(check_fleet_is_readable(diagnostics));
     }
-    sections.push(check_remote(facts));
-    if let Ok(fleet) = &facts.fleet {
-        sections.push(check_members(facts, fleet));
+    sections.push(check_remote_address_branch_and_push(diagnostics));
+    if let Ok(fleet) = &diagnostics.fleet {
+        sections.push(check_worker_versions_and_lost_workers(diagnostics, fleet));
     }
     sections
 }
 
-fn check_database(facts: &FleetFacts) -> Section {
-    let database_facts = match &facts.database {
-        Err(unknown) => {
-            let finding = Finding::problem("fleet.database", unknown.message.clone(), &unknown.advice);
+fn check_database_server_and_schema(diagnostics: &FleetDiagnostics) -> Section {
+    let database = match &diagnostics.database {
+        Err(reason) => {
+            let finding = Finding::problem("fleet.database", reason.message.clone(), &reason.advice);
             return Section::new("Database", "it cannot be used", vec![finding]);
         }
-        Ok(database_facts) => database_facts,
+        Ok(database) => database,
     };
     let mut findings = Vec::new();
-    if database_facts.version_number < MIN_POSTGRES_VERSION_NUMBER {
-        let message = format!("PostgreSQL {} is older than 14", database_facts.version);
+    if database.version_number < MIN_POSTGRES_VERSION_NUMBER {
+        let message = format!("PostgreSQL {} is older than 14", database.version);
         findings.push(Finding::problem(
             "fleet.old_database",
             message,
             "upgrade the server to PostgreSQL 14 or newer",
         ));
     }
-    if database_facts.is_read_only {
+    if database.is_read_only {
         let advice = "name the primary in PLIMSOLL_DATABASE_URL, or add target_session_attrs=read-write";
         findings.push(Finding::problem(
             "fleet.read_only",
@@ -124,45 +124,43 @@ fn check_database(facts: &FleetFacts) -> Section {
             advice,
         ));
     }
-    if database_facts.is_remote && !database_facts.has_tls {
+    if database.is_remote && !database.has_tls {
         let advice =
             "turn on `ssl` in its postgresql.conf, and add sslmode=verify-full to PLIMSOLL_DATABASE_URL";
         findings.push(Finding::warning("fleet.no_tls", "the connection is not encrypted", advice));
     }
-    findings.extend(check_schema_version(database_facts));
-    let tls_text = if database_facts.has_tls { ", TLS" } else { "" };
-    let tables_text = database_facts
-        .schema_version
-        .map(|schema| format!(", tables of version {schema}"))
-        .unwrap_or_default();
+    findings.extend(check_schema_version(database));
+    let tls_text = if database.has_tls { ", TLS" } else { "" };
+    let tables_text =
+        database.schema_version.map(|version| format!(", tables of version {version}")).unwrap_or_default();
     Section::new(
         "Database",
-        format!("PostgreSQL {} at {}{tls_text}{tables_text}", database_facts.version, database_facts.server),
+        format!("PostgreSQL {} at {}{tls_text}{tables_text}", database.version, database.server),
         findings,
     )
 }
 
-fn check_schema_version(database: &DatabaseFacts) -> Option<Finding> {
+fn check_schema_version(database: &DatabaseInfo) -> Option<Finding> {
     let (code, message, advice) = match database.schema_version {
-        // A role without rights sees no tables.
+        // A role without rights cannot see the tables.
         None if !database.missing_rights.is_empty() => return None,
         None => (
             "fleet.no_tables",
             "it has no fleet yet".to_owned(),
             "create one: `plimsoll fleet create NAME`, in a clone",
         ),
-        Some(schema) if schema > database.supported_schema_version => (
+        Some(version) if version > database.supported_schema_version => (
             "fleet.newer_tables",
             format!(
-                "its tables are of version {schema}, and this program knows {}",
+                "its tables are of version {version}, and this program knows {}",
                 database.supported_schema_version
             ),
             "install the newer Plimsoll on this computer, too",
         ),
-        Some(schema) if schema < database.supported_schema_version => (
+        Some(version) if version < database.supported_schema_version => (
             "fleet.older_tables",
             format!(
-                "its tables are of version {schema}, and this program needs {}",
+                "its tables are of version {version}, and this program needs {}",
                 database.supported_schema_version
             ),
             "create a fleet with this version: that brings the tables up to date",
@@ -172,7 +170,7 @@ fn check_schema_version(database: &DatabaseFacts) -> Option<Finding> {
     Some(Finding::problem(code, message, advice))
 }
 
-fn check_role(database: &DatabaseFacts) -> Section {
+fn check_role_rights(database: &DatabaseInfo) -> Section {
     let missing_rights = database.missing_rights.join(", ");
     let advice = format!(
         "as the owner of the tables: grant {} to {} (docs/fleet.md has all)",
@@ -180,7 +178,7 @@ fn check_role(database: &DatabaseFacts) -> Section {
     );
     let missing_rights_problem = (!database.missing_rights.is_empty())
         .then(|| Finding::problem("fleet.rights", format!("the role lacks: {missing_rights}"), &advice));
-    let abilities = if database.can_create_fleets {
+    let permissions_text = if database.can_create_fleets {
         "may create and forget fleets, too"
     } else {
         "may work, and not create or forget fleets"
@@ -188,59 +186,59 @@ fn check_role(database: &DatabaseFacts) -> Section {
     let summary = if missing_rights_problem.is_some() {
         database.role.clone()
     } else {
-        format!("{} {abilities}", database.role)
+        format!("{} {permissions_text}", database.role)
     };
     Section::new("Role", summary, missing_rights_problem.into_iter().collect())
 }
 
-fn check_fleet(facts: &FleetFacts) -> Section {
-    match &facts.fleet {
-        Ok(members) => Section::new(
+fn check_fleet_is_readable(diagnostics: &FleetDiagnostics) -> Section {
+    match &diagnostics.fleet {
+        Ok(fleet) => Section::new(
             "Fleet",
-            format!("{}: {}; {}", facts.name, members.state_text, members.items_text),
+            format!("{}: {}; {}", diagnostics.name, fleet.state_text, fleet.items_text),
             Vec::new(),
         ),
-        Err(unknown) => {
-            let finding = Finding::problem("fleet.unknown", unknown.message.clone(), &unknown.advice);
-            Section::new("Fleet", facts.name.clone(), vec![finding])
+        Err(reason) => {
+            let finding = Finding::problem("fleet.unknown", reason.message.clone(), &reason.advice);
+            Section::new("Fleet", diagnostics.name.clone(), vec![finding])
         }
     }
 }
 
-fn check_remote(facts: &FleetFacts) -> Section {
-    let Some(remote_facts) = &facts.remote else {
+fn check_remote_address_branch_and_push(diagnostics: &FleetDiagnostics) -> Section {
+    let Some(remote) = &diagnostics.remote else {
         let advice = "run this in a clone of the repository to have the remote checked";
         let note = Finding::note("fleet.no_clone", "this folder is in no git repository", advice);
         return Section::new("Remote", "not checked", vec![note]);
     };
-    let address = match &remote_facts.address {
+    let address = match &remote.address {
         Err(error) => {
             let finding =
                 Finding::problem("fleet.no_remote", error.to_string(), "name the remote with --remote");
-            return Section::new("Remote", remote_facts.name.clone(), vec![finding]);
+            return Section::new("Remote", remote.name.clone(), vec![finding]);
         }
         Ok(address) => address,
     };
     let mut findings = Vec::new();
-    if let Ok(fleet) = &facts.fleet {
+    if let Ok(fleet) = &diagnostics.fleet {
         if fleet.remote_address != *address {
             let message = format!(
                 "the fleet was created with {}, and {} is {address} here",
-                fleet.remote_address, remote_facts.name
+                fleet.remote_address, remote.name
             );
             let advice = "nothing, if both are the same repository; else run this in the right clone";
             findings.push(Finding::note("fleet.other_remote", message, advice));
         }
-        findings.extend(check_target_branch(remote_facts, &fleet.target_branch));
+        findings.extend(check_target_branch_exists(remote, &fleet.target_branch));
     }
-    if let Err(error) = &remote_facts.push_result {
+    if let Err(error) = &remote.push_result {
         let advice = "see that `git push` works here: the key or token, and its right to write";
         findings.push(Finding::problem("fleet.no_push", error.to_string(), advice));
     }
-    Section::new("Remote", format!("{}: {address}", remote_facts.name), findings)
+    Section::new("Remote", format!("{}: {address}", remote.name), findings)
 }
 
-fn check_target_branch(remote: &RemoteFacts, target: &str) -> Option<Finding> {
+fn check_target_branch_exists(remote: &RemoteInfo, target: &str) -> Option<Finding> {
     match &remote.target_commit {
         Ok(Some(_)) => None,
         Ok(None) => {
@@ -258,11 +256,11 @@ fn check_target_branch(remote: &RemoteFacts, target: &str) -> Option<Finding> {
     }
 }
 
-fn check_members(facts: &FleetFacts, fleet: &MemberFacts) -> Section {
-    let members_of_other_version =
-        fleet.active_workers.iter().filter(|(_, version)| *version != facts.own_version);
+fn check_worker_versions_and_lost_workers(diagnostics: &FleetDiagnostics, fleet: &FleetInfo) -> Section {
+    let workers_of_other_version =
+        fleet.active_workers.iter().filter(|(_, version)| *version != diagnostics.current_version);
     let version_warning = |(name, version): &(String, String)| {
-        let message = format!("{name} has Plimsoll {version}, and here is {}", facts.own_version);
+        let message = format!("{name} has Plimsoll {version}, and here is {}", diagnostics.current_version);
         Finding::warning(
             "fleet.other_version",
             message,
@@ -277,7 +275,7 @@ fn check_members(facts: &FleetFacts, fleet: &MemberFacts) -> Section {
             "nothing: another worker takes the item up; look at that machine",
         )
     };
-    let findings = members_of_other_version
+    let findings = workers_of_other_version
         .map(version_warning)
         .chain(fleet.lost_workers.iter().map(lost_worker_warning))
         .collect();
@@ -291,10 +289,10 @@ mod tests {
     use super::super::Severity;
     use super::*;
 
-    fn healthy_facts() -> FleetFacts {
-        FleetFacts {
+    fn healthy_facts() -> FleetDiagnostics {
+        FleetDiagnostics {
             name: "night".to_owned(),
-            database: Ok(DatabaseFacts {
+            database: Ok(DatabaseInfo {
                 server: "db:5432".to_owned(),
                 is_remote: true,
                 version: "15.4".to_owned(),
@@ -307,7 +305,7 @@ mod tests {
                 missing_rights: Vec::new(),
                 can_create_fleets: true,
             }),
-            fleet: Ok(MemberFacts {
+            fleet: Ok(FleetInfo {
                 state_text: "at work".to_owned(),
                 items_text: "1 of 2 items merged".to_owned(),
                 target_branch: "plimsoll/night".to_owned(),
@@ -315,21 +313,22 @@ mod tests {
                 active_workers: vec![("one/1".to_owned(), "0.1.0".to_owned())],
                 lost_workers: Vec::new(),
             }),
-            remote: Some(RemoteFacts {
+            remote: Some(RemoteInfo {
                 name: "origin".to_owned(),
                 address: Ok("git@example.com:x.git".to_owned()),
                 target_commit: Ok(Some("c0ffee".to_owned())),
                 push_result: Ok(()),
             }),
-            own_version: "0.1.0".to_owned(),
+            current_version: "0.1.0".to_owned(),
         }
     }
 
     fn changed_facts(
-        change: impl FnOnce(&mut DatabaseFacts, &mut MemberFacts, &mut RemoteFacts),
-    ) -> FleetFacts {
+        change: impl FnOnce(&mut DatabaseInfo, &mut FleetInfo, &mut RemoteInfo),
+    ) -> FleetDiagnostics {
         let mut facts = healthy_facts();
-        let FleetFacts { database: Ok(database), fleet: Ok(fleet), remote: Some(remote), .. } = &mut facts
+        let FleetDiagnostics { database: Ok(database), fleet: Ok(fleet), remote: Some(remote), .. } =
+            &mut facts
         else {
             panic!("it is sound")
         };
@@ -337,16 +336,16 @@ mod tests {
         facts
     }
 
-    fn unknown_reason() -> UnknownReason {
-        UnknownReason { message: "x".to_owned(), advice: "y".to_owned() }
+    fn unknown_reason() -> UnavailableReason {
+        UnavailableReason { message: "x".to_owned(), advice: "y".to_owned() }
     }
 
     #[test]
     fn each_problem_of_a_fleet_has_a_code_and_advice() {
         use Severity::{Note, Problem, Warning};
         let text = || "no".to_owned();
-        let failure = || ReadFailure("no".to_owned());
-        let cases: Vec<(FleetFacts, Option<(&str, Severity)>)> = vec![
+        let failure = || InspectionError("no".to_owned());
+        let cases: Vec<(FleetDiagnostics, Option<(&str, Severity)>)> = vec![
             (healthy_facts(), None),
             (
                 changed_facts(|database, _, _| database.version_number = 130_009),
@@ -396,13 +395,13 @@ mod tests {
                 changed_facts(|_, _, remote| remote.push_result = Err(failure())),
                 Some(("fleet.no_push", Problem)),
             ),
-            (FleetFacts { remote: None, ..healthy_facts() }, Some(("fleet.no_clone", Note))),
+            (FleetDiagnostics { remote: None, ..healthy_facts() }, Some(("fleet.no_clone", Note))),
             (
-                FleetFacts { fleet: Err(unknown_reason()), ..healthy_facts() },
+                FleetDiagnostics { fleet: Err(unknown_reason()), ..healthy_facts() },
                 Some(("fleet.unknown", Problem)),
             ),
             (
-                FleetFacts {
+                FleetDiagnostics {
                     database: Err(unknown_reason()),
                     fleet: Err(unknown_reason()),
                     ..healthy_facts()
@@ -411,7 +410,7 @@ mod tests {
             ),
         ];
         for (facts, expected) in cases {
-            let sections = examine_fleet(&facts);
+            let sections = run_fleet_checks(&facts);
             let actual: Vec<(&str, Severity)> = sections
                 .iter()
                 .flat_map(|section| &section.findings)
@@ -426,7 +425,7 @@ mod tests {
             );
         }
         let without_tables = changed_facts(|database, _, _| database.schema_version = None);
-        let sections = examine_fleet(&FleetFacts { fleet: Err(unknown_reason()), ..without_tables });
+        let sections = run_fleet_checks(&FleetDiagnostics { fleet: Err(unknown_reason()), ..without_tables });
         assert_eq!(sections[0].findings[0].code, "fleet.no_tables");
     }
 }

@@ -1,20 +1,20 @@
-//! Checks notes in Linear: whether they can be delivered, and whether they were. Sends nothing.
+//! Checks whether notes can be delivered to Linear and have been delivered. Sends nothing.
 
-use super::programs::{ProgramStatus, finding_for_status};
+use super::programs::{ProgramStatus, finding_unless_same_build};
 use super::{Finding, Section};
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::text::count_with_noun;
 
-/// The program that delivers notes. It is optional, and needed only if an issue is set.
+/// The program that delivers notes. It is needed only if an issue is configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinearProgram {
     Missing {
-        /// A description of where it was searched.
+        /// Where the program was searched for.
         message: String,
         /// How to install it.
         advice: String,
     },
-    /// Next to this program, where it is checked together with the others.
+    /// In the folder of this program, where it is checked together with the other programs.
     NextToPlimsoll,
     /// Found on the PATH.
     OnPath {
@@ -25,7 +25,7 @@ pub enum LinearProgram {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinearFacts {
+pub struct LinearInfo {
     /// The issue that receives the notes.
     pub issue: String,
     /// The program that delivers the notes.
@@ -38,9 +38,9 @@ pub struct LinearFacts {
     pub last_error: Option<String>,
 }
 
-pub(super) fn check_linear(facts: &LinearFacts, own_build: &BuildInfo) -> Section {
+pub(super) fn check_linear_delivery(linear: &LinearInfo, current_build: &BuildInfo) -> Section {
     let mut findings = Vec::new();
-    match &facts.program {
+    match &linear.program {
         LinearProgram::Missing { message, advice } => {
             findings.push(Finding::warning(
                 "linear.no_program",
@@ -50,22 +50,22 @@ pub(super) fn check_linear(facts: &LinearFacts, own_build: &BuildInfo) -> Sectio
         }
         LinearProgram::NextToPlimsoll => {}
         LinearProgram::OnPath { path, status } => {
-            let finding = finding_for_status(own_build, "plimsoll-linear", status);
+            let finding = finding_unless_same_build(current_build, "plimsoll-linear", status);
             findings.extend(finding.map(|finding| finding.with_path(path.clone())));
         }
     }
-    if !facts.has_key {
+    if !linear.has_key {
         let message = "an issue is set, but no key: neither LINEAR_API_KEY nor linear.key_command is set";
         let advice = "export LINEAR_API_KEY, then `plimsoll linear check`";
         findings.push(Finding::warning("linear.no_key", message, advice));
     }
-    if facts.undelivered_count > 0 {
-        let error_suffix = facts.last_error.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    if linear.undelivered_count > 0 {
+        let error_suffix = linear.last_error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
         let message =
-            format!("{} not delivered{error_suffix}", count_with_noun(facts.undelivered_count, "note"));
+            format!("{} not delivered{error_suffix}", count_with_noun(linear.undelivered_count, "note"));
         findings.push(Finding::warning("linear.undelivered", message, "run `plimsoll linear sync`"));
     }
-    Section::new("Linear", format!("notes go to {}", facts.issue), findings)
+    Section::new("Linear", format!("notes go to {}", linear.issue), findings)
 }
 
 #[cfg(test)]
@@ -79,38 +79,40 @@ mod tests {
 
     #[test]
     fn a_missing_program_a_missing_key_and_waiting_notes_are_reported() {
-        let healthy = LinearFacts {
+        let healthy = LinearInfo {
             issue: "ENG-1".to_owned(),
             program: LinearProgram::NextToPlimsoll,
             has_key: true,
             undelivered_count: 0,
             last_error: None,
         };
-        assert_eq!(finding_codes(&check_linear(&healthy, &build_with_version("0.1.0"))), [] as [&str; 0]);
+        assert_eq!(
+            finding_codes(&check_linear_delivery(&healthy, &build_with_version("0.1.0"))),
+            [] as [&str; 0]
+        );
         for (version, expected) in [("0.1.0", None), ("0.0.9", Some("programs.other_version"))] {
             let (path, status) = (
                 "/usr/bin/plimsoll-linear".to_owned(),
-                ProgramStatus::KnownBuild(build_with_version(version)),
+                ProgramStatus::ReportedBuild(build_with_version(version)),
             );
-            let elsewhere =
-                LinearFacts { program: LinearProgram::OnPath { path, status }, ..healthy.clone() };
+            let elsewhere = LinearInfo { program: LinearProgram::OnPath { path, status }, ..healthy.clone() };
             assert_eq!(
-                finding_codes(&check_linear(&elsewhere, &build_with_version("0.1.0"))),
+                finding_codes(&check_linear_delivery(&elsewhere, &build_with_version("0.1.0"))),
                 Vec::from_iter(expected)
             );
         }
         let (message, advice) = ("it is nowhere".to_owned(), "install it".to_owned());
-        let without = LinearFacts { program: LinearProgram::Missing { message, advice }, ..healthy.clone() };
-        let section_without = check_linear(&without, &build_with_version("0.1.0"));
+        let without = LinearInfo { program: LinearProgram::Missing { message, advice }, ..healthy.clone() };
+        let section_without = check_linear_delivery(&without, &build_with_version("0.1.0"));
         assert_eq!(finding_codes(&section_without), ["linear.no_program"]);
         assert_eq!(section_without.findings[0].message, "an issue is set, but it is nowhere");
-        let faulty = LinearFacts {
+        let faulty = LinearInfo {
             has_key: false,
             undelivered_count: 2,
             last_error: Some("no network".to_owned()),
             ..healthy
         };
-        let section = check_linear(&faulty, &build_with_version("0.1.0"));
+        let section = check_linear_delivery(&faulty, &build_with_version("0.1.0"));
         assert_eq!(finding_codes(&section), ["linear.no_key", "linear.undelivered"]);
         assert_eq!(section.findings[1].message, "2 notes not delivered (no network)");
     }

@@ -1,19 +1,19 @@
-//! Checks the plugin: whether it matches the programs, the client, and what else is installed.
+//! Checks whether the plugin matches the installed programs and the client, and whether its server runs twice.
 
 use super::memory::MAX_FRAME_DEPTH;
-use super::{ClientFacts, Finding, Section};
+use super::{ClientInfo, Finding, Section};
 use plimsoll_protocol::settings::FIRST_PLUGIN_VERSION;
 
 /// Plimsoll's plugin, if it is enabled.
 #[derive(Debug, Clone)]
-pub struct PluginFacts {
-    /// The client's name for it: `plimsoll@plimsoll`.
+pub struct PluginInfo {
+    /// The client's name for the plugin: `plimsoll@plimsoll`.
     pub name: String,
     /// The path of its manifest.
     pub manifest_file: String,
     /// The version in the manifest.
     pub version: Option<String>,
-    /// A list of servers that also starts Plimsoll's server, with a different command, so that it runs twice.
+    /// A file that also lists Plimsoll's MCP server, with a different command, so that it runs twice.
     pub other_server_list: Option<String>,
     /// How deep subagents may nest; `None` if not configured.
     pub nesting_limit: Option<u64>,
@@ -22,34 +22,40 @@ pub struct PluginFacts {
 /// The client's default nesting limit (observed on 2.1.329).
 const DEFAULT_NESTING_LIMIT: u64 = 3;
 
-pub(super) fn check_plugin(facts: &PluginFacts, program_version: &str, client: &ClientFacts) -> Section {
+pub(super) fn check_plugin_versions_server_and_nesting(
+    plugin: &PluginInfo,
+    program_version: &str,
+    client: &ClientInfo,
+) -> Section {
     let mut findings = Vec::new();
-    let is_new_enough = || client.version_numbers().is_some_and(|version| version >= FIRST_PLUGIN_VERSION);
-    if client.path.is_some() && !is_new_enough() {
+    let client_supports_plugin =
+        || client.parsed_version().is_some_and(|version| version >= FIRST_PLUGIN_VERSION);
+    if client.path.is_some() && !client_supports_plugin() {
         let message = "this client silently drops all hooks of the plugin, so no session is measured";
         let advice =
-            format!("update Claude Code; or `claude plugin disable {}` and `plimsoll init`", facts.name);
+            format!("update Claude Code; or `claude plugin disable {}` and `plimsoll init`", plugin.name);
         findings.push(
-            Finding::problem("plugin.old_client", message, &advice).with_path(facts.manifest_file.clone()),
+            Finding::problem("plugin.old_client", message, &advice).with_path(plugin.manifest_file.clone()),
         );
     }
-    if let Some(version) = facts.version.as_deref().filter(|version| *version != program_version) {
+    if let Some(version) = plugin.version.as_deref().filter(|version| *version != program_version) {
         let message = format!("the plugin is {version}, and the programs are {program_version}");
         let advice = format!(
             "`claude plugin update {}`, or install the programs of its version; then restart your sessions",
-            facts.name
+            plugin.name
         );
         findings.push(
-            Finding::warning("plugin.other_version", message, &advice).with_path(facts.manifest_file.clone()),
+            Finding::warning("plugin.other_version", message, &advice)
+                .with_path(plugin.manifest_file.clone()),
         );
     }
-    if let Some(server_list) = &facts.other_server_list {
+    if let Some(server_list) = &plugin.other_server_list {
         let message = "our server is configured here with another path than in the plugin: the client starts both, and the model has every tool twice";
-        let advice = format!("`plimsoll uninstall --local`, or `claude plugin disable {}`", facts.name);
+        let advice = format!("`plimsoll uninstall --local`, or `claude plugin disable {}`", plugin.name);
         findings
             .push(Finding::warning("plugin.two_servers", message, &advice).with_path(server_list.clone()));
     }
-    let nesting_limit = facts.nesting_limit.unwrap_or(DEFAULT_NESTING_LIMIT);
+    let nesting_limit = plugin.nesting_limit.unwrap_or(DEFAULT_NESTING_LIMIT);
     if nesting_limit < MAX_FRAME_DEPTH {
         let message = format!(
             "agents nest only {nesting_limit} deep here, and so do frames; a plugin cannot change that"
@@ -57,8 +63,8 @@ pub(super) fn check_plugin(facts: &PluginFacts, program_version: &str, client: &
         let advice = "set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH to 5 in your settings' env to allow more";
         findings.push(Finding::note("plugin.depth", message, advice));
     }
-    let version = facts.version.as_deref().unwrap_or("of no version");
-    Section::new("Plugin", format!("{} {version}", facts.name), findings)
+    let version = plugin.version.as_deref().unwrap_or("of no version");
+    Section::new("Plugin", format!("{} {version}", plugin.name), findings)
 }
 
 #[cfg(test)]
@@ -67,7 +73,7 @@ mod tests {
     use super::*;
 
     /// A change to the facts, and the codes of the expected findings.
-    type Case = (fn(&mut PluginFacts), &'static [&'static str]);
+    type Case = (fn(&mut PluginInfo), &'static [&'static str]);
 
     #[test]
     fn whatever_does_not_match_the_plugin_is_reported() {
@@ -79,7 +85,7 @@ mod tests {
             (|facts| facts.nesting_limit = None, &["plugin.depth"]),
         ];
         for (change, expected) in cases {
-            let mut facts = PluginFacts {
+            let mut facts = PluginInfo {
                 name: "plimsoll@plimsoll".to_owned(),
                 manifest_file: "plugin.json".to_owned(),
                 version: Some("0.1.0".to_owned()),
@@ -87,17 +93,20 @@ mod tests {
                 nesting_limit: Some(5),
             };
             change(&mut facts);
-            let section = check_plugin(&facts, "0.1.0", &ClientFacts::default());
+            let section = check_plugin_versions_server_and_nesting(&facts, "0.1.0", &ClientInfo::default());
             assert_eq!(finding_codes(&section), expected, "{section:?}");
-            let old_client = ClientFacts {
+            let old_client = ClientInfo {
                 path: Some("claude".to_owned()),
                 version_text: Some("2.1.101".to_owned()),
-                ..ClientFacts::default()
+                ..ClientInfo::default()
             };
-            let section = check_plugin(&facts, "0.1.0", &old_client);
+            let section = check_plugin_versions_server_and_nesting(&facts, "0.1.0", &old_client);
             assert_eq!(finding_codes(&section), [&["plugin.old_client"], expected].concat(), "{section:?}");
-            let first_client = ClientFacts { version_text: Some("2.1.118".to_owned()), ..old_client };
-            assert_eq!(finding_codes(&check_plugin(&facts, "0.1.0", &first_client)), expected);
+            let first_client = ClientInfo { version_text: Some("2.1.118".to_owned()), ..old_client };
+            assert_eq!(
+                finding_codes(&check_plugin_versions_server_and_nesting(&facts, "0.1.0", &first_client)),
+                expected
+            );
         }
     }
 }

@@ -1,21 +1,21 @@
-//! Checks Plimsoll's own programs: whether all are installed, executable and of the same build.
+//! Checks whether all of Plimsoll's programs are installed, executable and of the same build.
 
 use super::{Finding, Section};
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::text::count_with_noun;
 use std::collections::BTreeMap;
 
-/// The result of running a program for its version.
+/// The result of running a program with `--version`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramStatus {
     Missing,
-    /// It exists and is not executable.
+    /// It exists but is not executable.
     NotExecutable,
     /// It does not start, or does not report a version.
-    NoVersion,
-    /// It reports this build.
-    KnownBuild(BuildInfo),
-    /// A different file from the program of the same name next to this one. It was not run.
+    NoVersionReported,
+    /// The build that it reports.
+    ReportedBuild(BuildInfo),
+    /// Not the same file as the program of this name in this program's folder. It was not run.
     DifferentFile,
 }
 
@@ -25,15 +25,15 @@ pub struct ConfiguredProgram {
     /// The program as written in the file.
     pub name: String,
     pub settings_file: String,
-    /// The result of running it for its version.
+    /// The result of running it with `--version`.
     pub status: ProgramStatus,
     /// True for an entry shared by a team, which does nothing if the program is missing.
-    pub is_guarded: bool,
+    pub is_team_entry: bool,
 }
 
-/// An entry of the user's own settings that a client with a different PATH cannot start.
+/// An entry of the user settings that a client with a different PATH cannot start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnstartedEntry {
+pub struct UnstartableEntry {
     /// The program as written in the file.
     pub name: String,
     pub settings_file: String,
@@ -43,25 +43,25 @@ pub struct UnstartedEntry {
 /// Why an entry does not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartFailure {
-    /// It names the program without its folder.
+    /// The entry names the program without its folder.
     BareName,
     /// The program does not respond when started with an empty PATH.
     NoResponse,
 }
 
 #[derive(Debug, Clone)]
-pub struct ProgramFacts {
+pub struct ProgramInfo {
     /// The build of this program.
-    pub own_build: BuildInfo,
+    pub current_build: BuildInfo,
     /// The folder that contains this program.
-    pub own_folder: String,
-    /// The programs expected next to this one. An optional program is included if it exists.
+    pub program_folder: String,
+    /// The programs expected in this program's folder. An optional program is included if it exists.
     pub sibling_programs: Vec<(String, ProgramStatus)>,
-    /// Programs that settings name and that are elsewhere or missing.
+    /// Programs named in settings that are in another folder or missing.
     pub configured_programs: Vec<ConfiguredProgram>,
-    /// Entries of the user's own settings that do not start with every PATH.
-    pub unstarted_entries: Vec<UnstartedEntry>,
-    /// The folder to add to the PATH for typing `plimsoll`.
+    /// Entries of the user settings that do not start with every PATH.
+    pub unstartable_entries: Vec<UnstartableEntry>,
+    /// The folder to add to the PATH so that `plimsoll` can be run by name.
     pub command_folder: String,
     /// Every `plimsoll` on the PATH, in order. One inside the project is not run.
     pub programs_on_path: Vec<(String, ProgramStatus)>,
@@ -69,18 +69,24 @@ pub struct ProgramFacts {
     pub is_first_on_path: bool,
 }
 
-pub(super) fn check_programs(facts: &ProgramFacts) -> Section {
-    let mut findings: Vec<Finding> =
-        facts.sibling_programs.iter().filter_map(|program| check_sibling_program(facts, program)).collect();
+pub(super) fn check_program_builds_and_path(programs: &ProgramInfo) -> Section {
+    let mut findings: Vec<Finding> = programs
+        .sibling_programs
+        .iter()
+        .filter_map(|program| check_sibling_program(programs, program))
+        .collect();
     findings.extend(
-        facts.configured_programs.iter().filter_map(|program| check_configured_program(facts, program)),
+        programs
+            .configured_programs
+            .iter()
+            .filter_map(|program| check_program_named_in_settings(programs, program)),
     );
-    findings.extend(check_unstarted_entries(facts));
-    findings.extend(check_path(facts));
-    let programs_text = count_with_noun(facts.sibling_programs.len() + 1, "program");
+    findings.extend(check_unstartable_entries(programs));
+    findings.extend(check_plimsoll_on_path(programs));
+    let programs_text = count_with_noun(programs.sibling_programs.len() + 1, "program");
     Section::new(
         "Programs",
-        format!("{} ({programs_text} in {})", facts.own_build.version, facts.own_folder),
+        format!("{} ({programs_text} in {})", programs.current_build.version, programs.program_folder),
         findings,
     )
 }
@@ -90,14 +96,17 @@ const INIT_AGAIN_ADVICE: &str =
 const INSTALL_TOGETHER_ADVICE: &str =
     "install all programs of one build together, in the way in which you installed plimsoll";
 
-fn check_sibling_program(facts: &ProgramFacts, (name, status): &(String, ProgramStatus)) -> Option<Finding> {
-    let path = format!("{}/{name}", facts.own_folder);
-    Some(finding_for_status(&facts.own_build, name, status)?.with_path(path))
+fn check_sibling_program(
+    programs: &ProgramInfo,
+    (name, status): &(String, ProgramStatus),
+) -> Option<Finding> {
+    let path = format!("{}/{name}", programs.program_folder);
+    Some(finding_unless_same_build(&programs.current_build, name, status)?.with_path(path))
 }
 
-fn check_configured_program(facts: &ProgramFacts, program: &ConfiguredProgram) -> Option<Finding> {
+fn check_program_named_in_settings(programs: &ProgramInfo, program: &ConfiguredProgram) -> Option<Finding> {
     let finding = match &program.status {
-        ProgramStatus::Missing if program.is_guarded => Finding::warning(
+        ProgramStatus::Missing if program.is_team_entry => Finding::warning(
             "settings.silent_program",
             format!("the hooks for everybody do nothing here: {} is not on the PATH", program.name),
             "run `plimsoll init` to have hooks of your own, or add the folder of the programs to the PATH",
@@ -107,16 +116,16 @@ fn check_configured_program(facts: &ProgramFacts, program: &ConfiguredProgram) -
             format!("the settings name {}, which does not exist", program.name),
             INIT_AGAIN_ADVICE,
         ),
-        status => finding_for_status(&facts.own_build, &program.name, status)?,
+        status => finding_unless_same_build(&programs.current_build, &program.name, status)?,
     };
     Some(finding.with_path(program.settings_file.clone()))
 }
 
-/// Returns one finding for each file with bare names, and one for each program that does not start.
-fn check_unstarted_entries(facts: &ProgramFacts) -> Vec<Finding> {
-    let has_bare_name = |entry: &&UnstartedEntry| entry.failure == StartFailure::BareName;
+/// Returns one finding for each file with bare names, and one for each program that does not respond.
+fn check_unstartable_entries(programs: &ProgramInfo) -> Vec<Finding> {
+    let has_bare_name = |entry: &&UnstartableEntry| entry.failure == StartFailure::BareName;
     let mut bare_name_counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for entry in facts.unstarted_entries.iter().filter(has_bare_name) {
+    for entry in programs.unstartable_entries.iter().filter(has_bare_name) {
         *bare_name_counts.entry(&entry.settings_file).or_default() += 1;
     }
     let bare_name_findings = bare_name_counts.into_iter().map(|(file, count)| {
@@ -126,17 +135,19 @@ fn check_unstarted_entries(facts: &ProgramFacts) -> Vec<Finding> {
         );
         Finding::warning("settings.bare_name", message, INIT_AGAIN_ADVICE).with_path(file)
     });
-    let silent_findings = facts.unstarted_entries.iter().filter(|entry| !has_bare_name(entry)).map(|one| {
-        let message = format!("the settings name {}, which does not start with an empty PATH", one.name);
-        Finding::problem("settings.does_not_start", message, INIT_AGAIN_ADVICE)
-            .with_path(one.settings_file.as_str())
-    });
-    bare_name_findings.chain(silent_findings).collect()
+    let no_response_findings =
+        programs.unstartable_entries.iter().filter(|entry| !has_bare_name(entry)).map(|entry| {
+            let message =
+                format!("the settings name {}, which does not start with an empty PATH", entry.name);
+            Finding::problem("settings.does_not_start", message, INIT_AGAIN_ADVICE)
+                .with_path(entry.settings_file.as_str())
+        });
+    bare_name_findings.chain(no_response_findings).collect()
 }
 
-/// Returns the finding for a program, compared with this program's build; `None` if it is fine.
-pub(super) fn finding_for_status(
-    own_build: &BuildInfo,
+/// Returns a finding if a program is missing, does not start, or is not of this program's build.
+pub(super) fn finding_unless_same_build(
+    current_build: &BuildInfo,
     name: &str,
     status: &ProgramStatus,
 ) -> Option<Finding> {
@@ -149,48 +160,53 @@ pub(super) fn finding_for_status(
             format!("{name} is not executable"),
             "`chmod +x` it, and check whether its file system is mounted noexec",
         )),
-        ProgramStatus::NoVersion => Some(Finding::problem(
+        ProgramStatus::NoVersionReported => Some(Finding::problem(
             "programs.silent",
             format!("{name} does not start, or is too old to report its version"),
             INSTALL_TOGETHER_ADVICE,
         )),
-        ProgramStatus::KnownBuild(build) if build.version != own_build.version => Some(Finding::warning(
-            "programs.other_version",
-            format!("{name} is {}, and plimsoll is {}", build.version, own_build.version),
-            INSTALL_TOGETHER_ADVICE,
-        )),
-        ProgramStatus::KnownBuild(build) if !build.may_be_same_build(own_build) => Some(Finding::warning(
-            "programs.other_build",
-            format!("{name} is of another build than plimsoll: {build}, and {own_build}"),
-            INSTALL_TOGETHER_ADVICE,
-        )),
+        ProgramStatus::ReportedBuild(build) if build.version != current_build.version => {
+            Some(Finding::warning(
+                "programs.other_version",
+                format!("{name} is {}, and plimsoll is {}", build.version, current_build.version),
+                INSTALL_TOGETHER_ADVICE,
+            ))
+        }
+        ProgramStatus::ReportedBuild(build) if !build.may_be_same_build(current_build) => {
+            Some(Finding::warning(
+                "programs.other_build",
+                format!("{name} is of another build than plimsoll: {build}, and {current_build}"),
+                INSTALL_TOGETHER_ADVICE,
+            ))
+        }
         ProgramStatus::DifferentFile => Some(Finding::warning(
             "programs.other_version",
             format!("{name} is not the program next to plimsoll: it may be another version"),
             "run `plimsoll init` again with the option of those settings (--user, --local), or install all programs together",
         )),
-        ProgramStatus::KnownBuild(_) => None,
+        ProgramStatus::ReportedBuild(_) => None,
     }
 }
 
-fn check_path(facts: &ProgramFacts) -> Option<Finding> {
+fn check_plimsoll_on_path(programs: &ProgramInfo) -> Option<Finding> {
     let describe_program = |(path, status): &(String, ProgramStatus)| match status {
-        ProgramStatus::KnownBuild(build) if *build != facts.own_build => format!("{path}, {build}"),
-        ProgramStatus::NoVersion => format!("{path}, which does not report its version"),
+        ProgramStatus::ReportedBuild(build) if *build != programs.current_build => format!("{path}, {build}"),
+        ProgramStatus::NoVersionReported => format!("{path}, which does not report its version"),
         _ => path.clone(),
     };
-    let all_on_path = || facts.programs_on_path.iter().map(describe_program).collect::<Vec<_>>().join("; ");
-    if facts.programs_on_path.is_empty() {
+    let list_programs_on_path =
+        || programs.programs_on_path.iter().map(describe_program).collect::<Vec<_>>().join("; ");
+    if programs.programs_on_path.is_empty() {
         let message = "plimsoll is not on the PATH: you cannot type it in a terminal";
-        let advice = format!("add {} to the PATH", facts.command_folder);
+        let advice = format!("add {} to the PATH", programs.command_folder);
         return Some(Finding::note("programs.not_on_path", message, &advice));
     }
-    if !facts.is_first_on_path {
-        let message = format!("another plimsoll comes first on the PATH: {}", all_on_path());
+    if !programs.is_first_on_path {
+        let message = format!("another plimsoll comes first on the PATH: {}", list_programs_on_path());
         return Some(Finding::warning("programs.several", message, "remove one, or put the right one first"));
     }
-    (facts.programs_on_path.len() > 1).then(|| {
-        let message = format!("more than one plimsoll is on the PATH: {}", all_on_path());
+    (programs.programs_on_path.len() > 1).then(|| {
+        let message = format!("more than one plimsoll is on the PATH: {}", list_programs_on_path());
         Finding::note("programs.several", message, "remove the old ones")
     })
 }
@@ -208,20 +224,20 @@ mod tests {
         }
     }
 
-    fn check_changed(change: impl FnOnce(&mut ProgramFacts)) -> Section {
-        let known_build = || ProgramStatus::KnownBuild(build_of("0.1.0", "aaa"));
-        let mut facts = ProgramFacts {
-            own_build: build_of("0.1.0", "aaa"),
-            own_folder: "/opt".to_owned(),
+    fn check_changed(change: impl FnOnce(&mut ProgramInfo)) -> Section {
+        let known_build = || ProgramStatus::ReportedBuild(build_of("0.1.0", "aaa"));
+        let mut facts = ProgramInfo {
+            current_build: build_of("0.1.0", "aaa"),
+            program_folder: "/opt".to_owned(),
             sibling_programs: vec![("plimsoll-stop-gate".to_owned(), known_build())],
             configured_programs: Vec::new(),
-            unstarted_entries: Vec::new(),
+            unstartable_entries: Vec::new(),
             command_folder: "/opt".to_owned(),
             programs_on_path: vec![("/opt/plimsoll".to_owned(), known_build())],
             is_first_on_path: true,
         };
         change(&mut facts);
-        check_programs(&facts)
+        check_program_builds_and_path(&facts)
     }
 
     #[test]
@@ -235,7 +251,7 @@ mod tests {
                     name,
                     settings_file: file,
                     status,
-                    is_guarded: false,
+                    is_team_entry: false,
                 });
             })
         };
@@ -247,15 +263,15 @@ mod tests {
                     name,
                     settings_file: file,
                     status,
-                    is_guarded: true,
+                    is_team_entry: true,
                 });
             })
         };
         let with_unstarted_entries = |entries: &[(&str, StartFailure)]| {
             check_changed(|facts| {
-                facts.unstarted_entries = entries
+                facts.unstartable_entries = entries
                     .iter()
-                    .map(|(file, failure)| UnstartedEntry {
+                    .map(|(file, failure)| UnstartableEntry {
                         name: "plimsoll-stop-gate".to_owned(),
                         settings_file: (*file).to_owned(),
                         failure: *failure,
@@ -263,13 +279,13 @@ mod tests {
                     .collect();
             })
         };
-        let old_build = || ProgramStatus::KnownBuild(build_of("0.0.9", "aaa"));
-        let other_build = || ProgramStatus::KnownBuild(build_of("0.1.0", "bbb"));
+        let old_build = || ProgramStatus::ReportedBuild(build_of("0.0.9", "aaa"));
+        let other_build = || ProgramStatus::ReportedBuild(build_of("0.1.0", "bbb"));
         for (section, expected) in [
             (check_changed(|_| ()), vec![]),
             (with_status(ProgramStatus::Missing), vec!["programs.missing"]),
             (with_status(ProgramStatus::NotExecutable), vec!["programs.not_executable"]),
-            (with_status(ProgramStatus::NoVersion), vec!["programs.silent"]),
+            (with_status(ProgramStatus::NoVersionReported), vec!["programs.silent"]),
             (with_status(old_build()), vec!["programs.other_version"]),
             (with_status(other_build()), vec!["programs.other_build"]),
             (with_configured_program(ProgramStatus::DifferentFile), vec!["programs.other_version"]),
@@ -303,7 +319,7 @@ mod tests {
         let section = check_changed(|facts| {
             facts
                 .programs_on_path
-                .push(("/old/plimsoll".to_owned(), ProgramStatus::KnownBuild(build_of("0.0.9", "bbb"))));
+                .push(("/old/plimsoll".to_owned(), ProgramStatus::ReportedBuild(build_of("0.0.9", "bbb"))));
         });
         let message = &section.findings[0].message;
         assert!(

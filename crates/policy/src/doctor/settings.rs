@@ -1,6 +1,6 @@
-//! Checks the client's settings: whether Plimsoll's hooks are there, only once, and will run.
+//! Checks the client's settings: whether Plimsoll's hooks are installed exactly once and will run.
 
-use super::{Finding, ReadFailure, Section, Severity};
+use super::{Finding, InspectionError, Section, Severity};
 use plimsoll_protocol::settings::{
     EntryDifference, EntryDifferenceKind, HookSupport, OurHookEntry, SettingsSummary,
 };
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 pub enum SettingsScope {
     /// Set by the machine's administrator.
     Managed,
-    /// The user's own, for this project.
+    /// The user's settings for this project.
     Local,
     /// Shared by the team.
     Project,
-    /// The user's own, for all projects.
+    /// The user's settings for all projects.
     User,
 }
 
@@ -30,7 +30,7 @@ impl SettingsScope {
         }
     }
 
-    fn init_advice(self) -> &'static str {
+    fn advice_to_run_init(self) -> &'static str {
         match self {
             SettingsScope::Managed => "ask the administrator of this machine to change this file",
             SettingsScope::Local => "run `plimsoll init --local` again",
@@ -39,7 +39,7 @@ impl SettingsScope {
         }
     }
 
-    fn uninstall_advice(self) -> &'static str {
+    fn advice_to_uninstall(self) -> &'static str {
         match self {
             SettingsScope::Managed => "ask the administrator of this machine to change this file",
             SettingsScope::Local => "`plimsoll uninstall --local`",
@@ -55,20 +55,20 @@ pub struct SettingsFile {
     pub path: String,
     pub scope: SettingsScope,
     /// The parsed file, or the parse error.
-    pub survey: Result<SettingsSummary, ReadFailure>,
-    /// How Plimsoll's entries differ from those that it would write for this client.
+    pub summary: Result<SettingsSummary, InspectionError>,
+    /// Differences between Plimsoll's entries in the file and those that `init` would write for this client.
     pub differences: Vec<EntryDifference>,
 }
 
 impl SettingsFile {
     /// Returns the parsed file, if it could be read.
-    pub fn readable_survey(&self) -> Option<&SettingsSummary> {
-        self.survey.as_ref().ok()
+    pub fn summary_if_parsed(&self) -> Option<&SettingsSummary> {
+        self.summary.as_ref().ok()
     }
 }
 
 #[derive(Debug, Clone, Default)]
-pub struct SettingsFacts {
+pub struct SettingsInfo {
     /// The files that exist, in order of precedence.
     pub files: Vec<SettingsFile>,
     /// The client's version, if known.
@@ -81,7 +81,7 @@ pub struct SettingsFacts {
 
 /// The first client that does not drop all hooks of a file because of one unknown event.
 // 2.0.77 was observed to drop them all; 2.1.101 ignores only that entry.
-const FIRST_LENIENT_CLIENT: (u32, u32, u32) = (2, 1, 0);
+const FIRST_CLIENT_IGNORING_UNKNOWN_EVENTS: (u32, u32, u32) = (2, 1, 0);
 /// Events that every client from 1.0.85 on supports.
 const EVENTS_OF_OLDEST_CLIENT: [&str; 9] = [
     "PreToolUse",
@@ -95,30 +95,31 @@ const EVENTS_OF_OLDEST_CLIENT: [&str; 9] = [
     "SessionEnd",
 ];
 
-/// Returns the file that disables all hooks, if any. The first file that sets the key decides.
-pub fn file_disabling_hooks<'f>(
+/// Returns the file that disables all hooks, if any. The first file that sets `disableAllHooks` decides.
+pub fn file_disabling_hooks_by_precedence<'f>(
     files: impl IntoIterator<Item = (&'f str, &'f SettingsSummary)>,
 ) -> Option<&'f str> {
     let (path, is_disabled) =
-        files.into_iter().find_map(|(path, survey)| Some((path, survey.disable_all_hooks?)))?;
+        files.into_iter().find_map(|(path, summary)| Some((path, summary.disable_all_hooks?)))?;
     is_disabled.then_some(path)
 }
 
-pub(super) fn check_settings(facts: &SettingsFacts) -> Section {
-    let mut findings: Vec<Finding> = facts.files.iter().filter_map(check_readable).collect();
-    findings.extend(readable_files(facts).filter_map(check_status_line_shape));
-    findings.extend(check_hooks_disabled(facts));
-    findings.extend(facts.files.iter().filter_map(|file| check_unknown_events(facts, file)));
-    findings.extend(facts.files.iter().flat_map(|file| check_entries(facts, file)));
-    findings.extend(check_duplicate_hooks(facts));
-    findings.extend(readable_files(facts).filter_map(check_unguarded_hooks));
-    findings.extend(check_status_line_shadowed(facts));
-    let files_with_hooks: Vec<String> = readable_files(facts)
-        .filter(|(_, survey)| !survey.our_hooks.is_empty())
+pub(super) fn check_hook_settings(settings: &SettingsInfo) -> Section {
+    let mut findings: Vec<Finding> = settings.files.iter().filter_map(check_file_parses).collect();
+    findings.extend(parsed_files(settings).filter_map(check_status_line_is_command_object));
+    findings.extend(check_hooks_disabled_or_managed_only(settings));
+    findings
+        .extend(settings.files.iter().filter_map(|file| check_events_unknown_to_old_client(settings, file)));
+    findings.extend(settings.files.iter().flat_map(|file| check_entry_differences(settings, file)));
+    findings.extend(check_hooks_in_several_files(settings));
+    findings.extend(parsed_files(settings).filter_map(check_team_hooks_failing_without_plimsoll));
+    findings.extend(check_status_line_is_overridden(settings));
+    let files_with_hooks: Vec<String> = parsed_files(settings)
+        .filter(|(_, summary)| !summary.our_hooks.is_empty())
         .map(|(file, _)| format!("{} ({})", file.path, file.scope.as_str()))
         .collect();
     if files_with_hooks.is_empty() {
-        if let Some(plugin_name) = &facts.plugin_name {
+        if let Some(plugin_name) = &settings.plugin_name {
             return Section::new("Settings", format!("hooks from the plugin {plugin_name}"), findings);
         }
         let message = "our hooks are in no settings file: ordinary sessions are not measured (`plimsoll run` brings its own)";
@@ -128,33 +129,35 @@ pub(super) fn check_settings(facts: &SettingsFacts) -> Section {
     Section::new("Settings", format!("hooks in {}", files_with_hooks.join(", ")), findings)
 }
 
-fn readable_files(facts: &SettingsFacts) -> impl Iterator<Item = (&SettingsFile, &SettingsSummary)> {
-    facts.files.iter().filter_map(|file| Some((file, file.readable_survey()?)))
+fn parsed_files(settings: &SettingsInfo) -> impl Iterator<Item = (&SettingsFile, &SettingsSummary)> {
+    settings.files.iter().filter_map(|file| Some((file, file.summary_if_parsed()?)))
 }
 
-fn check_readable(file: &SettingsFile) -> Option<Finding> {
-    let error = file.survey.as_ref().err()?;
+fn check_file_parses(file: &SettingsFile) -> Option<Finding> {
+    let error = file.summary.as_ref().err()?;
     let message =
         format!("the file does not parse ({error}): the client ignores the whole file, hooks included");
     Some(Finding::problem("settings.unreadable", message, "fix the file").with_path(file.path.clone()))
 }
 
-fn check_status_line_shape((file, survey): (&SettingsFile, &SettingsSummary)) -> Option<Finding> {
+fn check_status_line_is_command_object(
+    (file, summary): (&SettingsFile, &SettingsSummary),
+) -> Option<Finding> {
     let message = "\"statusLine\" is not an object with a \"command\": the client ignores the whole file, hooks included";
     let advice = "remove it, or write {\"type\": \"command\", \"command\": \"plimsoll-statusline\"}";
     let finding =
         || Finding::problem("settings.bad_status_line", message, advice).with_path(file.path.clone());
-    survey.has_invalid_status_line.then(finding)
+    summary.has_invalid_status_line.then(finding)
 }
 
-fn check_hooks_disabled(facts: &SettingsFacts) -> Vec<Finding> {
-    let surveys = readable_files(facts).map(|(file, survey)| (file.path.as_str(), survey));
-    let disabled_finding = file_disabling_hooks(surveys).map(|path| {
+fn check_hooks_disabled_or_managed_only(settings: &SettingsInfo) -> Vec<Finding> {
+    let summaries = parsed_files(settings).map(|(file, summary)| (file.path.as_str(), summary));
+    let disabled_finding = file_disabling_hooks_by_precedence(summaries).map(|path| {
         let message = "\"disableAllHooks\" is true: no hook and no status line runs, and `plimsoll run` refuses to start or continue";
         Finding::problem("settings.hooks_disabled", message, "remove it, or set it to false").with_path(path)
     });
-    let managed_only_finding = readable_files(facts)
-        .find(|(file, survey)| file.scope == SettingsScope::Managed && survey.managed_hooks_only)
+    let managed_only_finding = parsed_files(settings)
+        .find(|(file, summary)| file.scope == SettingsScope::Managed && summary.managed_hooks_only)
         .map(|(file, _)| {
             let message = "\"allowManagedHooksOnly\" is true: only hooks of the managed settings run";
             let advice = "ask the administrator of this machine to add our hooks there";
@@ -163,59 +166,60 @@ fn check_hooks_disabled(facts: &SettingsFacts) -> Vec<Finding> {
     disabled_finding.into_iter().chain(managed_only_finding).collect()
 }
 
-fn check_unknown_events(facts: &SettingsFacts, file: &SettingsFile) -> Option<Finding> {
-    facts.client_version.filter(|version| *version < FIRST_LENIENT_CLIENT)?;
-    let survey = file.readable_survey()?;
-    let unknown: Vec<&str> = survey
+fn check_events_unknown_to_old_client(settings: &SettingsInfo, file: &SettingsFile) -> Option<Finding> {
+    settings.client_version.filter(|version| *version < FIRST_CLIENT_IGNORING_UNKNOWN_EVENTS)?;
+    let summary = file.summary_if_parsed()?;
+    let unknown_events: Vec<&str> = summary
         .hook_events
         .iter()
         .map(String::as_str)
         .filter(|event| !EVENTS_OF_OLDEST_CLIENT.contains(event))
         .collect();
-    (!unknown.is_empty()).then(|| {
+    (!unknown_events.is_empty()).then(|| {
         let message = format!(
             "this client does not know {}, and therefore silently drops every hook of the file",
-            unknown.join(", ")
+            unknown_events.join(", ")
         );
-        let advice = format!("{}; remove other such events by hand", file.scope.init_advice());
+        let advice = format!("{}; remove other such events by hand", file.scope.advice_to_run_init());
         Finding::problem("settings.unknown_event", message, &advice).with_path(file.path.clone())
     })
 }
 
-/// Reports entries of Plimsoll in a file that are missing, changed, or written for another client.
-fn check_entries(facts: &SettingsFacts, file: &SettingsFile) -> Vec<Finding> {
-    let missing = difference_names(file, EntryDifferenceKind::Missing);
-    let unexpected = difference_names(file, EntryDifferenceKind::Unexpected);
-    let edited = difference_names(file, EntryDifferenceKind::Edited);
-    let init_advice = file.scope.init_advice();
-    let edited_note = edited.map(|edited| {
+/// Reports Plimsoll's entries in a file that are missing, edited, or written for another client version.
+fn check_entry_differences(settings: &SettingsInfo, file: &SettingsFile) -> Vec<Finding> {
+    let missing = list_entries_with_difference(file, EntryDifferenceKind::Missing);
+    let unexpected = list_entries_with_difference(file, EntryDifferenceKind::Unexpected);
+    let edited = list_entries_with_difference(file, EntryDifferenceKind::Edited);
+    let init_advice = file.scope.advice_to_run_init();
+    let edited_finding = edited.map(|edited| {
         let message = format!("entries of ours were changed by hand: {edited}");
         Finding::note("settings.edited", message, &format!("if that was not intended, {init_advice}"))
     });
-    let wrong_findings = classify_differences(facts.hook_support, missing, unexpected)
-        .map(|(severity, code, message)| Finding::new(severity, code, message, init_advice));
-    wrong_findings
+    let presence_finding =
+        classify_missing_and_unexpected_entries(settings.hook_support, missing, unexpected)
+            .map(|(severity, code, message)| Finding::new(severity, code, message, init_advice));
+    presence_finding
         .into_iter()
-        .chain(edited_note)
+        .chain(edited_finding)
         .map(|finding| finding.with_path(file.path.clone()))
         .collect()
 }
 
 /// Lists the entries with one kind of difference by name; `None` if there are none.
-fn difference_names(file: &SettingsFile, kind: EntryDifferenceKind) -> Option<String> {
+fn list_entries_with_difference(file: &SettingsFile, kind: EntryDifferenceKind) -> Option<String> {
     let differences = file.differences.iter().filter(|difference| difference.kind == kind);
     let names: Vec<String> =
         differences.map(|difference| format!("{} ({})", difference.event, difference.program)).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-type DifferenceFinding = (Severity, &'static str, String);
+type SeverityCodeAndMessage = (Severity, &'static str, String);
 
-fn classify_differences(
+fn classify_missing_and_unexpected_entries(
     hook_support: Option<HookSupport>,
     missing: Option<String>,
     unexpected: Option<String>,
-) -> Option<DifferenceFinding> {
+) -> Option<SeverityCodeAndMessage> {
     match (missing, unexpected) {
         (Some(missing), Some(unexpected)) => {
             let (code, message) = match hook_support {
@@ -240,42 +244,49 @@ fn classify_differences(
     }
 }
 
-/// Reports an entry that several files contain. The client runs it once if the commands are equal, otherwise
-/// each of them.
-fn check_duplicate_hooks(facts: &SettingsFacts) -> Option<Finding> {
+/// Reports an entry that several files contain. The client runs it once if the commands are identical, and several
+/// times otherwise.
+fn check_hooks_in_several_files(settings: &SettingsInfo) -> Option<Finding> {
     let mut locations: BTreeMap<String, Vec<HookLocation<'_>>> = BTreeMap::new();
-    for (file, survey) in readable_files(facts) {
-        // A guarded entry does nothing if another one is installed.
-        for entry in survey.our_hooks.iter().filter(|entry| !entry.guarded) {
+    for (file, summary) in parsed_files(settings) {
+        // A team entry with the guard does nothing if the same hook is installed elsewhere.
+        for entry in summary.our_hooks.iter().filter(|entry| !entry.is_team_entry) {
             let key = format!("{} {} {:?}", entry.event, entry.program, entry.distinguishing_arguments());
             locations.entry(key).or_default().push((file, entry));
         }
     }
     locations.retain(|_, locations| locations.len() > 1);
-    if let Some(locations) = locations.values().find(|places| have_different_commands(places)) {
+    if let Some(locations) = locations.values().find(|hook_locations| have_different_commands(hook_locations))
+    {
         let message = format!(
             "our hooks are configured twice with different commands ({}): both run",
             render_file_list(locations)
         );
-        return Some(Finding::warning("settings.doubled", message, last_scope(locations).uninstall_advice()));
+        return Some(Finding::warning(
+            "settings.doubled",
+            message,
+            last_scope(locations).advice_to_uninstall(),
+        ));
     }
     let locations = locations.values().next()?;
     let message = format!(
         "our hooks are configured twice ({}); the client runs them once",
         render_file_list(locations)
     );
-    let advice = format!("nothing, or {}", last_scope(locations).uninstall_advice());
+    let advice = format!("nothing, or {}", last_scope(locations).advice_to_uninstall());
     Some(Finding::note("settings.doubled_alike", message, &advice))
 }
 
-/// Reports team entries that fail where Plimsoll is not installed.
-fn check_unguarded_hooks((file, survey): (&SettingsFile, &SettingsSummary)) -> Option<Finding> {
-    let has_unguarded_hook =
-        file.scope == SettingsScope::Project && survey.our_hooks.iter().any(|entry| !entry.guarded);
+/// Reports team entries that fail on machines without Plimsoll.
+fn check_team_hooks_failing_without_plimsoll(
+    (file, summary): (&SettingsFile, &SettingsSummary),
+) -> Option<Finding> {
+    let has_failing_hook =
+        file.scope == SettingsScope::Project && summary.our_hooks.iter().any(|entry| !entry.is_team_entry);
     let message =
         "our hooks are here for everybody: a colleague without Plimsoll sees an error at each event";
     let advice = "`plimsoll init --project --entries` makes them silent there; or `plimsoll uninstall --project`, and everybody who wants them runs `plimsoll init`";
-    has_unguarded_hook
+    has_failing_hook
         .then(|| Finding::note("settings.unguarded", message, advice).with_path(file.path.clone()))
 }
 
@@ -298,17 +309,17 @@ fn last_scope(locations: &[HookLocation<'_>]) -> SettingsScope {
     locations.last().map_or(SettingsScope::User, |(file, _)| file.scope)
 }
 
-fn check_status_line_shadowed(facts: &SettingsFacts) -> Option<Finding> {
+fn check_status_line_is_overridden(settings: &SettingsInfo) -> Option<Finding> {
     let mut status_lines =
-        readable_files(facts).filter_map(|(file, survey)| Some((file, survey.status_line.as_ref()?)));
+        parsed_files(settings).filter_map(|(file, summary)| Some((file, summary.status_line.as_ref()?)));
     let (first_file, shown_line) = status_lines.next()?;
     if shown_line.is_ours {
         return None;
     }
-    let (own_file, _) = status_lines.find(|(_, line)| line.is_ours)?;
+    let (file_with_ours, _) = status_lines.find(|(_, line)| line.is_ours)?;
     let message = format!(
         "our status line in {} is not shown: `{}` takes precedence",
-        own_file.path, shown_line.command
+        file_with_ours.path, shown_line.command
     );
     let advice = "remove that one to see ours; the hooks measure without it";
     Some(Finding::note("settings.status_line_shadowed", message, advice).with_path(first_file.path.clone()))

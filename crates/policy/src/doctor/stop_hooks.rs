@@ -1,8 +1,8 @@
 //! Checks Stop hooks of other programs. Another loop that uses this hook could continue a session that Plimsoll
-//! ends, or end one that it needs.
+//! ends, or end a session that Plimsoll needs.
 
 use super::{Finding, Section};
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 
 /// A Stop hook of another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ const LOOP_NAME_PARTS: [&str; 8] = [
 ];
 
 impl StopHook {
-    fn is_known_loop(&self) -> bool {
+    fn matches_known_loop_name(&self) -> bool {
         let plugin = self.plugin.as_deref().unwrap_or_default();
         let command_line = format!("{plugin} {}", self.command).to_lowercase();
         // A user or a folder may also be named ralph, so this name counts only in the last component of a path.
@@ -38,9 +38,9 @@ impl StopHook {
             || file_names.any(|file_name| file_name.contains("ralph"))
     }
 
-    fn to_finding(&self) -> Finding {
-        let command = truncate_end(&to_single_line(&self.command), 100);
-        let finding = if self.is_known_loop() {
+    fn to_warning_or_note(&self) -> Finding {
+        let command = truncate_end(&to_safe_single_line(&self.command), 100);
+        let finding = if self.matches_known_loop_name() {
             let advice = match &self.plugin {
                 Some(plugin) => format!("remove one of the two: `claude plugin disable {plugin}`"),
                 None => "remove one of the two: take its Stop entry out of the file".to_owned(),
@@ -58,12 +58,12 @@ impl StopHook {
     }
 }
 
-pub(super) fn check_stop_hooks(hooks: &[StopHook]) -> Section {
+pub(super) fn check_stop_hooks_of_other_programs(hooks: &[StopHook]) -> Section {
     let summary = match hooks.len() {
         0 => "no other hook runs at Stop".to_owned(),
         count => format!("{} of other programs at Stop", count_with_noun(count, "hook")),
     };
-    Section::new("Other loops", summary, hooks.iter().map(StopHook::to_finding).collect())
+    Section::new("Other loops", summary, hooks.iter().map(StopHook::to_warning_or_note).collect())
 }
 
 #[cfg(test)]
@@ -86,10 +86,14 @@ mod tests {
             (None, "node ~/.claude/plugins/oh-my-claudecode/stop.mjs", "loops.known"),
             (None, "/home/ralph/bin/bell done.ogg", "loops.other_hook"),
         ] {
-            assert_eq!(finding_codes(&check_stop_hooks(&[hook(plugin, command)])), [expected], "{command}");
+            assert_eq!(
+                finding_codes(&check_stop_hooks_of_other_programs(&[hook(plugin, command)])),
+                [expected],
+                "{command}"
+            );
         }
-        let section = check_stop_hooks(&[hook(Some(official), "stop-hook.sh")]);
+        let section = check_stop_hooks_of_other_programs(&[hook(Some(official), "stop-hook.sh")]);
         insta::assert_snapshot!(section.findings[0].advice, @"remove one of the two: `claude plugin disable ralph-loop@claude-plugins-official`");
-        assert!(finding_codes(&check_stop_hooks(&[])).is_empty());
+        assert!(finding_codes(&check_stop_hooks_of_other_programs(&[])).is_empty());
     }
 }

@@ -1,5 +1,5 @@
-//! Reports the context window, the auto-compact threshold and the thresholds with their sources, and thresholds
-//! that cannot be reached.
+//! Reports the context window, the auto-compact threshold and the thresholds with their sources, and configured
+//! thresholds at or above the auto-compact threshold.
 
 use super::{Finding, Section};
 use plimsoll_domain::SessionId;
@@ -10,10 +10,10 @@ use plimsoll_domain::text::format_tokens;
 
 /// The context window of the current session, or of the next one.
 #[derive(Debug, Clone)]
-pub struct WindowFacts {
+pub struct WindowInfo {
     /// The session that was measured last.
     pub session_id: Option<SessionId>,
-    /// Its context usage.
+    /// The context usage of that session.
     pub reading: Option<UsageReading>,
     /// The model, and the source of that name.
     pub model: Option<(String, &'static str)>,
@@ -24,38 +24,46 @@ pub struct WindowFacts {
     pub thresholds: Option<Thresholds>,
     /// The thresholds as configured, in percent.
     pub levels: Levels,
-    /// Settings that move the window or the auto-compact threshold, such as `DISABLE_AUTO_COMPACT=1`.
+    /// Settings that change the window or the auto-compact threshold, such as `DISABLE_AUTO_COMPACT=1`.
     pub overrides: Vec<String>,
-    /// Why Plimsoll's own settings are ignored, if they are.
+    /// Why Plimsoll's settings are ignored, if they are.
     pub settings_error: Option<String>,
-    /// The path of the last session's transcript, if the session has answered and the client has not written
-    /// the file.
+    /// The path of the last session's transcript, if the client has not written the file although the model has
+    /// answered.
     pub missing_transcript: Option<String>,
 }
 
-pub(super) fn check_window(facts: &WindowFacts) -> Section {
+pub(super) fn check_context_window(window_info: &WindowInfo) -> Section {
     let mut findings: Vec<Finding> =
-        facts.settings_error.iter().map(|complaint| settings_error_finding(complaint)).collect();
-    findings.extend(facts.missing_transcript.as_deref().map(missing_transcript_finding));
-    let (Some(window), Some(thresholds)) = (&facts.window, &facts.thresholds) else {
+        window_info.settings_error.iter().map(|error| ignored_settings_finding(error)).collect();
+    findings.extend(window_info.missing_transcript.as_deref().map(missing_transcript_finding));
+    let (Some(window), Some(thresholds)) = (&window_info.window, &window_info.thresholds) else {
         let summary = "unknown until a session here has had its first answer";
-        return Section { details: render_overrides(facts), ..Section::new("Window", summary, findings) };
+        return Section {
+            details: render_overrides(window_info),
+            ..Section::new("Window", summary, findings)
+        };
     };
-    findings.extend(check_unreachable_levels(facts, thresholds));
-    if facts.overrides.iter().any(|value| value.starts_with("CLAUDE_CONTEXT_PERCENT")) {
+    findings.extend(check_levels_above_auto_compact(window_info, thresholds));
+    if window_info
+        .overrides
+        .iter()
+        .any(|environment_override| environment_override.starts_with("CLAUDE_CONTEXT_PERCENT"))
+    {
         let message = "CLAUDE_CONTEXT_PERCENT is set: if nothing else is known, that figure is used";
         findings.push(Finding::note("window.percent_set", message, "unset it, if that is not intended"));
     }
-    let model_name = facts.model.as_ref().map_or("an unnamed model".to_owned(), |(model, _)| model.clone());
+    let model_name =
+        window_info.model.as_ref().map_or("an unnamed model".to_owned(), |(model, _)| model.clone());
     let summary =
         format!("{} tokens for {model_name} ({})", format_tokens(window.tokens), window.source.describe());
     Section {
-        details: render_details(facts, window, thresholds),
+        details: render_usage_sources_and_thresholds(window_info, window, thresholds),
         ..Section::new("Window", summary, findings)
     }
 }
 
-fn settings_error_finding(error: &str) -> Finding {
+fn ignored_settings_finding(error: &str) -> Finding {
     let message = format!("our settings are ignored and the defaults apply: {error}");
     Finding::problem(
         "window.settings_fault",
@@ -64,17 +72,21 @@ fn settings_error_finding(error: &str) -> Finding {
     )
 }
 
-/// Warns about a missing transcript. A client started inside another session inherits the variable, and its
-/// terminal interface then writes no transcript (2.1.329).
+/// Warns about a missing transcript. A client started inside another session inherits `CLAUDE_CODE_CHILD_SESSION`,
+/// and then writes no transcript in interactive mode (2.1.329).
 fn missing_transcript_finding(path: &str) -> Finding {
     let message = "Claude Code writes no transcript of the last session: usage is known only from its status line, and handoffs lack the session's words and commands";
     let advice = "start Claude Code without the variable that another session handed down: `env -u CLAUDE_CODE_CHILD_SESSION claude`";
     Finding::warning("window.no_transcript", message, advice).with_path(path)
 }
 
-fn render_details(facts: &WindowFacts, window: &WindowSize, thresholds: &Thresholds) -> Vec<String> {
+fn render_usage_sources_and_thresholds(
+    window_info: &WindowInfo,
+    window: &WindowSize,
+    thresholds: &Thresholds,
+) -> Vec<String> {
     let mut lines = Vec::new();
-    if let (Some(session_id), Some(reading)) = (&facts.session_id, &facts.reading) {
+    if let (Some(session_id), Some(reading)) = (&window_info.session_id, &window_info.reading) {
         let percent = reading.projected_percent().map_or("?".to_owned(), |percent| percent.to_string());
         let source = reading.usage_source.describe();
         lines.push(format!(
@@ -82,8 +94,10 @@ fn render_details(facts: &WindowFacts, window: &WindowSize, thresholds: &Thresho
             format_tokens(reading.projected_tokens())
         ));
     }
-    lines.extend(facts.model.iter().map(|(model, model_source)| format!("model {model}: {model_source}")));
-    let unused_sources = facts.sources.iter().filter(|source| source.source != window.source);
+    lines.extend(
+        window_info.model.iter().map(|(model, model_source)| format!("model {model}: {model_source}")),
+    );
+    let unused_sources = window_info.sources.iter().filter(|source| source.source != window.source);
     lines.extend(
         unused_sources.map(|source| {
             format!("not used: {} ({})", format_tokens(source.tokens), source.source.describe())
@@ -102,18 +116,22 @@ fn render_details(facts: &WindowFacts, window: &WindowSize, thresholds: &Thresho
     ));
     let [l1, l2, l3] = [thresholds.l1, thresholds.l2, thresholds.l3].map(percent_of);
     lines.push(format!("levels: L1 {l1}%, L2 {l2}%, L3 {l3}%"));
-    lines.extend(render_overrides(facts));
+    lines.extend(render_overrides(window_info));
     lines
 }
 
-fn render_overrides(facts: &WindowFacts) -> Vec<String> {
-    facts.overrides.iter().map(|value| format!("in force: {value}")).collect()
+fn render_overrides(window_info: &WindowInfo) -> Vec<String> {
+    window_info
+        .overrides
+        .iter()
+        .map(|environment_override| format!("in force: {environment_override}"))
+        .collect()
 }
 
 /// Reports configured thresholds at or above the auto-compact threshold, which were lowered. The default L3 is
 /// slightly too close to the auto-compact threshold of every window; that small correction is not reported.
-fn check_unreachable_levels(facts: &WindowFacts, thresholds: &Thresholds) -> Option<Finding> {
-    let Levels { l2, l3, .. } = facts.levels;
+fn check_levels_above_auto_compact(window_info: &WindowInfo, thresholds: &Thresholds) -> Option<Finding> {
+    let Levels { l2, l3, .. } = window_info.levels;
     let auto_compact_percent = thresholds.percent_of_window(thresholds.auto_compact.tokens);
     let unreachable: Vec<String> = [("L2", l2), ("L3", l3)]
         .into_iter()
@@ -141,12 +159,12 @@ mod tests {
     use plimsoll_domain::reading::WindowSource;
     use plimsoll_domain::settings::Margins;
 
-    fn check_changed(window: u64, change: fn(&mut WindowFacts)) -> Section {
+    fn check_changed(window: u64, change: fn(&mut WindowInfo)) -> Section {
         let levels = Levels::default();
         let auto_compact =
             compute_auto_compact(window, Some("claude-opus-4-6"), &CompactionConfig::default());
         let window_from = |tokens, source| WindowSize { tokens, source };
-        let mut facts = WindowFacts {
+        let mut facts = WindowInfo {
             session_id: None,
             reading: None,
             model: Some(("claude-opus-4-6".to_owned(), "settings")),
@@ -162,7 +180,7 @@ mod tests {
             missing_transcript: None,
         };
         change(&mut facts);
-        check_window(&facts)
+        check_context_window(&facts)
     }
 
     #[test]
@@ -182,8 +200,8 @@ mod tests {
     #[test]
     fn a_missing_transcript_is_reported_even_if_the_window_is_unknown() {
         for change in [
-            |facts: &mut WindowFacts| facts.missing_transcript = Some("/t.jsonl".to_owned()),
-            |facts: &mut WindowFacts| {
+            |facts: &mut WindowInfo| facts.missing_transcript = Some("/t.jsonl".to_owned()),
+            |facts: &mut WindowInfo| {
                 (facts.window, facts.missing_transcript) = (None, Some("/t.jsonl".to_owned()));
             },
         ] {

@@ -12,12 +12,12 @@ fn memory(frames: &[&str]) -> Memory {
             objective: "o".into(),
             context: String::new(),
             return_spec: String::new(),
-            pushed_by_call: Some(format!("p-{name}")),
+            push_call_id: Some(format!("p-{name}")),
         };
         memory.apply(&push).unwrap();
         if let Some(agent) = agent {
             let start = MemoryOp::StartFrame {
-                started_by_call: format!("c-{name}"),
+                start_call_id: format!("c-{name}"),
                 owner: FrameOwner { session_id: "s".into(), ..FrameOwner::default() },
             };
             memory.apply(&start).unwrap();
@@ -52,7 +52,7 @@ fn tools_are_recognized_by_their_server_and_name() {
         ("pop_frame", None),
         ("Agent", None),
     ] {
-        assert_eq!(MemoryAccess::from_tool_name(name), access, "{name}");
+        assert_eq!(MemoryAccess::from_plimsoll_tool_name(name), access, "{name}");
     }
 }
 
@@ -86,8 +86,12 @@ fn only_the_current_frame_may_write() {
         (&["f+a", "g+b", "h+c"], Some("c"), MemoryAccess::Push, "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH=5"),
     ] {
         let memory = memory(frames);
-        let result =
-            check_access(&memory, caller_that_pushed(&memory, agent), access, (FrameAgent::Own, None));
+        let result = check_memory_access(
+            &memory,
+            caller_that_pushed(&memory, agent),
+            access,
+            (FrameAgent::Standalone, None),
+        );
         match (&result, refusal) {
             (Ok(()), "") => {}
             (Err(error), words) if !words.is_empty() && error.to_string().contains(words) => {}
@@ -106,11 +110,11 @@ fn only_the_current_frame_may_write() {
     this client starts subagents 3 deep, and the frame would be at depth 4: do the work in this frame (the user can set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH=5 in the client's environment or settings)
     "#);
     assert_eq!(
-        check_access(
+        check_memory_access(
             &memory(&["f+a", "g+b", "h+c"]),
             agent_caller("c"),
             MemoryAccess::Push,
-            (FrameAgent::Own, Some(5))
+            (FrameAgent::Standalone, Some(5))
         ),
         Ok(())
     );
@@ -118,17 +122,22 @@ fn only_the_current_frame_may_write() {
     returned.apply(&MemoryOp::PopFrame { result: "r".into() }).unwrap();
     let waiting = memory(&["f"]);
     for access in [MemoryAccess::Pop, MemoryAccess::Write, MemoryAccess::Push] {
-        let refused = check_access(
+        let refused = check_memory_access(
             &waiting,
             Caller { agent: None, last_push_call: Some("p-x") },
             access,
-            (FrameAgent::Own, None),
+            (FrameAgent::Standalone, None),
         );
         insta::allow_duplicates! {
             insta::assert_snapshot!(refused.unwrap_err(), @r#"the frame "f" was pushed by another conversation, and waits for it"#);
         }
     }
-    let refused = check_access(&returned, agent_caller("a"), MemoryAccess::Write, (FrameAgent::Own, None));
+    let refused = check_memory_access(
+        &returned,
+        agent_caller("a"),
+        MemoryAccess::Write,
+        (FrameAgent::Standalone, None),
+    );
     insta::assert_snapshot!(refused.unwrap_err(), @"your frame has returned: nothing more is written; end your turn");
 }
 
@@ -157,14 +166,14 @@ fn a_frame_is_started_once_by_its_pusher_and_by_its_name() {
     ] {
         let memory = memory(frames);
         let frame_start =
-            check_frame_start(&memory, caller_that_pushed(&memory, agent), &call, FrameAgent::Own);
+            decide_frame_start(&memory, caller_that_pushed(&memory, agent), &call, FrameAgent::Standalone);
         let is_expected = match &frame_start {
-            FrameStart::NotAFrame => expected == "other",
-            FrameStart::Start => expected == "start",
-            FrameStart::Refuse(refusal) => refusal.to_string().contains(expected),
+            FrameStartDecision::NotAFrame => expected == "other",
+            FrameStartDecision::Start => expected == "start",
+            FrameStartDecision::Refuse(refusal) => refusal.to_string().contains(expected),
         };
         assert!(is_expected, "{frames:?} {agent:?} {call:?}: {frame_start:?}, not {expected}");
-        if let FrameStart::Refuse(refusal) = frame_start {
+        if let FrameStartDecision::Refuse(refusal) = frame_start {
             refusals.insert(refusal.to_string());
         }
     }
@@ -186,23 +195,23 @@ fn with_the_plugin_a_frame_agent_of_the_user_is_left_alone() {
     };
     let start_of = |frames: &[&str], kind: &str| {
         let memory = memory(frames);
-        check_frame_start(&memory, caller_that_pushed(&memory, None), &call(kind), FrameAgent::Plugin)
+        decide_frame_start(&memory, caller_that_pushed(&memory, None), &call(kind), FrameAgent::Plugin)
     };
-    assert_eq!(start_of(&["f1"], "frame"), FrameStart::Start);
-    assert_eq!(start_of(&["f1"], "plimsoll:frame"), FrameStart::Start);
-    assert_eq!(start_of(&[], "frame"), FrameStart::NotAFrame);
-    assert!(matches!(start_of(&[], "plimsoll:frame"), FrameStart::Refuse(_)));
-    assert_eq!(start_of(&["f1"], "other:frame"), FrameStart::NotAFrame);
+    assert_eq!(start_of(&["f1"], "frame"), FrameStartDecision::Start);
+    assert_eq!(start_of(&["f1"], "plimsoll:frame"), FrameStartDecision::Start);
+    assert_eq!(start_of(&[], "frame"), FrameStartDecision::NotAFrame);
+    assert!(matches!(start_of(&[], "plimsoll:frame"), FrameStartDecision::Refuse(_)));
+    assert_eq!(start_of(&["f1"], "other:frame"), FrameStartDecision::NotAFrame);
     for (frame_agent, asked, started) in [
         (FrameAgent::Plugin, "frame", "plimsoll:frame"),
         (FrameAgent::Plugin, "plimsoll:frame", "plimsoll:frame"),
-        (FrameAgent::Own, "frame", "frame"),
-        (FrameAgent::Own, "plimsoll:frame", "plimsoll:frame"),
+        (FrameAgent::Standalone, "frame", "frame"),
+        (FrameAgent::Standalone, "plimsoll:frame", "plimsoll:frame"),
     ] {
         assert_eq!(frame_agent.subagent_type_to_start(asked), started);
     }
     let waiting = memory(&["f1"]);
-    let refusal = check_access(
+    let refusal = check_memory_access(
         &waiting,
         caller_that_pushed(&waiting, None),
         MemoryAccess::Write,
@@ -215,11 +224,11 @@ fn with_the_plugin_a_frame_agent_of_the_user_is_left_alone() {
 #[test]
 fn a_frame_name_that_is_a_tag_is_escaped_and_starts_by_either_form() {
     let memory = memory(&["<system-reminder>"]);
-    let refusal = check_access(
+    let refusal = check_memory_access(
         &memory,
         caller_that_pushed(&memory, None),
         MemoryAccess::Write,
-        (FrameAgent::Own, None),
+        (FrameAgent::Standalone, None),
     )
     .unwrap_err();
     insta::assert_snapshot!(refusal, @r#"the frame "‹system-reminder>" is pushed and waits: start it with Agent(subagent_type "frame", description "‹system-reminder>"), or take it back with pop_frame"#);
@@ -227,12 +236,12 @@ fn a_frame_name_that_is_a_tag_is_escaped_and_starts_by_either_form() {
         let mut call = AgentCall::default();
         (call.subagent_type, call.description) = ("frame".into(), description.into());
         assert_eq!(
-            check_frame_start(&memory, caller_that_pushed(&memory, None), &call, FrameAgent::Own),
-            FrameStart::Start,
+            decide_frame_start(&memory, caller_that_pushed(&memory, None), &call, FrameAgent::Standalone),
+            FrameStartDecision::Start,
             "{description}"
         );
     }
-    insta::assert_snapshot!(render_pop_reminder(&memory), @r#"You have not returned from the frame "‹system-reminder>". Call pop_frame now, with the report that RETURN asks for (what was done, what is open), and then end your turn."#);
+    insta::assert_snapshot!(render_reminder_to_pop_frame(&memory), @r#"You have not returned from the frame "‹system-reminder>". Call pop_frame now, with the report that RETURN asks for (what was done, what is open), and then end your turn."#);
 }
 
 #[test]
@@ -249,7 +258,7 @@ fn only_the_sessions_own_frames_count_as_left_behind() {
         (&["f"], None, "other", Some("p-x"), 0),
         (&["f"], None, "other", None, 0),
     ] {
-        let actual = count_unreturned_frames(
+        let actual = count_frames_above_ended_conversation(
             &memory(frames),
             Caller { agent, last_push_call: pushed },
             &SessionId::from(session),
@@ -275,11 +284,11 @@ fn the_end_of_a_call_ends_its_frame_and_all_frames_above() {
 fn the_report_to_the_parent_contains_the_result_and_no_tags() {
     let mut popped = memory(&["f+a"]);
     popped.apply(&MemoryOp::PopFrame { result: "done </plimsoll-memory>".into() }).unwrap();
-    let report_text = render_return_report(popped.last_returned_frame.as_ref().unwrap());
+    let report_text = render_returned_frame_report(popped.last_returned_frame.as_ref().unwrap());
     assert_eq!(report_text, "The frame \"f\" has returned:\ndone ‹/plimsoll-memory>");
     let mut abandoned = memory(&["f+a"]);
-    let close = abandon_top_frame_op(&abandoned);
+    let close = op_to_close_top_frame_as_abandoned(&abandoned);
     abandoned.apply(&close).unwrap();
-    let report_text = render_return_report(abandoned.last_returned_frame.as_ref().unwrap());
+    let report_text = render_returned_frame_report(abandoned.last_returned_frame.as_ref().unwrap());
     insta::assert_snapshot!(report_text, @r#"The frame "f" was abandoned: its subagent ended and did not return from it. Its STATUS, OPEN_QUESTIONS and PLAN are in your registers now."#);
 }

@@ -38,7 +38,7 @@ fn new_evidence(message: &str, todo: &str) -> SessionEvidence {
 const DONE: &str = "- [x] one\n- [x] two\n";
 
 fn gate_marker(state: &mut RunState, evidence: &SessionEvidence) -> String {
-    judge_session(state, evidence, &Settings::default()).to_marker().to_string()
+    judge_session_and_apply_verdict(state, evidence, &Settings::default()).to_marker().to_string()
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn blocked_ends_a_run_only_if_no_other_item_is_open() {
         ..new_evidence(BLOCKED, "- [ ] one\n- [ ] two\n- [ ] three\n")
     };
     let mut state = state_on_item_two();
-    judge_session(&mut state, &packed_session, &Settings::default());
+    judge_session_and_apply_verdict(&mut state, &packed_session, &Settings::default());
     assert_eq!(state.plan_items.parked_questions[0].item, "three", "the item that it went on with");
     // A question of an earlier session about another item is not a question of this one.
     let mut state = state_on_item_two();
@@ -351,7 +351,7 @@ fn a_question_is_neither_progress_nor_a_standstill_and_limits_apply() {
         assert_eq!(state.outcomes.error_hashes, before().outcomes.error_hashes, "{observation:?}");
         assert_eq!(state.outcomes.breaker, before().outcomes.breaker, "{observation:?}");
         assert_eq!(
-            breaker::set_aside_stuck_item(&mut state, &Settings::default().breaker),
+            breaker::set_aside_item_one_session_before_trip(&mut state, &Settings::default().breaker),
             None,
             "nobody tried the next one"
         );
@@ -491,8 +491,10 @@ fn a_session_that_starts_above_l2_pauses_the_run_at_once() {
     let mut state = new_state();
     state.context_checkpoint =
         Checkpoint { active: true, iteration: 3, percent_at_checkpoint: Some(91), ..Checkpoint::default() };
-    let above =
-        SessionEvidence { started_above_l2: true, ..working_evidence(observation_with_progress(&["files"])) };
+    let above = SessionEvidence {
+        started_at_or_above_l2: true,
+        ..working_evidence(observation_with_progress(&["files"]))
+    };
     let line = gate_marker(&mut state, &above);
     insta::assert_snapshot!(line, @"RALPH_PAUSE|-|checkpoint thrash: the session was at L2 before any work (checkpoint at 91%): what is loaded at its start leaves no room");
 }
@@ -583,7 +585,7 @@ fn markers_of_sessions(mut state: RunState, sessions: &[SessionEvidence]) -> Vec
     settings.breaker.refused = 1;
     let marker_of_session = |evidence: &SessionEvidence| {
         let evidence = SessionEvidence { observation: observation_with_progress(&[]), ..evidence.clone() };
-        judge_session(&mut state, &evidence, &settings).to_marker().to_string()
+        judge_session_and_apply_verdict(&mut state, &evidence, &settings).to_marker().to_string()
     };
     sessions.iter().map(marker_of_session).collect()
 }
@@ -779,8 +781,11 @@ fn the_run_of_an_item_ends_with_its_tick_and_passing_commands() {
     };
     let line = gate_marker(&mut item_run_state(&["make test"], false), &open);
     insta::assert_snapshot!(line, @"RALPH_CONTINUE|next|1 open item");
-    assert!(!crate::completion::needs_verify_commands(&item_run_state(&["make test"], false), &open));
-    assert!(crate::completion::needs_verify_commands(
+    assert!(!crate::completion::needs_verify_commands_before_verdict(
+        &item_run_state(&["make test"], false),
+        &open
+    ));
+    assert!(crate::completion::needs_verify_commands_before_verdict(
         &item_run_state(&["make test"], false),
         &evidence_of_end(SessionEnding::Completed, Vec::new())
     ));
@@ -796,7 +801,7 @@ fn verify_commands_judge_a_session_that_ticks_all_without_a_promise() {
         ..new_state()
     };
     let silent = new_evidence("Two is done.", DONE);
-    assert!(crate::completion::needs_verify_commands(&state, &silent));
+    assert!(crate::completion::needs_verify_commands_before_verdict(&state, &silent));
     let failing = SessionEvidence { verify_outcomes: verify_outcomes(false), ..silent };
     let line = gate_marker(&mut state.clone(), &failing);
     insta::assert_snapshot!(line, @"RALPH_CONTINUE|refused|every item is ticked, and the promise line was left out; verify command `make test` exited with 2");
@@ -830,7 +835,7 @@ fn without_a_plan_only_consecutive_near_misses_count() {
         (evidence_saying("I work on.", Vec::new()), "RALPH_CONTINUE|next|no promise yet", 0),
         (miss(), "RALPH_STOP|completed|1 verify command passed, without the promise", 1),
     ] {
-        let line = judge_session(&mut state, &evidence, &settings).to_marker().to_string();
+        let line = judge_session_and_apply_verdict(&mut state, &evidence, &settings).to_marker().to_string();
         assert_eq!(line, expected);
         assert_eq!(state.outcomes.promise_failures, count, "{line}");
     }
@@ -854,14 +859,17 @@ fn before_the_verify_commands_have_run_nothing_is_decided() {
         ..state_with_all_done_at_start()
     };
     let miss = new_evidence(NEAR_MISS_MESSAGE, DONE);
-    assert!(crate::completion::needs_verify_commands(&state, &miss));
+    assert!(crate::completion::needs_verify_commands_before_verdict(&state, &miss));
     insta::assert_snapshot!(gate_marker(&mut state.clone(), &miss), @r#"RALPH_CONTINUE|refused|the promise line did not count (it was "**<promise>COMPLETE</promise>**"): the last line of the last message must be exactly `<promise>COMPLETE n1</promise>`, as plain text"#);
     let silent = new_evidence("Nothing to do.", DONE);
-    assert!(crate::completion::needs_verify_commands(&state, &silent));
+    assert!(crate::completion::needs_verify_commands_before_verdict(&state, &silent));
     insta::assert_snapshot!(gate_marker(&mut state.clone(), &silent), @"RALPH_CONTINUE|next|0 open items");
     state.options.strict_promise = true;
     state.outcomes.promise_failures = 0;
-    assert!(!crate::completion::needs_verify_commands(&state, &silent), "it is asked once more first");
+    assert!(
+        !crate::completion::needs_verify_commands_before_verdict(&state, &silent),
+        "it is asked once more first"
+    );
 }
 
 #[test]

@@ -83,8 +83,8 @@ fn to_strings(names: &[&str]) -> Vec<String> {
 fn measure_growth(steps: &[Step], items: &[String], plan_changed_at: Option<usize>) -> SessionGrowth {
     let plan_changed_at = plan_changed_at.map(|number| Timestamp::from(step_timestamp(number)));
     let mut reader = GrowthReader::new(PLAN, items, plan_changed_at, ContextGrowth::default());
-    transcript_lines(0, steps).iter().for_each(|line| reader.read_line(line));
-    reader.finish()
+    transcript_lines(0, steps).iter().for_each(|line| reader.process_entry(line));
+    reader.into_session_growth()
 }
 
 #[test]
@@ -133,9 +133,9 @@ fn output_of_the_last_response_counts_and_lines_of_subagents_do_not() {
     ];
     let mut reader = GrowthReader::new(PLAN, &[], None, ContextGrowth::default());
     for line in lines {
-        reader.read_line(&TranscriptEntry::parse(line.to_string().as_bytes()).expect("an object"));
+        reader.process_entry(&TranscriptEntry::parse(line.to_string().as_bytes()).expect("an object"));
     }
-    assert_eq!(reader.finish().growth.grown_tokens, 67);
+    assert_eq!(reader.into_session_growth().growth.grown_tokens, 67);
 }
 
 /// Each row has the steps, the items ticked meanwhile, the time of the plan's last change, and the tokens charged to
@@ -288,7 +288,11 @@ fn each_item_is_charged_with_the_growth_up_to_its_own_tick() {
         ),
     ] {
         let growth = measure_growth(&steps, ticked, plan_changed_in_step);
-        let charges = charge_items(&growth, OpenItems { assigned: None, next_in_plan: Some("three") }, true);
+        let charges = charge_growth_between_ticks_to_items(
+            &growth,
+            OpenItems { assigned: None, next_in_plan: Some("three") },
+            true,
+        );
         let open_item_tokens = charges.open_item_tokens.map_or(0, |(_, tokens)| tokens);
         assert_eq!((charges.tokens_by_ticked_item, open_item_tokens), expected, "{case}");
     }
@@ -329,7 +333,7 @@ fn growth_after_the_last_tick_is_charged_to_the_item_begun_then() {
         (ticked, open, previous_item_tokens, uncharged_tokens),
     ) in table
     {
-        let charges = charge_items(
+        let charges = charge_growth_between_ticks_to_items(
             &growth(ticked_at, wrote_file),
             OpenItems { assigned: own, next_in_plan: next },
             has_ended,
@@ -385,13 +389,13 @@ proptest! {
             }
             let plan_changed_at = plan_changed_in_step.map(|number| Timestamp::from(step_timestamp(number)));
             let mut reader = GrowthReader::new(PLAN, &ticked, plan_changed_at, growth);
-            transcript_lines(read_step_count, &all_steps[read_step_count..]).iter().for_each(|line| reader.read_line(line));
+            transcript_lines(read_step_count, &all_steps[read_step_count..]).iter().for_each(|line| reader.process_entry(line));
             read_step_count = all_steps.len();
-            let session = reader.finish();
+            let session = reader.into_session_growth();
             prop_assert!(session.growth.grown_tokens >= growth.grown_tokens);
             prop_assert_eq!(session.growth_at_ticks.len(), ticked.len());
             let assigned = Some("own").filter(|_| has_own && *is_assigned);
-            let charges = charge_items(&session, OpenItems { assigned, next_in_plan: Some("next").filter(|_| has_next) }, has_ended);
+            let charges = charge_growth_between_ticks_to_items(&session, OpenItems { assigned, next_in_plan: Some("next").filter(|_| has_next) }, has_ended);
             // Growth of a session without any item is charged to no item.
             let previous_item_tokens = if has_ticked { charges.previous_item_tokens } else { 0 };
             let unassigned_tokens = charges.previous_item_tokens - previous_item_tokens;

@@ -74,14 +74,14 @@ fn an_end_note_has_the_reason_the_sessions_and_the_cost() {
         ..state()
     };
     assert_eq!(
-        render_end_note(&ended, &keep_text),
+        render_run_end_note(&ended, &keep_text),
         "the run ended: max_iterations (2 of 2). 1 item done, 2 open; 2 sessions, $1.23, 1.2M tokens."
     );
     let mut cancelled = ended;
     cancelled.lifecycle.reopen_if_ended();
     cancelled.lifecycle.cancel_if_open(None);
     // The reason of an older verdict is left out.
-    insta::assert_snapshot!(render_end_note(&cancelled, &keep_text), @"the run ended: cancelled. 1 item done, 2 open; 2 sessions, $1.23, 1.2M tokens.");
+    insta::assert_snapshot!(render_run_end_note(&cancelled, &keep_text), @"the run ended: cancelled. 1 item done, 2 open; 2 sessions, $1.23, 1.2M tokens.");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn markdown_in_untrusted_text_is_escaped() {
         "![x](https://e.invalid/p.png)\n# <img src=a> @all `c` **b**".into();
     let rendered = render_checkpoint_note(&hostile, &keep_text);
     assert_eq!(rendered.lines().count(), 1);
-    let body = render_comment(&[new_note(1, &rendered)], MAX_COMMENT_CHARS);
+    let body = render_comment_shortening_oldest_notes(&[new_note(1, &rendered)], MAX_COMMENT_CHARS);
     insta::assert_snapshot!(body, @r"
     **Plimsoll: Dates** (run 04f3c1aa)
 
@@ -109,12 +109,15 @@ fn text_is_redacted_before_it_is_shortened() {
 
 #[test]
 fn every_paragraph_begins_with_its_iteration() {
-    let body = render_comment(&[new_note(1, "one."), new_note(3, "three.")], MAX_COMMENT_CHARS);
+    let body = render_comment_shortening_oldest_notes(
+        &[new_note(1, "one."), new_note(3, "three.")],
+        MAX_COMMENT_CHARS,
+    );
     assert_eq!(
         body,
         "**Plimsoll: Dates** (run 04f3c1aa)\n\n**Iteration 1** · 2026-01-07 11:45 UTC · one.\n\n**Iteration 3** · 2026-01-07 11:45 UTC · three.\n"
     );
-    assert_eq!(render_comment(&[], MAX_COMMENT_CHARS), "");
+    assert_eq!(render_comment_shortening_oldest_notes(&[], MAX_COMMENT_CHARS), "");
 }
 
 #[test]
@@ -122,14 +125,14 @@ fn old_notes_are_shortened_and_the_newest_stays_complete() {
     let long = "x".repeat(700);
     let notes: Vec<LinearNote> =
         (1..=40).map(|iteration| new_note(iteration, &format!("{iteration} {long}"))).collect();
-    let full_comment = render_comment(&notes, MAX_COMMENT_CHARS);
+    let full_comment = render_comment_shortening_oldest_notes(&notes, MAX_COMMENT_CHARS);
     assert!(full_comment.chars().count() <= MAX_COMMENT_CHARS, "{}", full_comment.chars().count());
     assert!(
         full_comment.contains(&format!("40 {long}\n")) && !full_comment.contains(&format!(" 1 {long}\n"))
     );
     assert!(full_comment.contains("**Iteration 1** · ") && !full_comment.contains("left out"));
     for max_chars in [100, 900, 1_000, 2_000, 5_000] {
-        let short = render_comment(&notes, max_chars);
+        let short = render_comment_shortening_oldest_notes(&notes, max_chars);
         assert!(short.contains(&format!("40 {long}\n")), "the newest stays whole in {max_chars}");
         assert!(short.chars().count() <= max_chars.max(900), "{max_chars}: {}", short.chars().count());
         assert!(short.contains("older notes left out"), "{max_chars}");
@@ -150,7 +153,7 @@ fn an_item_of_a_parallel_run_has_one_note_with_its_last_event() {
     assert_eq!(render(ItemEvent::SetAside("red")), "“Item one” was set aside: red");
     let item_note =
         |number, words: &str| LinearNote { kind: LinearNoteKind::Item, ..new_note(number, words) };
-    let body = render_comment(
+    let body = render_comment_shortening_oldest_notes(
         &[item_note(2, &requeued), item_note(1, "one."), new_note(2, "two."), item_note(2, "merged.")],
         MAX_COMMENT_CHARS,
     );

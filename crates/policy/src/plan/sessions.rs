@@ -1,9 +1,9 @@
 //! Groups the open items into sessions.
 
 use super::{PlannedItem, SessionCapacity};
-use crate::pack::may_share_session;
+use crate::pack::may_share_session_if_all_trivial;
 
-/// A session with its items, and the sum of their estimates.
+/// The items of a session, and the sum of their estimates.
 #[derive(Debug, Default)]
 struct SessionGroup<'a> {
     items: Vec<&'a PlannedItem>,
@@ -24,18 +24,18 @@ impl<'a> SessionGroup<'a> {
         self.has_oversized_item |= item.session_count > 1;
     }
 
-    /// Returns true if the item may join this session. An item that is too large for one session has its own, and all
-    /// items of a session have the same model.
+    /// Returns true if the item may join this session. An item that is too large for one session is never grouped, and
+    /// all items of a session have the same model.
     fn can_add(&self, item: &PlannedItem, capacity: SessionCapacity) -> bool {
-        let needs_own_session = self.has_oversized_item || item.session_count > 1;
+        let needs_separate_session = self.has_oversized_item || item.session_count > 1;
         let has_other_model = self.items.first().is_some_and(|first| first.model != item.model);
-        !needs_own_session
+        !needs_separate_session
             && !has_other_model
             && item.estimate.tokens < capacity.work_tokens().saturating_sub(self.tokens)
     }
 }
 
-fn group_items_if<'a>(
+fn group_consecutive_items_if<'a>(
     items: &[&'a PlannedItem],
     can_join: impl Fn(&SessionGroup<'a>, &PlannedItem) -> bool,
 ) -> Vec<Vec<&'a PlannedItem>> {
@@ -49,22 +49,24 @@ fn group_items_if<'a>(
     groups.into_iter().map(|group| group.items).collect()
 }
 
-/// Groups the items as `--pack` does: a session continues with the next item while it fits below L2.
-pub(super) fn group_with_pack<'a>(
+/// Groups the items as `--pack` does: a session continues with the next item as long as it fits below L2.
+pub(super) fn group_while_fitting_below_l2<'a>(
     items: &[&'a PlannedItem],
     capacity: SessionCapacity,
 ) -> Vec<Vec<&'a PlannedItem>> {
-    group_items_if(items, |group, item| group.can_add(item, capacity))
+    group_consecutive_items_if(items, |group, item| group.can_add(item, capacity))
 }
 
-/// Groups the items as a run without `--pack` does: one item a session, except that trivial neighbors share one.
-pub(super) fn group_without_pack<'a>(
+/// Groups the items as a run without `--pack` does: one item per session, except that consecutive trivial items share
+/// one.
+pub(super) fn group_one_per_session_unless_trivial<'a>(
     items: &[&'a PlannedItem],
     capacity: SessionCapacity,
 ) -> Vec<Vec<&'a PlannedItem>> {
-    group_items_if(items, |group, item| {
-        let ticked_items: Vec<String> = group.items.iter().map(|other| other.text.clone()).collect();
-        may_share_session(&ticked_items, &item.text, group.items.len() as u32 - 1)
+    group_consecutive_items_if(items, |group, item| {
+        let ticked_items: Vec<String> =
+            group.items.iter().map(|grouped_item| grouped_item.text.clone()).collect();
+        may_share_session_if_all_trivial(&ticked_items, &item.text, group.items.len() as u32 - 1)
             && group.can_add(item, capacity)
     })
 }

@@ -33,7 +33,7 @@ fn begin_session(state: &mut RunState, iteration: u32, head: &str) {
         }),
         ..IterationRecord::default()
     };
-    record_work_start(state, Some(head));
+    record_work_start_on_current_item(state, Some(head));
 }
 
 /// Returns the plan with these items ticked.
@@ -72,7 +72,7 @@ fn tick_and_review(state: &mut RunState, iteration: u32, item: &str, answer: &st
         todo = plan_with_ticked(&[]);
     }
     state.update_items_from_plan(&todo);
-    record_items_awaiting_review(state, Some(&todo));
+    update_items_awaiting_review(state, Some(&todo));
     unticked_items
 }
 
@@ -140,7 +140,7 @@ fn a_review_is_due_after_n_items_or_when_nothing_is_left() {
     // Over several sessions; an item that is unticked again no longer waits.
     let mut state = running_state(3);
     state.update_items_from_plan(&plan_with_ticked(&["one", "two"]));
-    record_items_awaiting_review(&mut state, Some(&plan_with_ticked(&["one", "two"])));
+    update_items_awaiting_review(&mut state, Some(&plan_with_ticked(&["one", "two"])));
     assert_eq!(state.outcomes.reviews.waiting_items, ["one", "two"]);
     begin_session(&mut state, 2, "h2");
     assert!(
@@ -164,7 +164,7 @@ fn a_tick_is_taken_back_twice_and_kept_the_third_time() {
     let mut state = running_state(1);
     assert_eq!(tick_and_review(&mut state, 1, "one", "VERDICT: findings\n- 1: x"), ["one"]);
     assert_eq!(
-        state.outcomes.reviews.ticked_items_with_findings(&state.plan_items.completed_items).count(),
+        state.outcomes.reviews.open_findings_of_ticked_items(&state.plan_items.completed_items).count(),
         0
     );
     assert_eq!(tick_and_review(&mut state, 2, "one", "VERDICT: findings\n- y"), ["one"]);
@@ -176,7 +176,7 @@ fn a_tick_is_taken_back_twice_and_kept_the_third_time() {
     assert!(tick_and_review(&mut state, 3, "one", "VERDICT: findings\n- z\n- 1: v").is_empty());
     assert_eq!(state.outcomes.reviews.last_review.as_ref().unwrap().outcome.kept_ticks, ["one"]);
     let standing: Vec<&ItemFindings> =
-        state.outcomes.reviews.ticked_items_with_findings(&state.plan_items.completed_items).collect();
+        state.outcomes.reviews.open_findings_of_ticked_items(&state.plan_items.completed_items).collect();
     assert_eq!((standing.len(), standing[0].findings.as_slice()), (1, &to_strings(&["z", "v"])[..]));
     assert!(state.outcomes.reviews.work_starts.iter().all(|begun| begun.item != "one"));
     assert!(
@@ -193,7 +193,7 @@ fn a_passing_review_closes_earlier_findings() {
     assert!(state.outcomes.reverted_ticks.take().unwrap().is_pending);
     assert!(tick_and_review(&mut state, 2, "one", "VERDICT: pass").is_empty());
     let reviews = &state.outcomes.reviews;
-    assert_eq!(reviews.ticked_items_with_findings(&state.plan_items.completed_items).count(), 0);
+    assert_eq!(reviews.open_findings_of_ticked_items(&state.plan_items.completed_items).count(), 0);
     assert_eq!((reviews.unanswered_count, reviews.waiting_items.len(), reviews.work_starts.len()), (0, 0, 0));
     assert!(has_review_verdict(&state));
 }

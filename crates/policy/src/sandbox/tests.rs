@@ -145,7 +145,7 @@ fn sockets_that_stay_visible_are_covered() {
                  ffff: 00000002 00000000 00010000 0001 01 20036 @/tmp/abstract\n\
                  ffff: 00000003 00000000 00000000 0001 03 20037\n\
                  ffff: 00000003 00000000 00000000 0001 03 20038 /run/a b.sock\n";
-    assert_eq!(parse_socket_paths(table), paths(&["/run/a b.sock"]));
+    assert_eq!(parse_sorted_socket_paths(table), paths(&["/run/a b.sock"]));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn tools_are_mounted_with_their_libraries_but_without_tokens() {
         let variable = |name: &str| {
             variables.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned())
         };
-        paths_needed_by_programs(path, Path::new(HOME_FOLDER), variable)
+        paths_needed_by_programs_and_toolchains(path, Path::new(HOME_FOLDER), variable)
     };
     let has = |path: &str, tool: &str| tool_paths_for(path, &[]).contains(&PathBuf::from(tool));
     for (path, tool, expected) in [
@@ -185,7 +185,8 @@ fn tools_are_mounted_with_their_libraries_but_without_tokens() {
 
 #[test]
 fn no_variable_with_a_secret_is_kept() {
-    let is_kept = |name: &str, value: &str| should_keep_variable(name, value, Path::new("/home/u/dev/p"));
+    let is_kept =
+        |name: &str, value: &str| should_keep_variable_in_sandbox(name, value, Path::new("/home/u/dev/p"));
     for name in
         ["PATH", "LANG", "LC_ALL", "TZ", "CI", "CARGO_HOME", "RUSTUP_HOME", "RUST_BACKTRACE", "RUSTFLAGS"]
     {

@@ -2,12 +2,14 @@
 
 use super::ShellLoop;
 use crate::todo_list::quote_for_shell;
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 
-/// The most characters shown of a text from the file.
+/// The maximum number of characters shown of a text from the file.
 const MAX_SHOWN_CHARS: usize = 60;
 
-fn describe_missing_markers(missing_markers: &[&str]) -> String {
+/// Explains why the file is not that of a run which this user started in this folder: it lacks markers, or, if it has all of them, there
+/// is no record of the run.
+fn explain_why_file_is_not_your_run(missing_markers: &[&str]) -> String {
     if missing_markers.is_empty() {
         return "you started no such run in this folder (your state folder has no record of it: it came with a clone, was moved, or its record was lost)"
             .to_owned();
@@ -15,47 +17,52 @@ fn describe_missing_markers(missing_markers: &[&str]) -> String {
     format!("Plimsoll did not write it (it has no {})", missing_markers.join(" and no "))
 }
 
-/// Renders the error of `--resume` if the state file is not that of a run started here.
-pub fn describe_no_run_to_resume(file: &str, missing_markers: &[&str]) -> String {
+/// Renders the error of `--resume` if the state file is not that of a run started here, with the command that moves the file away.
+pub fn describe_no_run_to_resume_and_fix(file: &str, missing_markers: &[&str]) -> String {
     format!(
         "there is no run to resume: {} is there, but {}; to begin a new run without it: mv {} {}",
-        to_single_line(file),
-        describe_missing_markers(missing_markers),
+        to_safe_single_line(file),
+        explain_why_file_is_not_your_run(missing_markers),
         quote_for_shell(file),
         quote_for_shell(&format!("{file}.before"))
     )
 }
 
-/// Renders the hint that an unfinished run existed before this file and can continue from its copy.
-pub fn describe_resumable_copy(file: &str, run_name: &str) -> String {
+/// Renders a hint for when the file has replaced that of an unfinished run: the run continues from its copy once the file is moved away.
+pub fn describe_how_to_resume_replaced_run(file: &str, run_name: &str) -> String {
     let (from, to) = (quote_for_shell(file), quote_for_shell(&format!("{file}.before")));
     format!(
         "\nthe run \"{}\" that was there before continues from its copy: mv {from} {to} && plimsoll run --resume",
-        truncate_end(&to_single_line(run_name), MAX_SHOWN_CHARS)
+        truncate_end(&to_safe_single_line(run_name), MAX_SHOWN_CHARS)
     )
 }
 
-/// Renders the error of a new run that would overwrite the file.
-pub fn describe_blocking_state_file(file: &str, missing_markers: &[&str]) -> String {
+/// Renders the error of a new run that would overwrite the file, with the command that moves the file away.
+pub fn describe_state_file_blocking_new_run(file: &str, missing_markers: &[&str]) -> String {
     format!(
         "{} is there, and {}; to begin without it: mv {} {}",
-        to_single_line(file),
-        describe_missing_markers(missing_markers),
+        to_safe_single_line(file),
+        explain_why_file_is_not_your_run(missing_markers),
         quote_for_shell(file),
         quote_for_shell(&format!("{file}.before"))
     )
 }
 
-/// Describes the loop's status as recorded in its file.
-pub fn render_loop_status(file: &str, missing_markers: &[&str], shell_loop: &ShellLoop) -> String {
+/// Renders the status of a folder that has no run of Plimsoll but the state file of a shell loop: the loop's status, iteration, open items
+/// and invalid fields as recorded in that file.
+pub fn render_no_run_here_and_loop_status(
+    file: &str,
+    missing_markers: &[&str],
+    shell_loop: &ShellLoop,
+) -> String {
     let status = shell_loop.status.as_deref().map_or("no status".to_owned(), |status| {
-        format!("status \"{}\"", truncate_end(&to_single_line(status), MAX_SHOWN_CHARS))
+        format!("status \"{}\"", truncate_end(&to_safe_single_line(status), MAX_SHOWN_CHARS))
     });
     let mut lines = vec![
         format!(
             "There is no run of Plimsoll's here. {} is there, but {}.",
-            to_single_line(file),
-            describe_missing_markers(missing_markers)
+            to_safe_single_line(file),
+            explain_why_file_is_not_your_run(missing_markers)
         ),
         format!(
             "It says: {status}, iteration {} of {}, {} open.",
@@ -68,7 +75,7 @@ pub fn render_loop_status(file: &str, missing_markers: &[&str], shell_loop: &She
         shell_loop
             .invalid_fields
             .iter()
-            .map(|field_error| format!("Not understood: {}.", to_single_line(field_error))),
+            .map(|field_error| format!("Not understood: {}.", to_safe_single_line(field_error))),
     );
     lines.push("`plimsoll gate` and `plimsoll monitor` judge for its loop.".to_owned());
     lines.join("\n")

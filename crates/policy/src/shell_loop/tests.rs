@@ -13,7 +13,7 @@ fn document(changes: Value) -> Value {
         },
         "context_history": [{"iteration": 5, "peak_percent": 40, "checkpoint": false}]
     });
-    plimsoll_domain::state::merge_known_fields(&mut document, changes);
+    plimsoll_domain::state::merge_keeping_unknown_fields(&mut document, changes);
     document
 }
 
@@ -99,7 +99,7 @@ fn the_gate_decides_like_the_loops_own_script() {
         let evidence = LoopEvidence { last_message: message, ..LoopEvidence::default() };
         let verdict = judge_loop(&ShellLoop::from_document(&document), &evidence);
         assert_eq!(
-            (verdict.marker_line().as_str(), verdict.exit_status().code()),
+            (verdict.to_marker_line().as_str(), verdict.exit_status().code()),
             (expected, code),
             "{changes} {message:?}"
         );
@@ -131,7 +131,7 @@ fn the_breaker_opens_at_the_limits_of_the_settings() {
     ] {
         let evidence = LoopEvidence { breaker_limits: limits, ..LoopEvidence::default() };
         let verdict = judge_loop(&ShellLoop::from_document(&document(changes.clone())), &evidence);
-        assert_eq!(verdict.marker_line(), expected, "{changes}");
+        assert_eq!(verdict.to_marker_line(), expected, "{changes}");
     }
     // A true promise counts despite the breaker, as with every other limit.
     let done = document(json!({"todo_items": [], "no_change_count": 100}));
@@ -140,7 +140,7 @@ fn the_breaker_opens_at_the_limits_of_the_settings() {
     assert_eq!(judge_loop(&ShellLoop::from_document(&done), &evidence).exit_status().code(), 0);
     assert!(
         judge_loop(&ShellLoop::from_document(&done), &evidence)
-            .marker_line()
+            .to_marker_line()
             .starts_with("RALPH_STOP|completed|")
     );
 }
@@ -149,12 +149,12 @@ fn the_breaker_opens_at_the_limits_of_the_settings() {
 fn an_item_ticked_in_the_plan_file_is_not_open() {
     let todo = TodoList::parse("- [x] three\n- [x] four\n");
     let evidence = LoopEvidence { last_message: Some(DONE), todo: Some(&todo), ..LoopEvidence::default() };
-    let marker = judge_loop(&ShellLoop::from_document(&document(json!({}))), &evidence).marker_line();
+    let marker = judge_loop(&ShellLoop::from_document(&document(json!({}))), &evidence).to_marker_line();
     assert_eq!(marker, "RALPH_STOP|completed|promised, and no item is open");
     let half = TodoList::parse("- [x] three\n- [ ] four\n");
     let evidence = LoopEvidence { todo: Some(&half), ..evidence };
     assert_eq!(
-        judge_loop(&ShellLoop::from_document(&document(json!({}))), &evidence).marker_line(),
+        judge_loop(&ShellLoop::from_document(&document(json!({}))), &evidence).to_marker_line(),
         "RALPH_CONTINUE|refused|1 item is open"
     );
 }
@@ -163,7 +163,7 @@ fn an_item_ticked_in_the_plan_file_is_not_open() {
 fn a_fatal_error_ends_the_loop() {
     let evidence =
         LoopEvidence { fatal_error: Some("authentication failed".to_owned()), ..LoopEvidence::default() };
-    let marker = judge_loop(&ShellLoop::from_document(&document(json!({}))), &evidence).marker_line();
+    let marker = judge_loop(&ShellLoop::from_document(&document(json!({}))), &evidence).to_marker_line();
     assert_eq!(marker, "RALPH_STOP|fatal_error|authentication failed");
 }
 
@@ -179,8 +179,8 @@ fn iterations_are_counted_once_by_the_script_or_by_the_gate() {
             let shell_loop = ShellLoop::from_document(&document);
             let evidence = LoopEvidence { last_judgment: previous.as_ref(), ..LoopEvidence::default() };
             let verdict = judge_loop(&shell_loop, &evidence);
-            let last_judgement = to_last_judgment(&shell_loop, &evidence);
-            record_verdict(&mut document, &verdict, &last_judgement);
+            let last_judgement = build_gate_judgment(&shell_loop, &evidence);
+            write_verdict_into_document(&mut document, &verdict, &last_judgement);
             let iteration = last_judgement.session_number;
             previous = Some(last_judgement);
             if verdict.exit_status().code() == 0 {
@@ -206,7 +206,7 @@ fn judge_sessions(document: &mut Value, sessions: &[(&str, Value)]) -> Vec<Value
     let mut previous: Option<LastGateJudgment> = None;
     let mut counts = Vec::new();
     for (content, written_by_script) in sessions {
-        plimsoll_domain::state::merge_known_fields(document, written_by_script.clone());
+        plimsoll_domain::state::merge_keeping_unknown_fields(document, written_by_script.clone());
         let shell_loop = ShellLoop::from_document(document);
         let evidence = LoopEvidence {
             last_judgment: previous.as_ref(),
@@ -215,8 +215,8 @@ fn judge_sessions(document: &mut Value, sessions: &[(&str, Value)]) -> Vec<Value
             ..LoopEvidence::default()
         };
         let verdict = judge_loop(&shell_loop, &evidence);
-        let last_judgement = to_last_judgment(&shell_loop, &evidence);
-        record_verdict(document, &verdict, &last_judgement);
+        let last_judgement = build_gate_judgment(&shell_loop, &evidence);
+        write_verdict_into_document(document, &verdict, &last_judgement);
         counts.push(document["no_change_count"].clone());
         previous = Some(last_judgement);
     }
@@ -257,21 +257,25 @@ fn a_verdict_writes_only_what_the_script_would_have_written() {
     let mut after = before.clone();
     let last_judgement =
         |iteration| LastGateJudgment { session_number: iteration, ..LastGateJudgment::default() };
-    assert!(record_verdict(&mut after, &LoopVerdict::Checkpoint("h.md".to_owned()), &last_judgement(5)));
+    assert!(write_verdict_into_document(
+        &mut after,
+        &LoopVerdict::Checkpoint("h.md".to_owned()),
+        &last_judgement(5)
+    ));
     let mut expected = before.clone();
     expected["context_checkpoint"]["active"] = json!(false);
     assert_eq!(after, expected);
 
     let mut after = before.clone();
     assert!(
-        !record_verdict(&mut after, &LoopVerdict::Next(String::new()), &last_judgement(5)),
+        !write_verdict_into_document(&mut after, &LoopVerdict::Next(String::new()), &last_judgement(5)),
         "nothing has changed"
     );
     assert_eq!(after, before);
 
     let mut over = document(json!({"status": "fatal_error"}));
     let before = over.clone();
-    assert!(!record_verdict(
+    assert!(!write_verdict_into_document(
         &mut over,
         &LoopVerdict::Stop("fatal_error".to_owned(), String::new()),
         &last_judgement(6)
@@ -321,12 +325,12 @@ fn a_percentage_is_mapped_to_the_level_of_the_settings() {
 #[test]
 fn a_checkpoint_is_recorded_in_the_scripts_own_fields() {
     let mut state = document(json!({}));
-    let facts = CheckpointFacts {
+    let facts = CheckpointInput {
         timestamp: "2026-01-07T11:45:00Z".into(),
         handoff: "h2.md".into(),
-        ..CheckpointFacts::default()
+        ..CheckpointInput::default()
     };
-    record_checkpoint(&mut state, Level::L2, 87, &facts);
+    write_checkpoint_into_document(&mut state, Level::L2, 87, &facts);
     let checkpoint = &state["context_checkpoint"];
     assert_eq!((&checkpoint["active"], &checkpoint["level"]), (&json!(true), &json!("L2")));
     assert_eq!(checkpoint["current_todo_item"], "three");
@@ -334,7 +338,7 @@ fn a_checkpoint_is_recorded_in_the_scripts_own_fields() {
     assert_eq!(state["context_history"], json!([{"iteration": 5, "peak_percent": 87, "checkpoint": true}]));
 
     let mut bare = json!({"status": "running", "iteration": 2});
-    record_checkpoint(&mut bare, Level::L3, 96, &facts);
+    write_checkpoint_into_document(&mut bare, Level::L3, 96, &facts);
     assert_eq!(bare["context_history"], json!([{"iteration": 2, "peak_percent": 96, "checkpoint": true}]));
     assert_eq!(bare["context_checkpoint"]["handoff_file"], "h2.md");
 }
@@ -359,7 +363,7 @@ fn fields_of_an_unexpected_type_are_reported_and_ignored() {
     max_iterations is 9.5, not a whole number
     todo_items is [{"text":"x"}], not a list of texts
     "#);
-    insta::assert_snapshot!(render_loop_status(".claude/ralph-state.json", &RUN_MARKER_FIELDS, &shell_loop), @r#"
+    insta::assert_snapshot!(render_no_run_here_and_loop_status(".claude/ralph-state.json", &RUN_MARKER_FIELDS, &shell_loop), @r#"
     There is no run of Plimsoll's here. .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce).
     It says: no status, iteration 0 of 50, 0 items open.
     Not understood: status is 1, not a text.
@@ -373,7 +377,7 @@ fn fields_of_an_unexpected_type_are_reported_and_ignored() {
 #[test]
 fn messages_name_the_file_the_missing_fields_and_the_command() {
     let file = ".claude/ralph-state.json";
-    insta::assert_snapshot!(describe_no_run_to_resume(file, &RUN_MARKER_FIELDS), @"there is no run to resume: .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
-    insta::assert_snapshot!(describe_no_run_to_resume(file, &[]), @"there is no run to resume: .claude/ralph-state.json is there, but you started no such run in this folder (your state folder has no record of it: it came with a clone, was moved, or its record was lost); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
-    insta::assert_snapshot!(describe_blocking_state_file(file, &["nonce"]), @".claude/ralph-state.json is there, and Plimsoll did not write it (it has no nonce); to begin without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
+    insta::assert_snapshot!(describe_no_run_to_resume_and_fix(file, &RUN_MARKER_FIELDS), @"there is no run to resume: .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
+    insta::assert_snapshot!(describe_no_run_to_resume_and_fix(file, &[]), @"there is no run to resume: .claude/ralph-state.json is there, but you started no such run in this folder (your state folder has no record of it: it came with a clone, was moved, or its record was lost); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
+    insta::assert_snapshot!(describe_state_file_blocking_new_run(file, &["nonce"]), @".claude/ralph-state.json is there, and Plimsoll did not write it (it has no nonce); to begin without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
 }

@@ -16,7 +16,7 @@ pub enum HiddenReason {
         /// The columns of the terminal.
         columns: usize,
     },
-    /// Its line is too long for the terminal, and the other segments are more important.
+    /// Its line is too long for the terminal, and the segments that are shown take precedence.
     LineTooLong {
         /// The columns of the terminal.
         columns: usize,
@@ -28,7 +28,7 @@ pub enum HiddenReason {
     /// The command could not be run; the text is the system's error message.
     CommandNotRun(String),
     /// The command exited with this code, which is not 0.
-    CommandExited(i32),
+    CommandExitedWithError(i32),
     /// A signal ended the command.
     CommandKilled,
 }
@@ -51,7 +51,7 @@ impl Display for HiddenReason {
                 write!(formatter, "it took longer than {} ms", timeout.as_millis())
             }
             HiddenReason::CommandNotRun(error) => formatter.write_str(error),
-            HiddenReason::CommandExited(code) => write!(formatter, "it exited with {code}"),
+            HiddenReason::CommandExitedWithError(code) => write!(formatter, "it exited with {code}"),
             HiddenReason::CommandKilled => formatter.write_str("a signal ended it"),
         }
     }

@@ -2,13 +2,13 @@
 //! least important first. The context usage segment stays. A line that is still too long is cut here, because the client would
 //! cut it at an arbitrary place.
 
-use super::segments::{BAR_CELLS, RenderedSegment, SegmentState};
+use super::segments::{FULL_BAR_CELLS, RenderedSegment, SegmentState};
 use super::truncate::truncate_to_columns;
 use super::{StatusLineView, theme};
 use plimsoll_domain::statusline::{SegmentKind, StatusLine};
 use unicode_width::UnicodeWidthStr;
 
-/// One way to make a line shorter.
+/// One step that makes a line shorter.
 enum Reduction {
     /// Drop all groups of the segment.
     DropAllGroups(SegmentKind),
@@ -20,8 +20,8 @@ enum Reduction {
     DropSegment(SegmentKind),
     /// Drop the segment if its state is normal, for example a limit of which little is used.
     DropIfNormal(SegmentKind),
-    /// Drop user-defined segments and built-in ones for which no other step drops groups or the segment.
-    DropUnlisted,
+    /// Drop user-defined segments, and built-in ones for which no other reduction drops all groups or the segment.
+    DropOtherSegments,
     /// Halve the number of cells of the bar.
     HalveBar,
 }
@@ -30,7 +30,7 @@ enum Reduction {
 /// tokens, a limit that is nearly reached, the remaining turns and the run.
 const REDUCTIONS: [Reduction; 33] = [
     Reduction::HalveBar,
-    Reduction::DropGroupsWithField(SegmentKind::Load, "window"),
+    Reduction::DropGroupsWithField(SegmentKind::ContextUsage, "window"),
     Reduction::DropSegment(SegmentKind::Version),
     Reduction::DropSegment(SegmentKind::Lines),
     Reduction::DropSegment(SegmentKind::Burn),
@@ -42,7 +42,7 @@ const REDUCTIONS: [Reduction; 33] = [
     Reduction::TruncateName(SegmentKind::Directory, 20),
     Reduction::TruncateName(SegmentKind::Git, 24),
     Reduction::DropAllGroups(SegmentKind::Run),
-    Reduction::DropUnlisted,
+    Reduction::DropOtherSegments,
     Reduction::DropSegment(SegmentKind::Cost),
     Reduction::DropAllGroups(SegmentKind::Git),
     Reduction::TruncateName(SegmentKind::Directory, 10),
@@ -53,11 +53,11 @@ const REDUCTIONS: [Reduction; 33] = [
     Reduction::DropSegment(SegmentKind::Model),
     Reduction::DropSegment(SegmentKind::Git),
     Reduction::DropSegment(SegmentKind::Memory),
-    Reduction::DropGroupsWithField(SegmentKind::Load, "turns"),
+    Reduction::DropGroupsWithField(SegmentKind::ContextUsage, "turns"),
     Reduction::DropAllGroups(SegmentKind::Weekly),
     Reduction::DropAllGroups(SegmentKind::Spend),
     Reduction::DropAllGroups(SegmentKind::FiveHour),
-    Reduction::DropAllGroups(SegmentKind::Load),
+    Reduction::DropAllGroups(SegmentKind::ContextUsage),
     Reduction::DropSegment(SegmentKind::Weekly),
     Reduction::DropSegment(SegmentKind::Spend),
     Reduction::DropSegment(SegmentKind::FiveHour),
@@ -68,7 +68,7 @@ const REDUCTIONS: [Reduction; 33] = [
 const RESERVED_COLUMNS: usize = 4;
 
 /// Shortens a line until it fits into the terminal. Returns it unchanged if it fits, or if the columns are unknown.
-pub(super) fn fit_to_columns<'a>(
+pub(super) fn fit_to_terminal_width<'a>(
     segments: Vec<RenderedSegment<'a>>,
     view: &StatusLineView,
     settings: &StatusLine,
@@ -77,28 +77,28 @@ pub(super) fn fit_to_columns<'a>(
         return segments;
     };
     let line_width = |segments: &[RenderedSegment<'_>]| {
-        let separators_width = theme::separator_columns(segments.len(), settings, view.use_color);
+        let separators_width = theme::separator_and_padding_columns(segments.len(), settings, view.use_color);
         separators_width + segments.iter().map(|segment| segment.text.width()).sum::<usize>()
     };
     if line_width(&segments) <= max_width {
         return segments;
     }
-    let mut fitted = segments.clone();
-    let mut applied = Vec::new();
+    let mut fitted_segments = segments.clone();
+    let mut applied_reductions = Vec::new();
     for reduction in &REDUCTIONS {
-        let previous_width = line_width(&fitted);
+        let previous_width = line_width(&fitted_segments);
         if previous_width <= max_width {
             break;
         }
-        fitted = apply_reduction(fitted, reduction, view);
-        if line_width(&fitted) < previous_width {
-            applied.push(reduction);
+        fitted_segments = apply_reduction(fitted_segments, reduction, view);
+        if line_width(&fitted_segments) < previous_width {
+            applied_reductions.push(reduction);
         }
     }
-    // A large segment that was dropped leaves room for smaller ones that were dropped before it. The reductions are undone in
-    // reverse order, so the most important segment comes back first.
-    for index in (0..applied.len()).rev() {
-        let other_reductions = applied
+    // A large segment that was dropped leaves room for smaller ones that were dropped before it. Each reduction is undone if the line
+    // still fits without it, in reverse order, so that the most important segment comes back first.
+    for index in (0..applied_reductions.len()).rev() {
+        let other_reductions = applied_reductions
             .iter()
             .enumerate()
             .filter(|(other_index, _)| *other_index != index)
@@ -106,28 +106,34 @@ pub(super) fn fit_to_columns<'a>(
         let candidate = other_reductions
             .fold(segments.clone(), |segments, reduction| apply_reduction(segments, reduction, view));
         if line_width(&candidate) <= max_width {
-            fitted = candidate;
-            applied.remove(index);
+            fitted_segments = candidate;
+            applied_reductions.remove(index);
         }
     }
-    if applied.iter().any(|reduction| matches!(reduction, Reduction::HalveBar)) {
-        let spare_columns = max_width.saturating_sub(line_width(&fitted)) as u64;
-        widen_bar(&mut fitted, (BAR_CELLS / 2 + spare_columns).min(BAR_CELLS), view);
+    if applied_reductions.iter().any(|reduction| matches!(reduction, Reduction::HalveBar)) {
+        let spare_columns = max_width.saturating_sub(line_width(&fitted_segments)) as u64;
+        redraw_usage_bar(
+            &mut fitted_segments,
+            (FULL_BAR_CELLS / 2 + spare_columns).min(FULL_BAR_CELLS),
+            view,
+        );
     }
-    cut_to_width(fitted, max_width, line_width)
+    truncate_or_remove_segments_to_width(fitted_segments, max_width, line_width)
 }
 
-fn widen_bar(segments: &mut [RenderedSegment<'_>], cells: u64, view: &StatusLineView) {
-    if let Some(usage_segment) = segments.iter_mut().find(|segment| segment.kind == Some(SegmentKind::Load))
-        && let Some(wider) = usage_segment.clone().with_bar_cells(cells, view)
+/// Redraws the bar of the context usage segment with `cells` cells.
+fn redraw_usage_bar(segments: &mut [RenderedSegment<'_>], cells: u64, view: &StatusLineView) {
+    if let Some(usage_segment) =
+        segments.iter_mut().find(|segment| segment.kind == Some(SegmentKind::ContextUsage))
+        && let Some(redrawn_segment) = usage_segment.clone().with_bar_cells(cells, view)
     {
-        *usage_segment = wider;
+        *usage_segment = redrawn_segment;
     }
 }
 
-/// Truncates or removes segments until the line fits: first the health segment, then the others from last to first. The context
+/// Truncates or removes segments until the line fits: first the health segment, then the others from the last to the first. The context
 /// usage segment is first replaced by its percent alone.
-fn cut_to_width<'a>(
+fn truncate_or_remove_segments_to_width<'a>(
     mut segments: Vec<RenderedSegment<'a>>,
     max_width: usize,
     line_width: impl Fn(&[RenderedSegment<'_>]) -> usize,
@@ -135,7 +141,7 @@ fn cut_to_width<'a>(
     while line_width(&segments) > max_width {
         let health_index = segments.iter().rposition(|segment| segment.kind == Some(SegmentKind::Health));
         let Some(index) = health_index.or(segments.len().checked_sub(1)) else { break };
-        if let Some(percent) = segments[index].percent_if_shorter() {
+        if let Some(percent) = segments[index].usage_percent_if_shorter() {
             segments[index].text = percent;
             continue;
         }
@@ -148,11 +154,11 @@ fn cut_to_width<'a>(
     segments
 }
 
-fn has_own_reduction(kind: Option<SegmentKind>) -> bool {
+fn is_health_or_has_drop_reduction(kind: Option<SegmentKind>) -> bool {
     let is_listed = |kind| {
         REDUCTIONS.iter().any(|reduction| matches!(reduction, Reduction::DropSegment(listed_kind) | Reduction::DropAllGroups(listed_kind) if *listed_kind == kind))
     };
-    // The health segment has no step of its own but must not count as one of the others: `cut` shortens it last.
+    // `DropOtherSegments` must keep the health segment, which `truncate_or_remove_segments_to_width` shortens if necessary.
     kind.is_some_and(|kind| kind == SegmentKind::Health || is_listed(kind))
 }
 
@@ -164,10 +170,10 @@ fn apply_reduction<'a>(
     let reduce_segment = |segment: RenderedSegment<'a>| match reduction {
         Reduction::DropAllGroups(kind) if segment.kind == Some(*kind) => segment.without_groups(),
         Reduction::DropGroupsWithField(kind, field) if segment.kind == Some(*kind) => {
-            segment.without_groups_showing(field)
+            segment.without_groups_containing(field)
         }
         Reduction::TruncateName(kind, columns) if segment.kind == Some(*kind) => {
-            segment.with_truncated_name(*columns)
+            segment.with_truncated_name_branch_or_path(*columns)
         }
         Reduction::DropSegment(kind) if segment.kind == Some(*kind) => None,
         Reduction::DropIfNormal(kind)
@@ -175,9 +181,9 @@ fn apply_reduction<'a>(
         {
             None
         }
-        Reduction::DropUnlisted if !has_own_reduction(segment.kind) => None,
-        Reduction::HalveBar if segment.kind == Some(SegmentKind::Load) => {
-            segment.with_bar_cells(BAR_CELLS / 2, view)
+        Reduction::DropOtherSegments if !is_health_or_has_drop_reduction(segment.kind) => None,
+        Reduction::HalveBar if segment.kind == Some(SegmentKind::ContextUsage) => {
+            segment.with_bar_cells(FULL_BAR_CELLS / 2, view)
         }
         _ => Some(segment),
     };

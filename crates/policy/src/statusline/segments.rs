@@ -7,7 +7,7 @@ use crate::forecast::MIN_GAINS;
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::memory::HeapPressure;
 use plimsoll_domain::statusline::{Color, Segment, SegmentFormat, SegmentKind, StatusLine, format};
-use plimsoll_domain::text::{format_tokens, to_single_line, truncate_end, truncate_start};
+use plimsoll_domain::text::{format_tokens, to_safe_single_line, truncate_end, truncate_start};
 
 /// The state of a segment, which determines its color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,45 +51,47 @@ pub(super) struct RenderedSegment<'a> {
 }
 
 impl RenderedSegment<'_> {
-    /// Drops all groups. Returns `None` if nothing is left to show.
+    /// Drops all optional groups of the format. Returns `None` if nothing is left to show.
     pub(super) fn without_groups(mut self) -> Option<Self> {
         self.dropped_groups = DroppedGroups::All;
-        self.with_updated_text()
+        self.with_rerendered_text()
     }
 
-    /// Drops the groups that show this field. Returns `None` if nothing is left to show.
-    pub(super) fn without_groups_showing(mut self, field: &'static str) -> Option<Self> {
-        if let DroppedGroups::ShowingAnyOf(fields) = &mut self.dropped_groups {
+    /// Drops the groups that contain this field. Returns `None` if nothing is left to show.
+    pub(super) fn without_groups_containing(mut self, field: &'static str) -> Option<Self> {
+        if let DroppedGroups::ContainingAnyOf(fields) = &mut self.dropped_groups {
             fields.push(field);
         }
-        self.with_updated_text()
+        self.with_rerendered_text()
     }
 
-    fn with_updated_text(mut self) -> Option<Self> {
+    /// Renders the text again from the fields and the remaining groups. Returns `None` if no shown field has a value.
+    fn with_rerendered_text(mut self) -> Option<Self> {
         let is_group_shown = |group: &str| match &self.dropped_groups {
             DroppedGroups::All => false,
-            DroppedGroups::ShowingAnyOf(fields) => !format::contains_any_field(group, fields),
+            DroppedGroups::ContainingAnyOf(fields) => !format::contains_any_field(group, fields),
         };
         self.text = render_template(self.template, &is_group_shown, &self.fields)?;
         Some(self)
     }
 
     /// Returns the percent of the context usage segment if it is shorter than the whole text; `None` for other segments.
-    pub(super) fn percent_if_shorter(&self) -> Option<String> {
+    pub(super) fn usage_percent_if_shorter(&self) -> Option<String> {
         let (_, percent) = self.fields.iter().find(|(name, _)| *name == "percent")?;
-        (self.kind == Some(SegmentKind::Load) && percent.len() < self.text.len()).then(|| percent.clone())
+        (self.kind == Some(SegmentKind::ContextUsage) && percent.len() < self.text.len())
+            .then(|| percent.clone())
     }
 
-    /// Redraws the context usage bar with `cells` cells.
+    /// Redraws the context usage bar with `cells` cells. Returns `None` if nothing is left to show.
     pub(super) fn with_bar_cells(mut self, cells: u64, view: &StatusLineView) -> Option<Self> {
         self.fields.iter_mut().filter(|(name, _)| *name == "bar").for_each(|(_, bar)| {
             *bar = context_usage::render_usage_bar(&view.context_usage, cells);
         });
-        self.with_updated_text()
+        self.with_rerendered_text()
     }
 
-    /// Shortens the folder or branch to this many columns: a name keeps its beginning, a path its end.
-    pub(super) fn with_truncated_name(mut self, columns: usize) -> Option<Self> {
+    /// Truncates the folder or branch to this many columns: a name keeps its beginning, a path its end.
+    pub(super) fn with_truncated_name_branch_or_path(mut self, columns: usize) -> Option<Self> {
         for (field, value) in &mut self.fields {
             match *field {
                 "name" | "branch" => *value = truncate_to_columns(value, columns),
@@ -97,15 +99,15 @@ impl RenderedSegment<'_> {
                 _ => {}
             }
         }
-        self.with_updated_text()
+        self.with_rerendered_text()
     }
 }
 
 /// The groups of a format that are not rendered.
 #[derive(Debug, Clone)]
 enum DroppedGroups {
-    /// Groups that show at least one of these fields.
-    ShowingAnyOf(Vec<&'static str>),
+    /// Groups that contain at least one of these fields.
+    ContainingAnyOf(Vec<&'static str>),
     All,
 }
 
@@ -115,7 +117,7 @@ fn render_template(
     fields: &SegmentFields,
 ) -> Option<String> {
     let field_value = |name: &str| Some(fields.iter().find(|(field, _)| *field == name)?.1.as_str());
-    format::render(template, is_group_shown, &field_value)
+    format::render_unless_all_fields_empty(template, is_group_shown, &field_value)
 }
 
 type SegmentFields = Vec<(&'static str, String)>;
@@ -126,20 +128,20 @@ pub(super) fn render_segment<'a>(
     view: &StatusLineView,
     settings: &'a StatusLine,
 ) -> Result<RenderedSegment<'a>, HiddenReason> {
-    let configured = settings.segment_settings(name);
-    let min_columns = configured.and_then(|segment| segment.min_columns);
+    let segment_settings = settings.segment_settings(name);
+    let min_columns = segment_settings.and_then(|segment| segment.min_columns);
     if let Some((min_columns, columns)) =
-        min_columns.zip(view.columns).filter(|(wanted, columns)| columns < wanted)
+        min_columns.zip(view.columns).filter(|(required, columns)| columns < required)
     {
         return Err(HiddenReason::TerminalTooNarrow { min_columns, columns });
     }
     let kind = SegmentKind::from_name(name);
     let custom_template =
-        configured.and_then(|segment| segment.format.as_ref()).map_or("{value}", SegmentFormat::as_str);
+        segment_settings.and_then(|segment| segment.format.as_ref()).map_or("{value}", SegmentFormat::as_str);
     let template = kind.map_or(custom_template, |kind| settings.segment_format(kind));
     let (fields, state) = match kind {
-        Some(kind) => segment_fields(kind, view, configured, template)?,
-        None => custom_fields(name, view, configured)?,
+        Some(kind) => builtin_segment_fields_and_state(kind, view, segment_settings, template)?,
+        None => custom_segment_value_and_state(name, view, segment_settings)?,
     };
     let text = render_template(template, &|_| true, &fields)
         .ok_or(NothingToShow("its format shows none of its fields"))?;
@@ -148,47 +150,57 @@ pub(super) fn render_segment<'a>(
         kind,
         fields,
         state,
-        color: configured.and_then(|segment| segment.color),
+        color: segment_settings.and_then(|segment| segment.color),
         text,
         template,
-        dropped_groups: DroppedGroups::ShowingAnyOf(Vec::new()),
+        dropped_groups: DroppedGroups::ContainingAnyOf(Vec::new()),
     })
 }
 
-fn segment_fields(
+/// Returns the fields and the state of a built-in segment, or why it is hidden.
+fn builtin_segment_fields_and_state(
     kind: SegmentKind,
     view: &StatusLineView,
-    configured: Option<&Segment>,
+    segment_settings: Option<&Segment>,
     template: &str,
 ) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let payload = &view.payload;
     let fields = match kind {
         SegmentKind::Model => model_fields(view)?,
         SegmentKind::Effort => {
-            let level = clip_to_one_line(payload.effort.level.as_ref())
+            let effort_level = clip_to_one_line(payload.effort.level.as_ref())
                 .ok_or(NotReported("effort (some models have none)"))?;
-            vec![("level", level)]
+            vec![("level", effort_level)]
         }
         SegmentKind::Directory => directory_fields(view)?,
-        SegmentKind::Git => return git_fields(view),
-        SegmentKind::Load => return Ok(usage_fields(view, template)),
-        SegmentKind::Run => return run_fields(view),
-        SegmentKind::Memory => return memory_fields(view),
-        SegmentKind::ContextGrowth => growth_fields(view)?,
+        SegmentKind::Git => return git_fields_and_state(view),
+        SegmentKind::ContextUsage => return Ok(context_usage_fields_and_state(view, template)),
+        SegmentKind::Run => return active_run_fields_and_state(view),
+        SegmentKind::Memory => return memory_fields_and_state(view),
+        SegmentKind::ContextGrowth => context_growth_fields(view)?,
         SegmentKind::Cache => {
-            return cache_fields(
+            return prompt_cache_fields_and_state(
                 view.prompt_cache.as_ref().ok_or(NotReported("prompt cache before the first answer"))?,
             );
         }
         SegmentKind::Cost => {
             let usd = session_cost_usd(view).ok_or(NotReported("cost"))?;
-            return Ok((vec![("usd", format_usd(usd))], state_by_limits(usd, configured, None)));
+            return Ok((
+                vec![("usd", format_usd(usd))],
+                state_by_warn_and_alarm_limits(usd, segment_settings, None),
+            ));
         }
-        SegmentKind::Burn => return burn_rate_fields(view, configured),
-        SegmentKind::FiveHour => return limit_fields(view.five_hour_limit.as_ref(), configured),
-        SegmentKind::Weekly => return limit_fields(view.weekly_limit.as_ref(), configured),
-        SegmentKind::Spend => return limit_fields(view.spend_limit.as_ref(), configured),
-        SegmentKind::Lines => changed_lines_fields(view)?,
+        SegmentKind::Burn => return burn_rate_field_and_state(view, segment_settings),
+        SegmentKind::FiveHour => {
+            return usage_limit_fields_and_state(view.five_hour_limit.as_ref(), segment_settings);
+        }
+        SegmentKind::Weekly => {
+            return usage_limit_fields_and_state(view.weekly_limit.as_ref(), segment_settings);
+        }
+        SegmentKind::Spend => {
+            return usage_limit_fields_and_state(view.spend_limit.as_ref(), segment_settings);
+        }
+        SegmentKind::Lines => changed_lines_fields_unless_zero(view)?,
         SegmentKind::Version => {
             vec![("client", clip_to_one_line(payload.version.as_ref()).ok_or(NotReported("version"))?)]
         }
@@ -205,48 +217,51 @@ fn model_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
 }
 
 fn directory_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
-    let path = to_single_line(view.directory.as_deref().unwrap_or_default());
+    let path = to_safe_single_line(view.directory.as_deref().unwrap_or_default());
     let path = Some(path).filter(|path| !path.is_empty()).ok_or(NotReported("working directory"))?;
     let folder_name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
     Ok(vec![("name", truncate_end(folder_name, 40)), ("path", truncate_start(&path, 80))])
 }
 
-fn changed_lines_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
+fn changed_lines_fields_unless_zero(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
     let cost = &view.payload.cost;
     let line_counts = cost.total_lines_added.zip(cost.total_lines_removed).ok_or(NotReported("lines"))?;
     let (added, removed) =
-        Some(line_counts).filter(|both| *both != (0, 0)).ok_or(NothingToShow("no line has changed"))?;
+        Some(line_counts).filter(|counts| *counts != (0, 0)).ok_or(NothingToShow("no line has changed"))?;
     Ok(vec![("added", added.to_string()), ("removed", removed.to_string())])
 }
 
 fn health_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let problem = view.health_problem.as_deref().ok_or(NothingToShow("nothing is wrong"))?;
-    Ok((vec![("what", truncate_end(&to_single_line(problem), 60))], SegmentState::Alarm))
+    Ok((vec![("what", truncate_end(&to_safe_single_line(problem), 60))], SegmentState::Alarm))
 }
 
-/// Returns the field of a user-defined segment. A number at the start of the value decides the state by the configured limits.
-fn custom_fields(
+/// Returns the value of a user-defined segment as its field `value`, and its state. A number at the start of the value is compared with
+/// the configured limits; without one the state is normal.
+fn custom_segment_value_and_state(
     name: &str,
     view: &StatusLineView,
-    configured: Option<&Segment>,
+    segment_settings: Option<&Segment>,
 ) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let value = view.custom_values.get(name).ok_or(NothingToShow("it is in no line"))?.clone()?;
-    let text = truncate_end(&to_single_line(&value), 80);
+    let text = truncate_end(&to_safe_single_line(&value), 80);
     if text.is_empty() {
         return Err(NothingToShow("its value is empty"));
     }
     // The number may be followed by a unit: `42 %`, `3 open`.
-    let number_text =
+    let leading_number =
         text.split(|character: char| !(character.is_ascii_digit() || ".-".contains(character))).next();
-    let parsed_number = number_text.and_then(|number| number.parse().ok());
+    let parsed_number = leading_number.and_then(|number| number.parse().ok());
     Ok((
         vec![("value", text.clone())],
-        parsed_number.map_or(SegmentState::Normal, |number| state_by_limits(number, configured, None)),
+        parsed_number.map_or(SegmentState::Normal, |number| {
+            state_by_warn_and_alarm_limits(number, segment_settings, None)
+        }),
     ))
 }
 
 /// Describes the source of a user-defined segment's value: its JSON pointer or its command.
-pub(super) fn describe_value_source(segment: &Segment) -> String {
+pub(super) fn describe_custom_value_source(segment: &Segment) -> String {
     match (&segment.pointer, &segment.command) {
         (Some(pointer), _) => format!("what the client reports, at {pointer}"),
         (_, Some(command)) => format!("the command {}", command.join(" ")),
@@ -254,63 +269,66 @@ pub(super) fn describe_value_source(segment: &Segment) -> String {
     }
 }
 
-/// Makes text from outside safe to show: one line of at most 80 characters. Returns `None` if it is empty.
+/// Truncates external text to one line of at most 80 characters, so that it is safe to show. Returns `None` if it is empty.
 fn clip_to_one_line(text: Option<&String>) -> Option<String> {
-    text.map(|text| truncate_end(&to_single_line(text), 80)).filter(|text| !text.is_empty())
+    text.map(|text| truncate_end(&to_safe_single_line(text), 80)).filter(|text| !text.is_empty())
 }
 
 fn format_usd(usd: f64) -> String {
     truncate_end(&format!("${usd:.2}"), 12)
 }
 
-fn state_by_limits(
+/// Returns the state of a value by the configured limits, or by the default ones. Without limits the state is normal.
+fn state_by_warn_and_alarm_limits(
     value: f64,
-    configured: Option<&Segment>,
+    segment_settings: Option<&Segment>,
     default_limits: Option<(f64, f64)>,
 ) -> SegmentState {
-    let warn = configured.and_then(|segment| segment.warn).or(default_limits.map(|(warn, _)| warn));
-    let alarm = configured.and_then(|segment| segment.alarm).or(default_limits.map(|(_, alarm)| alarm));
+    let warn_limit =
+        segment_settings.and_then(|segment| segment.warn).or(default_limits.map(|(warn, _)| warn));
+    let alarm_limit =
+        segment_settings.and_then(|segment| segment.alarm).or(default_limits.map(|(_, alarm)| alarm));
     match value {
-        value if alarm.is_some_and(|alarm| value >= alarm) => SegmentState::Alarm,
-        value if warn.is_some_and(|warn| value >= warn) => SegmentState::Warning,
+        value if alarm_limit.is_some_and(|alarm| value >= alarm) => SegmentState::Alarm,
+        value if warn_limit.is_some_and(|warn| value >= warn) => SegmentState::Warning,
         _ => SegmentState::Normal,
     }
 }
 
-/// Full width of the bar: one cell for every five percent, which leaves room for the other segments on 100 columns.
-pub(super) const BAR_CELLS: u64 = 20;
+/// The full width of the bar: one cell for every five percent, which leaves room for the other segments in 100 columns.
+pub(super) const FULL_BAR_CELLS: u64 = 20;
 
-/// A threshold on the load line, in tokens.
-type ThresholdTokens = fn(&Thresholds) -> u64;
+/// Selects one of the thresholds, in tokens.
+type ThresholdSelector = fn(&Thresholds) -> u64;
 
-/// The fields of the context usage segment that forecast a threshold: turns, minutes and the threshold in tokens.
-const FORECAST_FIELDS: [(&str, &str, ThresholdTokens); 3] = [
+/// The fields of the context usage segment with the forecast turns and minutes until a threshold, and that threshold.
+const FORECAST_FIELDS: [(&str, &str, ThresholdSelector); 3] = [
     ("turns", "minutes", |thresholds| thresholds.auto_compact.tokens),
     ("turns_l1", "minutes_l1", |thresholds| thresholds.l1),
     ("turns_l2", "minutes_l2", |thresholds| thresholds.l2),
 ];
 
-fn usage_fields(view: &StatusLineView, template: &str) -> (SegmentFields, SegmentState) {
+fn context_usage_fields_and_state(view: &StatusLineView, template: &str) -> (SegmentFields, SegmentState) {
     let usage = &view.context_usage;
     let level = usage_level(view);
     let or_empty = |value: Option<String>| value.unwrap_or_default();
     let mut fields = vec![
-        ("bar", context_usage::render_usage_bar(usage, BAR_CELLS)),
+        ("bar", context_usage::render_usage_bar(usage, FULL_BAR_CELLS)),
         ("percent", context_usage::format_used_percent(usage)),
         ("used", or_empty(usage.used_tokens.map(format_tokens))),
         ("window", or_empty(usage.thresholds.map(|thresholds| format_tokens(thresholds.window)))),
         ("level", or_empty(level.map(|level| level.to_string()))),
-        ("left", or_empty(context_usage::tokens_to_auto_compact(usage).map(format_tokens))),
+        ("left", or_empty(context_usage::tokens_left_before_auto_compact(usage).map(format_tokens))),
     ];
-    // A short record allows no forecast, and computing one costs more than the rest of the line.
+    // Too few samples allow no forecast, and computing one costs more than all other segments.
     if usage.usage_samples.len() <= MIN_GAINS {
         return (fields, SegmentState::from_level(level));
     }
-    for (turns_field, minutes_field, threshold) in FORECAST_FIELDS {
+    for (turns_field, minutes_field, threshold_tokens) in FORECAST_FIELDS {
         if template.contains(turns_field) || template.contains(minutes_field) {
-            let forecast = context_usage::forecast_threshold(usage, threshold);
-            let minutes_left = forecast.and_then(|outlook| outlook.minutes);
-            fields.push((turns_field, or_empty(forecast.as_ref().map(context_usage::format_turns))));
+            let forecast = context_usage::forecast_until_threshold(usage, threshold_tokens);
+            let minutes_left = forecast.and_then(|forecast| forecast.minutes);
+            fields.push((turns_field, or_empty(forecast.as_ref().map(context_usage::format_median_turns))));
             fields
                 .push((minutes_field, or_empty(minutes_left.map(|minutes| format!("~{}", minutes.median)))));
         }
@@ -319,7 +337,7 @@ fn usage_fields(view: &StatusLineView, template: &str) -> (SegmentFields, Segmen
     (fields, SegmentState::from_level(level))
 }
 
-fn git_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+fn git_fields_and_state(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let git = view.git.as_ref().ok_or(NothingToShow("the working directory is in no git repository"))?;
     let counts = git.counts.unwrap_or_default();
     let format_count = |number: u64| if number > 0 { number.to_string() } else { String::new() };
@@ -329,17 +347,17 @@ fn git_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), Hi
         None => "…",
     };
     let fields = vec![
-        ("branch", truncate_end(&to_single_line(&git.branch), 40)),
+        ("branch", truncate_end(&to_safe_single_line(&git.branch), 40)),
         ("detached", if git.is_detached { "detached".to_owned() } else { String::new() }),
         (
             "worktree",
             git.worktree.as_deref().map_or(String::new(), |name| {
-                format!("worktree {}", truncate_end(&to_single_line(name), 24))
+                format!("worktree {}", truncate_end(&to_safe_single_line(name), 24))
             }),
         ),
         (
             "action",
-            truncate_end(&to_single_line(git.operation_in_progress.as_deref().unwrap_or_default()), 24),
+            truncate_end(&to_safe_single_line(git.operation_in_progress.as_deref().unwrap_or_default()), 24),
         ),
         ("ahead", format_count(counts.ahead)),
         ("behind", format_count(counts.behind)),
@@ -357,7 +375,7 @@ fn git_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), Hi
     Ok((fields, state))
 }
 
-fn run_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+fn active_run_fields_and_state(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let run = view.run.as_ref().ok_or(NothingToShow("no run is active in this project"))?;
     let format_item_count =
         |number: usize| if run.item_count > 0 { number.to_string() } else { String::new() };
@@ -368,7 +386,9 @@ fn run_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), Hi
         ("items", format_item_count(run.item_count)),
         (
             "item",
-            run.current_item.as_deref().map_or(String::new(), |item| truncate_end(&to_single_line(item), 32)),
+            run.current_item
+                .as_deref()
+                .map_or(String::new(), |item| truncate_end(&to_safe_single_line(item), 32)),
         ),
         (
             "checkpoint",
@@ -380,7 +400,7 @@ fn run_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), Hi
 }
 
 /// Returns the fields of the working memory, by default rendered as `memory 1 calc · stale R2 R7 · heap 92% high`.
-fn memory_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+fn memory_fields_and_state(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let memory = view.memory.as_ref().ok_or(NothingToShow("this session does not use the working memory"))?;
     let stale_registers: Vec<&str> =
         memory.stale_registers.iter().map(|register| &register.key()[..2]).collect();
@@ -391,7 +411,7 @@ fn memory_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState),
         (
             "frame",
             if memory.frame_depth > 0 {
-                truncate_end(&to_single_line(&memory.frame_name), 20)
+                truncate_end(&to_safe_single_line(&memory.frame_name), 20)
             } else {
                 String::new()
             },
@@ -403,7 +423,7 @@ fn memory_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState),
     Ok((fields, if is_under_pressure { SegmentState::Warning } else { SegmentState::Normal }))
 }
 
-fn growth_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
+fn context_growth_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
     let growths = context_usage::tokens_added_per_response(&view.context_usage.usage_samples);
     let last_growth =
         growths.last().ok_or(NothingToShow("fewer than two responses since the window was empty"))?;
@@ -414,7 +434,7 @@ fn growth_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
     ])
 }
 
-fn cache_fields(cache: &CacheView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+fn prompt_cache_fields_and_state(cache: &CacheView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let is_warm = cache.is_warm.ok_or(NothingToShow("the client does not say whether it is warm"))?;
     let format_ratio = |ratio: f64| format!("{:.0}%", (ratio * 100.0).clamp(0.0, 100.0));
     let fields = vec![
@@ -433,28 +453,31 @@ fn session_cost_usd(view: &StatusLineView) -> Option<f64> {
     view.payload.cost.total_cost_usd.filter(|usd| usd.is_finite())
 }
 
-/// No hourly rate is shown before this age: in the first minute it would be mostly chance.
-const FIRST_MINUTE_MS: u64 = 60_000;
+/// The session age below which no hourly rate is shown: in the first minute it would be mostly noise.
+const MIN_SESSION_AGE_MS: u64 = 60_000;
 
-fn burn_rate_fields(
+fn burn_rate_field_and_state(
     view: &StatusLineView,
-    configured: Option<&Segment>,
+    segment_settings: Option<&Segment>,
 ) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let usd = session_cost_usd(view).ok_or(NotReported("cost"))?;
     let duration_ms = view.payload.cost.total_duration_ms.ok_or(NotReported("duration"))?;
-    if duration_ms < FIRST_MINUTE_MS {
+    if duration_ms < MIN_SESSION_AGE_MS {
         return Err(NothingToShow("the session is younger than a minute"));
     }
     let usd_per_hour = usd * 3_600_000.0 / duration_ms as f64;
-    Ok((vec![("rate", format_usd(usd_per_hour))], state_by_limits(usd_per_hour, configured, None)))
+    Ok((
+        vec![("rate", format_usd(usd_per_hour))],
+        state_by_warn_and_alarm_limits(usd_per_hour, segment_settings, None),
+    ))
 }
 
-/// The default limits for a warning and for an alarm, in percent of a usage limit.
-const LIMIT_WARN_ALARM: (f64, f64) = (75.0, 90.0);
+/// The used percentages of a usage limit at which the warning and the alarm begin by default.
+const DEFAULT_WARN_AND_ALARM_PERCENT: (f64, f64) = (75.0, 90.0);
 
-fn limit_fields(
+fn usage_limit_fields_and_state(
     limit: Option<&LimitView>,
-    configured: Option<&Segment>,
+    segment_settings: Option<&Segment>,
 ) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let limit =
         limit.ok_or(NotReported("such limit (it does with a subscription, after the first answer)"))?;
@@ -464,5 +487,8 @@ fn limit_fields(
         ("percent", format!("{:.0}%", used_percent.min(999.0))),
         ("reset", limit.resets_at.clone().unwrap_or_default()),
     ];
-    Ok((fields, state_by_limits(used_percent, configured, Some(LIMIT_WARN_ALARM))))
+    Ok((
+        fields,
+        state_by_warn_and_alarm_limits(used_percent, segment_settings, Some(DEFAULT_WARN_AND_ALARM_PERCENT)),
+    ))
 }

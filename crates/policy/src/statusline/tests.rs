@@ -44,7 +44,7 @@ fn view(percent: u64) -> StatusLineView {
 
 fn parse_settings(json: &str) -> StatusLine {
     let settings: StatusLine = serde_json::from_str(json).unwrap();
-    assert_eq!(settings.validation_error(), None);
+    assert_eq!(settings.find_validation_error(), None);
     settings
 }
 
@@ -368,7 +368,7 @@ fn wide_letters_count_twice() {
 fn settings_choose_lines_formats_and_widths() {
     let mut view = view(43);
     view.custom_values.insert("box".into(), Ok("on".into()));
-    view.custom_values.insert("gone".into(), Err(HiddenReason::CommandExited(3)));
+    view.custom_values.insert("gone".into(), Err(HiddenReason::CommandExitedWithError(3)));
     let json = r#"{"lines": [["load", "box", "gone"], ["run"], ["memory"], ["directory"]], "separator": " ~ ",
         "segments": {"load": {"format": "{percent}[ {level}]"}, "box": {"pointer": "/b", "format": "<{value}>"},
                      "gone": {"command": ["false"]}, "directory": {"format": "{path}", "min_columns": 90}}}"#;

@@ -14,7 +14,11 @@ fn segment_separator(settings: &StatusLine) -> &str {
 }
 
 /// Returns the columns that separators and padding add to this many segments.
-pub(super) fn separator_columns(segment_count: usize, settings: &StatusLine, use_color: bool) -> usize {
+pub(super) fn separator_and_padding_columns(
+    segment_count: usize,
+    settings: &StatusLine,
+    use_color: bool,
+) -> usize {
     match settings.theme {
         // Each segment has a space on both sides and an arrow after it.
         Theme::Powerline if use_color => 3 * segment_count,
@@ -23,20 +27,30 @@ pub(super) fn separator_columns(segment_count: usize, settings: &StatusLine, use
 }
 
 /// Renders the segments as one line in the configured theme.
-pub(super) fn paint_line(segments: &[RenderedSegment<'_>], settings: &StatusLine, use_color: bool) -> String {
+pub(super) fn render_line_in_theme(
+    segments: &[RenderedSegment<'_>],
+    settings: &StatusLine,
+    use_color: bool,
+) -> String {
     match settings.theme {
         Theme::Powerline if use_color => render_powerline(segments, settings.background),
         Theme::Powerline => {
             join_segments(segments, segment_separator(settings), |segment| segment.text.clone())
         }
-        Theme::Plain => {
-            join_segments(segments, segment_separator(settings), |segment| to_ascii_glyphs(&segment.text))
-        }
+        Theme::Plain => join_segments(segments, segment_separator(settings), |segment| {
+            replace_glyphs_with_ascii(&segment.text)
+        }),
         Theme::Colour => join_segments(segments, segment_separator(settings), |segment| {
-            let own_color = segment
+            let segment_color = segment
                 .color
                 .or_else(|| segment.kind.and_then(|kind| default_color(kind, settings.background)));
-            paint_text(&segment.text, state_to_paint(segment), own_color, settings.background, use_color)
+            paint_text(
+                &segment.text,
+                state_to_show_by_color(segment),
+                segment_color,
+                settings.background,
+                use_color,
+            )
         }),
     }
 }
@@ -50,9 +64,9 @@ fn join_segments(
 }
 
 /// Returns the state that is shown by color: always for the context usage segment, otherwise only if it is not normal.
-fn state_to_paint(segment: &RenderedSegment<'_>) -> Option<SegmentState> {
+fn state_to_show_by_color(segment: &RenderedSegment<'_>) -> Option<SegmentState> {
     Some(segment.state)
-        .filter(|state| *state != SegmentState::Normal || segment.kind == Some(SegmentKind::Load))
+        .filter(|state| *state != SegmentState::Normal || segment.kind == Some(SegmentKind::ContextUsage))
 }
 
 /// Returns a segment's default color, which applies if neither the user nor the state sets one. `None` keeps the terminal's
@@ -72,20 +86,21 @@ fn default_color(kind: SegmentKind, background: Background) -> Option<Color> {
     }
 }
 
-/// Colors text by its state if that is not normal, otherwise in its own color.
+/// Colors text by its state. `segment_color` overrides a normal state. Without a state and a color the text is returned
+/// unchanged.
 pub(super) fn paint_text(
     text: &str,
     state: impl Into<Option<SegmentState>>,
-    own_color: Option<Color>,
+    segment_color: Option<Color>,
     background: Background,
     use_color: bool,
 ) -> String {
-    let sgr_codes = match (state.into(), own_color) {
+    let sgr_codes = match (state.into(), segment_color) {
         _ if !use_color => return text.to_owned(),
-        (Some(state), own_color) if state != SegmentState::Normal || own_color.is_none() => {
+        (Some(state), segment_color) if state != SegmentState::Normal || segment_color.is_none() => {
             state_sgr_codes(state, background).to_owned()
         }
-        (_, Some(own_color)) => own_color.foreground_parameters(),
+        (_, Some(segment_color)) => segment_color.foreground_sgr_parameters(),
         (_, None) => return text.to_owned(),
     };
     format!("\u{1b}[{sgr_codes}m{text}\u{1b}[0m")
@@ -107,15 +122,19 @@ fn state_sgr_codes(state: SegmentState, background: Background) -> &'static str 
     }
 }
 
-/// Returns the text color and the background color of a powerline block. The background shows the state; without one to show it
-/// is the segment's own color, or one of two alternating grays.
-fn powerline_colors(segment: &RenderedSegment<'_>, index: usize, background: Background) -> (Color, Color) {
+/// Returns the text color and the background color of a powerline block. The background shows the state. If there is no state to
+/// show, it is the segment's configured color or one of two alternating grays.
+fn powerline_text_and_block_colors(
+    segment: &RenderedSegment<'_>,
+    index: usize,
+    background: Background,
+) -> (Color, Color) {
     let (light_text, dark_text) = (Color::Palette(255), Color::Palette(234));
     let (text_color, grays) = match background {
         Background::Dark => (light_text, [236, 239]),
         Background::Light => (dark_text, [254, 251]),
     };
-    let state_color = state_to_paint(segment).map(|state| match (state, background) {
+    let state_color = state_to_show_by_color(segment).map(|state| match (state, background) {
         (SegmentState::Unknown, _) => grays[1],
         (SegmentState::Normal, Background::Dark) => 22,
         (SegmentState::Warning, Background::Dark) => 94,
@@ -138,30 +157,30 @@ fn render_powerline(segments: &[RenderedSegment<'_>], background: Background) ->
     let mut line = String::new();
     let mut previous_block: Option<Color> = None;
     for (index, segment) in segments.iter().enumerate() {
-        let (text_color, block_color) = powerline_colors(segment, index, background);
+        let (text_color, block_color) = powerline_text_and_block_colors(segment, index, background);
         if let Some(previous_block) = previous_block {
             line.push_str(&format!(
                 "\u{1b}[{};{}m\u{e0b0}",
-                previous_block.foreground_parameters(),
-                block_color.background_parameters()
+                previous_block.foreground_sgr_parameters(),
+                block_color.background_sgr_parameters()
             ));
         }
         line.push_str(&format!(
             "\u{1b}[{};{}m {} ",
-            text_color.foreground_parameters(),
-            block_color.background_parameters(),
+            text_color.foreground_sgr_parameters(),
+            block_color.background_sgr_parameters(),
             segment.text
         ));
         previous_block = Some(block_color);
     }
     let line_end = previous_block.map(|previous_block| {
-        format!("\u{1b}[0m\u{1b}[{}m\u{e0b0}\u{1b}[0m", previous_block.foreground_parameters())
+        format!("\u{1b}[0m\u{1b}[{}m\u{e0b0}\u{1b}[0m", previous_block.foreground_sgr_parameters())
     });
     line + &line_end.unwrap_or_default()
 }
 
-/// Replaces the glyphs that we draw by ASCII. Other characters, such as those of a branch or a directory, stay.
-fn to_ascii_glyphs(text: &str) -> String {
+/// Replaces the status line's glyphs with ASCII characters. Other characters, such as those of a branch or a directory, are kept.
+fn replace_glyphs_with_ascii(text: &str) -> String {
     text.chars()
         .map(|character| match character {
             '▕' => '[',

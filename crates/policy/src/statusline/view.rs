@@ -53,7 +53,7 @@ pub struct ContextUsageView {
 /// The state of the git repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitView {
-    /// The branch, or the first letters of a detached HEAD.
+    /// The branch, or the abbreviated commit id of a detached HEAD.
     pub branch: String,
     /// True if HEAD is detached.
     pub is_detached: bool,
@@ -81,7 +81,7 @@ pub struct RunView {
     pub current_item: Option<String>,
     /// The used percent at a checkpoint from which no session has resumed yet.
     pub checkpoint_percent: Option<u64>,
-    /// If the run is paused, until when: text such as `until 14:30`.
+    /// The end of the pause as text, such as `until 14:30`; `None` if the run is not paused.
     pub paused_until: Option<String>,
 }
 
@@ -94,9 +94,9 @@ pub struct MemoryView {
     pub frame_name: String,
     /// The size of the heap in percent of its soft limit.
     pub heap_percent: usize,
-    /// How near the heap is to its limit.
+    /// How close the heap is to its limit.
     pub pressure: HeapPressure,
-    /// The stale ones among the registers that every step should write.
+    /// The registers that every step should write and that are stale.
     pub stale_registers: Vec<Register>,
 }
 
@@ -107,7 +107,7 @@ impl MemoryView {
             frame_name: memory.current_frame().name.clone(),
             heap_percent: percent_of_soft_limit(memory.heap_size_in_chars()),
             pressure: memory.heap_pressure(),
-            stale_registers: memory.stale_step_registers(),
+            stale_registers: memory.stale_next_and_status_registers(),
         }
     }
 }

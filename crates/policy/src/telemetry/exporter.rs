@@ -17,8 +17,8 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Returns the part of the variable names that stands for this signal.
-    fn variable_part(self) -> &'static str {
+    /// Returns the part of the variable names that identifies this signal.
+    fn variable_name_part(self) -> &'static str {
         match self {
             Signal::Traces => "TRACES",
             Signal::Logs => "LOGS",
@@ -63,7 +63,7 @@ pub struct ExporterConfig {
     pub invalid_variables: Vec<InvalidVariable>,
 }
 
-/// The name of a variable that cannot be used. The value is left out because it may contain a key.
+/// A variable that cannot be used, by its name. The value is left out because it may contain a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InvalidVariable {
     /// The protocol is gRPC, which is not supported.
@@ -98,7 +98,7 @@ impl std::fmt::Display for InvalidVariable {
 }
 
 impl ExporterConfig {
-    /// Reads the configuration; `variable` looks up an environment variable. Nothing is exported if the client's telemetry is off,
+    /// Reads the configuration; `lookup` returns the value of an environment variable. Nothing is exported if the client's telemetry is off,
     /// or without an endpoint.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> ExporterConfig {
         let lookup_non_empty =
@@ -110,21 +110,21 @@ impl ExporterConfig {
         {
             return ExporterConfig::default();
         }
-        let mut exporter = ExporterConfig::default();
+        let mut config = ExporterConfig::default();
         for signal in [Signal::Traces, Signal::Logs] {
-            let target = parse_export_target(signal, &lookup_non_empty).unwrap_or_else(|invalid| {
+            let target = read_export_target(signal, &lookup_non_empty).unwrap_or_else(|invalid_variable| {
                 // A variable that applies to both signals is reported once.
-                if !exporter.invalid_variables.contains(&invalid) {
-                    exporter.invalid_variables.push(invalid);
+                if !config.invalid_variables.contains(&invalid_variable) {
+                    config.invalid_variables.push(invalid_variable);
                 }
                 None
             });
             match signal {
-                Signal::Traces => exporter.traces = target,
-                Signal::Logs => exporter.logs = target,
+                Signal::Traces => config.traces = target,
+                Signal::Logs => config.logs = target,
             }
         }
-        exporter
+        config
     }
 
     /// Returns true if at least one signal is exported.
@@ -133,44 +133,46 @@ impl ExporterConfig {
     }
 }
 
-/// The timeout of the specification.
+/// The specification's default timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Caps the configured timeout, because whatever comes after the run waits for the export.
+/// Caps the configured timeout, because the end of the run waits for the export.
 const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Reads the destination of a signal. A variable for the signal takes precedence over the one for all signals.
+/// Reads the destination of a signal from its variables. A variable for the signal takes precedence over the one for all signals.
 ///
-/// Returns `None` if the signal is not exported, and an error if a variable cannot be used.
-fn parse_export_target(
+/// Returns `None` if the signal is not exported or has no endpoint, and an error if a variable cannot be used.
+fn read_export_target(
     signal: Signal,
     lookup: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<ExportTarget>, InvalidVariable> {
     // The specification's default is `otlp`.
-    let exporters =
-        lookup(&format!("OTEL_{}_EXPORTER", signal.variable_part())).unwrap_or_else(|| "otlp".to_owned());
+    let exporters = lookup(&format!("OTEL_{}_EXPORTER", signal.variable_name_part()))
+        .unwrap_or_else(|| "otlp".to_owned());
     if !exporters.split(',').any(|exporter| exporter.trim() == "otlp") {
         return Ok(None);
     }
     let lookup_for_signal = |suffix: &str| {
-        let signal_variable = format!("OTEL_EXPORTER_OTLP_{}_{suffix}", signal.variable_part());
+        let signal_variable = format!("OTEL_EXPORTER_OTLP_{}_{suffix}", signal.variable_name_part());
         let common_variable = format!("OTEL_EXPORTER_OTLP_{suffix}");
         lookup(&signal_variable)
             .map(|value| (signal_variable, value))
             .or_else(|| lookup(&common_variable).map(|value| (common_variable, value)))
     };
-    let Some((name, endpoint)) = lookup_for_signal("ENDPOINT") else { return Ok(None) };
-    if let Some((name, protocol)) = lookup_for_signal("PROTOCOL")
+    let Some((endpoint_variable, endpoint)) = lookup_for_signal("ENDPOINT") else { return Ok(None) };
+    if let Some((protocol_variable, protocol)) = lookup_for_signal("PROTOCOL")
         && protocol.eq_ignore_ascii_case("grpc")
     {
-        return Err(InvalidVariable::UnsupportedGrpc(name));
+        return Err(InvalidVariable::UnsupportedGrpc(protocol_variable));
     }
-    let is_common = name == "OTEL_EXPORTER_OTLP_ENDPOINT";
-    let url = build_url(&endpoint, is_common.then_some(signal.endpoint_path()));
+    let applies_to_all_signals = endpoint_variable == "OTEL_EXPORTER_OTLP_ENDPOINT";
+    let url = http_url_with_path(&endpoint, applies_to_all_signals.then_some(signal.endpoint_path()));
     let Some(url) = url else {
-        return Err(InvalidVariable::InvalidEndpoint(name));
+        return Err(InvalidVariable::InvalidEndpoint(endpoint_variable));
     };
     let headers = match lookup_for_signal("HEADERS") {
-        Some((name, list)) => parse_headers(&list).ok_or(InvalidVariable::InvalidHeaders(name))?,
+        Some((headers_variable, list)) => {
+            parse_headers(&list).ok_or(InvalidVariable::InvalidHeaders(headers_variable))?
+        }
         None => Vec::new(),
     };
     let timeout = lookup_for_signal("TIMEOUT")
@@ -182,9 +184,9 @@ fn parse_export_target(
 }
 
 /// Appends `path` to an endpoint and lowercases the scheme. Returns `None` if the endpoint is not an HTTP URL.
-fn build_url(endpoint: &str, path: Option<&str>) -> Option<String> {
-    let (scheme, rest) = endpoint.split_once("://")?;
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+fn http_url_with_path(endpoint: &str, path: Option<&str>) -> Option<String> {
+    let (scheme, host_and_path) = endpoint.split_once("://")?;
+    let host = host_and_path.split(['/', '?', '#']).next().unwrap_or_default();
     let is_http = ["http", "https"].iter().any(|supported| scheme.eq_ignore_ascii_case(supported));
     let is_printable_ascii = endpoint.bytes().all(|byte| byte.is_ascii_graphic());
     if !is_http || !is_printable_ascii || host.is_empty() {
@@ -192,8 +194,8 @@ fn build_url(endpoint: &str, path: Option<&str>) -> Option<String> {
     }
     let scheme = scheme.to_ascii_lowercase();
     Some(match path {
-        None => format!("{scheme}://{rest}"),
-        Some(path) => format!("{scheme}://{}/{path}", rest.trim_end_matches('/')),
+        None => format!("{scheme}://{host_and_path}"),
+        Some(path) => format!("{scheme}://{}/{path}", host_and_path.trim_end_matches('/')),
     })
 }
 

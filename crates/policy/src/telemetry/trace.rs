@@ -11,7 +11,7 @@ pub struct TraceContext {
     pub trace_id: String,
     /// The user's span that is the parent of the run: 16 hexadecimal digits. `None` if the run has its own trace.
     pub parent_span_id: Option<String>,
-    /// Two hexadecimal digits; the lowest bit is set if the trace is recorded.
+    /// Two hexadecimal digits; the lowest bit is set if the trace is sampled.
     flags: String,
 }
 
@@ -25,9 +25,9 @@ impl TraceContext {
         })
     }
 
-    fn parse_traceparent(header: &str) -> Option<TraceContext> {
-        let parts: Vec<&str> = header.trim().split('-').collect();
-        let [version, id, parent, flags, ..] = parts.as_slice() else { return None };
+    fn parse_traceparent(traceparent: &str) -> Option<TraceContext> {
+        let parts: Vec<&str> = traceparent.trim().split('-').collect();
+        let [version, trace_id, parent_span_id, flags, ..] = parts.as_slice() else { return None };
         let is_hex = |part: &str, length| {
             part.len() == length && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
@@ -35,18 +35,18 @@ impl TraceContext {
         let is_valid = is_hex(version, 2)
             && *version != "ff"
             && (*version != "00" || parts.len() == 4)
-            && (is_hex(id, 32) && is_nonzero(id))
-            && (is_hex(parent, 16) && is_nonzero(parent))
+            && (is_hex(trace_id, 32) && is_nonzero(trace_id))
+            && (is_hex(parent_span_id, 16) && is_nonzero(parent_span_id))
             && is_hex(flags, 2);
         is_valid.then(|| TraceContext {
-            trace_id: (*id).to_owned(),
-            parent_span_id: Some((*parent).to_owned()),
+            trace_id: (*trace_id).to_owned(),
+            parent_span_id: Some((*parent_span_id).to_owned()),
             flags: (*flags).to_owned(),
         })
     }
 
-    /// Returns false if the user's trace is not recorded; its child spans are not recorded either.
-    pub fn is_recorded(&self) -> bool {
+    /// Returns true if the trace is sampled. Child spans of a user's trace that is not sampled are not sampled either.
+    pub fn is_sampled(&self) -> bool {
         u8::from_str_radix(&self.flags, 16).is_ok_and(|flags| flags & 1 == 1)
     }
 
@@ -66,12 +66,12 @@ pub fn run_span_id(run_id: &RunId) -> String {
     derive_span_id(run_id, "run")
 }
 
-/// Returns the span id of an attempt at an item of a parallel run. `number` is the item's number in the plan, counted from 1.
+/// Returns the span id of an attempt at an item of a parallel run. `number` is the position of the item in the plan, counted from 1.
 pub fn item_span_id(run_id: &RunId, number: usize, attempt: u64) -> String {
     derive_span_id(run_id, &format!("item {number} {attempt}"))
 }
 
-/// Derives a span id from the run id and `what`, which must be unique within the run.
+/// Derives a span id from the run id and `key`, which must be unique within the run.
 pub fn derive_span_id(run_id: &RunId, key: &str) -> String {
     let mut id = sha256_hex(&[b"plimsoll span ", run_id.as_str().as_bytes(), b" ", key.as_bytes()]);
     id.truncate(16);
@@ -105,7 +105,7 @@ mod tests {
             assert_eq!(trace.parent_span_id.as_deref() == Some(parent), expected, "{header:?}");
         }
         let unrecorded = TraceContext::for_run(&run_id, Some(&format!("00-{id}-{parent}-00")));
-        assert!(!unrecorded.is_recorded() && default_trace.is_recorded());
+        assert!(!unrecorded.is_sampled() && default_trace.is_sampled());
         assert_eq!(unrecorded.traceparent("1234567890abcdef"), format!("00-{id}-1234567890abcdef-00"));
     }
 }

@@ -46,7 +46,7 @@ fn evidence(plan: &str, verify: &[(&str, bool)]) -> SessionEvidence {
         passed: *passed,
         summary: "exited with 2".into(),
         seconds: 4,
-        is_undecided: false,
+        is_inconclusive: false,
     };
     SessionEvidence {
         todo: Some(TodoList::parse(plan)),
@@ -57,15 +57,16 @@ fn evidence(plan: &str, verify: &[(&str, bool)]) -> SessionEvidence {
 
 /// Returns the items whose ticks are revoked and the commands that caused it.
 fn revoked_ticks(state: &RunState, verify: &[(&str, bool)]) -> Option<(Vec<String>, Vec<String>)> {
-    let revocation = ticks_to_revoke_for_failed_commands(state, &evidence(PLAN, verify))?;
+    let revocation = ticks_to_revoke_for_regression_or_item_check(state, &evidence(PLAN, verify))?;
     let commands = revocation.failed_commands.into_iter().map(|failed| failed.command);
     Some((revocation.items, commands.collect()))
 }
 
 #[test]
 fn checks_of_ticked_items_run_and_all_checks_run_at_the_promise() {
-    let commands_to_run =
-        |state: &RunState, evidence: &SessionEvidence| verify_commands_to_run(state, evidence);
+    let commands_to_run = |state: &RunState, evidence: &SessionEvidence| {
+        verify_commands_for_completion_or_ticks(state, evidence)
+    };
     assert_eq!(commands_to_run(&state(), &evidence(PLAN, &[])), ["make", "lint", "sh one.sh"]);
     let nothing_ticked = "- [x] zero\n- [ ] one\n";
     assert!(commands_to_run(&state(), &evidence(nothing_ticked, &[])).is_empty());
@@ -124,8 +125,8 @@ fn only_commands_that_had_passed_and_own_checks_revoke_a_tick() {
 #[test]
 fn a_command_that_timed_out_revokes_nothing() {
     let mut cut_off = evidence(PLAN, &[("make", false)]);
-    cut_off.verify_outcomes[0].is_undecided = true;
-    assert_eq!(ticks_to_revoke_for_failed_commands(&state(), &cut_off), None);
+    cut_off.verify_outcomes[0].is_inconclusive = true;
+    assert_eq!(ticks_to_revoke_for_regression_or_item_check(&state(), &cut_off), None);
 }
 
 #[test]
@@ -141,32 +142,38 @@ fn a_check_that_was_added_or_changed_does_not_run_and_is_reported() {
     let changed = PLAN.replace("sh one.sh", "evil").replace("two\n", "two (verify: sh three.sh)\n");
     let evidence = evidence(&changed, &[]);
     // An item that names the allowed command of another item neither runs it nor counts as new.
-    assert_eq!(verify_commands_to_run(&state(), &evidence), ["make", "lint"]);
-    let new_checks = checks_not_in_original_plan(&state(), &evidence);
+    assert_eq!(verify_commands_for_completion_or_ticks(&state(), &evidence), ["make", "lint"]);
+    let new_checks = ticked_item_checks_not_in_original_plan(&state(), &evidence);
     assert_eq!(new_checks.iter().map(|check| check.command.as_str()).collect::<Vec<_>>(), ["evil"]);
     let mut not_allowed = state();
     not_allowed.options.plan_checks.clear();
     assert!(
-        checks_not_in_original_plan(&not_allowed, &evidence).is_empty(),
+        ticked_item_checks_not_in_original_plan(&not_allowed, &evidence).is_empty(),
         "the user was told as the run began"
     );
-    assert_eq!(verify_commands_to_run(&not_allowed, &self::evidence(PLAN, &[])), ["make", "lint"]);
+    assert_eq!(
+        verify_commands_for_completion_or_ticks(&not_allowed, &self::evidence(PLAN, &[])),
+        ["make", "lint"]
+    );
     // Text appended to an item does not remove its check.
     let longer = self::evidence(&PLAN.replace("one.sh)", "one.sh) (done in abc123)"), &[]);
-    assert_eq!(verify_commands_to_run(&state(), &longer), ["make", "lint", "sh one.sh"]);
+    assert_eq!(verify_commands_for_completion_or_ticks(&state(), &longer), ["make", "lint", "sh one.sh"]);
 }
 
 #[test]
 fn only_commands_without_a_known_outcome_run_before_a_session() {
     let mut state = state();
-    assert_eq!(commands_without_known_outcome(&state), ["lint"]);
+    assert_eq!(baseline_commands_without_recorded_outcome(&state), ["lint"]);
     state.outcomes.failing_verify_commands = vec!["lint".into()];
-    assert!(commands_without_known_outcome(&state).is_empty());
+    assert!(baseline_commands_without_recorded_outcome(&state).is_empty());
     state.outcomes = SessionOutcomes::default();
     state.options.verify_timing = VerifyTiming::BeforeCompletion;
-    assert!(commands_without_known_outcome(&state).is_empty());
+    assert!(baseline_commands_without_recorded_outcome(&state).is_empty());
     (state.options.verify_timing, state.options.todo_file) = (VerifyTiming::AfterTick, None);
-    assert!(commands_without_known_outcome(&state).is_empty(), "without a plan nothing is ticked");
+    assert!(
+        baseline_commands_without_recorded_outcome(&state).is_empty(),
+        "without a plan nothing is ticked"
+    );
 }
 
 #[test]
@@ -187,16 +194,16 @@ fn an_item_with_a_revoked_tick_is_open_and_keeps_its_tokens() {
     };
     let revocation = RevertedTicks { items: vec![one.clone(), two.clone()], ..RevertedTicks::default() };
     let todo = TodoList::parse(&PLAN.replace("[x] one", "[ ] one").replace("[x] two", "[ ] two"));
-    revoke_ticks(&mut state, &revocation, &todo);
+    reopen_revoked_items_and_their_costs(&mut state, &revocation, &todo);
     let state_after_first = state.clone();
-    revoke_ticks(&mut state, &revocation, &todo);
+    reopen_revoked_items_and_their_costs(&mut state, &revocation, &todo);
     assert_eq!(state, state_after_first, "done twice");
     assert_eq!(
         (state.plan_items.completed_items.as_slice(), state.items_ticked_in_iteration()),
         (&["zero".to_owned()][..], vec![])
     );
     assert_eq!(state.plan_items.ever_ticked_items, ["zero"], "removed now, it would have vanished");
-    assert!(state.items_removed_unticked().is_empty());
+    assert!(state.items_removed_without_being_ticked().is_empty());
     assert_eq!(state.plan_items.item_costs, [cost(7), cost(300)]);
     assert_eq!(state.iteration_record.measured_items, [measured("zero", Some(300))]);
     assert_eq!((state.remove_open_item_tokens(&one), state.remove_open_item_tokens(&two)), (0, 200));
@@ -216,7 +223,11 @@ fn the_progress_of_a_half_done_item_stays_if_another_tick_is_revoked() {
         ..Checkpoint::default()
     };
     let revocation = RevertedTicks { items: vec!["two".into()], ..RevertedTicks::default() };
-    revoke_ticks(&mut state, &revocation, &TodoList::parse(&PLAN.replace("[x] two", "[ ] two")));
+    reopen_revoked_items_and_their_costs(
+        &mut state,
+        &revocation,
+        &TodoList::parse(&PLAN.replace("[x] two", "[ ] two")),
+    );
     assert!(state.context_checkpoint.has_work_on_item(half_done_item));
     assert_eq!(state.context_checkpoint.progress_on_item, "70%");
     assert!(state.context_checkpoint.item_work.ticked_items.is_empty());
@@ -225,8 +236,11 @@ fn the_progress_of_a_half_done_item_stays_if_another_tick_is_revoked() {
 #[test]
 fn a_passed_command_stays_recorded_and_the_seconds_add_up() {
     let mut state = state();
-    record_verify_outcomes(&mut state, &evidence(PLAN, &[("make", false), ("lint", true)]).verify_outcomes);
-    record_verify_outcomes(&mut state, &[]);
+    record_verify_outcomes_and_seconds(
+        &mut state,
+        &evidence(PLAN, &[("make", false), ("lint", true)]).verify_outcomes,
+    );
+    record_verify_outcomes_and_seconds(&mut state, &[]);
     assert_eq!(state.outcomes.passed_verify_commands, ["make", "lint"]);
     assert_eq!(
         (state.outcomes.failing_verify_commands, state.spending.verify_seconds),
@@ -239,18 +253,18 @@ fn a_passed_command_stays_recorded_and_the_seconds_add_up() {
 fn the_outcome_of_a_command_stays_until_it_has_finished_again() {
     let mut state = state();
     state.options.verify_commands = vec!["make".into(), "lint".into()];
-    record_verify_outcomes(&mut state, &evidence(PLAN, &[("make", false)]).verify_outcomes);
-    record_verify_outcomes(&mut state, &evidence(PLAN, &[("lint", false)]).verify_outcomes);
+    record_verify_outcomes_and_seconds(&mut state, &evidence(PLAN, &[("make", false)]).verify_outcomes);
+    record_verify_outcomes_and_seconds(&mut state, &evidence(PLAN, &[("lint", false)]).verify_outcomes);
     assert_eq!(state.outcomes.failing_verify_commands, ["make", "lint"]);
     let mut cut_off = evidence(PLAN, &[("lint", false)]);
-    cut_off.verify_outcomes[0].is_undecided = true;
+    cut_off.verify_outcomes[0].is_inconclusive = true;
     state.outcomes.failing_verify_commands = vec!["make".into()];
-    record_verify_outcomes(&mut state, &cut_off.verify_outcomes);
+    record_verify_outcomes_and_seconds(&mut state, &cut_off.verify_outcomes);
     assert_eq!(
-        (commands_without_known_outcome(&state), &state.outcomes.failing_verify_commands),
+        (baseline_commands_without_recorded_outcome(&state), &state.outcomes.failing_verify_commands),
         (vec!["lint".into()], &vec!["make".into()])
     );
-    record_verify_outcomes(&mut state, &evidence(PLAN, &[("make", true)]).verify_outcomes);
+    record_verify_outcomes_and_seconds(&mut state, &evidence(PLAN, &[("make", true)]).verify_outcomes);
     assert!(
         state.outcomes.failing_verify_commands.is_empty(),
         "{:?}",
@@ -258,16 +272,18 @@ fn the_outcome_of_a_command_stays_until_it_has_finished_again() {
     );
     // The run no longer has this command.
     state.outcomes.failing_verify_commands = vec!["old".into()];
-    record_verify_outcomes(&mut state, &evidence(PLAN, &[("make", true)]).verify_outcomes);
+    record_verify_outcomes_and_seconds(&mut state, &evidence(PLAN, &[("make", true)]).verify_outcomes);
     assert!(state.outcomes.failing_verify_commands.is_empty());
 }
 
 #[test]
 fn the_last_outcome_of_each_command_is_recorded_with_its_commit() {
     let mut state = state();
-    let tree =
-        |commit: &str, has_uncommitted| VerifiedTree { commit: Some(commit.to_owned()), has_uncommitted };
-    record_verify_runs(
+    let tree = |commit: &str, has_uncommitted| VerifiedTree {
+        commit: Some(commit.to_owned()),
+        has_uncommitted_changes: has_uncommitted,
+    };
+    record_last_run_of_verify_commands(
         &mut state,
         &evidence(PLAN, &[("make", true), ("lint", false)]).verify_outcomes,
         &tree("a", false),
@@ -275,8 +291,8 @@ fn the_last_outcome_of_each_command_is_recorded_with_its_commit() {
     state.iteration = 4;
     let mut later_outcomes =
         evidence(PLAN, &[("make", false), ("lint", true), ("dropped", true)]).verify_outcomes;
-    later_outcomes[1].is_undecided = true;
-    record_verify_runs(&mut state, &later_outcomes, &tree("b", true));
+    later_outcomes[1].is_inconclusive = true;
+    record_last_run_of_verify_commands(&mut state, &later_outcomes, &tree("b", true));
     let recorded_runs = |state: &RunState| -> Vec<_> {
         let runs = state.outcomes.verify_runs.iter();
         runs.map(|run| {
@@ -299,6 +315,6 @@ fn the_last_outcome_of_each_command_is_recorded_with_its_commit() {
         run("dropped", true, 4, "b", true),
     ];
     assert_eq!(recorded_runs(&state), expected, "a command that was cut off keeps what is known of it");
-    record_verify_runs(&mut state, &[], &VerifiedTree::default());
+    record_last_run_of_verify_commands(&mut state, &[], &VerifiedTree::default());
     assert_eq!(recorded_runs(&state), expected[..2], "one that the run does not have is forgotten");
 }

@@ -1,4 +1,4 @@
-//! Builds the record of a turn from its lines.
+//! Builds the log record of a turn from the assembled response and its results.
 
 use super::{OpenTurn, ReturnedResult, TurnLogRecord, TurnMemory, outcome};
 use plimsoll_domain::Turn;
@@ -11,7 +11,7 @@ use plimsoll_protocol::transcript::Usage;
 use plimsoll_protocol::transcript_content::{ToolResult, ToolResultContent};
 use serde_json::{Map, Value, json};
 
-/// The most characters of a call's result that are copied into the turn's result.
+/// The maximum number of characters of a call's result that are copied into the turn's result.
 const MAX_PREVIEW_CHARS: usize = 200;
 
 pub(super) fn build_turn_record(
@@ -29,19 +29,22 @@ pub(super) fn build_turn_record(
     let calls: Vec<ToolCall> =
         open_turn.outline.calls.iter().map(|call| build_tool_call(call, &open_turn)).collect();
     let outcomes: Vec<ToolCallOutcome> = calls.iter().map(build_call_outcome).collect();
-    let results = outcomes.iter().map(|outcome| outcome.full_result_sha256.clone()).collect();
-    let known_facts =
-        EncodingHints { result_hashes: results, memory_json: packed_memory, is_derived_from_response: true };
+    let full_result_hashes = outcomes.iter().map(|outcome| outcome.full_result_sha256.clone()).collect();
+    let encoding_hints = EncodingHints {
+        result_hashes: full_result_hashes,
+        memory_json: packed_memory,
+        is_derived_from_response: true,
+    };
     let printed_texts = open_turn
         .outline
         .calls
         .iter()
-        .filter_map(|(id, name, _)| command_output(name, &open_turn.results.get(id)?.result))
+        .filter_map(|(id, name, _)| command_output_from_result(name, &open_turn.results.get(id)?.result))
         .filter(|text| !text.is_empty())
         .collect();
-    let mut ext_fields = build_ext_fields(&open_turn, open_turn.outline.reasoning());
+    let mut ext_fields = build_response_ext_fields(&open_turn, open_turn.outline.reasoning());
     ext_fields.extend(common_ext.clone());
-    let message = open_turn.response.id.clone();
+    let response_id = open_turn.response.id.clone();
     let tokens = parse_token_usage(&open_turn);
     let reason = failure.as_ref().map(|(reason, _)| *reason);
     let turn = match failure {
@@ -74,16 +77,17 @@ pub(super) fn build_turn_record(
     };
     TurnLogRecord::Turn {
         turn: Box::new(turn),
-        message_id: message,
+        message_id: response_id,
         tokens,
         failure_reason: reason,
-        known_facts,
+        encoding_hints,
     }
 }
 
+/// Builds the record of a call with its result and its `ext` fields. A call that has not returned has `ok: false` and a null result.
 fn build_tool_call((id, name, args): &(String, String, Value), open_turn: &OpenTurn) -> ToolCall {
     let mut ext = Map::from_iter([("id".to_owned(), json!(id))]);
-    let Some(ReturnedResult { result, returned_at: at }) = open_turn.results.get(id) else {
+    let Some(ReturnedResult { result, returned_at: result_time }) = open_turn.results.get(id) else {
         ext.insert("ok".to_owned(), json!(false));
         return ToolCall { name: name.clone(), args: args.clone(), result: Value::Null, ext };
     };
@@ -93,7 +97,7 @@ fn build_tool_call((id, name, args): &(String, String, Value), open_turn: &OpenT
     let duration_ms = details
         .total_duration_ms
         .or(details.duration_ms)
-        .or_else(|| elapsed_ms(&open_turn.first_line_at, at.as_str()));
+        .or_else(|| elapsed_ms(&open_turn.first_line_at, result_time.as_str()));
     let optional_fields = [
         ("ok", Some(json!(is_ok))),
         ("duration_ms", duration_ms.map(|duration_ms| json!(duration_ms))),
@@ -111,21 +115,22 @@ fn build_tool_call((id, name, args): &(String, String, Value), open_turn: &OpenT
     ToolCall { name: name.clone(), args: args.clone(), result, ext }
 }
 
+/// Summarizes a call with a preview of its result. If that is truncated, the hash of the full text is added.
 fn build_call_outcome(call: &ToolCall) -> ToolCallOutcome {
     let text = call.result_text();
     let preview = truncate_end(&text, MAX_PREVIEW_CHARS);
-    let blob = (preview != text).then(|| sha256_hex(&[text.as_bytes()]));
+    let full_text_hash = (preview != text).then(|| sha256_hex(&[text.as_bytes()]));
     ToolCallOutcome {
         id: call.id().to_owned(),
         has_succeeded: call.is_ok(),
         preview,
-        full_result_sha256: blob,
+        full_result_sha256: full_text_hash,
     }
 }
 
-/// Returns the output of a command. The transcript of a subagent and the line of a failed command have no separate output, so it is
-/// taken from the text that the model received.
-fn command_output(tool_name: &str, result: &ToolResult) -> Option<String> {
+/// Returns the output of a command: stdout and stderr if the result has them. The transcript of a subagent and the line of a failed
+/// command have neither, so the output of `Bash` is then taken from the text that the model received. Returns `None` otherwise.
+fn command_output_from_result(tool_name: &str, result: &ToolResult) -> Option<String> {
     let details = &result.tool_use_result;
     if details.stdout.is_some() || details.stderr.is_some() {
         let parts = [details.stdout.as_deref(), details.stderr.as_deref()];
@@ -139,11 +144,11 @@ fn command_output(tool_name: &str, result: &ToolResult) -> Option<String> {
     if is_exit_code_line {
         return Some(text[first_line.len()..].trim_start_matches('\n').to_owned());
     }
-    // For a call that did not run the text is a message of the client, not the output of a program.
+    // If the call did not run, the text is a message of the client, not the output of a program.
     (!result.is_error).then_some(text)
 }
 
-fn build_ext_fields(open_turn: &OpenTurn, reasoning: &str) -> Map<String, Value> {
+fn build_response_ext_fields(open_turn: &OpenTurn, reasoning: &str) -> Map<String, Value> {
     let response = &open_turn.response;
     let usage: Option<Value> = response.usage.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
     let optional_fields = [

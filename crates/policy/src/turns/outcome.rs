@@ -4,7 +4,7 @@ use super::OpenTurn;
 use plimsoll_domain::turn::FailureReason;
 use plimsoll_protocol::transcript_content::ToolResult;
 
-/// Returns why the turn failed, with a message; `None` if it succeeded. `text` is the text of the response.
+/// Returns why the turn failed, with a message; `None` if it succeeded.
 pub(super) fn classify_turn_failure(
     open_turn: &OpenTurn,
     response_text: &str,

@@ -1,11 +1,11 @@
-//! Results of tools that run on the API's servers. They are blocks of the response itself, not of a user line.
+//! Results of tools that run on the API's servers. They are blocks of the response itself, not of a following user line.
 
 use super::ReturnedResult;
 use plimsoll_domain::turn::Block;
 use plimsoll_protocol::transcript_content::{ToolResult, ToolUseResult};
 use serde_json::Value;
 
-/// Returns the tool results among the blocks of a response, each with the id of its call.
+/// Returns the results of server tools among the blocks of a response, each with the id of its call.
 pub(super) fn parse_server_tool_results(
     blocks: &[Block],
     returned_at: &str,

@@ -70,7 +70,7 @@ fn feed_lines(assembler: &mut TurnAssembler<'_>, lines: &[Value]) -> Vec<Assembl
     let mut end_offset = assembler.read_offset();
     for line in lines {
         end_offset += 10;
-        assembler.feed_line(TranscriptLine::parse(line.to_string().as_bytes()), end_offset);
+        assembler.feed_line(TranscriptLine::parse_utf8_lossy(line.to_string().as_bytes()), end_offset);
         records.extend(assembler.take_finished_records());
     }
     records

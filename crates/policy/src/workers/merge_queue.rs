@@ -1,5 +1,5 @@
-//! The merge queue: the results of several items are verified together, and separately only if that fails. A result lands only
-//! after it has passed the verify commands exactly as it lands; only failing items are rejected.
+//! The merge queue: the work on several items is verified together, and separately only if that fails. Work is merged only after the
+//! verify commands have passed on exactly the commits that are merged; only failing items are rejected.
 
 /// The operations that the queue needs: git, the verify commands, and the board.
 pub trait MergeBackend {
@@ -9,13 +9,13 @@ pub trait MergeBackend {
     /// Rebases the work of these items onto the head of the target branch, one after the other, and returns the items that were
     /// stacked. An item that conflicts with the target is rejected at once. One that conflicts only with other items of the stack is
     /// left for a later round. The remaining items are stacked in both cases.
-    fn stack_onto_target(&mut self, items: &[usize]) -> Result<Vec<usize>, Self::Error>;
+    fn rebase_stack_onto_target(&mut self, items: &[usize]) -> Result<Vec<usize>, Self::Error>;
 
     /// Runs the verify commands on the last stack. Returns the output of the failing command, or `None` if all pass.
-    fn verify_stacked(&mut self) -> Result<Option<String>, Self::Error>;
+    fn verify_stack(&mut self) -> Result<Option<String>, Self::Error>;
 
-    /// Moves the target branch to the last stack. Returns false if the target has moved in the meantime.
-    fn move_target_to_stacked(&mut self, items: &[usize]) -> Result<bool, Self::Error>;
+    /// Moves the target branch to the end of the last stack. Returns false if the target has moved in the meantime.
+    fn move_target_to_stack(&mut self, stacked_items: &[usize]) -> Result<bool, Self::Error>;
 
     /// Rejects an item with the output of the verify command that fails.
     fn reject_item(&mut self, item: usize, output: &str) -> Result<(), Self::Error>;
@@ -24,50 +24,57 @@ pub trait MergeBackend {
     fn report_flaky_verify(&mut self, item: usize, output: &str) -> Result<(), Self::Error>;
 }
 
-/// The most items in a batch. A larger batch saves little, and costs more if one of its items fails.
+/// The maximum number of items in a batch. A larger batch saves little, and costs more if one of its items fails.
 pub const MAX_BATCH_ITEMS: usize = 8;
 
-/// Lands the items that pass, in their order, and rejects the others.
+/// Merges the items that pass, in their order, and rejects the others.
 pub fn merge_items<B: MergeBackend>(backend: &mut B, items: &[usize]) -> Result<(), B::Error> {
     for batch in items.chunks(MAX_BATCH_ITEMS) {
-        merge_or_split_batch(backend, batch)?;
+        merge_batch_or_bisect_failures(backend, batch)?;
     }
     Ok(())
 }
 
-fn merge_or_split_batch<B: MergeBackend>(backend: &mut B, batch: &[usize]) -> Result<(), B::Error> {
-    let stacked = backend.stack_onto_target(batch)?;
-    let (Some(output), [first, ..]) = (verify_if_not_empty(backend, &stacked)?, &stacked[..]) else {
-        return land_or_retry(backend, &stacked);
+/// Stacks and verifies a batch, and moves the target to it if that passes. If it fails, both halves are merged separately. A single item
+/// that fails is verified again: it is merged and reported as flaky if it then passes, otherwise rejected.
+fn merge_batch_or_bisect_failures<B: MergeBackend>(backend: &mut B, batch: &[usize]) -> Result<(), B::Error> {
+    let stacked_items = backend.rebase_stack_onto_target(batch)?;
+    let (Some(output), [first, ..]) =
+        (verify_stack_if_not_empty(backend, &stacked_items)?, &stacked_items[..])
+    else {
+        return move_target_or_merge_again(backend, &stacked_items);
     };
-    if stacked.len() > 1 {
-        let (earlier, later) = stacked.split_at(stacked.len() / 2);
-        merge_or_split_batch(backend, earlier)?;
-        return merge_or_split_batch(backend, later);
+    if stacked_items.len() > 1 {
+        let (first_half, second_half) = stacked_items.split_at(stacked_items.len() / 2);
+        merge_batch_or_bisect_failures(backend, first_half)?;
+        return merge_batch_or_bisect_failures(backend, second_half);
     }
     // Verify a second time on the same commit: if it passes now, the failure was flaky.
-    match backend.verify_stacked()? {
+    match backend.verify_stack()? {
         Some(output) => backend.reject_item(*first, &output),
         None => {
             backend.report_flaky_verify(*first, &output)?;
-            land_or_retry(backend, &stacked)
+            move_target_or_merge_again(backend, &stacked_items)
         }
     }
 }
 
-fn verify_if_not_empty<B: MergeBackend>(
+fn verify_stack_if_not_empty<B: MergeBackend>(
     backend: &mut B,
-    stacked: &[usize],
+    stacked_items: &[usize],
 ) -> Result<Option<String>, B::Error> {
-    if stacked.is_empty() { Ok(None) } else { backend.verify_stacked() }
+    if stacked_items.is_empty() { Ok(None) } else { backend.verify_stack() }
 }
 
-/// Lands the stack. If the target has moved, stacks and verifies the items again on its new head.
-fn land_or_retry<B: MergeBackend>(backend: &mut B, stacked: &[usize]) -> Result<(), B::Error> {
-    if stacked.is_empty() || backend.move_target_to_stacked(stacked)? {
+/// Moves the target to the stack. If the target has moved, stacks and verifies the items again on its new head.
+fn move_target_or_merge_again<B: MergeBackend>(
+    backend: &mut B,
+    stacked_items: &[usize],
+) -> Result<(), B::Error> {
+    if stacked_items.is_empty() || backend.move_target_to_stack(stacked_items)? {
         Ok(())
     } else {
-        merge_or_split_batch(backend, stacked)
+        merge_batch_or_bisect_failures(backend, stacked_items)
     }
 }
 
@@ -112,7 +119,7 @@ mod tests {
     impl MergeBackend for SimulatedBackend {
         type Error = Infallible;
 
-        fn stack_onto_target(&mut self, items: &[usize]) -> Result<Vec<usize>, Infallible> {
+        fn rebase_stack_onto_target(&mut self, items: &[usize]) -> Result<Vec<usize>, Infallible> {
             self.stacked = self.target.clone();
             let mut stacked_items = Vec::new();
             for item in items {
@@ -127,13 +134,13 @@ mod tests {
             Ok(stacked_items)
         }
 
-        fn verify_stacked(&mut self) -> Result<Option<String>, Infallible> {
+        fn verify_stack(&mut self) -> Result<Option<String>, Infallible> {
             self.verify_count += 1;
             let fails = self.fails_verify() || self.flaky_calls.contains(&self.verify_count);
             Ok(fails.then(|| "red".to_owned()))
         }
 
-        fn move_target_to_stacked(&mut self, _: &[usize]) -> Result<bool, Infallible> {
+        fn move_target_to_stack(&mut self, _: &[usize]) -> Result<bool, Infallible> {
             self.landing_count += 1;
             if self.moved_landings.contains(&self.landing_count) {
                 self.target.push(100 + self.landing_count);

@@ -31,34 +31,34 @@ impl BoardUnderTest for BoardState {
         claim_next_item(self, worker, now)
     }
     fn renew(&mut self, claim: Claim, now: BoardMillis) -> Result<(), StaleEpoch> {
-        renew_claim(self, claim, now)
+        renew_claim_unless_stale_or_overlapping(self, claim, now)
     }
     fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
-        offer_for_merge(self, claim, commit)
+        mark_claimed_item_ready_to_merge(self, claim, commit)
     }
     fn give_back(&mut self, claim: Claim) -> Result<(), StaleEpoch> {
         reopen_claimed_item(self, claim)
     }
     fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), StaleEpoch> {
-        record_failed_try(self, claim, reason)
+        reopen_or_set_aside_after_failed_try(self, claim, reason)
     }
     fn set_aside(&mut self, claim: Claim, reason: SetAsideReason) -> Result<(), StaleEpoch> {
         set_claimed_item_aside(self, claim, reason)
     }
     fn become_merger(&mut self, name: &str, now: BoardMillis) -> Option<u64> {
-        acquire_merger_lease(self, name, now)
+        acquire_or_renew_merger_lease(self, name, now)
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
-        mark_landed_items_merged(self, |commit| target.iter().any(|known| known == commit))
+        mark_items_in_target_as_merged(self, |commit| target.iter().any(|known| known == commit))
     }
     fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), StaleEpoch> {
-        record_landing_commit(self, merger, item, commit)
+        record_merge_candidate_commit(self, merger, item, commit)
     }
     fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), StaleEpoch> {
-        reject_offered_item(self, merger, item, note)
+        reopen_or_set_aside_rejected_item(self, merger, item, note)
     }
     fn pause(&mut self, _now: BoardMillis, until: BoardMillis) {
-        pause_board_until(self, until);
+        pause_claims_at_least_until(self, until);
     }
     fn reopen(&mut self, item: usize) -> bool {
         reopen_item_set_aside(self, item)
@@ -263,7 +263,7 @@ impl<K: BoardUnderTest> Simulation<K> {
 
     fn record_landings(&mut self, epoch: u64, target_len: usize) -> MergerStep {
         let mut commits = Vec::new();
-        for item in offered_items(&self.tested_board.board()) {
+        for item in ready_to_merge_items(&self.tested_board.board()) {
             match self.random.number_below(8) {
                 0 => drop(self.tested_board.refuse(epoch, item, "conflict")),
                 _ => {
@@ -342,7 +342,7 @@ impl<K: BoardUnderTest> Simulation<K> {
     fn run_to_completion(&mut self) {
         for _ in 0..10_000 {
             self.now += 2 * LEASE_DURATION_MS;
-            match board_progress(&self.tested_board.board(), self.now) {
+            match classify_board_progress(&self.tested_board.board(), self.now) {
                 BoardProgress::Done | BoardProgress::Blocked => return,
                 BoardProgress::ItemAvailable => {
                     let claim = self.tested_board.claim("last", self.now).expect("it is free");
@@ -350,7 +350,7 @@ impl<K: BoardUnderTest> Simulation<K> {
                 }
                 BoardProgress::InProgress => {
                     let MergerStep::Settled { epoch, .. } = self.settle_as_merger(9) else { continue };
-                    for item in offered_items(&self.tested_board.board()) {
+                    for item in ready_to_merge_items(&self.tested_board.board()) {
                         let commit = self.new_commit_id(item);
                         self.tested_board.land(epoch, item, &commit).expect("the only merger");
                         self.target.push(commit);
@@ -384,7 +384,7 @@ pub(crate) fn run_simulations<K: BoardUnderTest>(
 #[test]
 fn in_any_order_of_steps_each_item_lands_once_or_is_set_aside() {
     // A hundred thousand steps in total.
-    let (merged, aside) = run_simulations(200, 500, board_from_plan);
+    let (merged, aside) = run_simulations(200, 500, create_board_from_plan);
     assert!(merged > 500 && aside > 50, "the runs show nothing: {merged} merged, {aside} aside");
 }
 
@@ -392,7 +392,7 @@ fn in_any_order_of_steps_each_item_lands_once_or_is_set_aside() {
 #[test]
 fn the_model_detects_a_broken_rule() {
     for broken in [0, 1] {
-        let mut world = Simulation::new(1, board_from_plan);
+        let mut world = Simulation::new(1, create_board_from_plan);
         let claim = world.tested_board.claim("w", 0).expect("an item");
         let [written, unwritten] = [(); 2].map(|()| world.new_commit_id(claim.item));
         world.tested_board.offer(claim, &branch_head(claim)).expect("mine");

@@ -1,33 +1,33 @@
-//! Commands in settings files: which program one runs, and how to quote it for a shell.
+//! Commands in settings files: determining the program that one runs, and quoting for a shell.
 
 use super::PROGRAM_NAMES;
 
-/// The last argument of a guarded command. It tells the program that its entry is in a shared project file.
+/// The last argument of an [`exec_if_installed_command`]. It tells the program that its entry is in a shared project file.
 pub const GUARDED_FLAG: &str = "--guarded";
 
 /// Extends PATH with the usual folders of our programs, because a client that an editor or desktop started lacks the
-/// user's shell setup. The plugin's entries also look there, and give way to these commands.
+/// user's shell setup. The plugin's entries also search these folders, but yield to an entry with such a command.
 const PATH_ASSIGNMENT: &str = r#"PATH="${PATH:+$PATH:}$HOME/.local/bin:$HOME/.cargo/bin""#;
 
 /// Returns a command for shared project settings, which does nothing where the program is not installed. The client
 /// passes it to a shell.
-pub(super) fn guarded_command(program: &str, arguments: &[String]) -> String {
-    let words: Vec<&str> = arguments.iter().map(String::as_str).chain([GUARDED_FLAG]).collect();
+pub(super) fn exec_if_installed_command(program: &str, arguments: &[String]) -> String {
+    let arguments_and_flag: Vec<&str> = arguments.iter().map(String::as_str).chain([GUARDED_FLAG]).collect();
     format!(
         "{PATH_ASSIGNMENT}; command -v {program} >/dev/null || exit 0; exec {program} {}",
-        words.join(" ")
+        arguments_and_flag.join(" ")
     )
 }
 
-/// Returns the program and its arguments if this is exactly a command that [`guarded_command`] writes.
-pub(super) fn parse_guarded_command(command: &str) -> Option<(&str, Vec<String>)> {
+/// Returns the program and its arguments if this is exactly a command that [`exec_if_installed_command`] writes.
+pub(super) fn parse_exec_if_installed_command(command: &str) -> Option<(&str, Vec<String>)> {
     let program = command.strip_prefix(PATH_ASSIGNMENT)?.strip_prefix("; command -v ")?.split(' ').next()?;
     let arguments = command.rsplit_once("; exec ")?.1.split(' ').skip(1);
     let mut arguments: Vec<String> = arguments.map(str::to_owned).collect();
     arguments.pop();
-    let is_plain = |word: &String| shell_quote(word) == *word;
-    let is_ours = PROGRAM_NAMES.contains(&program) && arguments.iter().all(is_plain);
-    (is_ours && guarded_command(program, &arguments) == command).then_some((program, arguments))
+    let needs_no_quotes = |argument: &String| shell_quote_if_needed(argument) == *argument;
+    let is_ours = PROGRAM_NAMES.contains(&program) && arguments.iter().all(needs_no_quotes);
+    (is_ours && exec_if_installed_command(program, &arguments) == command).then_some((program, arguments))
 }
 
 /// Returns true if the command runs one of our programs, in any folder. A command that only mentions one does not
@@ -37,22 +37,23 @@ pub(super) fn runs_our_program(command: &str, is_exec_form: bool) -> bool {
 }
 
 /// Returns true if the command runs one of our programs, in exec form or through a shell.
-pub fn runs_our_program_in_any_form(command: &str) -> bool {
+pub fn runs_our_program_in_exec_or_shell_form(command: &str) -> bool {
     runs_our_program(command, true) || runs_our_program(command, false)
 }
 
 pub(super) fn program_name(command: &str, is_exec_form: bool) -> String {
-    if let Some((program, _)) = parse_guarded_command(command) {
+    if let Some((program, _)) = parse_exec_if_installed_command(command) {
         return program.to_owned();
     }
-    let path = if is_exec_form { command_executable(command) } else { first_shell_word(command) };
+    let path =
+        if is_exec_form { command_executable_allowing_spaces(command) } else { first_shell_word(command) };
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// Returns the executable of a command. In exec form the whole text is a path, which may contain spaces; if the user
-/// left arguments in it, its first word counts.
-pub(super) fn command_executable(command: &str) -> String {
-    if let Some((program, _)) = parse_guarded_command(command) {
+/// Returns the executable of a command. In exec form the whole text is a path, which may contain spaces; if the user left
+/// arguments in it, only the first word is the executable.
+pub(super) fn command_executable_allowing_spaces(command: &str) -> String {
+    if let Some((program, _)) = parse_exec_if_installed_command(command) {
         return program.to_owned();
     }
     let trimmed = command.trim();
@@ -81,12 +82,12 @@ pub(super) fn first_shell_word(command: &str) -> String {
 }
 
 /// Quotes a word for a shell if necessary.
-pub fn shell_quote(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
+pub fn shell_quote_if_needed(argument: &str) -> String {
+    let is_safe_character = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !argument.is_empty() && argument.chars().all(is_safe_character) {
+        argument.to_owned()
     } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+        format!("'{}'", argument.replace('\'', r"'\''"))
     }
 }
 
@@ -97,12 +98,12 @@ mod tests {
     #[test]
     fn only_commands_that_we_write_count_as_guarded() {
         for arguments in [vec![], vec!["memory".to_owned()], vec!["part-2".to_owned()]] {
-            let command = guarded_command("plimsoll-memory", &arguments);
-            assert_eq!(parse_guarded_command(&command), Some(("plimsoll-memory", arguments)));
+            let command = exec_if_installed_command("plimsoll-memory", &arguments);
+            assert_eq!(parse_exec_if_installed_command(&command), Some(("plimsoll-memory", arguments)));
             assert!(runs_our_program(&command, false));
-            assert_eq!(command_executable(&command), "plimsoll-memory");
+            assert_eq!(command_executable_allowing_spaces(&command), "plimsoll-memory");
         }
-        let guarded_stop_gate = guarded_command("plimsoll-stop-gate", &[]);
+        let guarded_stop_gate = exec_if_installed_command("plimsoll-stop-gate", &[]);
         for changed_command in [
             guarded_stop_gate.replace("plimsoll-stop-gate", "plimsoll-stop"),
             guarded_stop_gate.replace("exec plimsoll-stop-gate", "exec plimsoll-post-tool"),
@@ -113,7 +114,7 @@ mod tests {
             format!("{guarded_stop_gate} more"),
             format!("id; {guarded_stop_gate}"),
         ] {
-            assert_eq!(parse_guarded_command(&changed_command), None, "{changed_command}");
+            assert_eq!(parse_exec_if_installed_command(&changed_command), None, "{changed_command}");
         }
     }
 }

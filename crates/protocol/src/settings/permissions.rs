@@ -13,23 +13,26 @@ pub struct UnprivilegedSettings {
     pub environment: Vec<(String, String)>,
 }
 
-/// Returns the settings without `permissions` and, separately, their variables. A text that is not an object has
-/// none: the client would not load it either.
-pub fn without_permissions(settings_text: &str) -> UnprivilegedSettings {
+/// Returns the settings without `permissions` and `env`, and separately the variables of `env`. Returns neither for a text
+/// that is not an object, because the client would not load it either.
+pub fn drop_permissions_and_extract_environment(settings_text: &str) -> UnprivilegedSettings {
     let Ok(Value::Object(mut settings)) = serde_json::from_str(settings_text) else {
         return UnprivilegedSettings::default();
     };
     settings.remove("permissions");
     let environment = match settings.remove("env") {
-        Some(Value::Object(variables)) => variables.into_iter().filter_map(settable_variable).collect(),
+        Some(Value::Object(variables)) => {
+            variables.into_iter().filter_map(stringify_scalar_variable_if_valid).collect()
+        }
         _ => Vec::new(),
     };
     let settings = (!settings.is_empty()).then(|| Value::Object(settings).to_string());
     UnprivilegedSettings { settings, environment }
 }
 
-/// Converts a variable that can be set. The client accepts numbers and booleans as well as texts.
-fn settable_variable((name, value): (String, Value)) -> Option<(String, String)> {
+/// Converts a variable of `env` to text. The client accepts strings, numbers and booleans. Returns `None` if the operating
+/// system could not set the variable.
+fn stringify_scalar_variable_if_valid((name, value): (String, Value)) -> Option<(String, String)> {
     let value = match value {
         Value::String(text) => text,
         Value::Number(_) | Value::Bool(_) => value.to_string(),
@@ -51,13 +54,17 @@ mod tests {
             "env": { "A": "1", "B": 2, "C": true, "D": null, "": "x", "E=F": "x", "G": "\0" },
             "apiKeyHelper": "helper",
         });
-        let unprivileged = without_permissions(&text.to_string());
+        let unprivileged = drop_permissions_and_extract_environment(&text.to_string());
         assert_eq!(unprivileged.settings.as_deref(), Some(r#"{"apiKeyHelper":"helper"}"#));
         let expected =
             [("A", "1"), ("B", "2"), ("C", "true")].map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(unprivileged.environment, expected);
         for text in ["", "[]", "{", "{}", r#"{"permissions":{}}"#, "{} //"] {
-            assert_eq!(without_permissions(text), UnprivilegedSettings::default(), "{text}");
+            assert_eq!(
+                drop_permissions_and_extract_environment(text),
+                UnprivilegedSettings::default(),
+                "{text}"
+            );
         }
     }
 }

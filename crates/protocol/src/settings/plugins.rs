@@ -1,24 +1,24 @@
 //! The client's list of installed plugins, and the hooks of a plugin.
 
-use super::command::runs_our_program_in_any_form;
+use super::command::runs_our_program_in_exec_or_shell_form;
 use super::summary::summarize_settings;
 use serde_json::{Value, json};
 
 /// Returns the folders of an installed plugin (`name@marketplace`) from the client's `installed_plugins.json`. The
 /// first version of that file has one entry per plugin, the second a list.
-pub fn install_paths(installed_plugins: &[u8], plugin: &str) -> Vec<String> {
-    let list: Value = serde_json::from_slice(installed_plugins).unwrap_or_default();
+pub fn install_paths(installed_plugins_json: &[u8], plugin: &str) -> Vec<String> {
+    let list: Value = serde_json::from_slice(installed_plugins_json).unwrap_or_default();
     let Some(plugin_value) = list.get("plugins").and_then(|plugins| plugins.get(plugin)) else {
         return Vec::new();
     };
     let entries = plugin_value.as_array().map_or(std::slice::from_ref(plugin_value), Vec::as_slice);
-    let path = |entry: &Value| Some(entry.get("installPath")?.as_str()?.to_owned());
-    entries.iter().filter_map(path).collect()
+    let install_path = |entry: &Value| Some(entry.get("installPath")?.as_str()?.to_owned());
+    entries.iter().filter_map(install_path).collect()
 }
 
-/// Returns the path of the hooks file that a plugin's manifest names, and the Stop commands of other authors in the
-/// manifest itself.
-pub fn parse_manifest_hooks(manifest: &[u8]) -> (Option<String>, Vec<String>) {
+/// Returns the path of the hooks file that a plugin's manifest names, or the Stop commands of other programs that the
+/// manifest itself contains.
+pub fn parse_hooks_path_and_foreign_stop_commands(manifest: &[u8]) -> (Option<String>, Vec<String>) {
     let manifest: Value = serde_json::from_slice(manifest).unwrap_or_default();
     match manifest.get("hooks") {
         Some(Value::String(path)) => (Some(path.clone()), Vec::new()),
@@ -32,21 +32,24 @@ pub fn parse_manifest_hooks(manifest: &[u8]) -> (Option<String>, Vec<String>) {
 
 /// Returns the Stop commands in a plugin's hooks file, without ours.
 pub fn foreign_stop_commands(hooks_text: &str) -> Vec<String> {
-    let mut hooks =
-        summarize_settings(hooks_text).map(|survey| survey.foreign_stop_commands).unwrap_or_default();
-    hooks.retain(|command| !execs_our_program(command));
-    hooks
+    let mut commands =
+        summarize_settings(hooks_text).map(|summary| summary.foreign_stop_commands).unwrap_or_default();
+    commands.retain(|command| !execs_our_program(command));
+    commands
 }
 
 /// Returns true if a plugin's hooks file belongs to our plugin.
 pub fn is_our_plugin(hooks_text: &str) -> bool {
     summarize_settings(hooks_text)
-        .is_ok_and(|survey| survey.foreign_stop_commands.iter().any(|command| execs_our_program(command)))
+        .is_ok_and(|summary| summary.foreign_stop_commands.iter().any(|command| execs_our_program(command)))
 }
 
-/// The entries of our plugin look for a program before they run it with `exec`.
+/// Returns true if the command runs one of our programs with `exec`, as the entries of our plugin do.
 fn execs_our_program(command: &str) -> bool {
-    command.split(';').filter_map(|part| part.trim().strip_prefix("exec ")).any(runs_our_program_in_any_form)
+    command
+        .split(';')
+        .filter_map(|part| part.trim().strip_prefix("exec "))
+        .any(runs_our_program_in_exec_or_shell_form)
 }
 
 /// Returns the version in a plugin's manifest.

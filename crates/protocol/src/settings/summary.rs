@@ -1,10 +1,10 @@
 //! Summarizes a settings file: whether our hooks will run, and what else runs.
 
-use super::command::{command_executable, runs_our_program};
+use super::command::{command_executable_allowing_spaces, runs_our_program};
 use super::hook_entries::{self, EntryDifference, find_our_entries, parse_hook_entries};
 use super::json_text::{self, InvalidSettings};
-use super::template::template_entries;
-use super::{EntryOptions, OurHookEntry, split_byte_order_mark};
+use super::template::merged_template_entries;
+use super::{EntryOptions, OurHookEntry, split_bom_and_default_to_empty_object};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct SettingsSummary {
     /// Our hook entries, in the file's order.
     pub our_hooks: Vec<OurHookEntry>,
-    /// The commands that other authors run at Stop.
+    /// The Stop hooks that are not ours, each as its command line or as its type and target.
     pub foreign_stop_commands: Vec<String>,
     /// The events that have at least one entry.
     pub hook_events: Vec<String>,
@@ -27,10 +27,10 @@ pub struct SettingsSummary {
     /// `enabledPlugins`, by name.
     pub plugins: BTreeMap<String, bool>,
     /// `disabledMcpjsonServers`.
-    pub disabled_servers: Vec<String>,
+    pub disabled_mcp_servers: Vec<String>,
     /// `model`.
     pub model: Option<String>,
-    /// `env`; other values than texts as they are written.
+    /// `env`; a value that is not a string is kept as JSON text.
     pub env: BTreeMap<String, String>,
 }
 
@@ -48,62 +48,63 @@ pub struct ConfiguredStatusLine {
 /// Summarizes a settings text. The error has the position of a syntax error; the client ignores a text that does not
 /// parse.
 pub fn summarize_settings(settings_text: &str) -> Result<SettingsSummary, InvalidSettings> {
-    let (_, settings_json) = split_byte_order_mark(settings_text);
-    let root = json_text::value_at(&settings_json, &json_text::root_range(&settings_json)?);
+    let (_, settings_json) = split_bom_and_default_to_empty_object(settings_text);
+    let root = json_text::value_at_or_null(&settings_json, &json_text::root_range(&settings_json)?);
     let our_hooks = find_our_entries(&settings_json)?.into_iter().map(|our_entry| our_entry.hook).collect();
-    let mut summary = SettingsSummary { our_hooks, ..summarize_keys(&root) };
+    let mut summary = SettingsSummary { our_hooks, ..summarize_fields_except_hooks(&root) };
     for entry in parse_hook_entries(&settings_json)? {
         if !summary.hook_events.contains(&entry.event) {
             summary.hook_events.push(entry.event.clone());
         }
         if entry.event == "Stop" && !runs_our_program(&entry.command, entry.is_exec_form) {
-            summary
-                .foreign_stop_commands
-                .push(describe_hook(&json_text::value_at(&settings_json, &entry.range)));
+            summary.foreign_stop_commands.push(hook_command_line_or_type_and_target(
+                &json_text::value_at_or_null(&settings_json, &entry.range),
+            ));
         }
     }
     Ok(summary)
 }
 
-fn summarize_keys(root: &Value) -> SettingsSummary {
+fn summarize_fields_except_hooks(root: &Value) -> SettingsSummary {
     let bool_field = |name: &str| root.get(name).and_then(Value::as_bool);
     let object_field = |name: &str| root.get(name).and_then(Value::as_object).into_iter().flatten();
     let command = root.pointer("/statusLine/command").and_then(Value::as_str);
-    let disabled_servers = root.get("disabledMcpjsonServers").and_then(Value::as_array);
+    let disabled_mcp_servers = root.get("disabledMcpjsonServers").and_then(Value::as_array);
     SettingsSummary {
         disable_all_hooks: bool_field("disableAllHooks"),
         managed_hooks_only: bool_field("allowManagedHooksOnly") == Some(true),
         status_line: command.map(|command| ConfiguredStatusLine {
             command: command.to_owned(),
-            executable: command_executable(command),
+            executable: command_executable_allowing_spaces(command),
             is_ours: runs_our_program(command, false),
         }),
         has_invalid_status_line: command.is_none() && root.get("statusLine").is_some(),
         // A plugin may have an object of options instead of `true`.
         plugins: object_field("enabledPlugins")
-            .map(|(name, on)| (name.clone(), on.as_bool() != Some(false)))
+            .map(|(name, plugin_setting)| (name.clone(), plugin_setting.as_bool() != Some(false)))
             .collect(),
-        disabled_servers: disabled_servers
+        disabled_mcp_servers: disabled_mcp_servers
             .into_iter()
             .flatten()
             .filter_map(Value::as_str)
             .map(str::to_owned)
             .collect(),
         model: root.get("model").and_then(Value::as_str).map(str::to_owned),
-        env: object_field("env").map(|(name, value)| (name.clone(), plain_text(value))).collect(),
+        env: object_field("env").map(|(name, value)| (name.clone(), string_or_json_text(value))).collect(),
         ..SettingsSummary::default()
     }
 }
 
-fn plain_text(value: &Value) -> String {
+fn string_or_json_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Describes a hook by what it runs, asks or calls.
-fn describe_hook(entry: &Value) -> String {
-    let text_field = |name: &str| entry.get(name).and_then(Value::as_str).filter(|words| !words.is_empty());
+/// Returns the command line of a command hook, or the type and target of another hook, such as `(http) URL`.
+fn hook_command_line_or_type_and_target(entry: &Value) -> String {
+    let text_field = |name: &str| entry.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let kind = text_field("type").unwrap_or("command");
-    let arguments = entry.get("args").and_then(Value::as_array).into_iter().flatten().map(plain_text);
+    let arguments =
+        entry.get("args").and_then(Value::as_array).into_iter().flatten().map(string_or_json_text);
     match text_field("command") {
         Some(command) => [command.to_owned()].into_iter().chain(arguments).collect::<Vec<_>>().join(" "),
         None => {
@@ -113,27 +114,31 @@ fn describe_hook(entry: &Value) -> String {
     }
 }
 
-/// Finds the differences between our entries in a text and what we write for such a client, with any paths. Returns
-/// none if the text has no entry of ours. The memory's entries are expected if one of them is present.
-pub fn find_differences(
+/// Finds the differences between our entries in a settings text and the template for these options. Paths of programs are
+/// not compared. Returns an empty list if the text has no entry of ours. The memory's entries are expected if one of them
+/// is present.
+pub fn find_differences_from_template(
     settings_text: &str,
     options: impl Into<EntryOptions>,
 ) -> Result<Vec<EntryDifference>, InvalidSettings> {
-    let (_, settings_json) = split_byte_order_mark(settings_text);
+    let (_, settings_json) = split_bom_and_default_to_empty_object(settings_text);
     let our_entries = find_our_entries(&settings_json)?;
     if our_entries.is_empty() {
         return Ok(Vec::new());
     }
     let installed_executable = |program: &str| -> String {
         let entry_of_program = our_entries.iter().find(|entry| entry.hook.program == program);
-        entry_of_program.map_or_else(|| program.to_owned(), |entry| command_executable(&entry.hook.command))
+        entry_of_program.map_or_else(
+            || program.to_owned(),
+            |entry| command_executable_allowing_spaces(&entry.hook.command),
+        )
     };
     let include_memory = our_entries.iter().any(|entry| entry.hook.is_for_memory());
-    let guarded = our_entries.iter().any(|entry| entry.hook.guarded);
-    let effective = EntryOptions { include_memory, guarded, ..options.into() };
-    Ok(hook_entries::compare_entries(
+    let has_guarded_entry = our_entries.iter().any(|entry| entry.hook.is_team_entry);
+    let effective_options = EntryOptions { include_memory, for_team: has_guarded_entry, ..options.into() };
+    Ok(hook_entries::find_entry_differences(
         &settings_json,
         &our_entries,
-        &template_entries(effective, &installed_executable),
+        &merged_template_entries(effective_options, &installed_executable),
     ))
 }

@@ -1,6 +1,6 @@
 //! The entries of the templates, with their commands written for this machine.
 
-use super::command::{guarded_command, shell_quote};
+use super::command::{exec_if_installed_command, shell_quote_if_needed};
 use super::{EntryOptions, HookSupport, MEMORY_ARGUMENT, MEMORY_TEMPLATE, MODERN_TEMPLATE};
 use serde_json::{Map, Value};
 
@@ -14,12 +14,12 @@ pub(super) struct TemplateEntry {
 }
 
 impl TemplateEntry {
-    /// Returns true if this entry does what `other` does, and the memory's part of the event.
-    fn includes_memory_half_of(&self, other: &TemplateEntry) -> bool {
+    /// Returns true if this entry, with the memory argument, replaces `other`, which has the same event and program.
+    fn replaces_entry_without_memory(&self, other: &TemplateEntry) -> bool {
         let is_same_program = (&self.event, &self.program) == (&other.event, &other.program);
         is_same_program
             && other.arguments.is_empty()
-            && self.arguments.iter().any(|word| word == MEMORY_ARGUMENT)
+            && self.arguments.iter().any(|argument| argument == MEMORY_ARGUMENT)
     }
 
     pub(super) fn hook_value(&self) -> Value {
@@ -34,7 +34,7 @@ impl TemplateEntry {
 /// Returns the hooks of the templates as settings for the `--settings` option, with commands for this machine.
 pub fn hooks_settings(options: impl Into<EntryOptions>, command_for: &dyn Fn(&str) -> String) -> Value {
     let mut hooks = Map::new();
-    for entry in template_entries(options.into(), command_for) {
+    for entry in merged_template_entries(options.into(), command_for) {
         let groups = hooks.entry(entry.event).or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(groups) = groups {
             groups.push(entry.group);
@@ -43,11 +43,13 @@ pub fn hooks_settings(options: impl Into<EntryOptions>, command_for: &dyn Fn(&st
     Value::Object(Map::from_iter([("hooks".to_owned(), Value::Object(hooks))]))
 }
 
-/// Returns the programs that the templates name, without duplicates.
-pub fn program_names(options: impl Into<EntryOptions>) -> Vec<String> {
+/// Returns the programs of the templates' hooks and of the status line, sorted and without duplicates.
+pub fn hook_and_status_line_programs(options: impl Into<EntryOptions>) -> Vec<String> {
     let entry_options = options.into();
-    let mut programs: Vec<String> =
-        template_entries(entry_options, &str::to_owned).into_iter().map(|entry| entry.program).collect();
+    let mut programs: Vec<String> = merged_template_entries(entry_options, &str::to_owned)
+        .into_iter()
+        .map(|entry| entry.program)
+        .collect();
     let template: Value =
         serde_json::from_str(entry_options.hook_support.template_text()).unwrap_or_default();
     let status_line_program = template.pointer("/statusLine/command").and_then(Value::as_str);
@@ -57,9 +59,9 @@ pub fn program_names(options: impl Into<EntryOptions>) -> Vec<String> {
     programs
 }
 
-/// Returns the template's entries, then those of the memory. If both have an entry of one program for one event, only
-/// the memory's is returned, because it does both.
-pub(super) fn template_entries(
+/// Returns the client's template entries, then the memory's if the options include it. If both templates have an entry
+/// with the same program and event, the memory's entry replaces the other one, because it does both tasks.
+pub(super) fn merged_template_entries(
     options: EntryOptions,
     command_for: &dyn Fn(&str) -> String,
 ) -> Vec<TemplateEntry> {
@@ -75,13 +77,13 @@ pub(super) fn template_entries(
                 };
                 let program = hook.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
                 let arguments = hook.get("args").and_then(Value::as_array).cloned().unwrap_or_default();
-                if options.guarded {
-                    write_guarded_command(hook, &program, &arguments);
+                if options.for_team {
+                    set_shared_project_command(hook, &program, &arguments);
                 } else {
-                    write_command(hook, options.hook_support, command_for(&program));
+                    set_command_in_exec_or_shell_form(hook, options.hook_support, command_for(&program));
                 }
                 let entry = TemplateEntry { event: event.clone(), program, arguments, group };
-                match entries.iter_mut().find(|other| entry.includes_memory_half_of(other)) {
+                match entries.iter_mut().find(|other| entry.replaces_entry_without_memory(other)) {
                     Some(existing) => *existing = entry,
                     None => entries.push(entry),
                 }
@@ -93,9 +95,9 @@ pub(super) fn template_entries(
 
 /// Returns true if only the memory's entries start this program.
 pub(super) fn is_memory_program(program: &str) -> bool {
-    let with_memory = program_names(HookSupport::Modern.with_memory());
+    let with_memory = hook_and_status_line_programs(HookSupport::Modern.with_memory());
     let contains_program = |programs: &[String]| programs.iter().any(|name| name == program);
-    contains_program(&with_memory) && !contains_program(&program_names(HookSupport::Modern))
+    contains_program(&with_memory) && !contains_program(&hook_and_status_line_programs(HookSupport::Modern))
 }
 
 /// Returns the name and value of the variable that the memory needs in the client's environment. [`hooks_settings`] omits
@@ -107,34 +109,40 @@ pub fn memory_variable() -> (String, String) {
     first.map(|(name, value)| (name, value.as_str().unwrap_or_default().to_owned())).unwrap_or_default()
 }
 
-/// Sets the command for this machine. Some old clients accept the exec form but pass the command to a shell anyway:
-/// if the path needs quotes, they get the shell form, which every client reads alike.
-fn write_command(hook: &mut Map<String, Value>, hook_support: HookSupport, command: String) {
+/// Sets the command of a hook. Some old clients accept the exec form but pass the command to a shell anyway, so a path
+/// that needs quotes is written in shell form for them, which every client reads in the same way.
+fn set_command_in_exec_or_shell_form(
+    hook: &mut Map<String, Value>,
+    hook_support: HookSupport,
+    command: String,
+) {
     let has_no_arguments = hook.get("args").and_then(Value::as_array).is_none_or(Vec::is_empty);
-    if hook_support == HookSupport::Classic && has_no_arguments && shell_quote(&command) != command {
-        hook.insert("command".to_owned(), shell_quote(&command).into());
+    if hook_support == HookSupport::Classic && has_no_arguments && shell_quote_if_needed(&command) != command
+    {
+        hook.insert("command".to_owned(), shell_quote_if_needed(&command).into());
         hook.shift_remove("args");
     } else {
         hook.insert("command".to_owned(), command.into());
     }
 }
 
-/// Sets a guarded command with the bare program name, because many machines share the file.
-fn write_guarded_command(hook: &mut Map<String, Value>, program: &str, arguments: &[Value]) {
+/// Sets a command that does nothing if the program is not installed. It has the bare program name, because many machines
+/// share the file.
+fn set_shared_project_command(hook: &mut Map<String, Value>, program: &str, arguments: &[Value]) {
     let argument_texts: Vec<String> =
-        arguments.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect();
-    hook.insert("command".to_owned(), guarded_command(program, &argument_texts).into());
+        arguments.iter().filter_map(|argument| argument.as_str().map(str::to_owned)).collect();
+    hook.insert("command".to_owned(), exec_if_installed_command(program, &argument_texts).into());
     hook.shift_remove("args");
 }
 
-/// Returns our status line, which is the same for every client.
+/// Returns the value of our `statusLine` setting, which is the same for every client version.
 pub(super) fn status_line_value(command_for: &dyn Fn(&str) -> String) -> Value {
     let template: Value = serde_json::from_str(MODERN_TEMPLATE).unwrap_or_default();
-    let mut line = template.get("statusLine").cloned().unwrap_or_default();
-    let program = line.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
-    if let Some(line) = line.as_object_mut() {
+    let mut status_line = template.get("statusLine").cloned().unwrap_or_default();
+    let program = status_line.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
+    if let Some(fields) = status_line.as_object_mut() {
         // The client always passes a status line's command to a shell.
-        line.insert("command".to_owned(), shell_quote(&command_for(&program)).into());
+        fields.insert("command".to_owned(), shell_quote_if_needed(&command_for(&program)).into());
     }
-    line
+    status_line
 }

@@ -27,7 +27,7 @@ fn prompt_payload(prompt: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn half_an_emoji_loses_only_that_half_of_a_text() {
+fn half_an_emoji_is_replaced_and_the_rest_of_the_text_is_kept() {
     for half in [r#""cut \ud83d""#, r#""cut \ude00""#, r#""cut \ud83d\ud83d""#, r#""cut \ud83dx""#] {
         let text = prompt_of_payload(&prompt_payload(half.as_bytes())).expect("the text");
         assert!(text.starts_with("cut \u{fffd}"), "{text:?}");

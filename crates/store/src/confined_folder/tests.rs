@@ -23,9 +23,9 @@ fn files_inside_are_read_written_and_listed() {
     let root = fs::canonicalize(folder.path().join("project")).unwrap();
     assert_eq!(confined.read("./src//a.rs", 4).unwrap(), (b"fn a".to_vec(), 9));
     assert_eq!(confined.read(&root.join("src/a.rs").display().to_string(), 99).unwrap().1, 9);
-    assert!(confined.write("deep/er/b.txt", b"b").unwrap());
+    assert!(confined.create_or_replace("deep/er/b.txt", b"b").unwrap());
     fs::set_permissions(root.join("deep/er/b.txt"), fs::Permissions::from_mode(0o755)).unwrap();
-    assert!(!confined.write("deep/er/b.txt", b"bb").unwrap());
+    assert!(!confined.create_or_replace("deep/er/b.txt", b"bb").unwrap());
     let stat = fs::metadata(root.join("deep/er/b.txt")).unwrap();
     assert_eq!((stat.len(), stat.permissions().mode() & 0o777), (2, 0o755));
     symlink("a.rs", root.join("src/link")).unwrap();
@@ -34,7 +34,7 @@ fn files_inside_are_read_written_and_listed() {
     for path in ["src/link", "deep/up/a.rs", "whole/a.rs"] {
         assert_eq!(confined.read(path, 99).unwrap().1, 9, "{path}");
     }
-    assert!(!confined.write("src/link", b"new").unwrap());
+    assert!(!confined.create_or_replace("src/link", b"new").unwrap());
     assert!(fs::symlink_metadata(root.join("src/link")).unwrap().is_symlink());
     assert_eq!(fs::read(root.join("src/a.rs")).unwrap(), b"new");
     let names = |path| -> Vec<String> {
@@ -42,7 +42,7 @@ fn files_inside_are_read_written_and_listed() {
             .list(path)
             .unwrap()
             .iter()
-            .map(|entry| format!("{}{}", entry.name, entry.kind_mark))
+            .map(|entry| format!("{}{}", entry.name, entry.type_suffix))
             .collect()
     };
     assert_eq!(names(""), ["deep/", "src/", "whole@"]);
@@ -78,11 +78,11 @@ fn no_path_leads_outside() {
     ] {
         let read_error = confined.read(path, 99).unwrap_err();
         assert!(!matches!(read_error, ConfinedError::Missing(_)), "{path}: {read_error}");
-        assert!(confined.write(path, b"x").is_err(), "{path}");
+        assert!(confined.create_or_replace(path, b"x").is_err(), "{path}");
         assert!(confined.list(path).is_err(), "{path}");
     }
     assert!(confined.list("relative").is_err() && confined.list("..").is_err());
-    assert!(confined.write("relative/new/file", b"x").is_err());
+    assert!(confined.create_or_replace("relative/new/file", b"x").is_err());
     assert_eq!(fs::read(folder.path().join("outside/secret")).unwrap(), b"secret");
     assert_eq!(crate::disk::list_names(&folder.path().join("outside")), ["secret"]);
 }
@@ -97,7 +97,7 @@ fn only_plain_files_are_opened() {
     let _socket = std::os::unix::net::UnixListener::bind(project.join("socket")).unwrap();
     for path in ["pipe", "socket", "src", ""] {
         assert!(matches!(confined.read(path, 9), Err(ConfinedError::NotAFile(..))), "{path}");
-        assert!(matches!(confined.write(path, b"x"), Err(ConfinedError::NotAFile(..))), "{path}");
+        assert!(matches!(confined.create_or_replace(path, b"x"), Err(ConfinedError::NotAFile(..))), "{path}");
     }
     assert!(matches!(confined.read("src/a.rs/b", 9), Err(ConfinedError::NotAFolder(_))));
     assert!(matches!(confined.list("src/a.rs"), Err(ConfinedError::NotAFolder(_))));
@@ -136,7 +136,7 @@ fn a_link_that_appears_and_disappears_never_leads_outside() {
                 assert_eq!(bytes, b"inside");
                 reads_inside += 1;
             }
-            let _ = confined.write("gate/written", b"x");
+            let _ = confined.create_or_replace("gate/written", b"x");
         }
         stop.store(true, Ordering::Relaxed);
         assert!(reads_inside > 0, "the door was never open");

@@ -1,4 +1,4 @@
-//! Searches the parent folders for the project of a command: not above the repository's root, and not in
+//! Searches the parent folders for the project of a command, but not above the repository's root, and not in
 //! folders of another owner. A state there may be a stranger's, and `--resume` would start the programs that
 //! it names.
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SearchEnd {
     Repository(PathBuf),
-    /// Below this folder or file, which belongs to another user.
+    /// The search ended below this folder or file, which belongs to another user.
     ForeignOwner(PathBuf),
     /// At the root of the file system.
     FileSystemRoot,
@@ -24,8 +24,8 @@ pub(super) struct AncestorSearch<'a> {
 }
 
 impl<'a> AncestorSearch<'a> {
-    pub(super) fn from_folder(start: &'a Path) -> AncestorSearch<'a> {
-        AncestorSearch::search_with(start, &is_trusted_owner, &|folder| {
+    pub(super) fn search_upwards_from(start: &'a Path) -> AncestorSearch<'a> {
+        AncestorSearch::search_with(start, &is_trusted_or_missing, &|folder| {
             resolve_git_folder(&folder.join(".git")).is_some()
         })
     }
@@ -40,7 +40,7 @@ impl<'a> AncestorSearch<'a> {
             if !is_trusted(folder) {
                 return AncestorSearch { folders, end: SearchEnd::ForeignOwner(folder.to_owned()) };
             }
-            // In a folder that anybody may write to, these may belong to another user (`/tmp`, for root).
+            // In a world-writable folder, these may belong to another user (in `/tmp`, for root).
             for client_path in [".claude", ".claude/ralph-state.json"].map(|name| folder.join(name)) {
                 if !is_trusted(&client_path) {
                     return AncestorSearch { folders, end: SearchEnd::ForeignOwner(client_path) };
@@ -54,28 +54,32 @@ impl<'a> AncestorSearch<'a> {
         AncestorSearch { folders, end: SearchEnd::FileSystemRoot }
     }
 
-    /// Returns a state in a folder above the end of the search, and why it is ignored.
-    pub(super) fn state_beyond_end(&self, start: &Path) -> Option<IgnoredState> {
-        let folders_beyond = start.ancestors().skip(self.folders.len());
-        let state = folders_beyond
+    /// Returns a state in a folder above the end of the search, with the reason why it is ignored.
+    pub(super) fn find_ignored_state_above(&self, start: &Path) -> Option<IgnoredState> {
+        let folders_above = start.ancestors().skip(self.folders.len());
+        let state_file = folders_above
             .map(|folder| folder.join(".claude/ralph-state.json"))
             .find(|path| disk::exists(path))?;
-        let is_here = self.folders.is_empty() && state.starts_with(start.join(".claude"));
-        Some(IgnoredState { state, end: self.end.clone(), is_current_project: is_here })
+        let is_in_start_folder = self.folders.is_empty() && state_file.starts_with(start.join(".claude"));
+        Some(IgnoredState {
+            state_path: state_file,
+            end: self.end.clone(),
+            is_current_project: is_in_start_folder,
+        })
     }
 }
 
-/// A state that is not used as the project's, and why.
+/// A state that is not used for the project, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IgnoredState {
-    state: PathBuf,
+    state_path: PathBuf,
     end: SearchEnd,
     is_current_project: bool,
 }
 
 impl IgnoredState {
-    /// Returns true if the current folder itself is the project that belongs to another user: nothing may be
-    /// done with it.
+    /// Returns true if the ignored state is the current folder's own, because that folder belongs to another
+    /// user. Then Plimsoll must not use it.
     pub fn is_current_project(&self) -> bool {
         self.is_current_project
     }
@@ -83,7 +87,7 @@ impl IgnoredState {
 
 impl fmt::Display for IgnoredState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state.display();
+        let state = self.state_path.display();
         match &self.end {
             SearchEnd::ForeignOwner(path) => {
                 let path = path.display();
@@ -101,24 +105,26 @@ impl fmt::Display for IgnoredState {
     }
 }
 
-/// Returns true if the path and its link's target belong to this user, if git's settings list it as safe, or
-/// if it does not exist.
-fn is_trusted_owner(path: &Path) -> bool {
+/// Returns true if the path and its link's target belong to this user, or if git's `safe.directory` lists its
+/// repository, or if the path does not exist.
+fn is_trusted_or_missing(path: &Path) -> bool {
     let (Ok(link_stat), Ok(target_stat)) = (rustix::fs::lstat(path), rustix::fs::stat(path)) else {
         return true;
     };
-    let is_trusted_uid = |owner: u32| owner == rustix::process::geteuid().as_raw() || is_sudo_caller(owner);
-    (is_trusted_uid(link_stat.st_uid) && is_trusted_uid(target_stat.st_uid)) || is_in_git_safe_directory(path)
+    let is_trusted_uid =
+        |owner_uid: u32| owner_uid == rustix::process::geteuid().as_raw() || is_uid_of_sudo_caller(owner_uid);
+    (is_trusted_uid(link_stat.st_uid) && is_trusted_uid(target_stat.st_uid))
+        || is_repository_in_git_safe_directory(path)
 }
 
-/// Returns true for the user who called `sudo`. As in git, root may then work on that user's files.
-fn is_sudo_caller(owner: u32) -> bool {
+/// Returns true for the uid of the user who called `sudo`. As in git, root may then work on that user's files.
+fn is_uid_of_sudo_caller(owner_uid: u32) -> bool {
     rustix::process::geteuid().is_root()
-        && environment::variable("SUDO_UID").is_some_and(|uid| uid.parse() == Ok(owner))
+        && environment::variable("SUDO_UID").is_some_and(|uid| uid.parse() == Ok(owner_uid))
 }
 
 /// Returns true if git's `safe.directory` lists the repository that contains the path, or its folder.
-fn is_in_git_safe_directory(path: &Path) -> bool {
+fn is_repository_in_git_safe_directory(path: &Path) -> bool {
     let is_repository_root = |folder: &&Path| resolve_git_folder(&folder.join(".git")).is_some();
     let is_client_name = |name: &std::ffi::OsStr| name == ".claude" || name == "ralph-state.json";
     let folder = path.ancestors().find(|path| !path.file_name().is_some_and(is_client_name)).unwrap_or(path);
@@ -131,14 +137,14 @@ fn is_in_git_safe_directory(path: &Path) -> bool {
 }
 
 fn matches_safe_directory(safe_directories: &[String], folder: &Path, home: Option<&Path>) -> bool {
-    safe_directories.iter().any(|line| {
-        let path = match (line.strip_prefix("~/"), home) {
+    safe_directories.iter().any(|entry| {
+        let path = match (entry.strip_prefix("~/"), home) {
             (Some(relative), Some(home)) => home.join(relative),
-            _ => PathBuf::from(line),
+            _ => PathBuf::from(entry),
         };
         // `/shared/*` matches every folder below `/shared`.
         let parent = path.to_str().and_then(|path| path.strip_suffix("/*"));
-        line == "*"
+        entry == "*"
             || parent.map_or_else(
                 || path == folder,
                 |parent| folder != Path::new(parent) && folder.starts_with(parent),
@@ -150,12 +156,14 @@ fn matches_safe_directory(safe_directories: &[String], folder: &Path, home: Opti
 /// configuration does not count. Included files are not read.
 fn read_safe_directories() -> Vec<String> {
     let home = environment::home_folder();
-    let config = environment::variable("XDG_CONFIG_HOME").map(PathBuf::from);
-    let config = config.or_else(|| Some(home.as_ref()?.join(".config")));
-    let global = environment::variable("GIT_CONFIG_GLOBAL").map(PathBuf::from);
-    let user_files = match global {
-        Some(file) => [Some(file), None],
-        None => [config.map(|folder| folder.join("git/config")), home.map(|home| home.join(".gitconfig"))],
+    let config_home = environment::variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config_home = config_home.or_else(|| Some(home.as_ref()?.join(".config")));
+    let global_config = environment::variable("GIT_CONFIG_GLOBAL").map(PathBuf::from);
+    let user_files = match global_config {
+        Some(path) => [Some(path), None],
+        None => {
+            [config_home.map(|folder| folder.join("git/config")), home.map(|home| home.join(".gitconfig"))]
+        }
     };
     let system_file = (!environment::is_variable_on("GIT_CONFIG_NOSYSTEM")).then(|| {
         environment::variable("GIT_CONFIG_SYSTEM")
@@ -171,10 +179,10 @@ fn read_safe_directories() -> Vec<String> {
     directories
 }
 
-/// Collects the `directory` lines of the section `[safe]`; an empty value clears all before it.
-fn collect_safe_directories(text: &str, directories: &mut Vec<String>) {
+/// Appends the `directory` values of the section `[safe]`; an empty value clears the list, as in git.
+fn collect_safe_directories(config_text: &str, directories: &mut Vec<String>) {
     let mut is_in_safe_section = false;
-    for line in text.lines().map(str::trim) {
+    for line in config_text.lines().map(str::trim) {
         if line.starts_with('[') {
             is_in_safe_section = line.to_ascii_lowercase().starts_with("[safe]");
         }

@@ -19,17 +19,17 @@ pub(super) fn external_data_folder(root: &Path) -> Option<PathBuf> {
 /// Replaces characters that are unsafe in file names, and shortens the name.
 fn sanitize_folder_name(name: &str) -> String {
     const MAX_NAME_CHARS: usize = 40;
-    let is_safe_char = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_' | '-');
+    let is_safe_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let name = name.trim_start_matches('.');
-    name.chars().take(MAX_NAME_CHARS).map(|letter| if is_safe_char(letter) { letter } else { '_' }).collect()
+    name.chars().take(MAX_NAME_CHARS).map(|c| if is_safe_char(c) { c } else { '_' }).collect()
 }
 
 /// Returns true if the project's own settings contain our hooks. The user's settings file does not count,
 /// even if it is in this folder.
-pub(super) fn has_our_hooks_in_settings(root: &Path) -> bool {
+pub(super) fn has_our_hooks_in_project_settings(root: &Path) -> bool {
     let has_our_hooks = |path: &PathBuf| {
         let text = disk::read_text(path).ok().flatten().unwrap_or_default();
-        // A cheap check first: most files do not mention Plimsoll at all.
+        // The cheap check comes first: most files do not mention Plimsoll at all.
         text.contains("plimsoll-") && settings::has_our_hooks(&text).unwrap_or(false)
     };
     let settings_files =

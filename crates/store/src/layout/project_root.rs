@@ -1,15 +1,14 @@
-//! Finds the project's root for a command that creates something: a run in a subfolder belongs to the project
+//! Finds the project's root for a command that creates something: a command in a subfolder works on the project
 //! above it.
 //!
 //! The root is the nearest folder upwards that has our files, a plan or `PROMPT.md`; otherwise the root of
 //! the repository; otherwise the current folder. A parent is used only inside the repository, or, outside of
-//! any repository, below the home folder. It is never the home folder itself or a folder above it, never one
-//! of another owner, and never one that everybody may write to. The current folder is always allowed, because
-//! the user chose it.
+//! any repository, below the home folder. The home folder, a folder above it, a folder of another owner and a
+//! world-writable folder are never used. The current folder is always allowed, because the user chose it.
 
 use super::Project;
 use super::ancestor_search::{AncestorSearch, SearchEnd};
-use super::external_folder::has_our_hooks_in_settings;
+use super::external_folder::has_our_hooks_in_project_settings;
 use crate::{disk, environment, volume};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use std::path::{Path, PathBuf};
@@ -40,21 +39,23 @@ impl ProjectRoot {
     /// Finds the root for the current folder. `plan_file` is the plan's file name if it is not the default.
     pub fn find_from_current_dir(plan_file: Option<&str>) -> ProjectRoot {
         let current_dir = environment::current_dir();
-        let search = AncestorSearch::from_folder(&current_dir);
+        let search = AncestorSearch::search_upwards_from(&current_dir);
         let home = environment::home_folder().map(disk::canonicalize_or_keep);
-        let is_world_writable =
-            |folder: &Path| volume::access_rights(folder).is_none_or(|rights| rights.mode & 0o002 != 0);
-        let candidates = allowed_roots(&search, &current_dir, home.as_deref(), &is_world_writable);
+        let is_world_writable = |folder: &Path| {
+            volume::access_rights_of_current_user(folder).is_none_or(|rights| rights.mode & 0o002 != 0)
+        };
+        let candidates =
+            current_dir_and_allowed_parents(&search, &current_dir, home.as_deref(), &is_world_writable);
         let reason_for = |folder: &Path| project_root_reason(folder, plan_file.unwrap_or(DEFAULT_PLAN));
         let nearest = candidates.iter().find_map(|folder| Some(((*folder).to_owned(), reason_for(folder)?)));
-        let root = || match &search.end {
+        let repository_root = || match &search.end {
             SearchEnd::Repository(root) if candidates.contains(&root.as_path()) => {
                 Some((root.clone(), ProjectRootReason::Repository))
             }
             SearchEnd::Repository(_) | SearchEnd::ForeignOwner(_) | SearchEnd::FileSystemRoot => None,
         };
         let (folder, reason) =
-            nearest.or_else(root).unwrap_or((current_dir, ProjectRootReason::CurrentFolder));
+            nearest.or_else(repository_root).unwrap_or((current_dir, ProjectRootReason::CurrentFolder));
         ProjectRoot { folder, reason }
     }
 
@@ -65,11 +66,11 @@ impl ProjectRoot {
 
     /// Returns the project at this root, with its files where its sessions store them.
     pub fn project_with_session_files(&self) -> Project {
-        Project::for_root_or_local(&self.folder)
+        Project::with_session_files_or_local(&self.folder)
     }
 
-    /// Tells the user which folder is the project and why; `None` if it is the current one.
-    pub fn render_notice(&self) -> Option<String> {
+    /// Renders a notice of which folder is the project and why; `None` if it is the current folder.
+    pub fn render_notice_unless_current_dir(&self) -> Option<String> {
         let description = match self.reason {
             ProjectRootReason::OurFiles => "the nearest folder upwards with files of Plimsoll",
             ProjectRootReason::Plan => "the nearest folder upwards with the plan",
@@ -77,9 +78,9 @@ impl ProjectRoot {
             ProjectRootReason::Repository => "the root of the repository",
             ProjectRootReason::CurrentFolder => return None,
         };
-        let is_here = disk::canonicalize_or_keep(&environment::current_dir())
+        let is_current_dir = disk::canonicalize_or_keep(&environment::current_dir())
             == disk::canonicalize_or_keep(&self.folder);
-        (!is_here).then(|| format!("the project is {}: {description}", self.folder.display()))
+        (!is_current_dir).then(|| format!("the project is {}: {description}", self.folder.display()))
     }
 }
 
@@ -91,12 +92,12 @@ fn project_root_reason(folder: &Path, plan_file: &str) -> Option<ProjectRootReas
         }
         () if has(plan_file) => Some(ProjectRootReason::Plan),
         () if has("PROMPT.md") => Some(ProjectRootReason::Prompt),
-        () => has_our_hooks_in_settings(folder).then_some(ProjectRootReason::OurFiles),
+        () => has_our_hooks_in_project_settings(folder).then_some(ProjectRootReason::OurFiles),
     }
 }
 
-/// Returns the folders of the search that may be the root, nearest first.
-fn allowed_roots<'a>(
+/// Returns the current folder and those of its searched parents that may be the root, nearest first.
+fn current_dir_and_allowed_parents<'a>(
     search: &AncestorSearch<'a>,
     current_dir: &'a Path,
     home: Option<&Path>,
@@ -146,7 +147,12 @@ mod tests {
                 Path::new(here).ancestors().take_while(|folder| folder.starts_with(&end_at)).collect();
             let search = AncestorSearch { folders, end };
             let is_open = |folder: &Path| open.iter().any(|open| Path::new(open) == folder);
-            let roots = allowed_roots(&search, Path::new(here), Some(Path::new("/home/u")), &is_open);
+            let roots = current_dir_and_allowed_parents(
+                &search,
+                Path::new(here),
+                Some(Path::new("/home/u")),
+                &is_open,
+            );
             assert_eq!(roots, expected.iter().map(Path::new).collect::<Vec<_>>(), "{here}");
         }
     }

@@ -1,7 +1,10 @@
-//! The memory at earlier times: the record of a turn contains the memory as it was when the turn ended.
+//! The memory at earlier times. The record of a turn contains the memory as it was when the turn ended.
 
 use super::snapshot::{self, Replay};
-use super::{MAX_FOLDED_BYTES, MemoryHead, answer_marks, exists, load_at_head, memory_log, newest_change};
+use super::{
+    MAX_FOLDED_BYTES, MemoryHead, exists, load_from_snapshot_and_later_records, memory_log, newest_change,
+    response_counter,
+};
 use crate::turn_log::{LogHead, RecordedMemory};
 use crate::{Project, StoreError, clock};
 use chrono::{DateTime, Utc};
@@ -10,8 +13,8 @@ use plimsoll_domain::memory::Memory;
 use plimsoll_domain::turn::record::PackedMemory;
 use std::cell::OnceCell;
 
-/// The maximum size in bytes of the log that is folded for an earlier time. This happens once and leaves a
-/// snapshot from which later turns start. A turn that would need more is recorded without the memory.
+/// The maximum number of bytes of the log that are replayed for an earlier time. Such a replay happens once and
+/// saves a snapshot from which later turns start. A turn that would need more is recorded without the memory.
 const MAX_PAST_FOLDED_BYTES: u64 = 4 * MAX_FOLDED_BYTES;
 
 /// The memory at any time, loaded on demand.
@@ -19,91 +22,106 @@ const MAX_PAST_FOLDED_BYTES: u64 = 4 * MAX_FOLDED_BYTES;
 pub struct PastMemory {
     project: Option<Project>,
     head: Option<LogHead>,
-    newest_at: Timestamp,
-    /// The number of counted model responses.
-    answer_count: u64,
+    newest_change_at: Timestamp,
+    /// The number of model responses that have been counted.
+    response_count: u64,
     current: OnceCell<Option<Memory>>,
 }
 
 impl PastMemory {
-    /// Prepares access to the past of a project's memory; empty if there is no memory.
-    pub fn from_head(MemoryHead { project, head }: MemoryHead) -> PastMemory {
+    /// Prepares access to earlier states of a project's memory. Returns an empty value if there is no memory.
+    pub fn from_head_or_empty(MemoryHead { project, head }: MemoryHead) -> PastMemory {
         // A head is valid only with its log.
         if head.is_none() && !exists(&project) {
             return PastMemory::default();
         }
         // The head has the time of the newest change; without a head it is read from the end of the log.
-        let newest_at = head
+        let newest_change_at = head
             .as_ref()
             .map(|head| head.recorded_at.clone())
             .or_else(|| Some(newest_change(&project).ok()??.at));
-        let newest_at = newest_at.unwrap_or_default();
+        let newest_change_at = newest_change_at.unwrap_or_default();
         PastMemory {
-            answer_count: answer_marks::answer_count(&project),
+            response_count: response_counter::total_response_count(&project),
             project: Some(project),
             head,
-            newest_at,
+            newest_change_at,
             ..PastMemory::default()
         }
     }
 
     fn current_memory(&self) -> Option<&Memory> {
         let load = || {
-            load_at_head(self.project.as_ref()?, self.head.as_ref(), self.answer_count, MAX_FOLDED_BYTES).ok()
+            load_from_snapshot_and_later_records(
+                self.project.as_ref()?,
+                self.head.as_ref(),
+                self.response_count,
+                MAX_FOLDED_BYTES,
+            )
+            .ok()
         };
         self.current.get_or_init(load).as_ref()
     }
 
-    /// Returns the memory at a time by reusing what the previous turn recorded, if nothing was written since.
-    /// Then the memory itself need not be loaded.
-    pub fn reuse_if_unchanged(&self, moment: &Timestamp, previous: &RecordedMemory) -> Option<String> {
-        let is_same = self.head.as_ref().is_some_and(|head| head.link == previous.log_link);
-        let is_now = is_same && is_not_after(&self.newest_at, clock::parse_timestamp(moment)?);
-        let new_answers = self.answer_count.checked_sub(previous.answer_count)?;
-        is_now.then(|| previous.packed.json_at_step(previous.packed.step + new_answers))
+    /// Returns the packed memory (JSON) of the previous turn with the current step number, if the memory has not
+    /// changed since and `timestamp` is not before its last change. Does not load the memory.
+    pub fn previous_memory_json_if_unchanged(
+        &self,
+        timestamp: &Timestamp,
+        previous: &RecordedMemory,
+    ) -> Option<String> {
+        let has_same_log_link = self.head.as_ref().is_some_and(|head| head.link == previous.log_link);
+        let is_unchanged =
+            has_same_log_link && is_not_after(&self.newest_change_at, clock::parse_timestamp(timestamp)?);
+        let new_response_count = self.response_count.checked_sub(previous.response_count)?;
+        is_unchanged.then(|| previous.packed.json_at_step(previous.packed.step + new_response_count))
     }
 
-    /// Returns what the next turn may reuse of this turn's memory; `None` if this is the memory of an earlier
-    /// time.
-    pub fn for_next_turn(&self, packed: PackedMemory) -> Option<RecordedMemory> {
+    /// Returns a record from which the next turn can reuse this turn's memory. Returns `None` if `packed` is not the
+    /// current memory.
+    pub fn to_recorded_memory_if_current(&self, packed: PackedMemory) -> Option<RecordedMemory> {
         let link = self.head.as_ref()?.link.clone();
-        let is_now = self
+        let is_current = self
             .current_memory()
             .is_some_and(|current| (current.revision, current.step_number) == (packed.rev, packed.step));
-        is_now.then_some(RecordedMemory {
+        is_current.then_some(RecordedMemory {
             log_link: link,
-            answer_count: self.answer_count,
+            response_count: self.response_count,
             packed,
             blob_folder_stamp: None,
         })
     }
 
     /// Returns the memory at a time (RFC 3339); `None` if there was no memory at that time.
-    pub fn memory_at(&self, moment: &Timestamp) -> Option<Memory> {
+    pub fn memory_at(&self, timestamp: &Timestamp) -> Option<Memory> {
         let current = self.current_memory()?;
-        let asked_time = clock::parse_timestamp(moment)?;
-        if is_not_after(&self.newest_at, asked_time) {
+        let requested_time = clock::parse_timestamp(timestamp)?;
+        if is_not_after(&self.newest_change_at, requested_time) {
             return Some(current.clone());
         }
-        fold_up_to(self.project.as_ref()?, |at| is_not_after(at, asked_time)).ok()?
+        replay_log_to_cutoff_and_save_snapshot(self.project.as_ref()?, |timestamp| {
+            is_not_after(timestamp, requested_time)
+        })
+        .ok()?
     }
 }
 
-/// Returns true if a timestamp is not after a time.
-fn is_not_after(timestamp: &Timestamp, moment: DateTime<Utc>) -> bool {
-    clock::parse_timestamp(timestamp).is_some_and(|time| time <= moment)
+/// Returns true if a timestamp is at or before the cutoff; false if it does not parse.
+fn is_not_after(timestamp: &Timestamp, cutoff: DateTime<Utc>) -> bool {
+    clock::parse_timestamp(timestamp).is_some_and(|time| time <= cutoff)
 }
 
-/// Folds the log up to the last change that is in time, from the latest suitable snapshot or from the
-/// beginning. Returns `None` if no change is in time.
-fn fold_up_to(
+/// Replays the log up to the last change that is not after the cutoff, from the latest suitable snapshot or from
+/// the beginning. A replay from the beginning saves a snapshot. Returns `None` if every change is after the
+/// cutoff.
+fn replay_log_to_cutoff_and_save_snapshot(
     project: &Project,
-    is_in_time: impl Fn(&Timestamp) -> bool,
+    is_at_or_before_cutoff: impl Fn(&Timestamp) -> bool,
 ) -> Result<Option<Memory>, StoreError> {
     let log = memory_log(project);
     let mut replay = match Replay::from_snapshot(
         &log,
-        snapshot::latest_earlier_snapshot(project, &is_in_time),
+        snapshot::latest_earlier_snapshot(project, &is_at_or_before_cutoff),
         MAX_PAST_FOLDED_BYTES,
     )? {
         Some(replay) => replay,
@@ -111,12 +129,12 @@ fn fold_up_to(
     };
     let starts_at_beginning = replay.snapshot.position.seq == 0;
     let mut has_changed = false;
-    while replay.apply_next_if(&is_in_time)?.is_some() {
+    while replay.apply_next_change_if(&is_at_or_before_cutoff)?.is_some() {
         has_changed = true;
     }
     if starts_at_beginning && has_changed {
-        // There was no snapshot from which a later turn could start.
-        snapshot::save_as_earlier(project, &replay.snapshot);
+        // No snapshot was available, so this one saves later turns the replay from the beginning.
+        snapshot::save_as_earlier_after_first_interval(project, &replay.snapshot);
     }
     Ok((has_changed || !starts_at_beginning).then_some(replay.snapshot.memory))
 }
@@ -125,7 +143,7 @@ fn fold_up_to(
 mod tests {
     use super::*;
     use crate::memory::snapshot::{LogPosition, Snapshot};
-    use crate::memory::{apply_changes, load_memory};
+    use crate::memory::{apply_changes_atomically, load_memory};
     use crate::{Durability, disk};
     use plimsoll_domain::memory::{MemoryOp, Register};
     use std::time::Duration;
@@ -135,7 +153,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::with_local_files(folder.path());
         assert!(
-            PastMemory::from_head(MemoryHead::load(&project))
+            PastMemory::from_head_or_empty(MemoryHead::load(&project))
                 .memory_at(&"2026-01-01T00:00:00Z".into())
                 .is_none()
         );
@@ -143,7 +161,7 @@ mod tests {
         for text in ["one", "two", "three"] {
             std::thread::sleep(Duration::from_millis(5));
             let values = [(Register::Next, text.to_owned())].into();
-            apply_changes(
+            apply_changes_atomically(
                 &project,
                 "mcp",
                 &[MemoryOp::UpdateRegisters { values, strict: false, in_all_frames: false }],
@@ -152,7 +170,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
             moments.push(clock::to_millis_timestamp(clock::now()));
         }
-        let past = PastMemory::from_head(MemoryHead::load(&project));
+        let past = PastMemory::from_head_or_empty(MemoryHead::load(&project));
         let next_register_at = |moment: &Timestamp| {
             past.memory_at(moment)
                 .map(|memory| memory.register_text(Register::Next).to_owned())
@@ -167,7 +185,7 @@ mod tests {
     fn set_next(project: &Project, text: &str) {
         let values = [(Register::Next, text.to_owned())].into();
         let op = MemoryOp::UpdateRegisters { values, strict: false, in_all_frames: false };
-        apply_changes(project, "mcp", &[op]).unwrap();
+        apply_changes_atomically(project, "mcp", &[op]).unwrap();
     }
 
     /// Returns the time of each revision.
@@ -185,8 +203,9 @@ mod tests {
         }
         let moments = moments(&project);
         let memory_at_revision = |project: &Project, revision: usize| {
-            let memory =
-                PastMemory::from_head(MemoryHead::load(project)).memory_at(&moments[revision - 1]).unwrap();
+            let memory = PastMemory::from_head_or_empty(MemoryHead::load(project))
+                .memory_at(&moments[revision - 1])
+                .unwrap();
             (memory.revision, memory.register_text(Register::Next).to_owned())
         };
         let expected = |revision: usize| (revision as u64, revision.to_string());

@@ -1,7 +1,7 @@
-//! A name in an open folder: the file is created, moved or removed in that folder, whatever happens to the
-//! path that led to it.
+//! A name in an open folder. The file is created, moved or removed in that folder even if the path to the folder
+//! changes in the meantime.
 
-use super::{OpenError, errno_from_io_error, open_with_openat2, registered_roots};
+use super::{OpenError, errno_from_io_error, open_with_openat2_if_no_link, registered_roots};
 use crate::Durability;
 use crate::plain_path::{DRAFT_SUFFIX, resolve_if_link};
 use crate::size_limited_write;
@@ -22,17 +22,17 @@ const OWNER_ONLY_MODE: RawMode = 0o600;
 pub(crate) struct FolderEntry {
     folder: OwnedFd,
     name: OsString,
-    /// The result of looking the name up, if that was done: `Some(None)` if nothing had that name.
-    known_stat: Option<Option<Stat>>,
+    /// The result of an earlier lookup: `None` if there was no lookup, `Some(None)` if nothing had this name.
+    cached_stat: Option<Option<Stat>>,
 }
 
-/// How to treat a link with this name.
+/// How to treat a path whose last part is a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FinalLink {
     /// Use its target, if that is allowed.
     Follow,
     /// Use the link itself.
-    Keep,
+    NoFollow,
 }
 
 impl FolderEntry {
@@ -44,7 +44,7 @@ impl FolderEntry {
     ) -> Result<FolderEntry, OpenError> {
         match FolderEntry::resolve(path, final_link) {
             Err(error) if create_folders && error.is_folder_missing() => {
-                super::create_folder(parent_or_current(path))?;
+                super::create_owner_only_folder_and_parents(parent_or_current(path))?;
                 FolderEntry::resolve(path, final_link)
             }
             result => result,
@@ -54,33 +54,43 @@ impl FolderEntry {
     fn resolve(path: &Path, final_link: FinalLink) -> Result<FolderEntry, OpenError> {
         let Some(name) = path.file_name() else { return Err(OpenError::NotAFile) };
         let entry = match registered_roots::find_innermost_root(path) {
-            // A root itself is an entry of a folder outside.
-            Some(below_root) if below_root.path != Path::new(".") => {
+            // The root itself is an entry of a folder outside, so it is handled below.
+            Some(path_below_root) if path_below_root.path != Path::new(".") => {
                 let parent_below_root = registered_roots::PathBelowRoot {
-                    path: parent_or_current(below_root.path),
-                    root: below_root.root.clone(),
+                    path: parent_or_current(path_below_root.path),
+                    root: path_below_root.root.clone(),
                 };
-                let folder = match open_with_openat2(&parent_below_root, SEARCH_FOLDER_FLAGS, Mode::empty()) {
+                let folder = match open_with_openat2_if_no_link(
+                    &parent_below_root,
+                    SEARCH_FOLDER_FLAGS,
+                    Mode::empty(),
+                ) {
                     Some(folder) => folder?,
-                    None => parent_below_root.walk_path(true, None, true)?.into_folder()?,
+                    None => {
+                        parent_below_root.walk_path(true, None, true)?.into_folder_unless_file_or_missing()?
+                    }
                 };
-                let mut entry = FolderEntry { folder, name: name.to_owned(), known_stat: None };
-                if final_link == FinalLink::Keep {
+                let mut entry = FolderEntry { folder, name: name.to_owned(), cached_stat: None };
+                if final_link == FinalLink::NoFollow {
                     return Ok(entry);
                 }
                 let stat = entry.stat();
                 if !stat.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode).is_symlink()) {
-                    entry.known_stat = Some(stat);
+                    entry.cached_stat = Some(stat);
                     return Ok(entry);
                 }
-                let mut destination = below_root.walk_path(true, None, true)?;
+                let mut destination = path_below_root.walk_path(true, None, true)?;
                 let name = destination.name.take().ok_or(OpenError::NotAFile)?.into_owned();
-                FolderEntry { folder: destination.into_folder()?, name, known_stat: None }
+                FolderEntry {
+                    folder: destination.into_folder_unless_file_or_missing()?,
+                    name,
+                    cached_stat: None,
+                }
             }
             _ => {
                 let target: PathBuf = match final_link {
                     FinalLink::Follow => resolve_if_link(path),
-                    FinalLink::Keep => path.to_owned(),
+                    FinalLink::NoFollow => path.to_owned(),
                 };
                 let name = target.file_name().unwrap_or(name).to_owned();
                 FolderEntry {
@@ -91,34 +101,38 @@ impl FolderEntry {
                         Mode::empty(),
                     )?,
                     name,
-                    known_stat: None,
+                    cached_stat: None,
                 }
             }
         };
         Ok(entry)
     }
 
-    /// Returns the metadata of the entry, without following a link; `None` if nothing has this name.
+    /// Returns the metadata of the entry without following a link. Returns `None` if nothing has this name.
     pub(crate) fn stat(&self) -> Option<Stat> {
         rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
     /// Returns true if nothing has this name. Uses the earlier lookup if there was one.
-    pub(crate) fn is_free(&self) -> bool {
-        self.known_stat.unwrap_or_else(|| self.stat()).is_none()
+    pub(crate) fn is_name_available(&self) -> bool {
+        self.cached_stat.unwrap_or_else(|| self.stat()).is_none()
     }
 
     /// Replaces the file atomically. Keeps the mode of an existing file; returns an error if the entry is not
-    /// a plain file.
-    pub(crate) fn replace(&self, bytes: &[u8], durability: Durability) -> Result<(), OpenError> {
-        let mode = match self.known_stat.unwrap_or_else(|| self.stat()) {
+    /// a regular file.
+    pub(crate) fn replace_file_keeping_mode(
+        &self,
+        bytes: &[u8],
+        durability: Durability,
+    ) -> Result<(), OpenError> {
+        let mode = match self.cached_stat.unwrap_or_else(|| self.stat()) {
             None => OWNER_ONLY_MODE,
             Some(stat) => match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => stat.st_mode & 0o777,
                 _ => return Err(OpenError::NotAFile),
             },
         };
-        // A kill between here and the rename leaves the old file, and next to it a draft that nobody reads.
+        // A kill between here and the rename leaves the old file and an unused draft.
         let draft_name = self.write_draft(bytes, mode, durability)?;
         if let Err(error) = rustix::fs::renameat(&self.folder, &draft_name, &self.folder, &self.name) {
             let _ = rustix::fs::unlinkat(&self.folder, &draft_name, AtFlags::empty());
@@ -130,11 +144,11 @@ impl FolderEntry {
         Ok(())
     }
 
-    /// Creates a new file atomically; returns false if the name is taken.
+    /// Creates a new file atomically and durably. Returns false if the name is taken.
     pub(crate) fn create_new(&self, bytes: &[u8]) -> Result<bool, OpenError> {
         let draft_name = self.write_draft(bytes, OWNER_ONLY_MODE, Durability::Durable)?;
         // A hard link and not a rename: a rename would replace a file that has taken the name in the
-        // meantime. A kill before the draft is removed leaves a second name, which nobody reads.
+        // meantime. A kill before the draft is removed leaves a second, unused name.
         let result =
             rustix::fs::linkat(&self.folder, &draft_name, &self.folder, &self.name, AtFlags::empty());
         let _ = rustix::fs::unlinkat(&self.folder, &draft_name, AtFlags::empty());
@@ -142,11 +156,11 @@ impl FolderEntry {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
             // Some file systems do not support hard links.
-            Err(_) => self.create_in_place(bytes),
+            Err(_) => self.create_new_in_place(bytes),
         }
     }
 
-    /// Creates a link with this target; an existing entry stays.
+    /// Creates a link with this target. An existing entry is left unchanged.
     pub(crate) fn create_link_if_missing(&self, target: &str) -> Result<(), OpenError> {
         match rustix::fs::symlinkat(target, &self.folder, &self.name) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -154,9 +168,8 @@ impl FolderEntry {
         }
     }
 
-    /// Creates a link, or atomically replaces the entry by one. A kill in between leaves a draft, which does
-    /// no harm.
-    pub(crate) fn replace_link(&self, target: &Path) -> Result<(), OpenError> {
+    /// Creates a link, or atomically replaces the entry by one. A kill in between leaves an unused draft.
+    pub(crate) fn create_or_replace_link(&self, target: &Path) -> Result<(), OpenError> {
         let draft_name = self.new_draft_name();
         rustix::fs::symlinkat(target, &self.folder, &draft_name)?;
         if let Err(error) = rustix::fs::renameat(&self.folder, &draft_name, &self.folder, &self.name) {
@@ -166,13 +179,13 @@ impl FolderEntry {
         Ok(())
     }
 
-    fn create_in_place(&self, bytes: &[u8]) -> Result<bool, OpenError> {
+    fn create_new_in_place(&self, bytes: &[u8]) -> Result<bool, OpenError> {
         // Not atomic: a kill here may leave a partial file.
         match self.create_file(&self.name, OWNER_ONLY_MODE) {
             Ok(file) => {
                 let result =
                     size_limited_write::write_all(&file, bytes).and_then(|()| Ok(sync_data(file.as_fd())?));
-                // On an error the partial file is removed, so that the name is free again.
+                // On an error the partial file is removed, so that the name is available again.
                 let _ = result.as_ref().inspect_err(|_| drop(self.remove()));
                 result.map(|()| true).map_err(|error| errno_from_io_error(&error).into())
             }
@@ -181,8 +194,7 @@ impl FolderEntry {
         }
     }
 
-    /// Writes a file with these bytes in the same folder, under a name that cannot be guessed; returns the
-    /// name.
+    /// Writes a draft with these bytes in the same folder, under an unpredictable name. Returns the name.
     fn write_draft(
         &self,
         bytes: &[u8],
@@ -237,7 +249,7 @@ impl FolderEntry {
         Ok(rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Moves the entry to another name or folder.
+    /// Moves the entry to another name or folder; replaces an existing file there.
     pub(crate) fn rename(&self, destination: &FolderEntry) -> Result<(), OpenError> {
         let result = rustix::fs::renameat_with(
             &self.folder,

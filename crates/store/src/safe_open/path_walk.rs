@@ -1,7 +1,7 @@
 //! Resolves a path below a root, one part at a time.
 //!
-//! Each part is opened by its name in the folder before it, and links are followed by this code, never by the
-//! system: no link leads outside, not even one that is created during the walk.
+//! Each part is opened by its name in its parent folder, and links are followed by this code, never by the system.
+//! So no link leads outside, not even one that is created during the walk.
 
 use plimsoll_system::files::SEARCH_FOLDER_FLAGS;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
@@ -16,17 +16,17 @@ use std::path::{Path, PathBuf};
 /// The limit of Linux (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
 
-/// Which links are followed. Links that lead out of the root never are.
+/// Which links are followed. Links that lead out of the root are never followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SymlinkPolicy {
     /// Every link that stays inside the root.
     InsideRoot,
-    /// Every link that stays inside the root, except those to files whose text is executed: git's folder, and
+    /// Every link that stays inside the root, except links to files whose content is executed: those in `.git`, and
     /// files that the client runs.
     InsideExceptCommandFiles,
-    /// Only the first part of the path may be a link (a linked `.claude`).
+    /// Only the first part of the path may be a link, for example a linked `.claude`.
     FirstPartOnly,
-    /// No link.
+    /// No link is followed.
     None,
 }
 
@@ -34,10 +34,10 @@ pub(crate) enum SymlinkPolicy {
 #[derive(Debug)]
 pub(crate) struct PathWalk<'a> {
     pub(crate) root_folder: BorrowedFd<'a>,
-    /// The path of the root, in every form that the target of an absolute link may have.
+    /// The paths of the root with which the target of an absolute link may begin.
     pub(crate) root_paths: &'a [&'a Path],
     pub(crate) symlink_policy: SymlinkPolicy,
-    /// The mode of missing folders that are created on the way; `None` if a missing folder is an error.
+    /// The mode with which missing parent folders are created; `None` if a missing folder is an error.
     pub(crate) create_mode: Option<RawMode>,
     /// False if a link in the last part is itself the destination.
     pub(crate) follow_last_link: bool,
@@ -48,14 +48,14 @@ pub(crate) struct PathWalk<'a> {
 pub(crate) enum WalkError {
     /// The path itself is not below the root.
     OutsideRoot,
-    /// A link that is not followed.
+    /// The path contains a link that is not followed.
     LinkNotFollowed {
         /// The name of the link.
         link: OsString,
         /// The target of the link.
         target: PathBuf,
         /// True if the target is outside the root.
-        leads_out: bool,
+        leads_outside_root: bool,
     },
     /// Nothing is at the path.
     Missing,
@@ -71,17 +71,17 @@ impl From<Errno> for WalkError {
     }
 }
 
-/// A part of a path: borrowed from the given path, or owned if it is from a link's target.
+/// A part of a path: borrowed from the input path, or owned if it is from a link's target.
 pub(crate) type PathPart<'p> = Cow<'p, OsStr>;
 
-/// The end of a walk.
+/// The result of a walk.
 #[derive(Debug)]
 pub(crate) struct Destination<'p> {
-    /// Handles of the folders on the way; the last one contains the destination.
+    /// Handles of the opened folders from the root on; the last one contains the destination.
     folders: Vec<OwnedFd>,
     /// The names of these folders, without the root.
     folder_names: Vec<PathPart<'p>>,
-    /// The name in the last folder; `None` if the destination is that folder itself.
+    /// The name of the destination in the last folder; `None` if the destination is that folder itself.
     pub(crate) name: Option<PathPart<'p>>,
     /// The metadata of the destination; `None` if nothing is there.
     pub(crate) stat: Option<Stat>,
@@ -92,8 +92,8 @@ impl<'p> Destination<'p> {
         self.folders[self.folders.len() - 1].as_fd()
     }
 
-    /// Returns the handle of the destination folder. Returns an error if the destination is a name in it.
-    pub(crate) fn into_folder(mut self) -> Result<OwnedFd, WalkError> {
+    /// Returns the handle of the destination folder. Returns an error if the destination is not a folder or missing.
+    pub(crate) fn into_folder_unless_file_or_missing(mut self) -> Result<OwnedFd, WalkError> {
         match self.name {
             None => self.folders.pop().ok_or(WalkError::Missing),
             Some(_) if self.stat.is_some() => Err(WalkError::NotAFolder),
@@ -101,23 +101,23 @@ impl<'p> Destination<'p> {
         }
     }
 
-    /// Opens a subfolder and continues from there.
+    /// Opens a subfolder, which becomes the containing folder.
     fn enter_folder(&mut self, name: PathPart<'p>) -> Result<(), WalkError> {
-        // `NOFOLLOW`: the folder may have been replaced by a link since it was checked.
+        // `NOFOLLOW`, because the folder may have been replaced by a link since it was checked.
         let flags = SEARCH_FOLDER_FLAGS | OFlags::NOFOLLOW;
         self.folders.push(rustix::fs::openat(self.containing_folder(), &*name, flags, Mode::empty())?);
         self.folder_names.push(name);
         Ok(())
     }
 
-    /// Returns the file type of the destination; `None` if nothing is there.
+    /// Returns the file type of the destination. Returns `None` if nothing is there, or if it is the last folder.
     pub(crate) fn file_type(&self) -> Option<FileType> {
         self.stat.map(|stat| FileType::from_raw_mode(stat.st_mode))
     }
 }
 
 impl PathWalk<'_> {
-    /// Resolves a path.
+    /// Resolves a path to its last folder and the name in it. Creates missing parent folders if `create_mode` is set.
     pub(crate) fn resolve<'p>(&self, path: &'p Path) -> Result<Destination<'p>, WalkError> {
         let mut pending_parts: VecDeque<PathPart<'p>> =
             self.split_path_below_root(path).ok_or(WalkError::OutsideRoot)?;
@@ -129,22 +129,22 @@ impl PathWalk<'_> {
             Destination { folders: vec![root], folder_names: Vec::new(), name: None, stat: None };
         let mut last_link: Option<(OsString, PathBuf)> = None;
         let mut link_count = 0;
-        let mut step_count = 0;
+        let mut visited_part_count = 0;
         while let Some(part) = pending_parts.pop_front() {
-            step_count += 1;
+            visited_part_count += 1;
             if *part == *".." {
                 // Only the target of a link can contain `..`; it must not lead above the root.
                 destination.folders.pop();
                 if destination.folder_names.pop().is_none() {
-                    return Err(link_leads_out_error(last_link));
+                    return Err(link_outside_root_error(last_link));
                 }
                 continue;
             }
             let is_last = pending_parts.is_empty();
-            let stat = stat_without_following(&destination, &part)?;
+            let stat = stat_without_following_link(&destination, &part)?;
             match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
                 None if !is_last => {
-                    self.create_missing_folder(&destination, &part, last_link.as_ref())?;
+                    self.create_missing_folder_if_allowed(&destination, &part, last_link.as_ref())?;
                     pending_parts.push_front(part);
                 }
                 Some(FileType::Symlink) if !is_last || self.follow_last_link => {
@@ -156,8 +156,9 @@ impl PathWalk<'_> {
                     let (is_absolute, target_parts) =
                         (target.is_absolute(), self.split_path_below_root(&target).map(into_owned_parts));
                     last_link = Some((part.into_owned(), target));
-                    let target_parts = target_parts.ok_or_else(|| link_leads_out_error(last_link.clone()))?;
-                    if !self.follows_link(step_count == 1 && !is_last) {
+                    let target_parts =
+                        target_parts.ok_or_else(|| link_outside_root_error(last_link.clone()))?;
+                    if !self.may_follow_link(visited_part_count == 1 && !is_last) {
                         return Err(link_not_followed_error(last_link));
                     }
                     if is_absolute {
@@ -181,8 +182,8 @@ impl PathWalk<'_> {
         Ok(destination)
     }
 
-    /// Creates a missing folder on the way, if this walk may.
-    fn create_missing_folder(
+    /// Creates a missing parent folder. Returns [`WalkError::Missing`] if this walk must not create folders.
+    fn create_missing_folder_if_allowed(
         &self,
         destination: &Destination<'_>,
         part: &OsStr,
@@ -197,9 +198,9 @@ impl PathWalk<'_> {
         }
     }
 
-    /// Returns true if a link may be followed. `is_first_part` tells whether it is the first part of the
-    /// path.
-    fn follows_link(&self, is_first_part: bool) -> bool {
+    /// Returns true if the policy allows following a link. `is_first_part` is true for a link in the first part of
+    /// the path.
+    fn may_follow_link(&self, is_first_part: bool) -> bool {
         match self.symlink_policy {
             SymlinkPolicy::InsideRoot | SymlinkPolicy::InsideExceptCommandFiles => true,
             SymlinkPolicy::FirstPartOnly => is_first_part,
@@ -207,33 +208,33 @@ impl PathWalk<'_> {
         }
     }
 
-    /// Splits a path into its parts below the root; `None` if it is an absolute path outside the root.
+    /// Splits a path into its parts below the root. Returns `None` if it is an absolute path outside the root.
     fn split_path_below_root<'p>(&self, path: &'p Path) -> Option<VecDeque<PathPart<'p>>> {
         let relative_path = if path.is_absolute() {
             self.root_paths.iter().find_map(|root| path.strip_prefix(root).ok())?
         } else {
             path
         };
-        // Split by hand: `Path::components` would be a large part of the cost of a walk.
+        // Not `Path::components`, which would be a large part of the cost of a walk.
         let is_named_part = |part: &&[u8]| !matches!(*part, b"" | b".");
         let parts = relative_path.as_os_str().as_bytes().split(|byte| *byte == b'/').filter(is_named_part);
-        let mut pending_parts = VecDeque::with_capacity(8);
-        pending_parts.extend(parts.map(|part| Cow::Borrowed(OsStr::from_bytes(part))));
-        Some(pending_parts)
+        let mut path_parts = VecDeque::with_capacity(8);
+        path_parts.extend(parts.map(|part| Cow::Borrowed(OsStr::from_bytes(part))));
+        Some(path_parts)
     }
 
-    /// Returns an error if a file whose text is executed would be reached through a link.
+    /// Returns an error if a link has been followed, the policy is restricted, and this part is a command file.
     fn refuse_command_file_behind_link(
         &self,
         destination: &Destination<'_>,
         part: &OsStr,
         last_link: Option<&(OsString, PathBuf)>,
     ) -> Result<(), WalkError> {
-        let is_behind_link = matches!(
+        let is_restricted_and_behind_link = matches!(
             self.symlink_policy,
             SymlinkPolicy::InsideExceptCommandFiles | SymlinkPolicy::FirstPartOnly
         ) && last_link.is_some();
-        if is_behind_link && is_command_file(&destination.folder_names, part) {
+        if is_restricted_and_behind_link && is_command_file(&destination.folder_names, part) {
             Err(link_not_followed_error(last_link.cloned()))
         } else {
             Ok(())
@@ -241,8 +242,8 @@ impl PathWalk<'_> {
     }
 }
 
-/// Returns true for files whose text somebody executes: everything of git's, and in the client's folder its
-/// settings, hooks, commands, agents and skills.
+/// Returns true for `.git`, and for the client's settings, hooks, commands, agents and skills in `.claude`: a
+/// program executes their content.
 fn is_command_file(folder_names: &[PathPart<'_>], name: &OsStr) -> bool {
     const CLIENT_COMMAND_FILES: [&str; 7] =
         ["settings.json", "settings.local.json", "plimsoll.json", "hooks", "commands", "agents", "skills"];
@@ -260,11 +261,11 @@ fn into_owned_parts(parts: VecDeque<PathPart<'_>>) -> VecDeque<PathPart<'static>
     parts.into_iter().map(|part| Cow::Owned(part.into_owned())).collect()
 }
 
-fn link_leads_out_error(last_link: Option<(OsString, PathBuf)>) -> WalkError {
+fn link_outside_root_error(last_link: Option<(OsString, PathBuf)>) -> WalkError {
     last_link.map_or(WalkError::OutsideRoot, |(link, target)| WalkError::LinkNotFollowed {
         link,
         target,
-        leads_out: true,
+        leads_outside_root: true,
     })
 }
 
@@ -272,13 +273,13 @@ fn link_not_followed_error(last_link: Option<(OsString, PathBuf)>) -> WalkError 
     last_link.map_or(WalkError::OutsideRoot, |(link, target)| WalkError::LinkNotFollowed {
         link,
         target,
-        leads_out: false,
+        leads_outside_root: false,
     })
 }
 
-/// Returns the metadata of a name in the destination's folder, without following a link; `None` if it does
+/// Returns the metadata of a name in the destination's folder without following a link. Returns `None` if it does
 /// not exist.
-fn stat_without_following(destination: &Destination<'_>, name: &OsStr) -> Result<Option<Stat>, Errno> {
+fn stat_without_following_link(destination: &Destination<'_>, name: &OsStr) -> Result<Option<Stat>, Errno> {
     match rustix::fs::statat(destination.containing_folder(), name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),

@@ -13,19 +13,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-/// What kind of folder a root is.
+/// The kind of folder that a root is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RootKind {
     /// A project. It contains the user's own files and links.
     Project,
-    /// A project that contains the user's home folder. Only our own files in it are restricted; everything
-    /// else is the user's.
+    /// A project that contains the user's home folder. Only Plimsoll's files, `.git` and `PROMPT.md` in it are
+    /// restricted.
     ProjectContainingHome,
     /// A git folder. No link in it is followed for writing.
     Git,
 }
 
-/// A folder that paths below it must not leave.
+/// A folder that links below it must not lead out of.
 #[derive(Debug)]
 pub(crate) struct Root {
     path: PathBuf,
@@ -35,7 +35,8 @@ pub(crate) struct Root {
 
 static ROOTS: RwLock<Vec<Arc<Root>>> = RwLock::new(Vec::new());
 
-/// Registers a root: from now on every path below this folder is resolved safely.
+/// Registers a root: from now on every path below this folder is resolved safely. Does nothing for a relative path,
+/// for a registered root, and for a git folder inside one.
 pub(crate) fn register_root(path: &Path, kind: RootKind) {
     let is_same_path = |root: &Arc<Root>| root.path.as_os_str() == path.as_os_str();
     if !path.is_absolute() || ROOTS.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_same_path) {
@@ -52,9 +53,11 @@ pub(crate) fn register_root(path: &Path, kind: RootKind) {
         root.kind = RootKind::ProjectContainingHome;
     }
     let mut roots = ROOTS.write().unwrap_or_else(PoisonError::into_inner);
-    // Removes a git folder that was registered before its project: its own open handle would become stale
-    // when an agent recreates the folder.
-    roots.retain(|known| known.kind != RootKind::Git || root.relative_path_below(&known.path).is_none());
+    // Removes a git folder that was registered before its project: its separate handle would become stale when an
+    // agent recreates the folder.
+    roots.retain(|registered_root| {
+        registered_root.kind != RootKind::Git || root.relative_path_below(&registered_root.path).is_none()
+    });
     roots.push(Arc::new(root));
 }
 
@@ -74,7 +77,8 @@ pub(crate) struct PathBelowRoot<'p> {
     pub(crate) path: &'p Path,
 }
 
-/// Finds the innermost root that contains a path; `None` if no root does.
+/// Finds the innermost root that contains a path. Returns `None` if there is none, and for the user's files in a
+/// project that contains the home folder.
 pub(crate) fn find_innermost_root(path: &Path) -> Option<PathBelowRoot<'_>> {
     let roots = ROOTS.read().unwrap_or_else(PoisonError::into_inner);
     let mut innermost: Option<PathBelowRoot<'_>> = None;
@@ -86,48 +90,49 @@ pub(crate) fn find_innermost_root(path: &Path) -> Option<PathBelowRoot<'_>> {
             innermost = Some(PathBelowRoot { root: root.clone(), path });
         }
     }
-    // A run writes its task here, next to our own files.
+    // A run writes its task to `PROMPT.md`.
     let is_run_prompt = |path: &Path| path.as_os_str() == "PROMPT.md";
-    innermost.filter(|below| {
-        below.root.kind != RootKind::ProjectContainingHome
-            || is_plimsoll_or_git_path(below.path)
-            || is_run_prompt(below.path)
+    innermost.filter(|path_below_root| {
+        path_below_root.root.kind != RootKind::ProjectContainingHome
+            || is_plimsoll_or_git_path(path_below_root.path)
+            || is_run_prompt(path_below_root.path)
     })
 }
 
-/// Returns true for files that only we write, and for git's: there is no legitimate reason to replace them by
-/// links.
+/// Returns true for files that only Plimsoll or git writes. There is no legitimate reason to replace them by links.
 fn is_plimsoll_or_git_path(path: &Path) -> bool {
     const PLIMSOLL_AND_GIT_PATHS: [&[u8]; 4] =
         [b".claude/plimsoll", b".claude/handoffs", b".claude/ralph-state.json", b".git"];
     let bytes = path.as_os_str().as_bytes();
-    let is_path_end = |rest: &[u8]| matches!(rest, [] | [b'/', ..]) || rest == b".lock";
-    PLIMSOLL_AND_GIT_PATHS
-        .iter()
-        .any(|protected_path| bytes.strip_prefix(*protected_path).is_some_and(is_path_end))
+    let is_path_end =
+        |remaining_bytes: &[u8]| matches!(remaining_bytes, [] | [b'/', ..]) || remaining_bytes == b".lock";
+    PLIMSOLL_AND_GIT_PATHS.iter().any(|path_prefix| bytes.strip_prefix(*path_prefix).is_some_and(is_path_end))
 }
 
 impl Root {
-    /// Returns the path relative to this root; `None` if it is not below it. Compares bytes; a path that is
-    /// spelled differently is left to the system.
+    /// Returns the path relative to this root; `.` for the root itself. Returns `None` if the path is not below it or
+    /// contains `..`. Compares bytes, so it does not recognize a different spelling of the root's path.
     fn relative_path_below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         let root_bytes = self.path.as_os_str().as_bytes();
         let root_bytes = root_bytes.strip_suffix(b"/").unwrap_or(root_bytes);
-        let rest = path.as_os_str().as_bytes();
-        let rest = starts_with_bytes(rest, root_bytes).then(|| &rest[root_bytes.len()..])?;
-        let rest = match rest {
+        let path_bytes = path.as_os_str().as_bytes();
+        let suffix = starts_with_bytes(path_bytes, root_bytes).then(|| &path_bytes[root_bytes.len()..])?;
+        let relative_bytes = match suffix {
             [] => b".",
-            [b'/', rest @ ..] => rest,
+            [b'/', relative_bytes @ ..] => relative_bytes,
             _ => return None,
         };
         // `..` may lead to another folder, because the part before it may be a link. The quick check for two
         // dots skips the split for most paths.
-        let has_two_dots = rest.windows(2).any(|pair| pair == b"..");
-        let has_parent = has_two_dots && rest.split(|byte| *byte == b'/').any(|part| part == b"..");
-        (!has_parent).then(|| Path::new(OsStr::from_bytes(if rest.is_empty() { b"." } else { rest })))
+        let has_two_dots = relative_bytes.windows(2).any(|pair| pair == b"..");
+        let has_parent_component =
+            has_two_dots && relative_bytes.split(|byte| *byte == b'/').any(|part| part == b"..");
+        (!has_parent_component).then(|| {
+            Path::new(OsStr::from_bytes(if relative_bytes.is_empty() { b"." } else { relative_bytes }))
+        })
     }
 
-    /// Returns the open handle of the root's folder; opens it on first use.
+    /// Returns the handle of the root's folder. Opens the folder on first use.
     pub(crate) fn cached_folder(&self) -> Result<BorrowedFd<'_>, OpenError> {
         if let Some(folder) = self.folder.get() {
             return Ok(folder.as_fd());
@@ -141,7 +146,7 @@ impl Root {
         &self.path
     }
 
-    /// Returns which links may be followed on the way to a path.
+    /// Returns which links of a path may be followed.
     pub(crate) fn symlink_policy(&self, path: &Path, for_writing: bool) -> SymlinkPolicy {
         let is_git_path = self.kind == RootKind::Git || path.starts_with(".git");
         match self.kind {
@@ -154,19 +159,19 @@ impl Root {
     }
 }
 
-/// Returns true if the bytes start with a prefix. Compares eight bytes at a time: musl compares single bytes,
-/// and this runs for every path.
+/// Returns true if the bytes start with a prefix. Compares eight bytes at a time, because this runs for every path
+/// and musl's `memcmp` compares single bytes.
 fn starts_with_bytes(bytes: &[u8], prefix: &[u8]) -> bool {
     let Some(bytes) = bytes.get(..prefix.len()) else { return false };
-    let ((bytes, bytes_rest), (prefix_chunks, prefix_rest)) =
+    let ((byte_chunks, remaining_bytes), (prefix_chunks, remaining_prefix)) =
         (bytes.as_chunks::<8>(), prefix.as_chunks::<8>());
     let is_same =
         |(left, right): (&[u8; 8], &[u8; 8])| u64::from_ne_bytes(*left) == u64::from_ne_bytes(*right);
-    bytes.iter().zip(prefix_chunks).all(is_same)
-        && bytes_rest.iter().zip(prefix_rest).all(|(left, right)| left == right)
+    byte_chunks.iter().zip(prefix_chunks).all(is_same)
+        && remaining_bytes.iter().zip(remaining_prefix).all(|(left, right)| left == right)
 }
 
-/// Opens a project's folder again. A lock on the cached handle would be shared by the whole process.
+/// Opens a folder without using the cached handle. A lock on the cached handle would be shared by the whole process.
 pub(crate) fn reopen_folder(folder: &Path) -> std::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(folder, flags, Mode::empty())?))
@@ -209,13 +214,13 @@ mod tests {
         let folder = parent.path().join("tree");
         std::fs::create_dir(&folder).unwrap();
         register_root(&folder, RootKind::Project);
-        assert!(super::super::exists_by_walk(&folder));
+        assert!(super::super::exists_after_checking_parents(&folder));
         std::fs::remove_dir(&folder).unwrap();
         forget_open_folders(&folder);
-        assert!(!super::super::exists_by_walk(&folder));
+        assert!(!super::super::exists_after_checking_parents(&folder));
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("file"), "").unwrap();
-        assert!(super::super::exists_by_walk(&folder.join("file")));
+        assert!(super::super::exists_after_checking_parents(&folder.join("file")));
         assert!(find_innermost_root(&folder).is_some(), "its paths are walked as before");
     }
 

@@ -29,7 +29,7 @@ fn try_file_operations(path: &Path) -> Vec<(&'static str, Result<(), StoreError>
         ("replace", disk::replace(path, b"ours", Durability::Lazy)),
         ("append", disk::append(path, b"ours")),
         ("append_line", disk::append_line(path, "ours")),
-        ("cut", disk::truncate(path, 0)),
+        ("cut", disk::truncate_and_sync(path, 0)),
         ("open", disk::open(path).map(drop)),
         ("lock", crate::lock::acquire(path, std::time::Duration::ZERO).map(drop)),
     ]
@@ -53,7 +53,7 @@ fn no_file_is_written_through_a_hard_link() {
         for (operation, result) in [
             ("append", disk::append(&path, b"ours")),
             ("append_line", disk::append_line(&path, "ours")),
-            ("cut", disk::truncate(&path, 0)),
+            ("cut", disk::truncate_and_sync(&path, 0)),
             ("lock", crate::lock::acquire(&path, std::time::Duration::ZERO).map(drop)),
         ] {
             assert!(matches!(result, Err(StoreError::HardLinked { .. })), "{operation} {name}: {result:?}");
@@ -181,14 +181,14 @@ fn a_file_larger_than_the_limit_is_named_and_not_read() {
 
 #[test]
 fn the_walk_behaves_the_same_without_openat2() {
-    plimsoll_system::files::set_one_call_enabled(false);
+    plimsoll_system::files::set_openat2_enabled(false);
     no_link_leads_out_of_a_project();
     a_link_of_the_user_is_kept_and_its_target_is_written();
     no_link_leads_our_text_to_a_file_that_is_executed();
     a_linked_client_folder_inside_the_project_is_used();
     only_plain_files_are_opened_and_opening_never_blocks();
     a_file_larger_than_the_limit_is_named_and_not_read();
-    plimsoll_system::files::set_one_call_enabled(true);
+    plimsoll_system::files::set_openat2_enabled(true);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Reads the user's requests and the client's own task list from the end of a transcript.
 
-use super::visit_recent_lines;
+use super::visit_last_lines_backwards;
 use crate::StoreError;
 use crate::turn_log::{ForwardLines, LineStart};
 use memchr::memmem;
@@ -9,10 +9,10 @@ use plimsoll_protocol::user_request;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// How many bytes of the end are read; the same limit as for any backward read of a transcript.
+/// How many bytes are read from the end; the same limit as for any backward read of a transcript.
 const MAX_TAIL_BYTES: u64 = 8 * 1024 * 1024;
-/// The first request is near the beginning, after the lines that the client writes before it.
-const MAX_BEGINNING_BYTES: u64 = 1024 * 1024;
+/// The first request begins within this many bytes, after the lines that the client writes before it.
+const MAX_FIRST_REQUEST_OFFSET: u64 = 1024 * 1024;
 
 /// The user's requests in a session, and the client's task list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,11 +25,14 @@ pub struct RequestsAndTasks {
 }
 
 /// Reads the first request of a session, its last ones (at most `max_requests`), and its task list.
-pub fn read_requests_and_tasks(path: &Path, max_requests: usize) -> Result<RequestsAndTasks, StoreError> {
+pub fn read_first_and_last_requests_and_tasks(
+    path: &Path,
+    max_requests: usize,
+) -> Result<RequestsAndTasks, StoreError> {
     let mut last_requests = Vec::new();
     let mut task_lines: Vec<Vec<u8>> = Vec::new();
-    let mut has_all_requests = true;
-    visit_recent_lines(path, MAX_TAIL_BYTES, &mut |bytes| {
+    let mut last_requests_are_all = true;
+    visit_last_lines_backwards(path, MAX_TAIL_BYTES, &mut |bytes| {
         let contains_any =
             |markers: &[&str]| markers.iter().any(|marker| memmem::find(bytes, marker.as_bytes()).is_some());
         if contains_any(&client_tasks::LINE_MARKERS) {
@@ -38,8 +41,8 @@ pub fn read_requests_and_tasks(path: &Path, max_requests: usize) -> Result<Reque
         if may_be_user_request(bytes)
             && let Some(request) = user_request::parse_user_request(bytes)
         {
-            has_all_requests = last_requests.len() < max_requests;
-            if has_all_requests {
+            last_requests_are_all = last_requests.len() < max_requests;
+            if last_requests_are_all {
                 last_requests.push(request);
             }
         }
@@ -47,10 +50,10 @@ pub fn read_requests_and_tasks(path: &Path, max_requests: usize) -> Result<Reque
     })?;
     last_requests.reverse();
     let mut tasks = ClientTaskList::default();
-    task_lines.iter().rev().for_each(|line| tasks.apply_line(line));
+    task_lines.iter().rev().for_each(|line| tasks.apply_transcript_line(line));
     let first_request = find_first_request(path)?;
     let first_request =
-        first_request.filter(|request| !has_all_requests || last_requests.first() != Some(request));
+        first_request.filter(|request| !last_requests_are_all || last_requests.first() != Some(request));
     Ok(RequestsAndTasks { first_request, last_requests, tasks: tasks.into_tasks() })
 }
 
@@ -63,7 +66,7 @@ fn may_be_user_request(bytes: &[u8]) -> bool {
 fn find_first_request(path: &Path) -> Result<Option<String>, StoreError> {
     let mut lines = ForwardLines::open_at(path, LineStart::default())?;
     let mut line = ForwardLines::empty_line();
-    while lines.read_line_into(&mut line)? && line.start.offset < MAX_BEGINNING_BYTES {
+    while lines.read_line_into(&mut line)? && line.start.offset < MAX_FIRST_REQUEST_OFFSET {
         if may_be_user_request(&line.bytes)
             && let Some(request) = user_request::parse_user_request(&line.bytes)
         {
@@ -105,7 +108,7 @@ mod tests {
                 })
                 .collect();
             std::fs::write(&path, lines.join("\n")).unwrap();
-            let result = read_requests_and_tasks(&path, 2).unwrap();
+            let result = read_first_and_last_requests_and_tasks(&path, 2).unwrap();
             assert_eq!(
                 (result.first_request.as_deref(), result.last_requests),
                 (first, last.iter().map(|text| (*text).to_owned()).collect()),
@@ -114,7 +117,7 @@ mod tests {
             assert_eq!(result.tasks.len(), 1);
         }
         assert_eq!(
-            read_requests_and_tasks(&folder.path().join("none"), 2).unwrap(),
+            read_first_and_last_requests_and_tasks(&folder.path().join("none"), 2).unwrap(),
             RequestsAndTasks::default()
         );
     }

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 /// Hashes of blobs that one writer has written or found intact. Many results are equal, so while the writer
 /// holds the lock each blob is checked only once.
 #[derive(Debug, Default)]
-pub(super) struct KnownBlobs(HashSet<String>);
+pub(super) struct IntactBlobs(HashSet<String>);
 
-impl KnownBlobs {
+impl IntactBlobs {
     /// Bounded, so that memory use does not grow with the transcript.
     const MAX_HASHES: usize = 4096;
 
-    fn insert_within_limit(&mut self, hash: &str) {
-        if self.0.len() < KnownBlobs::MAX_HASHES {
+    fn insert_if_below_limit(&mut self, hash: &str) {
+        if self.0.len() < IntactBlobs::MAX_HASHES {
             self.0.insert(hash.to_owned());
         }
     }
@@ -38,31 +38,31 @@ pub(super) fn blob_folder_stamp(folder: &Path) -> Option<String> {
     disk::folder_change_stamp(folder)
 }
 
-/// Writes blobs, before any record names them. Returns whether any had to be written; existing intact blobs
-/// are left alone. Blobs are durable once their volume is synced.
-pub(super) fn write_missing_blobs<'b>(
+/// Writes the blobs that are missing or damaged, before any record names them. Returns whether any had to be
+/// written. Blobs are durable once their volume is synced.
+pub(super) fn write_missing_or_damaged_blobs<'b>(
     folder: &Path,
     blobs: impl IntoIterator<Item = (&'b String, &'b String)>,
-    known_blobs: &mut KnownBlobs,
+    intact_blobs: &mut IntactBlobs,
 ) -> Result<bool, StoreError> {
-    let mut has_written = false;
+    let mut has_written_any = false;
     for (hash, text) in blobs {
-        if known_blobs.0.contains(hash) {
+        if intact_blobs.0.contains(hash) {
             continue;
         }
         let Some(path) = blob_path(folder, hash) else { continue };
         if disk::create_new_in_place(&path, text.as_bytes())? {
-            has_written = true;
-        } else if disk::file_size(&path) != Some(text.len() as u64) || !is_intact(folder, hash) {
+            has_written_any = true;
+        } else if disk::file_size(&path) != Some(text.len() as u64) || !is_blob_intact(folder, hash) {
             disk::replace(&path, text.as_bytes(), Durability::Lazy)?;
-            has_written = true;
+            has_written_any = true;
         }
-        known_blobs.insert_within_limit(hash);
+        intact_blobs.insert_if_below_limit(hash);
     }
-    Ok(has_written)
+    Ok(has_written_any)
 }
 
 /// Returns true if the blob exists and its content matches its hash.
-pub(super) fn is_intact(folder: &Path, hash: &str) -> bool {
+pub(super) fn is_blob_intact(folder: &Path, hash: &str) -> bool {
     read_blob(folder, hash).is_some_and(|bytes| sha256_hex(&[&bytes]) == *hash)
 }

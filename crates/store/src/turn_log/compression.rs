@@ -50,12 +50,12 @@ impl TurnLog {
     ///
     /// # Errors
     /// If the log's lock is held, or a file cannot be read or written. The log is then unchanged.
-    pub fn compress_log(&self, timeout: Duration) -> Result<u64, StoreError> {
+    pub fn compress_log_and_blobs(&self, timeout: Duration) -> Result<u64, StoreError> {
         if !self.is_uncompressed() || !self.may_be_compressed {
             return Ok(0);
         }
         let mut writer = self.open_writer(timeout)?;
-        writer.sync_and_save_head()?;
+        writer.sync_and_save_head_if_unsynced()?;
         self.remove_leftover_drafts()?;
         let folder = self.blob_folder();
         let blob_names = disk::list_names(&folder)
@@ -63,7 +63,7 @@ impl TurnLog {
             .filter(|name| super::blobs::blob_path(&folder, name).is_some());
         let mut saved_bytes = 0;
         for path in blob_names.map(|name| folder.join(name)).chain([self.path()]) {
-            saved_bytes += replace_with_compressed(&path)?;
+            saved_bytes += replace_with_compressed_if_smaller(&path)?;
         }
         drop(writer);
         Ok(saved_bytes)
@@ -81,24 +81,25 @@ impl TurnLog {
     /// Opens the log for reading, expanded if necessary. Returns `None` if there is no log.
     pub(super) fn open_expanded(&self) -> Result<Option<(File, u64)>, StoreError> {
         let path = self.path();
-        match disk::open_sized(&path)? {
+        match disk::open_with_size_if_exists(&path)? {
             None if self.may_be_compressed => match expand_to_temp_file(&compressed_path(&path))? {
                 // A writer has expanded it between the two checks.
-                None => disk::open_sized(&path),
+                None => disk::open_with_size_if_exists(&path),
                 expanded => Ok(expanded),
             },
-            plain => Ok(plain),
+            uncompressed_file => Ok(uncompressed_file),
         }
     }
 
     /// Removes the drafts that a killed compression or expansion left behind. The caller holds the lock.
     fn remove_leftover_drafts(&self) -> Result<(), StoreError> {
-        self.leftover_drafts().iter().try_for_each(|path| disk::remove_if_exists(path))
+        self.find_leftover_log_drafts().iter().try_for_each(|path| disk::remove_if_exists(path))
     }
 
-    /// Expands a compressed log in place. The caller holds its lock and knows that there is no uncompressed
-    /// one. A damaged file is set aside and the log starts anew; `verify` names what is missing.
-    pub(super) fn expand_log(&self) -> Result<(), StoreError> {
+    /// Replaces a compressed log with its uncompressed form. The caller holds its lock and has checked that there
+    /// is no uncompressed one. A damaged file is set aside and a new log is started; `verify` reports the missing
+    /// records.
+    pub(super) fn expand_log_or_set_aside_damaged(&self) -> Result<(), StoreError> {
         if !self.has_compressed_file() {
             return Ok(());
         }
@@ -115,6 +116,7 @@ impl TurnLog {
     }
 }
 
+/// Replaces a compressed file with its uncompressed form.
 fn replace_with_expanded(path: &Path) -> Result<(), StoreError> {
     let compressed = compressed_path(path);
     let draft = disk::new_draft_path(path);
@@ -134,15 +136,15 @@ pub(super) fn read_compressed_blob(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// Replaces a file with its compressed form if that is smaller. Returns the number of bytes saved.
-fn replace_with_compressed(path: &Path) -> Result<u64, StoreError> {
-    let Some((file, size)) = disk::open_sized(path)? else { return Ok(0) };
+fn replace_with_compressed_if_smaller(path: &Path) -> Result<u64, StoreError> {
+    let Some((file, size)) = disk::open_with_size_if_exists(path)? else { return Ok(0) };
     if size > MAX_EXPANDED_BYTES {
         return Ok(0);
     }
     let (compressed, draft) = (compressed_path(path), disk::new_draft_path(path));
     let result = (|| {
         let mut writer = BufWriter::new(SizeLimitedFile(disk::open_for_append(&draft)?));
-        let compressed_size = compress_frames(BufReader::new(file), &mut writer, path)?;
+        let compressed_size = compress_and_verify_frames(BufReader::new(file), &mut writer, path)?;
         if compressed_size >= size || size > max_expanded_size(compressed_size) {
             return Ok(None);
         }
@@ -157,8 +159,12 @@ fn replace_with_compressed(path: &Path) -> Result<u64, StoreError> {
     Ok(saved_bytes)
 }
 
-/// Compresses frame by frame, and returns the compressed size.
-fn compress_frames(mut source: impl Read, output: &mut impl Write, path: &Path) -> Result<u64, StoreError> {
+/// Compresses frame by frame, checks that each frame decodes to the original, and returns the compressed size.
+fn compress_and_verify_frames(
+    mut source: impl Read,
+    output: &mut impl Write,
+    path: &Path,
+) -> Result<u64, StoreError> {
     let mut compressed_size = 0;
     loop {
         let mut frame = Vec::new();
@@ -195,7 +201,7 @@ fn expand_to_temp_file(compressed: &Path) -> Result<Option<(File, u64)>, StoreEr
 
 /// Writes the expanded content to `output`. Returns false if the compressed file does not exist.
 fn expand_into(compressed: &Path, output: &mut impl Write) -> Result<bool, StoreError> {
-    let Some((file, size)) = disk::open_sized(compressed)? else { return Ok(false) };
+    let Some((file, size)) = disk::open_with_size_if_exists(compressed)? else { return Ok(false) };
     decode_frames(BufReader::new(file), output, max_expanded_size(size), compressed).map(|()| true)
 }
 
@@ -212,9 +218,9 @@ fn decode_frames(
     let mut remaining_bytes = max_bytes;
     let mut buffer = vec![0; 128 * 1024];
     while !source.fill_buf().map_err(io_error("read", path))?.is_empty() {
-        let mut frame = StreamingDecoder::new(&mut source).map_err(|error| invalid_data_error(&error))?;
+        let mut decoder = StreamingDecoder::new(&mut source).map_err(|error| invalid_data_error(&error))?;
         loop {
-            let read_bytes = frame.read(&mut buffer).map_err(|error| invalid_data_error(&error))?;
+            let read_bytes = decoder.read(&mut buffer).map_err(|error| invalid_data_error(&error))?;
             if read_bytes == 0 {
                 break;
             }

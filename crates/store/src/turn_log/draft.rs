@@ -8,17 +8,17 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Syncs a draft and renames it to its final path. With `written_at` the file gets that modification time.
+/// Syncs a draft and renames it to its final path. With `modified_at` the file gets that modification time.
 /// Because the sync comes first, a power cut leaves either the whole new file or the old one.
 pub(super) fn sync_and_rename_draft(
     writer: BufWriter<SizeLimitedFile>,
     draft: &Path,
     path: &Path,
-    written_at: Option<SystemTime>,
+    modified_at: Option<SystemTime>,
 ) -> Result<(), StoreError> {
     let SizeLimitedFile(file) =
         writer.into_inner().map_err(|error| io_error("write", draft)(error.into_error()))?;
-    if let Some(time) = written_at {
+    if let Some(time) = modified_at {
         file.set_modified(time).map_err(io_error("write", draft))?;
     }
     sync_all(file.as_fd()).map_err(|error| io_error("sync", draft)(error.into()))?;

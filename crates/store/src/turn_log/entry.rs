@@ -7,7 +7,7 @@ use plimsoll_domain::turn::record::{EncodedRecord, encode_fields};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A record without its place in the log, which the writer assigns.
+/// A record that has no sequence number yet; the writer assigns it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NewRecord {
     /// The metadata of the record.
@@ -17,7 +17,7 @@ pub struct NewRecord {
 
 impl NewRecord {
     /// Creates a record of the main stream without content.
-    pub fn new(kind: RecordKind, recorded_at: Timestamp) -> NewRecord {
+    pub fn empty_in_main_stream(kind: RecordKind, recorded_at: Timestamp) -> NewRecord {
         let header = RecordHeader {
             format_version: 1,
             sequence_number: 0,
@@ -39,7 +39,8 @@ impl NewRecord {
     /// Creates a record of something that has just happened, with the fields of a JSON object as content.
     pub fn event_now(kind: RecordKind, fields: &Value) -> NewRecord {
         let fields = fields.as_object().cloned().unwrap_or_default();
-        NewRecord::new(kind, clock::to_millis_timestamp(clock::now())).with_content(encode_fields(&fields))
+        NewRecord::empty_in_main_stream(kind, clock::to_millis_timestamp(clock::now()))
+            .with_content(encode_fields(&fields))
     }
 
     /// Returns the record with this content.

@@ -32,7 +32,7 @@ pub(super) fn sequence_numbers_in_erasure(erasure: &LogLine<'_>) -> Vec<u64> {
 impl TurnLog {
     /// Erases the contents of these records, and of those named by an interrupted erasure. Returns how many
     /// were erased. Their numbers, times and links stay.
-    pub fn erase_records(
+    pub fn erase_records_and_finish_interrupted(
         &self,
         sequence_numbers: &BTreeSet<u64>,
         timeout: Duration,
@@ -45,19 +45,21 @@ impl TurnLog {
             return Ok(0);
         }
         if !requested.is_subset(&unfinished) {
-            writer
-                .append_records(&[NewRecord::event_now(RecordKind::Erasure, &json!({"seqs": requested}))])?;
+            writer.append_records_or_roll_back(&[NewRecord::event_now(
+                RecordKind::Erasure,
+                &json!({"seqs": requested}),
+            )])?;
         }
         // The head contains the memory of the last turn.
         writer.set_memory(None);
         // From here on the log names what is to be erased, even after a kill. The lock is kept until the end.
-        writer.sync_and_save_head()?;
+        writer.sync_and_save_head_if_unsynced()?;
         // Safe, because no other process has the lock.
-        self.leftover_drafts().iter().try_for_each(|path| disk::remove_if_exists(path))?;
-        let (erased_count, erased_blobs) = self.rewrite_without_contents(sequence_numbers)?;
+        self.find_leftover_log_drafts().iter().try_for_each(|path| disk::remove_if_exists(path))?;
+        let (erased_count, erased_blob_hashes) = self.rewrite_without_contents(sequence_numbers)?;
         // Lines are rewritten before blobs are removed, because no record may name a missing blob. A kill in
         // between leaves blobs that no record names, which the next erasure removes.
-        self.remove_unreferenced_blobs(&erased_blobs)?;
+        self.remove_unreferenced_blobs(&erased_blob_hashes)?;
         // A torn end may contain what was erased, and so may a compressed form that a kill has left beside
         // this one.
         disk::remove_if_exists(&compressed_path(&self.path()))?;
@@ -81,7 +83,7 @@ impl TurnLog {
                 header.filter(|header| sequence_numbers_in_other_log.contains(&header.sequence_number)),
             );
         }
-        let is_equal_to_wanted = |header: &RecordHeader| {
+        let is_equal_to_any_wanted = |header: &RecordHeader| {
             wanted_headers.iter().any(|wanted| {
                 let is_same_response = wanted.message_id.is_some() && wanted.message_id == header.message_id;
                 wanted.kind == header.kind
@@ -93,18 +95,18 @@ impl TurnLog {
         for line in self.forward_lines()? {
             let line = line?;
             let header = LogLine::parse(&line.bytes).map(|parsed| parsed.header);
-            matches.extend(header.filter(is_equal_to_wanted).map(|header| header.sequence_number));
+            matches.extend(header.filter(is_equal_to_any_wanted).map(|header| header.sequence_number));
         }
         Ok(matches)
     }
 
-    /// Finds which records can be erased. Only existing ones count, so that no later record is born erased,
-    /// and erasure records themselves stay.
+    /// Finds the requested records that exist, and the records that an interrupted erasure has not erased. A number
+    /// without a record is ignored, so that a later record with it is not erased. Erasure records are never erased.
     fn find_requested_and_unfinished_erasures(
         &self,
         sequence_numbers: &BTreeSet<u64>,
     ) -> Result<ErasableRecords, StoreError> {
-        let (mut existing, mut not_erased, mut named_in_erasures) =
+        let (mut existing, mut with_contents, mut named_in_erasures) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for line in self.forward_lines()? {
             let line = line?;
@@ -116,18 +118,18 @@ impl TurnLog {
             }
             existing.insert(sequence_number);
             if !parsed.is_erased() {
-                not_erased.insert(sequence_number);
+                with_contents.insert(sequence_number);
             }
         }
         Ok(ErasableRecords {
             requested: existing.intersection(sequence_numbers).copied().collect(),
-            unfinished: not_erased.intersection(&named_in_erasures).copied().collect(),
+            unfinished: with_contents.intersection(&named_in_erasures).copied().collect(),
         })
     }
 
-    /// Returns the drafts that a killed erasure or compression left behind. They contain what other erasures
-    /// have removed.
-    pub(crate) fn leftover_drafts(&self) -> Vec<PathBuf> {
+    /// Returns the drafts that a killed erasure or compression left behind. They may contain contents that were
+    /// erased later.
+    pub(crate) fn find_leftover_log_drafts(&self) -> Vec<PathBuf> {
         let prefix = format!("{}.jsonl.", self.session_id);
         let is_draft = |name: &String| {
             name.trim_start_matches('.').starts_with(&prefix) && name.ends_with(disk::DRAFT_SUFFIX)
@@ -139,6 +141,8 @@ impl TurnLog {
             .collect()
     }
 
+    /// Rewrites the log without the contents of these records. Returns how many were erased, and the hashes of the
+    /// blobs that they named.
     fn rewrite_without_contents(
         &self,
         sequence_numbers: &BTreeSet<u64>,
@@ -146,7 +150,7 @@ impl TurnLog {
         let path = self.path();
         let draft = disk::new_draft_path(&path);
         let mut erased_count = 0;
-        let mut erased_blobs = BTreeSet::new();
+        let mut erased_blob_hashes = BTreeSet::new();
         let mut writer = BufWriter::new(SizeLimitedFile(disk::open_for_append(&draft)?));
         for line in self.forward_lines()? {
             let line = line?;
@@ -157,7 +161,7 @@ impl TurnLog {
             let result = match target {
                 Some(parsed) if !parsed.is_erased() => {
                     erased_count += 1;
-                    erased_blobs.extend(referenced_blob_hashes(parsed.content));
+                    erased_blob_hashes.extend(referenced_blob_hashes(parsed.content));
                     writer.write_all(render_erased_line(&parsed, line.bytes.len()).as_bytes())
                 }
                 _ => writer.write_all(&line.bytes),
@@ -165,27 +169,31 @@ impl TurnLog {
             let line_end: &[u8] = if line.has_newline { b"\n" } else { b"" };
             result.and_then(|()| writer.write_all(line_end)).map_err(io_error("write", &draft))?;
         }
-        // Only now are the contents gone for good: before the sync, a power cut could bring the old log back.
+        // Only this makes the erasure permanent: before the sync, a power cut could bring the old log back.
         draft::sync_and_rename_draft(writer, &draft, &path, None)?;
-        Ok((erased_count, erased_blobs))
+        Ok((erased_count, erased_blob_hashes))
     }
 
-    /// Removes blobs. A blob that another record still names stays. If every record is readable, all blobs
-    /// that no record names are removed, including those that a killed erasure left behind.
-    fn remove_unreferenced_blobs(&self, erased_blobs: &BTreeSet<String>) -> Result<(), StoreError> {
-        let (mut referenced, mut is_readable) = (BTreeSet::new(), true);
+    /// Removes the blobs that no record names, including those that a killed erasure left behind. If a record is
+    /// unreadable, removes only those of them that are in `removable_if_log_damaged`.
+    fn remove_unreferenced_blobs(
+        &self,
+        removable_if_log_damaged: &BTreeSet<String>,
+    ) -> Result<(), StoreError> {
+        let (mut referenced_hashes, mut all_records_readable) = (BTreeSet::new(), true);
         for line in self.forward_lines()? {
             match LogLine::parse(&line?.bytes) {
                 Some(parsed) if parsed.has_intact_content() => {
-                    referenced.extend(referenced_blob_hashes(parsed.content));
+                    referenced_hashes.extend(referenced_blob_hashes(parsed.content));
                 }
-                _ => is_readable = false,
+                _ => all_records_readable = false,
             }
         }
         let folder = self.blob_folder();
         let is_removable = |name: &String| {
             let hash = without_compressed_suffix(name);
-            (is_readable || erased_blobs.contains(hash)) && !referenced.contains(hash)
+            (all_records_readable || removable_if_log_damaged.contains(hash))
+                && !referenced_hashes.contains(hash)
         };
         disk::list_names(&folder)
             .into_iter()

@@ -30,7 +30,7 @@ struct ErasureRequestFile {
     requests: Vec<ErasureRequest>,
 }
 
-/// Anybody may have written a project's file, so only this many requests are kept, the latest ones.
+/// Any user may have written a project's file, so only this many requests are kept, the latest ones.
 const MAX_REQUESTS: usize = 16;
 
 impl ErasureRequest {
@@ -42,15 +42,17 @@ impl ErasureRequest {
         save_requests(project, requests.split_off(requests.len().saturating_sub(MAX_REQUESTS)))
     }
 
-    /// Records that the erasure is complete, and with it each earlier request that it covers.
-    pub fn remove_completed_requests(&self, project: &Project) -> Result<(), StoreError> {
+    /// Removes this completed request and each earlier request that it covers, in both locations.
+    pub fn remove_this_and_covered_requests(&self, project: &Project) -> Result<(), StoreError> {
         for location in project.current_and_earlier_location() {
-            let recorded = load_requests(&location);
-            let remaining: Vec<ErasureRequest> =
-                recorded.iter().filter(|request| !self.covers_request(request)).cloned().collect();
+            let saved_requests = load_requests(&location);
+            let remaining_requests: Vec<ErasureRequest> =
+                saved_requests.iter().filter(|request| !self.covers_request(request)).cloned().collect();
             match () {
-                () if remaining.is_empty() => disk::remove_if_exists(&requests_path(&location))?,
-                () if remaining.len() < recorded.len() => save_requests(&location, remaining)?,
+                () if remaining_requests.is_empty() => disk::remove_if_exists(&requests_path(&location))?,
+                () if remaining_requests.len() < saved_requests.len() => {
+                    save_requests(&location, remaining_requests)?;
+                }
                 () => {}
             }
         }

@@ -1,5 +1,5 @@
-//! The head of a log: how far the log goes, and how much of it a power cut may still lose, because a hook
-//! does not wait for the disk. It is written after each append, and rebuilt from the log if it is missing.
+//! The head of a log: where the log ends, and how much of it a power cut may still lose, because a hook does
+//! not wait for a sync. It is written after each append, and rebuilt from the log if it is missing.
 
 use crate::{Durability, StoreError, disk, sessions};
 use plimsoll_domain::Timestamp;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// How far a log goes.
+/// The last record and the length of a log, and how far each transcript has been read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LogHead {
@@ -32,7 +32,7 @@ pub struct LogHead {
     /// The pending files merged last, so that a kill between merging and removing one does not duplicate it.
     #[serde(rename = "merged")]
     pub merged_files: Vec<String>,
-    /// What a power cut may still lose. `None` if everything is synced.
+    /// The part that a power cut may still lose. `None` if everything is synced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsynced: Option<UnsyncedEnd>,
     /// The working memory of the last turn. All blobs that it names existed when the head was written. A head
@@ -41,7 +41,7 @@ pub struct LogHead {
     pub memory: Option<RecordedMemory>,
 }
 
-/// The working memory of the last turn: until it is written, the next turn has the same one.
+/// The working memory of the last turn. The next turn has the same one unless it is changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedMemory {
     /// The chain link of the last line of the memory's log.
@@ -49,7 +49,7 @@ pub struct RecordedMemory {
     pub log_link: String,
     /// How many model responses had been counted by then.
     #[serde(rename = "steps")]
-    pub answer_count: u64,
+    pub response_count: u64,
     /// The memory in the packed form of the turn's content.
     pub packed: PackedMemory,
     /// The stamp of the blob folder after the last write. Adding or removing a blob changes it.
@@ -100,8 +100,9 @@ impl LogHead {
         disk::replace(path, &serde_json::to_vec(self).unwrap_or_default(), durability)
     }
 
-    /// Returns true if the system has been restarted since the end was written, so that it may have holes.
-    pub(super) fn is_from_earlier_boot(&self) -> bool {
+    /// Returns true if the log has an unsynced end and the system has been restarted since it was written, so
+    /// that the end may have holes.
+    pub(super) fn has_unsynced_end_of_earlier_boot(&self) -> bool {
         let unsynced = self.unsynced.as_ref();
         unsynced
             .is_some_and(|unsynced| plimsoll_system::boot_id().is_none_or(|boot| boot != unsynced.boot_id))

@@ -50,6 +50,6 @@ pub(super) fn sessions_with_pending_files(folder: &Path) -> BTreeSet<String> {
 /// because another session's id may start with this one and contain dots.
 fn session_id_of_name(name: &str) -> Option<&str> {
     let mut parts = name.strip_suffix(".json")?.rsplitn(4, '.');
-    let (_number, _process, _moment) = (parts.next()?, parts.next()?, parts.next()?);
+    let (_number, _process, _timestamp) = (parts.next()?, parts.next()?, parts.next()?);
     parts.next().filter(|session| !session.is_empty())
 }

@@ -43,30 +43,32 @@ pub struct ForwardLines {
 impl ForwardLines {
     /// Opens a file at a position. A missing file has no lines.
     pub fn open_at(path: &Path, start: LineStart) -> Result<ForwardLines, StoreError> {
-        let reader = disk::open_sized(path)?
+        let reader = disk::open_with_size_if_exists(path)?
             .map(|(file, size)| FileRange { file, position: start.offset, end: size }.into_buf_reader());
-        let next = LineStart { line_number: start.line_number + 1, offset: start.offset };
-        let (max_line_bytes, is_own_file) = (safe_open::max_line_bytes(path), safe_open::is_below_root(path));
+        let first_line_start = LineStart { line_number: start.line_number + 1, offset: start.offset };
+        let (max_line_bytes, is_below_root) =
+            (safe_open::max_line_bytes(path), safe_open::is_below_root(path));
         Ok(ForwardLines {
             path: path.to_owned(),
             reader,
-            next_start: next,
+            next_start: first_line_start,
             max_line_bytes,
-            is_plimsoll_file: is_own_file,
+            is_plimsoll_file: is_below_root,
         })
     }
 
     /// Returns the lines of an open file, from its start.
     pub(super) fn from_open_file(path: &Path, file: Option<(File, u64)>) -> ForwardLines {
         let reader = file.map(|(file, size)| FileRange { file, position: 0, end: size }.into_buf_reader());
-        let next = LineStart { line_number: 1, offset: 0 };
-        let (max_line_bytes, is_own_file) = (safe_open::max_line_bytes(path), safe_open::is_below_root(path));
+        let first_line_start = LineStart { line_number: 1, offset: 0 };
+        let (max_line_bytes, is_below_root) =
+            (safe_open::max_line_bytes(path), safe_open::is_below_root(path));
         ForwardLines {
             path: path.to_owned(),
             reader,
-            next_start: next,
+            next_start: first_line_start,
             max_line_bytes,
-            is_plimsoll_file: is_own_file,
+            is_plimsoll_file: is_below_root,
         }
     }
 
@@ -109,7 +111,7 @@ impl ForwardLines {
     }
 }
 
-/// The part of a file from a position to the end that it had when opened. Uses positioned reads, so no `seek`
+/// The part of a file from a position to where it ended when it was opened. Uses positioned reads, so no `seek`
 /// is needed.
 #[derive(Debug)]
 struct FileRange {
@@ -119,7 +121,7 @@ struct FileRange {
 }
 
 impl FileRange {
-    /// The buffer is small if the range is: a turn is a few KB.
+    /// Returns a buffered reader. A short range gets a small buffer: a turn is a few KB.
     fn into_buf_reader(self) -> BufReader<FileRange> {
         BufReader::with_capacity(self.remaining_bytes().clamp(4 * 1024, 256 * 1024), self)
     }
@@ -146,20 +148,21 @@ fn consume_line(
     max_bytes: u64,
     mut visit: impl FnMut(&[u8]),
 ) -> std::io::Result<u64> {
-    let mut consumed = 0;
+    let mut consumed_bytes = 0;
     loop {
         let bytes = match reader.fill_buf() {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             result => result?,
         };
-        let bytes = &bytes[..bytes.len().min(usize::try_from(max_bytes - consumed).unwrap_or(usize::MAX))];
-        let end = find_first_newline(bytes).map(|newline| newline + 1);
-        let step_bytes = end.unwrap_or(bytes.len());
-        visit(&bytes[..step_bytes]);
-        reader.consume(step_bytes);
-        consumed += step_bytes as u64;
-        if end.is_some() || step_bytes == 0 {
-            return Ok(consumed);
+        let bytes =
+            &bytes[..bytes.len().min(usize::try_from(max_bytes - consumed_bytes).unwrap_or(usize::MAX))];
+        let line_end = find_first_newline(bytes).map(|newline| newline + 1);
+        let part_bytes = line_end.unwrap_or(bytes.len());
+        visit(&bytes[..part_bytes]);
+        reader.consume(part_bytes);
+        consumed_bytes += part_bytes as u64;
+        if line_end.is_some() || part_bytes == 0 {
+            return Ok(consumed_bytes);
         }
     }
 }
@@ -186,7 +189,7 @@ pub struct BackwardLines {
     buffer_start: u64,
     /// Bytes that were read and not yet returned.
     buffer: Vec<u8>,
-    is_at_end: bool,
+    is_at_file_end: bool,
     max_line_bytes: u64,
 }
 
@@ -195,7 +198,7 @@ const CHUNK_BYTES: u64 = 64 * 1024;
 impl BackwardLines {
     /// Opens a file. A missing file has no lines.
     pub fn open(path: &Path) -> Result<BackwardLines, StoreError> {
-        Ok(BackwardLines::from_open_file(path, disk::open_sized(path)?))
+        Ok(BackwardLines::from_open_file(path, disk::open_with_size_if_exists(path)?))
     }
 
     /// Returns the lines of an open file with this size.
@@ -207,12 +210,14 @@ impl BackwardLines {
             file,
             buffer_start,
             buffer: Vec::new(),
-            is_at_end: true,
+            is_at_file_end: true,
             max_line_bytes,
         }
     }
 
-    fn read_previous_chunk(&mut self) -> Result<(), StoreError> {
+    /// Reads the chunk before the buffered bytes into the front of the buffer. Returns an error if the line that
+    /// is being read is too long.
+    fn prepend_previous_chunk(&mut self) -> Result<(), StoreError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         if self.buffer.len() as u64 > self.max_line_bytes {
             return Err(StoreError::TooLarge { path: self.path.clone(), max_bytes: self.max_line_bytes });
@@ -231,21 +236,22 @@ impl BackwardLines {
     }
 
     fn next_line(&mut self) -> Result<Option<RawLine>, StoreError> {
-        if self.is_at_end {
-            self.is_at_end = false;
+        if self.is_at_file_end {
+            self.is_at_file_end = false;
             if self.buffer_start > 0 {
-                self.read_previous_chunk()?;
+                self.prepend_previous_chunk()?;
             }
             if self.buffer.last() == Some(&b'\n') {
                 self.buffer.pop();
             } else if !self.buffer.is_empty() {
-                return self.take_last_line(false);
+                return self.take_last_line_reading_chunks(false);
             }
         }
-        self.take_last_line(true)
+        self.take_last_line_reading_chunks(true)
     }
 
-    fn take_last_line(&mut self, has_newline: bool) -> Result<Option<RawLine>, StoreError> {
+    /// Removes the last line from the buffer and returns it. Reads more chunks until the line is complete.
+    fn take_last_line_reading_chunks(&mut self, has_newline: bool) -> Result<Option<RawLine>, StoreError> {
         loop {
             if let Some(newline) = find_last_newline(&self.buffer) {
                 let bytes = self.buffer.split_off(newline + 1);
@@ -259,7 +265,7 @@ impl BackwardLines {
                 let line = RawLine { start: LineStart::default(), bytes, has_newline };
                 return Ok((!line.bytes.is_empty()).then_some(line));
             }
-            self.read_previous_chunk()?;
+            self.prepend_previous_chunk()?;
         }
     }
 }

@@ -8,67 +8,73 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 
-/// Returns how far the log goes, after moving a torn end aside, and the records that report the repair. A
-/// head that was read before the lock was taken is reused if nothing was added in between.
-pub(super) fn repair_end(
+/// Moves a torn end to the torn file. Returns the log's head, and records of the repair that the caller must
+/// add. `cached_head` was read before the lock was taken; it is reused if nothing was added in between.
+pub(super) fn repair_end_and_build_repair_records(
     log: &TurnLog,
-    known_head: Option<&LogHead>,
+    cached_head: Option<&LogHead>,
 ) -> Result<(LogHead, Vec<NewRecord>), StoreError> {
     let size = match disk::file_size(&log.path()) {
         Some(size) => size,
         None => {
-            log.expand_log()?;
+            log.expand_log_or_set_aside_damaged()?;
             disk::file_size(&log.path()).unwrap_or(0)
         }
     };
-    let old_head = match known_head.filter(|head| head.log_bytes == size && size > 0) {
+    let old_head = match cached_head.filter(|head| head.log_bytes == size && size > 0) {
         Some(head) => Some(head.clone()),
         None => LogHead::load(&log.head_path()),
     };
-    let is_from_earlier_boot = old_head.as_ref().is_some_and(LogHead::is_from_earlier_boot);
+    let has_unsynced_end_of_earlier_boot =
+        old_head.as_ref().is_some_and(LogHead::has_unsynced_end_of_earlier_boot);
     // The same length counts as intact: reading the whole log at each event would cost too much. `verify`
     // reads it.
     let old_head = match old_head {
-        Some(head) if head.log_bytes == size && !is_from_earlier_boot => return Ok((head, Vec::new())),
+        Some(head) if head.log_bytes == size && !has_unsynced_end_of_earlier_boot => {
+            return Ok((head, Vec::new()));
+        }
         old_head => old_head,
     };
     // The last writer was killed, or the system went down.
-    remove_drafts_of_dead_writers(log);
-    // If the head is beyond the end, the end was cut off or this is another log. Then the whole log is read.
-    let start =
-        old_head.clone().filter(|head| head.log_bytes <= size && !is_from_earlier_boot).unwrap_or_default();
-    let first_unsynced_byte = first_unsynced_byte(log, old_head.as_ref());
-    let (mut head, torn_offset) = read_after_head(log, start, first_unsynced_byte)?;
+    remove_head_blob_and_old_drafts(log);
+    // If the head names more bytes than the log has, the end was cut off or this is another log. The whole log
+    // is then read.
+    let start_head = old_head
+        .clone()
+        .filter(|head| head.log_bytes <= size && !has_unsynced_end_of_earlier_boot)
+        .unwrap_or_default();
+    let first_unsynced_byte = first_possibly_unsynced_byte(log, old_head.as_ref());
+    let (mut head, torn_offset) = advance_head_to_end_or_torn_line(log, start_head, first_unsynced_byte)?;
     // Lines left by a killed writer are not synced; lines that were read back after a restart are.
     let start_byte = if old_head.is_some() { first_unsynced_byte } else { 0 };
-    head.unsynced = (!is_from_earlier_boot && head.log_bytes > start_byte).then(|| UnsyncedEnd {
+    head.unsynced = (!has_unsynced_end_of_earlier_boot && head.log_bytes > start_byte).then(|| UnsyncedEnd {
         start_byte,
         boot_id: plimsoll_system::boot_id().unwrap_or_default(),
         has_blobs: true,
     });
-    let mut records = Vec::new();
+    let mut repair_records = Vec::new();
     if let Some(offset) = torn_offset {
-        move_torn_end_aside(log, offset)?;
-        records.push(NewRecord::event_now(
+        move_torn_end_to_torn_file(log, offset)?;
+        repair_records.push(NewRecord::event_now(
             RecordKind::Repair,
             &json!({"torn_bytes": size.saturating_sub(offset), "at_byte": offset}),
         ));
     }
     if let Some(old_head) = old_head.filter(|old_head| old_head.sequence_number > head.sequence_number) {
         let lost_range = json!({"lost_from": head.sequence_number + 1, "lost_to": old_head.sequence_number, "lost_link": old_head.link});
-        records.push(NewRecord::event_now(RecordKind::Repair, &lost_range));
+        repair_records.push(NewRecord::event_now(RecordKind::Repair, &lost_range));
     }
     if head != LogHead::default() {
         // Saved, so that what has been checked is not checked again.
         head.save(&log.head_path(), Durability::Lazy)?;
     }
-    Ok((head, records))
+    Ok((head, repair_records))
 }
 
-/// Returns the byte from which a line counts only if it follows the line before it and is complete: nothing
-/// after it is known to be synced. A head file that exists and cannot be read was itself damaged by a power
-/// cut, so everything is checked.
-fn first_unsynced_byte(log: &TurnLog, head: Option<&LogHead>) -> u64 {
+/// Returns the offset from which lines may not be synced, so that each must be complete and chained to the
+/// previous one. Without a head file, no line is checked. A head file that exists and cannot be read was itself
+/// damaged by a power cut, so every line is checked.
+fn first_possibly_unsynced_byte(log: &TurnLog, head: Option<&LogHead>) -> u64 {
     match head {
         Some(head) => head.unsynced.as_ref().map_or(head.log_bytes, |unsynced| unsynced.start_byte),
         None if disk::file_size(&log.head_path()).is_some() => 0,
@@ -78,7 +84,7 @@ fn first_unsynced_byte(log: &TurnLog, head: Option<&LogHead>) -> u64 {
 
 /// Reads the lines after the head, and returns the updated head and the offset of a torn end. Among synced
 /// lines, an unreadable one is torn only if nothing follows it. Otherwise it stays, and `verify` names it.
-fn read_after_head(
+fn advance_head_to_end_or_torn_line(
     log: &TurnLog,
     mut head: LogHead,
     first_unsynced_byte: u64,
@@ -91,7 +97,7 @@ fn read_after_head(
         }
         let offset = line.start.offset;
         let parsed = LogLine::parse(&line.bytes);
-        log.refuse_newer_line(&line.bytes, parsed.as_ref())?;
+        log.refuse_line_of_newer_format(&line.bytes, parsed.as_ref())?;
         let is_unsynced = offset >= first_unsynced_byte;
         match parsed {
             // A line without a line break is torn even if it parses: the next record would be glued to it.
@@ -107,17 +113,17 @@ fn read_after_head(
     Ok((head, unreadable_line.map(|line| line.start.offset)))
 }
 
-/// Returns true if the line follows the line with this link, and its content and its blobs are intact.
+/// Returns true if the line is chained to `previous_link`, and its content and its blobs are intact.
 fn is_chained_and_intact(log: &TurnLog, previous_link: &str, line: &LogLine<'_>) -> bool {
     let folder = log.blob_folder();
     line.is_chained_to(previous_link)
         && line.has_intact_content()
-        && referenced_blob_hashes(line.content).iter().all(|hash| blobs::is_intact(&folder, hash))
+        && referenced_blob_hashes(line.content).iter().all(|hash| blobs::is_blob_intact(&folder, hash))
 }
 
-/// Removes the drafts of dead writers. Heads and blobs are written under the lock, which we hold. Pending
-/// files are written without it, so their drafts may still be in progress.
-fn remove_drafts_of_dead_writers(log: &TurnLog) {
+/// Removes the drafts that killed writers left behind. Heads and blobs are written under the lock, which we hold,
+/// so their drafts are removed at once. Other drafts may still be in progress, so only old ones are removed.
+fn remove_head_blob_and_old_drafts(log: &TurnLog) {
     const MAX_WRITE_DURATION: Duration = Duration::from_secs(60);
     let is_old = |path: &Path| disk::time_since_modified(path).is_some_and(|age| age > MAX_WRITE_DURATION);
     let draft_prefix = format!(".{}.", log.session_id());
@@ -134,10 +140,10 @@ fn remove_drafts_of_dead_writers(log: &TurnLog) {
     }
 }
 
-/// Moves the torn bytes to a file beside the log; nothing is thrown away.
-fn move_torn_end_aside(log: &TurnLog, offset: u64) -> Result<(), StoreError> {
+/// Moves the torn bytes from the log to its torn file, so that nothing is lost.
+fn move_torn_end_to_torn_file(log: &TurnLog, offset: u64) -> Result<(), StoreError> {
     // Copied first, cut off afterwards: a kill in between keeps the torn bytes twice, and loses none.
-    disk::append_rest_to_copy(&log.path(), offset, &log.torn_path())?;
+    disk::append_tail_to_copy(&log.path(), offset, &log.torn_path())?;
     disk::append(&log.torn_path(), b"\n")?;
-    disk::truncate(&log.path(), offset)
+    disk::truncate_and_sync(&log.path(), offset)
 }

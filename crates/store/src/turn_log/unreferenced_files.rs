@@ -1,5 +1,5 @@
-//! Files beside a log that belong to no record: a torn end, a blob that no record names, a pending record
-//! that cannot be read.
+//! Files beside a log that belong to no record in it: a torn end, a leftover draft, a blob that no record names,
+//! a pending file.
 
 use super::compression::without_compressed_suffix;
 use super::{TurnLog, pending_records};
@@ -13,15 +13,18 @@ use std::time::Duration;
 
 impl TurnLog {
     /// Returns the logs of all sessions in both locations, including sessions that only have pending records.
-    pub fn all_including_only_pending(project: &Project) -> Vec<TurnLog> {
-        let mut logs = TurnLog::all_sessions_in_both_locations(project);
+    pub fn all_including_sessions_with_only_pending(project: &Project) -> Vec<TurnLog> {
+        let mut logs = TurnLog::all_in_both_locations_by_modified_time(project);
         for location in project.current_and_earlier_location() {
             let folder = location.turn_logs_folder();
             for session_id in pending_records::sessions_with_pending_files(&folder.join("pending")) {
                 let is_this_log =
                     |log: &TurnLog| log.folder == folder && log.session_id == session_id.as_str();
                 if !logs.iter().any(is_this_log) {
-                    logs.extend(TurnLog::in_turn_folder_of(&location, &SessionId::from(session_id)));
+                    logs.extend(TurnLog::for_session_in_turn_logs_folder(
+                        &location,
+                        &SessionId::from(session_id),
+                    ));
                 }
             }
         }
@@ -33,12 +36,13 @@ impl TurnLog {
         self.open_writer(timeout)?.close()
     }
 
-    /// Returns the files of this log whose bytes belong to no record.
-    pub fn unreferenced_files(&self) -> Result<Vec<PathBuf>, StoreError> {
-        let mut referenced = BTreeSet::new();
+    /// Returns the files of this log that belong to no record in it: unreferenced blobs, leftover drafts, pending
+    /// files and the torn file.
+    pub fn find_unreferenced_and_pending_files(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let mut referenced_hashes = BTreeSet::new();
         if self.exists() {
             for line in self.forward_lines()? {
-                referenced.extend(
+                referenced_hashes.extend(
                     LogLine::parse(&line?.bytes)
                         .map(|parsed| referenced_blob_hashes(parsed.content))
                         .unwrap_or_default(),
@@ -48,15 +52,15 @@ impl TurnLog {
         let blob_folder = self.blob_folder();
         let unreferenced_blobs = disk::list_names(&blob_folder)
             .into_iter()
-            .filter(|name| !referenced.contains(without_compressed_suffix(name)));
+            .filter(|name| !referenced_hashes.contains(without_compressed_suffix(name)));
         let mut files: Vec<PathBuf> = unreferenced_blobs.map(|name| blob_folder.join(name)).collect();
-        files.extend(self.leftover_drafts());
+        files.extend(self.find_leftover_log_drafts());
         files.extend(pending_records::pending_files(self));
         files.extend(Some(self.torn_path()).filter(|path| disk::file_size(path).is_some()));
         Ok(files)
     }
 
-    /// Removes such a file, under the log's lock.
+    /// Removes an unreferenced file, under the log's lock.
     pub fn remove_unreferenced_file(&self, path: &Path, timeout: Duration) -> Result<(), StoreError> {
         let _writer = self.open_writer(timeout)?;
         disk::remove_if_exists(path)

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A problem or a remark about one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFinding {
-    /// The line number, from 1; 0 if no line is concerned.
+    /// The line number, from 1; 0 if the finding is about the whole log.
     pub line_number: u64,
     /// The number of the record, if known.
     pub sequence_number: Option<u64>,
@@ -58,7 +58,7 @@ struct LogVerifier<'a> {
     expected_link: Option<String>,
     last_sequence_number: u64,
     last_turn_numbers: BTreeMap<String, u64>,
-    erased_lines: BTreeMap<u64, u64>,
+    erased_line_numbers: BTreeMap<u64, u64>,
     requested_erasures: BTreeSet<u64>,
     last_lost_record: u64,
 }
@@ -73,7 +73,7 @@ impl TurnLog {
             expected_link: None,
             last_sequence_number: 0,
             last_turn_numbers: BTreeMap::new(),
-            erased_lines: BTreeMap::new(),
+            erased_line_numbers: BTreeMap::new(),
             requested_erasures: BTreeSet::new(),
             last_lost_record: 0,
         };
@@ -85,7 +85,7 @@ impl TurnLog {
                 break;
             }
             match LogLine::parse(&line.bytes) {
-                Some(parsed) => verifier.check_line(line.start.line_number, &parsed),
+                Some(parsed) => verifier.check_chain_numbers_and_content(line.start.line_number, &parsed),
                 None => verifier.add_finding(
                     line.start.line_number,
                     None,
@@ -94,11 +94,11 @@ impl TurnLog {
                 ),
             }
         }
-        if let Some((line, byte_count)) = torn_line {
+        if let Some((line_number, byte_count)) = torn_line {
             let description = format!("the end is torn ({byte_count} bytes): the next writer moves it aside");
-            verifier.add_finding(line, None, false, description);
+            verifier.add_finding(line_number, None, false, description);
         }
-        verifier.check_end();
+        verifier.check_erasures_and_head();
         Ok(verifier.report)
     }
 }
@@ -114,15 +114,16 @@ impl LogVerifier<'_> {
         self.report.findings.push(LogFinding { line_number, sequence_number, is_error, description });
     }
 
-    fn check_line(&mut self, line_number: u64, parsed: &LogLine<'_>) {
+    /// Checks a record's chain link, sequence number, turn number, content and blobs.
+    fn check_chain_numbers_and_content(&mut self, line_number: u64, parsed: &LogLine<'_>) {
         let sequence_number = parsed.header.sequence_number;
         let add_error = |verifier: &mut Self, description: String| {
             verifier.add_finding(line_number, Some(sequence_number), true, description);
         };
         self.report.record_count += 1;
         let follows_last_line = parsed.is_chained_to(&self.last_link);
-        // A changed link breaks two lines. The next line may therefore also follow the link as it should be,
-        // so that one change is reported once.
+        // A changed link breaks two lines. The next line may therefore also be chained to the expected link, so
+        // that one change is reported once.
         let follows_expected_link =
             self.expected_link.as_ref().is_some_and(|link| parsed.is_chained_to(link));
         if !follows_last_line && !follows_expected_link {
@@ -131,8 +132,8 @@ impl LogVerifier<'_> {
                 "does not follow the previous line: changed, moved, duplicated or inserted".to_owned(),
             );
         }
-        self.expected_link =
-            (!follows_last_line && !follows_expected_link).then(|| parsed.link_after(&self.last_link));
+        self.expected_link = (!follows_last_line && !follows_expected_link)
+            .then(|| parsed.compute_link_after(&self.last_link));
         if sequence_number != self.last_sequence_number + 1 {
             add_error(
                 self,
@@ -153,20 +154,22 @@ impl LogVerifier<'_> {
             }
         }
         self.report.turn_count += u64::from(parsed.header.kind == RecordKind::Turn);
-        self.check_content(line_number, parsed);
+        self.check_blobs_erasures_and_repairs(line_number, parsed);
         self.last_sequence_number = sequence_number;
         parsed.link.clone_into(&mut self.last_link);
     }
 
-    fn check_content(&mut self, line_number: u64, parsed: &LogLine<'_>) {
+    /// Checks the blobs of a record, or counts it if it is erased. Collects the numbers in erasure records, and
+    /// reports repairs.
+    fn check_blobs_erasures_and_repairs(&mut self, line_number: u64, parsed: &LogLine<'_>) {
         let sequence_number = parsed.header.sequence_number;
         if parsed.is_erased() {
             self.report.erased_count += 1;
-            self.erased_lines.insert(sequence_number, line_number);
+            self.erased_line_numbers.insert(sequence_number, line_number);
             return;
         }
         for hash in referenced_blob_hashes(parsed.content) {
-            let fault = match self.log.read_blob(&hash) {
+            let problem = match self.log.read_blob(&hash) {
                 Some(bytes) if sha256_hex(&[&bytes]) == hash => continue,
                 Some(_) => "has been changed",
                 None => "is missing",
@@ -175,7 +178,7 @@ impl LogVerifier<'_> {
                 line_number,
                 Some(sequence_number),
                 true,
-                format!("its large piece {hash} {fault}"),
+                format!("its large piece {hash} {problem}"),
             );
         }
         let fields: serde_json::Value = serde_json::from_str(parsed.content).unwrap_or_default();
@@ -185,11 +188,12 @@ impl LogVerifier<'_> {
             }
             RecordKind::Repair => {
                 let description = match (fields["lost_from"].as_u64(), fields["torn_bytes"].as_u64()) {
-                    (Some(first_lost), _) => {
-                        self.last_lost_record =
-                            self.last_lost_record.max(fields["lost_to"].as_u64().unwrap_or(first_lost));
+                    (Some(first_lost_record), _) => {
+                        self.last_lost_record = self
+                            .last_lost_record
+                            .max(fields["lost_to"].as_u64().unwrap_or(first_lost_record));
                         format!(
-                            "records {first_lost} to {} were lost here; recorded again as far as the transcript still had them",
+                            "records {first_lost_record} to {} were lost here; recorded again as far as the transcript still had them",
                             self.last_lost_record
                         )
                     }
@@ -204,10 +208,11 @@ impl LogVerifier<'_> {
         }
     }
 
-    fn check_end(&mut self) {
-        let (erased_lines, requested_erasures) =
-            (std::mem::take(&mut self.erased_lines), std::mem::take(&mut self.requested_erasures));
-        for (sequence_number, line_number) in &erased_lines {
+    /// Compares the erased records with the recorded erasures, and the end of the log with its head.
+    fn check_erasures_and_head(&mut self) {
+        let (erased_line_numbers, requested_erasures) =
+            (std::mem::take(&mut self.erased_line_numbers), std::mem::take(&mut self.requested_erasures));
+        for (sequence_number, line_number) in &erased_line_numbers {
             if requested_erasures.contains(sequence_number) {
                 self.add_finding(*line_number, Some(*sequence_number), false, "erased".to_owned());
             } else {
@@ -219,7 +224,9 @@ impl LogVerifier<'_> {
                 );
             }
         }
-        for sequence_number in requested_erasures.iter().filter(|seq| !erased_lines.contains_key(seq)) {
+        for sequence_number in
+            requested_erasures.iter().filter(|number| !erased_line_numbers.contains_key(number))
+        {
             self.report.unfinished_erasure_count += 1;
             let description = format!(
                 "its erasure was interrupted, and is not finished: plimsoll turns erase --session {} record:{sequence_number}",

@@ -1,7 +1,7 @@
 //! Appends records to a log.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use super::blobs::KnownBlobs;
+use super::blobs::IntactBlobs;
 use super::head::MAX_MERGED_FILES;
 use super::{LogHead, NewRecord, RecordedMemory, TurnLog, UnsyncedEnd, blobs, pending_records, repair};
 use crate::lock::Lock;
@@ -23,32 +23,33 @@ pub struct LogWriter {
     synced_bytes: u64,
     /// True if blobs may not be synced.
     has_unsynced_blobs: bool,
-    known_blobs: KnownBlobs,
+    intact_blobs: IntactBlobs,
     _lock: Lock,
 }
 
 impl LogWriter {
-    pub(super) fn open(
+    /// Opens a writer: repairs the log's end, adds records of the repair and merges pending records.
+    pub(super) fn open_repairing_and_merging_pending(
         log: TurnLog,
         lock: Lock,
-        known_head: Option<&LogHead>,
+        cached_head: Option<&LogHead>,
         durability: Durability,
     ) -> Result<LogWriter, StoreError> {
-        let (mut head, repairs) = repair::repair_end(&log, known_head)?;
-        if log.unchanged_memory_in_head(&head).is_none() {
+        let (mut head, repair_records) = repair::repair_end_and_build_repair_records(&log, cached_head)?;
+        if log.head_memory_if_blobs_unchanged(&head).is_none() {
             head.memory = None;
         }
-        let unsynced = head
+        let unsynced_end = head
             .unsynced
             .clone()
             .unwrap_or(UnsyncedEnd { start_byte: head.log_bytes, ..UnsyncedEnd::default() });
         // The head of a new log is synced before its lines are written, and then so are the first lines.
-        // Otherwise a power cut could lose the head file itself, and nobody would know which lines to doubt.
+        // Otherwise a power cut could lose the head file itself, and which lines to check would be unknown.
         let durability = if head.sequence_number == 0 { Durability::Durable } else { durability };
         if head == LogHead::default() {
             head.save(&log.head_path(), Durability::Durable)?;
         }
-        let (synced_bytes, has_unsynced_blobs) = (unsynced.start_byte, unsynced.has_blobs);
+        let (synced_bytes, has_unsynced_blobs) = (unsynced_end.start_byte, unsynced_end.has_blobs);
         let mut writer = LogWriter {
             log,
             head,
@@ -56,12 +57,12 @@ impl LogWriter {
             durability,
             synced_bytes,
             has_unsynced_blobs,
-            known_blobs: KnownBlobs::default(),
+            intact_blobs: IntactBlobs::default(),
             _lock: lock,
         };
         // The repair records come first: `verify` learns from them that records were lost, whose numbers are
         // used again from here on.
-        writer.append_records(&repairs)?;
+        writer.append_records_or_roll_back(&repair_records)?;
         writer.merge_pending_records()?;
         Ok(writer)
     }
@@ -83,8 +84,8 @@ impl LogWriter {
         self.head.memory = memory;
     }
 
-    /// Appends records in one write. After a failure the log is as it was before.
-    pub fn append_records(&mut self, records: &[NewRecord]) -> Result<(), StoreError> {
+    /// Appends records in one write, without a sync. After a failure the log is truncated to its old length.
+    pub fn append_records_or_roll_back(&mut self, records: &[NewRecord]) -> Result<(), StoreError> {
         if records.is_empty() {
             return Ok(());
         }
@@ -93,7 +94,7 @@ impl LogWriter {
             Some(file) => file,
             None => disk::open_for_append(&self.log.path())?,
         };
-        let result = self.write_records(&file, records).inspect_err(|_| {
+        let result = self.write_blobs_and_lines(&file, records).inspect_err(|_| {
             // Truncates the open file, whatever is at its path by now.
             let _ = file.set_len(old_head.log_bytes);
             self.head = old_head;
@@ -102,12 +103,13 @@ impl LogWriter {
         result
     }
 
-    fn write_records(&mut self, file: &File, records: &[NewRecord]) -> Result<(), StoreError> {
+    /// Writes the records' blobs and lines, and advances the head in memory.
+    fn write_blobs_and_lines(&mut self, file: &File, records: &[NewRecord]) -> Result<(), StoreError> {
         let path = self.log.path();
         let mut lines = String::new();
         let blobs = records.iter().flat_map(|record| &record.encoded.blobs);
         self.has_unsynced_blobs |=
-            blobs::write_missing_blobs(&self.log.blob_folder(), blobs, &mut self.known_blobs)?;
+            blobs::write_missing_or_damaged_blobs(&self.log.blob_folder(), blobs, &mut self.intact_blobs)?;
         for record in records {
             let header =
                 RecordHeader { sequence_number: self.head.sequence_number + 1, ..record.header.clone() };
@@ -133,12 +135,12 @@ impl LogWriter {
                 if !self.head.merged_files.contains(name) {
                     let mut record = record.clone();
                     record.header.pending_file = Some(name.clone());
-                    self.append_records(&[record])?;
+                    self.append_records_or_roll_back(&[record])?;
                 }
             }
-            // Synced before the files are removed. If a kill comes before the head is written, `repair_end`
+            // Synced before the files are removed. If a kill comes before the head is written, the repair
             // finds the names in the lines.
-            self.sync_and_save_head()?;
+            self.sync_and_save_head_if_unsynced()?;
             batch.iter().try_for_each(|(_, path, _)| disk::remove_if_exists(path))?;
         }
         Ok(())
@@ -148,37 +150,39 @@ impl LogWriter {
     /// which end is not synced.
     pub fn close(mut self) -> Result<(), StoreError> {
         match self.durability {
-            Durability::Durable => self.sync_and_save_head(),
-            Durability::Lazy => self.save_head_with_unsynced_end(),
+            Durability::Durable => self.sync_and_save_head_if_unsynced(),
+            Durability::Lazy => self.save_head_or_sync_if_too_much_unsynced(),
         }
     }
 
-    /// A lazy writer leaves no more than this unsynced, because it is read again after a restart.
+    /// A lazy writer leaves no more than this unsynced, because an unsynced end is read again after a restart.
     const MAX_UNSYNCED_BYTES: u64 = 4 * 1024 * 1024;
 
-    fn save_head_with_unsynced_end(&mut self) -> Result<(), StoreError> {
+    /// Saves the head, recording which end is not synced. Syncs instead if that end is too long or the system boot
+    /// cannot be determined.
+    fn save_head_or_sync_if_too_much_unsynced(&mut self) -> Result<(), StoreError> {
         let boot_id = plimsoll_system::boot_id().filter(|_| {
             self.head.log_bytes - self.synced_bytes.min(self.head.log_bytes) < Self::MAX_UNSYNCED_BYTES
         });
         match boot_id {
             _ if self.file.is_none() => Ok(()),
-            None => self.sync_and_save_head(),
+            None => self.sync_and_save_head_if_unsynced(),
             Some(boot_id) => {
                 self.head.unsynced = Some(UnsyncedEnd {
                     start_byte: self.synced_bytes,
                     boot_id,
                     has_blobs: self.has_unsynced_blobs,
                 });
-                self.save_head()
+                self.save_head_with_blob_folder_stamp()
             }
         }
     }
 
-    /// Syncs everything, then writes the head.
-    pub(super) fn sync_and_save_head(&mut self) -> Result<(), StoreError> {
-        let unsynced = self.head.unsynced.take();
+    /// Syncs everything, then writes the head. Does nothing if everything is synced.
+    pub(super) fn sync_and_save_head_if_unsynced(&mut self) -> Result<(), StoreError> {
+        let unsynced_end = self.head.unsynced.take();
         let file = match self.file.take() {
-            None if unsynced.is_none() => return Ok(()),
+            None if unsynced_end.is_none() => return Ok(()),
             None => disk::open_for_append(&self.log.path())?,
             Some(file) => file,
         };
@@ -190,10 +194,11 @@ impl LogWriter {
             sync_data(file.as_fd()).map_err(|error| io_error("sync", &self.log.path())(error.into()))?;
         }
         (self.synced_bytes, self.has_unsynced_blobs) = (self.head.log_bytes, false);
-        self.save_head()
+        self.save_head_with_blob_folder_stamp()
     }
 
-    fn save_head(&mut self) -> Result<(), StoreError> {
+    /// Writes the head, after updating the stamp of the blob folder in it.
+    fn save_head_with_blob_folder_stamp(&mut self) -> Result<(), StoreError> {
         // Only this writer has added blobs since it was opened.
         if let Some(memory) = &mut self.head.memory {
             memory.blob_folder_stamp = blobs::blob_folder_stamp(&self.log.blob_folder());

@@ -40,7 +40,7 @@ fn a_compressed_log_is_smaller_and_reads_as_before() {
         lines.map(|line| (line.start.offset, line.bytes)).collect::<Vec<_>>()
     };
     let backwards_before = read_backwards();
-    let saved = test_log.log.compress_log(TIMEOUT).unwrap();
+    let saved = test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     assert!(test_log.log.is_compressed() && test_log.log.exists());
     assert_eq!(total_size(&test_log), size_before - saved);
     assert!(saved > size_before / 2, "{saved} of {size_before}");
@@ -56,14 +56,14 @@ fn a_compressed_log_is_smaller_and_reads_as_before() {
     let days_after_written =
         |time: SystemTime| time.duration_since(written_at).map_or(0, |duration| duration.as_secs() / 86_400);
     assert_eq!(test_log.log.modified_at().map(days_after_written), Some(0), "nothing was written to it");
-    assert_eq!(test_log.log.compress_log(TIMEOUT).unwrap(), 0, "a second time changes nothing");
+    assert_eq!(test_log.log.compress_log_and_blobs(TIMEOUT).unwrap(), 0, "a second time changes nothing");
 }
 
 #[test]
 fn records_added_later_follow_the_compressed_ones() {
     let (test_log, _) = closed_log();
     let before = test_log.prompt_texts();
-    test_log.log.compress_log(TIMEOUT).unwrap();
+    test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     test_log.append(&[prompt_record("after it"), prompt_record(&large_text("a large piece"))]);
     assert!(!test_log.log.is_compressed() && !compressed_path(&test_log).exists());
     assert_eq!(
@@ -71,7 +71,7 @@ fn records_added_later_follow_the_compressed_ones() {
         [before, vec!["after it".to_owned(), large_text("a large piece")]].concat()
     );
     assert!(test_log.verify().is_intact(), "{}", render_findings(&test_log.verify()));
-    test_log.log.compress_log(TIMEOUT).unwrap();
+    test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     assert!(
         test_log.log.is_compressed() && test_log.verify().is_intact(),
         "{}",
@@ -82,7 +82,7 @@ fn records_added_later_follow_the_compressed_ones() {
 #[test]
 fn a_missing_head_is_rebuilt_from_the_compressed_log() {
     let (test_log, _) = closed_log();
-    test_log.log.compress_log(TIMEOUT).unwrap();
+    test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     fs::remove_file(test_log.turns_folder().join(format!("{SESSION_ID}.head"))).unwrap();
     test_log.append(&[prompt_record("after it")]);
     assert!(test_log.verify().is_intact(), "{}", render_findings(&test_log.verify()));
@@ -94,15 +94,15 @@ fn a_missing_head_is_rebuilt_from_the_compressed_log() {
 fn the_uncompressed_form_takes_precedence() {
     let (test_log, _) = closed_log();
     let uncompressed = test_log.log_bytes();
-    test_log.log.compress_log(TIMEOUT).unwrap();
+    test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     test_log.overwrite_log(&uncompressed);
     assert!(!test_log.log.is_compressed());
     test_log.append(&[prompt_record("after the kill")]);
     let texts_now = test_log.prompt_texts();
     assert_eq!(texts_now.last().map(String::as_str), Some("after the kill"));
     let project = plimsoll_store::Project::with_local_files(test_log.folder.path());
-    assert_eq!(plimsoll_store::TurnLog::all_sessions(&project).len(), 1, "it is one log");
-    test_log.log.compress_log(TIMEOUT).unwrap();
+    assert_eq!(plimsoll_store::TurnLog::one_per_session_by_modified_time(&project).len(), 1, "it is one log");
+    test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     assert_eq!(prompt_texts(&test_log.log), texts_now);
     assert!(test_log.verify().is_intact(), "{}", render_findings(&test_log.verify()));
 }
@@ -110,12 +110,12 @@ fn the_uncompressed_form_takes_precedence() {
 #[test]
 fn a_damaged_compressed_log_is_reported_and_set_aside_by_a_writer() {
     let (test_log, _) = closed_log();
-    test_log.log.compress_log(TIMEOUT).unwrap();
+    test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     let intact = fs::read(compressed_path(&test_log)).unwrap();
     for damaged in [intact[..intact.len() / 2].to_vec(), b"no zstd".to_vec(), [&intact[..], b"more"].concat()]
     {
         let (test_log, _) = closed_log();
-        test_log.log.compress_log(TIMEOUT).unwrap();
+        test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
         fs::write(compressed_path(&test_log), &damaged).unwrap();
         let message = test_log.log.forward_lines().map(|_| ()).unwrap_err().to_string();
         assert!(message.contains("jsonl.zst"), "{message}");
@@ -159,7 +159,7 @@ fn a_compressed_file_that_would_become_huge_is_refused() {
         test_log.append(&(0..1_000).map(|_| prompt_record(&repeated_text)).collect::<Vec<_>>());
     });
     let before = test_log.prompt_texts().len();
-    test_log.log.compress_log(TIMEOUT).unwrap();
+    test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     assert_eq!(test_log.prompt_texts().len(), before, "packed or not, it is read");
 }
 
@@ -167,14 +167,14 @@ fn a_compressed_file_that_would_become_huge_is_refused() {
 #[test]
 fn the_memory_log_is_never_expanded() {
     let test_log = TestLog::with_records(3);
-    test_log.log.compress_log(TIMEOUT).unwrap();
+    test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     let project = plimsoll_store::Project::with_local_files(test_log.folder.path());
     fs::create_dir_all(project.memory_folder()).unwrap();
     let forged = project.memory_folder().join("log.jsonl.zst");
     fs::copy(compressed_path(&test_log), &forged).unwrap();
     assert!(!plimsoll_store::memory::exists(&project));
     let op = plimsoll_domain::memory::MemoryOp::BeginRun { objective: "Do it.".to_owned() };
-    plimsoll_store::memory::apply_changes(&project, "test", &[op]).unwrap();
+    plimsoll_store::memory::apply_changes_atomically(&project, "test", &[op]).unwrap();
     assert!(forged.exists() && plimsoll_store::memory::read_changes(&project).unwrap().len() == 1);
 }
 
@@ -188,14 +188,14 @@ fn drafts_of_killed_compressions_are_removed() {
         .turns_folder()
         .join(format!(".{SESSION_ID}.jsonl.7.0123456789abcdef{}", plimsoll_store::disk::DRAFT_SUFFIX));
     fs::write(&draft, &uncompressed).unwrap();
-    test_log.log.compress_log(TIMEOUT).unwrap();
+    test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     assert!(!draft.exists());
     // Killed between the two forms, and then asked to erase.
     let compressed = fs::read(compressed_path(&test_log)).unwrap();
     test_log.append(&[prompt_record("three")]);
     fs::write(compressed_path(&test_log), compressed).unwrap();
     fs::write(&draft, &uncompressed).unwrap();
-    assert_eq!(test_log.log.erase_records(&[2].into(), TIMEOUT).unwrap(), 1);
+    assert_eq!(test_log.log.erase_records_and_finish_interrupted(&[2].into(), TIMEOUT).unwrap(), 1);
     assert!(!test_log.any_file_contains(secret) && !compressed_path(&test_log).exists() && !draft.exists());
     assert_eq!(test_log.prompt_texts(), ["one", "three"]);
 }
@@ -210,8 +210,8 @@ fn contents_erased_from_a_compressed_log_are_in_no_file() {
         prompt_record(&large_text(secret)),
         prompt_record("four"),
     ]);
-    test_log.log.compress_log(TIMEOUT).unwrap();
-    assert_eq!(test_log.log.erase_records(&[2, 3].into(), TIMEOUT).unwrap(), 2);
+    test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
+    assert_eq!(test_log.log.erase_records_and_finish_interrupted(&[2, 3].into(), TIMEOUT).unwrap(), 2);
     assert!(!test_log.any_file_contains(secret) && !compressed_path(&test_log).exists());
     let remaining = files_below(&test_log.turns_folder())
         .into_iter()
@@ -225,7 +225,7 @@ fn contents_erased_from_a_compressed_log_are_in_no_file() {
 fn a_log_that_is_being_written_is_not_compressed() {
     let (test_log, _) = closed_log();
     let _lock = test_log.log.acquire_lock(TIMEOUT).unwrap();
-    let error = test_log.log.compress_log(Duration::ZERO).unwrap_err();
+    let error = test_log.log.compress_log_and_blobs(Duration::ZERO).unwrap_err();
     assert!(matches!(error, StoreError::Locked { .. }), "{error}");
     assert!(test_log.log.path().exists() && !compressed_path(&test_log).exists());
 }

@@ -33,7 +33,7 @@ fn as_a_worker() {
     for record in first_record..RECORDS_PER_WORKER as u64 {
         // Each attempt has a unique name, because a record that was not acknowledged may or may not be there.
         let name = format!("{number}/{record}/{}", std::process::id());
-        log.append_or_defer(&prompt_record(&name), Duration::from_millis(timeout)).unwrap();
+        log.append_or_write_to_pending_file(&prompt_record(&name), Duration::from_millis(timeout)).unwrap();
         let mut out = std::io::stdout().lock();
         writeln!(out, "\nACK {name}").unwrap();
         out.flush().unwrap();

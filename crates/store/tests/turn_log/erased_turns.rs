@@ -12,7 +12,10 @@ use std::fs;
 const SECRET: &str = "sk-very-secret";
 
 fn erase_records(test_log: &TestLog, sequence_numbers: &[u64]) -> usize {
-    test_log.log.erase_records(&sequence_numbers.iter().copied().collect(), TIMEOUT).unwrap()
+    test_log
+        .log
+        .erase_records_and_finish_interrupted(&sequence_numbers.iter().copied().collect(), TIMEOUT)
+        .unwrap()
 }
 
 fn log_with_secrets() -> TestLog {
@@ -28,7 +31,7 @@ fn log_with_secrets() -> TestLog {
 
 fn erasure_record(sequence_numbers: &[u64]) -> NewRecord {
     let fields = Map::from_iter([("seqs".to_owned(), json!(sequence_numbers))]);
-    NewRecord::new(RecordKind::Erasure, Timestamp::from("2026-01-07T12:00:00Z"))
+    NewRecord::empty_in_main_stream(RecordKind::Erasure, Timestamp::from("2026-01-07T12:00:00Z"))
         .with_content(encode_fields(&fields))
 }
 

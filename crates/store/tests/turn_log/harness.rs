@@ -47,7 +47,7 @@ impl TestLog {
 
     pub(crate) fn append(&self, records: &[NewRecord]) {
         let mut writer = self.log.open_writer(TIMEOUT).unwrap();
-        writer.append_records(records).unwrap();
+        writer.append_records_or_roll_back(records).unwrap();
         writer.close().unwrap();
     }
 
@@ -84,12 +84,13 @@ impl TestLog {
 }
 
 pub(crate) fn log_in_folder(folder: &Path) -> TurnLog {
-    TurnLog::for_session(&Project::with_local_files(folder), &SessionId::from(SESSION_ID)).unwrap()
+    TurnLog::for_session_where_started(&Project::with_local_files(folder), &SessionId::from(SESSION_ID))
+        .unwrap()
 }
 
 pub(crate) fn prompt_record(text: &str) -> NewRecord {
     let fields = Map::from_iter([("text".to_owned(), json!(text))]);
-    NewRecord::new(RecordKind::Prompt, Timestamp::from("2026-01-07T12:00:00Z"))
+    NewRecord::empty_in_main_stream(RecordKind::Prompt, Timestamp::from("2026-01-07T12:00:00Z"))
         .with_content(encode_fields(&fields))
 }
 

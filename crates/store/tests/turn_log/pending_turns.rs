@@ -23,7 +23,10 @@ fn records_wait_for_a_held_lock_and_are_merged_once_in_order() {
     let test_log = TestLog::with_records(1);
     let lock = acquire_log_lock(&test_log);
     for n in 0..200 {
-        test_log.log.append_or_defer(&prompt_record(&format!("waited {n}")), Duration::ZERO).unwrap();
+        test_log
+            .log
+            .append_or_write_to_pending_file(&prompt_record(&format!("waited {n}")), Duration::ZERO)
+            .unwrap();
     }
     assert_eq!(pending_files(&test_log).len(), 200);
     assert_eq!(test_log.prompt_texts(), ["text 1"]);
@@ -67,7 +70,10 @@ fn a_kill_between_merging_and_removing_duplicates_nothing() {
         test_log.append(&[prompt_record("text 1")]);
         let lock = acquire_log_lock(&test_log);
         (0..COUNT).for_each(|n| {
-            test_log.log.append_or_defer(&prompt_record(&format!("{n}")), Duration::ZERO).unwrap();
+            test_log
+                .log
+                .append_or_write_to_pending_file(&prompt_record(&format!("{n}")), Duration::ZERO)
+                .unwrap();
         });
         drop(lock);
         let mut child = merge_in_another_process(test_log.folder.path());
@@ -98,14 +104,14 @@ fn a_kill_between_merging_and_removing_duplicates_nothing() {
 fn a_session_does_not_merge_records_of_another_session() {
     let folder = tempfile::tempdir().unwrap();
     let project = Project::with_local_files(folder.path());
-    let [short_log, long_log] =
-        ["abc", "abc.def"].map(|id| TurnLog::for_session(&project, &SessionId::from(id)).unwrap());
+    let [short_log, long_log] = ["abc", "abc.def"]
+        .map(|id| TurnLog::for_session_where_started(&project, &SessionId::from(id)).unwrap());
     plimsoll_store::disk::create_folder(long_log.path().parent().unwrap()).unwrap();
     let lock_guard = lock::acquire(&long_log.path().with_file_name("abc.def.lock"), Duration::ZERO).unwrap();
-    long_log.append_or_defer(&prompt_record("of the long one"), Duration::ZERO).unwrap();
+    long_log.append_or_write_to_pending_file(&prompt_record("of the long one"), Duration::ZERO).unwrap();
     drop(lock_guard);
-    short_log.append_or_defer(&prompt_record("of the short one"), TIMEOUT).unwrap();
-    long_log.append_or_defer(&prompt_record("again"), TIMEOUT).unwrap();
+    short_log.append_or_write_to_pending_file(&prompt_record("of the short one"), TIMEOUT).unwrap();
+    long_log.append_or_write_to_pending_file(&prompt_record("again"), TIMEOUT).unwrap();
     assert_eq!(crate::harness::prompt_texts(&short_log), ["of the short one"]);
     assert_eq!(crate::harness::prompt_texts(&long_log), ["of the long one", "again"]);
 }

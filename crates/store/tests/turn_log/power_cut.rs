@@ -20,8 +20,8 @@ fn numbered_records(numbers: Range<u64>) -> Vec<NewRecord> {
 }
 
 fn add_lazily(test_log: &TestLog, numbers: Range<u64>) {
-    let mut writer = test_log.log.open_lazy_writer(None, TIMEOUT).unwrap();
-    writer.append_records(&numbered_records(numbers)).unwrap();
+    let mut writer = test_log.log.lock_and_open_writer_without_sync(None, TIMEOUT).unwrap();
+    writer.append_records_or_roll_back(&numbered_records(numbers)).unwrap();
     writer.close().unwrap();
 }
 
@@ -117,9 +117,9 @@ fn after_a_power_cut_every_record_is_there_once() {
                 // A hook that was killed before it could write the head.
                 0 => test_log
                     .log
-                    .open_lazy_writer(None, TIMEOUT)
+                    .lock_and_open_writer_without_sync(None, TIMEOUT)
                     .unwrap()
-                    .append_records(&numbered_records(next_number..end))
+                    .append_records_or_roll_back(&numbered_records(next_number..end))
                     .unwrap(),
                 _ => add_lazily(&test_log, next_number..end),
             }
@@ -135,7 +135,7 @@ fn after_a_power_cut_every_record_is_there_once() {
         let mut writer = test_log.log.open_writer(TIMEOUT).unwrap();
         let read_until = main_stream_offset(writer.head());
         lost += u64::from(read_until + 1 < next_number);
-        writer.append_records(&numbered_records(read_until + 1..next_number)).unwrap();
+        writer.append_records_or_roll_back(&numbered_records(read_until + 1..next_number)).unwrap();
         writer.close().unwrap();
 
         let report = test_log.verify();
@@ -167,7 +167,7 @@ fn a_log_is_trusted_until_a_restart_and_then_checked_once() {
     assert!(unsynced.start_byte > 0 && unsynced.has_blobs, "{unsynced:?}");
     // A kill is not a power cut.
     let log_bytes = test_log.log_bytes();
-    drop(test_log.log.open_lazy_writer(None, TIMEOUT).unwrap());
+    drop(test_log.log.lock_and_open_writer_without_sync(None, TIMEOUT).unwrap());
     assert_eq!(
         (test_log.log_bytes(), test_log.log.current_head().unwrap().unsynced),
         (log_bytes.clone(), Some(unsynced))
@@ -175,7 +175,7 @@ fn a_log_is_trusted_until_a_restart_and_then_checked_once() {
 
     let head = as_after_restart(&fs::read(head_path(&test_log)).unwrap());
     fs::write(head_path(&test_log), head).unwrap();
-    test_log.log.repair_if_system_restarted(TIMEOUT).unwrap();
+    test_log.log.repair_and_merge_pending_if_rebooted(TIMEOUT).unwrap();
     assert_eq!(
         (test_log.log_bytes(), test_log.log.current_head().unwrap().unsynced),
         (log_bytes, None),
@@ -194,7 +194,7 @@ fn data_damaged_by_a_power_cut_is_kept_and_reported() {
     let mut bytes = test_log.log_bytes();
     bytes[durable + 4..].fill(0);
     test_log.overwrite_log(&bytes);
-    test_log.log.repair_if_system_restarted(TIMEOUT).unwrap();
+    test_log.log.repair_and_merge_pending_if_rebooted(TIMEOUT).unwrap();
     assert_eq!(test_log.prompt_texts(), ["text 1"]);
     let torn = fs::read(test_log.log.torn_path()).unwrap();
     assert_eq!(torn[..damaged_bytes], bytes[durable..]);
@@ -211,8 +211,8 @@ fn the_first_lines_are_synced_and_the_unsynced_end_is_bounded() {
     let long_record = prompt_record(&"x".repeat(3_000));
     let mut max_unsynced = 0;
     for _ in 0..60 {
-        let mut writer = test_log.log.open_lazy_writer(None, TIMEOUT).unwrap();
-        writer.append_records(&vec![long_record.clone(); 50]).unwrap();
+        let mut writer = test_log.log.lock_and_open_writer_without_sync(None, TIMEOUT).unwrap();
+        writer.append_records_or_roll_back(&vec![long_record.clone(); 50]).unwrap();
         writer.close().unwrap();
         let head = test_log.log.current_head().unwrap();
         max_unsynced =

@@ -91,7 +91,7 @@ fn fill_disk_and_check_log(folder: &Path) {
             let text =
                 if with_blobs { large_text(&format!("word{n}")) } else { format!("text {n} {with_blobs}") };
             let result = log.open_writer(TIMEOUT).and_then(|mut writer| {
-                writer.append_records(&[prompt_record(&text)])?;
+                writer.append_records_or_roll_back(&[prompt_record(&text)])?;
                 writer.close()
             });
             match result {
@@ -106,13 +106,14 @@ fn fill_disk_and_check_log(folder: &Path) {
             }
         }
         assert!(failures > 5, "the disk was never full");
-        let deferred_result = log.append_or_defer(&prompt_record("noted on a full disk"), Duration::ZERO);
+        let deferred_result =
+            log.append_or_write_to_pending_file(&prompt_record("noted on a full disk"), Duration::ZERO);
         let log_texts = prompt_texts(&log);
         let missing: Vec<_> = acknowledged.iter().filter(|text| !log_texts.contains(text)).collect();
         assert!(missing.is_empty(), "{missing:?}");
         assert!(log.verify().unwrap().is_intact(), "{}", render_findings(&log.verify().unwrap()));
         fs::remove_file(&ballast).unwrap();
-        log.append_or_defer(&prompt_record("room again"), TIMEOUT).unwrap();
+        log.append_or_write_to_pending_file(&prompt_record("room again"), TIMEOUT).unwrap();
         let log_texts = prompt_texts(&log);
         assert_eq!(log_texts.last().map(String::as_str), Some("room again"));
         let count = log_texts.iter().filter(|text| *text == "noted on a full disk").count();
@@ -129,7 +130,7 @@ fn an_unwritable_folder_is_an_error_and_loses_nothing() {
     let folder = test_log.turns_folder();
     fs::set_permissions(&folder, Permissions::from_mode(0o500)).unwrap();
     let cannot_write = fs::write(folder.join("probe"), "x").is_err();
-    let result = test_log.log.append_or_defer(&prompt_record("three"), TIMEOUT);
+    let result = test_log.log.append_or_write_to_pending_file(&prompt_record("three"), TIMEOUT);
     fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
     // Root can write everywhere. Any other user appends to the log but cannot save its head: that is an
     // error, and the record is there once.
@@ -151,7 +152,7 @@ fn a_folder_that_is_a_file_is_an_error() {
     let test_log = TestLog::new();
     fs::create_dir_all(test_log.turns_folder().parent().unwrap()).unwrap();
     fs::write(test_log.turns_folder(), "not a folder").unwrap();
-    assert!(test_log.log.append_or_defer(&prompt_record("one"), TIMEOUT).is_err());
+    assert!(test_log.log.append_or_write_to_pending_file(&prompt_record("one"), TIMEOUT).is_err());
     assert!(test_log.prompt_texts().is_empty() && test_log.verify().is_intact());
     assert_eq!(fs::read(test_log.turns_folder()).unwrap(), b"not a folder");
 }
@@ -183,8 +184,8 @@ fn a_linked_log_is_refused_and_its_target_is_unchanged() {
         let error = test_log.log.open_writer(TIMEOUT).map(|_| ()).unwrap_err();
         assert!(matches!(error, StoreError::LinkNotFollowed { .. }), "{extension}: {error}");
         // A record that no transcript contains waits until it can be added.
-        test_log.log.append_or_defer(&prompt_record("waits"), TIMEOUT).unwrap();
-        assert!(test_log.log.erase_records(&[1].into(), TIMEOUT).is_err());
+        test_log.log.append_or_write_to_pending_file(&prompt_record("waits"), TIMEOUT).unwrap();
+        assert!(test_log.log.erase_records_and_finish_interrupted(&[1].into(), TIMEOUT).is_err());
         assert_eq!(fs::read(&victim).unwrap(), b"mine", "{extension}");
         fs::remove_file(test_log.log.path().with_extension(extension)).unwrap();
         test_log.append(&[prompt_record("last")]);
@@ -202,9 +203,9 @@ fn a_folder_that_vanishes_between_two_records_is_created_again() {
 
     // Also while a writer is open: a record that it adds then is not acknowledged unless it is there.
     let mut writer = test_log.log.open_writer(TIMEOUT).unwrap();
-    writer.append_records(&[prompt_record("one")]).unwrap();
+    writer.append_records_or_roll_back(&[prompt_record("one")]).unwrap();
     fs::remove_dir_all(test_log.turns_folder()).unwrap();
-    let result = writer.append_records(&[prompt_record("two")]).and_then(|()| writer.close());
+    let result = writer.append_records_or_roll_back(&[prompt_record("two")]).and_then(|()| writer.close());
     let log_texts = test_log.prompt_texts();
     assert!(
         result.is_err() || log_texts.len() == 3,

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) const SEARCH_FOLDER_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 pub(super) const INSPECT_FLAGS: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// Set to false once the kernel has reported that it does not have the call.
+/// Set to false once the kernel has reported that it does not support `openat2`.
 static HAS_OPENAT2: AtomicBool = AtomicBool::new(true);
 
-pub(super) fn open_beneath(
+pub(super) fn open_beneath_without_links(
     folder: BorrowedFd<'_>,
     path: &Path,
     flags: OFlags,
@@ -23,24 +23,24 @@ pub(super) fn open_beneath(
     }
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match rustix::fs::openat2(folder, path, flags, mode, resolve) {
-        // Linux has it since 5.6. Not tried again in this process.
+        // Linux has `openat2` since 5.6. It is not tried again in this process.
         Err(Errno::NOSYS) => {
             HAS_OPENAT2.store(false, Ordering::Relaxed);
             None
         }
-        // A link, a concurrent change or a filter of system calls: the caller's walk finds out.
+        // A link, a concurrent change or a seccomp filter. The caller's walk of the path finds out which.
         Err(Errno::LOOP | Errno::XDEV | Errno::AGAIN | Errno::PERM) => None,
         result => Some(result),
     }
 }
 
-pub(super) fn exists_and_has_no_link(path: &Path) -> bool {
+pub(super) fn exists_without_links(path: &Path) -> bool {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     HAS_OPENAT2.load(Ordering::Relaxed)
         && rustix::fs::openat2(CWD, path, INSPECT_FLAGS, Mode::empty(), resolve).is_ok()
 }
 
-pub(super) fn set_one_call_enabled(is_enabled: bool) {
+pub(super) fn set_openat2_enabled(is_enabled: bool) {
     HAS_OPENAT2.store(is_enabled, Ordering::Relaxed);
 }
 
@@ -56,10 +56,10 @@ pub(super) fn sync_volume(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::fs::syncfs(folder)
 }
 
-pub(super) fn folder_identity(path: &Path) -> Option<String> {
-    let fields = StatxFlags::INO | StatxFlags::BTIME;
-    let stat = statx(CWD, path, AtFlags::empty(), fields).ok()?;
-    // Not every file system keeps the creation time; then it is 0 here.
+pub(super) fn folder_identity_by_inode_and_creation_time(path: &Path) -> Option<String> {
+    let requested_fields = StatxFlags::INO | StatxFlags::BTIME;
+    let stat = statx(CWD, path, AtFlags::empty(), requested_fields).ok()?;
+    // The creation time is 0 if the file system does not record it.
     let created_at = stat.stx_btime;
     let device = format!("{}:{}", stat.stx_dev_major, stat.stx_dev_minor);
     Some(super::format_identity(&device, stat.stx_ino, (created_at.tv_sec, created_at.tv_nsec)))
@@ -74,6 +74,6 @@ pub(super) fn device_number(stat: &Stat) -> u64 {
 }
 
 pub(super) fn file_system_type(path: &Path) -> Option<u64> {
-    // The field is narrower on some architectures, and signed on others.
+    // The field's width and sign depend on the architecture.
     statfs(path).ok().map(|stat| u64::from(stat.f_type as u32))
 }

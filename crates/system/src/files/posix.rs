@@ -10,8 +10,8 @@ use std::time::UNIX_EPOCH;
 pub(super) const SEARCH_FOLDER_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 pub(super) const INSPECT_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// These systems have no such call, so every path is walked.
-pub(super) fn open_beneath(
+/// These systems have no such call, so the caller always walks the path.
+pub(super) fn open_beneath_without_links(
     _folder: BorrowedFd<'_>,
     _path: &Path,
     _flags: OFlags,
@@ -20,18 +20,18 @@ pub(super) fn open_beneath(
     None
 }
 
-pub(super) fn exists_and_has_no_link(_path: &Path) -> bool {
+pub(super) fn exists_without_links(_path: &Path) -> bool {
     false
 }
 
-pub(super) fn set_one_call_enabled(_is_enabled: bool) {}
+pub(super) fn set_openat2_enabled(_is_enabled: bool) {}
 
 pub(super) fn sync_data(file: BorrowedFd<'_>) -> Result<(), Errno> {
     sync_all(file)
 }
 
-/// On macOS only `F_FULLFSYNC` waits until the disk itself has stored the data. Not every file system
-/// supports it.
+/// On macOS only `F_FULLFSYNC` waits until the disk has stored the data. Uses `fsync` if the file system does not
+/// support it.
 pub(super) fn sync_all(file: BorrowedFd<'_>) -> Result<(), Errno> {
     #[cfg(target_vendor = "apple")]
     match rustix::fs::fcntl_fullfsync(file) {
@@ -41,13 +41,13 @@ pub(super) fn sync_all(file: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::fs::fsync(file)
 }
 
-/// `sync` only starts writing, so the folder is result as well.
+/// `sync` only starts writing, so the folder is synced as well.
 pub(super) fn sync_volume(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::fs::sync();
     sync_all(folder)
 }
 
-pub(super) fn folder_identity(path: &Path) -> Option<String> {
+pub(super) fn folder_identity_by_inode_and_creation_time(path: &Path) -> Option<String> {
     let metadata = path.metadata().ok()?;
     let created_at =
         metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();

@@ -1,73 +1,76 @@
-//! A line with colors. Only our own colors are printed, because text is escaped before it is colored.
+//! A line with colors. Escape sequences inside the text are not printed, because text is escaped before it is colored.
 
 use plimsoll_domain::text::SafeText;
 
-/// A line of colored pieces.
+/// A line of colored text spans.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PaintedLine(Vec<PaintedPiece>);
+pub struct PaintedLine(Vec<PaintedSpan>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct PaintedPiece {
-    /// Parameters of the escape sequence of its color, or `None` for the default color.
+struct PaintedSpan {
+    /// Parameters of the color's escape sequence, or `None` for the default color.
     color_code: Option<String>,
     text: SafeText,
 }
 
 impl PaintedLine {
-    /// Makes a line without colors.
+    /// Creates a line without colors.
     pub fn plain(text: &str) -> PaintedLine {
         PaintedLine::default().with_text(None, text)
     }
 
     /// Appends text in a color (`1;32`).
     pub fn with_text(mut self, color_code: Option<&'static str>, text: &str) -> PaintedLine {
-        self.push_piece(color_code.map(str::to_owned), text);
+        self.push_span_unless_empty(color_code.map(str::to_owned), text);
         self
     }
 
-    /// Parses a rendered status line. Its colors are our own, because every value in it was escaped. Only color sequences are kept;
-    /// others become text.
+    /// Parses a rendered status line, in which every value was escaped before colors were added. Keeps color sequences; other escape
+    /// sequences become text.
     pub fn from_line_with_ansi_colors(line: &str) -> PaintedLine {
-        let mut painted = PaintedLine::default();
+        let mut painted_line = PaintedLine::default();
         let mut color_code = None;
         for (index, segment) in line.split("\u{1b}[").enumerate() {
-            let parameters_end = segment.find(|letter: char| !(letter.is_ascii_digit() || letter == ';'));
+            let parameters_end =
+                segment.find(|character: char| !(character.is_ascii_digit() || character == ';'));
             let color_end = parameters_end.filter(|end| index > 0 && segment[*end..].starts_with('m'));
             match color_end {
                 Some(end) => {
                     color_code = Some(segment[..end].to_owned());
-                    painted.push_piece(color_code.clone(), &segment[end + 1..]);
+                    painted_line.push_span_unless_empty(color_code.clone(), &segment[end + 1..]);
                 }
-                None if index > 0 => painted.push_piece(color_code.clone(), &format!("\u{1b}[{segment}")),
-                None => painted.push_piece(None, segment),
+                None if index > 0 => {
+                    painted_line.push_span_unless_empty(color_code.clone(), &format!("\u{1b}[{segment}"));
+                }
+                None => painted_line.push_span_unless_empty(None, segment),
             }
         }
-        painted
+        painted_line
     }
 
-    fn push_piece(&mut self, color_code: Option<String>, text: &str) {
+    fn push_span_unless_empty(&mut self, color_code: Option<String>, text: &str) {
         if !text.is_empty() {
-            self.0.push(PaintedPiece { color_code, text: SafeText::from_single_line(text) });
+            self.0.push(PaintedSpan { color_code, text: SafeText::from_single_line(text) });
         }
     }
 
-    /// Returns the pieces, each with the parameters of its color (empty for the default color) and its text.
-    pub fn pieces(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|piece| (piece.color_code.as_deref().unwrap_or_default(), piece.text.as_str()))
+    /// Returns the color parameters (empty for the default color) and the text of each span.
+    pub fn colors_and_texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|span| (span.color_code.as_deref().unwrap_or_default(), span.text.as_str()))
     }
 
     /// Returns the text without colors.
     pub fn to_plain(&self) -> String {
-        self.0.iter().map(|piece| piece.text.as_str()).collect()
+        self.0.iter().map(|span| span.text.as_str()).collect()
     }
 
-    /// Returns the text with escape sequences for a terminal.
+    /// Returns the text with ANSI color sequences.
     pub fn to_terminal(&self) -> String {
-        let render_piece = |piece: &PaintedPiece| match piece.color_code.as_deref() {
-            None | Some("" | "0") => piece.text.as_str().to_owned(),
-            Some(color_code) => format!("\u{1b}[{color_code}m{}\u{1b}[0m", piece.text.as_str()),
+        let render_span = |span: &PaintedSpan| match span.color_code.as_deref() {
+            None | Some("" | "0") => span.text.as_str().to_owned(),
+            Some(color_code) => format!("\u{1b}[{color_code}m{}\u{1b}[0m", span.text.as_str()),
         };
-        self.0.iter().map(render_piece).collect()
+        self.0.iter().map(render_span).collect()
     }
 }
 

@@ -1,8 +1,8 @@
-//! The color of each line of a run on a terminal: what users look for afterwards stands out, and the client's single steps are dim.
+//! The color of each line of a run on a terminal. Results and problems stand out, and the client's tool calls are dim.
 
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::level::Level;
-use plimsoll_domain::verdict::EndingCourse;
+use plimsoll_domain::verdict::EndingCategory;
 use plimsoll_domain::{RunStatus, SessionEnding, Verdict};
 use plimsoll_flows::run::RunEvent;
 use plimsoll_policy::completion::VerifyOutcome;
@@ -14,22 +14,22 @@ const YELLOW: &str = "33";
 const RED: &str = "31";
 
 /// Returns the color of an event, or `None` for the default color.
-pub(super) fn progress_color(run_event: &RunEvent<'_>) -> Option<&'static str> {
+pub(super) fn run_event_color(run_event: &RunEvent<'_>) -> Option<&'static str> {
     match run_event {
         RunEvent::RunStarted { .. } | RunEvent::IterationStarted { .. } => Some(BOLD),
         RunEvent::ClientStarted { .. } | RunEvent::ToolUsed { .. } => Some(DIM),
-        RunEvent::IterationEnded { result, .. } => ending_color(&result.ending),
+        RunEvent::IterationEnded { result, .. } => session_ending_color(&result.ending),
         RunEvent::Judged { verdict, .. } => verdict_color(verdict),
-        RunEvent::Verified { outcomes } => Some(verify_color(outcomes)),
+        RunEvent::VerifyCommandsFinished { outcomes } => Some(verify_color(outcomes)),
         RunEvent::ApiRetry { .. }
         | RunEvent::Compacted
         | RunEvent::ToolsDenied { .. }
         | RunEvent::QuestionAsked { .. }
         | RunEvent::PauseStarted { .. }
         | RunEvent::StopRequested => Some(YELLOW),
-        RunEvent::TicksReverted { .. } | RunEvent::FaultRetry { .. } | RunEvent::RunFailed { .. } => {
-            Some(RED)
-        }
+        RunEvent::TicksReverted { .. }
+        | RunEvent::TemporaryErrorRetry { .. }
+        | RunEvent::RunFailed { .. } => Some(RED),
         RunEvent::WorkersEvent { event: JournalEvent::ItemsMerged(_) } => Some(GREEN),
         RunEvent::WorkersEvent { event: JournalEvent::ItemReturned(_) } => Some(RED),
         RunEvent::WorkersEvent { .. } => None,
@@ -51,13 +51,13 @@ pub(super) fn level_color(level: Level) -> Option<&'static str> {
     }
 }
 
-fn ending_color(ending: &SessionEnding) -> Option<&'static str> {
-    match ending.traits().course {
-        EndingCourse::Completed => None,
-        EndingCourse::StoppedFromOutside => Some(YELLOW),
-        // The user has set this limit.
-        EndingCourse::BrokenOff if matches!(ending, SessionEnding::ClientLimit(_)) => Some(YELLOW),
-        EndingCourse::BrokenOff => Some(RED),
+fn session_ending_color(ending: &SessionEnding) -> Option<&'static str> {
+    match ending.traits().category {
+        EndingCategory::Completed => None,
+        EndingCategory::StoppedExternally => Some(YELLOW),
+        // Only yellow, because the user has set this limit.
+        EndingCategory::Aborted if matches!(ending, SessionEnding::ClientLimit(_)) => Some(YELLOW),
+        EndingCategory::Aborted => Some(RED),
     }
 }
 
@@ -70,7 +70,7 @@ fn verdict_color(verdict: &Verdict) -> Option<&'static str> {
     }
 }
 
-/// A check may fail before the work is done, so a failure is no problem here; its consequence is a line of its own.
+/// A failure is only yellow, because a check may fail before the work is done. Its consequence is printed on another line.
 fn verify_color(outcomes: &[VerifyOutcome]) -> &'static str {
     if outcomes.iter().all(|outcome| outcome.passed) { GREEN } else { YELLOW }
 }

@@ -1,27 +1,28 @@
-//! `plimsoll run --json`: one JSON object per line for each step. Events that are also in the journal have the same name, so one program
-//! can read both.
+//! `plimsoll run --json`: one JSON object per line for each event. Events that are also in the journal have the same names, so one
+//! program can read both.
 
 use crate::console;
 use plimsoll_domain::journal::{
     CheckpointWritten, IterationClosed, IterationPlanned, JournalEvent, ReadingChanged, RunEnded,
-    RunStartFacts, SessionEnded, StreamEntry, StreamEvent, TicksReverted, VerdictReached, VerifyCommandsRan,
+    RunStartDetails, SessionEnded, StreamEntry, StreamEvent, TicksReverted, VerdictReached,
+    VerifyCommandsRan,
 };
 use plimsoll_domain::reverted_ticks::RevertedTicks;
 use plimsoll_domain::{Level, Marker, RunId, RunState, SessionId, SessionRecord, Verdict};
 use plimsoll_flows::run::{InterruptCounter, RunEvent, RunObserver};
 use plimsoll_flows::session_result::SessionResult;
 use plimsoll_policy::completion::VerifyOutcome;
-use plimsoll_policy::current_item::current_open_item;
+use plimsoll_policy::current_item::current_unparked_item;
 use plimsoll_store::clock;
 
 pub(super) struct JsonObserver {
     interrupts: InterruptCounter,
-    event_builder: StreamEntryBuilder,
+    entry_builder: StreamEntryBuilder,
 }
 
 impl JsonObserver {
     pub(super) fn new(interrupts: InterruptCounter) -> JsonObserver {
-        JsonObserver { interrupts, event_builder: StreamEntryBuilder::default() }
+        JsonObserver { interrupts, entry_builder: StreamEntryBuilder::default() }
     }
 }
 
@@ -31,15 +32,15 @@ impl RunObserver for JsonObserver {
     }
 
     fn on_event(&mut self, run_event: &RunEvent<'_>) {
-        for entry in self.event_builder.entries_for(run_event) {
+        for entry in self.entry_builder.build_entries_with_run_and_session(run_event) {
             console::print_json(with_current_time(entry).to_line());
         }
     }
 }
 
-/// Renders the only line of a run that had ended before anything started.
+/// Renders the only line of output for a run that has already ended, so that no session starts.
 pub fn render_run_ended_line(state: &RunState, marker: &Marker, exit_code: u8) -> String {
-    let run_ended = RunEnded { marker: Some(marker.clone()), ..run_ended_facts(Some(state), exit_code) };
+    let run_ended = RunEnded { marker: Some(marker.clone()), ..build_run_ended(Some(state), exit_code) };
     with_current_time(StreamEntry::for_run_session(state, StreamEvent::RunEnded(run_ended))).to_line()
 }
 
@@ -47,7 +48,7 @@ pub(super) fn with_current_time(entry: StreamEntry) -> StreamEntry {
     StreamEntry { recorded_at: clock::to_millis_timestamp(clock::now()), ..entry }
 }
 
-/// Converts progress to stream entries. Remembers what was reported, so repetitions are left out.
+/// Converts run events to stream entries. Remembers the reported readings and handoffs to skip repetitions.
 #[derive(Debug, Default)]
 pub(super) struct StreamEntryBuilder {
     /// The current run, iteration and session.
@@ -62,28 +63,30 @@ pub(super) struct StreamEntryBuilder {
 }
 
 impl StreamEntryBuilder {
-    pub(super) fn entries_for(&mut self, run_event: &RunEvent<'_>) -> Vec<StreamEntry> {
-        let events = self.events_for(run_event);
+    pub(super) fn build_entries_with_run_and_session(
+        &mut self,
+        run_event: &RunEvent<'_>,
+    ) -> Vec<StreamEntry> {
+        let events = self.build_events_and_remember_reported(run_event);
         let run = Some((&self.run_id, self.iteration));
-        let with_session =
-            |event| StreamEntry::new(event).with_run(run).with_session(self.session_id.as_ref());
-        events.into_iter().map(with_session).collect()
+        let to_entry = |event| StreamEntry::new(event).with_run(run).with_session(self.session_id.as_ref());
+        events.into_iter().map(to_entry).collect()
     }
 
-    fn events_for(&mut self, run_event: &RunEvent<'_>) -> Vec<StreamEvent> {
+    fn build_events_and_remember_reported(&mut self, run_event: &RunEvent<'_>) -> Vec<StreamEvent> {
         match run_event {
             RunEvent::RunStarted { state } => {
                 self.set_current_session(state);
                 vec![run_started_or_resumed_event(state)]
             }
-            RunEvent::IterationStarted { state, .. } => self.iteration_started_events(state),
+            RunEvent::IterationStarted { state, .. } => self.pause_ended_and_planned_events(state),
             RunEvent::ClientStarted { model, version } => {
                 vec![StreamEvent::Client { model: model.clone(), version: version.clone() }]
             }
             RunEvent::ToolUsed { name, detail } => {
                 vec![StreamEvent::Tool { name: name.clone(), detail: detail.clone() }]
             }
-            RunEvent::ApiRetry { status, since } => {
+            RunEvent::ApiRetry { status, first_failed_at: since } => {
                 vec![StreamEvent::Retry { status: *status, since: since.clone() }]
             }
             RunEvent::StopRequested => vec![StreamEvent::StopRequested],
@@ -94,17 +97,19 @@ impl StreamEntryBuilder {
                 ),
             }],
             RunEvent::Compacted => vec![StreamEvent::Compacted],
-            RunEvent::UsageUpdated { record, .. } => self.new_reading_and_checkpoint_events(record),
+            RunEvent::UsageUpdated { record, .. } => self.changed_reading_and_new_checkpoint_events(record),
             RunEvent::IterationEnded { result, .. } => vec![session_end_event(result)],
-            RunEvent::Judged { state, verdict } => self.checkpoint_closing_and_verdict_events(state, verdict),
-            RunEvent::Verified { outcomes } => {
-                let results = outcomes.iter().map(VerifyOutcome::to_verification).collect();
+            RunEvent::Judged { state, verdict } => {
+                self.missed_checkpoint_closing_and_verdict_events(state, verdict)
+            }
+            RunEvent::VerifyCommandsFinished { outcomes } => {
+                let results = outcomes.iter().map(VerifyOutcome::to_verify_result).collect();
                 vec![JournalEvent::VerifyCommandsRan(VerifyCommandsRan { results }).into()]
             }
-            RunEvent::Reviewed { reviewed } => {
+            RunEvent::Reviewed { outcome: reviewed } => {
                 vec![JournalEvent::Reviewed(Box::new((*reviewed).clone())).into()]
             }
-            RunEvent::TicksReverted { reverted } => vec![ticks_reverted_event(reverted)],
+            RunEvent::TicksReverted { reverted_ticks: reverted } => vec![ticks_reverted_event(reverted)],
             RunEvent::QuestionAsked { question } => {
                 let (item, question) = (question.item.clone(), question.question.clone());
                 vec![JournalEvent::Parked { item, question }.into()]
@@ -116,15 +121,17 @@ impl StreamEntryBuilder {
             }
             RunEvent::WorkersEvent { event } => vec![(*event).clone().into()],
             RunEvent::PauseContinues { .. } | RunEvent::FiguresUpdated { .. } => Vec::new(),
-            RunEvent::FaultRetry { error, retry_seconds: seconds } => vec![fault_event(error, *seconds)],
+            RunEvent::TemporaryErrorRetry { error, retry_seconds: seconds } => {
+                vec![fault_event(error, *seconds)]
+            }
             RunEvent::Notice(text) => vec![JournalEvent::Note { text: text.clone() }.into()],
             RunEvent::ProgramEnded { state, exit_code } => {
-                vec![StreamEvent::RunEnded(run_ended_facts(*state, *exit_code))]
+                vec![StreamEvent::RunEnded(build_run_ended(*state, *exit_code))]
             }
             RunEvent::RunFailed { error } => {
                 vec![StreamEvent::RunEnded(RunEnded {
                     error: Some(error.clone()),
-                    ..run_ended_facts(None, 1)
+                    ..build_run_ended(None, 1)
                 })]
             }
         }
@@ -136,12 +143,12 @@ impl StreamEntryBuilder {
         self.session_id.clone_from(&state.session_id);
     }
 
-    fn iteration_started_events(&mut self, state: &RunState) -> Vec<StreamEvent> {
+    fn pause_ended_and_planned_events(&mut self, state: &RunState) -> Vec<StreamEvent> {
         self.set_current_session(state);
         (self.last_reading, self.reported_handoff) = (None, None);
         let planned_event = JournalEvent::Planned(IterationPlanned {
             resumes_checkpoint: state.iteration_record.resumes_checkpoint,
-            item: current_open_item(state).cloned(),
+            item: current_unparked_item(state).cloned(),
             open_count: Some(state.plan_items.todo_items.len()),
             done_count: Some(state.plan_items.completed_items.len()),
         });
@@ -149,8 +156,8 @@ impl StreamEntryBuilder {
         pause_ended.into_iter().chain([planned_event.into()]).collect()
     }
 
-    /// Reports only changes, because this is called several times a second.
-    fn new_reading_and_checkpoint_events(&mut self, record: &SessionRecord) -> Vec<StreamEvent> {
+    /// Returns events only for changes, because usage is updated several times a second.
+    fn changed_reading_and_new_checkpoint_events(&mut self, record: &SessionRecord) -> Vec<StreamEvent> {
         let reading = ReadingChanged {
             percent: record.usage.projected_percent,
             client_percent: record.usage.percent_used_by_client,
@@ -161,34 +168,34 @@ impl StreamEntryBuilder {
             events.push(StreamEvent::Reading(reading));
             self.last_reading = Some(reading);
         }
-        if let Some(handoff) = record
+        if let Some(handoff_path) = record
             .checkpoint_progress
             .last_handoff
             .as_ref()
-            .filter(|file| self.reported_handoff.as_ref() != Some(file))
+            .filter(|handoff_path| self.reported_handoff.as_ref() != Some(handoff_path))
         {
             events.push(checkpoint_event(
                 record.highest_announcement.level,
                 record.highest_announcement.projected_percent,
-                handoff,
+                handoff_path,
             ));
-            self.reported_handoff = Some(handoff.clone());
+            self.reported_handoff = Some(handoff_path.clone());
         }
         events
     }
 
-    /// A short session may start and end between two readings; its checkpoint is then reported here.
-    fn checkpoint_closing_and_verdict_events(
+    /// Includes the checkpoint of a session that was too short to be seen by a usage update.
+    fn missed_checkpoint_closing_and_verdict_events(
         &mut self,
         state: &RunState,
         verdict: &Verdict,
     ) -> Vec<StreamEvent> {
         let last_checkpoint = &state.context_checkpoint;
-        let is_of_iteration =
+        let is_of_current_iteration =
             last_checkpoint.iteration == self.iteration && !last_checkpoint.handoff_file.is_empty();
         let is_unreported =
-            is_of_iteration && self.reported_handoff.as_ref() != Some(&last_checkpoint.handoff_file);
-        let checkpoint_entry = is_unreported.then(|| {
+            is_of_current_iteration && self.reported_handoff.as_ref() != Some(&last_checkpoint.handoff_file);
+        let missed_checkpoint_event = is_unreported.then(|| {
             self.reported_handoff = Some(last_checkpoint.handoff_file.clone());
             checkpoint_event(
                 last_checkpoint.level,
@@ -197,7 +204,7 @@ impl StreamEntryBuilder {
             )
         });
         let history_entry = state.context_history.iter().find(|entry| entry.iteration == self.iteration);
-        let iteration_closed = history_entry.map(|entry| {
+        let iteration_closed_event = history_entry.map(|entry| {
             StreamEvent::from(JournalEvent::IterationClosed(IterationClosed {
                 peak_percent: entry.peak_percent,
                 has_notes: None,
@@ -217,41 +224,53 @@ impl StreamEntryBuilder {
             tokens: Some(state.spending.tokens),
             ..VerdictReached::from_verdict_without_evidence(verdict)
         }));
-        checkpoint_entry.into_iter().chain(iteration_closed).chain([verdict_event.into()]).collect()
+        missed_checkpoint_event
+            .into_iter()
+            .chain(iteration_closed_event)
+            .chain([verdict_event.into()])
+            .collect()
     }
 }
 
 fn run_started_or_resumed_event(state: &RunState) -> StreamEvent {
-    let facts = RunStartFacts {
+    let start_details = RunStartDetails {
         task_name: Some(state.options.task_name.clone()),
         max_iterations: Some(state.options.max_iterations),
         open_items: Some(state.plan_items.todo_items.clone()),
         completed_items: Some(state.plan_items.completed_items.clone()),
-        ..RunStartFacts::default()
+        ..RunStartDetails::default()
     };
     let is_new = state.iteration == 0;
-    if is_new { JournalEvent::RunStarted(facts).into() } else { JournalEvent::RunResumed(facts).into() }
+    if is_new {
+        JournalEvent::RunStarted(start_details).into()
+    } else {
+        JournalEvent::RunResumed(start_details).into()
+    }
 }
 
-fn checkpoint_event(level: Level, percent: Option<u64>, handoff: &str) -> StreamEvent {
-    let handoff = handoff.to_owned();
+fn checkpoint_event(level: Level, percent: Option<u64>, handoff_path: &str) -> StreamEvent {
+    let handoff_path = handoff_path.to_owned();
     JournalEvent::Checkpoint(CheckpointWritten {
         level,
         percent,
-        handoff_path: handoff,
+        handoff_path,
         ..CheckpointWritten::default()
     })
     .into()
 }
 
 fn ticks_reverted_event(reverted: &RevertedTicks) -> StreamEvent {
-    let facts = TicksReverted {
+    let ticks_reverted = TicksReverted {
         items: reverted.items.clone(),
-        failed_commands: reverted.failed_commands.iter().map(|failed| failed.command.clone()).collect(),
+        failed_commands: reverted
+            .failed_commands
+            .iter()
+            .map(|failed_command| failed_command.command.clone())
+            .collect(),
         review_findings: reverted.findings.clone(),
         protected_file_changes: reverted.protected_changes.clone(),
     };
-    JournalEvent::TicksReverted(facts).into()
+    JournalEvent::TicksReverted(ticks_reverted).into()
 }
 
 fn fault_event(error: &str, seconds: u64) -> StreamEvent {
@@ -260,16 +279,16 @@ fn fault_event(error: &str, seconds: u64) -> StreamEvent {
 }
 
 fn session_end_event(result: &SessionResult) -> StreamEvent {
-    let facts = SessionEnded {
+    let session_ended = SessionEnded {
         ending: Some(result.ending.clone()),
         cost_usd: result.cost.map(|cost| cost.usd),
         tokens: Some(result.tokens),
         ..SessionEnded::default()
     };
-    JournalEvent::SessionEnd(facts).into()
+    JournalEvent::SessionEnd(session_ended).into()
 }
 
-fn run_ended_facts(state: Option<&RunState>, exit_code: u8) -> RunEnded {
+fn build_run_ended(state: Option<&RunState>, exit_code: u8) -> RunEnded {
     let Some(state) = state else { return RunEnded { exit_code, ..RunEnded::default() } };
     let has_reviews = state.spending.review_count > 0;
     RunEnded {
@@ -295,7 +314,7 @@ mod tests {
     use plimsoll_domain::{RunStatus, verdict::PauseKind};
 
     fn event_names(builder: &mut StreamEntryBuilder, progress: &RunEvent<'_>) -> Vec<String> {
-        let entries = builder.entries_for(progress).into_iter().map(|entry| {
+        let entries = builder.build_entries_with_run_and_session(progress).into_iter().map(|entry| {
             assert_eq!((entry.run_id.as_deref(), entry.iteration), (Some("r1"), Some(2)), "{entry:?}");
             entry.event.name().to_owned()
         });
@@ -339,7 +358,8 @@ mod tests {
     #[test]
     fn a_checkpoint_between_two_readings_is_reported_with_the_verdict() {
         let (mut builder, mut state) = (StreamEntryBuilder::default(), state_of_second_iteration());
-        builder.entries_for(&RunEvent::IterationStarted { state: &state, model: None });
+        builder
+            .build_entries_with_run_and_session(&RunEvent::IterationStarted { state: &state, model: None });
         state.context_checkpoint.iteration = 2;
         state.context_checkpoint.handoff_file = "a.md".into();
         let verdict = Verdict::Stop { status: RunStatus::Completed, reason: String::new() };
@@ -364,16 +384,19 @@ mod tests {
         );
         state.lifecycle.apply_verdict(&Verdict::Pause {
             kind: PauseKind::Limit,
-            until: None,
+            pause_end: None,
             reason: "limit".into(),
         });
-        let last_entry =
-            builder.entries_for(&RunEvent::ProgramEnded { state: Some(&state), exit_code: 6 }).remove(0);
-        let facts = last_entry.event.facts();
+        let last_entry = builder
+            .build_entries_with_run_and_session(&RunEvent::ProgramEnded { state: Some(&state), exit_code: 6 })
+            .remove(0);
+        let facts = last_entry.event.fields_without_name();
         assert_eq!((&facts["exit_code"], &facts["marker"]), (&6.into(), &"RALPH_PAUSE|-|limit".into()));
-        let failed_entry = builder.entries_for(&RunEvent::RunFailed { error: "no disk".into() }).remove(0);
+        let failed_entry = builder
+            .build_entries_with_run_and_session(&RunEvent::RunFailed { error: "no disk".into() })
+            .remove(0);
         assert_eq!(
-            (failed_entry.event.name(), &failed_entry.event.facts()["exit_code"]),
+            (failed_entry.event.name(), &failed_entry.event.fields_without_name()["exit_code"]),
             ("run_ended", &1.into())
         );
     }

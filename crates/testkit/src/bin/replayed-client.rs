@@ -1,5 +1,5 @@
 //! The replayed client: see `plimsoll_testkit::replay`.
 
 fn main() -> std::process::ExitCode {
-    plimsoll_testkit::replay::main()
+    plimsoll_testkit::replay::run_replayed_client()
 }

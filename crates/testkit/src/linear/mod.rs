@@ -1,5 +1,5 @@
 //! A server on loopback with the operations of Linear's API that Plimsoll uses. It validates each operation
-//! against a schema, stores the comments, and injects faults as a script says.
+//! against a schema, stores the comments, and injects the faults that a script chooses.
 
 mod api;
 mod fault;
@@ -25,7 +25,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(20);
 /// A request that the server has received.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
-    /// The first field of the operation, such as `commentCreate`; empty if the query is invalid.
+    /// The first root field of the operation, such as `commentCreate`; empty if the query is invalid.
     pub operation: String,
     /// The variables of the operation.
     pub variables: Value,
@@ -42,7 +42,7 @@ struct ServerState {
     is_stopped: AtomicBool,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -60,7 +60,7 @@ impl LinearServer {
         LinearServer::with_faults(|_| None)
     }
 
-    /// Starts a server that asks the script for each request whether to inject a fault.
+    /// Starts a server that calls the script for each request and injects the fault that it returns.
     pub fn with_faults(
         fault_script: impl FnMut(&ReceivedRequest) -> Option<Fault> + Send + 'static,
     ) -> LinearServer {
@@ -78,45 +78,45 @@ impl LinearServer {
                 http::accept_connections(
                     &listener,
                     &server_state,
-                    |shared| shared.is_stopped.load(Ordering::SeqCst),
-                    handle_connection,
+                    |state| state.is_stopped.load(Ordering::SeqCst),
+                    serve_and_record_one_request,
                 );
             }
         });
         LinearServer { server_state, address, accept_thread: Some(accept_thread) }
     }
 
-    /// The address for `LINEAR_API_URL`.
+    /// Returns the URL for `LINEAR_API_URL`.
     pub fn url(&self) -> String {
         format!("http://{}/graphql", self.address)
     }
 
-    /// The current comments, oldest first.
+    /// Returns the current comments, oldest first.
     pub fn comments(&self) -> Vec<Comment> {
-        lock(&self.server_state.linear_state).comments.clone()
+        lock_ignoring_poison(&self.server_state.linear_state).comments.clone()
     }
 
-    /// Deletes all comments, as another user could.
+    /// Deletes all comments, to simulate a deletion by another user.
     pub fn delete_comments(&self) {
-        lock(&self.server_state.linear_state).comments.clear();
+        lock_ignoring_poison(&self.server_state.linear_state).comments.clear();
     }
 
     /// Makes the API key read-only from now on.
-    pub fn forbid_writing(&self) {
-        lock(&self.server_state.linear_state).is_read_only = true;
+    pub fn make_api_key_read_only(&self) {
+        lock_ignoring_poison(&self.server_state.linear_state).is_read_only = true;
     }
 
     /// Archives the issue.
     pub fn archive_issue(&self) {
-        lock(&self.server_state.linear_state).is_archived = true;
+        lock_ignoring_poison(&self.server_state.linear_state).is_archived = true;
     }
 
-    /// All received requests, in order.
+    /// Returns all received requests, in order.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
-        lock(&self.server_state.requests).clone()
+        lock_ignoring_poison(&self.server_state.requests).clone()
     }
 
-    /// The names of all requested operations, in order.
+    /// Returns the names of all requested operations, in order.
     pub fn requested_operations(&self) -> Vec<String> {
         self.requests().into_iter().map(|request| request.operation).collect()
     }
@@ -125,30 +125,35 @@ impl LinearServer {
 impl Drop for LinearServer {
     fn drop(&mut self) {
         self.server_state.is_stopped.store(true, Ordering::SeqCst);
-        // The listener blocks in `accept`: one last connection wakes it.
+        // Open one last connection to wake the listener, which blocks in `accept`.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
-        if let Some(accepting) = self.accept_thread.take() {
-            let _ = accepting.join();
+        if let Some(accept_thread) = self.accept_thread.take() {
+            let _ = accept_thread.join();
         }
     }
 }
 
-fn handle_connection(mut stream: TcpStream, server_state: &ServerState) -> io::Result<()> {
+fn serve_and_record_one_request(mut stream: TcpStream, server_state: &ServerState) -> io::Result<()> {
     stream.set_read_timeout(Some(READ_TIMEOUT))?;
     let Some(http_request) = http::read_request(&mut stream)? else { return Ok(()) };
-    let document: Value = serde_json::from_slice(&http_request.body).unwrap_or_default();
-    let query = document["query"].as_str().unwrap_or_default().to_owned();
-    let variables = document["variables"].clone();
-    let mut request = ReceivedRequest { operation: api::first_root_field(&query), variables, status: 0 };
-    let fault = (lock(&server_state.fault_script))(&request);
+    let request_body: Value = serde_json::from_slice(&http_request.body).unwrap_or_default();
+    let query = request_body["query"].as_str().unwrap_or_default().to_owned();
+    let variables = request_body["variables"].clone();
+    let mut request = ReceivedRequest { operation: api::first_root_field_name(&query), variables, status: 0 };
+    let fault = (lock_ignoring_poison(&server_state.fault_script))(&request);
     let should_execute = fault.as_ref().is_none_or(Fault::executes_operation);
     let authorization = http_request.headers.iter().find(|(name, _)| name == "authorization");
     let (status, body) = match authorization.map(|(_, value)| value.as_str()) {
-        Some(API_KEY) if should_execute => {
-            api::execute_query(&mut lock(&server_state.linear_state), &query, &request.variables)
-        }
+        Some(API_KEY) if should_execute => api::execute_query(
+            &mut lock_ignoring_poison(&server_state.linear_state),
+            &query,
+            &request.variables,
+        ),
         Some(API_KEY) => (0, Value::Null),
-        _ => (401, fault::error_body("AUTHENTICATION_ERROR", "Authentication required, not authenticated")),
+        _ => (
+            401,
+            fault::graphql_error_body("AUTHENTICATION_ERROR", "Authentication required, not authenticated"),
+        ),
     };
     let (status, headers, body) = match fault {
         Some(fault) => {
@@ -157,14 +162,14 @@ fn handle_connection(mut stream: TcpStream, server_state: &ServerState) -> io::R
         None => (status, BTreeMap::new(), body),
     };
     request.status = status;
-    lock(&server_state.requests).push(request);
+    lock_ignoring_poison(&server_state.requests).push(request);
     if status == 0 {
         return Ok(());
     }
     http::send_json(&mut stream, status, &headers, &body)
 }
 
-/// Sleeps, but not longer than the server runs.
+/// Sleeps for `duration`, or until the server is stopped.
 fn sleep_unless_stopped(server_state: &ServerState, duration: Duration) {
     let start = Instant::now();
     while !server_state.is_stopped.load(Ordering::SeqCst) && start.elapsed() < duration {
@@ -172,7 +177,7 @@ fn sleep_unless_stopped(server_state: &ServerState, duration: Duration) {
     }
 }
 
-/// Adds an error to a response that also has data.
+/// Adds an error to a response body and keeps its data.
 fn with_partial_error(mut body: Value) -> Value {
     body["errors"] = json!([{ "message": "the url could not be made", "path": ["comment", "url"] }]);
     body

@@ -1,4 +1,4 @@
-//! The data of the server: one user, one issue, its comments.
+//! The data of the server: one user, one issue and its comments.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const ISSUE_UUID: &str = "2c1d7a54-6f0e-4b8e-9a51-0d6a5b7b9c11";
 pub struct Comment {
     pub id: String,
     pub body: String,
-    /// How often the comment was updated.
+    /// Number of updates to the comment.
     pub edit_count: usize,
 }
 
@@ -24,11 +24,11 @@ pub(super) struct LinearState {
     pub(super) is_archived: bool,
 }
 
-/// The reason why an operation is refused: a code and a message.
+/// The code and message of a rejected operation.
 pub(super) type GraphqlError = (&'static str, String);
 
 impl LinearState {
-    /// Returns the object for a field of the root.
+    /// Executes a root field, which may be a mutation, and returns its JSON value.
     pub(super) fn resolve_root_field(
         &mut self,
         field_name: &str,
@@ -37,7 +37,7 @@ impl LinearState {
         let id = arguments["id"].as_str().unwrap_or_default();
         match field_name {
             "viewer" => Ok(viewer_json()),
-            "issue" => self.issue_json(id),
+            "issue" => self.issue_json_with_comments(id),
             "comment" => self.find_comment(id).map(|comment| self.comment_json(comment)),
             "commentCreate" => self.create_comment(&arguments["input"]),
             "commentUpdate" => self.update_comment(id, &arguments["input"]),
@@ -51,14 +51,15 @@ impl LinearState {
         self.comments.iter().find(|comment| comment.id == id).ok_or_else(|| not_found_error("Comment"))
     }
 
-    fn issue_json(&self, id: &str) -> Result<Value, GraphqlError> {
+    fn issue_json_with_comments(&self, id: &str) -> Result<Value, GraphqlError> {
         if id != ISSUE_UUID && !id.eq_ignore_ascii_case(ISSUE_IDENTIFIER) {
             return Err(not_found_error("Issue"));
         }
-        let nodes: Vec<Value> = self.comments.iter().map(|comment| self.comment_json(comment)).collect();
+        let comment_nodes: Vec<Value> =
+            self.comments.iter().map(|comment| self.comment_json(comment)).collect();
         let mut issue = issue_json_without_comments();
         issue["archivedAt"] = if self.is_archived { "2026-01-07T11:45:00.000Z".into() } else { Value::Null };
-        issue["comments"] = json!({ "nodes": nodes, "pageInfo": { "hasNextPage": false } });
+        issue["comments"] = json!({ "nodes": comment_nodes, "pageInfo": { "hasNextPage": false } });
         Ok(issue)
     }
 
@@ -82,7 +83,7 @@ impl LinearState {
 
     fn create_comment(&mut self, input: &Value) -> Result<Value, GraphqlError> {
         self.check_writable()?;
-        self.issue_json(input["issueId"].as_str().unwrap_or_default())?;
+        self.issue_json_with_comments(input["issueId"].as_str().unwrap_or_default())?;
         let generated_id = format!("00000000-0000-4000-8000-{:012}", self.comments.len());
         let id = input["id"].as_str().map_or(generated_id, str::to_owned);
         if !is_uuid_v4(&id) {
@@ -100,8 +101,8 @@ impl LinearState {
     fn update_comment(&mut self, id: &str, input: &Value) -> Result<Value, GraphqlError> {
         self.check_writable()?;
         self.find_comment(id)?;
-        let stored = self.comments.iter_mut().find(|comment| comment.id == id);
-        let comment = stored.ok_or_else(|| not_found_error("Comment"))?;
+        let stored_comment = self.comments.iter_mut().find(|comment| comment.id == id);
+        let comment = stored_comment.ok_or_else(|| not_found_error("Comment"))?;
         comment.body = input["body"].as_str().unwrap_or(&comment.body).to_owned();
         comment.edit_count += 1;
         let comment = comment.clone();

@@ -1,17 +1,17 @@
-//! Parses the command line, as far as the client was recorded with it.
+//! Parses the command-line options that have a recording and rejects all others.
 
-use super::{ReplayResult, not_recorded};
+use super::{ReplayResult, missing_recording_error};
 
 /// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum OutputFormat {
-    /// Only the last text.
+    /// Only the final text.
     #[default]
     Text,
-    /// One result object.
+    /// One JSON object with the result.
     Json,
-    /// Each event on its own line.
-    Stream,
+    /// One JSON object per event, each on its own line.
+    StreamJson,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -29,65 +29,65 @@ pub(super) struct Arguments {
     is_verbose: bool,
 }
 
-/// The only model whose prices and context window were recorded. Its short name is `opus`.
+/// The only model with recorded prices and a recorded context window. Its short name is `opus`.
 pub(super) const MODEL: &str = "claude-opus-5-5";
 
 impl Arguments {
     pub(super) fn parse(args: &[String]) -> ReplayResult<Arguments> {
         let mut arguments = Arguments::default();
         let mut args = args.iter().peekable();
-        while let Some(word) = args.next() {
-            let (name, inline_value) = match word.split_once('=') {
+        while let Some(argument) = args.next() {
+            let (name, inline_value) = match argument.split_once('=') {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
-                _ => (word.as_str(), None),
+                _ => (argument.as_str(), None),
             };
-            let mut value = || match inline_value.clone().or_else(|| args.next().cloned()) {
+            let mut require_value = || match inline_value.clone().or_else(|| args.next().cloned()) {
                 Some(value) => Ok(value),
-                None => not_recorded(format!("{name} without a value")),
+                None => missing_recording_error(format!("{name} without a value")),
             };
             match name {
                 "-p" | "--print" => arguments.is_print_mode = true,
                 "--verbose" => arguments.is_verbose = true,
                 "--dangerously-skip-permissions" => arguments.skips_permissions = true,
-                "--output-format" => arguments.output_format = parse_output_format(&value()?)?,
-                "--session-id" => arguments.session_id = Some(value()?),
-                "--settings" => arguments.settings = Some(value()?),
-                "--append-system-prompt" => arguments.system_prompt = Some(value()?),
-                "--max-budget-usd" => arguments.max_budget_usd = value()?.parse().ok(),
-                "--max-turns" => arguments.max_turns = value()?.parse().ok(),
-                "--permission-mode" => match value()?.as_str() {
+                "--output-format" => arguments.output_format = parse_output_format(&require_value()?)?,
+                "--session-id" => arguments.session_id = Some(require_value()?),
+                "--settings" => arguments.settings = Some(require_value()?),
+                "--append-system-prompt" => arguments.system_prompt = Some(require_value()?),
+                "--max-budget-usd" => arguments.max_budget_usd = require_value()?.parse().ok(),
+                "--max-turns" => arguments.max_turns = require_value()?.parse().ok(),
+                "--permission-mode" => match require_value()?.as_str() {
                     "bypassPermissions" => arguments.skips_permissions = true,
                     "default" => {}
-                    other => return not_recorded(format!("the permission mode {other}")),
+                    other => return missing_recording_error(format!("the permission mode {other}")),
                 },
-                "--model" => match value()?.as_str() {
+                "--model" => match require_value()?.as_str() {
                     "opus" | MODEL => {}
-                    other => return not_recorded(format!("the model {other}")),
+                    other => return missing_recording_error(format!("the model {other}")),
                 },
                 "--allowedTools" | "--allowed-tools" => {
-                    arguments.add_allowed_tools(&value()?)?;
-                    while let Some(tool) = args.next_if(|word| !word.starts_with('-')) {
+                    arguments.add_allowed_tools(&require_value()?)?;
+                    while let Some(tool) = args.next_if(|next_argument| !next_argument.starts_with('-')) {
                         arguments.add_allowed_tools(tool)?;
                     }
                 }
-                _ if name.starts_with('-') => return not_recorded(format!("the argument {name}")),
-                _ if arguments.prompt.is_none() => arguments.prompt = Some(word.clone()),
-                _ => return not_recorded("a second prompt"),
+                _ if name.starts_with('-') => return missing_recording_error(format!("the argument {name}")),
+                _ if arguments.prompt.is_none() => arguments.prompt = Some(argument.clone()),
+                _ => return missing_recording_error("a second prompt"),
             }
         }
         if !arguments.is_print_mode {
-            return not_recorded("a session on a terminal");
+            return missing_recording_error("a session on a terminal");
         }
-        if arguments.output_format == OutputFormat::Stream && !arguments.is_verbose {
-            return not_recorded("a stream without --verbose");
+        if arguments.output_format == OutputFormat::StreamJson && !arguments.is_verbose {
+            return missing_recording_error("a stream without --verbose");
         }
         Ok(arguments)
     }
 
     fn add_allowed_tools(&mut self, names: &str) -> ReplayResult<()> {
         for name in names.split([',', ' ']).filter(|name| !name.is_empty()) {
-            if !name.chars().all(|letter| letter.is_ascii_alphanumeric()) {
-                return not_recorded(format!("the permission {name}"));
+            if !name.chars().all(|character| character.is_ascii_alphanumeric()) {
+                return missing_recording_error(format!("the permission {name}"));
             }
             self.allowed_tools.push(name.to_owned());
         }
@@ -99,7 +99,7 @@ fn parse_output_format(name: &str) -> ReplayResult<OutputFormat> {
     match name {
         "text" => Ok(OutputFormat::Text),
         "json" => Ok(OutputFormat::Json),
-        "stream-json" => Ok(OutputFormat::Stream),
-        other => not_recorded(format!("the output format {other}")),
+        "stream-json" => Ok(OutputFormat::StreamJson),
+        other => missing_recording_error(format!("the output format {other}")),
     }
 }

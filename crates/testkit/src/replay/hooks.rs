@@ -1,7 +1,7 @@
-//! Runs the hooks of an event, all at once, and interprets their output.
+//! Runs the hooks of an event in parallel and interprets their output.
 
 use super::settings::HookCommand;
-use super::{ReplayResult, not_recorded};
+use super::{ReplayResult, missing_recording_error};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -11,9 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-/// Returns the timeout of a hook that sets none of its own.
-fn default_timeout(event: &str) -> Duration {
-    match event {
+/// Returns the timeout of a hook that does not configure one.
+fn default_timeout(event_name: &str) -> Duration {
+    match event_name {
         "SessionEnd" => Duration::from_millis(1500),
         "UserPromptSubmit" => Duration::from_secs(30),
         _ => Duration::from_secs(600),
@@ -22,7 +22,7 @@ fn default_timeout(event: &str) -> Duration {
 
 /// The time between SIGTERM and SIGKILL.
 const KILL_GRACE_PERIOD: Duration = Duration::from_millis(1200);
-/// The longest context that reaches the model unchanged.
+/// Maximum length of a context that the client passes to the model unchanged.
 const MAX_CONTEXT_CHARS: usize = 10_000;
 
 /// The result of one hook.
@@ -36,18 +36,18 @@ pub(super) struct HookOutcome {
     pub(super) elapsed: Duration,
     /// Additional context for the model.
     pub(super) context: Option<String>,
-    /// Output in plain text instead of JSON.
+    /// The output, if it is plain text and not JSON.
     pub(super) plain_text: Option<String>,
     /// A message for the user.
     pub(super) user_message: Option<String>,
-    /// The reason why it blocks, if it does.
+    /// The reason for blocking; `None` if the hook does not block.
     pub(super) block_reason: Option<String>,
-    /// The reason why it ends the session, if it does.
+    /// The reason for ending the session; `None` if the hook does not end it.
     pub(super) stop_reason: Option<String>,
 }
 
 impl HookCommand {
-    /// Returns the command line as the client names it.
+    /// Returns the command line in the format that the client reports.
     pub(super) fn command_line(&self) -> String {
         match &self.arguments {
             Some(arguments) if !arguments.is_empty() => format!("{} {}", self.command, arguments.join(" ")),
@@ -70,18 +70,21 @@ pub(super) struct HookEvent<'a> {
     pub(super) environment: &'a [(String, String)],
     pub(super) project: &'a Path,
     pub(super) working_folder: &'a Path,
-    /// True once the client has received a signal to end.
+    /// Returns true once the client has received a termination signal.
     pub(super) is_ending: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Runs the hooks in parallel. The outcomes are in the order in which the hooks ended.
-pub(super) fn run_hooks(event: HookEvent<'_>, hooks: &[HookCommand]) -> ReplayResult<Vec<HookOutcome>> {
+/// Runs the hooks in parallel and returns their outcomes in the order in which the hooks ended.
+pub(super) fn run_hooks_in_parallel_sorted_by_end(
+    event: HookEvent<'_>,
+    hooks: &[HookCommand],
+) -> ReplayResult<Vec<HookOutcome>> {
     let mut outcomes = thread::scope(|scope| {
-        let threads: Vec<_> = hooks.iter().map(|entry| scope.spawn(move || run_hook(event, entry))).collect();
+        let threads: Vec<_> = hooks.iter().map(|hook| scope.spawn(move || run_hook(event, hook))).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<ReplayResult<Vec<_>>>()
     })?;
     outcomes.sort_by_key(|(ended_at, _)| *ended_at);
-    Ok(outcomes.into_iter().map(|(_, answer)| answer).collect())
+    Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
 fn run_hook(event: HookEvent<'_>, hook: &HookCommand) -> ReplayResult<(Instant, HookOutcome)> {
@@ -98,31 +101,34 @@ fn run_hook(event: HookEvent<'_>, hook: &HookCommand) -> ReplayResult<(Instant, 
         block_reason: None,
         stop_reason: None,
     };
-    let Ok(mut child) = build_command(event, hook).spawn() else {
-        return not_recorded(format!("a hook that does not start: {}", hook.command_line()));
+    let Ok(mut child) = build_hook_command(event, hook).spawn() else {
+        return missing_recording_error(format!("a hook that does not start: {}", hook.command_line()));
     };
-    let stdout = spawn_reader(child.stdout.take());
-    let stderr = spawn_reader(child.stderr.take());
+    let stdout_reader = spawn_pipe_reader(child.stdout.take());
+    let stderr_reader = spawn_pipe_reader(child.stderr.take());
     if let Some(mut stdin) = child.stdin.take() {
         let payload = format!("{}\n", event.payload);
         thread::spawn(move || drop(stdin.write_all(payload.as_bytes())));
     }
-    outcome.exit_code =
-        wait_for_exit(event, &mut child, hook.timeout.unwrap_or_else(|| default_timeout(event.name)));
-    outcome.stdout = stdout.join().unwrap_or_default();
-    outcome.stderr = stderr.join().unwrap_or_default();
+    outcome.exit_code = wait_for_exit_or_terminate_hook(
+        event,
+        &mut child,
+        hook.timeout.unwrap_or_else(|| default_timeout(event.name)),
+    );
+    outcome.stdout = stdout_reader.join().unwrap_or_default();
+    outcome.stderr = stderr_reader.join().unwrap_or_default();
     outcome.elapsed = start.elapsed();
-    parse_output(event.name, &mut outcome)?;
+    apply_output_and_exit_code(event.name, &mut outcome)?;
     Ok((Instant::now(), outcome))
 }
 
-fn build_command(event: HookEvent<'_>, hook: &HookCommand) -> Command {
+fn build_hook_command(event: HookEvent<'_>, hook: &HookCommand) -> Command {
     let project = event.project.display().to_string();
-    let fill_project_dir = |argument: &str| argument.replace("${CLAUDE_PROJECT_DIR}", &project);
+    let expand_project_dir = |argument: &str| argument.replace("${CLAUDE_PROJECT_DIR}", &project);
     let mut command = match &hook.arguments {
         Some(arguments) => {
-            let mut command = Command::new(fill_project_dir(&hook.command));
-            command.args(arguments.iter().map(|argument| fill_project_dir(argument)));
+            let mut command = Command::new(expand_project_dir(&hook.command));
+            command.args(arguments.iter().map(|argument| expand_project_dir(argument)));
             command
         }
         None => {
@@ -137,13 +143,13 @@ fn build_command(event: HookEvent<'_>, hook: &HookCommand) -> Command {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // The client starts each hook in its own session. Its own process group is the nearest that safe Rust
-        // offers.
+        // The client starts each hook in its own session. A separate process group is the closest equivalent in safe
+        // Rust.
         .process_group(0);
     command
 }
 
-fn spawn_reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+fn spawn_pipe_reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
@@ -153,8 +159,13 @@ fn spawn_reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<
     })
 }
 
-/// Returns the exit code, or `None` if the hook took too long or the client received a signal to end.
-fn wait_for_exit(event: HookEvent<'_>, child: &mut Child, timeout: Duration) -> Option<i32> {
+/// Waits for the hook to exit and returns its exit code. Terminates the hook after `timeout`, or when the client has
+/// received a termination signal (except on SessionEnd), and then returns `None`.
+fn wait_for_exit_or_terminate_hook(
+    event: HookEvent<'_>,
+    child: &mut Child,
+    timeout: Duration,
+) -> Option<i32> {
     let start = Instant::now();
     let mut terminated_at: Option<Instant> = None;
     loop {
@@ -173,29 +184,35 @@ fn wait_for_exit(event: HookEvent<'_>, child: &mut Child, timeout: Duration) -> 
     }
 }
 
-/// Interprets the output: as JSON if it starts and ends with a brace, else as plain text.
-fn parse_output(event_name: &str, outcome: &mut HookOutcome) -> ReplayResult<()> {
+/// Interprets the output and the exit code. The output is JSON if it starts and ends with a brace, else plain text.
+fn apply_output_and_exit_code(event_name: &str, outcome: &mut HookOutcome) -> ReplayResult<()> {
     let output = outcome.stdout.trim_start_matches('\u{feff}').trim().to_owned();
     let json_reply =
         (output.starts_with('{') && output.ends_with('}')).then(|| serde_json::from_str::<Value>(&output));
     match (outcome.exit_code, json_reply) {
         (None, _) => Ok(()),
-        (_, Some(Ok(reply))) => apply_json_reply(event_name, &reply, outcome),
-        (_, Some(Err(error))) => not_recorded(format!("a reply that is no JSON ({error})")),
+        (_, Some(Ok(reply))) => apply_supported_json_reply(event_name, &reply, outcome),
+        (_, Some(Err(error))) => missing_recording_error(format!("a reply that is no JSON ({error})")),
         (Some(0), None) => {
-            outcome.plain_text = Some(output).filter(|said| !said.is_empty());
+            outcome.plain_text = Some(output).filter(|text| !text.is_empty());
             Ok(())
         }
         (Some(2), None) if event_name == "Stop" => {
             outcome.block_reason = Some(format!("[{}]: {}", outcome.hook.command_line(), outcome.stderr));
             Ok(())
         }
-        (Some(2), None) => not_recorded(format!("exit code 2 of a hook on {event_name}")),
-        (Some(code), None) => not_recorded(format!("a hook on {event_name} that ends with {code}")),
+        (Some(2), None) => missing_recording_error(format!("exit code 2 of a hook on {event_name}")),
+        (Some(code), None) => {
+            missing_recording_error(format!("a hook on {event_name} that ends with {code}"))
+        }
     }
 }
 
-fn apply_json_reply(event_name: &str, reply: &Value, outcome: &mut HookOutcome) -> ReplayResult<()> {
+fn apply_supported_json_reply(
+    event_name: &str,
+    reply: &Value,
+    outcome: &mut HookOutcome,
+) -> ReplayResult<()> {
     const SUPPORTED_FIELDS: [&str; 7] = [
         "continue",
         "stopReason",
@@ -205,44 +222,45 @@ fn apply_json_reply(event_name: &str, reply: &Value, outcome: &mut HookOutcome) 
         "reason",
         "hookSpecificOutput",
     ];
-    let keys = |value: &Value| value.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
+    let object_keys =
+        |value: &Value| value.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
     if let Some(key) =
-        keys(reply).unwrap_or_default().iter().find(|key| !SUPPORTED_FIELDS.contains(&key.as_str()))
+        object_keys(reply).unwrap_or_default().iter().find(|key| !SUPPORTED_FIELDS.contains(&key.as_str()))
     {
-        return not_recorded(format!("a reply's {key}"));
+        return missing_recording_error(format!("a reply's {key}"));
     }
     let hook_output = &reply["hookSpecificOutput"];
-    for key in keys(hook_output).unwrap_or_default() {
+    for key in object_keys(hook_output).unwrap_or_default() {
         if !["hookEventName", "additionalContext"].contains(&key.as_str()) {
-            return not_recorded(format!("a reply's {key}"));
+            return missing_recording_error(format!("a reply's {key}"));
         }
     }
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    outcome.user_message = text(&reply["systemMessage"]);
-    outcome.context = text(&hook_output["additionalContext"]).filter(|context| !context.is_empty());
+    let to_text = |value: &Value| value.as_str().map(str::to_owned);
+    outcome.user_message = to_text(&reply["systemMessage"]);
+    outcome.context = to_text(&hook_output["additionalContext"]).filter(|context| !context.is_empty());
     if outcome.context.as_ref().is_some_and(|context| context.chars().count() > MAX_CONTEXT_CHARS) {
-        return not_recorded("more than 10,000 characters from a hook");
+        return missing_recording_error("more than 10,000 characters from a hook");
     }
     if reply["decision"] == "block" {
         if event_name != "Stop" {
-            return not_recorded(format!("a refusal on {event_name}"));
+            return missing_recording_error(format!("a refusal on {event_name}"));
         }
-        outcome.block_reason = text(&reply["reason"]);
+        outcome.block_reason = to_text(&reply["reason"]);
     }
     if reply["continue"] == false {
         match event_name {
             "PostToolBatch" | "Stop" => {
-                outcome.stop_reason = Some(text(&reply["stopReason"]).unwrap_or_default());
+                outcome.stop_reason = Some(to_text(&reply["stopReason"]).unwrap_or_default());
             }
             "SessionStart" | "SessionEnd" => {}
-            _ => return not_recorded(format!("an end by a hook on {event_name}")),
+            _ => return missing_recording_error(format!("an end by a hook on {event_name}")),
         }
     }
     if event_name == "Stop"
         && outcome.context.is_some()
         && (outcome.block_reason.is_some() || outcome.stop_reason.is_some())
     {
-        return not_recorded("context and a decision of a hook on Stop");
+        return missing_recording_error("context and a decision of a hook on Stop");
     }
     Ok(())
 }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// The constant parts of the client's output: its init line, a result, the attachments of a first turn.
-static RECORDED: LazyLock<Value> =
+/// The constant parts of the client's output, such as its init line, a result and the attachments of a first turn.
+static RECORDING: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("recorded.json")).expect("the recording is JSON"));
 
 /// Returns the current time in the client's format.
@@ -13,12 +13,12 @@ pub(super) fn timestamp_now() -> String {
     chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-/// Returns a new random UUID.
+/// Returns a random UUID (version 4).
 pub(super) fn new_uuid() -> String {
     uuid::Uuid::new_v4().to_string()
 }
 
-/// The values of a session that its lines contain.
+/// The values of a session that replace the placeholders in its lines.
 #[derive(Clone, Debug)]
 pub(super) struct LineContext {
     pub(super) session_id: String,
@@ -29,9 +29,9 @@ pub(super) struct LineContext {
 }
 
 impl LineContext {
-    /// Returns a part of the recording with this session's values filled in.
-    pub(super) fn recorded_part(&self, part: &str) -> Value {
-        self.fill_placeholders(&RECORDED[part])
+    /// Returns a part of the recording with the placeholders replaced by this session's values.
+    pub(super) fn recorded_part(&self, part_name: &str) -> Value {
+        self.fill_placeholders(&RECORDING[part_name])
     }
 
     fn fill_placeholders(&self, value: &Value) -> Value {
@@ -51,7 +51,7 @@ impl LineContext {
         }
     }
 
-    /// Adds the fields with which each line of the conversation ends.
+    /// Adds the common fields at the end of each conversation line.
     pub(super) fn add_common_fields(&self, line: &mut Value, working_folder: &Path) {
         line["userType"] = "external".into();
         line["entrypoint"] = "sdk-cli".into();
@@ -61,8 +61,8 @@ impl LineContext {
         line["gitBranch"] = self.branch.clone().into();
     }
 
-    /// Returns a line that is not part of the conversation.
-    pub(super) fn marker_line(&self, line_type: &str) -> Value {
+    /// Returns a transcript line that is not part of the conversation.
+    pub(super) fn queue_operation_or_marker_line(&self, line_type: &str) -> Value {
         match line_type {
             "enqueue" | "dequeue" => json!({
                 "type": "queue-operation", "operation": line_type, "timestamp": timestamp_now(), "sessionId": self.session_id,
@@ -73,16 +73,16 @@ impl LineContext {
 }
 
 /// Returns a system reminder in the form that the transcript stores.
-pub(super) fn rendered_reminder(text: &str) -> Value {
-    json!([{ "content": system_reminder(text) }])
+pub(super) fn system_reminder_for_transcript(text: &str) -> Value {
+    json!([{ "content": system_reminder_text(text) }])
 }
 
 /// Returns a system reminder in the form that the model reads.
-pub(super) fn system_reminder(text: &str) -> String {
+pub(super) fn system_reminder_text(text: &str) -> String {
     format!("<system-reminder>\n{text}\n</system-reminder>")
 }
 
-/// Returns the usage of a message with all fields that the transcript has.
+/// Returns the usage of a message in the format of the transcript.
 pub(super) fn transcript_usage(usage: &Value) -> Value {
     let token_count = |name: &str| usage[name].clone();
     json!({

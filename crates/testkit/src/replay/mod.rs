@@ -1,11 +1,10 @@
-//! The replayed client: a small program that does what `claude -p` of the pinned version was recorded to do,
-//! at a hundredth of the cost. It sends the same requests to the model, starts the same hooks with the same
-//! payloads and environment, runs the same commands, and writes the same stream and transcript.
+//! The replayed client: a small program that reproduces the recorded behavior of `claude -p` of the pinned version at
+//! a hundredth of the cost. It sends the same requests to the model, starts the same hooks with the same payloads and
+//! environment, runs the same commands, and writes the same stream and transcript.
 //!
-//! It supports only what was recorded (`recorded.json`, and the kinds of session in
-//! `tests/tests/client/replay`, which every full test run also plays with the real client and compares). For
-//! anything else it exits with [`NOT_RECORDED_EXIT_CODE`] and prints what is missing: such a test needs the real
-//! client.
+//! It supports only what has a recording: `recorded.json`, and the kinds of session in `tests/tests/client/replay`,
+//! which every full test run also runs with the real client to compare the results. For anything else it prints what
+//! is missing and exits with [`MISSING_RECORDING_EXIT_CODE`]; such a test needs the real client.
 
 #![expect(clippy::disallowed_macros, reason = "its output is a program's own")]
 
@@ -24,33 +23,33 @@ use arguments::Arguments;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The variable with the path of a file for requests without a recording. A run may take the exit for a crash
-/// and continue, but the test whose world it is fails.
+/// The environment variable with the path of a file that lists requests without a recording. A run may treat the exit
+/// code as a crash and continue, but the test fails if this file has content.
 pub const UNRECORDED_REQUESTS_VARIABLE: &str = "PLIMSOLL_REPLAY_REFUSALS";
 
-/// The exit code for a request without a recording. The client itself never exits with it.
-pub const NOT_RECORDED_EXIT_CODE: u8 = 70;
+/// The exit code for a request without a recording. The real client never uses it.
+pub const MISSING_RECORDING_EXIT_CODE: u8 = 70;
 
-/// A description of something that was never recorded.
+/// The error for something without a recording, with a description of it.
 #[derive(Debug)]
-struct NotRecorded(String);
+struct MissingRecording(String);
 
-/// The result of most functions of this module.
-type ReplayResult<T> = Result<T, NotRecorded>;
+/// The result of an operation that may lack a recording.
+type ReplayResult<T> = Result<T, MissingRecording>;
 
-fn not_recorded<T>(description: impl Into<String>) -> ReplayResult<T> {
-    Err(NotRecorded(description.into()))
+fn missing_recording_error<T>(description: impl Into<String>) -> ReplayResult<T> {
+    Err(MissingRecording(description.into()))
 }
 
-/// Returns the path of a folder as the client uses it in names: other characters than letters and digits
-/// become dashes.
+/// Returns the path of a folder in the form that the client uses in file names: every character except ASCII letters
+/// and digits becomes a dash.
 pub fn dashed_path(folder: &Path) -> String {
     let path = folder.display().to_string();
-    path.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
+    path.chars().map(|character| if character.is_ascii_alphanumeric() { character } else { '-' }).collect()
 }
 
-/// Runs the program and returns its exit code.
-pub fn main() -> ExitCode {
+/// Runs the replayed client with this process's arguments and returns its exit code.
+pub fn run_replayed_client() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments == ["--version"] {
         println!("{} (Claude Code)", crate::client::CLIENT_VERSION);
@@ -58,15 +57,15 @@ pub fn main() -> ExitCode {
     }
     match Arguments::parse(&arguments).and_then(session::run_session) {
         Ok(code) => ExitCode::from(code),
-        Err(NotRecorded(description)) => {
+        Err(MissingRecording(description)) => {
             eprintln!("the replayed client has no recording of {description}: this test needs the real one");
-            if let Some(file) = std::env::var_os(UNRECORDED_REQUESTS_VARIABLE) {
-                let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
-                let _ = opened.and_then(|mut file| {
-                    std::io::Write::write_all(&mut file, format!("{description}\n").as_bytes())
+            if let Some(report_path) = std::env::var_os(UNRECORDED_REQUESTS_VARIABLE) {
+                let open_result = std::fs::OpenOptions::new().create(true).append(true).open(report_path);
+                let _ = open_result.and_then(|mut report_file| {
+                    std::io::Write::write_all(&mut report_file, format!("{description}\n").as_bytes())
                 });
             }
-            ExitCode::from(NOT_RECORDED_EXIT_CODE)
+            ExitCode::from(MISSING_RECORDING_EXIT_CODE)
         }
     }
 }

@@ -1,10 +1,10 @@
-//! The structured patch of a file change, in the client's form.
+//! The diff of a file change, in the format of the client's `structuredPatch`.
 
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
 /// Returns the hunks with three lines of context around each change.
-pub(super) fn structured_patch(old_text: &str, new_text: &str) -> Value {
+pub(super) fn structured_patch_hunks(old_text: &str, new_text: &str) -> Value {
     let diff = TextDiff::from_lines(old_text, new_text);
     let hunks = diff.grouped_ops(3).into_iter().map(|operations| {
         let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! A session from start to end.
+//! Runs a replayed session from start to end.
 
 mod hook_records;
 mod model_requests;
@@ -10,7 +10,7 @@ use super::lines::{LineContext, new_uuid, timestamp_now};
 use super::settings::Settings;
 use super::token_usage::TokenUsage;
 use super::transcript::TranscriptWriter;
-use super::{ReplayResult, dashed_path, not_recorded};
+use super::{ReplayResult, dashed_path, missing_recording_error};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_usize;
@@ -20,19 +20,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The client compacts above about 967,000 tokens of a window of a million. Compaction was not recorded, so
-/// the replay stops well before.
+/// The client compacts above about 967,000 tokens of a window of 1,000,000. Compaction was not recorded, so
+/// the replay stops well below that.
 const MAX_CONTEXT_TOKENS: u64 = 940_000;
 
-/// More refusals by Stop hooks in a row end a turn in the client. This is covered by a separate recording.
-const MAX_STOP_REFUSALS: u32 = 8;
+/// After more consecutive Stop hook refusals the client ends the turn. A separate recording covers this.
+const MAX_CONSECUTIVE_STOP_REFUSALS: u32 = 8;
 
-/// The environment variables that the client was recorded with. The world of every test sets them.
+/// The environment variables that were set while the client was recorded. Each test's world sets them.
 const RECORDED_VARIABLES: [&str; 9] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_BASE_URL",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-    // Without an exporter nothing is exported, and the session is the same.
+    // Without an exporter nothing is exported, so the session does not change.
     "CLAUDE_CODE_ENABLE_TELEMETRY",
     "CLAUDE_CODE_MAX_RETRIES",
     "CLAUDE_CODE_TMPDIR",
@@ -41,7 +41,7 @@ const RECORDED_VARIABLES: [&str; 9] = [
     "DISABLE_TELEMETRY",
 ];
 
-/// Returns true if the name of a variable suggests that it may change what the client does.
+/// Returns true if the prefix of a variable's name suggests that it affects the client.
 fn may_affect_client(name: &str) -> bool {
     let prefixes = ["ANTHROPIC_", "API_", "BASH_", "CLAUDE", "DISABLE_", "ENABLE_", "MAX_", "MCP_"];
     prefixes.iter().any(|prefix| name.starts_with(prefix))
@@ -53,7 +53,7 @@ struct Session {
     line_context: LineContext,
     project: PathBuf,
     working_folder: PathBuf,
-    /// The working directory that the model was last told.
+    /// The working directory that was last announced to the model.
     announced_folder: PathBuf,
     /// The context size at the last request, in tokens.
     context_tokens: u64,
@@ -61,9 +61,9 @@ struct Session {
     transcript: TranscriptWriter,
     prompt_id: Option<String>,
     last_line_id: Value,
-    snapshot: Option<Value>,
-    /// The model's tool calls: the id of the call and the id of the line that has it.
-    call_lines: Vec<(Value, String)>,
+    attachment_to_repeat: Option<Value>,
+    /// The id of each tool call and of the transcript line that contains it.
+    line_ids_by_call: Vec<(Value, String)>,
     /// The stop reason of the last message.
     stop_reason: Value,
     messages: Vec<Value>,
@@ -71,47 +71,47 @@ struct Session {
     pending_reminders: Vec<String>,
     token_usage: TokenUsage,
     turn_count: u64,
-    denials: Vec<Value>,
+    permission_denials: Vec<Value>,
     started_at: Instant,
     api_time: Duration,
-    /// The number of the signal that asked for the end, else 0.
-    signal: Arc<AtomicUsize>,
+    /// The number of the received signal, or 0.
+    received_signal: Arc<AtomicUsize>,
 }
 
-/// How the session's work ended.
-enum WorkEnd {
-    /// The model has finished; its last text.
+/// How a session ended.
+enum SessionOutcome {
+    /// The model finished; contains its last text.
     Completed(String),
-    /// A hook ended it: the reason in the result, and the last text.
+    /// A hook ended the session; contains the terminal reason and the model's last text.
     StoppedByHook(&'static str, String),
-    /// `--max-turns` was reached.
-    OutOfTurns(u64),
-    /// The API failed.
+    /// The limit of `--max-turns` was reached; contains the limit.
+    MaxTurnsReached(u64),
+    /// The API failed; contains the error's text, name, status and type.
     ApiFailed(Value),
-    /// A signal came during a tool call or a response; the reason in the result.
+    /// A signal arrived during a tool call or a response; contains the terminal reason.
     Interrupted(&'static str),
 }
 
-/// Runs a session and returns its exit code.
+/// Runs a session and returns the client's exit code.
 pub(super) fn run_session(arguments: Arguments) -> ReplayResult<u8> {
-    let prompt_text = read_prompt(&arguments)?;
-    let mut session = Session::new(arguments)?;
-    let end = session.run_turns(&prompt_text);
-    // Even if something was not recorded, no process of the session is left behind.
-    let exit_code = end.and_then(|end| session.finish(&end));
+    let prompt_text = read_prompt_rejecting_slash_commands(&arguments)?;
+    let mut session = Session::new_in_supported_environment(arguments)?;
+    let outcome = session.start_and_run_turns_until_end(&prompt_text);
+    // Drop the session even after an error, so that the transcript is complete before the program exits.
+    let exit_code = outcome.and_then(|outcome| session.print_result_and_run_end_hooks(&outcome));
     drop(session);
     exit_code
 }
 
-fn read_prompt(arguments: &Arguments) -> ReplayResult<String> {
+fn read_prompt_rejecting_slash_commands(arguments: &Arguments) -> ReplayResult<String> {
     let mut text = arguments.prompt.clone().unwrap_or_default();
     let mut stdin = std::io::stdin();
     if arguments.prompt.is_none() && !stdin.is_terminal() && stdin.read_to_string(&mut text).is_err() {
-        return not_recorded("a prompt that is no text");
+        return missing_recording_error("a prompt that is no text");
     }
     match text.trim_start().chars().next() {
-        None => not_recorded("an empty prompt"),
-        Some('/') => not_recorded("a slash command"),
+        None => missing_recording_error("an empty prompt"),
+        Some('/') => missing_recording_error("a slash command"),
         Some(_) => Ok(text),
     }
 }
@@ -121,27 +121,32 @@ fn env_variable(name: &str) -> Option<String> {
 }
 
 impl Session {
-    fn new(arguments: Arguments) -> ReplayResult<Session> {
-        let is_unknown = |name: &str| may_affect_client(name) && !RECORDED_VARIABLES.contains(&name);
-        if let Some((name, _)) = std::env::vars().find(|(name, value)| !value.is_empty() && is_unknown(name))
+    fn new_in_supported_environment(arguments: Arguments) -> ReplayResult<Session> {
+        let is_unrecorded_variable =
+            |name: &str| may_affect_client(name) && !RECORDED_VARIABLES.contains(&name);
+        if let Some((name, _)) =
+            std::env::vars().find(|(name, value)| !value.is_empty() && is_unrecorded_variable(name))
         {
-            return not_recorded(format!("the variable {name}"));
+            return missing_recording_error(format!("the variable {name}"));
         }
-        let Ok(project) = std::env::current_dir() else { return not_recorded("a folder that is gone") };
+        let Ok(project) = std::env::current_dir() else {
+            return missing_recording_error("a folder that is gone");
+        };
         let home = PathBuf::from(env_variable("HOME").unwrap_or_default());
         if project.join(".mcp.json").exists() || project.join("CLAUDE.md").exists() {
-            return not_recorded("a project with .mcp.json or CLAUDE.md");
+            return missing_recording_error("a project with .mcp.json or CLAUDE.md");
         }
         let id = arguments.session_id.clone().unwrap_or_else(new_uuid);
-        let path = home.join(".claude/projects").join(dashed_path(&project)).join(format!("{id}.jsonl"));
-        if path.exists() {
-            return not_recorded("a second session of the same id");
+        let transcript_path =
+            home.join(".claude/projects").join(dashed_path(&project)).join(format!("{id}.jsonl"));
+        if transcript_path.exists() {
+            return missing_recording_error("a second session of the same id");
         }
-        let settings = Settings::load(&home, &project, arguments.settings.as_deref())?;
-        let signal = Arc::new(AtomicUsize::new(0));
-        for number in [SIGINT, SIGTERM, SIGHUP] {
-            let value = usize::try_from(number).unwrap_or(0);
-            let _ = register_usize(number, Arc::clone(&signal), value);
+        let settings = Settings::load_merged(&home, &project, arguments.settings.as_deref())?;
+        let received_signal = Arc::new(AtomicUsize::new(0));
+        for signal_number in [SIGINT, SIGTERM, SIGHUP] {
+            let value = usize::try_from(signal_number).unwrap_or(0);
+            let _ = register_usize(signal_number, Arc::clone(&received_signal), value);
         }
         let line_context = LineContext {
             session_id: id,
@@ -157,74 +162,75 @@ impl Session {
             announced_folder: project.clone(),
             context_tokens: 0,
             temp_folder: env_variable("CLAUDE_CODE_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from),
-            transcript: TranscriptWriter::start(path),
+            transcript: TranscriptWriter::start(transcript_path),
             prompt_id: None,
             last_line_id: Value::Null,
-            snapshot: None,
-            call_lines: Vec::new(),
+            attachment_to_repeat: None,
+            line_ids_by_call: Vec::new(),
             stop_reason: Value::Null,
             messages: Vec::new(),
             pending_reminders: Vec::new(),
             token_usage: TokenUsage::default(),
             turn_count: 1,
-            denials: Vec::new(),
+            permission_denials: Vec::new(),
             started_at: Instant::now(),
             api_time: Duration::ZERO,
-            signal,
+            received_signal,
             project,
             arguments,
         })
     }
 
-    fn run_turns(&mut self, prompt: &str) -> ReplayResult<WorkEnd> {
-        self.start_with_prompt(prompt)?;
+    fn start_and_run_turns_until_end(&mut self, prompt: &str) -> ReplayResult<SessionOutcome> {
+        self.run_start_hooks_and_submit_prompt(prompt)?;
         let (mut response_count, mut refusal_count) = (0, 0);
         let mut is_stop_hook_active = false;
         loop {
-            let message = match self.request_message()? {
+            let message = match self.request_message_with_retries()? {
                 Ok(message) => message,
-                Err(end) => return Ok(end),
+                Err(outcome) => return Ok(outcome),
             };
             response_count += 1;
-            let calls: Vec<Value> = content_blocks(&message, "tool_use").cloned().collect();
+            let calls: Vec<Value> = content_blocks_of_type(&message, "tool_use").cloned().collect();
             if !calls.is_empty() {
                 refusal_count = 0;
-                if let Some(end) = self.run_tool_calls(&calls)? {
-                    return Ok(end);
+                if let Some(outcome) = self.run_tool_calls_and_batch_hooks(&calls)? {
+                    return Ok(outcome);
                 }
                 if self.arguments.max_turns == Some(response_count) {
-                    return Ok(self.end_at_max_turns(response_count));
+                    return Ok(self.record_end_at_max_turns(response_count));
                 }
                 continue;
             }
-            let text =
-                content_blocks(&message, "text").filter_map(|block| block["text"].as_str()).next_back();
+            let text = content_blocks_of_type(&message, "text")
+                .filter_map(|block| block["text"].as_str())
+                .next_back();
             let text = text.unwrap_or_default().to_owned();
             match self.run_stop_hooks(&text, is_stop_hook_active)? {
-                Some(end) => return Ok(end),
+                Some(outcome) => return Ok(outcome),
                 None => refusal_count += 1,
             }
             is_stop_hook_active = true;
-            if refusal_count > MAX_STOP_REFUSALS {
-                return not_recorded("nine refusals in a row");
+            if refusal_count > MAX_CONSECUTIVE_STOP_REFUSALS {
+                return missing_recording_error("nine refusals in a row");
             }
         }
     }
 
-    /// Starts the session and submits the prompt.
-    fn start_with_prompt(&mut self, prompt: &str) -> ReplayResult<()> {
-        let mut queued = self.line_context.marker_line("enqueue");
-        queued["content"] = prompt.into();
-        self.write_transcript_line(&queued);
-        self.write_transcript_line(&self.line_context.marker_line("dequeue"));
+    /// Runs the SessionStart hooks, writes the init line and submits the prompt.
+    fn run_start_hooks_and_submit_prompt(&mut self, prompt: &str) -> ReplayResult<()> {
+        let mut enqueued_line = self.line_context.queue_operation_or_marker_line("enqueue");
+        enqueued_line["content"] = prompt.into();
+        self.write_transcript_line(&enqueued_line);
+        self.write_transcript_line(&self.line_context.queue_operation_or_marker_line("dequeue"));
         let hook_id = new_uuid();
-        let started = json!({
+        let hook_started_line = json!({
             "type": "system", "subtype": "hook_started", "hook_id": hook_id, "hook_name": "SessionStart:startup",
             "hook_event": "SessionStart", "uuid": new_uuid(), "session_id": self.line_context.session_id,
         });
-        let hooks = self.settings.hooks_for("SessionStart", "startup")?;
+        let hooks = self.settings.enabled_hooks_for("SessionStart", "startup")?;
         for _ in &hooks {
-            self.write_stream_line(&started);
+            self.write_stream_line(&hook_started_line);
         }
         let outcomes = self.run_event_hooks("SessionStart", &hooks, &json!({ "source": "startup" }))?;
         for outcome in &outcomes {
@@ -235,19 +241,23 @@ impl Session {
                 "uuid": new_uuid(), "session_id": self.line_context.session_id,
             }));
         }
-        let mut init = self.line_context.recorded_part("init");
-        init["permissionMode"] = self.permission_mode().into();
-        init["uuid"] = new_uuid().into();
-        let socket = self.temp_folder.join(format!("cc-socks/{}.sock", std::process::id()));
-        init["messaging_socket_path"] = socket.display().to_string().into();
-        self.write_stream_line(&init);
-        self.record_outcomes(&outcomes, "SessionStart:startup", "SessionStart", &new_uuid());
+        let mut init_line = self.line_context.recorded_part("init");
+        init_line["permissionMode"] = self.permission_mode().into();
+        init_line["uuid"] = new_uuid().into();
+        let socket_path = self.temp_folder.join(format!("cc-socks/{}.sock", std::process::id()));
+        init_line["messaging_socket_path"] = socket_path.display().to_string().into();
+        self.write_stream_line(&init_line);
+        self.record_nonblocking_outcomes(&outcomes, "SessionStart:startup", "SessionStart", &new_uuid());
         let start_reminders = std::mem::take(&mut self.pending_reminders);
-        self.submit_prompt(prompt, start_reminders)
+        self.record_prompt_and_run_prompt_hooks(prompt, start_reminders)
     }
 
-    /// Submits the prompt together with the reminders from the SessionStart hooks.
-    fn submit_prompt(&mut self, prompt: &str, start_reminders: Vec<String>) -> ReplayResult<()> {
+    /// Records the prompt, runs its hooks and queues the reminders for the first request.
+    fn record_prompt_and_run_prompt_hooks(
+        &mut self,
+        prompt: &str,
+        start_reminders: Vec<String>,
+    ) -> ReplayResult<()> {
         self.prompt_id = Some(new_uuid());
         let line = json!({
             "promptId": self.prompt_id, "type": "user", "message": { "role": "user", "content": prompt },
@@ -255,22 +265,24 @@ impl Session {
             "turnPosition": { "promptIndex": 0, "turnIndex": 1 },
         });
         self.write_conversation_line(line);
-        let hooks = self.settings.hooks_for("UserPromptSubmit", "")?;
+        let hooks = self.settings.enabled_hooks_for("UserPromptSubmit", "")?;
         let payload = json!({ "permission_mode": self.permission_mode(), "prompt": prompt });
         let outcomes = self.run_event_hooks("UserPromptSubmit", &hooks, &payload)?;
-        let (before, after) = self.first_turn_attachments();
-        for attachment in before {
+        let (attachments_before_reminders, attachments_after_reminders) =
+            self.first_turn_attachments_split_after_skills();
+        for attachment in attachments_before_reminders {
             self.write_conversation_line(attachment);
         }
-        self.record_outcomes(&outcomes, "UserPromptSubmit", "UserPromptSubmit", &new_uuid());
-        self.write_transcript_line(&self.line_context.marker_line("atis-latch"));
-        self.snapshot = after.last().cloned();
-        for attachment in after {
+        self.record_nonblocking_outcomes(&outcomes, "UserPromptSubmit", "UserPromptSubmit", &new_uuid());
+        self.write_transcript_line(&self.line_context.queue_operation_or_marker_line("atis-latch"));
+        self.attachment_to_repeat = attachments_after_reminders.last().cloned();
+        for attachment in attachments_after_reminders {
             self.write_conversation_line(attachment);
         }
-        let context = ["<system-reminder>\n# gitStatus\n(recorded)\n</system-reminder>", prompt];
-        let texts: Vec<Value> = context.iter().map(|text| json!({ "type": "text", "text": text })).collect();
-        self.messages.push(json!({ "role": "user", "content": texts }));
+        let content_texts = ["<system-reminder>\n# gitStatus\n(recorded)\n</system-reminder>", prompt];
+        let text_blocks: Vec<Value> =
+            content_texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
+        self.messages.push(json!({ "role": "user", "content": text_blocks }));
         let mut reminders = start_reminders;
         reminders.push(format!("# Environment\nYou have been invoked in the following environment: \n - Primary working directory: {}", self.line_context.project));
         reminders.append(&mut self.pending_reminders);
@@ -279,13 +291,14 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the recorded attachments of a first turn: those before and those after the reminders from the
-    /// prompt's hooks.
-    fn first_turn_attachments(&self) -> (Vec<Value>, Vec<Value>) {
-        let Value::Array(recorded) = self.line_context.recorded_part("attachments") else {
+    /// Returns the recorded attachments of a first turn without the fields that differ per session. The first
+    /// list ends with the skill listing and precedes the reminders from the prompt's hooks; the second follows
+    /// them.
+    fn first_turn_attachments_split_after_skills(&self) -> (Vec<Value>, Vec<Value>) {
+        let Value::Array(recorded_attachments) = self.line_context.recorded_part("attachments") else {
             return Default::default();
         };
-        let mut attachments: Vec<Value> = recorded
+        let mut attachments: Vec<Value> = recorded_attachments
             .into_iter()
             .map(|mut line| {
                 for field in [
@@ -305,10 +318,10 @@ impl Session {
                 line
             })
             .collect();
-        let is_skills = |line: &Value| line["attachment"]["type"] == "skill_listing";
-        let first_after = attachments.iter().position(is_skills).map_or(0, |index| index + 1);
-        let after = attachments.split_off(first_after);
-        (attachments, after)
+        let is_skill_listing = |line: &Value| line["attachment"]["type"] == "skill_listing";
+        let split_index = attachments.iter().position(is_skill_listing).map_or(0, |index| index + 1);
+        let attachments_after = attachments.split_off(split_index);
+        (attachments, attachments_after)
     }
 
     fn permission_mode(&self) -> &'static str {
@@ -316,11 +329,14 @@ impl Session {
     }
 
     fn is_ending(&self) -> bool {
-        self.signal.load(Ordering::SeqCst) != 0
+        self.received_signal.load(Ordering::SeqCst) != 0
     }
 }
 
-fn content_blocks<'a>(message: &'a Value, block_type: &'a str) -> impl DoubleEndedIterator<Item = &'a Value> {
+fn content_blocks_of_type<'a>(
+    message: &'a Value,
+    block_type: &'a str,
+) -> impl DoubleEndedIterator<Item = &'a Value> {
     let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     blocks.iter().filter(move |block| block["type"] == block_type)
 }
@@ -329,7 +345,7 @@ fn to_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns the branch that HEAD names.
+/// Returns the branch that HEAD points to, or an empty string if there is none.
 fn current_branch(project: &Path) -> String {
     let head = std::fs::read_to_string(project.join(".git/HEAD")).unwrap_or_default();
     head.trim().strip_prefix("ref: refs/heads/").unwrap_or_default().to_owned()

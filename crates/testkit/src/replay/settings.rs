@@ -1,13 +1,13 @@
-//! The hooks that the settings name, in the client's order: user, project, local project, command line.
-//! Identical entries run once.
+//! The hooks of all settings files, in the client's order: user, project, local project, command line.
+//! Duplicate entries run once.
 
-use super::{ReplayResult, not_recorded};
+use super::{ReplayResult, missing_recording_error};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// A command that an event starts.
+/// A hook command of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct HookCommand {
     pub(super) command: String,
@@ -17,16 +17,16 @@ pub(super) struct HookCommand {
     matcher: String,
 }
 
-/// The merged settings.
+/// The hooks and environment variables of all settings files.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     hooks: Vec<(String, HookCommand)>,
-    /// The environment variables that the settings add.
+    /// The environment variables from `env`.
     pub(super) environment: Vec<(String, String)>,
     hooks_are_disabled: bool,
 }
 
-/// The setting keys that were recorded. Any other key needs a recording first.
+/// The settings that the recordings cover. Any other key needs a new recording first.
 const SUPPORTED_KEYS: [&str; 9] = [
     "$schema",
     "hooks",
@@ -36,41 +36,45 @@ const SUPPORTED_KEYS: [&str; 9] = [
     "model",
     "disableAllHooks",
     "sandbox",
-    // The real client writes this into the user's file after `bypassPermissionsModeAccepted`.
+    // The real client adds this to the user's file after `bypassPermissionsModeAccepted`.
     "skipDangerousModePermissionPrompt",
 ];
 
 impl Settings {
-    pub(super) fn load(
+    pub(super) fn load_merged(
         home: &Path,
         project: &Path,
         command_line_settings: Option<&str>,
     ) -> ReplayResult<Settings> {
         let mut settings = Settings::default();
-        let files = [
+        let paths = [
             home.join(".claude/settings.json"),
             project.join(".claude/settings.json"),
             project.join(".claude/settings.local.json"),
         ];
-        // A missing file and one that does not parse are ignored.
-        for text in files.iter().filter_map(|file| fs::read_to_string(file).ok()) {
-            settings.merge_json_text(&text)?;
+        // Like the client, ignore a missing file and invalid JSON.
+        for text in paths.iter().filter_map(|path| fs::read_to_string(path).ok()) {
+            settings.merge_json_rejecting_unknown_keys(&text)?;
         }
         match command_line_settings {
-            Some(text) if text.trim_start().starts_with('{') => settings.merge_json_text(text)?,
-            Some(file) => settings.merge_json_text(&fs::read_to_string(file).unwrap_or_default())?,
+            Some(text) if text.trim_start().starts_with('{') => {
+                settings.merge_json_rejecting_unknown_keys(text)?;
+            }
+            Some(path) => {
+                settings.merge_json_rejecting_unknown_keys(&fs::read_to_string(path).unwrap_or_default())?;
+            }
             None => {}
         }
         Ok(settings)
     }
 
-    fn merge_json_text(&mut self, text: &str) -> ReplayResult<()> {
+    fn merge_json_rejecting_unknown_keys(&mut self, text: &str) -> ReplayResult<()> {
         let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(text) else { return Ok(()) };
-        if let Some(unknown) = fields.keys().find(|key| !SUPPORTED_KEYS.contains(&key.as_str())) {
-            return not_recorded(format!("the setting {unknown}"));
+        if let Some(unknown_key) = fields.keys().find(|key| !SUPPORTED_KEYS.contains(&key.as_str())) {
+            return missing_recording_error(format!("the setting {unknown_key}"));
         }
         if fields.get("sandbox").is_some_and(|sandbox| sandbox["enabled"] == true) {
-            return not_recorded("the sandbox");
+            return missing_recording_error("the sandbox");
         }
         self.hooks_are_disabled |= fields.get("disableAllHooks") == Some(&Value::Bool(true));
         for (name, value) in fields.get("env").and_then(Value::as_object).into_iter().flatten() {
@@ -80,14 +84,14 @@ impl Settings {
             for group in groups.as_array().into_iter().flatten() {
                 let matcher = group["matcher"].as_str().unwrap_or_default();
                 for entry in group["hooks"].as_array().into_iter().flatten() {
-                    self.add_hook(event, HookCommand::parse(entry, matcher)?);
+                    self.add_hook_unless_duplicate(event, HookCommand::parse(entry, matcher)?);
                 }
             }
         }
         Ok(())
     }
 
-    fn add_hook(&mut self, event: &str, hook: HookCommand) {
+    fn add_hook_unless_duplicate(&mut self, event: &str, hook: HookCommand) {
         let is_same_hook = |existing: &(String, HookCommand)| {
             existing.0 == event
                 && existing.1.command == hook.command
@@ -98,12 +102,15 @@ impl Settings {
         }
     }
 
-    /// Returns the hooks that an event starts. `subject` is the tool or source that matchers are compared
-    /// with.
-    pub(super) fn hooks_for(&self, event: &str, subject: &str) -> ReplayResult<Vec<HookCommand>> {
+    /// Returns the hooks that run at an event; none if hooks are disabled. `subject` is the tool name or source
+    /// that matchers are compared with.
+    pub(super) fn enabled_hooks_for(&self, event: &str, subject: &str) -> ReplayResult<Vec<HookCommand>> {
         let mut matching_hooks = Vec::new();
-        for (name, hook) in &self.hooks {
-            if !self.hooks_are_disabled && name == event && hook.matches_subject(subject)? {
+        for (hook_event, hook) in &self.hooks {
+            if !self.hooks_are_disabled
+                && hook_event == event
+                && hook.matches_subject_by_exact_name(subject)?
+            {
                 matching_hooks.push(hook.clone());
             }
         }
@@ -116,10 +123,10 @@ impl HookCommand {
         let supported_keys = ["type", "command", "args", "timeout"];
         let keys = entry.as_object().into_iter().flat_map(|entry| entry.keys());
         if let Some(key) = keys.into_iter().find(|key| !supported_keys.contains(&key.as_str())) {
-            return not_recorded(format!("a hook's {key}"));
+            return missing_recording_error(format!("a hook's {key}"));
         }
-        let to_strings = |words: &Vec<Value>| {
-            words.iter().map(|word| word.as_str().unwrap_or_default().to_owned()).collect()
+        let to_strings = |values: &Vec<Value>| {
+            values.iter().map(|value| value.as_str().unwrap_or_default().to_owned()).collect()
         };
         Ok(HookCommand {
             command: entry["command"].as_str().unwrap_or_default().to_owned(),
@@ -129,14 +136,14 @@ impl HookCommand {
         })
     }
 
-    /// Returns true if the matcher accepts the subject. Names, also in lists with `|` or `,`, have to match
-    /// completely; `*` and an empty matcher accept every subject.
-    fn matches_subject(&self, subject: &str) -> ReplayResult<bool> {
+    /// Returns true if the matcher contains the exact name, alone or in a list with `|` or `,`. `*` and an empty
+    /// matcher accept every subject. A regular expression is an error, because none was recorded.
+    fn matches_subject_by_exact_name(&self, subject: &str) -> ReplayResult<bool> {
         if matches!(self.matcher.as_str(), "" | "*") {
             return Ok(true);
         }
         if self.matcher.contains(['^', '$', '.', '*', '(', '[', '+', '?', '\\']) {
-            return not_recorded(format!("the matcher {}", self.matcher));
+            return missing_recording_error(format!("the matcher {}", self.matcher));
         }
         Ok(self.matcher.split(['|', ',']).any(|name| name.trim() == subject))
     }

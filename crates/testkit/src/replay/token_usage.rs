@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// The tokens that a session has used.
+/// The tokens used by a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct TokenUsage {
     input_tokens: u64,
@@ -22,26 +22,26 @@ impl TokenUsage {
 
     /// Returns the cost in dollars at the client's estimated prices: 4, 20, 0.20 and 5 per million tokens.
     pub(super) fn cost_usd(&self) -> f64 {
-        let priced_tokens = [
+        let tokens_and_prices = [
             (self.input_tokens, 4.0),
             (self.output_tokens, 20.0),
             (self.cache_read_tokens, 0.2),
             (self.cache_creation_tokens, 5.0),
         ];
         #[expect(clippy::cast_precision_loss, reason = "tokens of a test")]
-        priced_tokens.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum()
+        tokens_and_prices.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum()
     }
 
     /// Writes the four token counts into the `usage` of a result.
-    pub(super) fn write_into(&self, usage: &mut Value) {
+    pub(super) fn write_token_counts_into(&self, usage: &mut Value) {
         usage["input_tokens"] = self.input_tokens.into();
         usage["output_tokens"] = self.output_tokens.into();
         usage["cache_read_input_tokens"] = self.cache_read_tokens.into();
         usage["cache_creation_input_tokens"] = self.cache_creation_tokens.into();
     }
 
-    /// Returns the usage as an entry of `modelUsage`, or an empty object if no token was used.
-    pub(super) fn model_usage(&self, model: &str) -> Value {
+    /// Returns `modelUsage` with an entry for this model, or an empty object if no tokens were used.
+    pub(super) fn model_usage_or_empty_object(&self, model: &str) -> Value {
         if self.input_tokens + self.output_tokens == 0 {
             return json!({});
         }

@@ -1,6 +1,6 @@
-//! Bash, Read, Write and Edit, as far as they were recorded.
+//! The recorded behavior of the tools Bash, Read, Write and Edit.
 
-use super::{ReplayResult, not_recorded, patch};
+use super::{ReplayResult, missing_recording_error, patch};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::fs;
@@ -11,25 +11,25 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// The largest output that reaches the model in full.
+/// The largest output that the client sends to the model in full.
 const MAX_OUTPUT_BYTES: usize = 30_000;
 
 /// The outcome of a tool call.
 #[derive(Debug)]
 pub(super) enum ToolOutcome {
-    /// It ran: the text for the model, and the response for hooks and transcript.
-    Done { text: String, response: Value },
-    /// It ran and failed, with this error text.
+    /// The tool succeeded: the text for the model, and the response for hooks and transcript.
+    Succeeded { text: String, response: Value },
+    /// The tool failed with this error text.
     Failed(String),
-    /// It was rejected with this text before its hooks started.
+    /// The call was rejected with this text before its hooks ran.
     RejectedBeforeHooks(String),
-    /// The client denied the permission after its hooks had run.
+    /// The client denied permission with this text after the hooks had run.
     PermissionDenied(String),
     /// The client received a signal to end during the call.
     Interrupted,
 }
 
-/// The surroundings in which a tool call runs.
+/// The folders and environment in which a tool call runs.
 pub(super) struct ToolContext<'a> {
     pub(super) project: &'a Path,
     pub(super) working_folder: &'a mut PathBuf,
@@ -38,33 +38,33 @@ pub(super) struct ToolContext<'a> {
     pub(super) is_ending: &'a dyn Fn() -> bool,
 }
 
-/// Returns the error with which a call is rejected before any hook starts, or `None` if it may run.
-pub(super) fn input_error(name: &str, input: &Value) -> ReplayResult<Option<String>> {
+/// Returns the error that rejects a call before its hooks run, or `None` if the call may run.
+pub(super) fn input_error_before_hooks(tool_name: &str, input: &Value) -> ReplayResult<Option<String>> {
     let tool_use_error = |text: String| Ok(Some(format!("<tool_use_error>{text}</tool_use_error>")));
-    match name {
+    match tool_name {
         "Bash" | "Read" | "Write" => Ok(None),
         "Edit" => {
             let Some(text) = file_path(input).and_then(|path| fs::read_to_string(path).ok()) else {
-                return not_recorded("an edit of a file that cannot be read");
+                return missing_recording_error("an edit of a file that cannot be read");
             };
-            let old = input["old_string"].as_str().unwrap_or_default();
-            match text.matches(old).count() {
-                _ if old.is_empty() => not_recorded("an edit of nothing"),
-                0 => tool_use_error(format!("String to replace not found in file.\nString: {old}")),
+            let old_string = input["old_string"].as_str().unwrap_or_default();
+            match text.matches(old_string).count() {
+                _ if old_string.is_empty() => missing_recording_error("an edit of nothing"),
+                0 => tool_use_error(format!("String to replace not found in file.\nString: {old_string}")),
                 1 => Ok(None),
                 _ if input["replace_all"] == true => Ok(None),
-                _ => not_recorded("an edit of what stands in several places"),
+                _ => missing_recording_error("an edit of what stands in several places"),
             }
         }
-        "Nonesuch" => tool_use_error(format!("Error: No such tool available: {name}")),
-        other => not_recorded(format!("the tool {other}")),
+        "Nonesuch" => tool_use_error(format!("Error: No such tool available: {tool_name}")),
+        other => missing_recording_error(format!("the tool {other}")),
     }
 }
 
-/// Returns the input with the client's defaults filled in, for the conversation and for the hooks. The two
-/// differ in the order of their fields.
-pub(super) fn fill_in_defaults(name: &str, input: &Value) -> (Value, Value) {
-    if name != "Edit" || input.get("replace_all").is_some() {
+/// Returns the input with the client's default values, for the conversation and for the hooks. The two differ
+/// in the order of their fields.
+pub(super) fn inputs_for_conversation_and_hooks(tool_name: &str, input: &Value) -> (Value, Value) {
+    if tool_name != "Edit" || input.get("replace_all").is_some() {
         return (input.clone(), input.clone());
     }
     let mut conversation_input = json!({ "replace_all": false });
@@ -77,15 +77,15 @@ pub(super) fn fill_in_defaults(name: &str, input: &Value) -> (Value, Value) {
 }
 
 pub(super) fn run_tool(
-    name: &str,
+    tool_name: &str,
     input: &Value,
     context: &mut ToolContext<'_>,
 ) -> ReplayResult<ToolOutcome> {
-    match name {
-        "Bash" => run_bash(input, context),
-        "Read" => read_file(input, context),
-        "Write" => write_file(input),
-        _ => edit_file(input),
+    match tool_name {
+        "Bash" => run_bash_and_update_working_folder(input, context),
+        "Read" => read_whole_file_with_line_numbers(input, context),
+        "Write" => create_or_overwrite_file(input),
+        _ => replace_text_in_file(input),
     }
 }
 
@@ -95,10 +95,10 @@ fn file_path(input: &Value) -> Option<&Path> {
 
 const FILE_STATE_NOTE: &str = "(file state is current in your context — no need to Read it back)";
 
-fn read_file(input: &Value, context: &ToolContext<'_>) -> ReplayResult<ToolOutcome> {
+fn read_whole_file_with_line_numbers(input: &Value, context: &ToolContext<'_>) -> ReplayResult<ToolOutcome> {
     let path = file_path(input).unwrap_or(Path::new(""));
     if input.as_object().is_some_and(|fields| fields.len() > 1) {
-        return not_recorded("reading a part of a file");
+        return missing_recording_error("reading a part of a file");
     }
     let Ok(text) = fs::read_to_string(path) else {
         let folder = context.working_folder.display();
@@ -107,7 +107,7 @@ fn read_file(input: &Value, context: &ToolContext<'_>) -> ReplayResult<ToolOutco
         )));
     };
     if text.is_empty() || text.len() > MAX_OUTPUT_BYTES {
-        return not_recorded("reading an empty or a large file");
+        return missing_recording_error("reading an empty or a large file");
     }
     let lines: Vec<&str> = text.split('\n').collect();
     let numbered_lines: Vec<String> =
@@ -115,64 +115,68 @@ fn read_file(input: &Value, context: &ToolContext<'_>) -> ReplayResult<ToolOutco
     let file = json!({
         "filePath": path, "content": text, "numLines": lines.len(), "startLine": 1, "totalLines": lines.len(),
     });
-    Ok(ToolOutcome::Done {
+    Ok(ToolOutcome::Succeeded {
         text: numbered_lines.join("\n"),
         response: json!({ "type": "text", "file": file }),
     })
 }
 
-fn write_file(input: &Value) -> ReplayResult<ToolOutcome> {
+fn create_or_overwrite_file(input: &Value) -> ReplayResult<ToolOutcome> {
     let path = file_path(input).unwrap_or(Path::new(""));
     let content = input["content"].as_str().unwrap_or_default();
-    let old = fs::read_to_string(path).ok();
+    let old_content = fs::read_to_string(path).ok();
     let folder = path.parent().unwrap_or(path);
     if fs::create_dir_all(folder).and_then(|()| fs::write(path, content)).is_err() {
-        return not_recorded("a file that cannot be written");
+        return missing_recording_error("a file that cannot be written");
     }
-    let (kind, text) = match &old {
+    let (change_type, text) = match &old_content {
         None => ("create", format!("File created successfully at: {} {FILE_STATE_NOTE}", path.display())),
         Some(_) => (
             "update",
             format!("The file {} has been updated successfully. {FILE_STATE_NOTE}", path.display()),
         ),
     };
-    let hunks = old.as_ref().map_or(json!([]), |old| patch::structured_patch(old, content));
+    let hunks = old_content
+        .as_ref()
+        .map_or(json!([]), |old_content| patch::structured_patch_hunks(old_content, content));
     let response = json!({
-        "type": kind, "filePath": path, "content": content, "structuredPatch": hunks, "originalFile": old,
+        "type": change_type, "filePath": path, "content": content, "structuredPatch": hunks, "originalFile": old_content,
         "userModified": false,
     });
-    Ok(ToolOutcome::Done { text, response })
+    Ok(ToolOutcome::Succeeded { text, response })
 }
 
-fn edit_file(input: &Value) -> ReplayResult<ToolOutcome> {
+fn replace_text_in_file(input: &Value) -> ReplayResult<ToolOutcome> {
     let path = file_path(input).unwrap_or(Path::new(""));
-    let text = |name: &str| input[name].as_str().unwrap_or_default();
+    let input_string = |name: &str| input[name].as_str().unwrap_or_default();
     let replaces_all = input["replace_all"] == true;
-    let Ok(before) = fs::read_to_string(path) else { return not_recorded("a file that went away") };
-    let after = if replaces_all {
-        before.replace(text("old_string"), text("new_string"))
-    } else {
-        before.replacen(text("old_string"), text("new_string"), 1)
+    let Ok(old_content) = fs::read_to_string(path) else {
+        return missing_recording_error("a file that went away");
     };
-    if fs::write(path, &after).is_err() {
-        return not_recorded("a file that cannot be written");
+    let new_content = if replaces_all {
+        old_content.replace(input_string("old_string"), input_string("new_string"))
+    } else {
+        old_content.replacen(input_string("old_string"), input_string("new_string"), 1)
+    };
+    if fs::write(path, &new_content).is_err() {
+        return missing_recording_error("a file that cannot be written");
     }
     let response = json!({
-        "filePath": path, "oldString": text("old_string"), "newString": text("new_string"), "originalFile": before,
-        "structuredPatch": patch::structured_patch(&before, &after), "userModified": false, "replaceAll": replaces_all,
+        "filePath": path, "oldString": input_string("old_string"), "newString": input_string("new_string"), "originalFile": old_content,
+        "structuredPatch": patch::structured_patch_hunks(&old_content, &new_content), "userModified": false, "replaceAll": replaces_all,
     });
-    Ok(ToolOutcome::Done {
+    Ok(ToolOutcome::Succeeded {
         text: format!("The file {} has been updated successfully. {FILE_STATE_NOTE}", path.display()),
         response,
     })
 }
 
-/// Returns the reason if the client denies a command. Only `echo WORD > FILE` with a file in one of these
-/// folders was recorded: the client may deny a longer command or not.
-fn denial_reason(command: &str, context: &ToolContext<'_>) -> ReplayResult<Option<String>> {
+/// Returns the client's reason to deny a command that redirects output into `.claude` or `.git`, else `None`.
+/// Only `echo TEXT > FILE` was recorded; any other command that does so is an error.
+fn protected_write_denial_reason(command: &str, context: &ToolContext<'_>) -> ReplayResult<Option<String>> {
     let mut redirect_targets =
-        command.split('>').skip(1).map(|rest| rest.trim_start_matches(['>', '|', ' ']));
-    let protected_target = |target: &str| {
+        command.split('>').skip(1).map(|remaining| remaining.trim_start_matches(['>', '|', ' ']));
+    let find_protected_target = |target: &str| {
         let target = target
             .split([' ', ';', '&', '|', '\n', ')'])
             .next()
@@ -181,10 +185,10 @@ fn denial_reason(command: &str, context: &ToolContext<'_>) -> ReplayResult<Optio
         let target = target.trim_start_matches("./");
         (target.starts_with(".claude/") || target.starts_with(".git/")).then(|| target.to_owned())
     };
-    if let Some(target) = redirect_targets.find_map(protected_target) {
+    if let Some(target) = redirect_targets.find_map(find_protected_target) {
         if !command.starts_with("echo ") || command.contains([';', '&', '|', '\n', '$', '`', '\'', '"', '('])
         {
-            return not_recorded(format!("a command that writes into {target}"));
+            return missing_recording_error(format!("a command that writes into {target}"));
         }
         let path = context.working_folder.join(target);
         return Ok(Some(format!(
@@ -195,20 +199,23 @@ fn denial_reason(command: &str, context: &ToolContext<'_>) -> ReplayResult<Optio
     Ok(None)
 }
 
-fn run_bash(input: &Value, context: &mut ToolContext<'_>) -> ReplayResult<ToolOutcome> {
+fn run_bash_and_update_working_folder(
+    input: &Value,
+    context: &mut ToolContext<'_>,
+) -> ReplayResult<ToolOutcome> {
     let command_line = input["command"].as_str().unwrap_or_default();
     if input["run_in_background"] == true {
-        return not_recorded("a command in the background");
+        return missing_recording_error("a command in the background");
     }
-    if let Some(reason) = denial_reason(command_line, context)? {
+    if let Some(reason) = protected_write_denial_reason(command_line, context)? {
         return Ok(ToolOutcome::PermissionDenied(reason));
     }
-    let folder_file = context.temp_folder.join(format!("claude-{}-cwd", std::process::id()));
-    let Some((status, output)) = run_shell(command_line, &folder_file, context)? else {
+    let final_folder_file = context.temp_folder.join(format!("claude-{}-cwd", std::process::id()));
+    let Some((status, output)) = run_shell(command_line, &final_folder_file, context)? else {
         return Ok(ToolOutcome::Interrupted);
     };
-    let new_folder = fs::read_to_string(&folder_file).map(|folder| PathBuf::from(folder.trim_end()));
-    let _ = fs::remove_file(&folder_file);
+    let new_folder = fs::read_to_string(&final_folder_file).map(|folder| PathBuf::from(folder.trim_end()));
+    let _ = fs::remove_file(&final_folder_file);
     if !status.success() {
         let code = status.code().unwrap_or(137);
         let error = if output.is_empty() {
@@ -232,29 +239,29 @@ fn run_bash(input: &Value, context: &mut ToolContext<'_>) -> ReplayResult<ToolOu
     let response = json!({
         "stdout": output, "stderr": reset_note, "interrupted": false, "isImage": false, "noOutputExpected": false,
     });
-    Ok(ToolOutcome::Done { text, response })
+    Ok(ToolOutcome::Succeeded { text, response })
 }
 
-/// Runs a command line that writes its final working directory into `note`. Returns its exit status and
-/// output, or `None` if it was interrupted.
+/// Runs a command line and writes its final working directory to `final_folder_file`. Returns its exit status
+/// and output, or `None` if a signal to end arrived and the command was killed.
 fn run_shell(
     command_line: &str,
-    folder_file: &Path,
+    final_folder_file: &Path,
     context: &ToolContext<'_>,
 ) -> ReplayResult<Option<(ExitStatus, String)>> {
     let mut command = Command::new("/bin/bash");
     command
         .args(["-c", "eval \"$1\" < /dev/null && pwd -P >| \"$2\"", "bash", command_line])
-        .arg(folder_file)
+        .arg(final_folder_file)
         .current_dir(&*context.working_folder)
         .envs(context.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null());
-    let Ok(mut output) = tempfile::tempfile() else { return not_recorded("a full disk") };
-    let (Ok(first), Ok(second)) = (output.try_clone(), output.try_clone()) else {
-        return not_recorded("a full disk");
+    let Ok(mut output) = tempfile::tempfile() else { return missing_recording_error("a full disk") };
+    let (Ok(stdout_file), Ok(stderr_file)) = (output.try_clone(), output.try_clone()) else {
+        return missing_recording_error("a full disk");
     };
-    let started = command.stdout(first).stderr(second).process_group(0).spawn();
-    let Ok(mut child) = started else { return not_recorded("a shell that does not start") };
+    let spawn_result = command.stdout(stdout_file).stderr(stderr_file).process_group(0).spawn();
+    let Ok(mut child) = spawn_result else { return missing_recording_error("a shell that does not start") };
     let status = loop {
         if let Ok(Some(status)) = child.try_wait() {
             break status;
@@ -267,9 +274,9 @@ fn run_shell(
         sleep(Duration::from_millis(2));
     };
     let mut bytes = Vec::new();
-    let result = std::io::Seek::rewind(&mut output).and_then(|()| output.read_to_end(&mut bytes));
-    if result.is_err() || bytes.len() > MAX_OUTPUT_BYTES {
-        return not_recorded("an output of more than 30,000 characters");
+    let read_result = std::io::Seek::rewind(&mut output).and_then(|()| output.read_to_end(&mut bytes));
+    if read_result.is_err() || bytes.len() > MAX_OUTPUT_BYTES {
+        return missing_recording_error("an output of more than 30,000 characters");
     }
     Ok(Some((status, String::from_utf8_lossy(&bytes).trim_end().to_owned())))
 }

@@ -1,5 +1,5 @@
-//! The transcript writer. Lines reach the file up to 100 ms late, as with the client, so that a hook that
-//! reads too early also fails here.
+//! Writes the transcript. Lines reach the file up to 100 ms late, as with the client, so that a hook that reads
+//! the file too early also fails with the replayed client.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -8,10 +8,10 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The pause of the client's writer between two writes (measured: nearly all lines arrive within 106 ms).
+/// The time between two writes of the client (measured: nearly all lines arrive within 106 ms).
 const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Writes lines to the transcript with a delay. Dropping it writes all that are left.
+/// Writes lines to the transcript with a delay. Dropping the writer writes all pending lines.
 #[derive(Debug)]
 pub(super) struct TranscriptWriter {
     path: PathBuf,
@@ -22,13 +22,13 @@ pub(super) struct TranscriptWriter {
 impl TranscriptWriter {
     pub(super) fn start(path: PathBuf) -> TranscriptWriter {
         let (line_sender, line_receiver) = mpsc::channel::<String>();
-        let file = path.clone();
+        let transcript_path = path.clone();
         let writer_thread = std::thread::spawn(move || {
             let mut pending_text = String::new();
             let mut flush_at: Option<Instant> = None;
             loop {
-                let timeout =
-                    flush_at.map_or(FLUSH_INTERVAL, |due| due.saturating_duration_since(Instant::now()));
+                let timeout = flush_at
+                    .map_or(FLUSH_INTERVAL, |deadline| deadline.saturating_duration_since(Instant::now()));
                 match line_receiver.recv_timeout(timeout) {
                     Ok(line) => {
                         flush_at.get_or_insert_with(|| Instant::now() + FLUSH_INTERVAL);
@@ -36,10 +36,12 @@ impl TranscriptWriter {
                         pending_text.push('\n');
                     }
                     Err(RecvTimeoutError::Timeout) => {
-                        append_pending(&file, &mut pending_text);
+                        append_and_clear_pending_text(&transcript_path, &mut pending_text);
                         flush_at = None;
                     }
-                    Err(RecvTimeoutError::Disconnected) => return append_pending(&file, &mut pending_text),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return append_and_clear_pending_text(&transcript_path, &mut pending_text);
+                    }
                 }
             }
         });
@@ -51,8 +53,8 @@ impl TranscriptWriter {
     }
 
     pub(super) fn write_line(&self, line: String) {
-        if let Some(lines) = &self.line_sender {
-            let _ = lines.send(line);
+        if let Some(line_sender) = &self.line_sender {
+            let _ = line_sender.send(line);
         }
     }
 }
@@ -60,23 +62,23 @@ impl TranscriptWriter {
 impl Drop for TranscriptWriter {
     fn drop(&mut self) {
         self.line_sender = None;
-        if let Some(writer) = self.writer_thread.take() {
-            let _ = writer.join();
+        if let Some(writer_thread) = self.writer_thread.take() {
+            let _ = writer_thread.join();
         }
     }
 }
 
-/// Appends the pending text to the file. The client opens the file for each write, so a transcript that was
-/// removed is created again.
-fn append_pending(path: &Path, pending_text: &mut String) {
+/// Appends the pending text to the file and clears it. Like the client, opens the file for each write, so a
+/// removed transcript is created again.
+fn append_and_clear_pending_text(path: &Path, pending_text: &mut String) {
     if pending_text.is_empty() {
         return;
     }
-    let open = || -> std::io::Result<File> {
+    let open_file = || -> std::io::Result<File> {
         fs::create_dir_all(path.parent().unwrap_or(path))?;
         OpenOptions::new().create(true).append(true).open(path)
     };
-    if let Ok(mut file) = open() {
+    if let Ok(mut file) = open_file() {
         let _ = file.write_all(pending_text.as_bytes());
     }
     pending_text.clear();

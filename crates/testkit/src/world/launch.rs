@@ -1,4 +1,4 @@
-//! Programs in a world: ready to start, running, and finished.
+//! Starts programs in a world, waits for them and returns their results.
 
 use crate::process_group::terminate_process_group;
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// After the program's end its output is read this much longer if a child of it still holds the pipe.
+/// How long to keep reading output after a program has ended while one of its children keeps the pipe open.
 const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A program that is ready to start, like `std::process::Command`.
+/// A builder for a program start, like `std::process::Command`.
 #[derive(Clone, Debug)]
 pub struct Launch {
     program: PathBuf,
@@ -43,7 +43,7 @@ impl Launch {
         self
     }
 
-    /// Sets the text of stdin, which is empty otherwise.
+    /// Sets the content of stdin, which is empty by default.
     pub fn stdin(self, bytes: impl Into<Vec<u8>>) -> Launch {
         Launch { stdin: bytes.into(), ..self }
     }
@@ -53,7 +53,7 @@ impl Launch {
         Launch { timeout, ..self }
     }
 
-    /// Starts the program in a folder other than the project.
+    /// Sets the working directory, which is the project by default.
     pub fn cwd(self, working_folder: impl Into<PathBuf>) -> Launch {
         Launch { working_folder: working_folder.into(), ..self }
     }
@@ -72,13 +72,13 @@ impl Launch {
         self
     }
 
-    /// Runs the program until it ends.
+    /// Starts the program and waits until it ends.
     pub fn run(self) -> FinishedProgram {
         let timeout = self.timeout;
         self.spawn().wait(timeout)
     }
 
-    /// Starts the program in its own process group.
+    /// Starts the program in its own process group and captures its output in the background.
     pub fn spawn(self) -> RunningProgram {
         let name = format!("{} {:?}", self.program.display(), self.args);
         let mut child = Command::new(&self.program)
@@ -93,29 +93,29 @@ impl Launch {
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
         spawn_stdin_writer(&mut child, self.stdin);
-        let stdout = CapturedOutput::capture(child.stdout.take().expect("stdout is piped"));
-        let stderr = CapturedOutput::capture(child.stderr.take().expect("stderr is piped"));
+        let stdout = CapturedOutput::spawn_reader(child.stdout.take().expect("stdout is piped"));
+        let stderr = CapturedOutput::spawn_reader(child.stderr.take().expect("stderr is piped"));
         RunningProgram { name, child, stdout, stderr, started_at: Instant::now(), status: None }
     }
 }
 
-/// Writes stdin on a separate thread, because a program may answer before it has read everything.
+/// Writes stdin on a separate thread, because a program may write output before it has read all of its input.
 fn spawn_stdin_writer(child: &mut Child, bytes: Vec<u8>) {
     let mut stdin = child.stdin.take().expect("stdin is piped");
-    // A program that does not read its stdin breaks the pipe, which is not an error.
+    // The write fails if the program does not read its stdin, which is not an error.
     std::thread::spawn(move || drop(stdin.write_all(&bytes)));
 }
 
-/// The output that a program has written so far.
+/// The output that a program has written so far, collected by a thread.
 struct CapturedOutput {
     bytes: Arc<Mutex<Vec<u8>>>,
-    reader: JoinHandle<()>,
+    reader_thread: JoinHandle<()>,
 }
 
 impl CapturedOutput {
-    fn capture(mut pipe: impl Read + Send + 'static) -> CapturedOutput {
+    fn spawn_reader(mut pipe: impl Read + Send + 'static) -> CapturedOutput {
         let bytes = Arc::new(Mutex::new(Vec::new()));
-        let reader = std::thread::spawn({
+        let reader_thread = std::thread::spawn({
             let bytes = Arc::clone(&bytes);
             move || {
                 let mut buffer = [0; 16 * 1024];
@@ -124,7 +124,7 @@ impl CapturedOutput {
                 }
             }
         });
-        CapturedOutput { bytes, reader }
+        CapturedOutput { bytes, reader_thread }
     }
 
     fn text(&self) -> String {
@@ -132,7 +132,7 @@ impl CapturedOutput {
     }
 }
 
-/// A program that was started. Dropping it ends its whole process group.
+/// A started program. Dropping it ends its whole process group.
 pub struct RunningProgram {
     name: String,
     child: Child,
@@ -143,28 +143,27 @@ pub struct RunningProgram {
 }
 
 impl RunningProgram {
-    /// The process id, which is also the id of its process group.
+    /// Returns the process id, which is also the id of its process group.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// The text that it has written to stdout so far.
+    /// Returns the text that the program has written to stdout so far.
     pub fn stdout_so_far(&self) -> String {
         self.stdout.text()
     }
 
-    /// The text that it has written to stderr so far.
+    /// Returns the text that the program has written to stderr so far.
     pub fn stderr_so_far(&self) -> String {
         self.stderr.text()
     }
 
-    /// Returns true if it has not ended yet.
+    /// Returns true if the program has not ended yet.
     pub fn is_running(&mut self) -> bool {
         self.try_wait().is_none()
     }
 
-    /// Waits until it ends. If this takes longer than `limit`, ends its process group and panics with its
-    /// output.
+    /// Waits until the program ends. After `timeout`, ends its process group and panics with its output.
     pub fn wait(mut self, timeout: Duration) -> FinishedProgram {
         let wait_started_at = Instant::now();
         while self.try_wait().is_none() && wait_started_at.elapsed() < timeout {
@@ -172,13 +171,13 @@ impl RunningProgram {
         }
         let elapsed = self.started_at.elapsed();
         let Some(status) = self.status else {
-            self.terminate_group();
+            self.terminate_group_and_wait();
             let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
             panic!("{} still ran after {timeout:?}\nstdout: {stdout}\nstderr: {stderr}", self.name);
         };
         let read_started_at = Instant::now();
         let is_reading = |running: &RunningProgram| {
-            !running.stdout.reader.is_finished() || !running.stderr.reader.is_finished()
+            !running.stdout.reader_thread.is_finished() || !running.stderr.reader_thread.is_finished()
         };
         while is_reading(&self) && read_started_at.elapsed() < LAST_OUTPUT_TIMEOUT {
             sleep(Duration::from_millis(1));
@@ -192,22 +191,22 @@ impl RunningProgram {
         }
     }
 
-    /// Sends SIGKILL to the program itself, not to its children.
+    /// Sends SIGKILL to the program, but not to its children.
     pub fn kill(&mut self) {
-        self.send_signal(Signal::KILL);
+        self.send_signal_if_running(Signal::KILL);
     }
 
-    /// Sends SIGINT to the program itself.
+    /// Sends SIGINT to the program, but not to its children.
     pub fn interrupt(&mut self) {
-        self.send_signal(Signal::INT);
+        self.send_signal_if_running(Signal::INT);
     }
 
-    /// Sends SIGTERM to the program itself.
+    /// Sends SIGTERM to the program, but not to its children.
     pub fn terminate(&mut self) {
-        self.send_signal(Signal::TERM);
+        self.send_signal_if_running(Signal::TERM);
     }
 
-    fn send_signal(&mut self, signal: Signal) {
+    fn send_signal_if_running(&mut self, signal: Signal) {
         if self.try_wait().is_none() {
             let _ = kill_process(Pid::from_child(&self.child), signal);
         }
@@ -220,7 +219,7 @@ impl RunningProgram {
         self.status
     }
 
-    fn terminate_group(&mut self) {
+    fn terminate_group_and_wait(&mut self) {
         terminate_process_group(self.child.id(), || _ = self.try_wait());
         if self.try_wait().is_none() {
             self.status = self.child.wait().ok();
@@ -230,19 +229,19 @@ impl RunningProgram {
 
 impl Drop for RunningProgram {
     fn drop(&mut self) {
-        self.terminate_group();
+        self.terminate_group_and_wait();
     }
 }
 
-/// The result of a program that has ended.
+/// The exit status and output of a program that has ended.
 #[derive(Clone, Debug)]
 pub struct FinishedProgram {
-    /// The exit code; `None` if a signal ended it.
+    /// The exit code, or `None` if a signal ended the program.
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub stdout: String,
     pub stderr: String,
-    /// The time from its start to its end.
+    /// The time between the start and the end of the program.
     pub elapsed: Duration,
 }
 
@@ -261,7 +260,7 @@ impl FinishedProgram {
             .unwrap_or_else(|error| panic!("{error}: {stdout}\nstderr: {}", self.stderr))
     }
 
-    /// Returns the lines of stdout that are JSON.
+    /// Returns the lines of stdout that are valid JSON.
     pub fn json_lines(&self) -> Vec<Value> {
         self.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }

@@ -1,11 +1,11 @@
-//! Kills the processes whose HOME is that of a world, which are those that the test started.
+//! Kills the processes that a test left running. They are recognized by their world's HOME.
 
 use crate::process_group::list_process_ids;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::PathBuf;
 
-/// The processes of one world. Hooks and detached programs leave their process group but keep their HOME.
+/// All processes of one world. Hooks and detached programs leave their process group but keep their HOME.
 pub(super) struct LeftoverProcesses {
     home: PathBuf,
 }
@@ -16,14 +16,14 @@ impl LeftoverProcesses {
     }
 
     pub(super) fn kill_all(&self) {
-        for process in self.find_processes() {
+        for process in self.find_processes_by_home() {
             let _ = kill_process(process, Signal::KILL);
         }
     }
 
-    /// Finds the processes by the environment they were started with; no other process has this HOME. Works
-    /// on Linux only and finds none elsewhere.
-    fn find_processes(&self) -> Vec<Pid> {
+    /// Returns the processes that were started with this HOME in their environment. Requires `/proc`; returns none
+    /// on systems without it.
+    fn find_processes_by_home(&self) -> Vec<Pid> {
         let home_variable = format!("HOME={}", self.home.display()).into_bytes();
         let has_this_home = |process_id: &i32| {
             let environment = fs::read(format!("/proc/{process_id}/environ")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A test's own world: a home, a project and an environment, separate from the computer's user.
+//! An isolated test environment with its own home, project and environment variables.
 
 mod clients;
 mod launch;
@@ -7,8 +7,8 @@ mod stable_text;
 
 pub use launch::{FinishedProgram, Launch, RunningProgram};
 
-use crate::client::{CLIENT_VERSION, search_path};
-use crate::workspace_paths::bin_dir;
+use crate::client::{CLIENT_VERSION, path_variable_with_node_and_git};
+use crate::workspace_paths::find_or_build_bin_dir;
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::fs;
@@ -18,30 +18,30 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Has the form of a key but gives access to nothing.
+/// A key in the expected format that gives access to nothing.
 const API_KEY: &str = "sk-ant-api03-scripted-model-only-0000000000000";
 
-/// How long a test waits for an expected event. It is so long that a slow or shared machine does not make the
-/// test fail; only a real failure takes this time. A test about speed measures it itself.
+/// How long a test waits for an expected event. Long enough that only a real failure takes this time, even on a
+/// slow or shared machine. Tests about speed measure the time themselves.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// In worlds with a client, hooks wait this long for its transcript writer, which is slower on a busy machine
-/// than users would accept.
+/// In worlds with a client, hooks wait this long for its transcript writer. The wait is longer than the default,
+/// because the writer is slower on a busy machine.
 const FRESHNESS_WAIT_SETTING: &str = "freshness_wait_ms";
-const WRITER_TIMEOUT_MS: u64 = 5_000;
+const FRESHNESS_WAIT_MS: u64 = 5_000;
 
-/// A temporary folder with a home and a project. Dropping it removes the folder and kills every process that
-/// still uses it.
+/// A temporary folder with a home and a project. Dropping it removes the folder and kills every process that was
+/// started with this home.
 pub struct World {
     // Declared before the folder, so that processes are killed before their files are removed.
     leftovers: leftovers::LeftoverProcesses,
     _folder: TempDir,
     root: PathBuf,
-    variables: Vec<(String, String)>,
+    env_overrides: Vec<(String, String)>,
     with_git: bool,
     with_plimsoll_programs: bool,
-    with_client: bool,
-    client: Option<PathBuf>,
+    puts_client_on_path: bool,
+    client_override: Option<PathBuf>,
 }
 
 impl World {
@@ -51,7 +51,7 @@ impl World {
         World::build(true, true)
     }
 
-    /// Creates a world whose project is a git repository without any file of Plimsoll.
+    /// Creates a world whose project is a git repository without Plimsoll's files.
     pub fn without_plimsoll_files() -> World {
         World::build(true, false)
     }
@@ -61,7 +61,7 @@ impl World {
         World::build(false, true)
     }
 
-    /// Leaves our programs off the PATH, so that they are not even built.
+    /// Leaves Plimsoll's programs off the PATH, so that they are not even built.
     pub fn without_plimsoll_programs(mut self) -> World {
         self.with_plimsoll_programs = false;
         self
@@ -75,16 +75,16 @@ impl World {
             fs::create_dir(root.join(name)).expect("the temporary folder is writable");
         }
         let leftovers = leftovers::LeftoverProcesses::with_home(home);
-        let variables = Vec::new();
+        let env_overrides = Vec::new();
         let world = World {
             leftovers,
             _folder: folder,
             root,
-            variables,
+            env_overrides,
             with_git,
             with_plimsoll_programs: true,
-            with_client: false,
-            client: None,
+            puts_client_on_path: false,
+            client_override: None,
         };
         write_file(&world.client_state_file(), &initial_client_state().to_string());
         if with_plimsoll_files {
@@ -95,8 +95,8 @@ impl World {
         world
     }
 
-    /// Writes a run into the project as if this world's user had started it: its state, record and ledger.
-    pub fn write_run(&self, state: &Value) {
+    /// Writes the state, record and ledger of a run, as if this world's user had started it in the project.
+    pub fn write_run_state_record_and_ledger(&self, state: &Value) {
         let run_id = state["run_id"].as_str().expect("a run has an id");
         let folder = self.runs_folder().join(run_id);
         let project = self.project().canonicalize().expect("the project is there");
@@ -106,86 +106,85 @@ impl World {
         self.write(".claude/ralph-state.json", &state.to_string());
     }
 
-    /// The folder with the records of this world's runs.
+    /// Returns the folder with the records of this world's runs.
     pub fn runs_folder(&self) -> PathBuf {
         self.home().join(".local/state/plimsoll/runs")
     }
 
-    /// The HOME of every program started here.
+    /// Returns the HOME of every program in this world.
     pub fn home(&self) -> PathBuf {
         self.root.join("home")
     }
 
-    /// The folder in which every program is started.
+    /// Returns the project, which is the default working directory of every program.
     pub fn project(&self) -> PathBuf {
         self.root.join("project")
     }
 
-    /// Creates another project beside the first, which the client knows as trusted. It contains Plimsoll's
-    /// folder, as after `plimsoll init` or a run.
+    /// Creates a trusted project next to the first. It contains `.claude/plimsoll`, as after `plimsoll init` or a
+    /// run.
     pub fn create_project(&self, name: &str) -> PathBuf {
         let project = self.create_project_without_plimsoll_files(name);
         fs::create_dir_all(project.join(".claude/plimsoll")).expect("the temporary folder is writable");
         project
     }
 
-    /// Creates another trusted project without a file of Plimsoll, so that records of its sessions are kept
-    /// outside of it.
+    /// Creates a trusted project without Plimsoll's files, so that records of its sessions are kept outside of it.
     pub fn create_project_without_plimsoll_files(&self, name: &str) -> PathBuf {
         let project = self.root.join(name);
         fs::create_dir_all(&project).expect("the temporary folder is writable");
-        self.trust_project(&project);
+        self.record_project_as_trusted(&project);
         if self.with_git {
-            self.create_first_commit(&project);
+            self.create_repository_with_first_commit(&project);
         }
         project
     }
 
-    fn create_first_commit(&self, project: &Path) {
-        write_empty_repository(&project.join(".git"));
+    fn create_repository_with_first_commit(&self, project: &Path) {
+        write_empty_git_repository(&project.join(".git"));
         write_file(&project.join("README.md"), "A project.\n");
-        self.git_in(project, &["add", "README.md"]);
-        self.git_in(project, &["commit", "--quiet", "-m", "First commit"]);
+        self.run_git_in(project, &["add", "README.md"]);
+        self.run_git_in(project, &["commit", "--quiet", "-m", "First commit"]);
     }
 
     fn client_state_file(&self) -> PathBuf {
         self.home().join(".claude.json")
     }
 
-    /// Answers the client's question whether this folder is trusted.
-    fn trust_project(&self, project: &Path) {
+    /// Records in the client's state that the user trusts this folder.
+    fn record_project_as_trusted(&self, project: &Path) {
         let mut client_state: Value = parse_json_file(&self.client_state_file());
         client_state["projects"][project.display().to_string()] =
-            // Client 1.0.128 fails on a project without the list of allowed tools.
+            // Client 1.0.128 fails on a project without `allowedTools`.
             json!({ "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true, "allowedTools": [] });
         write_file(&self.client_state_file(), &client_state.to_string());
     }
 
-    /// Returns the path of a file in the project. An absolute path is returned unchanged.
+    /// Returns the path of a project file. An absolute path is returned unchanged.
     pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
         self.project().join(relative)
     }
 
-    /// Writes a file of the project and creates its parent folders.
+    /// Writes a project file and creates its parent folders.
     pub fn write(&self, relative: impl AsRef<Path>, text: &str) {
         write_file(&self.path(relative), text);
     }
 
-    /// Writes the user's own settings. Only these can start programs, send data out or raise limits; a
-    /// project's settings cannot.
-    pub fn write_user_settings(&self, settings: &Value) {
+    /// Writes Plimsoll's user settings. Unlike a project's settings, they may start programs, send data to others
+    /// and raise limits. In worlds with a client, adds `freshness_wait_ms` if it is missing.
+    pub fn write_plimsoll_user_settings(&self, settings: &Value) {
         let mut settings = settings.clone();
-        if let (true, Some(settings)) = (self.with_client, settings.as_object_mut()) {
-            settings.entry(FRESHNESS_WAIT_SETTING).or_insert_with(|| WRITER_TIMEOUT_MS.into());
+        if let (true, Some(settings)) = (self.puts_client_on_path, settings.as_object_mut()) {
+            settings.entry(FRESHNESS_WAIT_SETTING).or_insert_with(|| FRESHNESS_WAIT_MS.into());
         }
-        write_file(&self.user_settings_file(), &settings.to_string());
+        write_file(&self.plimsoll_user_settings_file(), &settings.to_string());
     }
 
-    fn user_settings_file(&self) -> PathBuf {
+    fn plimsoll_user_settings_file(&self) -> PathBuf {
         self.home().join(".config/plimsoll/settings.json")
     }
 
-    /// Writes an executable file, creates its parent folders and returns its path.
+    /// Writes an executable file, creates its parent folders and returns the file's path.
     pub fn write_program(&self, relative: impl AsRef<Path>, text: &str) -> PathBuf {
         let path = self.path(relative);
         write_file(&path, text);
@@ -194,28 +193,28 @@ impl World {
         path
     }
 
-    /// Reads a file of the project. Panics with its path if that fails.
+    /// Reads a project file. Panics if that fails.
     pub fn read(&self, relative: impl AsRef<Path>) -> String {
         read_file(&self.path(relative))
     }
 
-    /// Reads a JSON file of the project. Panics with its path if that fails.
+    /// Reads a JSON file of the project. Panics if that fails.
     pub fn read_json(&self, relative: impl AsRef<Path>) -> Value {
         parse_json_file(&self.path(relative))
     }
 
-    /// Returns true if the project has this file or folder.
+    /// Returns true if this file or folder exists in the project.
     pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
         self.path(relative).exists()
     }
 
-    /// Runs git in the project and returns its output without the final line break. Panics if git fails.
+    /// Runs git in the project and returns its stdout without trailing whitespace. Panics if git fails.
     pub fn git(&self, args: &[&str]) -> String {
-        self.git_in(&self.project(), args)
+        self.run_git_in(&self.project(), args)
     }
 
-    fn git_in(&self, project: &Path, args: &[&str]) -> String {
-        // Otherwise git starts a second git that checks whether maintenance is due.
+    fn run_git_in(&self, project: &Path, args: &[&str]) -> String {
+        // Otherwise git starts a second process that checks whether maintenance is due.
         let args = [&["-c", "maintenance.auto=false"], args].concat();
         let finished = Launch::new("git", &args, project.to_path_buf(), self.env_with_path(&[])).run();
         assert_eq!(finished.code, Some(0), "git {args:?} failed: {}", finished.stderr);
@@ -225,37 +224,36 @@ impl World {
     /// Sets an environment variable for every program started from now on.
     pub fn set_env(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let name = name.into();
-        self.variables.retain(|(variable, _)| *variable != name);
-        self.variables.push((name, value.into()));
+        self.env_overrides.retain(|(variable, _)| *variable != name);
+        self.env_overrides.push((name, value.into()));
     }
 
-    /// Returns the whole environment of a program started here. The client is on its PATH once there is a
-    /// model for it.
+    /// Returns the complete environment of a program in this world. PATH includes the client once a model or client
+    /// was selected.
     pub fn env(&self) -> Vec<(String, String)> {
-        let client_program = self.with_client.then(|| self.client_program());
+        let client_program = self.puts_client_on_path.then(|| self.client_program());
         let client_folder = client_program.and_then(|path| path.parent().map(Path::to_path_buf));
-        let plimsoll_folder = self.with_plimsoll_programs.then(bin_dir);
+        let plimsoll_folder = self.with_plimsoll_programs.then(find_or_build_bin_dir);
         self.env_with_path(&plimsoll_folder.into_iter().chain(client_folder).collect::<Vec<_>>())
     }
 
-    fn env_with_path(&self, first_on_path_folders: &[PathBuf]) -> Vec<(String, String)> {
-        let temporary = self.root.join("tmp").display().to_string();
+    fn env_with_path(&self, folders_to_prepend: &[PathBuf]) -> Vec<(String, String)> {
+        let temp_folder = self.root.join("tmp").display().to_string();
         let defaults = [
             ("HOME", self.home().display().to_string()),
-            ("PATH", search_path(first_on_path_folders).to_string_lossy().into_owned()),
-            ("TMPDIR", temporary.clone()),
-            ("CLAUDE_CODE_TMPDIR", temporary),
+            ("PATH", path_variable_with_node_and_git(folders_to_prepend).to_string_lossy().into_owned()),
+            ("TMPDIR", temp_folder.clone()),
+            ("CLAUDE_CODE_TMPDIR", temp_folder),
             ("TERM", "xterm-256color".to_owned()),
             ("LANG", "C.UTF-8".to_owned()),
-            // Otherwise the client takes whatever shell is installed.
+            // Otherwise the client uses any installed shell.
             ("SHELL", "/bin/bash".to_owned()),
-            // For the short sessions here, the client's JIT compiler and concurrent garbage collector cost
-            // more than they save.
+            // In short sessions the client's JIT compiler and concurrent garbage collector cost more than they save.
             ("BUN_JSC_useJIT", "0".to_owned()),
             ("BUN_JSC_useConcurrentGC", "0".to_owned()),
             ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
             ("ANTHROPIC_API_KEY", API_KEY.to_owned()),
-            // No server listens there: without a scripted model the client reaches nothing.
+            // No server listens on this port, so the client can connect only to a scripted model.
             ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9".to_owned()),
             ("CLAUDE_CODE_MAX_RETRIES", "1".to_owned()),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
@@ -265,43 +263,42 @@ impl World {
         ];
         let mut env: Vec<(String, String)> =
             defaults.into_iter().map(|(name, value)| (name.into(), value)).collect();
-        env.retain(|(name, _)| self.variables.iter().all(|(variable, _)| variable != name));
-        env.extend(self.variables.clone());
+        env.retain(|(name, _)| self.env_overrides.iter().all(|(variable, _)| variable != name));
+        env.extend(self.env_overrides.clone());
         env
     }
 
-    /// Prepares a program: in the project, with this world's environment, empty stdin and a timeout of two
+    /// Prepares a program that runs in the project, with this world's environment, empty stdin and a timeout of two
     /// minutes.
     pub fn command(&self, program: impl AsRef<Path>, args: &[&str]) -> Launch {
         Launch::new(program.as_ref(), args, self.project(), self.env())
     }
 
-    /// Prepares the client.
+    /// Prepares the client with these arguments.
     pub fn claude(&self, args: &[&str]) -> Launch {
         self.command(self.client_program(), args)
     }
 
-    /// Prepares the `plimsoll` command.
+    /// Prepares the `plimsoll` command with these arguments.
     pub fn plimsoll(&self, args: &[&str]) -> Launch {
-        self.command(bin_dir().join("plimsoll"), args)
+        self.command(find_or_build_bin_dir().join("plimsoll"), args)
     }
 
-    /// Prepares one of our hook programs with its payload on stdin.
+    /// Prepares a Plimsoll hook program with its payload on stdin.
     pub fn hook(&self, name: &str, payload: &(impl Display + ?Sized)) -> Launch {
-        self.command(bin_dir().join(name), &[]).stdin(payload.to_string())
+        self.command(find_or_build_bin_dir().join(name), &[]).stdin(payload.to_string())
     }
 
-    /// Waits until the condition is true. Panics with the description `what` on a timeout.
+    /// Waits until the condition is true. Panics with the description on a timeout.
     pub fn wait_until(&self, mut condition: impl FnMut() -> bool, description: &str) {
-        let start = Instant::now();
+        let started_at = Instant::now();
         while !condition() {
-            assert!(start.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {description}");
+            assert!(started_at.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {description}");
             sleep(Duration::from_millis(20));
         }
     }
 
-    /// Returns all transcripts that the client wrote in this world, including those of subagents, sorted by
-    /// path.
+    /// Returns the paths of all transcripts in this world, including those of subagents, in sorted order.
     pub fn transcript_paths(&self) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         collect_transcripts(&self.home().join(".claude/projects"), &mut paths);
@@ -309,29 +306,28 @@ impl World {
         paths
     }
 
-    /// Kills every process that still runs with this world's HOME, even if its parent has changed.
+    /// Kills every process that was started with this world's HOME, even if its parent has changed.
     pub fn kill_leftovers(&self) {
         self.leftovers.kill_all();
     }
 }
 
-/// Fails the test if the replayed client had no recording of a request: then the session proves nothing,
-/// whatever the test asserted.
+/// Fails the test if the replayed client had no recording of a request. Such a session proves nothing, whatever the
+/// test asserted.
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
             return;
         }
-        let unrecorded = fs::read_to_string(self.unrecorded_requests_file()).unwrap_or_default();
+        let unrecorded_requests = fs::read_to_string(self.unrecorded_requests_file()).unwrap_or_default();
         assert!(
-            unrecorded.is_empty(),
-            "the replayed client has no recording of {unrecorded}: take the real one"
+            unrecorded_requests.is_empty(),
+            "the replayed client has no recording of {unrecorded_requests}: take the real one"
         );
     }
 }
 
-/// Returns the state of a client whose first-start questions are answered, so that its screen shows no
-/// dialog.
+/// Returns the client's state after its first-start questions are answered, so that it shows no dialog.
 fn initial_client_state() -> Value {
     json!({
         "hasCompletedOnboarding": true,
@@ -343,9 +339,9 @@ fn initial_client_state() -> Value {
     })
 }
 
-/// Writes what `git init -b main` creates, and a user name. Faster than git, and nearly every test starts
-/// with it.
-fn write_empty_repository(git_folder: &Path) {
+/// Writes the files that `git init -b main` creates, and a user name. This is faster than git, and nearly every
+/// test needs it.
+fn write_empty_git_repository(git_folder: &Path) {
     for name in ["hooks", "objects/info", "objects/pack", "refs/heads", "refs/tags"] {
         fs::create_dir_all(git_folder.join(name)).expect("the temporary folder is writable");
     }

@@ -1,4 +1,4 @@
-//! The agent's closing messages: notes for the next session, and the promise.
+//! The agent's closing messages: notes for the next session, and the completion promise.
 
 use super::agent::{Agent, Phase};
 use super::ledger::LedgerEvent;
@@ -7,15 +7,15 @@ use super::work::Operation;
 use plimsoll_testkit::scripted_model::Step;
 
 impl Agent {
-    pub(super) fn write_closing_message(&mut self, break_kind: BreakKind) -> Step {
-        let (next_step, names_place) = self.describe_next_step();
+    pub(super) fn write_closing_message_or_checkpoint(&mut self, break_kind: BreakKind) -> Step {
+        let (next_step, names_location) = self.next_step_text_and_names_location();
         let number = self.session.number;
-        let (seed, item) = (self.dice.roll("word", 900) + 100, self.session.item);
+        let (note_number, item) = (self.rng.random_number_for_name("word", 900) + 100, self.session.item);
         let is_ticked = item.is_some_and(|item| self.ledger.is_item_ticked(&self.work, item));
-        let summary = format!("the forms are kept apart by kind, note {seed}.{number}");
+        let summary = format!("the forms are kept apart by kind, note {note_number}.{number}");
         let progress =
             if is_ticked { "finished".to_owned() } else { format!("{} parts", self.session.next_step) };
-        let is_told_to_stop = break_kind == BreakKind::L2;
+        let was_asked_to_stop = break_kind == BreakKind::L2;
         let is_plain_sentence =
             next_step.is_none() || (break_kind == BreakKind::EarlyEnd && number.is_multiple_of(2));
         if break_kind == BreakKind::ManualCheckpoint && !self.session.has_committed {
@@ -23,8 +23,8 @@ impl Agent {
             let next_step = next_step.unwrap_or_default();
             self.ledger.events.push(LedgerEvent::ClosingMessage {
                 item,
-                next_step: Some(next_step.clone()).filter(|next| !next.is_empty()),
-                names_place,
+                next_step: Some(next_step.clone()).filter(|text| !text.is_empty()),
+                names_location,
                 summary: Some(summary.clone()),
             });
             let next_argument =
@@ -33,8 +33,8 @@ impl Agent {
                 "plimsoll checkpoint --summary '{summary}' --progress '{progress}'{next_argument}"
             ));
         }
-        self.session.phase = Phase::Over;
-        self.session_end = match break_kind {
+        self.session.phase = Phase::Ended;
+        self.session_end_label = match break_kind {
             BreakKind::L2 if is_ticked => "L2 after a tick",
             BreakKind::L2 => "L2",
             BreakKind::ManualCheckpoint => "checkpoint on demand",
@@ -47,10 +47,10 @@ impl Agent {
             self.ledger.events.push(LedgerEvent::ClosingMessage {
                 item,
                 next_step: None,
-                names_place: false,
+                names_location: false,
                 summary: None,
             });
-            let sentence = if is_told_to_stop {
+            let sentence = if was_asked_to_stop {
                 "The window is full, I stop here."
             } else {
                 "This is what I could do now."
@@ -61,7 +61,7 @@ impl Agent {
         self.ledger.events.push(LedgerEvent::ClosingMessage {
             item,
             next_step: Some(next_step.clone()),
-            names_place,
+            names_location,
             summary: Some(summary.clone()),
         });
         Step::from_text(format!(
@@ -69,9 +69,10 @@ impl Agent {
         ))
     }
 
-    /// Returns the next step as the agent sees it, and whether the text names a file and line.
-    pub(super) fn describe_next_step(&self) -> (Option<String>, bool) {
-        let unique_suffix = format!("{}.{}", self.dice.roll("word", 900) + 100, self.session.number);
+    /// Returns the next step as the agent would describe it, and whether the text names a file and line.
+    pub(super) fn next_step_text_and_names_location(&self) -> (Option<String>, bool) {
+        let unique_suffix =
+            format!("{}.{}", self.rng.random_number_for_name("word", 900) + 100, self.session.number);
         let Some(item) = self.session.item else { return (None, false) };
         let name = self.work.items[item].name.to_lowercase();
         match self.session.script.message_form {
@@ -80,7 +81,7 @@ impl Agent {
                 (Some(format!("look once more over \"{name}\" ({unique_suffix})")), false)
             }
             MessageForm::NamesPlace => {
-                let truth = self.truth_for_next_session().filter(|truth| truth.item == item);
+                let truth = self.ground_truth_for_next_session().filter(|truth| truth.item == item);
                 match truth.and_then(|truth| Some((truth.last_edited_file?, truth.last_edit_lines?.1 + 1))) {
                     Some((file, line)) => {
                         (Some(format!("{file} line {line}, the rest of the forms ({unique_suffix})")), true)
@@ -90,9 +91,9 @@ impl Agent {
             }
             MessageForm::DescribesWork => {
                 let steps = &self.work.items[item].steps;
-                let first_left =
-                    (0..steps.len()).find(|step| self.ledger.is_step_left(&self.work, item, *step));
-                let description = match first_left.map(|step| &steps[step]) {
+                let first_pending_step =
+                    (0..steps.len()).find(|step| self.ledger.is_step_pending(&self.work, item, *step));
+                let description = match first_pending_step.map(|step| &steps[step]) {
                     Some(Operation::Edit { file, function, .. }) => {
                         format!("give {function} of {file} its new form")
                     }
@@ -106,12 +107,12 @@ impl Agent {
         }
     }
 
-    /// Ends the session with the promise, which may have a flaw the first time.
-    pub(super) fn make_promise(&mut self) -> Step {
-        self.session.phase = Phase::Over;
-        self.session_end = "promise";
-        let promise = self.session.facts.promise_line.clone().unwrap_or_default();
-        let is_corrected = self.has_made_flawed_promise && self.session.facts.was_promise_refused;
+    /// Ends the session with the completion promise, which has a flaw the first time if the style says so.
+    pub(super) fn end_session_with_maybe_flawed_promise(&mut self) -> Step {
+        self.session.phase = Phase::Ended;
+        self.session_end_label = "promise";
+        let promise = self.session.prompt.promise_line.clone().unwrap_or_default();
+        let is_corrected = self.has_made_flawed_promise && self.session.prompt.was_promise_refused;
         let text = match self.style.promise_flaw {
             Some(flaw) if !is_corrected => {
                 self.has_made_flawed_promise = true;

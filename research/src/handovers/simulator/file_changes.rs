@@ -1,30 +1,30 @@
-//! The agent's changes to the files: the steps, the tick, the commits.
+//! The agent's changes to files: steps, ticks and commits.
 
 use super::agent::{Agent, Phase, commit_command};
-use super::ledger::{EditedWith, LedgerEvent};
-use super::style::{BreakKind, BreakPoint, CommitHabit, EditTools};
+use super::ledger::{EditMethod, LedgerEvent};
+use super::style::{BreakKind, BreakPoint, CommitTiming, EditTools};
 use super::work::Operation;
 use plimsoll_testkit::scripted_model::Step;
 use serde_json::json;
 
 impl Agent {
-    /// Makes a step, together with the commit, kill or stop that belongs to it.
-    pub(super) fn make_step(&mut self, item: usize, step: usize) -> Step {
-        self.session.made_count += 1;
+    /// Performs a step, together with the commit, kill or stop that is planned for it.
+    pub(super) fn perform_step_with_commit_and_break(&mut self, item: usize, step: usize) -> Step {
+        self.session.made_step_count += 1;
         let break_kind = self.session.script.break_kind;
-        let is_break = self.reaches_break(BreakPoint::Step(self.session.made_count));
+        let is_break = self.trigger_planned_break_once(BreakPoint::Step(self.session.made_step_count));
         if is_break && break_kind == BreakKind::UsageLimit {
             self.session.next_step -= 1;
-            return self.hit_usage_limit();
+            return self.start_usage_limit();
         }
-        let by_tool = match self.style.edit_tools {
+        let use_tool = match self.style.edit_tools {
             EditTools::Shell => false,
             EditTools::Tools => true,
-            EditTools::Both => self.dice.happens_with_percent(&format!("tool for {item} {step}"), 50),
+            EditTools::Both => self.rng.random_bool_for_name(&format!("tool for {item} {step}"), 50),
         };
-        let (mut tool_calls, edited_with) = self.step_command(item, step, by_tool);
-        self.ledger.events.push(LedgerEvent::StepMade { item, step, edited_with });
-        let commits_each_step = self.style.commits == CommitHabit::OnTheWay;
+        let (mut tool_calls, edit_method) = self.tool_calls_for_step(item, step, use_tool);
+        self.ledger.events.push(LedgerEvent::StepMade { item, step, edit_method });
+        let commits_each_step = self.style.commits == CommitTiming::OnTheWay;
         let prevents_commit =
             is_break && matches!(break_kind, BreakKind::L2 | BreakKind::L3 | BreakKind::Crash);
         let is_break_at_commit = matches!(self.session.script.break_point, BreakPoint::Commit(_));
@@ -40,9 +40,10 @@ impl Agent {
             self.session.phase = Phase::Stopping;
         }
         if is_break && break_kind == BreakKind::Crash {
-            self.session_end = "crash";
-            let kill = "sleep 0.3; kill -9 ${CLAUDE_PID:-$PPID}; sleep 5";
-            tool_calls = tool_calls.with_tool_call("Bash", json!({ "command": kill, "description": "Test" }));
+            self.session_end_label = "crash";
+            let kill_command = "sleep 0.3; kill -9 ${CLAUDE_PID:-$PPID}; sleep 5";
+            tool_calls =
+                tool_calls.with_tool_call("Bash", json!({ "command": kill_command, "description": "Test" }));
         }
         tool_calls
     }
@@ -56,70 +57,71 @@ impl Agent {
         }
     }
 
-    pub(super) fn step_command(&self, item: usize, step: usize, by_tool: bool) -> (Step, EditedWith) {
+    pub(super) fn tool_calls_for_step(&self, item: usize, step: usize, use_tool: bool) -> (Step, EditMethod) {
         let path = |file: &str| self.ledger.file_path(file).display().to_string();
         match &self.work.items[item].steps[step] {
-            Operation::Edit { .. } => self.edit_command(item, step, by_tool),
+            Operation::Edit { .. } => self.tool_calls_for_edit(item, step, use_tool),
             Operation::Create { file } => {
                 let file_text = self.work.new_file_text(item, step, file);
-                if by_tool {
+                if use_tool {
                     let input = json!({ "file_path": path(file), "content": file_text });
-                    return (Step::default().with_tool_call("Write", input), EditedWith::Tool);
+                    return (Step::default().with_tool_call("Write", input), EditMethod::Tool);
                 }
                 (
                     Step::bash_call(format!(
                         "mkdir -p \"$(dirname {file})\" && cat > '{file}' <<'END'\n{file_text}END"
                     )),
-                    EditedWith::Shell,
+                    EditMethod::Shell,
                 )
             }
             Operation::Rename { from, to } => {
-                let move_command = if self.dice.happens_with_percent(&format!("git mv {item} {step}"), 50) {
+                let move_command = if self.rng.random_bool_for_name(&format!("git mv {item} {step}"), 50) {
                     format!("git mv '{from}' '{to}' 2>/dev/null || mv '{from}' '{to}'")
                 } else {
                     format!("mv '{from}' '{to}'")
                 };
                 (
                     Step::bash_call(format!("mkdir -p \"$(dirname {to})\" && ({move_command})")),
-                    EditedWith::Shell,
+                    EditMethod::Shell,
                 )
             }
-            Operation::Delete { file } => (Step::bash_call(format!("rm -f '{file}'")), EditedWith::Shell),
+            Operation::Delete { file } => (Step::bash_call(format!("rm -f '{file}'")), EditMethod::Shell),
         }
     }
 
-    fn edit_command(&self, item: usize, step: usize, by_tool: bool) -> (Step, EditedWith) {
+    fn tool_calls_for_edit(&self, item: usize, step: usize, use_tool: bool) -> (Step, EditMethod) {
         let file = self.ledger.current_file_of_step(&self.work, item, step).unwrap_or_default();
         let text = self.ledger.read_file(&file).unwrap_or_default();
-        let Some(change) = self.work.text_change(item, step, &text) else {
-            return (Step::bash_call(format!("tail -3 '{file}'")), EditedWith::Shell);
+        let Some(change) = self.work.text_change_of_edit_step(item, step, &text) else {
+            return (Step::bash_call(format!("tail -3 '{file}'")), EditMethod::Shell);
         };
-        if by_tool {
+        if use_tool {
             let path = self.ledger.file_path(&file).display().to_string();
-            let context = context_above(&text, change.first_line);
-            let (old, new) = (context.clone() + &change.old_text, context + &change.new_text);
-            let input = json!({ "file_path": path, "old_string": old, "new_string": new });
-            let read = json!({ "file_path": path });
+            let text_above = function_text_above_line(&text, change.first_line);
+            let (old_string, new_string) =
+                (text_above.clone() + &change.old_text, text_above + &change.new_text);
+            let edit_input = json!({ "file_path": path, "old_string": old_string, "new_string": new_string });
+            let read_input = json!({ "file_path": path });
             return (
-                Step::default().with_tool_call("Read", read).with_tool_call("Edit", input),
-                EditedWith::Tool,
+                Step::default().with_tool_call("Read", read_input).with_tool_call("Edit", edit_input),
+                EditMethod::Tool,
             );
         }
-        let new = change.new_text.replace('\n', "\\\n");
+        let new_text = change.new_text.replace('\n', "\\\n");
         (
             Step::bash_call(format!(
-                "sed -i '{},{}c\\\n{new}' '{file}'",
+                "sed -i '{},{}c\\\n{new_text}' '{file}'",
                 change.first_line, change.last_line
             )),
-            EditedWith::Shell,
+            EditMethod::Shell,
         )
     }
 
-    /// Finishes an item, as far as the agent knows: ticks it and commits.
-    pub(super) fn finish_item(&mut self, item: usize) -> Step {
+    /// Ticks an item and commits, or forgets the tick and stops if the script says so.
+    pub(super) fn tick_and_commit_item_unless_forgotten(&mut self, item: usize) -> Step {
         self.session.phase = Phase::Ticked;
         let name = &self.work.items[item].name;
-        let makes_commits = self.style.commits != CommitHabit::Never;
+        let makes_commits = self.style.commits != CommitTiming::Never;
         if self.session.script.forgets_tick && !self.items_left_unticked.contains(&item) {
             self.items_left_unticked.push(item);
             self.session.phase = Phase::Stopping;
@@ -134,7 +136,7 @@ impl Agent {
         }
         let tick_command = format!("sed -i 's/^- \\[ \\] {name} *$/- [x] {name}/' fix_plan.md");
         self.ledger.events.push(LedgerEvent::ItemTicked);
-        self.reaches_break(BreakPoint::Tick);
+        self.trigger_planned_break_once(BreakPoint::Tick);
         if makes_commits && !self.style.ticks_uncommitted {
             self.ledger.events.push(LedgerEvent::Committed);
             return Step::bash_call(format!(
@@ -146,8 +148,8 @@ impl Agent {
     }
 }
 
-/// Returns the lines from the start of the function to the change. With them the text to replace is unique.
-fn context_above(text: &str, first_line: usize) -> String {
+/// Returns the lines from the start of the function to the change. They make the text to replace unique.
+fn function_text_above_line(text: &str, first_line: usize) -> String {
     let lines: Vec<&str> = text.lines().take(first_line - 1).collect();
     let start = lines.iter().rposition(|line| line.is_empty()).map_or(0, |index| index + 1);
     lines[start..].iter().map(|line| format!("{line}\n")).collect()

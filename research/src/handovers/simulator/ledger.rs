@@ -1,12 +1,12 @@
-//! The simulator's own record of what was done, checked against the current files.
+//! The simulator's own record of the agent's actions, checked against the current files.
 
 use super::style::FolderKind;
 use super::work::{NightWork, Operation};
 use std::path::PathBuf;
 
-/// The means with which a step was made.
+/// How a step changed its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EditedWith {
+pub(super) enum EditMethod {
     Shell,
     Tool,
 }
@@ -17,7 +17,7 @@ pub(super) enum LedgerEvent {
     StepMade {
         item: usize,
         step: usize,
-        edited_with: EditedWith,
+        edit_method: EditMethod,
     },
     Committed,
     ItemTicked,
@@ -26,7 +26,7 @@ pub(super) enum LedgerEvent {
     ClosingMessage {
         item: Option<usize>,
         next_step: Option<String>,
-        names_place: bool,
+        names_location: bool,
         summary: Option<String>,
     },
 }
@@ -45,11 +45,11 @@ pub enum UserChange {
 /// The state of the session's item. The names of the variants are stored in outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemState {
-    /// Begun and open.
+    /// In progress: at least one step is done.
     Half,
-    /// The previous item is ticked and this one is not begun.
+    /// The previous session ticked an item, and this one has not been started.
     Ticked,
-    /// Not begun, and no item was finished just before.
+    /// Not started, and the previous session ticked no item.
     Fresh,
 }
 
@@ -58,37 +58,37 @@ pub(super) enum ItemState {
 pub(super) enum StatedNextStep {
     /// Stated by the last session: the prompt must quote it.
     ByLastSession(String),
-    /// Stated by an earlier session, with no work since: the prompt may quote it.
+    /// Stated by an earlier session, and no step followed: the prompt may quote it.
     ByEarlierSession(String),
     NotStated,
 }
 
-/// The facts that a correct prompt would state at the beginning of a session.
+/// The content of a correct prompt at the beginning of a session.
 #[derive(Clone, Debug)]
-pub(super) struct Truth {
+pub(super) struct GroundTruth {
     pub(super) item_state: ItemState,
     pub(super) item: usize,
     /// The last edited file that still exists.
     pub(super) last_edited_file: Option<String>,
-    /// A file that was moved after that edit: the prompt may name it first instead.
+    /// A file that was moved after that edit. The prompt may name this one instead.
     pub(super) moved_file: Option<String>,
     /// True if the file can be determined from git, file times, the transcript and the last message.
-    pub(super) is_file_known: bool,
+    pub(super) is_file_determinable: bool,
     /// The first and last line that the last edit wrote.
     pub(super) last_edit_lines: Option<(u32, u32)>,
-    pub(super) are_lines_known: bool,
+    pub(super) are_lines_determinable: bool,
     /// The number of lines of the file.
     pub(super) file_line_count: u32,
-    /// The file of every step of the item that left lines. If the order of the steps cannot be determined,
+    /// The files that contain a marker of a step of the item. If the order of the steps cannot be determined,
     /// any of them is accepted.
     pub(super) marked_files: Vec<String>,
     pub(super) next_step: StatedNextStep,
     pub(super) summary: Option<String>,
     pub(super) is_tick_forgotten: bool,
     /// Files that only finished items touched.
-    pub(super) files_of_finished_items: Vec<String>,
+    pub(super) files_only_in_ticked_items: Vec<String>,
     pub(super) user_changes: Vec<UserChange>,
-    pub(super) edited_with: Option<EditedWith>,
+    pub(super) edit_method: Option<EditMethod>,
     /// The number of sessions so far that worked on the item.
     pub(super) session_count: usize,
 }
@@ -100,8 +100,8 @@ pub(super) struct Ledger {
     project: PathBuf,
 }
 
-/// A change: its index among the events, its step, what it was made with, and its file.
-type StepChange = (usize, usize, EditedWith, String);
+/// A change: its event index, step, edit method and file.
+type StepChange = (usize, usize, EditMethod, String);
 
 impl Ledger {
     pub(super) fn new(project: PathBuf) -> Ledger {
@@ -130,34 +130,34 @@ impl Ledger {
         (0..work.items.len()).find(|item| !self.is_item_ticked(work, *item))
     }
 
-    /// Returns the current name of a step's file, or `None` if it does not exist.
+    /// Returns the current path of a step's file, or `None` if the file does not exist.
     pub(super) fn current_file_of_step(&self, work: &NightWork, item: usize, step: usize) -> Option<String> {
         let file = work.items[item].steps[step].affected_file();
-        let new_name = work.items[item].steps.iter().find_map(|op| match op {
+        let new_name = work.items[item].steps.iter().find_map(|operation| match operation {
             Operation::Rename { from, to } if from == file => Some(to.as_str()),
             _ => None,
         });
         [Some(file), new_name].into_iter().flatten().find(|name| self.file_exists(name)).map(str::to_owned)
     }
 
-    /// Returns the numbers of the lines that contain a mark.
-    fn lines_with_mark(&self, file: &str, mark: &str) -> Vec<u32> {
+    /// Returns the numbers of the lines that contain a marker.
+    fn line_numbers_with_marker(&self, file: &str, marker: &str) -> Vec<u32> {
         let text = self.read_file(file).unwrap_or_default();
-        let lines = text.lines().enumerate().filter(|(_, line)| line_has_mark(line, mark));
+        let lines = text.lines().enumerate().filter(|(_, line)| line_has_marker(line, marker));
         lines.map(|(index, _)| index as u32 + 1).collect()
     }
 
     /// Returns the numbers of the lines that a step wrote into a file.
-    pub(super) fn lines_of_step(&self, item: usize, step: usize, file: &str) -> Vec<u32> {
-        self.lines_with_mark(file, &NightWork::step_mark(item, step))
+    pub(super) fn line_numbers_written_by_step(&self, item: usize, step: usize, file: &str) -> Vec<u32> {
+        self.line_numbers_with_marker(file, &NightWork::step_marker(item, step))
     }
 
-    /// Returns true if the files show that the step was made.
-    pub(super) fn is_step_visible(&self, work: &NightWork, item: usize, step: usize) -> bool {
+    /// Returns true if the files show that the step is done.
+    pub(super) fn is_step_done_in_files(&self, work: &NightWork, item: usize, step: usize) -> bool {
         match &work.items[item].steps[step] {
             Operation::Edit { .. } | Operation::Create { .. } => {
                 self.current_file_of_step(work, item, step).is_some_and(|file| {
-                    !self.lines_with_mark(&file, &NightWork::step_mark(item, step)).is_empty()
+                    !self.line_numbers_with_marker(&file, &NightWork::step_marker(item, step)).is_empty()
                 })
             }
             Operation::Rename { to, .. } => self.file_exists(to),
@@ -165,20 +165,21 @@ impl Ledger {
         }
     }
 
-    /// Returns the item's steps that were requested and are visible in the files, in their order.
-    fn visible_steps(&self, work: &NightWork, item: usize) -> Vec<(usize, usize, EditedWith)> {
+    /// Returns the logged steps of the item that are done in the files, in the order of the log: event index,
+    /// step and edit method.
+    fn logged_steps_done_in_files(&self, work: &NightWork, item: usize) -> Vec<(usize, usize, EditMethod)> {
         let steps = self.events.iter().enumerate().filter_map(|(index, event)| match event {
-            LedgerEvent::StepMade { item: other_item, step, edited_with: by } if *other_item == item => {
-                Some((index, *step, *by))
+            LedgerEvent::StepMade { item: other_item, step, edit_method: method } if *other_item == item => {
+                Some((index, *step, *method))
             }
             _ => None,
         });
-        steps.filter(|(_, step, _)| self.is_step_visible(work, item, *step)).collect()
+        steps.filter(|(_, step, _)| self.is_step_done_in_files(work, item, *step)).collect()
     }
 
-    /// Returns true if a step is still to be made. Steps in a file that the user has deleted do not count.
-    pub(super) fn is_step_left(&self, work: &NightWork, item: usize, step: usize) -> bool {
-        if self.is_step_visible(work, item, step) {
+    /// Returns true if the step is not done and still can be. Steps in a file that the user deleted cannot be done.
+    pub(super) fn is_step_pending(&self, work: &NightWork, item: usize, step: usize) -> bool {
+        if self.is_step_done_in_files(work, item, step) {
             return false;
         }
         match &work.items[item].steps[step] {
@@ -195,96 +196,98 @@ impl Ledger {
             .any(|change| matches!(change, UserChange::Deleted { file, .. } if file == path))
     }
 
-    /// Returns the facts for the session that begins now, or `None` if no item is open.
-    pub(super) fn truth_for_next_session(
+    /// Returns the content of a correct prompt for the next session, or `None` if no item is open.
+    pub(super) fn ground_truth_for_next_session(
         &self,
         work: &NightWork,
         folder: FolderKind,
         user_changes: &[UserChange],
-    ) -> Option<Truth> {
+    ) -> Option<GroundTruth> {
         let open_item = self.first_open_item(work)?;
-        let visible_steps = self.visible_steps(work, open_item);
+        let done_steps = self.logged_steps_done_in_files(work, open_item);
         let last_session_events = self
             .events
             .rsplit(|event| matches!(event, LedgerEvent::SessionStarted))
             .next()
             .unwrap_or_default();
         let has_ticked = last_session_events.iter().any(|event| matches!(event, LedgerEvent::ItemTicked));
-        let class = if !visible_steps.is_empty() {
+        let item_state = if !done_steps.is_empty() {
             ItemState::Half
         } else if has_ticked {
             ItemState::Ticked
         } else {
             ItemState::Fresh
         };
-        let (last_change, moved_file) = self.last_change_and_move(work, open_item, &visible_steps);
-        let (closing_message, is_by_last_session) = self.last_stated_next_step(open_item);
-        let names_place =
-            matches!(closing_message, Some(LedgerEvent::ClosingMessage { names_place: true, .. }))
+        let (last_change, moved_file) =
+            self.last_existing_change_and_moved_file(work, open_item, &done_steps);
+        let (closing_message, is_by_last_session) = self.last_next_step_message_since_work(open_item);
+        let names_location =
+            matches!(closing_message, Some(LedgerEvent::ClosingMessage { names_location: true, .. }))
                 && is_by_last_session;
-        let mut truth = Truth {
-            item_state: class,
+        let mut truth = GroundTruth {
+            item_state,
             item: open_item,
             last_edited_file: None,
             moved_file: None,
-            is_file_known: false,
+            is_file_determinable: false,
             last_edit_lines: None,
-            are_lines_known: false,
+            are_lines_determinable: false,
             file_line_count: 0,
-            marked_files: self.files_with_marks(work, open_item, &visible_steps),
+            marked_files: self.files_with_markers_of_steps(work, open_item, &done_steps),
             next_step: stated_next_step(closing_message, is_by_last_session),
             summary: last_session_events.iter().rev().find_map(|event| match event {
                 LedgerEvent::ClosingMessage { summary, .. } => summary.clone(),
                 _ => None,
             }),
             is_tick_forgotten: (0..work.items[open_item].steps.len())
-                .all(|step| !self.is_step_left(work, open_item, step)),
-            files_of_finished_items: self.files_of_finished_items(work, open_item),
+                .all(|step| !self.is_step_pending(work, open_item, step)),
+            files_only_in_ticked_items: self.files_only_in_ticked_items(work, open_item),
             user_changes: user_changes.to_vec(),
-            edited_with: None,
-            session_count: self.count_sessions_on_item(open_item),
+            edit_method: None,
+            session_count: self.count_sessions_with_steps_of_item(open_item),
         };
-        if let Some((event_index, step, edited_with, file)) = last_change {
-            let lines = self.lines_with_mark(&file, &NightWork::step_mark(open_item, step));
+        if let Some((event_index, step, edit_method, file)) = last_change {
+            let lines = self.line_numbers_with_marker(&file, &NightWork::step_marker(open_item, step));
             if matches!(work.items[open_item].steps[step], Operation::Edit { .. } | Operation::Create { .. })
             {
                 truth.last_edit_lines = lines.first().copied().zip(lines.last().copied());
             }
             truth.file_line_count = self.read_file(&file).map_or(0, |text| text.lines().count() as u32);
-            truth.edited_with = Some(edited_with);
+            truth.edit_method = Some(edit_method);
             let is_shown_by_git = folder != FolderKind::Plain
-                && self.is_last_change_in_git_diff(work, folder, (event_index, open_item, step), &file);
+                && self.is_step_last_change_in_git_diff(work, folder, (event_index, open_item, step), &file);
             let has_user_shifted_lines = user_changes
                 .iter()
-                .any(|change| matches!(change, UserChange::Edited { file: of, .. } if *of == file));
-            truth.is_file_known = edited_with == EditedWith::Tool
-                || names_place
+                .any(|change| matches!(change, UserChange::Edited { file: edited_file, .. } if *edited_file == file));
+            truth.is_file_determinable = edit_method == EditMethod::Tool
+                || names_location
                 || folder == FolderKind::Repository
                 || is_shown_by_git;
-            truth.are_lines_known = truth.last_edit_lines.is_some()
+            truth.are_lines_determinable = truth.last_edit_lines.is_some()
                 && !has_user_shifted_lines
-                && (edited_with == EditedWith::Tool || names_place || is_shown_by_git);
+                && (edit_method == EditMethod::Tool || names_location || is_shown_by_git);
             truth.moved_file = moved_file.filter(|moved| *moved != file);
             truth.last_edited_file = Some(file);
         }
         Some(truth)
     }
 
-    /// Returns the last change whose result still exists, and the file that was moved after it.
-    fn last_change_and_move(
+    /// Returns the last change whose file still exists, skipping moves if possible, and the file of the latest
+    /// change if that was a move.
+    fn last_existing_change_and_moved_file(
         &self,
         work: &NightWork,
         item: usize,
-        visible_steps: &[(usize, usize, EditedWith)],
+        done_steps: &[(usize, usize, EditMethod)],
     ) -> (Option<StepChange>, Option<String>) {
         let steps = &work.items[item].steps;
-        let mut existing_changes = visible_steps.iter().rev().filter_map(|(place, step, by)| {
+        let mut existing_changes = done_steps.iter().rev().filter_map(|(event_index, step, method)| {
             if matches!(steps[*step], Operation::Delete { .. }) {
                 return None;
             }
-            Some((*place, *step, *by, self.current_file_of_step(work, item, *step)?))
+            Some((*event_index, *step, *method, self.current_file_of_step(work, item, *step)?))
         });
-        // A move keeps the file's time, and nobody edited its text.
+        // A move keeps the file's modification time and changes no line.
         let is_moved = |(_, step, ..): &StepChange| matches!(steps[*step], Operation::Rename { .. });
         match existing_changes.next() {
             Some(latest) if is_moved(&latest) => {
@@ -295,51 +298,51 @@ impl Ledger {
         }
     }
 
-    fn files_with_marks(
+    fn files_with_markers_of_steps(
         &self,
         work: &NightWork,
         item: usize,
-        visible_steps: &[(usize, usize, EditedWith)],
+        done_steps: &[(usize, usize, EditMethod)],
     ) -> Vec<String> {
-        let file_with_mark = |step: usize| {
+        let file_if_marked = |step: usize| {
             let file = self.current_file_of_step(work, item, step)?;
-            (!self.lines_with_mark(&file, &NightWork::step_mark(item, step)).is_empty()).then_some(file)
+            (!self.line_numbers_with_marker(&file, &NightWork::step_marker(item, step)).is_empty())
+                .then_some(file)
         };
-        visible_steps.iter().filter_map(|(_, step, _)| file_with_mark(*step)).collect()
+        done_steps.iter().filter_map(|(_, step, _)| file_if_marked(*step)).collect()
     }
 
-    /// Returns the last closing message about an item's next step if no work followed it, and whether it is
-    /// by the last session.
-    fn last_stated_next_step(&self, item: usize) -> (Option<&LedgerEvent>, bool) {
-        let is_work =
-            |event: &LedgerEvent| matches!(event, LedgerEvent::StepMade { item: of, .. } if *of == item);
-        let first_after_work = self.events.iter().rposition(is_work).map_or(0, |place| place + 1);
+    /// Returns the last closing message that states a next step of the item, if no step followed it, and whether
+    /// the last session wrote it.
+    fn last_next_step_message_since_work(&self, item: usize) -> (Option<&LedgerEvent>, bool) {
+        let is_work = |event: &LedgerEvent| matches!(event, LedgerEvent::StepMade { item: worked_item, .. } if *worked_item == item);
+        let first_after_work = self.events.iter().rposition(is_work).map_or(0, |index| index + 1);
         let events_since_work = &self.events[first_after_work..];
-        let states_next_step = |event: &LedgerEvent| matches!(event, LedgerEvent::ClosingMessage { item: Some(of), next_step: Some(_), .. } if *of == item);
+        let states_next_step = |event: &LedgerEvent| matches!(event, LedgerEvent::ClosingMessage { item: Some(message_item), next_step: Some(_), .. } if *message_item == item);
         let Some(index) = events_since_work.iter().rposition(states_next_step) else { return (None, false) };
-        let after = &events_since_work[index + 1..];
-        let is_by_last_session = !after
+        let later_events = &events_since_work[index + 1..];
+        let is_by_last_session = !later_events
             .iter()
             .any(|event| matches!(event, LedgerEvent::SessionStarted | LedgerEvent::ClosingMessage { .. }));
         (Some(&events_since_work[index]), is_by_last_session)
     }
 
-    fn count_sessions_on_item(&self, item: usize) -> usize {
+    fn count_sessions_with_steps_of_item(&self, item: usize) -> usize {
         let events_by_session = self.events.split(|event| matches!(event, LedgerEvent::SessionStarted));
         events_by_session
             .filter(|events| {
                 events
                     .iter()
-                    .any(|event| matches!(event, LedgerEvent::StepMade { item: of, .. } if *of == item))
+                    .any(|event| matches!(event, LedgerEvent::StepMade { item: worked_item, .. } if *worked_item == item))
             })
             .count()
     }
 
-    fn files_of_finished_items(&self, work: &NightWork, open_item: usize) -> Vec<String> {
+    fn files_only_in_ticked_items(&self, work: &NightWork, open_item: usize) -> Vec<String> {
         let files_of_item = |item: usize| {
-            work.items[item].steps.iter().flat_map(|op| match op {
+            work.items[item].steps.iter().flat_map(|operation| match operation {
                 Operation::Rename { from, to } => vec![from.clone(), to.clone()],
-                _ => vec![op.affected_file().to_owned()],
+                _ => vec![operation.affected_file().to_owned()],
             })
         };
         let files_of_open_item: Vec<String> = files_of_item(open_item).collect();
@@ -348,54 +351,58 @@ impl Ledger {
         ticked_items.flat_map(files_of_item).filter(|file| !files_of_open_item.contains(file)).collect()
     }
 
-    /// Returns true if a diff (of the working tree, or of any commit but the first) shows the step as the
-    /// last change of its file. If git did not track the file before, every line is new.
-    fn is_last_change_in_git_diff(
+    /// Returns true if a diff (of the working tree, or of any commit but the first) shows the step as the lowest
+    /// change in its file. If git did not track the file before, every line is new.
+    fn is_step_last_change_in_git_diff(
         &self,
         work: &NightWork,
         folder: FolderKind,
-        (place, item, step): (usize, usize, usize),
+        (event_index, item, step): (usize, usize, usize),
         file: &str,
     ) -> bool {
         let is_commit = |event: &LedgerEvent| matches!(event, LedgerEvent::Committed);
-        let has_first_commit = folder == FolderKind::Repository || self.events[..place].iter().any(is_commit);
+        let has_first_commit =
+            folder == FolderKind::Repository || self.events[..event_index].iter().any(is_commit);
         let is_new_file = matches!(work.items[item].steps[step], Operation::Create { .. });
-        let created_at_event = self.events[..place].iter().rposition(|event| match event {
-            LedgerEvent::StepMade { item: of, step, .. } => {
-                *of == item
+        let created_event_index = self.events[..event_index].iter().rposition(|event| match event {
+            LedgerEvent::StepMade { item: made_item, step, .. } => {
+                *made_item == item
                     && matches!(&work.items[item].steps[*step], Operation::Create { file: path } | Operation::Rename { to: path, .. } if path == file)
             }
             _ => false,
         });
-        let was_tracked = match created_at_event {
-            Some(made) => self.events[made..place].iter().any(is_commit),
+        let was_tracked = match created_event_index {
+            Some(created_index) => self.events[created_index..event_index].iter().any(is_commit),
             None => work.existed_at_start(file),
         };
-        let last_line_of_step =
-            self.lines_with_mark(file, &NightWork::step_mark(item, step)).last().copied().unwrap_or(0);
-        let is_lowest_mark =
-            !self.lines_with_mark(file, "DONE ").iter().any(|line| *line > last_line_of_step);
-        has_first_commit && (is_new_file || was_tracked) && is_lowest_mark
+        let last_line_of_step = self
+            .line_numbers_with_marker(file, &NightWork::step_marker(item, step))
+            .last()
+            .copied()
+            .unwrap_or(0);
+        let is_lowest_marker_in_file =
+            !self.line_numbers_with_marker(file, "DONE ").iter().any(|line| *line > last_line_of_step);
+        has_first_commit && (is_new_file || was_tracked) && is_lowest_marker_in_file
     }
 }
 
 fn stated_next_step(closing_message: Option<&LedgerEvent>, is_by_last_session: bool) -> StatedNextStep {
     match closing_message {
-        Some(LedgerEvent::ClosingMessage { next_step: Some(words), .. }) if is_by_last_session => {
-            StatedNextStep::ByLastSession(words.clone())
+        Some(LedgerEvent::ClosingMessage { next_step: Some(text), .. }) if is_by_last_session => {
+            StatedNextStep::ByLastSession(text.clone())
         }
-        Some(LedgerEvent::ClosingMessage { next_step: Some(words), .. }) => {
-            StatedNextStep::ByEarlierSession(words.clone())
+        Some(LedgerEvent::ClosingMessage { next_step: Some(text), .. }) => {
+            StatedNextStep::ByEarlierSession(text.clone())
         }
         _ => StatedNextStep::NotStated,
     }
 }
 
-/// Returns true if the line contains the mark: `DONE 1.1` does not match `DONE 1.10`, and a mark without a
+/// Returns true if the line contains the marker. `DONE 1.1` does not match `DONE 1.10`; a marker without a
 /// number matches any.
-fn line_has_mark(line: &str, mark: &str) -> bool {
-    let rest = line.find(mark).map(|place| &line[place + mark.len()..]);
-    rest.is_some_and(|rest| {
-        mark.ends_with(' ') || !rest.starts_with(|next_char: char| next_char.is_ascii_digit())
+fn line_has_marker(line: &str, marker: &str) -> bool {
+    let text_after = line.find(marker).map(|index| &line[index + marker.len()..]);
+    text_after.is_some_and(|text_after| {
+        marker.ends_with(' ') || !text_after.starts_with(|next_char: char| next_char.is_ascii_digit())
     })
 }

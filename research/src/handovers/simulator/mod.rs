@@ -9,20 +9,20 @@ mod agent;
 mod closing_messages;
 mod file_changes;
 mod ledger;
-mod prompt_facts;
+mod prompt_parser;
+mod resume_score;
 mod style;
 #[cfg(test)]
 mod tests;
-mod verdict;
 mod work;
 
 pub use ledger::UserChange;
-pub use style::{CommitHabit, EditTools, FolderKind, NightStyle, PromiseFlaw};
-pub use verdict::ResumeScore;
+pub use resume_score::ResumeScore;
+pub use style::{CommitTiming, EditTools, FolderKind, NightStyle, PromiseFlaw};
 pub use work::NightWork;
 
 use agent::Agent;
-use plimsoll_testkit::Dice;
+use plimsoll_testkit::SeededRng;
 use plimsoll_testkit::scripted_model::{RequestKind, ScriptedModel};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -63,18 +63,18 @@ pub struct NightHandle {
 
 impl NightHandle {
     /// Starts a model whose agent does this work in this project.
-    pub fn start(
+    pub fn start_model(
         work: NightWork,
         style: NightStyle,
         project: PathBuf,
-        dice: Dice,
+        rng: SeededRng,
     ) -> (ScriptedModel, NightHandle) {
-        let agent = Agent::new(work, style, project, dice);
+        let agent = Agent::new(work, style, project, rng);
         let handle = NightHandle { agent: Arc::new(Mutex::new(agent)) };
         let model_handle = handle.clone();
         let model = ScriptedModel::start_for_all_requests(move |request| match request.kind {
             RequestKind::Main => Some(model_handle.lock().answer_request(request).with_delay(THINKING_TIME)),
-            RequestKind::Compaction | RequestKind::Subagent | RequestKind::Side => None,
+            RequestKind::Compaction | RequestKind::Subagent | RequestKind::Auxiliary => None,
         });
         (model, handle)
     }
@@ -87,11 +87,11 @@ impl NightHandle {
     /// in other files.
     pub fn file_in_progress(&self) -> Option<(String, bool)> {
         let agent = self.lock();
-        let truth = agent.truth_for_next_session()?;
+        let truth = agent.ground_truth_for_next_session()?;
         let file = truth.last_edited_file?;
         let steps = &agent.work.items[truth.item].steps;
-        let has_other_files = steps.iter().enumerate().any(|(step, op)| {
-            op.affected_file() != file && agent.ledger.is_step_left(&agent.work, truth.item, step)
+        let has_other_files = steps.iter().enumerate().any(|(step, operation)| {
+            operation.affected_file() != file && agent.ledger.is_step_pending(&agent.work, truth.item, step)
         });
         Some((file, has_other_files))
     }
@@ -110,8 +110,8 @@ impl NightHandle {
     }
 
     /// Returns the score of each resumed session.
-    pub fn resumes(&self) -> Vec<ResumeScore> {
-        self.lock().resumes.clone()
+    pub fn resume_scores(&self) -> Vec<ResumeScore> {
+        self.lock().resume_scores.clone()
     }
 
     /// Returns the results of the night so far.
@@ -121,7 +121,7 @@ impl NightHandle {
         for item in (0..agent.work.items.len()).filter(|item| agent.ledger.is_item_ticked(&agent.work, *item))
         {
             let has_every_step = (0..agent.work.items[item].steps.len())
-                .all(|step| !agent.ledger.is_step_left(&agent.work, item, step));
+                .all(|step| !agent.ledger.is_step_pending(&agent.work, item, step));
             results.done += u32::from(has_every_step);
             results.ticked_but_undone += u32::from(!has_every_step);
         }

@@ -1,9 +1,9 @@
-//! The properties of a seed's night: how the agent works, in what kind of folder, and where its sessions end.
+//! The properties of a seed's night: how the agent works, the kind of folder, and where its sessions end.
 
-use plimsoll_testkit::Dice;
+use plimsoll_testkit::SeededRng;
 use serde::{Deserialize, Serialize};
 
-/// After this many sessions no session is interrupted any more, so that every night ends.
+/// Sessions after this one are not interrupted, so that every night ends.
 const LAST_INTERRUPTED_SESSION: u32 = 9;
 
 /// The kind of the project's folder. The names of the variants are stored in outcomes.
@@ -19,10 +19,10 @@ pub enum FolderKind {
 
 /// When the agent commits. The names of the variants are stored in outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CommitHabit {
+pub enum CommitTiming {
     /// After each step.
     OnTheWay,
-    /// When an item is finished, and when the agent is told to stop.
+    /// When an item is finished, and when the agent is asked to stop.
     AtTheEnd,
     Never,
 }
@@ -41,7 +41,7 @@ pub enum EditTools {
 /// The flaw of the agent's first promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PromiseFlaw {
-    /// In bold type.
+    /// In bold.
     Bold,
     /// Followed by another sentence.
     #[serde(rename = "After")]
@@ -65,7 +65,7 @@ pub struct NightStyle {
     #[serde(rename = "people")]
     pub has_user_changes: bool,
     /// When the agent commits.
-    pub commits: CommitHabit,
+    pub commits: CommitTiming,
     /// The agent's commit messages are `wip: ITEM`.
     #[serde(rename = "wip")]
     pub has_wip_messages: bool,
@@ -83,37 +83,38 @@ pub struct NightStyle {
 }
 
 impl NightStyle {
-    /// Rolls the style of a seed.
-    pub fn new(dice: Dice) -> NightStyle {
-        let folder = match dice.roll("folder", 100) {
+    /// Creates a random style.
+    pub fn random(rng: SeededRng) -> NightStyle {
+        let folder = match rng.random_number_for_name("folder", 100) {
             0..=75 => FolderKind::Repository,
             76..=87 => FolderKind::Unborn,
             _ => FolderKind::Plain,
         };
-        let has_pack = dice.happens_with_percent("pack", 30);
+        let has_pack = rng.random_bool_for_name("pack", 30);
         NightStyle {
             folder,
             has_pack,
-            has_verify: dice.happens_with_percent("verify", 50),
-            has_user_changes: folder == FolderKind::Repository && dice.happens_with_percent("people", 35),
-            commits: [CommitHabit::OnTheWay, CommitHabit::AtTheEnd, CommitHabit::Never]
-                [dice.roll("commits", 3) as usize],
-            has_wip_messages: dice.happens_with_percent("wip", 40),
-            edit_tools: [EditTools::Shell, EditTools::Tools, EditTools::Both][dice.roll("hands", 3) as usize],
-            does_several_items: !has_pack && dice.happens_with_percent("several", 35),
-            ticks_uncommitted: dice.happens_with_percent("ticks uncommitted", 40),
-            promise_flaw: dice.happens_with_percent("sloppy", 30).then(|| {
+            has_verify: rng.random_bool_for_name("verify", 50),
+            has_user_changes: folder == FolderKind::Repository && rng.random_bool_for_name("people", 35),
+            commits: [CommitTiming::OnTheWay, CommitTiming::AtTheEnd, CommitTiming::Never]
+                [rng.random_number_for_name("commits", 3) as usize],
+            has_wip_messages: rng.random_bool_for_name("wip", 40),
+            edit_tools: [EditTools::Shell, EditTools::Tools, EditTools::Both]
+                [rng.random_number_for_name("hands", 3) as usize],
+            does_several_items: !has_pack && rng.random_bool_for_name("several", 35),
+            ticks_uncommitted: rng.random_bool_for_name("ticks uncommitted", 40),
+            promise_flaw: rng.random_bool_for_name("sloppy", 30).then(|| {
                 [PromiseFlaw::Bold, PromiseFlaw::TrailingText, PromiseFlaw::WithoutCode]
-                    [dice.roll("sloppiness", 3) as usize]
+                    [rng.random_number_for_name("sloppiness", 3) as usize]
             }),
         }
     }
 }
 
-/// The point of a session at which it breaks off.
+/// The point of a session at which its planned break happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BreakPoint {
-    /// At its first look around, before any work.
+    /// At the first inspection, before any work.
     Start,
     /// At the step with this number, counted in this session.
     Step(u32),
@@ -129,7 +130,7 @@ pub(super) enum BreakPoint {
 pub(super) enum BreakKind {
     /// The window is full enough for a checkpoint.
     L2,
-    /// The window is so full that the session is ended at once.
+    /// The window is so full that the session is ended immediately.
     L3,
     /// The window is so full that, with `--pack`, the next item does not fit.
     NoRoomForItem,
@@ -146,15 +147,15 @@ pub(super) enum BreakKind {
 /// The form of a session's closing message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MessageForm {
-    /// The three lines; the next step names a file and a line.
+    /// The three labeled lines; the next step names a file and a line.
     NamesPlace,
-    /// The three lines; the next step describes the work.
+    /// The three labeled lines; the next step describes the work.
     DescribesWork,
     /// A plain sentence.
     Sentence,
 }
 
-/// The planned course of one session.
+/// The plan of one session: its break and its closing message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SessionScript {
     pub(super) break_point: BreakPoint,
@@ -167,17 +168,19 @@ pub(super) struct SessionScript {
 }
 
 impl SessionScript {
-    pub(super) fn new(dice: Dice, style: &NightStyle, session: u32) -> SessionScript {
-        let roll = |roll_name: &str, sides| dice.roll(&format!("{roll_name} in session {session}"), sides);
+    pub(super) fn random(rng: SeededRng, style: &NightStyle, session_number: u32) -> SessionScript {
+        let roll = |roll_name: &str, sides| {
+            rng.random_number_for_name(&format!("{roll_name} in session {session_number}"), sides)
+        };
         let step = 1 + roll("step", 3) as u32;
         let break_point = match roll("at", 100) {
-            _ if session > LAST_INTERRUPTED_SESSION => BreakPoint::Never,
+            _ if session_number > LAST_INTERRUPTED_SESSION => BreakPoint::Never,
             0..=49 => BreakPoint::Step(step),
             50..=73 => BreakPoint::Tick,
             74..=83 => BreakPoint::Commit(step),
             84..=91 => BreakPoint::Start,
             // An agent that does several items would finish them all in a first session without a break.
-            _ if session == 1 => BreakPoint::Step(step),
+            _ if session_number == 1 => BreakPoint::Step(step),
             _ => BreakPoint::Never,
         };
         let break_kind = match (break_point, roll("comes", 100)) {
@@ -202,7 +205,7 @@ impl SessionScript {
             message_form,
             makes_one_more_step: roll("finishes", 100) < 20,
             forgets_tick: break_point != BreakPoint::Tick
-                && session <= LAST_INTERRUPTED_SESSION
+                && session_number <= LAST_INTERRUPTED_SESSION
                 && roll("forgets", 100) < 18,
         }
     }

@@ -1,12 +1,12 @@
 //! The measure can pass and can fail: a correct prompt scores right, and each fault that was observed scores
 //! wrong.
 
-use super::ledger::{EditedWith, ItemState, Ledger, LedgerEvent, StatedNextStep, Truth, UserChange};
-use super::prompt_facts::PromptFacts;
+use super::ledger::{EditMethod, GroundTruth, ItemState, Ledger, LedgerEvent, StatedNextStep, UserChange};
+use super::prompt_parser::ParsedPrompt;
+use super::resume_score::{ResumeScore, score_resume};
 use super::style::{FolderKind, NightStyle};
-use super::verdict::{ResumeScore, score_resume};
 use super::work::{NightWork, Operation};
-use plimsoll_testkit::Dice;
+use plimsoll_testkit::SeededRng;
 use tempfile::TempDir;
 
 /// A project in which some steps were made, and the record of them.
@@ -19,16 +19,16 @@ struct Scenario {
 
 impl Scenario {
     fn new(seed: u64) -> Scenario {
-        let dice = Dice::new(seed);
+        let dice = SeededRng::new(seed);
         let folder = tempfile::tempdir().expect("a folder");
-        let work = NightWork::new(dice);
+        let work = NightWork::random(dice);
         let mut scenario = Scenario {
             ledger: Ledger::new(folder.path().to_path_buf()),
             folder,
-            style: NightStyle { folder: FolderKind::Repository, ..NightStyle::new(dice) },
+            style: NightStyle { folder: FolderKind::Repository, ..NightStyle::random(dice) },
             work,
         };
-        for (path, text) in scenario.work.files().to_vec() {
+        for (path, text) in scenario.work.initial_files().to_vec() {
             scenario.write(&path, &text);
         }
         scenario.write("fix_plan.md", &scenario.work.plan_text());
@@ -47,7 +47,7 @@ impl Scenario {
         match self.work.items[item].steps[step].clone() {
             Operation::Edit { file, .. } => {
                 let text = self.ledger.read_file(&file).expect("the file");
-                let change = self.work.text_change(item, step, &text).expect("a place");
+                let change = self.work.text_change_of_edit_step(item, step, &text).expect("a place");
                 let mut lines: Vec<&str> = text.lines().collect();
                 lines.splice(change.first_line - 1..change.last_line, change.new_text.lines());
                 self.write(&file, &(lines.join("\n") + "\n"));
@@ -59,7 +59,7 @@ impl Scenario {
             }
             Operation::Delete { file } => std::fs::remove_file(path(&file)).expect("the file"),
         }
-        self.ledger.events.push(LedgerEvent::StepMade { item, step, edited_with: EditedWith::Tool });
+        self.ledger.events.push(LedgerEvent::StepMade { item, step, edit_method: EditMethod::Tool });
     }
 
     fn finish_item(&mut self, item: usize) {
@@ -77,19 +77,19 @@ impl Scenario {
         self.ledger.events.push(LedgerEvent::ClosingMessage {
             item: Some(item),
             next_step: next,
-            names_place: false,
+            names_location: false,
             summary,
         });
     }
 
-    fn truth_for_next_session(&self, user_changes: &[UserChange]) -> Truth {
+    fn truth_for_next_session(&self, user_changes: &[UserChange]) -> GroundTruth {
         self.ledger
-            .truth_for_next_session(&self.work, FolderKind::Repository, user_changes)
+            .ground_truth_for_next_session(&self.work, FolderKind::Repository, user_changes)
             .expect("an open item")
     }
 
-    fn score_prompt(&self, truth: &Truth, text: &str) -> ResumeScore {
-        score_resume(&PromptFacts::parse(text), truth, &self.work, &self.ledger, &self.style)
+    fn score_prompt(&self, truth: &GroundTruth, text: &str) -> ResumeScore {
+        score_resume(&ParsedPrompt::parse(text), truth, &self.work, &self.ledger, &self.style)
     }
 }
 
@@ -98,7 +98,7 @@ const RULES_HEADING: &str = "## Rules of the run\n";
 const NOT_BEGUN_SECTION: &str = "## The session before\n\nIt finished its item. Your item is not begun.";
 
 /// Returns the prompt that states everything correctly.
-fn correct_prompt(scenario: &Scenario, truth: &Truth) -> String {
+fn correct_prompt(scenario: &Scenario, truth: &GroundTruth) -> String {
     let name = &scenario.work.items[truth.item].name;
     let item_section = format!("## Your item\n\n> {name}\n");
     if truth.item_state != ItemState::Half {
@@ -135,7 +135,7 @@ fn a_correct_prompt_is_scored_right_wherever_a_session_stops() {
             let scenario = half_done_scenario(seed, steps);
             let truth = scenario.truth_for_next_session(&[]);
             let resume = scenario.score_prompt(&truth, &correct_prompt(&scenario, &truth));
-            assert!(resume.is_right() && !resume.is_sent_twice, "{seed} {steps}: {resume:#?}");
+            assert!(resume.is_fully_correct() && !resume.is_sent_twice, "{seed} {steps}: {resume:#?}");
         }
         let mut scenario = Scenario::new(seed);
         scenario.finish_item(0);
@@ -143,13 +143,13 @@ fn a_correct_prompt_is_scored_right_wherever_a_session_stops() {
         let truth = scenario.truth_for_next_session(&[]);
         assert_eq!((truth.item_state, truth.item), (ItemState::Ticked, 1));
         let resume = scenario.score_prompt(&truth, &correct_prompt(&scenario, &truth));
-        assert!(resume.is_right(), "{seed}: {resume:#?}");
+        assert!(resume.is_fully_correct(), "{seed}: {resume:#?}");
     }
 }
 
 /// Returns the scores for item, file, lines and next step.
 fn scores(resume: &ResumeScore) -> [bool; 4] {
-    [resume.is_item_right, resume.is_file_right, resume.are_lines_right, resume.is_next_step_right]
+    [resume.is_item_correct, resume.is_file_correct, resume.are_lines_correct, resume.is_next_step_correct]
 }
 
 #[test]

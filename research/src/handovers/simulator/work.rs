@@ -1,7 +1,6 @@
-//! The work of a harder night: items of several steps in several source-like files, and the texts of these
-//! files.
+//! The work of a harder night: items of several steps in several source files, and the texts of these files.
 
-use plimsoll_testkit::Dice;
+use plimsoll_testkit::SeededRng;
 use std::fmt::Write as _;
 
 /// The names of the functions, in the order in which they are in a file.
@@ -29,8 +28,9 @@ pub(super) enum Language {
 }
 
 impl Language {
-    fn choose(dice: Dice) -> Language {
-        [Language::Rust, Language::TypeScript, Language::Python][dice.roll("language", 3) as usize]
+    fn random(rng: SeededRng) -> Language {
+        [Language::Rust, Language::TypeScript, Language::Python]
+            [rng.random_number_for_name("language", 3) as usize]
     }
 
     fn extension(self) -> &'static str {
@@ -73,8 +73,11 @@ impl Language {
         format!("{}\n{}\n{}\n\n", self.function_head(name), body.join("\n"), self.function_end())
     }
 
-    fn file_text(self, stem: &str) -> String {
-        FUNCTION_NAMES.iter().map(|function| self.function_text(&format!("{stem}_{function}"))).collect()
+    fn file_text(self, name_prefix: &str) -> String {
+        FUNCTION_NAMES
+            .iter()
+            .map(|function| self.function_text(&format!("{name_prefix}_{function}")))
+            .collect()
     }
 }
 
@@ -103,7 +106,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// Returns the file that the step leaves behind or deletes.
+    /// Returns the file that the step changes, creates or deletes; for a rename, the new path.
     pub(super) fn affected_file(&self) -> &str {
         match self {
             Operation::Edit { file, .. } | Operation::Create { file } | Operation::Delete { file } => file,
@@ -118,15 +121,15 @@ pub(super) struct WorkItem {
     pub(super) steps: Vec<Operation>,
 }
 
-/// The items to do, and the files at the start.
+/// The items to do, and the initial files.
 #[derive(Clone, Debug)]
 pub struct NightWork {
     pub(super) language: Language,
     pub(super) items: Vec<WorkItem>,
-    pub(super) files: Vec<(String, String)>,
+    pub(super) initial_files: Vec<(String, String)>,
 }
 
-/// A change of a file: the lines from `first` to `last` (counted from 1) are replaced.
+/// A change of a file: the lines from `first_line` to `last_line` (counted from 1) are replaced.
 pub(super) struct TextChange {
     pub(super) first_line: usize,
     pub(super) last_line: usize,
@@ -135,33 +138,33 @@ pub(super) struct TextChange {
 }
 
 impl NightWork {
-    /// Creates the work of a seed: three or four items.
-    pub fn new(dice: Dice) -> NightWork {
-        let language = Language::choose(dice);
-        let count = 3 + dice.roll("items", 2) as usize;
-        let first_theme = dice.roll("themes", THEMES.len() as u64) as usize;
-        let themes = (0..count).map(|offset| THEMES[(first_theme + offset) % THEMES.len()]);
-        let mut work = NightWork { language, items: Vec::new(), files: Vec::new() };
+    /// Creates random work: three or four items.
+    pub fn random(rng: SeededRng) -> NightWork {
+        let language = Language::random(rng);
+        let item_count = 3 + rng.random_number_for_name("items", 2) as usize;
+        let first_theme = rng.random_number_for_name("themes", THEMES.len() as u64) as usize;
+        let themes = (0..item_count).map(|offset| THEMES[(first_theme + offset) % THEMES.len()]);
+        let mut work = NightWork { language, items: Vec::new(), initial_files: Vec::new() };
         let extension = language.extension();
         let helper_file = format!("src/a_helper.{extension}");
         let mut helper_text = language.function_text("helper_noise");
         for (item_number, (theme, name)) in themes.enumerate() {
             helper_text += &language.function_text(&format!("helper_{theme}"));
-            work.files.extend(
+            work.initial_files.extend(
                 [
                     format!("src/{theme}.{extension}"),
                     format!("src/{theme}/detail.{extension}"),
                     format!("lib/{theme}_old.{extension}"),
                     format!("src/{theme}_legacy.{extension}"),
                 ]
-                .map(|path| (path.clone(), language.file_text(&file_stem(&path)))),
+                .map(|path| (path.clone(), language.file_text(&function_name_prefix(&path)))),
             );
-            let steps = choose_steps(dice, item_number, theme, extension, &helper_file);
+            let steps = random_item_steps(rng, item_number, theme, extension, &helper_file);
             work.items.push(WorkItem { name: name.to_owned(), steps });
         }
         helper_text += &language.function_text("helper_last");
-        work.files.push((helper_file, helper_text));
-        work.files.push(("docs/guide.md".to_owned(), "# Guide\n\nWords.\n".to_owned()));
+        work.initial_files.push((helper_file, helper_text));
+        work.initial_files.push(("docs/guide.md".to_owned(), "# Guide\n\nWords.\n".to_owned()));
         work
     }
 
@@ -174,41 +177,46 @@ impl NightWork {
         plan
     }
 
-    /// The paths and texts of the files at the start.
-    pub fn files(&self) -> &[(String, String)] {
-        &self.files
+    /// The paths and texts of the initial files.
+    pub fn initial_files(&self) -> &[(String, String)] {
+        &self.initial_files
     }
 
     pub(super) fn existed_at_start(&self, path: &str) -> bool {
-        self.files.iter().any(|(file, _)| file == path)
+        self.initial_files.iter().any(|(file, _)| file == path)
     }
 
     pub(super) fn find_item(&self, name: &str) -> Option<usize> {
         self.items.iter().position(|item| item.name == name)
     }
 
-    /// Returns the mark that a step leaves in each line that it writes.
-    pub(super) fn step_mark(item: usize, step: usize) -> String {
+    /// Returns the marker that a step leaves in each line that it writes.
+    pub(super) fn step_marker(item: usize, step: usize) -> String {
         format!("DONE {}.{}", item + 1, step + 1)
     }
 
-    /// Returns the change that an edit step makes to the text of its file, or `None` if its place is not in
-    /// the text.
-    pub(super) fn text_change(&self, item: usize, step: usize, text: &str) -> Option<TextChange> {
+    /// Returns the change that an edit step makes to the text of its file. Returns `None` if the step is not an
+    /// edit or the text does not contain the function.
+    pub(super) fn text_change_of_edit_step(
+        &self,
+        item: usize,
+        step: usize,
+        text: &str,
+    ) -> Option<TextChange> {
         let Operation::Edit { function, first_line, line_count, adds_line, .. } =
             &self.items[item].steps[step]
         else {
             return None;
         };
-        let head = self.language.function_head(function);
+        let signature_line = self.language.function_head(function);
         let text_lines: Vec<&str> = text.lines().collect();
-        let start = text_lines.iter().position(|line| *line == head)? + first_line;
+        let start = text_lines.iter().position(|line| *line == signature_line)? + first_line;
         let old_lines = text_lines.get(start..start + line_count)?;
-        let (comment, mark) = (self.language.comment_marker(), NightWork::step_mark(item, step));
+        let (comment, marker) = (self.language.comment_marker(), NightWork::step_marker(item, step));
         let mut new_lines: Vec<String> =
-            old_lines.iter().map(|line| format!("{line} {comment} {mark}")).collect();
+            old_lines.iter().map(|line| format!("{line} {comment} {marker}")).collect();
         if *adds_line {
-            new_lines.push(format!("{} {comment} {mark}", self.language.body_line(BODY_LINES + 1)));
+            new_lines.push(format!("{} {comment} {marker}", self.language.body_line(BODY_LINES + 1)));
         }
         Some(TextChange {
             first_line: start + 1,
@@ -220,15 +228,15 @@ impl NightWork {
 
     /// Returns the text of a file that a step creates.
     pub(super) fn new_file_text(&self, item: usize, step: usize, path: &str) -> String {
-        let (comment, mark) = (self.language.comment_marker(), NightWork::step_mark(item, step));
+        let (comment, marker) = (self.language.comment_marker(), NightWork::step_marker(item, step));
         format!(
-            "{comment} begun, {mark}\n{}{comment} ended, {mark}\n",
-            self.language.file_text(&file_stem(path))
+            "{comment} begun, {marker}\n{}{comment} ended, {marker}\n",
+            self.language.file_text(&function_name_prefix(path))
         )
     }
 }
 
-fn file_stem(path: &str) -> String {
+fn function_name_prefix(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path).split('.').next().unwrap_or(path);
     if name == "detail" {
         path.split('/').nth(1).unwrap_or(name).to_owned() + "_detail"
@@ -237,23 +245,23 @@ fn file_stem(path: &str) -> String {
     }
 }
 
-/// The dice for one item.
+/// The random number generator for one item.
 #[derive(Clone, Copy)]
-struct ItemDice {
-    dice: Dice,
+struct ItemRng {
+    rng: SeededRng,
     item_number: usize,
 }
 
-impl ItemDice {
+impl ItemRng {
     fn roll(self, roll_name: &str, sides: u64) -> u64 {
-        self.dice.roll(&format!("{roll_name} of item {}", self.item_number), sides)
+        self.rng.random_number_for_name(&format!("{roll_name} of item {}", self.item_number), sides)
     }
 
     fn happens_with_percent(self, roll_name: &str, percent: u64) -> bool {
         self.roll(roll_name, 100) < percent
     }
 
-    fn edit_step(self, file: &str, function: String, roll_name: &str) -> Operation {
+    fn random_edit_step(self, file: &str, function: String, roll_name: &str) -> Operation {
         Operation::Edit {
             file: file.to_owned(),
             function,
@@ -263,68 +271,80 @@ impl ItemDice {
         }
     }
 
-    /// Returns an edit of one of the file's own functions.
-    fn edit_step_in_own_function(self, path: &str, function_index: u64, roll_name: &str) -> Operation {
-        self.edit_step(
+    /// Returns an edit of the function with this index in the file.
+    fn random_edit_step_in_indexed_function(
+        self,
+        path: &str,
+        function_index: u64,
+        roll_name: &str,
+    ) -> Operation {
+        self.random_edit_step(
             path,
-            format!("{}_{}", file_stem(path), FUNCTION_NAMES[function_index as usize]),
+            format!("{}_{}", function_name_prefix(path), FUNCTION_NAMES[function_index as usize]),
             roll_name,
         )
     }
 }
 
-/// Chooses an item's steps: chunks in random order. The order inside a chunk is fixed, except that some edits
-/// are from bottom to top.
-fn choose_steps(
-    dice: Dice,
+/// Returns random steps for an item: chunks in random order. The order inside a chunk is fixed, except that the
+/// two edits of the main file may be swapped.
+fn random_item_steps(
+    rng: SeededRng,
     item_number: usize,
     theme: &str,
     extension: &str,
     helper_file: &str,
 ) -> Vec<Operation> {
-    let dice = ItemDice { dice, item_number };
+    let item_rng = ItemRng { rng, item_number };
     let main_file = format!("src/{theme}.{extension}");
     let mut edits = vec![
-        dice.edit_step_in_own_function(&main_file, dice.roll("main 1", 4), "main 1"),
-        dice.edit_step_in_own_function(&main_file, 5 + dice.roll("main 2", 4), "main 2"),
+        item_rng.random_edit_step_in_indexed_function(&main_file, item_rng.roll("main 1", 4), "main 1"),
+        item_rng.random_edit_step_in_indexed_function(&main_file, 5 + item_rng.roll("main 2", 4), "main 2"),
     ];
-    if dice.happens_with_percent("order", 15) {
+    if item_rng.happens_with_percent("order", 15) {
         edits.reverse();
     }
     let mut chunks = vec![edits];
-    if dice.happens_with_percent("new", 50) {
+    if item_rng.happens_with_percent("new", 50) {
         let file = format!("src/{theme}/extra_{theme}.{extension}");
         let mut chunk = vec![Operation::Create { file: file.clone() }];
-        if dice.happens_with_percent("edit of new", 40) {
-            chunk.push(dice.edit_step_in_own_function(&file, 2 + dice.roll("new", 6), "new"));
+        if item_rng.happens_with_percent("edit of new", 40) {
+            chunk.push(item_rng.random_edit_step_in_indexed_function(
+                &file,
+                2 + item_rng.roll("new", 6),
+                "new",
+            ));
         }
         chunks.push(chunk);
     }
-    if dice.happens_with_percent("rename", 40) {
+    if item_rng.happens_with_percent("rename", 40) {
         let (from, to) =
             (format!("lib/{theme}_old.{extension}"), format!("lib/core/{theme}_base.{extension}"));
         let mut chunk = vec![Operation::Rename { from: from.clone(), to: to.clone() }];
-        if dice.happens_with_percent("edit of renamed", 75) {
-            let function =
-                format!("{}_{}", file_stem(&from), FUNCTION_NAMES[1 + dice.roll("renamed", 8) as usize]);
-            chunk.push(dice.edit_step(&to, function, "renamed"));
+        if item_rng.happens_with_percent("edit of renamed", 75) {
+            let function = format!(
+                "{}_{}",
+                function_name_prefix(&from),
+                FUNCTION_NAMES[1 + item_rng.roll("renamed", 8) as usize]
+            );
+            chunk.push(item_rng.random_edit_step(&to, function, "renamed"));
         }
         chunks.push(chunk);
     }
-    if dice.happens_with_percent("delete", 35) {
+    if item_rng.happens_with_percent("delete", 35) {
         chunks.push(vec![Operation::Delete { file: format!("src/{theme}_legacy.{extension}") }]);
     }
-    if dice.happens_with_percent("detail", 60) {
-        chunks.push(vec![dice.edit_step_in_own_function(
+    if item_rng.happens_with_percent("detail", 60) {
+        chunks.push(vec![item_rng.random_edit_step_in_indexed_function(
             &format!("src/{theme}/detail.{extension}"),
-            dice.roll("detail", 10),
+            item_rng.roll("detail", 10),
             "detail",
         )]);
     }
     let mut order: Vec<usize> = (0..chunks.len()).collect();
-    order.sort_by_key(|index| dice.roll(&format!("chunk {index}"), 1_000));
-    let helper_edit = vec![dice.edit_step(helper_file, format!("helper_{theme}"), "helper")];
-    let is_helper_first = dice.happens_with_percent("helper first", 65);
+    order.sort_by_key(|index| item_rng.roll(&format!("chunk {index}"), 1_000));
+    let helper_edit = vec![item_rng.random_edit_step(helper_file, format!("helper_{theme}"), "helper")];
+    let is_helper_first = item_rng.happens_with_percent("helper first", 65);
     let mut steps: Vec<Operation> = if is_helper_first { helper_edit.clone() } else { Vec::new() };
     steps.extend(order.into_iter().flat_map(|index| chunks[index].clone()));
     if !is_helper_first {
@@ -342,15 +362,16 @@ mod tests {
     #[test]
     fn every_step_of_every_seed_can_be_applied_in_order() {
         for seed in 1..300 {
-            let work = NightWork::new(Dice::new(seed));
-            let mut files: std::collections::BTreeMap<String, String> = work.files.iter().cloned().collect();
+            let work = NightWork::random(SeededRng::new(seed));
+            let mut files: std::collections::BTreeMap<String, String> =
+                work.initial_files.iter().cloned().collect();
             for (number, item) in work.items.iter().enumerate() {
                 assert!(item.steps.len() >= 3, "{item:?}");
                 for (step, op) in item.steps.iter().enumerate() {
                     match op {
                         Operation::Edit { file, .. } => {
                             let text = files.get_mut(file).unwrap_or_else(|| panic!("{seed} {file}"));
-                            let change = work.text_change(number, step, text).expect("a place");
+                            let change = work.text_change_of_edit_step(number, step, text).expect("a place");
                             *text = text.replacen(&change.old_text, &change.new_text, 1);
                         }
                         Operation::Create { file } => {

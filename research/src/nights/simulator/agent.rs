@@ -1,50 +1,50 @@
-//! The agent's decisions. They are the same in every loop: only its requests and its habits decide.
+//! The agent's decisions. They are the same in every loop: they depend only on its requests and its behavior.
 
-use super::character::{FailureReaction, Habits};
+use super::character::{Behavior, FailureReaction};
 use super::commands::{
-    TurnEnd, convert_part, end_turn, note_command, question_text, quick_way_command, read_plan,
-    search_decision_command, show_progress, tick_command, weaken_test_command,
+    TurnEnd, convert_part, end_turn_with_promise_or_status, note_command, question_text, read_plan_and_notes,
+    search_for_decision_command, shortcut_command, show_file_progress, tick_command, weaken_test_command,
 };
 use super::knowledge::Knowledge;
-use super::rules::{Rule, lasting_rule_sentences};
+use super::rules::{Rule, permanent_rule_sentences};
 use super::score::NightScore;
-use super::task::{CONVERTED_MARK, DEAD_END_FACT, DECISION_FACT, PART_LINES, TEST_COMMAND, Task};
-use plimsoll_testkit::Dice;
+use super::task::{CONVERTED_MARKER, DEAD_END_FACT, DECISION_FACT, PART_LINES, TEST_COMMAND, Task};
+use plimsoll_testkit::SeededRng;
 use plimsoll_testkit::scripted_model::Step;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// After this many attempts in one conversation it leaves an item open.
+/// After this many failed attempts in one conversation the agent leaves an item open.
 const MAX_ATTEMPTS: u32 = 3;
 
 /// The agent of one night.
 pub(super) struct Agent {
     pub(super) task: Task,
     pub(super) score: NightScore,
-    habits: Habits,
-    dice: Dice,
+    behavior: Behavior,
+    rng: SeededRng,
     /// The number of conversations so far. A session starts one, and so does a compaction.
     conversation_number: u32,
-    first_times: BTreeSet<String>,
-    /// Facts in requests that it has answered. It has decided whether to note them.
+    recorded_events: BTreeSet<String>,
+    /// Facts in requests that the agent has answered. It has already decided whether to note them.
     considered_facts: BTreeSet<String>,
-    /// True while it searches for the decision of an earlier conversation.
+    /// True while the agent searches for the decision of an earlier conversation.
     is_searching_decision: bool,
     attempt_count: u32,
-    /// The number of steps of this conversation. The wanderer uses it to switch between files.
+    /// The number of steps in this conversation. The wanderer uses it to switch between files.
     step_count: usize,
 }
 
 impl Agent {
-    pub(super) fn new(task: Task, habits: Habits, dice: Dice) -> Agent {
+    pub(super) fn new(task: Task, behavior: Behavior, rng: SeededRng) -> Agent {
         let score = NightScore::default();
         Agent {
             task,
             score,
-            habits,
-            dice,
+            behavior,
+            rng,
             conversation_number: 0,
-            first_times: BTreeSet::new(),
+            recorded_events: BTreeSet::new(),
             considered_facts: BTreeSet::new(),
             is_searching_decision: false,
             attempt_count: 0,
@@ -59,8 +59,9 @@ impl Agent {
         self.is_searching_decision = false;
     }
 
-    /// Answers the client's compaction request. Facts that the summary leaves out are lost.
-    pub(super) fn summarize(&mut self, text: &str) -> Step {
+    /// Answers the client's compaction request and starts a new conversation. Facts that the summary leaves out
+    /// are lost.
+    pub(super) fn summarize_for_compaction(&mut self, text: &str) -> Step {
         let knowledge = Knowledge::parse(text);
         let summary = knowledge.render_summary(|name| self.decides_to_remember(name));
         self.score.compactions += 1;
@@ -68,33 +69,33 @@ impl Agent {
         Step::from_text(format!(
             "<analysis>What was done.</analysis><summary>The task: do the items of fix_plan.md. {summary}\nWhat the user \
              said:\n{}\nWhen all are ticked, say {}</summary>",
-            lasting_rule_sentences(text),
+            permanent_rule_sentences(text),
             knowledge.promise_line
         ))
     }
 
     fn happens_in_conversation(&self, roll_name: &str, percent: u64) -> bool {
-        self.dice.happens_with_percent(&format!("{roll_name} in {}", self.conversation_number), percent)
+        self.rng.random_bool_for_name(&format!("{roll_name} in {}", self.conversation_number), percent)
     }
 
     fn decides_to_remember(&self, name: &str) -> bool {
-        self.happens_in_conversation(&format!("remembers {name}"), self.habits.remembers_percent)
+        self.happens_in_conversation(&format!("remembers {name}"), self.behavior.remembers_percent)
     }
 
-    /// Returns true the first time in this conversation.
-    fn is_first_time(&mut self, event_name: &str) -> bool {
-        self.first_times.insert(format!("{event_name} in {}", self.conversation_number))
+    /// Records an event and returns true if it is its first time in this conversation.
+    fn record_if_first_time(&mut self, event_name: &str) -> bool {
+        self.recorded_events.insert(format!("{event_name} in {}", self.conversation_number))
     }
 
-    /// Records the facts in a request, even if it is not answered.
-    pub(super) fn record_seen_facts(&mut self, text: &str) {
+    /// Records the facts in a request, even if the request is not answered.
+    pub(super) fn record_facts_in_request(&mut self, text: &str) {
         let facts = Knowledge::parse(text).facts;
-        self.score.record_seen_facts(&facts, self.conversation_number);
+        self.score.record_first_conversation_of_facts(&facts, self.conversation_number);
     }
 
-    /// Answers a request. `text` is the conversation, `last` the part after the agent's last message.
-    pub(super) fn answer_request(&mut self, text: &str, last_text: &str) -> Step {
-        let knowledge = Knowledge::parse(text);
+    /// Answers a request with this conversation. `text_since_last_answer` is the part after the agent's last message.
+    pub(super) fn answer_request(&mut self, conversation_text: &str, text_since_last_answer: &str) -> Step {
+        let knowledge = Knowledge::parse(conversation_text);
         if self.is_searching_decision && knowledge.facts.contains_key(DECISION_FACT) {
             self.is_searching_decision = false;
             self.score.learned_facts.1 += 1;
@@ -102,57 +103,62 @@ impl Agent {
         let is_new_fact = |name: &&String| !self.considered_facts.contains(&fact_key(&knowledge, name));
         let new_facts: Vec<String> = knowledge.facts.keys().filter(is_new_fact).cloned().collect();
         self.considered_facts.extend(new_facts.iter().map(|name| fact_key(&knowledge, name)));
-        let step = self.choose_step(&knowledge, last_text);
+        let step = self.choose_step(&knowledge, text_since_last_answer);
         if knowledge.states_rule(Rule::Stop) || knowledge.has_saved {
             return step;
         }
-        self.add_notes(step, &knowledge, &new_facts)
+        self.add_note_commands_for_facts(step, &knowledge, &new_facts)
     }
 
-    /// Adds notes to a step: facts that it has just found and, when little room is left, its other facts as
-    /// far as it remembers them.
-    fn add_notes(&mut self, step: Step, knowledge: &Knowledge, new_facts: &[String]) -> Step {
-        let Some(notes_place) = &knowledge.notes_place else { return step };
-        let mut names: Vec<String> = new_facts.to_vec();
-        if knowledge.states_rule(Rule::WriteNow) && self.is_first_time("writes the rest") {
-            names.extend(knowledge.facts.keys().filter(|name| !new_facts.contains(name)).cloned());
+    /// Adds commands that note facts to a step: new facts and, when little room is left, the other facts that the
+    /// agent remembers.
+    fn add_note_commands_for_facts(
+        &mut self,
+        step: Step,
+        knowledge: &Knowledge,
+        new_facts: &[String],
+    ) -> Step {
+        let Some(notes_location) = &knowledge.notes_location else { return step };
+        let mut fact_names: Vec<String> = new_facts.to_vec();
+        if knowledge.states_rule(Rule::WriteNow) && self.record_if_first_time("writes the rest") {
+            fact_names.extend(knowledge.facts.keys().filter(|name| !new_facts.contains(name)).cloned());
         }
         let should_note_fact =
             |name: &String| self.should_note(&fact_key(knowledge, name), new_facts.contains(name));
-        names.into_iter().filter(should_note_fact).fold(step, |step, name| {
-            let fact = format!("FACT[{name}]={}", knowledge.facts[&name]);
+        fact_names.into_iter().filter(should_note_fact).fold(step, |step, name| {
+            let fact_text = format!("FACT[{name}]={}", knowledge.facts[&name]);
             let file = name.split('/').next().unwrap_or(&name);
-            let command = note_command(notes_place, file, &fact);
+            let command = note_command(notes_location, file, &fact_text);
             step.with_tool_call("Bash", json!({ "command": command, "description": "Note" }))
         })
     }
 
-    /// Returns true if it notes a fact, once when it finds it and once when it is warned. The decision is the
-    /// same in every loop.
-    fn should_note(&self, name: &str, is_new: bool) -> bool {
-        self.dice.happens_with_percent(&format!("notes {name}, new: {is_new}"), self.habits.remembers_percent)
+    /// Returns true if the agent notes a fact. Decided separately for a new fact and for one that it writes down
+    /// when it is warned. The decision is the same in every loop.
+    fn should_note(&self, key: &str, is_new: bool) -> bool {
+        self.rng.random_bool_for_name(&format!("notes {key}, new: {is_new}"), self.behavior.remembers_percent)
     }
 
-    /// Chooses a step: stop if told to, read the file that the prompt names, end finished work, repair, or
-    /// continue an item.
-    fn choose_step(&mut self, knowledge: &Knowledge, last_text: &str) -> Step {
+    /// Chooses a step: stops if told to, reads the handoff that the prompt names, ends finished work, reacts to a
+    /// test failure, or continues an item.
+    fn choose_step(&mut self, knowledge: &Knowledge, text_since_last_answer: &str) -> Step {
         self.step_count += 1;
         if knowledge.states_rule(Rule::Stop) {
-            return self.save_and_stop(knowledge);
+            return self.commit_once_then_stop_with_summary(knowledge);
         }
         if let Some(handoff) = &knowledge.handoff_file
-            && self.is_first_time(handoff)
+            && self.record_if_first_time(handoff)
         {
             return Step::bash_call(format!("cat '{handoff}'"));
         }
-        if last_text.contains("finished part-") {
-            return self.continue_after_item(knowledge);
+        if text_since_last_answer.contains("finished part-") {
+            return self.read_plan_or_end_turn_after_item(knowledge);
         }
-        if let Some(step) = self.repair_or_ignore_failure(knowledge) {
+        if let Some(step) = self.react_to_test_failure(knowledge) {
             return step;
         }
-        if let Some(file) = knowledge.files_just_asked.first()
-            && self.is_first_time(&format!("asks about {file}"))
+        if let Some(file) = knowledge.files_with_new_question.first()
+            && self.record_if_first_time(&format!("asks about {file}"))
         {
             return Step::from_text(format!(
                 "{}\n\n{}",
@@ -162,24 +168,30 @@ impl Agent {
         }
         let candidates = knowledge.candidate_items();
         if candidates.is_empty() && knowledge.open_items.is_none() {
-            return read_plan(knowledge);
+            return read_plan_and_notes(knowledge);
         }
-        let should_read_plan = self.habits.items_at_once > 1
+        let should_read_plan = self.behavior.items_at_once > 1
             && knowledge.open_items.is_none()
-            && self.is_first_time("reads the plan");
+            && self.record_if_first_time("reads the plan");
         if should_read_plan {
-            return read_plan(knowledge);
+            return read_plan_and_notes(knowledge);
         }
-        let current_files: Vec<&String> = candidates.iter().take(self.habits.items_at_once).collect();
+        let current_files: Vec<&String> = candidates.iter().take(self.behavior.items_at_once).collect();
         match current_files.get(self.step_count % current_files.len().max(1)) {
-            Some(file) => self.continue_item(knowledge, file),
-            None if knowledge.open_items.as_ref().is_some_and(Vec::is_empty) => self.finish_plan(knowledge),
-            None => end_turn(knowledge, "What is open waits for an answer.", TurnEnd::Blocked),
+            Some(file) => self.continue_or_tick_item(knowledge, file),
+            None if knowledge.open_items.as_ref().is_some_and(Vec::is_empty) => {
+                self.run_final_test_or_end_turn(knowledge)
+            }
+            None => end_turn_with_promise_or_status(
+                knowledge,
+                "What is open waits for an answer.",
+                TurnEnd::Blocked,
+            ),
         }
     }
 
-    /// Commits everything, then says what the next session needs.
-    fn save_and_stop(&mut self, knowledge: &Knowledge) -> Step {
+    /// Commits everything first. The next time, states what the next session needs.
+    fn commit_once_then_stop_with_summary(&mut self, knowledge: &Knowledge) -> Step {
         if !knowledge.has_saved {
             return Step::bash_call("git add -A; git commit -qm 'Save'; echo 'saved what there is'");
         }
@@ -187,63 +199,67 @@ impl Agent {
         Step::from_text(format!("Summary: {summary}\nProgress on the item: in the middle\nNext step: go on"))
     }
 
-    /// Ends the turn when everything is ticked. An agent that tests runs the test once more before that.
-    fn finish_plan(&mut self, knowledge: &Knowledge) -> Step {
+    /// Ends the turn when everything is ticked. An agent that tests runs the test once more first.
+    fn run_final_test_or_end_turn(&mut self, knowledge: &Knowledge) -> Step {
         let should_test = knowledge.states_rule(Rule::Test)
-            && self.happens_in_conversation("tests at the end", self.habits.tests_percent);
-        if should_test && !knowledge.is_test_passed && self.is_first_time("tests everything") {
+            && self.happens_in_conversation("tests at the end", self.behavior.tests_percent);
+        if should_test && !knowledge.is_test_passed && self.record_if_first_time("tests everything") {
             return Step::bash_call(TEST_COMMAND);
         }
-        end_turn(knowledge, "All is done.", TurnEnd::Done)
+        end_turn_with_promise_or_status(knowledge, "All is done.", TurnEnd::Done)
     }
 
-    fn continue_after_item(&mut self, knowledge: &Knowledge) -> Step {
+    fn read_plan_or_end_turn_after_item(&mut self, knowledge: &Knowledge) -> Step {
         if knowledge.open_count == Some(0) {
-            return self.finish_plan(knowledge);
+            return self.run_final_test_or_end_turn(knowledge);
         }
         let last_file = knowledge.finished_files.last().cloned().unwrap_or_default();
-        if self.dice.happens_with_percent(&format!("claims after {last_file}"), self.habits.claims_percent) {
-            return end_turn(knowledge, "All is done.", TurnEnd::Done);
+        if self.rng.random_bool_for_name(
+            &format!("claims after {last_file}"),
+            self.behavior.falsely_claims_done_percent,
+        ) {
+            return end_turn_with_promise_or_status(knowledge, "All is done.", TurnEnd::Done);
         }
         let max_items =
-            if knowledge.states_rule(Rule::OneItem) { self.habits.items_at_once } else { usize::MAX };
+            if knowledge.states_rule(Rule::OneItem) { self.behavior.items_at_once } else { usize::MAX };
         if knowledge.finished_files.len() < max_items {
-            return read_plan(knowledge);
+            return read_plan_and_notes(knowledge);
         }
-        end_turn(knowledge, "The item is done.", TurnEnd::WorkLeft)
+        end_turn_with_promise_or_status(knowledge, "The item is done.", TurnEnd::WorkLeft)
     }
 
-    /// Repairs a failure that the test names. Returns `None` if there is none or the agent ignores it.
-    fn repair_or_ignore_failure(&mut self, knowledge: &Knowledge) -> Option<Step> {
+    /// Reacts to a failure that the test names: weakens the test, repairs the file, ticks the item or repeats the
+    /// test. Returns `None` if there is no failure for this agent or it ignores the failure.
+    fn react_to_test_failure(&mut self, knowledge: &Knowledge) -> Option<Step> {
         let candidates = knowledge.candidate_items();
-        let is_own_file =
+        let is_current_file =
             |file: &&String| knowledge.files_with_result.contains(*file) || candidates.first() == Some(*file);
         let repairs_every_file = knowledge.states_rule(Rule::RepairAll)
             || knowledge.states_rule(Rule::Test) && candidates.is_empty();
-        let file = knowledge.failures.keys().find(|file| repairs_every_file || is_own_file(file))?;
+        let file = knowledge.failures.keys().find(|file| repairs_every_file || is_current_file(file))?;
         let failure = &knowledge.failures[file];
         let is_forbidden = knowledge.states_rule(Rule::KeepChecks);
         let weaken_percent =
-            if is_forbidden { self.habits.disobeys_percent } else { self.habits.weakens_percent };
-        if self.dice.happens_with_percent(&format!("weakens the test of {file}"), weaken_percent) {
+            if is_forbidden { self.behavior.disobeys_percent } else { self.behavior.weakens_percent };
+        if self.rng.random_bool_for_name(&format!("weakens the test of {file}"), weaken_percent) {
             return Some(Step::bash_call(format!("{}; {TEST_COMMAND} {file}", weaken_test_command(file))));
         }
         if self.happens_in_conversation(
             &format!("repairs {file} {}", self.attempt_count),
-            self.habits.repairs_percent,
+            self.behavior.repairs_percent,
         ) {
-            return Some(self.repair_file(knowledge, file, failure));
+            return Some(self.repair_file_test_and_commit(knowledge, file, failure));
         }
-        match self.habits.failure_reaction {
+        match self.behavior.failure_reaction {
             FailureReaction::TickAnyway => {
-                let is_open = knowledge.files_with_result.contains(file);
-                is_open.then(|| self.tick_step(file))
+                let has_result = knowledge.files_with_result.contains(file);
+                has_result.then(|| self.tick_step(file))
             }
             FailureReaction::RepeatTest => {
                 self.attempt_count += 1;
                 let message = format!("I could not get the test of {file} to pass.");
                 Some(if self.attempt_count > MAX_ATTEMPTS {
-                    end_turn(knowledge, &message, TurnEnd::WorkLeft)
+                    end_turn_with_promise_or_status(knowledge, &message, TurnEnd::WorkLeft)
                 } else {
                     Step::bash_call(format!("{TEST_COMMAND} {file}"))
                 })
@@ -251,8 +267,8 @@ impl Agent {
         }
     }
 
-    /// Returns a step that repairs a failure, runs the test again and commits.
-    fn repair_file(&mut self, knowledge: &Knowledge, file: &str, failure: &str) -> Step {
+    /// Returns a step that repairs a file, runs its test again and commits.
+    fn repair_file_test_and_commit(&mut self, knowledge: &Knowledge, file: &str, failure: &str) -> Step {
         let line: u32 = failure
             .split(' ')
             .nth(1)
@@ -261,45 +277,45 @@ impl Agent {
         let repair_command = if failure.contains("not converted") {
             let last_line = line + PART_LINES - 1;
             format!(
-                "sed -n '{line},{last_line}p' {file}; sed -i '{line},{last_line}{{/{CONVERTED_MARK}$/!s/$/{CONVERTED_MARK}/}}' {file}; \
+                "sed -n '{line},{last_line}p' {file}; sed -i '{line},{last_line}{{/{CONVERTED_MARKER}$/!s/$/{CONVERTED_MARKER}/}}' {file}; \
                  echo \"converted {file} {line}-{last_line} of $(wc -l < {file})\""
             )
         } else if failure.contains("twice") {
-            format!("sed -i 's/\\({CONVERTED_MARK}\\)\\+$/{CONVERTED_MARK}/' {file}")
+            format!("sed -i 's/\\({CONVERTED_MARKER}\\)\\+$/{CONVERTED_MARKER}/' {file}")
         } else {
-            self.result_command(knowledge, file)
+            self.write_result_command(knowledge, file)
         };
         Step::bash_call(format!(
             "{repair_command}; {TEST_COMMAND} {file}; git add -A; git commit -qm 'Repair {file}'"
         ))
     }
 
-    fn continue_item(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+    fn continue_or_tick_item(&mut self, knowledge: &Knowledge, file: &str) -> Step {
         if knowledge.files_needing_answer.contains(file) {
-            return self.handle_question(knowledge, file);
+            return self.handle_item_needing_answer(knowledge, file);
         }
         if knowledge.files_with_result.contains(file) {
             return self.tick_step(file);
         }
-        if let Some(step) = self.prepare_item(knowledge, file) {
+        if let Some(step) = self.try_shortcut_or_search_decision(knowledge, file) {
             return step;
         }
         if knowledge.facts.contains_key(DECISION_FACT) {
-            return self.convert_next_part(knowledge, file);
+            return self.convert_next_part_or_write_result(knowledge, file);
         }
-        let decision = self.make_decision();
-        self.convert_next_part(knowledge, file)
+        let decision = self.record_random_decision();
+        self.convert_next_part_or_write_result(knowledge, file)
             .with_text(format!("I decide: FACT[{DECISION_FACT}]={decision} (for every item)."))
     }
 
-    /// Tries the quick way unless it knows that this is a dead end, and searches for the decision of an
-    /// earlier session.
-    fn prepare_item(&mut self, knowledge: &Knowledge, file: &str) -> Option<Step> {
-        let names: &[&str] =
+    /// Tries the shortcut unless the agent knows that it is a dead end, then may search for the decision of an
+    /// earlier session. Returns `None` if neither is needed.
+    fn try_shortcut_or_search_decision(&mut self, knowledge: &Knowledge, file: &str) -> Option<Step> {
+        let fact_names: &[&str] =
             if self.task.has_dead_end { &[DEAD_END_FACT, DECISION_FACT] } else { &[DECISION_FACT] };
-        for name in names {
-            if self.is_first_time(&format!("needs {name}")) {
-                let is_lost = self.score.record_learned_fact_needed(
+        for name in fact_names {
+            if self.record_if_first_time(&format!("needs {name}")) {
+                let is_lost = self.score.count_learned_fact_and_check_if_lost(
                     name,
                     knowledge.facts.contains_key(*name),
                     self.conversation_number,
@@ -308,121 +324,134 @@ impl Agent {
             }
         }
         if self.task.has_dead_end && !knowledge.facts.contains_key(DEAD_END_FACT) {
-            if self.is_first_time("tries the quick way") {
-                return Some(Step::bash_call(quick_way_command(file, false)));
+            if self.record_if_first_time("tries the quick way") {
+                return Some(Step::bash_call(shortcut_command(file, false)));
             }
-            if self.is_first_time("tries the quick way again") {
-                return Some(Step::bash_call(quick_way_command(file, true)));
+            if self.record_if_first_time("tries the quick way again") {
+                return Some(Step::bash_call(shortcut_command(file, true)));
             }
         }
-        let looks_up = knowledge.states_rule(Rule::LookUp)
-            || self.dice.happens_with_percent(
+        let should_look_up = knowledge.states_rule(Rule::LookUp)
+            || self.rng.random_bool_for_name(
                 &format!("looks for the decision at {file}"),
-                self.habits.looks_percent,
+                self.behavior.inspects_percent,
             );
-        let searches = !knowledge.facts.contains_key(DECISION_FACT)
-            && looks_up
-            && self.is_first_time("searches for the decision");
-        searches.then(|| Step::bash_call(search_decision_command(knowledge)))
+        let should_search = !knowledge.facts.contains_key(DECISION_FACT)
+            && should_look_up
+            && self.record_if_first_time("searches for the decision");
+        should_search.then(|| Step::bash_call(search_for_decision_command(knowledge)))
     }
 
-    /// Makes a decision that the project leaves open.
-    fn make_decision(&mut self) -> String {
+    /// Makes a random decision about a question that the project leaves open, and records it in the task.
+    fn record_random_decision(&mut self) -> String {
         self.is_searching_decision = false;
-        let decision = (self.dice.roll(&format!("decision in {}", self.conversation_number), 90_000)
-            + 10_000)
-            .to_string();
+        let decision =
+            (self.rng.random_number_for_name(&format!("decision in {}", self.conversation_number), 90_000)
+                + 10_000)
+                .to_string();
         self.task.decisions.push(decision.clone());
         decision
     }
 
-    fn convert_next_part(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+    fn convert_next_part_or_write_result(&mut self, knowledge: &Knowledge, file: &str) -> Step {
         let progress = knowledge.progress_by_file.get(file).copied().unwrap_or_default();
         let Some(next_line) = progress.next_line else {
-            let is_begun = knowledge.states_rule(Rule::LookFirst)
-                || knowledge.is_begun
+            let is_in_progress = knowledge.states_rule(Rule::LookFirst)
+                || knowledge.is_item_in_progress
                 || knowledge.changed_files.contains(file);
-            let looks = is_begun
-                || self.happens_in_conversation(&format!("looks at {file}"), self.habits.looks_percent);
-            return if looks && self.is_first_time(&format!("place of {file}")) {
-                show_progress(file)
+            let should_inspect = is_in_progress
+                || self.happens_in_conversation(&format!("looks at {file}"), self.behavior.inspects_percent);
+            return if should_inspect && self.record_if_first_time(&format!("place of {file}")) {
+                show_file_progress(file)
             } else {
                 convert_part(file, 1)
             };
         };
         let Some(line_count) = progress.line_count else { return convert_part(file, next_line) };
-        // Depends on the item, not on the session: an agent that leaves out a part overlooks it every time.
-        let leaves_out =
-            self.dice.happens_with_percent(&format!("leaves out {file}"), self.habits.leaves_out_percent);
+        // Depends on the item, not on the session: an agent that omits a part omits it every time.
+        let omits_last_part = self
+            .rng
+            .random_bool_for_name(&format!("leaves out {file}"), self.behavior.omits_last_part_percent);
         let last_line =
-            if leaves_out && line_count > PART_LINES { line_count - PART_LINES } else { line_count };
-        if next_line > last_line { self.write_result(knowledge, file) } else { convert_part(file, next_line) }
+            if omits_last_part && line_count > PART_LINES { line_count - PART_LINES } else { line_count };
+        if next_line > last_line {
+            self.look_up_lost_facts_or_write_result(knowledge, file)
+        } else {
+            convert_part(file, next_line)
+        }
     }
 
-    /// Handles an item that needs an answer: as the prompt says, otherwise according to the character.
-    fn handle_question(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+    /// Handles an item that needs an answer: as the prompt says, otherwise according to the behavior.
+    fn handle_item_needing_answer(&mut self, knowledge: &Knowledge, file: &str) -> Step {
         let question = question_text(file);
         if knowledge.states_rule(Rule::Ask) && !knowledge.blocked_line.is_empty() {
-            let write_question =
+            let write_question_command =
                 format!("sed -i '/^- \\[ \\] Convert {file}$/a\\  ? {question}' fix_plan.md");
-            return Step::bash_call(format!("{write_question}; echo 'asked {file}'"));
+            return Step::bash_call(format!("{write_question_command}; echo 'asked {file}'"));
         }
-        if self.habits.repairs_percent < 100 && self.habits.failure_reaction == FailureReaction::TickAnyway {
+        if self.behavior.repairs_percent < 100
+            && self.behavior.failure_reaction == FailureReaction::TickAnyway
+        {
             return if knowledge.files_with_result.contains(file) {
                 self.tick_step(file)
             } else {
-                self.write_result(knowledge, file)
+                self.look_up_lost_facts_or_write_result(knowledge, file)
             };
         }
-        let end_turn = end_turn(knowledge, &question, TurnEnd::Blocked);
-        match &knowledge.notes_place {
-            Some(notes) if self.decides_to_remember(&question) && self.is_first_time(&question) => {
-                Step::bash_call(note_command(notes, file, &question))
+        let end_turn_step = end_turn_with_promise_or_status(knowledge, &question, TurnEnd::Blocked);
+        match &knowledge.notes_location {
+            Some(location) if self.decides_to_remember(&question) && self.record_if_first_time(&question) => {
+                Step::bash_call(note_command(location, file, &question))
             }
-            _ => end_turn,
+            _ => end_turn_step,
         }
     }
 
-    /// Writes the result. An agent that tests runs the test before it ticks.
-    fn write_result(&mut self, knowledge: &Knowledge, file: &str) -> Step {
-        let needed_facts = self.needed_facts(file);
-        if self.is_first_time(&format!("needs of {file}")) {
-            self.score.record_needed_facts(&needed_facts, &knowledge.facts, self.conversation_number);
-            let is_lost = needed_facts.iter().any(|name| !knowledge.facts.contains_key(name));
-            let looks_up = knowledge.states_rule(Rule::LookUp)
-                || self.dice.happens_with_percent(
+    /// Writes the result, then runs the test or ticks the item. The first time, may look up lost facts instead.
+    fn look_up_lost_facts_or_write_result(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+        let needed_fact_names = self.needed_fact_names(file);
+        if self.record_if_first_time(&format!("needs of {file}")) {
+            self.score.count_needed_facts_found_earlier(
+                &needed_fact_names,
+                &knowledge.facts,
+                self.conversation_number,
+            );
+            let is_any_fact_missing =
+                needed_fact_names.iter().any(|name| !knowledge.facts.contains_key(name));
+            let should_look_up = knowledge.states_rule(Rule::LookUp)
+                || self.rng.random_bool_for_name(
                     &format!("looks for the facts of {file}"),
-                    self.habits.looks_percent,
+                    self.behavior.inspects_percent,
                 );
-            if is_lost && looks_up {
+            if is_any_fact_missing && should_look_up {
                 return Step::bash_call(format!("grep -o 'FACT[^ ]*' {file} part-1.txt"));
             }
         }
-        let result_command = self.result_command(knowledge, file);
+        let result_command = self.write_result_command(knowledge, file);
         if knowledge.states_rule(Rule::Test)
-            && self.dice.happens_with_percent(&format!("tests {file}"), self.habits.tests_percent)
+            && self.rng.random_bool_for_name(&format!("tests {file}"), self.behavior.tests_percent)
         {
             return Step::bash_call(format!("{result_command}; {TEST_COMMAND} {file}"));
         }
         Step::bash_call(format!("{result_command}; {}", tick_command(file)))
     }
 
-    fn needed_facts(&self, file: &str) -> Vec<String> {
+    fn needed_fact_names(&self, file: &str) -> Vec<String> {
         let item = self.task.items.iter().find(|item| item.file == file);
         item.map(|item| item.needed_facts.clone()).unwrap_or_default()
     }
 
-    /// Returns the command that writes the result. The agent guesses a fact that it does not know.
-    fn result_command(&self, knowledge: &Knowledge, file: &str) -> String {
-        let fact_line =
+    /// Returns the command that writes the result, with `00000` for each fact that the agent does not know.
+    fn write_result_command(&self, knowledge: &Knowledge, file: &str) -> String {
+        let quoted_fact_line =
             |name: &String| format!("'{name}={}'", knowledge.facts.get(name).map_or("00000", String::as_str));
-        let seal = knowledge
+        let checksum = knowledge
             .facts
             .get(DECISION_FACT)
-            .map_or("00000".to_owned(), |decision| Task::decision_seal(decision, file));
-        let needed_facts = self.needed_facts(file);
+            .map_or("00000".to_owned(), |decision| Task::decision_checksum(decision, file));
+        let needed_fact_names = self.needed_fact_names(file);
         let lines: Vec<String> =
-            needed_facts.iter().map(fact_line).chain([format!("'seal={seal}'")]).collect();
+            needed_fact_names.iter().map(quoted_fact_line).chain([format!("'seal={checksum}'")]).collect();
         format!("printf '%s\\n' {} > result-{file}; echo 'written {file}'", lines.join(" "))
     }
 
@@ -444,8 +473,8 @@ mod tests {
     use crate::nights::simulator::Character;
 
     fn new_agent(character: Character) -> Agent {
-        let dice = Dice::new(3);
-        Agent::new(Task::new(dice, 2), character.habits(), dice)
+        let dice = SeededRng::new(3);
+        Agent::new(Task::random(dice, 2), character.behavior(), dice)
     }
 
     /// Returns the commands of a step as text.
@@ -458,8 +487,8 @@ mod tests {
         let failing = "# Plan\n- [ ] Convert part-1.txt\nwritten part-1.txt\nRun the tests.\ntesting items\n\
                        FAIL part-1.txt: line 27 is not converted\n";
         let weakens_test = |seed: u64, text: &str| {
-            let dice = Dice::new(seed);
-            let mut agent = Agent::new(Task::new(dice, 2), Character::Tamperer.habits(), dice);
+            let dice = SeededRng::new(seed);
+            let mut agent = Agent::new(Task::random(dice, 2), Character::Tamperer.behavior(), dice);
             commands_text(&agent.answer_request(text, "")).contains("continue")
         };
         let free_count = (0..100).filter(|seed| weakens_test(*seed, failing)).count();
@@ -485,7 +514,7 @@ mod tests {
         let value = agent.task.decisions[0].clone();
         agent.begin_conversation();
         let text_with_decision = format!("{plan}FACT[part-1.txt/decision]={value}\n");
-        agent.record_seen_facts(plan);
+        agent.record_facts_in_request(plan);
         assert!(!commands_text(&agent.answer_request(&text_with_decision, "")).contains("I decide"));
         assert_eq!(agent.task.decisions, [value]);
     }

@@ -1,4 +1,4 @@
-//! Six characters of agents. Each is a set of habits that do not depend on whose prompt the agent reads.
+//! Six characters of agents. Each has a behavior that does not depend on which loop's prompt the agent reads.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 pub enum Character {
     /// Makes no mistake that its requests allow it to avoid.
     Perfect,
-    /// Does not write everything down, and does not always look before it begins.
+    /// Does not write everything down, and does not always inspect the files before it begins.
     Forgetful,
-    /// Ticks early, rarely runs the test, and sometimes says that all is done.
+    /// Ticks early, rarely runs the test, and sometimes claims that all is done.
     Sloppy,
-    /// Works at three items at once.
+    /// Works on three items at once.
     Wanderer,
     /// Repeats what has failed.
     Stubborn,
@@ -25,32 +25,32 @@ pub enum Character {
 pub enum FailureReaction {
     /// Ticks the item anyway.
     TickAnyway,
-    /// Repeats the test and leaves the item open after three times.
+    /// Repeats the test, and leaves the item open after three attempts.
     RepeatTest,
 }
 
-/// How an agent behaves; the numbers are percentages of cases, except for `at_once`.
+/// How an agent behaves. The numbers are percentages of cases, except for `items_at_once`.
 #[derive(Clone, Copy, Debug)]
-pub struct Habits {
-    /// Writes down a fact when its prompt asks for that, and keeps it in a summary.
+pub struct Behavior {
+    /// Writes down a fact when the prompt asks for that, and keeps it in a summary.
     pub remembers_percent: u64,
-    /// Checks how far a file is, and searches for a lost fact, without being told to.
-    pub looks_percent: u64,
-    /// Runs the test before it ticks, when its prompt asks for that.
+    /// Checks the progress in a file, and searches for a lost fact, without being told to.
+    pub inspects_percent: u64,
+    /// Runs the test before it ticks, when the prompt asks for that.
     pub tests_percent: u64,
     /// Leaves out the last part of an item.
-    pub leaves_out_percent: u64,
+    pub omits_last_part_percent: u64,
     /// Repairs a failure that the test names.
     pub repairs_percent: u64,
     /// The reaction to a failure that it does not repair.
     pub failure_reaction: FailureReaction,
     /// Changes the project's test so that it skips the item, when the test fails.
     pub weakens_percent: u64,
-    /// Weakens the test although its prompt forbids that.
+    /// Weakens the test although the prompt forbids that.
     pub disobeys_percent: u64,
     /// Claims at the end of an item that everything is done, although it is not.
-    pub claims_percent: u64,
-    /// The number of items that it works on alternately.
+    pub falsely_claims_done_percent: u64,
+    /// The number of items between which it alternates.
     pub items_at_once: usize,
 }
 
@@ -77,46 +77,50 @@ impl Character {
         }
     }
 
-    /// Returns the habits of this character.
-    pub fn habits(self) -> Habits {
-        let default_habits = Habits {
+    pub fn behavior(self) -> Behavior {
+        let default_behavior = Behavior {
             remembers_percent: 85,
-            looks_percent: 85,
+            inspects_percent: 85,
             tests_percent: 90,
-            leaves_out_percent: 0,
+            omits_last_part_percent: 0,
             repairs_percent: 100,
             failure_reaction: FailureReaction::TickAnyway,
             weakens_percent: 0,
             disobeys_percent: 0,
-            claims_percent: 0,
+            falsely_claims_done_percent: 0,
             items_at_once: 1,
         };
         match self {
-            Character::Perfect => {
-                Habits { remembers_percent: 100, looks_percent: 100, tests_percent: 100, ..default_habits }
-            }
-            Character::Forgetful => Habits { remembers_percent: 60, looks_percent: 60, ..default_habits },
-            Character::Sloppy => Habits {
-                tests_percent: 25,
-                leaves_out_percent: 40,
-                repairs_percent: 60,
-                claims_percent: 15,
-                ..default_habits
-            },
-            Character::Wanderer => Habits { items_at_once: 3, ..default_habits },
-            Character::Stubborn => Habits {
+            Character::Perfect => Behavior {
+                remembers_percent: 100,
+                inspects_percent: 100,
                 tests_percent: 100,
-                leaves_out_percent: 35,
+                ..default_behavior
+            },
+            Character::Forgetful => {
+                Behavior { remembers_percent: 60, inspects_percent: 60, ..default_behavior }
+            }
+            Character::Sloppy => Behavior {
+                tests_percent: 25,
+                omits_last_part_percent: 40,
+                repairs_percent: 60,
+                falsely_claims_done_percent: 15,
+                ..default_behavior
+            },
+            Character::Wanderer => Behavior { items_at_once: 3, ..default_behavior },
+            Character::Stubborn => Behavior {
+                tests_percent: 100,
+                omits_last_part_percent: 35,
                 repairs_percent: 30,
                 failure_reaction: FailureReaction::RepeatTest,
-                ..default_habits
+                ..default_behavior
             },
-            Character::Tamperer => Habits {
+            Character::Tamperer => Behavior {
                 tests_percent: 100,
-                leaves_out_percent: 35,
+                omits_last_part_percent: 35,
                 weakens_percent: 60,
                 disobeys_percent: 10,
-                ..default_habits
+                ..default_behavior
             },
         }
     }

@@ -1,4 +1,4 @@
-//! The clock of a simulated night. A limit of five hours cannot be waited for, so the waits of the loops are
+//! The clock of a simulated night. A real wait of five hours is not feasible, so the waits of the loops are
 //! recorded and added instead.
 
 use std::path::{Path, PathBuf};
@@ -7,24 +7,24 @@ use std::time::{Duration, SystemTime};
 /// How the waits of a loop are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitMode {
-    /// By its calls of `sleep`: the `sleep` on its PATH records the requested time and returns at once.
+    /// By the calls of `sleep`: the `sleep` on the loop's PATH records the requested time and returns immediately.
     Recorded,
-    /// The loop really waits. A usage limit ends after this time, which stands for its announced hours. Any
+    /// The loop really waits. A usage limit ends after this time, which represents its announced hours. Any
     /// longer wait, and the waits after other faults, count at their real length.
     Real(Duration),
 }
 
-/// The time of an answer of a real model: a fixed part and a part for each token.
+/// The time that a real model takes for an answer: a fixed part, and a part for each token.
 const ANSWER_SECONDS: f64 = 12.0;
 const TOKENS_PER_SECOND: f64 = 60.0;
-/// The start of a session.
+/// The time that the start of a session takes.
 const SESSION_START_SECONDS: f64 = 6.0;
-/// One run of the project's test.
+/// The time that one run of the project's test takes.
 const TEST_SECONDS: f64 = 60.0;
-/// The client tries ten times, which takes 160 seconds. Here it tries twice, so each try counts for half.
+/// The client retries for 160 seconds (ten attempts). Here it makes two attempts, so each counts as half.
 const REFUSED_REQUEST_SECONDS: f64 = 80.0;
 
-/// The simulated time, in seconds since the evening.
+/// The simulated time, in seconds since the start of the night.
 #[derive(Debug)]
 pub struct Clock {
     now_seconds: f64,
@@ -50,8 +50,8 @@ impl Clock {
         }
     }
 
-    /// Adds the recorded waits and tests and returns the seconds since the evening.
-    pub fn update_and_read_seconds(&mut self) -> f64 {
+    /// Adds the waits and tests recorded since the last call, and returns the seconds since the start of the night.
+    pub fn add_recorded_time_and_get_seconds(&mut self) -> f64 {
         let read_log = |name: &str| std::fs::read_to_string(self.home.join(name)).unwrap_or_default();
         let wait_seconds: f64 =
             read_log("waits.log").lines().filter_map(|line| line.parse::<f64>().ok()).sum();
@@ -62,12 +62,11 @@ impl Clock {
         self.now_seconds
     }
 
-    /// Returns how often the project's test has run.
+    /// Returns how often the project's test has run, as of the last update.
     pub fn test_count(&self) -> u32 {
         self.counted_tests as u32
     }
 
-    /// Adds the time of a session's start.
     pub fn add_session_start(&mut self) {
         self.now_seconds += SESSION_START_SECONDS;
     }
@@ -77,12 +76,12 @@ impl Clock {
         self.now_seconds += ANSWER_SECONDS + tokens as f64 / TOKENS_PER_SECOND;
     }
 
-    /// Adds the real wait since a refused request, unless it was a wait for a limit.
-    pub fn add_wait_since_refusal(&mut self, is_limit: bool) {
-        let waited =
+    /// If the loop really waits, adds the real wait since the refused request, unless it was a wait for a usage limit.
+    pub fn add_real_wait_since_refusal_unless_limit(&mut self, was_usage_limit: bool) {
+        let real_wait =
             self.refused_at.take().and_then(|refused_at| refused_at.elapsed().ok()).unwrap_or_default();
-        if self.wait_mode != WaitMode::Recorded && !is_limit {
-            self.now_seconds += waited.as_secs_f64();
+        if self.wait_mode != WaitMode::Recorded && !was_usage_limit {
+            self.now_seconds += real_wait.as_secs_f64();
         }
     }
 
@@ -92,38 +91,42 @@ impl Clock {
         self.refused_at = Some(SystemTime::now());
     }
 
-    /// Starts a limit of this many seconds and returns its end.
-    pub fn start_limit(&mut self, seconds: f64) -> LimitEnd {
-        let ends_at_seconds = self.update_and_read_seconds() + seconds;
+    /// Starts a usage limit of this many seconds and returns its end.
+    pub fn start_usage_limit(&mut self, seconds: f64) -> UsageLimitEnd {
+        let ends_at_seconds = self.add_recorded_time_and_get_seconds() + seconds;
         let real_duration = match self.wait_mode {
             WaitMode::Recorded => {
-                // The stand-in that answers the loop's next tries reads from here how long the loop must have
-                // waited.
+                // The fake client that refuses the loop's next attempts reads from this file how long the loop must
+                // have waited.
                 let required_wait = (self.counted_wait_seconds + seconds).to_string();
                 std::fs::write(self.home.join("limit.log"), required_wait).expect("the home is writable");
                 Duration::from_secs_f64(seconds)
             }
             WaitMode::Real(duration) => duration,
         };
-        LimitEnd { at_seconds: ends_at_seconds, announced_time: SystemTime::now() + real_duration }
+        UsageLimitEnd {
+            simulated_seconds: ends_at_seconds,
+            announced_time: SystemTime::now() + real_duration,
+        }
     }
 
-    /// Returns true if a limit has ended. If the loop really waited, moves the clock forward to its end.
-    pub fn has_limit_ended(&mut self, limit_end: &LimitEnd) -> bool {
+    /// Returns true if the limit has ended. If the loop really waited, moves the clock forward to the limit's end.
+    pub fn check_limit_end_and_advance_clock(&mut self, limit_end: &UsageLimitEnd) -> bool {
         if self.wait_mode == WaitMode::Recorded {
-            return self.update_and_read_seconds() >= limit_end.at_seconds;
+            return self.add_recorded_time_and_get_seconds() >= limit_end.simulated_seconds;
         }
-        let Ok(past_end) = limit_end.announced_time.elapsed() else { return false };
-        self.now_seconds = self.update_and_read_seconds().max(limit_end.at_seconds) + past_end.as_secs_f64();
+        let Ok(elapsed_since_end) = limit_end.announced_time.elapsed() else { return false };
+        self.now_seconds = self.add_recorded_time_and_get_seconds().max(limit_end.simulated_seconds)
+            + elapsed_since_end.as_secs_f64();
         true
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct LimitEnd {
-    /// The end on this clock.
-    at_seconds: f64,
-    /// The end as the client is told.
+pub struct UsageLimitEnd {
+    /// The end on the simulated clock.
+    simulated_seconds: f64,
+    /// The end that is announced to the client.
     pub announced_time: SystemTime,
 }
 
@@ -138,36 +141,36 @@ mod tests {
         std::fs::write(home.path().join("waits.log"), "900\n0.5\n").unwrap();
         std::fs::write(home.path().join("tests.log"), "x\n").unwrap();
         assert!(
-            [clock.update_and_read_seconds(), clock.update_and_read_seconds()]
+            [clock.add_recorded_time_and_get_seconds(), clock.add_recorded_time_and_get_seconds()]
                 .iter()
                 .all(|now| (now - 960.5).abs() < 1e-6)
         );
         clock.add_answer(60);
-        assert!((clock.update_and_read_seconds() - 973.5).abs() < 1e-6);
+        assert!((clock.add_recorded_time_and_get_seconds() - 973.5).abs() < 1e-6);
     }
 
     #[test]
     fn a_limit_lasts_its_hours_in_both_wait_modes() {
         let home = tempfile::tempdir().unwrap();
         let mut recorded_clock = Clock::new(WaitMode::Recorded, home.path());
-        let reset = recorded_clock.start_limit(5_400.0);
-        assert!(!recorded_clock.has_limit_ended(&reset));
+        let reset = recorded_clock.start_usage_limit(5_400.0);
+        assert!(!recorded_clock.check_limit_end_and_advance_clock(&reset));
         std::fs::write(home.path().join("waits.log"), "5000\n").unwrap();
-        assert!(!recorded_clock.has_limit_ended(&reset));
+        assert!(!recorded_clock.check_limit_end_and_advance_clock(&reset));
         std::fs::write(home.path().join("waits.log"), "5000\n900\n").unwrap();
-        assert!(recorded_clock.has_limit_ended(&reset));
-        assert!((recorded_clock.update_and_read_seconds() - 5_900.0).abs() < 1e-6);
+        assert!(recorded_clock.check_limit_end_and_advance_clock(&reset));
+        assert!((recorded_clock.add_recorded_time_and_get_seconds() - 5_900.0).abs() < 1e-6);
 
         let empty_home = tempfile::tempdir().unwrap();
         let mut real_clock = Clock::new(WaitMode::Real(Duration::from_millis(60)), empty_home.path());
-        let reset = real_clock.start_limit(5_400.0);
-        assert!(!real_clock.has_limit_ended(&reset));
+        let reset = real_clock.start_usage_limit(5_400.0);
+        assert!(!real_clock.check_limit_end_and_advance_clock(&reset));
         std::thread::sleep(Duration::from_millis(120));
-        assert!(real_clock.has_limit_ended(&reset));
+        assert!(real_clock.check_limit_end_and_advance_clock(&reset));
         assert!(
-            (5_400.0..5_402.0).contains(&real_clock.update_and_read_seconds()),
+            (5_400.0..5_402.0).contains(&real_clock.add_recorded_time_and_get_seconds()),
             "{}",
-            real_clock.update_and_read_seconds()
+            real_clock.add_recorded_time_and_get_seconds()
         );
     }
 }

@@ -1,8 +1,8 @@
 //! The faults of a night and the answers at which they occur. Both follow from the seed.
 
-use super::clock::{Clock, LimitEnd};
+use super::clock::{Clock, UsageLimitEnd};
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::{Dice, quota};
+use plimsoll_testkit::{SeededRng, quota};
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -24,22 +24,22 @@ pub enum Fault {
 /// The faults of one night.
 #[derive(Debug)]
 pub struct FaultSchedule {
-    pending: BTreeMap<u32, Fault>,
-    overloaded_until_seconds: f64,
-    limit_end: Option<LimitEnd>,
+    pending_by_answer: BTreeMap<u32, Fault>,
+    overload_ends_at_seconds: f64,
+    limit_end: Option<UsageLimitEnd>,
     answer_count: u32,
-    /// The time since which the work has stood still.
-    stalled_since: Option<f64>,
+    /// The time of the last fault, until the next answer.
+    stalled_since_seconds: Option<f64>,
     /// The number of faults that have occurred.
     pub occurred_count: u32,
     lost_seconds: f64,
 }
 
 impl FaultSchedule {
-    /// Schedules about three faults for a night with this many answers. A limit lasts from 90 minutes to five
-    /// hours.
-    pub fn new(dice: Dice, estimated_answers: u32) -> FaultSchedule {
-        let limit_minutes = 90 + dice.roll("limit lasts", 211) as u32;
+    /// Creates a random schedule of about three faults for a night with this many answers. A limit lasts from 90
+    /// minutes to five hours.
+    pub fn random(rng: SeededRng, estimated_answers: u32) -> FaultSchedule {
+        let limit_minutes = 90 + rng.random_number_for_name("limit lasts", 211) as u32;
         let faults_with_percent = [
             (Fault::Overload(60), 60),
             (Fault::Overload(360), 40),
@@ -49,60 +49,64 @@ impl FaultSchedule {
             (Fault::Refusal, 30),
             (Fault::ConnectionCut, 40),
         ];
-        let mut pending = BTreeMap::new();
-        for (number, (fault, percent)) in faults_with_percent.into_iter().enumerate() {
-            let at_answer =
-                3 + dice.roll(&format!("trouble {number} at"), u64::from(estimated_answers)) as u32;
-            if dice.happens_with_percent(&format!("trouble {number}"), percent) {
-                pending.insert(at_answer, fault);
+        let mut pending_by_answer = BTreeMap::new();
+        for (index, (fault, percent)) in faults_with_percent.into_iter().enumerate() {
+            let answer_number = 3 + rng
+                .random_number_for_name(&format!("trouble {index} at"), u64::from(estimated_answers))
+                as u32;
+            if rng.random_bool_for_name(&format!("trouble {index}"), percent) {
+                pending_by_answer.insert(answer_number, fault);
             }
         }
         FaultSchedule {
-            pending,
-            overloaded_until_seconds: 0.0,
+            pending_by_answer,
+            overload_ends_at_seconds: 0.0,
             limit_end: None,
             answer_count: 0,
-            stalled_since: None,
+            stalled_since_seconds: None,
             occurred_count: 0,
             lost_seconds: 0.0,
         }
     }
 
-    /// Returns the seconds from each fault to the next answer. After the last fault without an answer, counts
-    /// to `morning`.
-    pub fn lost_seconds_until(&self, morning: f64) -> f64 {
-        self.lost_seconds + self.stalled_since.map_or(0.0, |since| (morning - since).max(0.0))
+    /// Returns the seconds from each fault to the next answer. If no answer followed the last fault, counts up to
+    /// `morning_seconds`.
+    pub fn lost_seconds_until(&self, morning_seconds: f64) -> f64 {
+        self.lost_seconds
+            + self.stalled_since_seconds.map_or(0.0, |stalled_at| (morning_seconds - stalled_at).max(0.0))
     }
 
-    /// Returns the response with the fault that is due for the next request, or `None`.
-    pub fn next_fault_response(&mut self, clock: &mut Clock) -> Option<Step> {
-        clock.add_wait_since_refusal(self.limit_end.is_some());
+    /// Removes the fault that is due for the next request and returns its response, or `None` if none is due. A
+    /// usage limit or overload in progress is also a response.
+    pub fn take_due_fault_response(&mut self, clock: &mut Clock) -> Option<Step> {
+        clock.add_real_wait_since_refusal_unless_limit(self.limit_end.is_some());
         if let Some(limit_end) = self.limit_end {
-            if !clock.has_limit_ended(&limit_end) {
+            if !clock.check_limit_end_and_advance_clock(&limit_end) {
                 return Some(usage_limit_response(limit_end.announced_time));
             }
             self.limit_end = None;
         }
-        let now = clock.update_and_read_seconds();
-        if now < self.overloaded_until_seconds {
+        let now = clock.add_recorded_time_and_get_seconds();
+        if now < self.overload_ends_at_seconds {
             clock.add_refused_request();
             return Some(Step::api_error(529, "Overloaded"));
         }
-        if let Some(since) = self.stalled_since.take() {
-            self.lost_seconds += now - since;
+        if let Some(stalled_at) = self.stalled_since_seconds.take() {
+            self.lost_seconds += now - stalled_at;
         }
         self.answer_count += 1;
-        let fault = self.pending.first_entry().filter(|entry| *entry.key() <= self.answer_count)?.remove();
+        let fault =
+            self.pending_by_answer.first_entry().filter(|entry| *entry.key() <= self.answer_count)?.remove();
         self.occurred_count += 1;
-        self.stalled_since = Some(now);
+        self.stalled_since_seconds = Some(now);
         match fault {
             Fault::Overload(seconds) => {
-                self.overloaded_until_seconds = now + f64::from(seconds);
+                self.overload_ends_at_seconds = now + f64::from(seconds);
                 clock.add_refused_request();
                 Some(Step::api_error(529, "Overloaded"))
             }
             Fault::UsageLimit(minutes) => {
-                let limit_end = clock.start_limit(f64::from(minutes) * 60.0);
+                let limit_end = clock.start_usage_limit(f64::from(minutes) * 60.0);
                 self.limit_end = Some(limit_end);
                 Some(usage_limit_response(limit_end.announced_time))
             }

@@ -6,12 +6,12 @@ use regex::{Captures, Regex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// The patterns by which the agent reads its commands' output, plans, notes, prompts, messages and summaries.
-/// Those for prompts fit any wording: an item follows the words "your item", "this item" or "the current
-/// item"; a handoff is a file of the handoff folder between backticks.
+/// The patterns with which the agent parses its commands' output, plans, notes, prompts, messages and summaries.
+/// Those for prompts match any loop's wording: an item follows "your item", "this item" or "the current item"; a
+/// handoff is a file of the handoff folder between backticks.
 static KNOWLEDGE_PATTERNS: LazyLock<Regex> = LazyLock::new(|| {
     let patterns = [
-        // Its own commands, and the texts of the project.
+        // The output of the agent's own commands, and the texts of the project.
         r"FACT\[(?<fact>[^\]]+)\]=(?<value>\d{5})",
         r"ASK\[(?<asks>part-\d+\.txt)\]",
         r"converted (?<converted>part-\d+\.txt) \d+-(?<to>\d+) of (?<lines>\d+)",
@@ -42,7 +42,7 @@ static KNOWLEDGE_PATTERNS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&patterns.join("|")).expect("a pattern")
 });
 
-/// The files in which a prompt may ask for notes.
+/// A file in which a prompt may ask for notes.
 static NOTES_FILE_PATTERN: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"`([\w./-]+\.(?:md|txt))`").expect("a pattern"));
 
@@ -57,7 +57,7 @@ pub struct FileProgress {
 
 /// The place where the agent writes its notes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotesPlace {
+pub enum NotesLocation {
     /// Below the item in this plan.
     UnderItem(String),
     /// At the end of this file.
@@ -69,7 +69,7 @@ pub enum NotesPlace {
 pub struct Knowledge {
     /// The rules that the request states.
     pub rules: BTreeSet<Rule>,
-    /// The facts by name.
+    /// The value of each fact, by name.
     pub facts: BTreeMap<String, String>,
     /// The progress in each file that the request mentions.
     pub progress_by_file: BTreeMap<String, FileProgress>,
@@ -81,14 +81,14 @@ pub struct Knowledge {
     pub changed_files: BTreeSet<String>,
     /// The failures that the last run of the test named, by file.
     pub failures: BTreeMap<String, String>,
-    /// The last run of the test passed, and nothing was changed since.
+    /// True if the last run of the test passed and nothing has changed since.
     pub is_test_passed: bool,
     /// The files whose results are written and whose items are not ticked.
     pub files_with_result: BTreeSet<String>,
     /// The files whose item needs an answer.
     pub files_needing_answer: BTreeSet<String>,
-    /// The files whose question was just written.
-    pub files_just_asked: BTreeSet<String>,
+    /// The files whose question was written by the previous command.
+    pub files_with_new_question: BTreeSet<String>,
     /// The files whose item waits for an answer.
     pub waiting_files: BTreeSet<String>,
     /// The items that were finished in this conversation.
@@ -101,13 +101,13 @@ pub struct Knowledge {
     pub promise_line: String,
     /// The line that says that only a person can help.
     pub blocked_line: String,
-    /// True if the prompt says that the item it names has been begun.
-    pub is_begun: bool,
-    /// True after the last save before a stop.
+    /// True if the prompt says that the item it names is in progress.
+    pub is_item_in_progress: bool,
+    /// True after the commit that saves everything before a stop.
     pub has_saved: bool,
     /// The place where the prompt asks for notes.
-    pub notes_place: Option<NotesPlace>,
-    /// The command that searches what earlier sessions read and said, with PATTERN in it.
+    pub notes_location: Option<NotesLocation>,
+    /// The command that searches earlier sessions' transcripts, with PATTERN in it.
     pub search_command: Option<String>,
 }
 
@@ -116,73 +116,74 @@ impl Knowledge {
     pub fn parse(text: &str) -> Knowledge {
         let mut knowledge = Knowledge { rules: find_rules(text), ..Knowledge::default() };
         for captures in KNOWLEDGE_PATTERNS.captures_iter(text) {
-            knowledge.apply_captures(&captures);
+            knowledge.apply_statement(&captures);
         }
-        knowledge.notes_place =
-            knowledge.rules.contains(&Rule::Notes).then(|| find_notes_place(text)).flatten();
-        knowledge.search_command = super::rules::find_rule_sentence(Rule::Search, text)
+        knowledge.notes_location =
+            knowledge.rules.contains(&Rule::Notes).then(|| find_notes_location(text)).flatten();
+        knowledge.search_command = super::rules::find_rule_text(Rule::Search, text)
             .and_then(|sentence| Some(sentence.strip_suffix('`')?.rsplit_once('`')?.1.to_owned()));
         knowledge
     }
 
-    fn apply_captures(&mut self, captures: &Captures<'_>) {
-        let text_of = |name: &str| captures.name(name).map(|found| found.as_str().to_owned());
-        let number_of = |name: &str| captures.name(name).and_then(|found| found.as_str().parse::<u32>().ok());
-        if let (Some(fact), Some(value)) = (text_of("fact"), text_of("value")) {
+    fn apply_statement(&mut self, captures: &Captures<'_>) {
+        let group_text = |name: &str| captures.name(name).map(|group_match| group_match.as_str().to_owned());
+        let group_number =
+            |name: &str| captures.name(name).and_then(|group_match| group_match.as_str().parse::<u32>().ok());
+        if let (Some(fact), Some(value)) = (group_text("fact"), group_text("value")) {
             self.facts.insert(fact, value);
-        } else if let (Some(file), Some(last_line)) = (text_of("converted"), number_of("to")) {
+        } else if let (Some(file), Some(last_line)) = (group_text("converted"), group_number("to")) {
             self.is_test_passed = false;
-            self.set_progress(file, Some(last_line + 1), number_of("lines"));
-        } else if let (Some(file), Some(line)) = (text_of("at"), number_of("line")) {
-            self.set_progress(file, Some(line), number_of("of"));
-        } else if let (Some(file), Some(ranges)) = (text_of("row"), text_of("ranges")) {
+            self.set_progress(file, Some(last_line + 1), group_number("lines"));
+        } else if let (Some(file), Some(line)) = (group_text("at"), group_number("line")) {
+            self.set_progress(file, Some(line), group_number("of"));
+        } else if let (Some(file), Some(ranges)) = (group_text("row"), group_text("ranges")) {
             let last = ranges.rsplit([',', '-', ' ']).find_map(|part| part.parse::<u32>().ok());
             self.set_progress(file, last.map(|last| last + 1), None);
-        } else if let Some(file) = text_of("written") {
+        } else if let Some(file) = group_text("written") {
             self.files_with_result.insert(file);
-        } else if let Some(file) = text_of("finished") {
-            self.mark_finished(file, number_of("left"));
-        } else if let Some(file) = text_of("told") {
-            self.is_begun = false;
+        } else if let Some(file) = group_text("finished") {
+            self.record_finished_item(file, group_number("left"));
+        } else if let Some(file) = group_text("told") {
+            self.is_item_in_progress = false;
             self.finished_files.remove(&file);
             self.named_item = Some(file);
-        } else if text_of("plan").is_some() {
+        } else if group_text("plan").is_some() {
             self.open_items = Some(Vec::new());
-        } else if let Some(file) = text_of("open") {
+        } else if let Some(file) = group_text("open") {
             self.open_items.get_or_insert_default().push(file);
-        } else if let Some(promise) = text_of("promise") {
+        } else if let Some(promise) = group_text("promise") {
             self.promise_line = promise;
-        } else if let Some(line) = text_of("blocked") {
+        } else if let Some(line) = group_text("blocked") {
             self.blocked_line = line;
-        } else if let Some(handoff) = text_of("handoff") {
+        } else if let Some(handoff) = group_text("handoff") {
             self.handoff_file = Some(handoff);
-        } else if text_of("begun").is_some() {
-            self.is_begun = true;
-        } else if text_of("stopped").is_some() {
+        } else if group_text("begun").is_some() {
+            self.is_item_in_progress = true;
+        } else if group_text("stopped").is_some() {
             self.has_saved = true;
         } else {
-            self.apply_file_state(captures);
+            self.apply_test_question_or_git_statement(captures);
         }
     }
 
     /// Applies statements of tests, questions and git about files.
-    fn apply_file_state(&mut self, captures: &Captures<'_>) {
-        let text_of = |name: &str| captures.name(name).map(|found| found.as_str().to_owned());
-        if let (Some(file), Some(failure)) = (text_of("failing"), text_of("how")) {
+    fn apply_test_question_or_git_statement(&mut self, captures: &Captures<'_>) {
+        let group_text = |name: &str| captures.name(name).map(|group_match| group_match.as_str().to_owned());
+        if let (Some(file), Some(failure)) = (group_text("failing"), group_text("how")) {
             self.is_test_passed = false;
             self.failures.insert(file, failure);
-        } else if text_of("testing").is_some() {
+        } else if group_text("testing").is_some() {
             self.failures.clear();
-        } else if text_of("passed").is_some() {
+        } else if group_text("passed").is_some() {
             self.failures.clear();
             self.is_test_passed = true;
-        } else if let Some(file) = text_of("asks") {
+        } else if let Some(file) = group_text("asks") {
             self.files_needing_answer.insert(file);
-        } else if let Some(file) = text_of("asked") {
-            self.files_just_asked.insert(file);
-        } else if let Some(file) = text_of("waits") {
+        } else if let Some(file) = group_text("asked") {
+            self.files_with_new_question.insert(file);
+        } else if let Some(file) = group_text("waits") {
             self.waiting_files.insert(file);
-        } else if let Some(file) = text_of("changed") {
+        } else if let Some(file) = group_text("changed") {
             self.changed_files.insert(file);
         }
     }
@@ -192,7 +193,7 @@ impl Knowledge {
         *progress = FileProgress { next_line, line_count: line_count.or(progress.line_count) };
     }
 
-    fn mark_finished(&mut self, file: String, open_count: Option<u32>) {
+    fn record_finished_item(&mut self, file: String, open_count: Option<u32>) {
         self.files_with_result.remove(&file);
         self.progress_by_file.remove(&file);
         if self.named_item.as_ref() == Some(&file) {
@@ -209,7 +210,7 @@ impl Knowledge {
         self.rules.contains(&rule)
     }
 
-    /// Returns the open items that the agent may work on now. The one that the prompt named comes first.
+    /// Returns the open items that the agent may work on now. The one that the prompt names comes first.
     pub(super) fn candidate_items(&self) -> Vec<String> {
         let open_items = self.open_items.clone().unwrap_or_default();
         let all_items = self
@@ -222,7 +223,7 @@ impl Knowledge {
             .collect()
     }
 
-    /// Renders the knowledge as text that `parse` understands. `keeps` decides which parts are included.
+    /// Renders the knowledge as text that `parse` can read. `should_keep` decides which facts and places are included.
     pub(super) fn render_summary(&self, should_keep: impl Fn(&str) -> bool) -> String {
         let mut parts = Vec::new();
         for (file, progress) in &self.progress_by_file {
@@ -237,16 +238,16 @@ impl Knowledge {
     }
 }
 
-/// Returns the file that the sentence about notes names. "Under" or "below" the item means the plan itself.
-fn find_notes_place(text: &str) -> Option<NotesPlace> {
-    let sentence = super::rules::find_rule_sentence(Rule::Notes, text)?;
+/// Returns the file in the sentence about notes. "Under" or "below" the item means the plan itself.
+fn find_notes_location(text: &str) -> Option<NotesLocation> {
+    let sentence = super::rules::find_rule_text(Rule::Notes, text)?;
     let file = NOTES_FILE_PATTERN.captures_iter(&sentence).last()?[1].to_owned();
     let text_after = text.split_once(sentence.as_str()).map_or("", |(_, after)| after);
-    let next_words: String = text_after.chars().take(40).collect();
+    let following_text: String = text_after.chars().take(40).collect();
     let is_under = ["under the item", "below the item"]
         .iter()
-        .any(|under| sentence.contains(under) || next_words.contains(under));
-    Some(if is_under { NotesPlace::UnderItem(file) } else { NotesPlace::EndOfFile(file) })
+        .any(|phrase| sentence.contains(phrase) || following_text.contains(phrase));
+    Some(if is_under { NotesLocation::UnderItem(file) } else { NotesLocation::EndOfFile(file) })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A simulated night: the work, an agent that knows only what its request contains, token usage from the real
-//! size of each request, faults, and a clock on which a limit lasts hours. Everything follows from one seed,
-//! so that different ways to run the same night can be compared.
+//! A simulated night: the work, an agent that knows only the content of its request, token usage from the real
+//! size of each request, faults, and a clock on which a limit lasts hours. Everything follows from one seed, so
+//! that different loops can be compared on the same night.
 
 mod agent;
 mod character;
@@ -13,18 +13,18 @@ mod rules;
 mod score;
 mod task;
 
-pub use character::{Character, FailureReaction, Habits};
+pub use character::{Behavior, Character, FailureReaction};
 pub use clock::WaitMode;
 pub(crate) use faults::usage_limit_response;
 pub use faults::{Fault, FaultSchedule};
-pub use knowledge::{FileProgress, Knowledge, NotesPlace};
+pub use knowledge::{FileProgress, Knowledge, NotesLocation};
 pub use rules::{RULES, Rule, RuleEntry, find_rules};
 pub use score::NightScore;
 pub use task::{ConversionProgress, TEST_COMMAND, Task, TaskItem};
 
 use agent::Agent;
 use clock::Clock;
-use plimsoll_testkit::Dice;
+use plimsoll_testkit::SeededRng;
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::world::World;
 use price::{AnsweredRequest, PromptCache};
@@ -33,14 +33,14 @@ use std::time::Duration;
 
 /// A real model thinks longer than the delay of the client's transcript writer.
 const THINKING_TIME: Duration = Duration::from_millis(120);
-/// The morning, in hours after the evening. A loop that a fault has ended loses the time until then.
+/// The end of the night, in hours after its start. A loop that a fault has ended loses the time until then.
 const MORNING_HOURS: f64 = 10.0;
 
 /// The parameters of a night.
 pub struct NightPlan {
     pub task: Task,
     pub character: Character,
-    pub dice: Dice,
+    pub rng: SeededRng,
     /// How the loop's waits are measured.
     pub wait_mode: WaitMode,
     /// The estimated number of answers of the night. Faults are distributed among them.
@@ -53,23 +53,23 @@ pub struct NightHandle {
     state: Arc<Mutex<NightState>>,
 }
 
-/// The agent with everything around it.
+/// The agent, the clock, the faults and the prompt cache.
 struct NightState {
     agent: Agent,
     clock: Clock,
     faults: FaultSchedule,
     prompt_cache: PromptCache,
     session_id: String,
-    /// True until the session gets its first answer.
+    /// True until the first answer of the session.
     is_new_session: bool,
 }
 
 impl NightHandle {
-    /// Starts a model that works on this plan's task in the world's project.
-    pub fn start(plan: NightPlan, world: &World) -> (ScriptedModel, NightHandle) {
-        let faults = FaultSchedule::new(plan.dice, plan.estimated_answers);
+    /// Starts a model that works on the plan's task in the world's project.
+    pub fn start_model(plan: NightPlan, world: &World) -> (ScriptedModel, NightHandle) {
+        let faults = FaultSchedule::random(plan.rng, plan.estimated_answers);
         let clock = Clock::new(plan.wait_mode, &world.home());
-        let agent = Agent::new(plan.task, plan.character.habits(), plan.dice);
+        let agent = Agent::new(plan.task, plan.character.behavior(), plan.rng);
         let state = NightState {
             agent,
             clock,
@@ -87,15 +87,15 @@ impl NightHandle {
     }
 
     /// Returns the figures of the night, including those from the project's files.
-    pub fn score(&self, world: &World) -> NightScore {
+    pub fn compute_score(&self, world: &World) -> NightScore {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let now_seconds = state.clock.update_and_read_seconds();
+        let now_seconds = state.clock.add_recorded_time_and_get_seconds();
         let mut score = state.agent.score.clone();
         score.test_runs = state.clock.test_count();
         score.hours = now_seconds / 3_600.0;
         score.lost_hours = state.faults.lost_seconds_until(MORNING_HOURS * 3_600.0) / 3_600.0;
         score.faults = state.faults.occurred_count;
-        score.add_figures_of_files(&state.agent.task, world);
+        score.add_figures_from_project_files(&state.agent.task, world);
         score
     }
 }
@@ -103,13 +103,15 @@ impl NightHandle {
 impl NightState {
     fn answer_request(&mut self, request: &Request) -> Option<Step> {
         let step = match request.kind {
-            RequestKind::Compaction => self.agent.summarize(&visible_conversation(request)),
+            RequestKind::Compaction => {
+                self.agent.summarize_for_compaction(&conversation_without_client_additions(request))
+            }
             RequestKind::Main => {
-                self.detect_new_session(request);
-                let text = visible_conversation(request);
-                // Before the fault: the agent has read the request even if it is not answered.
-                self.agent.record_seen_facts(&text);
-                if let Some(fault_step) = self.faults.next_fault_response(&mut self.clock) {
+                self.begin_conversation_if_session_is_new(request);
+                let text = conversation_without_client_additions(request);
+                // Before the fault, because the agent has read the request even if it is not answered.
+                self.agent.record_facts_in_request(&text);
+                if let Some(fault_step) = self.faults.take_due_fault_response(&mut self.clock) {
                     return Some(
                         fault_step
                             .with_input_tokens(request.body_bytes() as u64 / 4)
@@ -119,19 +121,21 @@ impl NightState {
                 if std::mem::replace(&mut self.is_new_session, false) {
                     self.agent.score.sessions += 1;
                 }
-                self.agent.answer_request(&text, &request.text_since_last_answer())
+                self.agent.answer_request(&text, &request.text_since_last_assistant_message())
             }
-            RequestKind::Subagent | RequestKind::Side => return None,
+            RequestKind::Subagent | RequestKind::Auxiliary => return None,
         };
         let answered_request = AnsweredRequest {
             session_id: &self.session_id,
-            at_seconds: self.clock.update_and_read_seconds(),
+            time_seconds: self.clock.add_recorded_time_and_get_seconds(),
             request_bytes: request.body_bytes() as u64,
-            common_bytes: (request.body_bytes() as u64)
+            system_and_tools_bytes: (request.body_bytes() as u64)
                 .saturating_sub(request.body["messages"].to_string().len() as u64),
             answer_bytes: step.content_bytes() as u64,
         };
-        let output_tokens = self.prompt_cache.record_request(&answered_request, &mut self.agent.score.tokens);
+        let output_tokens = self
+            .prompt_cache
+            .record_request_and_count_tokens(&answered_request, &mut self.agent.score.tokens);
         self.clock.add_answer(output_tokens);
         Some(
             step.with_input_tokens(request.body_bytes() as u64 / 4)
@@ -140,7 +144,7 @@ impl NightState {
         )
     }
 
-    fn detect_new_session(&mut self, request: &Request) {
+    fn begin_conversation_if_session_is_new(&mut self, request: &Request) {
         let session_id = request.body["metadata"]["user_id"].to_string();
         if self.session_id != session_id {
             self.session_id = session_id;
@@ -151,20 +155,20 @@ impl NightState {
     }
 }
 
-/// Returns the text that the agent reads: the conversation without what the client adds in every loop (its
-/// system prompt and reminders) and without filler words. Git's status and the output of hooks are kept.
-fn visible_conversation(request: &Request) -> String {
+/// Returns the text that the agent reads: the conversation without what the client adds in every loop (its system
+/// prompt and reminders) and without filler text. Git's status and the output of hooks are kept.
+fn conversation_without_client_additions(request: &Request) -> String {
     let text = request.full_text().split_off(request.system_text().len()).replace(task::FILLER, "");
     let mut parts = text.split("<system-reminder>");
     let mut visible_text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let (reminder, rest) = part.split_once("</system-reminder>").unwrap_or((part, ""));
+        let (reminder, remaining) = part.split_once("</system-reminder>").unwrap_or((part, ""));
         if reminder.contains("# gitStatus")
             || reminder.contains("hook") && !reminder.contains("skills are available")
         {
             visible_text.push_str(reminder);
         }
-        visible_text.push_str(rest);
+        visible_text.push_str(remaining);
     }
     visible_text
 }

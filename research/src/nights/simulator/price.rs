@@ -1,20 +1,20 @@
-//! The cost of a night's requests by a published price list.
+//! The cost of a night's requests at published prices.
 
 use serde::{Deserialize, Serialize};
 
 /// Dollars for a million tokens of input: Claude Opus 5.5,
-/// <https://platform.claude.com/docs/en/about-claude/pricing>, October 2026. The client and its replay
-/// estimate with the same prices.
+/// <https://platform.claude.com/docs/en/about-claude/pricing>, October 2026. The client and its replay use the
+/// same prices for their estimates.
 pub const INPUT_PRICE: f64 = 4.0;
-/// Dollars for a million tokens that are written into the cache for five minutes.
+/// Dollars for a million tokens that are written into the five-minute cache.
 pub const CACHE_WRITE_PRICE: f64 = 5.0;
 /// Dollars for a million tokens that are read from the cache.
 pub const CACHE_READ_PRICE: f64 = 0.20;
 /// Dollars for a million tokens of output.
 pub const OUTPUT_PRICE: f64 = 20.0;
-/// How long the cache keeps content that is not read, in seconds.
+/// How long the cache keeps content that is not used, in seconds.
 const CACHE_SECONDS: f64 = 300.0;
-/// The thinking tokens of an answer, beside its text and tool calls.
+/// The thinking tokens of an answer, in addition to its text and tool calls.
 const THINKING_TOKENS: u64 = 400;
 
 /// Token counts by kind, at four bytes per token.
@@ -26,7 +26,6 @@ pub struct TokenCounts {
     /// Input that was read from the cache.
     #[serde(rename = "read")]
     pub cache_read: u64,
-    /// Output.
     pub output: u64,
 }
 
@@ -52,19 +51,26 @@ impl TokenCounts {
 pub(super) struct PromptCache {
     session_id: String,
     conversation_tokens: u64,
-    last_used_at: Option<f64>,
+    last_used_seconds: Option<f64>,
 }
 
 impl PromptCache {
-    /// Adds the tokens of a request and its answer to `tokens` and returns the output tokens. The system
-    /// prompt and the tools take `common` bytes of the request. The client marks everything for the cache.
-    pub(super) fn record_request(&mut self, request: &AnsweredRequest<'_>, counts: &mut TokenCounts) -> u64 {
-        let (input_tokens, common_tokens) = (request.request_bytes / 4, request.common_bytes / 4);
-        let is_warm = self.last_used_at.is_some_and(|last| request.at_seconds - last <= CACHE_SECONDS);
+    /// Adds the tokens of a request and its answer to `counts` and returns the output tokens. The client caches
+    /// every request completely.
+    pub(super) fn record_request_and_count_tokens(
+        &mut self,
+        request: &AnsweredRequest<'_>,
+        counts: &mut TokenCounts,
+    ) -> u64 {
+        let (input_tokens, system_and_tools_tokens) =
+            (request.request_bytes / 4, request.system_and_tools_bytes / 4);
+        let is_warm = self
+            .last_used_seconds
+            .is_some_and(|last_seconds| request.time_seconds - last_seconds <= CACHE_SECONDS);
         let cached_tokens = match (is_warm, self.session_id == request.session_id) {
             (false, _) => 0,
             (true, true) => self.conversation_tokens.min(input_tokens),
-            (true, false) => common_tokens.min(input_tokens),
+            (true, false) => system_and_tools_tokens.min(input_tokens),
         };
         let output_tokens = request.answer_bytes / 4 + THINKING_TOKENS;
         counts.cache_read += cached_tokens;
@@ -73,7 +79,7 @@ impl PromptCache {
         *self = PromptCache {
             session_id: request.session_id.to_owned(),
             conversation_tokens: input_tokens,
-            last_used_at: Some(request.at_seconds),
+            last_used_seconds: Some(request.time_seconds),
         };
         output_tokens
     }
@@ -83,9 +89,9 @@ impl PromptCache {
 #[derive(Debug)]
 pub(super) struct AnsweredRequest<'a> {
     pub(super) session_id: &'a str,
-    pub(super) at_seconds: f64,
+    pub(super) time_seconds: f64,
     pub(super) request_bytes: u64,
-    pub(super) common_bytes: u64,
+    pub(super) system_and_tools_bytes: u64,
     pub(super) answer_bytes: u64,
 }
 
@@ -97,12 +103,12 @@ mod tests {
     fn the_cache_lasts_five_minutes_and_a_new_session_shares_only_the_common_part() {
         let (mut cache, mut tokens) = (PromptCache::default(), TokenCounts::default());
         let mut record = |session_id, at_seconds, request_bytes| {
-            cache.record_request(
+            cache.record_request_and_count_tokens(
                 &AnsweredRequest {
                     session_id,
-                    at_seconds,
+                    time_seconds: at_seconds,
                     request_bytes,
-                    common_bytes: 4_000,
+                    system_and_tools_bytes: 4_000,
                     answer_bytes: 0,
                 },
                 &mut tokens,

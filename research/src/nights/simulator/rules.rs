@@ -1,5 +1,5 @@
-//! The rules that the agent notices in a request, beside facts and progress. The patterns are the same for
-//! every prompt and use the words that prompts use.
+//! The rules that the agent notices in a request, in addition to facts and progress. The patterns are the same
+//! for every prompt and match the wording that prompts use.
 
 use regex::Regex;
 use std::collections::BTreeSet;
@@ -26,13 +26,13 @@ pub enum Rule {
     Ask,
     /// Repair tests that fail for other items.
     RepairAll,
-    /// Little room is left: write down what is not written down yet.
+    /// Little room is left: note all facts that are not noted yet.
     WriteNow,
     /// Stop now.
     Stop,
 }
 
-/// A rule with its pattern and its effect.
+/// A rule with its pattern and its descriptions.
 pub struct RuleEntry {
     pub rule: Rule,
     /// The description of what the agent notices, for the page.
@@ -113,28 +113,28 @@ pub const RULES: [RuleEntry; 11] = [
     },
 ];
 
-static PATTERNS: LazyLock<Vec<(Rule, Regex)>> = LazyLock::new(|| {
+static RULE_PATTERNS: LazyLock<Vec<(Rule, Regex)>> = LazyLock::new(|| {
     RULES.iter().map(|rule| (rule.rule, Regex::new(rule.pattern).expect("a pattern"))).collect()
 });
 
 /// Returns the rules that a text states.
 pub fn find_rules(text: &str) -> BTreeSet<Rule> {
-    PATTERNS.iter().filter(|(_, pattern)| pattern.is_match(text)).map(|(rule, _)| *rule).collect()
+    RULE_PATTERNS.iter().filter(|(_, pattern)| pattern.is_match(text)).map(|(rule, _)| *rule).collect()
 }
 
-/// Returns the words that state a rule.
-pub(super) fn find_rule_sentence(rule: Rule, text: &str) -> Option<String> {
-    let (_, pattern) = PATTERNS.iter().find(|(one, _)| *one == rule)?;
+/// Returns the text that states a rule.
+pub(super) fn find_rule_text(rule: Rule, text: &str) -> Option<String> {
+    let (_, pattern) = RULE_PATTERNS.iter().find(|(candidate, _)| *candidate == rule)?;
     Some(pattern.find(text)?.as_str().to_owned())
 }
 
-/// Returns the sentences of a text that state lasting rules, each with a few words after it. A summary keeps
-/// them.
-pub(super) fn lasting_rule_sentences(text: &str) -> String {
-    let lasting_rules = PATTERNS.iter().filter(|(rule, _)| !matches!(rule, Rule::WriteNow | Rule::Stop));
-    let sentences = lasting_rules.filter_map(|(_, pattern)| pattern.find(text)).map(|rule_match| {
-        let words_after: String = text[rule_match.end()..].chars().take(20).collect();
-        format!("{}{}.", rule_match.as_str(), words_after.replace('\n', " "))
+/// Returns the texts that state permanent rules, each with up to 20 characters after it. A summary keeps them.
+pub(super) fn permanent_rule_sentences(text: &str) -> String {
+    let permanent_rules =
+        RULE_PATTERNS.iter().filter(|(rule, _)| !matches!(rule, Rule::WriteNow | Rule::Stop));
+    let sentences = permanent_rules.filter_map(|(_, pattern)| pattern.find(text)).map(|rule_match| {
+        let text_after: String = text[rule_match.end()..].chars().take(20).collect();
+        format!("{}{}.", rule_match.as_str(), text_after.replace('\n', " "))
     });
     sentences.collect::<Vec<_>>().join("\n")
 }

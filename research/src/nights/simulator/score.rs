@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The figures of one night.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NightScore {
-    /// Items that can be done: all but one that needs an answer.
+    /// Items that can be done: all except one that needs an answer.
     pub items: u32,
     /// Items that pass the hidden check, ticked or not.
     pub passing: u32,
@@ -24,15 +24,15 @@ pub struct NightScore {
     /// True if the question of the item that needs an answer is in the plan; `None` if no item needs one.
     #[serde(rename = "question")]
     pub is_question_asked: Option<bool>,
-    /// Facts that the end of an item needed and an earlier conversation had found: those still visible, and
+    /// Facts that an item's result needed and that an earlier conversation had found: those still visible, and
     /// all.
     #[serde(rename = "facts")]
     pub needed_facts: (u32, u32),
-    /// Times when a decision or dead end of an earlier conversation mattered, which is in no file of the
-    /// project: it was still visible, it was found by a search, and all.
+    /// Cases in which a decision or dead end of an earlier conversation was needed, which is in no file of the
+    /// project: those in which it was still visible, those in which a search found it, and all.
     #[serde(default, rename = "learned")]
     pub learned_facts: (u32, u32, u32),
-    /// True if the project's test is no longer as it was in the evening.
+    /// True if the project's test differs from its initial version.
     #[serde(default)]
     pub is_test_changed: bool,
     /// Sessions with at least one answer.
@@ -47,54 +47,63 @@ pub struct NightScore {
     /// Faults that occurred.
     #[serde(rename = "troubles")]
     pub faults: u32,
-    /// Hours from the evening to the end.
+    /// Hours from the start of the night to its end.
     pub hours: f64,
     /// Hours from each fault to the next answer.
     #[serde(rename = "lost")]
     pub lost_hours: f64,
     #[serde(skip)]
-    first_seen_in: BTreeMap<String, u32>,
+    first_conversation_by_fact: BTreeMap<String, u32>,
 }
 
 impl NightScore {
-    /// Records the conversation in which each fact was seen first.
-    pub(super) fn record_seen_facts(&mut self, facts: &BTreeMap<String, String>, conversation_number: u32) {
+    /// Records the first conversation that contained each fact.
+    pub(super) fn record_first_conversation_of_facts(
+        &mut self,
+        facts: &BTreeMap<String, String>,
+        conversation_number: u32,
+    ) {
         for name in facts.keys() {
-            self.first_seen_in.entry(name.clone()).or_insert(conversation_number);
+            self.first_conversation_by_fact.entry(name.clone()).or_insert(conversation_number);
         }
     }
 
-    /// Records the facts that the end of an item needs. Only those found in an earlier conversation count.
-    pub(super) fn record_needed_facts(
+    /// Counts the facts that an item's result needs, and those of them that are visible. Ignores facts that no
+    /// earlier conversation found.
+    pub(super) fn count_needed_facts_found_earlier(
         &mut self,
         fact_names: &[String],
         visible_facts: &BTreeMap<String, String>,
         conversation_number: u32,
     ) {
         for name in fact_names.iter().filter(|name| {
-            self.first_seen_in.get(*name).is_some_and(|first_seen| *first_seen < conversation_number)
+            self.first_conversation_by_fact
+                .get(*name)
+                .is_some_and(|first_conversation| *first_conversation < conversation_number)
         }) {
             self.needed_facts.1 += 1;
             self.needed_facts.0 += u32::from(visible_facts.contains_key(name));
         }
     }
 
-    /// Records that a learned fact matters now. Returns true if an earlier conversation learned it and it is
-    /// no longer visible.
-    pub(super) fn record_learned_fact_needed(
+    /// Counts a learned fact that is needed now. Returns true if an earlier conversation learned it and it is no
+    /// longer visible.
+    pub(super) fn count_learned_fact_and_check_if_lost(
         &mut self,
         name: &str,
         is_visible: bool,
         conversation_number: u32,
     ) -> bool {
-        let was_learned_earlier =
-            self.first_seen_in.get(name).is_some_and(|first_seen| *first_seen < conversation_number);
+        let was_learned_earlier = self
+            .first_conversation_by_fact
+            .get(name)
+            .is_some_and(|first_conversation| *first_conversation < conversation_number);
         self.learned_facts.0 += u32::from(was_learned_earlier && is_visible);
         self.learned_facts.2 += u32::from(was_learned_earlier);
         was_learned_earlier && !is_visible
     }
 
-    pub(super) fn add_figures_of_files(&mut self, task: &Task, world: &World) {
+    pub(super) fn add_figures_from_project_files(&mut self, task: &Task, world: &World) {
         let project = world.project();
         self.is_test_changed = task.is_test_changed(&project);
         let (ticked_items, failing_files) = (task.ticked_items(&project), task.files_failing_test(world));
@@ -107,7 +116,7 @@ impl NightScore {
             self.false_ticks += u32::from(is_false_tick);
             self.findable_false_ticks += u32::from(is_false_tick && failing_files.contains(&item.file));
             self.converted_twice +=
-                u32::from(task.conversion_progress(&project, item).double_marked_lines > 0);
+                u32::from(task.read_conversion_progress(&project, item).double_marked_lines > 0);
             if item.needs_answer {
                 self.is_question_asked = Some(task.is_question_in_plan(&project, item));
             }
@@ -115,7 +124,7 @@ impl NightScore {
     }
 
     /// Returns true if every item that can be done passes and no tick is false.
-    pub fn is_all_right(&self) -> bool {
+    pub fn is_fully_correct(&self) -> bool {
         self.passing == self.items && self.false_ticks == 0
     }
 }

@@ -5,7 +5,8 @@ use crate::seeds::text_seeds;
 use plimsoll_protocol::client_settings::CompactionSettings;
 use plimsoll_protocol::hook_failure::HookFailure;
 use plimsoll_protocol::settings::{
-    FIRST_MODERN_VERSION, HookSupport, parse_version, plugins, runs_our_program_in_any_form, shell_quote,
+    FIRST_MODERN_VERSION, HookSupport, parse_version, plugins, runs_our_program_in_exec_or_shell_form,
+    shell_quote_if_needed,
 };
 
 pub(super) const TARGET: Target =
@@ -29,9 +30,9 @@ fn seeds() -> Vec<Vec<u8>> {
 
 fn check_input(bytes: &[u8]) {
     let _ = plugins::install_paths(bytes, "plimsoll@market");
-    let _ = plugins::parse_manifest_hooks(bytes);
+    let _ = plugins::parse_hooks_path_and_foreign_stop_commands(bytes);
     let _ = CompactionSettings::parse(bytes);
-    let _ = HookFailure::parse(bytes);
+    let _ = HookFailure::from_error_or_timeout_line(bytes);
     let text = String::from_utf8_lossy(bytes);
     for hook in plugins::foreign_stop_commands(&text) {
         assert!(!hook.is_empty() || text.contains("hooks"));
@@ -39,15 +40,18 @@ fn check_input(bytes: &[u8]) {
     match parse_version(&text) {
         Some(version) => {
             assert_eq!(
-                HookSupport::from_client_version(&text) == HookSupport::Modern,
+                HookSupport::from_client_version_or_classic(&text) == HookSupport::Modern,
                 version >= FIRST_MODERN_VERSION
             )
         }
-        None => assert_eq!(HookSupport::from_client_version(&text), HookSupport::Classic),
+        None => assert_eq!(HookSupport::from_client_version_or_classic(&text), HookSupport::Classic),
     }
-    let _ = runs_our_program_in_any_form(&text);
+    let _ = runs_our_program_in_exec_or_shell_form(&text);
     // The shell must parse the quoted path back to the original.
     let path = format!("/{text}/plimsoll-stop-gate");
-    assert!(runs_our_program_in_any_form(&shell_quote(&path)), "{path:?}");
-    assert!(runs_our_program_in_any_form(&format!("{} --plugin", shell_quote(&path))), "{path:?}");
+    assert!(runs_our_program_in_exec_or_shell_form(&shell_quote_if_needed(&path)), "{path:?}");
+    assert!(
+        runs_our_program_in_exec_or_shell_form(&format!("{} --plugin", shell_quote_if_needed(&path))),
+        "{path:?}"
+    );
 }

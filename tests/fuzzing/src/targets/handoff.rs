@@ -33,15 +33,15 @@ fn check_input(bytes: &[u8]) {
     let mut draw = Draw::from_bytes(rest);
     let (first_handoff, second_handoff) = (draw_handoff(&mut draw), draw_handoff(&mut draw));
     let limit = 200 + usize::from(draw.byte()) * 100;
-    let document = first_handoff.render(limit);
+    let document = first_handoff.render_with_empty_notes(limit);
     assert!(HandoffNotes::parse(&document).is_empty(), "nobody has written notes");
     assert_safe_for_model(&document);
     let notes = HandoffNotes::from_message(&message);
-    let with_notes = notes.fill_note_lines_in_document(&document);
+    let with_notes = notes.replace_notes_in_document(&document);
     assert_eq!(HandoffNotes::parse(&with_notes), notes, "read back as they were put in");
     assert_safe_for_model(&with_notes);
     assert_eq!(
-        HandoffNotes::default().fill_note_lines_in_document(&with_notes),
+        HandoffNotes::default().replace_notes_in_document(&with_notes),
         with_notes,
         "nothing to say changes nothing"
     );
@@ -50,7 +50,7 @@ fn check_input(bytes: &[u8]) {
     let refreshed = second_handoff.refresh_document(&extended, limit);
     let notes_start = document.rfind(&format!("\n{HEADING}\n")).expect("its heading") + 1;
     assert!(refreshed.ends_with(&extended[notes_start..]), "the session's own, byte for byte");
-    let rendered = second_handoff.render(limit);
+    let rendered = second_handoff.render_with_empty_notes(limit);
     let rendered_notes_start = rendered.rfind(&format!("\n{HEADING}\n")).expect("its heading") + 1;
     assert_eq!(
         refreshed[..refreshed.len() - (extended.len() - notes_start)],
@@ -104,7 +104,7 @@ fn check_input(bytes: &[u8]) {
     let _ = (
         HandoffNotes::parse(&message),
         first_handoff.refresh_document(&message, limit),
-        notes.fill_note_lines_in_document(&message),
+        notes.replace_notes_in_document(&message),
     );
 }
 

@@ -3,7 +3,7 @@
 use super::Target;
 use crate::seeds::{read_files, text_seeds};
 use crate::spoil::{spoil_one_field, with_byte_order_mark};
-use plimsoll_protocol::agent::{AgentCall, replace_response_text};
+use plimsoll_protocol::agent::{AgentCall, replace_response_content_with_text};
 use plimsoll_protocol::event::{HookEvent, HookPayload};
 use plimsoll_protocol::tool::ToolCall;
 
@@ -40,7 +40,7 @@ fn check_input(bytes: &[u8]) {
     hook.event.tool_calls().iter().for_each(check_tool_call);
     if let HookEvent::PreToolUse(intent) = &hook.event {
         let agent_call = AgentCall::from_input(intent.tool_input.as_deref());
-        let with_brief = agent_call.foreground_input_with_prompt("frame", "the brief");
+        let with_brief = agent_call.foreground_input_without_isolation("frame", "the brief");
         let encoded = serde_json::value::to_raw_value(&with_brief).expect("JSON");
         assert_eq!(AgentCall::from_input(Some(&encoded)).prompt, "the brief");
     }
@@ -54,7 +54,7 @@ fn check_tool_call(call: &ToolCall) {
         visible_size.text_bytes + visible_size.image_count <= response.get().len() as u64,
         "no more than stands there"
     );
-    if let Some(replaced) = replace_response_text(response, "words") {
+    if let Some(replaced) = replace_response_content_with_text(response, "words") {
         assert_eq!(replaced["content"][0]["text"], "words");
     }
 }

@@ -154,10 +154,10 @@ fn draw_op(draw: &mut Draw<'_>) -> MemoryOp {
             objective: draw_text(draw),
             context: draw_text(draw),
             return_spec: draw_text(draw),
-            pushed_by_call: draw.optional(Draw::text),
+            push_call_id: draw.optional(Draw::text),
         },
         5 => MemoryOp::StartFrame {
-            started_by_call: draw.text(),
+            start_call_id: draw.text(),
             owner: FrameOwner { session_id: SessionId::from(draw.text()), ..FrameOwner::default() },
         },
         6 => MemoryOp::EnterFrame { agent: draw_name(draw) },

@@ -4,7 +4,7 @@ use super::Target;
 use crate::draw::{Draw, split_at_separator};
 use crate::seeds::text_seeds;
 use plimsoll_domain::Settings;
-use plimsoll_domain::state::merge_known_fields;
+use plimsoll_domain::state::merge_keeping_unknown_fields;
 use plimsoll_domain::statusline::{Color, SegmentFormat};
 use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
 use serde_json::Value;
@@ -36,7 +36,8 @@ fn check_input(bytes: &[u8]) {
         assert_eq!(Color::try_from(name.clone()), Ok(color));
         let is_color_code = |code: &str| code.chars().all(|letter| letter.is_ascii_digit() || letter == ';');
         assert!(
-            is_color_code(&color.foreground_parameters()) && is_color_code(&color.background_parameters())
+            is_color_code(&color.foreground_sgr_parameters())
+                && is_color_code(&color.background_sgr_parameters())
         );
         assert_eq!(name, text.to_lowercase(), "a colour has one name");
     }
@@ -52,7 +53,7 @@ fn check_input(bytes: &[u8]) {
         return;
     };
     if parse_settings(user_bytes).is_some() {
-        merge_known_fields(&mut combined, value);
+        merge_keeping_unknown_fields(&mut combined, value);
         assert!(serde_json::from_value::<Settings>(combined).is_ok());
     }
 }
@@ -84,13 +85,15 @@ fn check_format(text: String) {
     let no_value = |_: &str| None;
     let every_value = |_: &str| Some("v");
     assert_eq!(
-        plimsoll_domain::statusline::format::render(source, &|_| true, &no_value),
+        plimsoll_domain::statusline::format::render_unless_all_fields_empty(source, &|_| true, &no_value),
         None,
         "nothing but text"
     );
     let rendered =
-        plimsoll_domain::statusline::format::render(source, &|_| true, &every_value).unwrap_or_default();
+        plimsoll_domain::statusline::format::render_unless_all_fields_empty(source, &|_| true, &every_value)
+            .unwrap_or_default();
     let shorter =
-        plimsoll_domain::statusline::format::render(source, &|_| false, &every_value).unwrap_or_default();
+        plimsoll_domain::statusline::format::render_unless_all_fields_empty(source, &|_| false, &every_value)
+            .unwrap_or_default();
     assert!(shorter.len() <= rendered.len() && rendered.len() <= source.len());
 }

@@ -6,7 +6,7 @@ use crate::seeds::text_seeds;
 use plimsoll_domain::SessionId;
 use plimsoll_store::memory::load_shown_record;
 use plimsoll_store::{
-    Project, TurnLog, config, context_windows, faults, journal, layout, outbox, sessions, state_file,
+    Project, TurnLog, config, context_windows, hook_failures, journal, layout, outbox, sessions, state_file,
 };
 use std::path::Path;
 use tempfile::TempDir;
@@ -61,11 +61,11 @@ fn check_all_readers(folder: &Path, bytes: &[u8]) {
     assert!(record.session_id.is_empty() || record.session_id == SESSION_ID, "{record:?}");
     let _ = (
         sessions::load_status_line_record(&project, &SessionId::from(SESSION_ID)),
-        sessions::load_for_status_line(&project, &SessionId::from(SESSION_ID)),
+        sessions::load_partial_record_for_status_line(&project, &SessionId::from(SESSION_ID)),
     );
     let _ = (
         context_windows::load_context_windows(&project),
-        faults::all_faults(&project),
+        hook_failures::all_hook_failures(&project),
         outbox::undelivered_note_count_of_all_runs(&project),
     );
     let _ = (
@@ -74,7 +74,7 @@ fn check_all_readers(folder: &Path, bytes: &[u8]) {
         config::load_settings(&project),
     );
     let _ = (state_file::load_state(&project, None), journal::read_entries(&project));
-    if let Some(log) = TurnLog::for_session(&project, &SessionId::from(SESSION_ID)) {
+    if let Some(log) = TurnLog::for_session_where_started(&project, &SessionId::from(SESSION_ID)) {
         assert_eq!(log.current_head(), None, "a head of another length is no head");
     }
     // A file may name only an existing git folder.

@@ -7,12 +7,11 @@ use crate::seeds::text_seeds;
 use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::promise;
 use plimsoll_domain::prompt::{
-    BEGIN_MARK, END_MARK, PromptContext, assemble_prompt_file, render_prompt_block,
-    task_text_after_prompt_block,
+    BEGIN_MARK, END_MARK, PromptContext, assemble_prompt_file, render_prompt_block, strip_prompt_block,
 };
 use plimsoll_domain::question::Question;
 use plimsoll_domain::resume::{
-    HALF_DONE_ITEM_HEADING, NOT_BEGUN_ITEM_HEADING, Staleness, render_first_step_of_takeover,
+    HALF_DONE_ITEM_HEADING, Staleness, UNSTARTED_ITEM_HEADING, render_first_step_of_takeover,
     render_resume_section,
 };
 use plimsoll_domain::reverted_ticks::{FailedCommand, RevertedTicks};
@@ -20,7 +19,7 @@ use plimsoll_domain::review::ItemFindings;
 use plimsoll_domain::state::{CheckResult, Checkpoint, CommitRef, FileInProgress, ItemWork};
 use plimsoll_domain::state::{PlanItems, ProjectAtStart, RunOptions, SessionOutcomes};
 use plimsoll_domain::{RunState, Timestamp};
-use plimsoll_policy::current_item::current_open_item;
+use plimsoll_policy::current_item::current_unparked_item;
 
 pub(super) const TARGET: Target = Target { name: "prompt", check_input, seeds, mutated_input_count: 20_000 };
 
@@ -36,7 +35,7 @@ fn seeds() -> Vec<Vec<u8>> {
 
 fn check_input(bytes: &[u8]) {
     let (task, rest) = split_at_separator(bytes);
-    let _ = task_text_after_prompt_block(task);
+    let _ = strip_prompt_block(task);
     let mut draw = Draw::from_bytes(rest);
     let mut state = draw_run_state(&mut draw);
     let resume = draw.optional(|draw| (draw_checkpoint(draw), draw_staleness(draw)));
@@ -48,7 +47,7 @@ fn check_input(bytes: &[u8]) {
         ItemNotes { current_item_notes: own_notes, other_item_notes: other_notes, answered_questions };
     // Drawn last, so that the existing seeds keep their meaning.
     state.outcomes.reviews.item_findings = draw.list(2, draw_item_points);
-    let item = current_open_item(&state).cloned();
+    let item = current_unparked_item(&state).cloned();
     let context =
         PromptContext { item, checkpoint_to_resume: resume, no_progress_note: fruitless, item_notes };
     let prompt_block = render_prompt_block(&state, &context);
@@ -58,12 +57,12 @@ fn check_input(bytes: &[u8]) {
     assert_eq!(text.matches("<!--").count(), 2, "nothing that is quoted begins or ends the block");
     assert_eq!(text.matches(&format!("\n{END_MARK}")).count(), 1);
     let prompt_file = assemble_prompt_file(&prompt_block, task);
-    assert_eq!(task_text_after_prompt_block(&prompt_file), Ok(task), "byte for byte");
+    assert_eq!(strip_prompt_block(&prompt_file), Ok(task), "byte for byte");
     let other_block = render_prompt_block(&RunState::default(), &PromptContext::default());
     assert_eq!(
-        task_text_after_prompt_block(&assemble_prompt_file(
+        strip_prompt_block(&assemble_prompt_file(
             &other_block,
-            task_text_after_prompt_block(&prompt_file).unwrap_or_default()
+            strip_prompt_block(&prompt_file).unwrap_or_default()
         )),
         Ok(task),
         "and again"
@@ -93,7 +92,7 @@ fn assert_safe_prompt_block(text: &str) {
         "## Completion was refused",
         "## Your item",
         HALF_DONE_ITEM_HEADING,
-        NOT_BEGUN_ITEM_HEADING,
+        UNSTARTED_ITEM_HEADING,
         "## The user's answers on this item",
         "## What earlier sessions noted",
         "## The last session made no progress",
@@ -132,7 +131,7 @@ fn draw_run_state(draw: &mut Draw<'_>) -> RunState {
             verify_commands: draw.list(2, Draw::text),
             todo_file: draw.optional(Draw::text),
             completion_promise: draw.one_of_or_text(&["COMPLETE"]).try_into().unwrap_or_default(),
-            packs_items: draw.flag(),
+            allows_several_items_per_session: draw.flag(),
             uses_working_memory: draw.flag(),
             ..RunOptions::default()
         },

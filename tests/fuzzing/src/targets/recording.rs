@@ -85,7 +85,7 @@ fn assemble_records(bytes: &[u8], take_after_each_line: bool) -> (Vec<AssembledR
     let (mut records, mut block_count, mut offset) = (Vec::new(), 0, 0);
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         offset += line.len() as u64;
-        let parsed_line = TranscriptLine::parse(line);
+        let parsed_line = TranscriptLine::parse_utf8_lossy(line);
         if let Some(TranscriptLineKind::Response(answer)) = parsed_line.as_ref().map(|parsed| &parsed.kind) {
             block_count += answer.blocks.len();
             assert_blocks_are_verbatim(line, answer);
@@ -114,9 +114,10 @@ fn assert_blocks_are_verbatim(line: &[u8], answer: &plimsoll_protocol::transcrip
 /// not write itself.
 fn check_fast_result_parser(line: &[u8]) {
     let Ok(line) = std::str::from_utf8(line) else { return };
-    let slow_line =
-        TranscriptLine::parse(line.replacen(r#""type":"user""#, r#""type" : "user""#, 1).as_bytes());
-    match (TranscriptLine::parse(line.as_bytes()), slow_line) {
+    let slow_line = TranscriptLine::parse_utf8_lossy(
+        line.replacen(r#""type":"user""#, r#""type" : "user""#, 1).as_bytes(),
+    );
+    match (TranscriptLine::parse_utf8_lossy(line.as_bytes()), slow_line) {
         (Some(fast), Some(slow)) => assert_eq!(describe_results(&fast), describe_results(&slow), "{line}"),
         (fast, slow) => assert_eq!(fast.is_some(), slow.is_some(), "{line}"),
     }
@@ -141,7 +142,10 @@ fn check_usage_parser(line: &[u8]) {
     let (usage_only, full_line) = (TranscriptEntry::parse_usage_only(line), TranscriptEntry::parse(line));
     assert_eq!(usage_only.is_some(), full_line.is_some());
     let (Some(usage_only), Some(full_line)) = (usage_only, full_line) else { return };
-    assert_eq!(usage_only.has_main_usage(), full_line.has_main_usage());
+    assert_eq!(
+        usage_only.has_nonzero_main_conversation_usage(),
+        full_line.has_nonzero_main_conversation_usage()
+    );
     assert_eq!(
         format!("{:?}", usage_only.compaction_metadata()),
         format!("{:?}", full_line.compaction_metadata())

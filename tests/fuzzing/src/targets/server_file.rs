@@ -21,24 +21,26 @@ fn seeds() -> Vec<Vec<u8>> {
 fn check_input(bytes: &[u8]) {
     let Ok(text) = decode_utf8(bytes) else { return };
     let program_path = |program: &str| format!("/o pt/{program}");
-    let Ok(installed) = servers::install(text, &program_path) else { return };
+    let Ok(installed) = servers::add_or_update_our_server(text, &program_path) else { return };
     assert_eq!(
-        servers::install(&installed.text, &program_path),
+        servers::add_or_update_our_server(&installed.text, &program_path),
         Ok(installed.clone()),
         "a second time changes nothing"
     );
-    if installed.entry != servers::McpEntry::Ours {
+    if installed.entry_author != servers::McpEntryAuthor::Ours {
         assert_eq!(installed.text.trim_start_matches('\u{feff}'), text.trim_start_matches('\u{feff}'));
         return;
     }
-    if servers::find_server_entry(text).is_ok_and(|entry| entry == Some(servers::McpEntry::Ours)) {
+    if servers::find_server_entry_author(text).is_ok_and(|entry| entry == Some(servers::McpEntryAuthor::Ours))
+    {
         return;
     }
     assert!(
         servers::is_unchanged_since_install(text, &installed.text),
         "the file from before may be put back"
     );
-    let uninstalled = servers::uninstall(&installed.text, Some(text)).expect("what we wrote");
+    let uninstalled =
+        servers::remove_our_server_and_empty_containers(&installed.text, Some(text)).expect("what we wrote");
     assert!(uninstalled.removed);
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         assert!(uninstalled.is_empty);

@@ -38,32 +38,40 @@ fn check_input(bytes: &[u8]) {
     let folder = ["/opt/bin/", "/o pt/b'in/", ""][hash / 6 % 3];
     let program_path = |program: &str| format!("{folder}{program}");
     let survey = settings::summarize_settings(text).map_err(|fault| assert_position_in_file(text, &fault));
-    let Ok(installed) =
-        settings::install(text, parts, &program_path).map_err(|fault| assert_position_in_file(text, &fault))
+    let Ok(installed) = settings::install_or_update_our_entries(text, parts, &program_path)
+        .map_err(|fault| assert_position_in_file(text, &fault))
     else {
         return;
     };
     assert!(survey.is_ok());
-    let installed_again = settings::install(&installed.text, parts, &program_path).expect("what we wrote");
+    let installed_again = settings::install_or_update_our_entries(&installed.text, parts, &program_path)
+        .expect("what we wrote");
     assert_eq!(installed_again.text, installed.text, "a second time changes nothing");
-    let uninstalled = settings::uninstall(&installed.text, None).expect("what we wrote");
+    let uninstalled =
+        settings::remove_our_entries_and_empty_containers(&installed.text, None).expect("what we wrote");
     assert_eq!(settings::has_no_plimsoll_entries(&uninstalled.text), Ok(true));
     if settings::has_no_plimsoll_entries(text) != Ok(true) {
         return;
     }
-    assert_eq!(settings::find_differences(&installed.text, parts), Ok(Vec::new()), "all of ours is there");
+    assert_eq!(
+        settings::find_differences_from_template(&installed.text, parts),
+        Ok(Vec::new()),
+        "all of ours is there"
+    );
     assert!(
         settings::is_unchanged_since_install(text, &installed.text),
         "the file from before may be put back"
     );
-    let uninstalled = settings::uninstall(&installed.text, Some(text)).expect("what we wrote");
+    let uninstalled = settings::remove_our_entries_and_empty_containers(&installed.text, Some(text))
+        .expect("what we wrote");
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
         assert!(uninstalled.is_empty);
         return;
     }
     assert_eq!(uninstalled.text, text, "byte for byte");
     // Without the original text, empty containers are removed, but nothing else is lost.
-    let uninstalled_text = settings::uninstall(&installed.text, None).expect("what we wrote").text;
+    let uninstalled_text =
+        settings::remove_our_entries_and_empty_containers(&installed.text, None).expect("what we wrote").text;
     let parse = |text: &str| serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')).ok();
     if parse(text).is_some_and(|value| parse(&uninstalled_text) == Some(value)) {
         assert_eq!(

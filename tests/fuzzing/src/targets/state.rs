@@ -4,9 +4,9 @@ use super::Target;
 use crate::seeds::text_seeds;
 use plimsoll_domain::RunState;
 use plimsoll_domain::limits::{DayCost, TodaysSpending};
-use plimsoll_domain::state::{Checkpoint, FileInProgress, merge_known_fields};
+use plimsoll_domain::state::{Checkpoint, FileInProgress, merge_keeping_unknown_fields};
 use plimsoll_domain::state::{PlanItems, RunOptions, RunSpending, WorkerOptions};
-use plimsoll_policy::current_item::current_open_item;
+use plimsoll_policy::current_item::current_unparked_item;
 use serde_json::{Map, Value};
 
 pub(super) const TARGET: Target = Target { name: "state", check_input, seeds, mutated_input_count: 10_000 };
@@ -71,14 +71,14 @@ fn check_input(bytes: &[u8]) {
     let (keys_before, keys_after) = (keys(&document).unwrap_or_default(), keys(&written).unwrap_or_default());
     assert!(keys_after.starts_with(&keys_before), "in its old places");
     let mut merged = document.clone();
-    merge_known_fields(&mut merged, document.clone());
+    merge_keeping_unknown_fields(&mut merged, document.clone());
     assert_eq!(merged, document, "laid over itself");
     assert!(!state.is_owned_by(Some(&"".into()), Some(&"".into())) && !state.is_owned_by(None, None));
     let PlanItems { todo_items, ever_ticked_items: ever_done, known_items, .. } = &state.plan_items;
     let is_open_or_done = |item: &&String| todo_items.contains(item) || ever_done.contains(item);
     let missing: Vec<&String> = known_items.iter().filter(|item| !is_open_or_done(item)).collect();
-    assert_eq!(state.items_removed_unticked(), missing);
-    let _ = (state.items_ticked_in_iteration(), current_open_item(&state));
+    assert_eq!(state.items_removed_without_being_ticked(), missing);
+    let _ = (state.items_ticked_in_iteration(), current_unparked_item(&state));
     if let Some(verdict) = state.lifecycle.last_verdict() {
         assert!(!verdict.to_marker().to_string().contains('\n'));
     }
@@ -87,14 +87,20 @@ fn check_input(bytes: &[u8]) {
 /// Asserts that all readers agree: a text gives the same state as its parsed document, and leaving out the history changes nothing
 /// else.
 fn assert_readers_agree(bytes: &[u8], state: &RunState) {
-    assert_eq!(RunState::from_text(bytes).as_ref().ok(), Some(state));
+    assert_eq!(RunState::from_json_text(bytes).as_ref().ok(), Some(state));
     let without_history = RunState { context_history: Vec::new(), ..state.clone() };
-    assert_eq!(RunState::from_text_without_history(bytes).as_ref().ok(), Some(&without_history));
+    assert_eq!(RunState::from_json_text_without_history(bytes).as_ref().ok(), Some(&without_history));
     let (text, ledger) =
         (state.to_json_text().expect("a text"), serde_json::to_string(state).expect("a ledger"));
-    assert_eq!(RunState::from_text(text.as_bytes()).as_ref().ok(), Some(state));
-    assert_eq!(RunState::from_text_without_history(text.as_bytes()).as_ref().ok(), Some(&without_history));
-    assert_eq!(RunState::from_text_without_history(ledger.as_bytes()).as_ref().ok(), Some(&without_history));
+    assert_eq!(RunState::from_json_text(text.as_bytes()).as_ref().ok(), Some(state));
+    assert_eq!(
+        RunState::from_json_text_without_history(text.as_bytes()).as_ref().ok(),
+        Some(&without_history)
+    );
+    assert_eq!(
+        RunState::from_json_text_without_history(ledger.as_bytes()).as_ref().ok(),
+        Some(&without_history)
+    );
 }
 
 /// Returns Plimsoll's own fields, including those that are left out while they are empty.

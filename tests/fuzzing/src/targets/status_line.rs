@@ -41,7 +41,7 @@ fn seeds() -> Vec<Vec<u8>> {
 fn check_input(bytes: &[u8]) {
     let (config_bytes, rest) = split_at_separator(bytes);
     let config: StatusLine = serde_json::from_slice(config_bytes).unwrap_or_default();
-    if config.validation_error().is_some() {
+    if config.find_validation_error().is_some() {
         return;
     }
     let written = serde_json::to_string(&config).expect("JSON");

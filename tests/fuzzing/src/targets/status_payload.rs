@@ -66,7 +66,7 @@ fn check_thresholds(payload: &StatusPayload) {
     let Some(window) = payload.context_window.context_window_size else { return };
     let settings = Settings::default();
     let config_with_window = CompactionConfig {
-        compaction_window: payload.context_window.used_tokens(),
+        compaction_window: payload.context_window.reported_or_estimated_used_tokens(),
         ..CompactionConfig::default()
     };
     for config in [CompactionConfig::default(), config_with_window] {
@@ -77,11 +77,11 @@ fn check_thresholds(payload: &StatusPayload) {
         assert!(
             payload
                 .context_window
-                .used_tokens()
+                .reported_or_estimated_used_tokens()
                 .is_none_or(|used| thresholds.percent_of_window(used) <= u64::MAX / window.max(1))
         );
         let _ = plimsoll_domain::reading::rounded_percent(
-            payload.context_window.used_tokens().unwrap_or(0),
+            payload.context_window.reported_or_estimated_used_tokens().unwrap_or(0),
             window,
         );
     }

@@ -31,17 +31,20 @@ fn check_input(bytes: &[u8]) {
     let (text, has_call) = draw_transcript(bytes);
     let calls: &[&str] = if has_call { &[WANTED_CALL_ID] } else { &[] };
     with_transcript_file(&text, |path| {
-        let actual = tail::read_tail(path, calls).expect("a file");
+        let actual = tail::find_last_response_or_compaction(path, calls).expect("a file");
         assert_eq!(format!("{actual:?}"), format!("{:?}", scan_from_beginning(&text, calls)));
         let lines = tail::read_last_entries(path, u64::MAX).expect("a file");
         let all_lines: Vec<TranscriptEntry> =
             text.split(|byte| *byte == b'\n').filter_map(TranscriptEntry::parse).collect();
         assert_eq!(format!("{lines:?}"), format!("{all_lines:?}"));
         let _ = tail::read_hook_failures(path, 4096).expect("a file");
-        let first_usage_line = all_lines.iter().find(|line| line.has_main_usage());
+        let first_usage_line = all_lines.iter().find(|line| line.has_nonzero_main_conversation_usage());
         let first_usage =
             first_usage_line.and_then(|line| line.message.usage).map(|usage| usage.total_input_tokens());
-        assert_eq!(tail::read_first_request_size(path).map(|first| first.input_tokens), first_usage);
+        assert_eq!(
+            tail::read_first_request_tokens_and_prompt_bytes(path).map(|first| first.input_tokens),
+            first_usage
+        );
     });
 }
 
@@ -110,7 +113,7 @@ fn scan_from_beginning(text: &[u8], calls: &[&str]) -> TranscriptTail {
             let (at, client_version) = (line.timestamp.map(Timestamp::from), line.version);
             tail.compaction =
                 Some(LatestCompaction { metadata, recorded_at: at, model: model.clone(), client_version });
-        } else if line.has_main_usage() {
+        } else if line.has_nonzero_main_conversation_usage() {
             model = line.requested_model.clone().or(line.message.model.clone());
             answers.push((line, calls.iter().any(contains_marker), end));
         }

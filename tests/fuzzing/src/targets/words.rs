@@ -6,10 +6,10 @@ use crate::seeds::{read_files, text_seeds};
 use plimsoll_domain::memory::render::{indent_continuation_lines, neutralize_tags_and_hidden_chars};
 use plimsoll_domain::memory::truncate_at_grapheme;
 use plimsoll_domain::text::{
-    SafeText, parse_json_or_null, to_single_line, truncate_end, truncate_middle, truncate_start,
+    SafeText, parse_json_or_null, to_safe_single_line, truncate_end, truncate_middle, truncate_start,
 };
 use plimsoll_domain::untrusted_text::{TextOrigin, render_quoted_block, unique_fence};
-use plimsoll_policy::error_fingerprint::{fingerprint, normalize_line};
+use plimsoll_policy::error_fingerprint::{fingerprint_error, normalize_line};
 use plimsoll_policy::reset_clock::{ResetTime, parse_reset_time};
 use plimsoll_protocol::untrusted_text::{is_hidden_character, sanitize_for_model};
 
@@ -38,9 +38,9 @@ fn check_input(bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(MAX_INPUT_BYTES)];
     let text = String::from_utf8_lossy(bytes);
     let text = text.as_ref();
-    let cleaned = to_single_line(text);
+    let cleaned = to_safe_single_line(text);
     assert_no_hidden_characters(&cleaned);
-    assert_eq!(to_single_line(&cleaned), cleaned);
+    assert_eq!(to_safe_single_line(&cleaned), cleaned);
     assert_no_hidden_characters(SafeText::from_multiline_text(text).as_str());
     assert_no_hidden_characters(SafeText::from_single_line(text).as_str());
     check_model_text(text);
@@ -55,7 +55,7 @@ fn check_input(bytes: &[u8]) {
             && !neutralize_tags_and_hidden_chars(text).contains("</system")
     );
     assert!(indent_continuation_lines(text).split('\n').skip(1).all(|line| line.starts_with(' ')));
-    let hash = fingerprint(text);
+    let hash = fingerprint_error(text);
     assert!(hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()));
     assert!(text.lines().all(|line| normalize_line(line).chars().count() <= 200));
     if let Some(ResetTime::ClockTime { hour, minute, month_day, .. }) = parse_reset_time(text) {

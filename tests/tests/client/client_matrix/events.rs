@@ -79,7 +79,7 @@ fn install_recorders(world: &World, recorders: &HookRecorders<'_>) {
 
 /// Plays a call, a failing one, a subagent, a window that fills until it is compacted, and an end.
 fn scripted_answer(request: &Request) -> Step {
-    let (first, step) = (request.first_message_text(), request.answer_count());
+    let (first, step) = (request.first_message_text(), request.assistant_message_count());
     if first.contains(BRIEF) && !first.contains(PROMPT) {
         return match step {
             0 => Step::bash_call("echo inner").with_input_tokens(3_000),

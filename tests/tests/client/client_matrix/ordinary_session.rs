@@ -91,7 +91,7 @@ fn assert_refusal_names_versions(finished: &FinishedProgram, version: &str) {
 
 /// Plays a call of Plimsoll's server, a subagent at the moment in which L1 is passed, another call, and an end.
 fn scripted_answer(request: &Request) -> Step {
-    let (first, step) = (request.first_message_text(), request.answer_count());
+    let (first, step) = (request.first_message_text(), request.assistant_message_count());
     let answer = match (is_from_subagent(request), step) {
         (true, 0) => Step::bash_call("wc -l src/dates.txt").with_input_tokens(3_000),
         (true, _) => Step::from_text("200 lines.").with_input_tokens(3_100),
@@ -110,7 +110,7 @@ fn scripted_answer(request: &Request) -> Step {
 fn record_model_findings(requests: &[Request], findings: &mut Findings) {
     let (first, last) = (requests.first().expect("a request"), requests.last().expect("a request"));
     findings.record_bool("mcp.tools in the first request", first.tool_names().contains(&TOOL_NAME));
-    let results = last.tool_results();
+    let results = last.all_tool_results();
     findings.record_bool("mcp.call answered", results.iter().any(|(_, text)| text.starts_with("ok r")));
     findings.record_bool("memory.told", first.full_text().contains(REMEMBERED_TEXT));
     let warnings = last.full_text().matches("CCS_WARNING|L1|6").count();
@@ -126,9 +126,11 @@ fn record_model_findings(requests: &[Request], findings: &mut Findings) {
 
 /// Checks that each response of the session and of its subagent is a turn in the log.
 fn record_turn_findings(world: &World, findings: &mut Findings) {
-    let log =
-        TurnLog::for_session(&Project::with_local_files(&world.project()), &SessionId::from(SESSION_ID))
-            .expect("a plain id");
+    let log = TurnLog::for_session_where_started(
+        &Project::with_local_files(&world.project()),
+        &SessionId::from(SESSION_ID),
+    )
+    .expect("a plain id");
     let records: Vec<_> =
         records_from_start(&log).expect("a log").map(|record| record.expect("a record")).collect();
     let verified = world.plimsoll(&["turns", "verify"]).run();

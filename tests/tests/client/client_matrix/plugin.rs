@@ -46,7 +46,7 @@ pub(crate) fn probe_plugin(version: &str, findings: &mut Findings) {
 }
 
 fn scripted_answer(request: &Request) -> Step {
-    let answer = match request.answer_count() {
+    let answer = match request.assistant_message_count() {
         _ if !request.first_message_text().contains(PROMPT) => {
             Step::from_text("done").with_input_tokens(1_000)
         }

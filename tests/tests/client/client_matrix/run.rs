@@ -2,8 +2,8 @@
 
 use super::harness::{MODEL, TIMEOUT, world_with_client};
 use super::probes::Findings;
+use plimsoll_testkit::scripted_agent::{AgentTurn, start_model_with_turn_script};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::{StoryTurn, start_story};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     LIFELIKE_DELAY, events_named, first_request_of_iteration, honest_agent, last_request_of_iteration,
@@ -18,7 +18,7 @@ pub(crate) fn probe_run(version: &str, findings: &mut Findings) {
         ("run.a wrong key ends it", Step::api_error(401, "invalid x-api-key"), 5, "authentication failed"),
         ("run.an overloaded API pauses it", Step::api_error(529, "Overloaded"), 6, "RALPH_PAUSE|"),
     ] {
-        let model = start_story(move |_| step.clone());
+        let model = start_model_with_turn_script(move |_| step.clone());
         let world = world_with_client(version, &model);
         let finished = run_plan(&world, &["--no-wait"]);
         findings.record_bool(name, finished.code == Some(code) && finished.stdout.contains(words));
@@ -27,7 +27,7 @@ pub(crate) fn probe_run(version: &str, findings: &mut Findings) {
 
 /// Checks a client that would not run the hooks: no run begins, and `run`, `init` and `doctor` name the reason.
 pub(crate) fn probe_refusal(version: &str, findings: &mut Findings) {
-    let model = start_story(honest_agent);
+    let model = start_model_with_turn_script(honest_agent);
     let world = world_with_client(version, &model);
     let finished = run_plan(&world, &[]);
     let (major, minor, patch) = plimsoll_protocol::settings::FIRST_CLASSIC_VERSION;
@@ -51,9 +51,9 @@ fn run_plan(world: &World, options: &[&str]) -> FinishedProgram {
 }
 
 /// Plays a run in which the first session reaches L2, the second is ended at L3, and the third finishes.
-fn scripted_turn(turn: &StoryTurn<'_>) -> Step {
+fn scripted_turn(turn: &AgentTurn<'_>) -> Step {
     let edit = "sed -i '45,80s/$/ changed/' src/dates.txt";
-    let step = match (turn.iteration, turn.answer_count) {
+    let step = match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::bash_call(edit).with_input_tokens(20_000),
         (1, 1) => Step::bash_call("echo near").with_input_tokens(105_000),
         (1, 2..6) if !turn.request_contains("CCS_CHECKPOINT_TRIGGERED|L2|") => {
@@ -73,7 +73,7 @@ fn scripted_turn(turn: &StoryTurn<'_>) -> Step {
 }
 
 fn probe_complete_run(version: &str, findings: &mut Findings) {
-    let model = start_story(scripted_turn);
+    let model = start_model_with_turn_script(scripted_turn);
     let world = world_with_client(version, &model);
     let finished = run_plan(&world, &[]);
     let (state, journal) = (world.read_json(STATE), read_journal(&world));

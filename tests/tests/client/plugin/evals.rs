@@ -19,7 +19,7 @@ fn answer_using_plugin(request: &Request) -> Step {
         return Step::from_text("391");
     }
     let has_plugin = text.contains("plimsoll:handoff");
-    let last_result = request.tool_results().pop().map(|(_, printed)| printed);
+    let last_result = request.all_tool_results().pop().map(|(_, printed)| printed);
     if text.contains("port 8431") {
         let memory = Step::default().with_tool_call(
             "mcp__plugin_plimsoll_plimsoll__heap_alloc",
@@ -37,7 +37,7 @@ fn answer_using_plugin(request: &Request) -> Step {
     let is_handoff = text.contains("I have to stop for today");
     let suggested_command =
         text.find("plimsoll run --objective").map(|at| text[at..].split('`').next().unwrap_or_default());
-    match (request.answer_count(), last_result) {
+    match (request.assistant_message_count(), last_result) {
         (0, _) => {
             let command = if is_handoff { "handoff" } else { "ralph" };
             let skill = json!({"skill": format!("plimsoll:{command}"), "args": ""});
@@ -65,7 +65,7 @@ fn passed_and_failed_checks<'a>(case: &'a Value, arm: &str) -> (Vec<&'a str>, Ve
 fn evals_pass_with_the_plugin_and_the_plugin_checks_fail_without_it() {
     let model = ScriptedModel::start(answer_using_plugin);
     let mut world = World::new();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     // The client writes results beside the cases, so the evals run on a copy.
     let plugin_copy = world.home().join("plugin").display().to_string();
     let copy_arguments = ["-R", &plugin_folder().display().to_string(), &plugin_copy];

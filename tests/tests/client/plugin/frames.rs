@@ -23,7 +23,7 @@ fn assistant_message_count(request: &Request) -> usize {
 }
 
 #[test]
-fn frames_run_in_the_plugins_agent_and_return_without_permission() {
+fn frames_run_as_the_plugin_agent_and_return_without_a_prompt() {
     let model = ScriptedModel::start(|request| match (request.kind, assistant_message_count(request)) {
         (RequestKind::Subagent, 0) => {
             plugin_tool_call(Step::default(), "update_registers", json!({"R7_STATUS": "begun"}))

@@ -17,7 +17,7 @@ pub(crate) fn plugin_folder() -> PathBuf {
 /// Creates a world whose client uses this model.
 pub(crate) fn world_with_model(model: &ScriptedModel) -> World {
     let mut world = World::new();
-    world.use_model(model);
+    world.use_client_with_model(model);
     world
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn model_that_passes_l1() -> ScriptedModel {
     let step = |number: u32| {
         Step::bash_call(format!("echo step-{number}")).with_delay(plimsoll_tests::LIFELIKE_DELAY)
     };
-    ScriptedModel::with_steps(vec![
+    ScriptedModel::start_with_steps_repeating_last(vec![
         step(1).with_input_tokens(20_000),
         step(2).with_input_tokens(720_000),
         step(3).with_input_tokens(721_000),
@@ -54,7 +54,8 @@ pub(crate) fn turn_log_kinds(world: &World) -> Vec<RecordKind> {
     let sessions = names.iter().filter_map(|name| name.strip_suffix(".jsonl"));
     let mut kinds = Vec::new();
     for session in sessions {
-        let log = TurnLog::for_session(&project, &SessionId::from(session)).expect("a plain id");
+        let log =
+            TurnLog::for_session_where_started(&project, &SessionId::from(session)).expect("a plain id");
         let records = records_from_start(&log).expect("a log");
         kinds.extend(records.map(|record| record.expect("a record").header.kind));
     }

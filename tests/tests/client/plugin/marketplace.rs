@@ -6,16 +6,20 @@ use super::harness::{count_records, plimsoll_tools, turn_log_kinds};
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
-use plimsoll_testkit::{bin_dir, workspace_root};
+use plimsoll_testkit::{find_or_build_bin_dir, workspace_root};
 
 #[test]
 fn the_plugin_installs_from_a_checkout_that_serves_as_marketplace() {
-    let model = ScriptedModel::with_steps(vec![Step::bash_call("echo hi"), Step::from_text("done")]);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
+        Step::bash_call("echo hi"),
+        Step::from_text("done"),
+    ]);
     let mut world = World::new().without_plimsoll_programs();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     // Simulates a client that was not started in a terminal: hooks and server must search these folders by themselves.
     let link = "mkdir -p ~/.local/bin && ln -s \"$BIN\"/plimsoll* ~/.local/bin/";
-    let link = world.command("/bin/sh", &["-c", link]).env("BIN", bin_dir().display().to_string());
+    let link =
+        world.command("/bin/sh", &["-c", link]).env("BIN", find_or_build_bin_dir().display().to_string());
     link.run().expect_success();
     let checkout = workspace_root().display().to_string();
     world.claude(&["plugin", "marketplace", "add", &checkout]).run().expect_success();

@@ -9,13 +9,13 @@ const MISSING_TEXT: &str = "programs are not installed";
 
 fn world_without_programs(model: &ScriptedModel) -> World {
     let mut world = World::new().without_plimsoll_programs();
-    world.use_model(model);
+    world.use_client_with_model(model);
     world
 }
 
 #[test]
 fn missing_programs_are_reported_once_and_the_session_works() {
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::bash_call("echo one"),
         Step::bash_call("echo two"),
         Step::from_text("done"),
@@ -40,8 +40,10 @@ fn missing_programs_are_reported_once_and_the_session_works() {
 
 #[test]
 fn missing_programs_are_reported_once_on_the_screen() {
-    let model =
-        ScriptedModel::with_steps(vec![Step::bash_call("echo one"), Step::from_text("That was all.")]);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
+        Step::bash_call("echo one"),
+        Step::from_text("That was all."),
+    ]);
     let world = world_without_programs(&model);
     let folder = plugin_folder().display().to_string();
     let mut terminal =

@@ -66,7 +66,7 @@ fn plugin_files_are_generated_from_what_init_writes() {
         (".mcp.json".to_owned(), plugin_server_json()),
         ("agents/frame.md".to_owned(), with_plugin_names(agent::FRAME_AGENT_FILE)),
     ];
-    for (name, text) in plimsoll_flows::install::COMMANDS {
+    for (name, text) in plimsoll_flows::install::SLASH_COMMAND_FILES {
         files.push((format!("commands/{name}"), with_plugin_names(text)));
     }
     for (name, text) in files {

@@ -5,7 +5,7 @@ use plimsoll_domain::log_line::RecordKind;
 use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
-use plimsoll_testkit::{bin_dir, workspace_root};
+use plimsoll_testkit::{find_or_build_bin_dir, workspace_root};
 use std::time::Duration;
 
 const PACKAGING_TIMEOUT: Duration = Duration::from_secs(120);
@@ -15,7 +15,8 @@ const PACKAGING_TIMEOUT: Duration = Duration::from_secs(120);
 fn build_plugin_repository(world: &World) -> String {
     let name =
         format!("plimsoll-{}-{}-unknown-linux-musl", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
-    let (bin, out) = (bin_dir().display().to_string(), world.home().join("made").display().to_string());
+    let (bin, out) =
+        (find_or_build_bin_dir().display().to_string(), world.home().join("made").display().to_string());
     let packages = workspace_root().join("scripts/release/packages.sh").display().to_string();
     let repository = format!("{out}/plimsoll-plugin-{}", env!("CARGO_PKG_VERSION"));
     // A debug build contains a lot that this test does not need, so the three programs that the session starts are stripped.
@@ -37,14 +38,14 @@ fn build_plugin_repository(world: &World) -> String {
 #[test]
 fn a_release_plugin_has_its_programs_and_yields_to_installed_ones() {
     let command = "plimsoll --version --json; command -v plimsoll";
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::bash_call(command),
         Step::from_text("done"),
         Step::bash_call("echo"),
         Step::from_text("done"),
     ]);
     let mut world = World::new().without_plimsoll_programs();
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     let repository = build_plugin_repository(&world);
     world.claude(&["plugin", "marketplace", "add", &repository]).run().expect_success();
     world.claude(&["plugin", "install", "plimsoll@plimsoll"]).run().expect_success();

@@ -43,26 +43,26 @@ fn the_plugin_announces_l1_logs_turns_and_shows_the_memory() {
 
 #[test]
 fn plugin_commands_have_its_prefix_and_may_run_plimsoll() {
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::bash_call("plimsoll status --markdown").with_input_tokens(100_000),
         Step::from_text("done"),
     ]);
     let world = world_with_model(&model);
     run_plugin_session(&world, "/plimsoll:ralph context", &[]).expect_success();
     let requests = model.main_requests();
-    let prompt = requests.first().expect("a request").text_since_last_answer();
+    let prompt = requests.first().expect("a request").text_since_last_assistant_message();
     assert!(
         prompt.contains("called `/plimsoll:ralph` with: context")
             && prompt.contains("`plimsoll status --markdown`"),
         "{prompt}"
     );
-    let results = requests.last().expect("a request").tool_results();
+    let results = requests.last().expect("a request").all_tool_results();
     assert!(results.iter().any(|(_, text)| text.contains("opus")), "{results:?}");
 
-    let model = ScriptedModel::with_steps(vec![Step::from_text("done")]);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![Step::from_text("done")]);
     let world = world_with_model(&model);
     run_plugin_session(&world, "/plimsoll:handoff the build is red", &[]).expect_success();
-    let prompt = model.main_requests().first().expect("a request").text_since_last_answer();
+    let prompt = model.main_requests().first().expect("a request").text_since_last_assistant_message();
     assert!(
         prompt.contains("(may be empty): the build is red")
             && prompt.contains("plimsoll checkpoint --summary"),
@@ -73,10 +73,13 @@ fn plugin_commands_have_its_prefix_and_may_run_plimsoll() {
 
 #[test]
 fn a_client_without_post_tool_batch_ignores_the_plugin_hooks_and_works() {
-    let model = ScriptedModel::with_steps(vec![Step::bash_call("echo hi"), Step::from_text("done")]);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
+        Step::bash_call("echo hi"),
+        Step::from_text("done"),
+    ]);
     let world = world_with_model(&model);
     let folder = super::harness::plugin_folder().display().to_string();
-    let client = plimsoll_testkit::client::claude_of_version("2.0.77");
+    let client = plimsoll_testkit::client::install_claude_version_once("2.0.77");
     let arguments =
         ["-p", "hi", "--plugin-dir", &folder, "--output-format", "json", "--allowedTools", "Bash"];
     let finished = world.command(client, &arguments).run().expect_success();

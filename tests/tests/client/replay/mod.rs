@@ -53,16 +53,16 @@ fn the_replay_names_and_refuses_what_was_not_recorded() {
         let mut world = plimsoll_testkit::world::World::new();
         world.use_replayed_client();
         let refused = world
-            .command(plimsoll_testkit::replayed_client_path(), &[&["-p", "hi"], arguments].concat())
+            .command(plimsoll_testkit::find_or_build_replayed_client(), &[&["-p", "hi"], arguments].concat())
             .run();
         assert_eq!(
             refused.code,
-            Some(i32::from(plimsoll_testkit::replay::NOT_RECORDED_EXIT_CODE)),
+            Some(i32::from(plimsoll_testkit::replay::MISSING_RECORDING_EXIT_CODE)),
             "{refused:?}"
         );
         assert!(refused.stderr.contains(refusal), "{refused:?}");
         // The world fails its test unless the refusals have been taken.
-        assert_eq!(world.take_unrecorded_requests(), format!("{refusal}\n"));
+        assert_eq!(world.read_and_delete_unrecorded_requests(), format!("{refusal}\n"));
     }
 }
 

@@ -12,8 +12,8 @@ const MAX_TEXT_CHARS: usize = 120;
 /// Plays a session of the real client and returns its stream, its transcript and its first request.
 fn record_session(steps: Vec<Step>) -> (Vec<Value>, Vec<Value>, Value) {
     let mut world = World::new();
-    let model = ScriptedModel::with_steps(steps);
-    world.use_model(&model);
+    let model = ScriptedModel::start_with_steps_repeating_last(steps);
+    world.use_client_with_model(&model);
     let arguments =
         ["-p", "do it", "--session-id", SESSION_ID, "--model", "opus", "--output-format", "stream-json"];
     let arguments = [&arguments[..], &["--verbose", "--allowedTools", "Bash"]].concat();

@@ -68,7 +68,7 @@ fn mixed_tool_calls(world: &World) -> Vec<Step> {
     let edit_input =
         |old: &str| file_input(world, "a.txt", json!({ "old_string": old, "new_string": "three" }));
     vec![
-        bash_call("echo hi; echo oh >&2").with_text("working").with_input_token_parts(10, 1000, 30_000),
+        bash_call("echo hi; echo oh >&2").with_text("working").with_input_token_breakdown(10, 1000, 30_000),
         Step::default().with_tool_call("Write", file_input(world, "b.txt", json!({ "content": "x\n" }))),
         Step::default().with_tool_call("Read", file_input(world, "a.txt", json!({}))),
         Step::default().with_tool_call("Read", file_input(world, "none.txt", json!({}))),

@@ -60,8 +60,8 @@ pub(super) fn play_session(kind: &SessionKind, is_replayed: bool) -> SessionTrac
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Begin"]);
     (kind.prepare)(&world);
-    let model = ScriptedModel::with_steps((kind.steps)(&world));
-    world.use_model(&model);
+    let model = ScriptedModel::start_with_steps_repeating_last((kind.steps)(&world));
+    world.use_client_with_model(&model);
     if is_replayed {
         world.use_replayed_client();
     }

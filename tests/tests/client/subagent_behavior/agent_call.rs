@@ -8,7 +8,7 @@ pub(crate) const AGENT_TOOL_FIELD: &str = r#""tool_name":"Agent""#;
 
 /// Plays a session that pushes one frame; the frame writes text, thinks and runs a command before its final message.
 pub(crate) fn answer_with_one_frame(request: &Request) -> Step {
-    let has_results = !request.tool_results().is_empty();
+    let has_results = !request.all_tool_results().is_empty();
     match request.kind {
         RequestKind::Subagent if has_results => {
             Step::from_text("Words of the frame.").with_thinking("Thought of the frame.")
@@ -50,7 +50,7 @@ fn pre_tool_use_gets_exactly_the_input_that_the_model_sent() {
 fn a_subagent_gets_the_rewritten_input_and_its_parent_sees_the_original() {
     let bench = SubagentTestBench::new(|request| match answer_with_one_frame(request) {
         // Without the hook's answer it would run in the background.
-        _ if request.kind == RequestKind::Main && request.tool_results().is_empty() => Step::default()
+        _ if request.kind == RequestKind::Main && request.all_tool_results().is_empty() => Step::default()
             .with_tool_call(
                 "Agent",
                 json!({"description": "d", "prompt": "Original prompt.", "subagent_type": "frame"}),

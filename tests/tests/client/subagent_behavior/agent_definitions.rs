@@ -9,7 +9,7 @@ use serde_json::json;
 fn call_agent_once(request: &Request) -> Step {
     match request.kind {
         RequestKind::Subagent => Step::from_text("Ended."),
-        _ if request.tool_results().is_empty() => agent_call_step("Go."),
+        _ if request.all_tool_results().is_empty() => agent_call_step("Go."),
         _ => Step::from_text("Done."),
     }
 }
@@ -19,7 +19,7 @@ fn call_agent_once(request: &Request) -> Step {
 fn first_requests_of_agents<const N: usize>(front_matters: [&str; N]) -> [Request; N] {
     let bench = SubagentTestBench::with_mcp_server(|request| match request.kind {
         RequestKind::Subagent => Step::from_text("Ended."),
-        _ if request.tool_results().is_empty() => (0..N).fold(Step::default(), |step, number| {
+        _ if request.all_tool_results().is_empty() => (0..N).fold(Step::default(), |step, number| {
             let mut input = agent_call_input(&format!("Go, {number}."));
             input["subagent_type"] = format!("frame-{number}").into();
             step.with_tool_call("Agent", input)

@@ -26,7 +26,7 @@ fn type_shape(value: &Value) -> Value {
 fn run_with_replaced_results<const N: usize>(changes: [&str; N]) -> SubagentTestBench {
     let prompt = |number: usize| format!("Original prompt, {number}.");
     let bench = SubagentTestBench::new(move |request| match request.kind {
-        RequestKind::Main if request.tool_results().is_empty() => (0..N)
+        RequestKind::Main if request.all_tool_results().is_empty() => (0..N)
             .fold(Step::default(), |step, number| {
                 step.with_tool_call("Agent", agent_call_input(&prompt(number)))
             }),

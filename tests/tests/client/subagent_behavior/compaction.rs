@@ -70,7 +70,8 @@ fn assert_only_session_start_adds_context_after_compaction(bench: &SubagentTestB
     for absent_text in ["FROM-SubagentStart", "Fill your window.", "FROM-PostCompact", "FROM-SUMMARIZER"] {
         assert!(!after.contains(absent_text), "{absent_text} in {after}");
     }
-    let summarizer = bench.model.requests_of_kind(RequestKind::Compaction).remove(0).text_since_last_answer();
+    let summarizer =
+        bench.model.requests_of_kind(RequestKind::Compaction).remove(0).text_since_last_assistant_message();
     assert!(summarizer.contains("FROM-PreCompact"), "{summarizer}");
     let main = bench.model.main_requests().pop().expect("the session goes on").full_text();
     assert_eq!(main.matches("FROM-").count(), 1, "the session's own start and nothing of the subagent's");

@@ -30,7 +30,7 @@ fn run_session_with_failing_subagents() -> SubagentTestBench {
             let number = (0..final_steps().len())
                 .find(|number| prompt.contains(&format!("Go, {number}.")))
                 .expect("a number");
-            let writes_text_first = number + 1 < final_steps().len() && request.tool_results().is_empty();
+            let writes_text_first = number + 1 < final_steps().len() && request.all_tool_results().is_empty();
             if writes_text_first && !request.full_text().contains("SUMMARY") {
                 return Step::bash_call("echo frame-tool-ran").with_text("On the way.");
             }
@@ -183,7 +183,7 @@ fn a_subagent_that_never_fits_compacts_three_times_and_then_fails() {
             (RequestKind::Subagent, true) => {
                 Step::api_error(400, "prompt is too long: 210000 tokens > 200000 maximum")
             }
-            _ if request.tool_results().is_empty() => agent_call_step("Go."),
+            _ if request.all_tool_results().is_empty() => agent_call_step("Go."),
             _ => Step::from_text("Done."),
         }
     });

@@ -1,6 +1,6 @@
 //! A project whose hooks record every call, an agent named `frame`, and a scripted model.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::world::{FinishedProgram, Launch, World};
 use serde_json::{Map, Value, json};
@@ -54,7 +54,7 @@ impl SubagentTestBench {
     pub(crate) fn new(script: impl FnMut(&Request) -> Step + Send + 'static) -> SubagentTestBench {
         let (mut world, model) =
             (World::without_git().without_plimsoll_programs(), ScriptedModel::start(script));
-        world.use_model(&model);
+        world.use_client_with_model(&model);
         let bench = SubagentTestBench { world, model };
         for name in ["noted", "coming"] {
             fs::create_dir_all(bench.hooks_folder().join(name)).unwrap();
@@ -221,7 +221,7 @@ impl SubagentTestBench {
         let messages = last_request.body["messages"].as_array().expect("messages");
         let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
         let block = blocks.filter(|block| block["type"] == "tool_result").nth(call_index).expect("a result");
-        (last_request.tool_results().remove(call_index).1, block["is_error"] == true)
+        (last_request.all_tool_results().remove(call_index).1, block["is_error"] == true)
     }
 
     /// Returns the result of the call in the session's message with this index, where each message makes one call.
@@ -230,7 +230,7 @@ impl SubagentTestBench {
         let messages = next_request.body["messages"].as_array().expect("messages");
         let mut blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
         let block = blocks.rfind(|block| block["type"] == "tool_result").expect("a result");
-        (next_request.tool_results().pop().expect("a result").1, block["is_error"] == true)
+        (next_request.all_tool_results().pop().expect("a result").1, block["is_error"] == true)
     }
 }
 
@@ -242,7 +242,7 @@ pub(crate) fn offered_tool_names(request: &Request) -> Vec<&str> {
 
 /// Returns a `.mcp.json` that names the Plimsoll MCP server.
 pub(crate) fn render_mcp_config() -> String {
-    json!({"mcpServers": {"plimsoll": {"command": bin_dir().join("plimsoll-mcp")}}}).to_string()
+    json!({"mcpServers": {"plimsoll": {"command": find_or_build_bin_dir().join("plimsoll-mcp")}}}).to_string()
 }
 
 /// Returns a model step that calls a memory tool that writes.

@@ -77,7 +77,7 @@ fn a_killed_session_reports_nothing_more_to_hooks() {
 fn a_subagent_stopped_by_a_hook_returns_its_text_without_subagent_stop() {
     let bench = SubagentTestBench::new(|request| match request.kind {
         RequestKind::Subagent => Step::bash_call("echo ran").with_text("On the way."),
-        _ if request.tool_results().is_empty() => agent_call_step("Go."),
+        _ if request.all_tool_results().is_empty() => agent_call_step("Go."),
         _ => Step::from_text("Done."),
     });
     let stop = r#"{"continue":false,"stopReason":"enough"}"#;

@@ -19,7 +19,7 @@ fn depth_of(request: &Request) -> usize {
 /// Starts one more level of subagents for as long as the Agent tool is offered.
 fn call_agent_while_offered(request: &Request) -> Step {
     let depth = depth_of(request);
-    match request.tool_results().is_empty() && offered_tool_names(request).contains(&"Agent") {
+    match request.all_tool_results().is_empty() && offered_tool_names(request).contains(&"Agent") {
         true => agent_call_step(&format!("Depth {}.", depth + 1)),
         false if depth == 0 => Step::from_text("Done."),
         false => Step::from_text(format!("Ended at {depth}.")),

@@ -17,7 +17,7 @@ fn run_messages(
     hook_command: &str,
 ) -> SubagentTestBench {
     let bench = SubagentTestBench::with_mcp_server(move |request| match request.kind {
-        RequestKind::Subagent if request.tool_results().is_empty() => Step::bash_call(&frame_command),
+        RequestKind::Subagent if request.all_tool_results().is_empty() => Step::bash_call(&frame_command),
         RequestKind::Subagent => Step::from_text("Ended."),
         _ => {
             let request_messages = request.body["messages"].as_array().expect("messages");

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 
 /// Calls a memory tool that writes, first in the session and then in a subagent.
 fn write_memory_in_session_and_subagent(request: &Request) -> Step {
-    match (request.kind, request.tool_results().len()) {
+    match (request.kind, request.all_tool_results().len()) {
         (RequestKind::Subagent, 0) => update_registers_step("by the frame"),
         (RequestKind::Subagent, _) => Step::from_text("Ended."),
         (_, 0) => update_registers_step("by the session"),
@@ -20,7 +20,8 @@ fn write_memory_in_session_and_subagent(request: &Request) -> Step {
 
 /// Returns the results of the memory calls of the session and of the subagent.
 fn memory_call_results(bench: &SubagentTestBench) -> [String; 2] {
-    let subagent_result = bench.subagent_requests().pop().expect("a frame ran").tool_results().remove(0).1;
+    let subagent_result =
+        bench.subagent_requests().pop().expect("a frame ran").all_tool_results().remove(0).1;
     [bench.first_tool_result().0, subagent_result]
 }
 

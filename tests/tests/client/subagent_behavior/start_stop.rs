@@ -11,7 +11,7 @@ fn bench_with_second_end_after_reminder() -> SubagentTestBench {
     SubagentTestBench::new(|request| match request.kind {
         RequestKind::Subagent if request.full_text().contains("REMINDER") => Step::from_text("Second end."),
         RequestKind::Subagent => Step::from_text("First end."),
-        _ if request.tool_results().is_empty() => agent_call_step("Go."),
+        _ if request.all_tool_results().is_empty() => agent_call_step("Go."),
         _ => Step::from_text("Done."),
     })
 }
@@ -72,7 +72,7 @@ fn a_message_restarts_an_ended_subagent_under_the_same_id() {
         RequestKind::Subagent if request.full_text().contains("MORE") => Step::from_text("Second end."),
         RequestKind::Subagent => Step::from_text("First end."),
         _ if request.full_text().contains("task-notification") => Step::from_text("Done."),
-        _ => match request.tool_results().as_slice() {
+        _ => match request.all_tool_results().as_slice() {
             [] => agent_call_step("Go."),
             [(_, result)] => {
                 let id = result.split("agentId: ").nth(1).expect("an id").split(' ').next();
@@ -110,7 +110,7 @@ fn a_message_restarts_an_ended_subagent_under_the_same_id() {
 fn subagent_events_carry_the_requested_agent_type() {
     let bench = SubagentTestBench::new(|request| match request.kind {
         RequestKind::Subagent => Step::from_text("Ended."),
-        _ if request.tool_results().is_empty() => {
+        _ if request.all_tool_results().is_empty() => {
             let mut step = Step::default();
             for kind in ["Explore", "Plan", "general-purpose", "claude", "nobody"] {
                 let mut input = agent_call_input("Go.");

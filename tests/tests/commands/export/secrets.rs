@@ -116,7 +116,7 @@ fn harmless_look_alikes_are_kept_byte_for_byte() {
 }
 
 #[test]
-fn secrets_in_escapes_keys_and_cut_previews_are_redacted() {
+fn secrets_in_keys_escapes_and_truncated_previews_are_redacted() {
     let world = World::without_git();
     let token = format!("{}{}", "gh", "p_aB3xQ9kLm2ZraB3xQ9kLm2ZraB3xQ9kLm2Zr");
     // The secret is escaped in JSON that is itself a string.

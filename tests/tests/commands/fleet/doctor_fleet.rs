@@ -76,7 +76,8 @@ fn doctor_checks_a_fleet_from_its_database_to_its_members() {
     assert_eq!(doctor_codes(&bench), ["fleet.no_remote"]);
     bench.world.git(&["remote", "add", "origin", "../there.git"]);
 
-    let deckhand_url = bench.server.socket_address().replace(&format!("user={ADMIN_ROLE}"), "user=deckhand");
+    let deckhand_url =
+        bench.server.socket_connection_string().replace(&format!("user={ADMIN_ROLE}"), "user=deckhand");
     bench.sql_client().batch_execute("create role deckhand login").expect("a role");
     bench.world.set_env(URL_VARIABLE, deckhand_url);
     assert_eq!(doctor_codes(&bench), ["fleet.rights", "fleet.unknown"]);
@@ -98,7 +99,7 @@ fn doctor_checks_a_fleet_from_its_database_to_its_members() {
     1 problem: fix this before an unattended run.
     ");
 
-    bench.world.set_env(URL_VARIABLE, bench.server.socket_address());
+    bench.world.set_env(URL_VARIABLE, bench.server.socket_connection_string());
     bench.sql_client().batch_execute("insert into plimsoll.migration values (99)").expect("a newer version");
     assert_eq!(doctor_codes(&bench), ["fleet.newer_tables", "fleet.unknown"]);
     bench.sql_client().batch_execute("delete from plimsoll.migration where version = 99").expect("ours");

@@ -62,7 +62,7 @@ fn fleet_create_names_what_is_wrong_with_the_clone_and_what_to_do() {
 fn fleet_create_requires_a_plan_and_a_git_repository() {
     let server = Postgres::start(ServerSetup::default());
     let mut plain = World::without_git();
-    plain.set_env(URL_VARIABLE, server.socket_address());
+    plain.set_env(URL_VARIABLE, server.socket_connection_string());
     plain.write("PROMPT.md", "Do it.\n");
     let create_error = || {
         let finished = plain.plimsoll(&["fleet", "create", "night"]).run();
@@ -131,7 +131,7 @@ fn credentials_in_a_remote_url_stay_out_of_the_database() {
 fn a_database_error_is_named_and_no_branch_is_created() {
     let server = Postgres::start(ServerSetup { has_tls: true, requires_tls: true, ..ServerSetup::default() });
     let mut bench = FleetTestBench::with_server(server);
-    let address = bench.server.tcp_address();
+    let address = bench.server.tcp_connection_string();
     let mut error_with_url = |url: String| {
         bench.world.set_env(URL_VARIABLE, url);
         let error = |verb: &[&str]| bench.expect_error(&bench.run_fleet(verb));
@@ -168,7 +168,7 @@ fn a_database_error_is_named_and_no_branch_is_created() {
     // The server has TLS, and with it everything works.
     bench.world.set_env(URL_VARIABLE, address + " sslmode=require");
     bench.create_fleet(&[]).expect_success();
-    let socket = bench.server.socket_address();
+    let socket = bench.server.socket_connection_string();
     bench.world.set_env(URL_VARIABLE, socket);
 
     bench
@@ -200,7 +200,7 @@ fn a_database_error_is_named_and_no_branch_is_created() {
         .expect("a role");
     bench.world.set_env(
         URL_VARIABLE,
-        bench.server.socket_address().replace(&format!("user={ADMIN_ROLE}"), "user=deckhand"),
+        bench.server.socket_connection_string().replace(&format!("user={ADMIN_ROLE}"), "user=deckhand"),
     );
     for (verb, action) in [
         (&["create", "other"][..], "prepare"),
@@ -217,7 +217,7 @@ fn a_database_error_is_named_and_no_branch_is_created() {
             ");
         }
     }
-    bench.world.set_env(URL_VARIABLE, bench.server.socket_address());
+    bench.world.set_env(URL_VARIABLE, bench.server.socket_connection_string());
     let newer = format!("insert into plimsoll.migration values ({})", plimsoll_fleet::SCHEMA_VERSION + 1);
     bench.sql_client().batch_execute(&newer).expect("a newer version");
     for verb in [&["create", "other"][..], &["status"], &["log", "night"], &["drain", "night"]] {
@@ -263,8 +263,11 @@ fn a_missing_fleet_program_is_named_and_one_in_the_project_ignored() {
     // The command alone, in a folder of its own.
     let program_folder = bench.world.path("../alone");
     std::fs::create_dir(&program_folder).expect("a folder");
-    std::fs::copy(plimsoll_testkit::bin_dir().join("plimsoll"), program_folder.join("plimsoll"))
-        .expect("the command");
+    std::fs::copy(
+        plimsoll_testkit::find_or_build_bin_dir().join("plimsoll"),
+        program_folder.join("plimsoll"),
+    )
+    .expect("the command");
     let project_program = bench.world.write_program("bin/plimsoll-fleet", "#!/bin/sh\ntouch ran\n");
     let folder = project_program.parent().expect("a folder").display().to_string();
     bench.world.set_env("PATH", format!("{folder}:/usr/bin:/bin"));

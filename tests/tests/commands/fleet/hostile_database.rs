@@ -25,7 +25,7 @@ fn text_in_the_database_never_controls_the_terminal() {
     let failed_claim = member.claim_next_item(&report.worker_name).expect("an answer").expect("an item");
     record_outcome(&mut member, failed_claim, "", ItemOutcome::Failed(HOSTILE_TEXT.to_owned()));
     member.claim_next_item(&report.worker_name).expect("an answer").expect("an item");
-    member.acquire_merger_lease(HOSTILE_TEXT).expect("an answer");
+    member.acquire_or_renew_merger_lease(HOSTILE_TEXT).expect("an answer");
     let sql = format!(
         "update plimsoll.item set text = text || '{HOSTILE_TEXT}', note = '{HOSTILE_TEXT}', landings = array['{HOSTILE_TEXT}'];
          insert into plimsoll.event (at, plan, item, worker, kind, detail)

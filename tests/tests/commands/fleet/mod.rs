@@ -7,7 +7,7 @@ mod hostile_database;
 mod whole_fleet;
 
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
-use plimsoll_fleet::{Database, Fleet, URL_VARIABLE, load_settings_with};
+use plimsoll_fleet::{Database, Fleet, URL_VARIABLE, load_settings_with_lookup};
 use plimsoll_policy::workers::{Claim, MAX_TRIES};
 use plimsoll_testkit::postgres::{Postgres, ServerSetup};
 use plimsoll_testkit::world::{FinishedProgram, World};
@@ -29,7 +29,7 @@ impl FleetTestBench {
 
     fn with_server(server: Postgres) -> FleetTestBench {
         let mut world = World::new();
-        world.set_env(URL_VARIABLE, server.socket_address());
+        world.set_env(URL_VARIABLE, server.socket_connection_string());
         world.write("fix_plan.md", PLAN);
         world.write("PROMPT.md", TASK);
         world.git(&["add", "fix_plan.md", "PROMPT.md"]);
@@ -50,7 +50,7 @@ impl FleetTestBench {
 
     /// Returns a text without what differs from one world, one server or one installation of PostgreSQL to the next.
     fn stable_text(&self, text: &str) -> String {
-        let socket = self.server.socket_address();
+        let socket = self.server.socket_connection_string();
         let value = |name: &str| socket.split(' ').find_map(|part| part.strip_prefix(name)).expect("a part");
         let version: String =
             self.sql_client().query_one("show server_version", &[]).expect("an answer").get(0);
@@ -75,14 +75,15 @@ impl FleetTestBench {
     }
 
     fn sql_client(&self) -> Client {
-        Client::connect(&self.server.socket_address(), NoTls).expect("the socket")
+        Client::connect(&self.server.socket_connection_string(), NoTls).expect("the socket")
     }
 
     /// Opens the fleet as a member does.
     fn open_member(&self) -> Fleet {
-        let address = self.server.socket_address();
-        let settings = load_settings_with(&|name: &str| (name == URL_VARIABLE).then(|| address.clone()))
-            .expect("an address");
+        let address = self.server.socket_connection_string();
+        let settings =
+            load_settings_with_lookup(&|name: &str| (name == URL_VARIABLE).then(|| address.clone()))
+                .expect("an address");
         Fleet::open(Database::connect(settings).expect("a connection"), "night").expect("a fleet")
     }
 }
@@ -95,7 +96,7 @@ fn claim_item(member: &mut Fleet, worker: &str) -> Claim {
 fn record_outcome(member: &mut Fleet, claim: Claim, start: &str, outcome: ItemOutcome) {
     let (item, epoch, start) = (claim.item, claim.epoch, start.to_owned());
     let result = ItemResult { item, epoch, start_commit_id: start, outcome, ..ItemResult::default() };
-    member.record_item_result(&result).expect("the item is the member's");
+    member.store_item_result_unless_taken_by_other(&result).expect("the item is the member's");
 }
 
 /// Claims an item and fails at it until it is set aside. Returns the last claim.

@@ -4,7 +4,7 @@ use super::{FleetTestBench, PLAN, TASK, fail_until_set_aside, record_outcome};
 use crate::json_outputs::{assert_matches_type, load_json_page};
 use plimsoll_domain::workers::ItemOutcome;
 use plimsoll_fleet::WorkerReport;
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use std::time::Duration;
 
 const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -111,10 +111,10 @@ fn members_work_appears_in_status_log_and_report() {
     }
     let first = member.claim_next_item("one/1").expect("an answer").expect("an item");
     record_outcome(&mut member, first, SHA, ItemOutcome::Offered);
-    let merger = member.acquire_merger_lease("one").expect("an answer").expect("nobody else");
-    member.record_landing_commit(merger, first.item, SHA).expect("the merger");
-    let landed = member.unmerged_landing_commits().expect("an answer").into_iter().collect();
-    assert_eq!(member.mark_landed_items_merged(&landed).expect("an answer"), [first.item]);
+    let merger = member.acquire_or_renew_merger_lease("one").expect("an answer").expect("nobody else");
+    member.record_merge_candidate_commit(merger, first.item, SHA).expect("the merger");
+    let landed = member.read_candidate_commits_of_unmerged_items().expect("an answer").into_iter().collect();
+    assert_eq!(member.mark_items_with_commits_as_merged(&landed).expect("an answer"), [first.item]);
     let second = member.claim_next_item("one/1").expect("an answer").expect("an item");
     let third = member.claim_next_item("two/1").expect("an answer").expect("an item");
     record_outcome(
@@ -209,7 +209,7 @@ fn members_work_appears_in_status_log_and_report() {
     let examined = bench.world.plimsoll(&["doctor", "--fleet", "night", "--json"]).run().stdout_json();
     assert_matches_type(&tables, "fleet_findings", &examined, "doctor");
     // The item is still leased, with the epoch of its claim.
-    member.renew_claim(second).expect("nothing here changed the board");
+    member.renew_claim_unless_stale_or_overlapping(second).expect("nothing here changed the board");
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn stop_and_forget_ask_for_confirmation_on_a_terminal() {
     for (verb, question) in
         [("stop", "Stop the fleet \"night\" for good"), ("forget", "Remove the fleet \"night\"")]
     {
-        let program = bin_dir().join("plimsoll");
+        let program = find_or_build_bin_dir().join("plimsoll");
         let mut terminal = Terminal::start(&bench.world, &program, &["fleet", verb, "night"], 120, 24);
         terminal.wait_for_text(question);
         terminal.type_text("n");

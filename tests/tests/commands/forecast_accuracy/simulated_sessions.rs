@@ -1,7 +1,7 @@
 //! Simulated sessions: the tokens that each turn adds, drawn from a seed. As in real sessions, most tool results are
 //! small and a few are huge, and work goes in phases of reading, changing and testing.
 
-use plimsoll_testkit::Dice;
+use plimsoll_testkit::SeededRng;
 
 /// How a session's window grows.
 #[derive(Clone, Copy, Debug)]
@@ -40,14 +40,14 @@ impl GrowthKind {
 
 /// Returns the used tokens after each response, until the window is full.
 pub(crate) fn simulate_used_tokens(kind: GrowthKind, seed: u64, window: u64) -> Vec<u64> {
-    let dice = Dice::new(seed);
-    let mut used_tokens = vec![18_000 + dice.roll("begin", 12_000)];
+    let dice = SeededRng::new(seed);
+    let mut used_tokens = vec![18_000 + dice.random_number_for_name("begin", 12_000)];
     let (mut phase, mut remaining_turns) = (0, 0);
     while *used_tokens.last().expect("one") < window {
         let turn_index = used_tokens.len();
         if remaining_turns == 0 {
-            phase = dice.roll(&format!("phase {turn_index}"), 3);
-            remaining_turns = 3 + dice.roll(&format!("length {turn_index}"), 10);
+            phase = dice.random_number_for_name(&format!("phase {turn_index}"), 3);
+            remaining_turns = 3 + dice.random_number_for_name(&format!("length {turn_index}"), 10);
         }
         remaining_turns -= 1;
         let (median, spread) = match (kind, phase) {
@@ -59,9 +59,9 @@ pub(crate) fn simulate_used_tokens(kind: GrowthKind, seed: u64, window: u64) -> 
             _ => (2_500.0, 0.9),
         };
         let is_giant = matches!(kind, GrowthKind::PhasesWithGiants)
-            && dice.roll(&format!("giant {turn_index}"), 30) == 0;
+            && dice.random_number_for_name(&format!("giant {turn_index}"), 30) == 0;
         let added = if is_giant {
-            20_000 + dice.roll(&format!("size {turn_index}"), 40_000)
+            20_000 + dice.random_number_for_name(&format!("size {turn_index}"), 40_000)
         } else {
             (median * (spread * normal_deviate(dice, &format!("normal {turn_index}"))).exp()) as u64
         };
@@ -72,7 +72,7 @@ pub(crate) fn simulate_used_tokens(kind: GrowthKind, seed: u64, window: u64) -> 
 
 /// Returns the tokens of each item of a plan: most items are small, some are large.
 pub(crate) fn simulate_item_tokens(seed: u64, count: usize) -> Vec<u64> {
-    let dice = Dice::new(seed);
+    let dice = SeededRng::new(seed);
     (0..count)
         .map(|place| (90_000.0 * (0.7 * normal_deviate(dice, &format!("item {place}"))).exp()) as u64)
         .collect()
@@ -84,14 +84,15 @@ pub(crate) const STEP_SPREADS: [(f64, &str); 3] = [(0.2, "even"), (0.6, "uneven"
 
 /// Returns the tokens of each step of a long item, from one commit to the next.
 pub(crate) fn simulate_step_tokens(spread: f64, seed: u64, count: usize) -> Vec<u64> {
-    let dice = Dice::new(seed);
+    let dice = SeededRng::new(seed);
     (0..count)
         .map(|place| (25_000.0 * (spread * normal_deviate(dice, &format!("step {place}"))).exp()) as u64)
         .collect()
 }
 
 /// Returns an approximately normal deviate: the sum of twelve uniform numbers has variance one.
-fn normal_deviate(dice: Dice, name: &str) -> f64 {
-    let throws = (0..12).map(|throw| dice.roll(&format!("{name} {throw}"), 1_000_000) as f64 / 1e6);
+fn normal_deviate(dice: SeededRng, name: &str) -> f64 {
+    let throws =
+        (0..12).map(|throw| dice.random_number_for_name(&format!("{name} {throw}"), 1_000_000) as f64 / 1e6);
     throws.sum::<f64>() - 6.0
 }

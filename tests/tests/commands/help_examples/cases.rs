@@ -549,8 +549,8 @@ const QUERY_CASES: &[ExampleCase] = &[
             };
             let project = plimsoll_store::Project::with_local_files(&world.project())
                 .with_runs_folder(&world.runs_folder());
-            plimsoll_store::outbox::append_note(&project, &note).expect("the outbox");
-            world.write_user_settings(
+            plimsoll_store::outbox::append_note_with_best_effort_lock(&project, &note).expect("the outbox");
+            world.write_plimsoll_user_settings(
                 &json!({"linear": {"issue": plimsoll_testkit::linear::ISSUE_IDENTIFIER}}),
             );
         },
@@ -683,7 +683,7 @@ const CHANGE_CASES: &[ExampleCase] = &[
             expect_true(shown.contains("Keep the public API."), "it is in the register")?;
             let payload = payload_of(world, "PostToolBatch");
             let memory = world
-                .command(plimsoll_testkit::bin_dir().join("plimsoll-post-tool"), &["memory"])
+                .command(plimsoll_testkit::find_or_build_bin_dir().join("plimsoll-post-tool"), &["memory"])
                 .stdin(payload.to_string())
                 .run();
             expect_true(

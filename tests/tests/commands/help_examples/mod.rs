@@ -13,7 +13,7 @@ use example_parser::{
     Example, HelpPage, PLAN_LINES_HEADING, SETTINGS_ENTRY_HEADING, help_pages, split_description,
 };
 use plimsoll_domain::item_area;
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::{Value, json};
@@ -187,7 +187,7 @@ fn no_example_is_wrapped_on_a_terminal_of_80_columns() {
 fn only_plimsoll_and_plimsoll_fleet_print_examples() {
     let world = World::without_git();
     let mut printing = BTreeSet::new();
-    for entry in std::fs::read_dir(bin_dir()).expect("the programs").flatten() {
+    for entry in std::fs::read_dir(find_or_build_bin_dir()).expect("the programs").flatten() {
         let name = entry.file_name().display().to_string();
         // Cargo keeps its build files beside the programs.
         if !name.starts_with("plimsoll") || name.contains('.') {
@@ -218,7 +218,7 @@ fn the_plan_lines_in_the_help_parse_as_described() {
     let lines: Vec<(String, String)> =
         lines_below(PLAN_LINES_HEADING).iter().map(|line| split_description(line)).collect();
     world.write("fix_plan.md", &lines.iter().map(|(line, _)| format!("{line}\n")).collect::<String>());
-    world.write_user_settings(&json!({"models": {"allowed": ["haiku"]}}));
+    world.write_plimsoll_user_settings(&json!({"models": {"allowed": ["haiku"]}}));
     let plan = world.plimsoll(&["plan", "--json"]).run().expect_success();
     assert_eq!(plan.stderr, "");
     let plan = plan.stdout_json();

@@ -2,8 +2,8 @@
 
 use plimsoll_testkit::linear::{API_KEY, LinearServer};
 use plimsoll_testkit::postgres::{Postgres, ServerSetup};
+use plimsoll_testkit::scripted_agent::{AgentTurn, tick_item_command};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::dates;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ pub(crate) fn programs_folder(world: &World) -> std::path::PathBuf {
 }
 
 /// Plays an agent that does one item per session, in the plan that its prompt names. An idle agent makes no progress.
-fn play_agent(turn: &StoryTurn<'_>, is_idle: bool) -> Step {
+fn play_agent(turn: &AgentTurn<'_>, is_idle: bool) -> Step {
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
@@ -73,7 +73,7 @@ fn play_agent(turn: &StoryTurn<'_>, is_idle: bool) -> Step {
     // Each item has a file of its own, because workers could not merge their changes of one file.
     let number = item.split(' ').next_back().unwrap_or_default();
     let count = format!("echo \"open items: $(grep -c '^- \\[ \\]' {plan_file})\"");
-    match turn.answer_count {
+    match turn.assistant_message_count {
         _ if is_idle => Step::from_text("Let me think about it once more."),
         0 => Step::bash_call(format!("date +%s%N > {number}.txt && {finish}; {count}"))
             .with_input_tokens(30_000),
@@ -102,7 +102,7 @@ pub(crate) fn world_with_plan() -> (World, ScriptedModel) {
 pub(crate) fn world_with_database() -> (World, Postgres, ScriptedModel) {
     let (mut world, model) = world_with_plan();
     let server = Postgres::start(ServerSetup::default());
-    world.set_env(plimsoll_fleet::URL_VARIABLE, server.socket_address());
+    world.set_env(plimsoll_fleet::URL_VARIABLE, server.socket_connection_string());
     world.write("PROMPT.md", "Do what fix_plan.md says.\n");
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Task"]);
@@ -113,8 +113,8 @@ pub(crate) fn world_with_database() -> (World, Postgres, ScriptedModel) {
 }
 
 /// Plays the agent of the guide, except that the first session claims completion too early.
-fn play_agent_with_early_promise(turn: &StoryTurn<'_>) -> Step {
-    match (turn.iteration, turn.answer_count) {
+fn play_agent_with_early_promise(turn: &AgentTurn<'_>) -> Step {
+    match (turn.iteration, turn.assistant_message_count) {
         (1, 0) => Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(30_000),
         // While the window fills, the client's writer needs the time that a real model takes.
         (3, _) => dates::date_agent(turn).with_delay(plimsoll_tests::LIFELIKE_DELAY),
@@ -163,7 +163,7 @@ fn make_earlier_run(world: &World) {
     }
     std::fs::remove_dir_all(world.runs_folder().join(&id)).expect("the run's folder");
     state["run_id"] = json!(EARLIER_RUN);
-    world.write_run(&state);
+    world.write_run_state_record_and_ledger(&state);
     world.plimsoll(&["run", "--resume", "--", "--allowedTools", "Bash"]).run().expect_success();
 }
 

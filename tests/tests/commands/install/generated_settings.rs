@@ -96,32 +96,32 @@ proptest! {
     #[test]
     fn uninstall_restores_any_settings_byte_for_byte(text in any_settings(), parts in any_parts(), then in any_parts()) {
         let spell = |program: &str| format!("/a b/{program}");
-        let once = settings::install(&text, parts, &spell).unwrap().text;
-        prop_assert_eq!(&settings::install(&once, parts, &spell).unwrap().text, &once);
+        let once = settings::install_or_update_our_entries(&text, parts, &spell).unwrap().text;
+        prop_assert_eq!(&settings::install_or_update_our_entries(&once, parts, &spell).unwrap().text, &once);
         prop_assert!(settings::is_unchanged_since_install(&text, &once));
-        let out = settings::uninstall(&once, Some(&text)).unwrap().text;
+        let out = settings::remove_our_entries_and_empty_containers(&once, Some(&text)).unwrap().text;
         prop_assert_eq!(&out, &text);
-        prop_assert_eq!(&settings::uninstall(&text, None).unwrap().text, &text);
-        let other = settings::install(&once, then, &spell).unwrap().text;
-        prop_assert_eq!(&settings::install(&other, then, &spell).unwrap().text, &other);
+        prop_assert_eq!(&settings::remove_our_entries_and_empty_containers(&text, None).unwrap().text, &text);
+        let other = settings::install_or_update_our_entries(&once, then, &spell).unwrap().text;
+        prop_assert_eq!(&settings::install_or_update_our_entries(&other, then, &spell).unwrap().text, &other);
         // Changing the template removes a list that becomes empty, even if the user had left it empty. It keeps the
         // memory's variable, because it may be the user's.
         let leaves_a_trace = text.contains("[]") || parts.include_memory && then.hook_support == HookSupport::Classic;
         if !leaves_a_trace {
-            prop_assert_eq!(&settings::uninstall(&other, Some(&text)).unwrap().text, &text);
+            prop_assert_eq!(&settings::remove_our_entries_and_empty_containers(&other, Some(&text)).unwrap().text, &text);
         }
     }
 
     #[test]
     fn uninstall_restores_any_mcp_server_list_byte_for_byte(text in any_servers()) {
         let spell = |program: &str| format!("/a b/{program}");
-        let joined = servers::install(&text, &spell).unwrap();
-        prop_assert_eq!(&servers::install(&joined.text, &spell).unwrap().text, &joined.text);
-        if joined.entry == servers::McpEntry::Ours {
+        let joined = servers::add_or_update_our_server(&text, &spell).unwrap();
+        prop_assert_eq!(&servers::add_or_update_our_server(&joined.text, &spell).unwrap().text, &joined.text);
+        if joined.entry_author == servers::McpEntryAuthor::Ours {
             prop_assert!(servers::is_unchanged_since_install(&text, &joined.text));
         } else {
             prop_assert_eq!(&joined.text, &text);
         }
-        prop_assert_eq!(&servers::uninstall(&joined.text, Some(&text)).unwrap().text, &text);
+        prop_assert_eq!(&servers::remove_our_server_and_empty_containers(&joined.text, Some(&text)).unwrap().text, &text);
     }
 }

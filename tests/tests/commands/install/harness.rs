@@ -1,7 +1,7 @@
 //! A project, a home folder and our programs, with checks of the files afterwards.
 
 use plimsoll_protocol::settings::{self, EntryOptions};
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ impl InstallFixture {
         let path = [first_path_entry, clients, "/usr/local/bin".into(), "/usr/bin".into(), "/bin".into()];
         world.set_env("PATH", path.map(|folder| folder.display().to_string()).join(":"));
         let fixture = InstallFixture { world, bin };
-        for built_program in ["plimsoll", "plimsoll-mcp"].map(|name| bin_dir().join(name)) {
+        for built_program in ["plimsoll", "plimsoll-mcp"].map(|name| find_or_build_bin_dir().join(name)) {
             fixture.run_shell_line(&format!("cp '{}' \"$BIN\"", built_program.display()));
         }
         fixture.run_shell_line("chmod 755 \"$BIN\"/*");
@@ -67,7 +67,9 @@ impl InstallFixture {
 
     /// Returns the text that `init` writes into an empty settings file.
     pub(crate) fn expected_settings(&self, parts: impl Into<EntryOptions>) -> String {
-        settings::install("", parts, &|program| self.program_path_text(program)).expect("settings").text
+        settings::install_or_update_our_entries("", parts, &|program| self.program_path_text(program))
+            .expect("settings")
+            .text
     }
 
     /// Returns the path by which settings and slash commands name one of our programs.

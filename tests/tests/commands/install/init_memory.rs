@@ -13,7 +13,9 @@ const OTHER_SERVERS: &str =
     "{\n\t\"mcpServers\": {\n\t\t\"other\": {\"command\": \"x\", \"args\": []}\n\t},\n\t\"z\": 1.50\n}";
 
 fn expected_server_entry(fixture: &InstallFixture) -> Value {
-    let text = servers::install("", &|program| fixture.program_path_text(program)).expect("a list").text;
+    let text = servers::add_or_update_our_server("", &|program| fixture.program_path_text(program))
+        .expect("a list")
+        .text;
     let config: Value = serde_json::from_str(&text).expect("JSON");
     config["mcpServers"]["plimsoll"].clone()
 }

@@ -128,7 +128,9 @@ fn shared_hook_entries_run_our_programs_and_do_nothing_without_them() {
 fn init_warns_about_shared_hooks_and_entries_option_replaces_them() {
     let fixture = InstallFixture::new();
     let handwritten =
-        settings::install(USER_SETTINGS, HookSupport::Modern, &str::to_owned).expect("settings").text;
+        settings::install_or_update_our_entries(USER_SETTINGS, HookSupport::Modern, &str::to_owned)
+            .expect("settings")
+            .text;
     fixture.world.write(SHARED_SETTINGS, &handwritten);
     insta::assert_snapshot!(fixture.stdout_lines_starting_with("Careful", &["init"]), @"Careful: .claude/settings.json also has our hooks; if the commands differ, both run.");
     insta::assert_snapshot!(fixture.stdout_lines_starting_with("Careful", &["init", "--local"]), @"

@@ -9,17 +9,17 @@ const SONNET_ARGUMENTS: &[&str] = &["--model", "claude-sonnet-4-6", "--allowedTo
 
 /// Runs the real client with a prompt and returns the last text of its first request to the model.
 fn first_prompt_of_client_run(fixture: &mut InstallFixture, prompt: &str, steps: Vec<Step>) -> String {
-    let model = ScriptedModel::with_steps(steps);
-    fixture.world.use_model(&model);
+    let model = ScriptedModel::start_with_steps_repeating_last(steps);
+    fixture.world.use_client_with_model(&model);
     let args = [&["-p", prompt, "--output-format", "stream-json", "--verbose"], SONNET_ARGUMENTS].concat();
     fixture.world.claude(&args).run();
-    model.main_requests().first().map(Request::text_since_last_answer).unwrap_or_default()
+    model.main_requests().first().map(Request::text_since_last_assistant_message).unwrap_or_default()
 }
 
 /// Makes a session in a terminal fail: a headless client would not wait for the StopFailure hook.
 fn make_terminal_session_fail(fixture: &mut InstallFixture) {
-    let model = ScriptedModel::with_steps(vec![Step::api_error(400, "no")]);
-    fixture.world.use_model(&model);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![Step::api_error(400, "no")]);
+    fixture.world.use_client_with_model(&model);
     let mut terminal = Terminal::start_claude(&fixture.world, &[], 100, 30);
     terminal.wait_for_text("PLIMSOLL-LINE");
     terminal.type_text("hello there");
@@ -53,14 +53,16 @@ fn oldest_client_runs_every_hook_of_the_classic_template() {
         let mut fixture = fixture;
         fixture.install_fake_client("1.0.128 (Claude Code)");
         assert!(fixture.stdout_of_success(&["init", "--local"]).contains("Template: classic"));
-        let model = ScriptedModel::with_steps(vec![
+        let model = ScriptedModel::start_with_steps_repeating_last(vec![
             Step::bash_call("echo one").with_input_tokens(5_000),
             Step::from_text("done"),
         ]);
-        fixture.world.use_model(&model);
+        fixture.world.use_client_with_model(&model);
         let args = ["-p", "hi", "--allowedTools", "Bash"];
-        let finished =
-            fixture.world.command(plimsoll_testkit::client::claude_of_version("1.0.128"), &args).run();
+        let finished = fixture
+            .world
+            .command(plimsoll_testkit::client::install_claude_version_once("1.0.128"), &args)
+            .run();
         let mut expected = hook_events_of(settings::CLASSIC_TEMPLATE);
         expected.retain(|(event, _)| event != "PreCompact");
         assert_eq!(fixture.recorded_hook_events(), expected, "{finished:?}");

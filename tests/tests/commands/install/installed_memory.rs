@@ -10,8 +10,8 @@ use std::time::Duration;
 const SONNET_ARGUMENTS: &[&str] = &["--output-format", "json", "--model", "claude-sonnet-4-6"];
 
 fn assert_session_has_the_memory(fixture: &mut InstallFixture, extra_arguments: &[&str]) {
-    let model = ScriptedModel::with_steps(vec![Step::from_text("done")]);
-    fixture.world.use_model(&model);
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![Step::from_text("done")]);
+    fixture.world.use_client_with_model(&model);
     fixture.world.claude(&[&["-p", "hi"], SONNET_ARGUMENTS, extra_arguments].concat()).run();
     let requests = model.main_requests();
     let first = requests.first().expect("a request");
@@ -47,12 +47,12 @@ fn client_runs_every_memory_hook_and_the_frame_agent() {
     let agent_input = json!({"subagent_type": "frame", "description": "parse", "prompt": "The brief.", "run_in_background": false});
     let model = ScriptedModel::start(move |request| match request.kind {
         RequestKind::Subagent => Step::from_text("done"),
-        _ if request.tool_results().is_empty() => {
+        _ if request.all_tool_results().is_empty() => {
             Step::default().with_tool_call("Agent", agent_input.clone())
         }
         _ => Step::from_text("over"),
     });
-    fixture.world.use_model(&model);
+    fixture.world.use_client_with_model(&model);
     fixture.world.claude(&[&["-p", "hi", "--allowedTools", "Agent"], SONNET_ARGUMENTS].concat()).run();
 
     let requests = model.requests();
@@ -83,18 +83,18 @@ fn nested_agent_depth(fixture: &mut InstallFixture) -> usize {
     let model = ScriptedModel::start(move |request| {
         let tools = request.body["tools"].as_array();
         let can_spawn = tools.is_some_and(|tools| tools.iter().any(|tool| tool["name"] == "Agent"));
-        let should_spawn = can_spawn && request.tool_results().is_empty();
+        let should_spawn = can_spawn && request.all_tool_results().is_empty();
         if should_spawn {
             Step::default().with_tool_call("Agent", agent_input.clone())
         } else {
             Step::from_text("done")
         }
     });
-    fixture.world.use_model(&model);
+    fixture.world.use_client_with_model(&model);
     fixture.world.claude(&[&["-p", "hi", "--allowedTools", "Agent"], SONNET_ARGUMENTS].concat()).run();
     let requests = model.requests();
     let is_first_request_of_subagent =
-        |request: &&Request| request.kind == RequestKind::Subagent && request.tool_results().is_empty();
+        |request: &&Request| request.kind == RequestKind::Subagent && request.all_tool_results().is_empty();
     requests.iter().filter(is_first_request_of_subagent).count()
 }
 

@@ -19,8 +19,9 @@ use std::path::Path;
 #[test]
 fn templates_name_exactly_the_hook_programs_that_are_built() {
     let with_memory: BTreeSet<String> =
-        settings::program_names(HookSupport::Modern.with_memory()).into_iter().collect();
-    let classic: BTreeSet<String> = settings::program_names(HookSupport::Classic).into_iter().collect();
+        settings::hook_and_status_line_programs(HookSupport::Modern.with_memory()).into_iter().collect();
+    let classic: BTreeSet<String> =
+        settings::hook_and_status_line_programs(HookSupport::Classic).into_iter().collect();
     let built = std::fs::read_to_string(workspace_root().join("crates/hooks/programs.txt")).unwrap();
     let built: BTreeSet<String> = built.lines().map(str::to_owned).collect();
     assert_eq!(with_memory, built);

@@ -2,7 +2,7 @@
 //! them by a permanent path.
 
 use plimsoll_protocol::settings::{self, HookSupport};
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::Value;
@@ -25,7 +25,8 @@ fn world_with_npx_package() -> World {
     fs::create_dir_all(&folder).unwrap();
     for name in PACKAGED_PROGRAMS {
         // Every hook program is the same file.
-        let source = bin_dir().join(if name == "plimsoll-hook" { "plimsoll-stop-gate" } else { name });
+        let source =
+            find_or_build_bin_dir().join(if name == "plimsoll-hook" { "plimsoll-stop-gate" } else { name });
         fs::hard_link(&source, folder.join(name))
             .or_else(|_| fs::copy(&source, folder.join(name)).map(drop))
             .unwrap();
@@ -61,9 +62,11 @@ fn user_settings_path(world: &World) -> PathBuf {
 /// Returns the text that `init` writes into an empty settings file.
 fn expected_settings(world: &World) -> String {
     let folder = stable_bin_dir(world);
-    settings::install("", HookSupport::Modern, &|program| folder.join(program).display().to_string())
-        .expect("settings")
-        .text
+    settings::install_or_update_our_entries("", HookSupport::Modern, &|program| {
+        folder.join(program).display().to_string()
+    })
+    .expect("settings")
+    .text
 }
 
 #[test]
@@ -254,10 +257,10 @@ fn upgrade_switches_the_version_behind_unchanged_paths() {
 /// A model that runs the command named in the slash command's text and then replies with its output.
 fn model_that_runs_the_named_command(arguments: &'static str) -> ScriptedModel {
     ScriptedModel::start(move |request: &Request| {
-        let text = request.text_since_last_answer();
+        let text = request.text_since_last_assistant_message();
         let mut spans = text.split('`');
         let command = spans.find(|span| span.ends_with(arguments) && span.contains("plimsoll"));
-        match (request.tool_results().first(), command) {
+        match (request.all_tool_results().first(), command) {
             (None, Some(command)) => Step::bash_call(command),
             (None, None) => Step::from_text(format!("no command in: {text}")),
             (Some((_, printed)), _) => Step::from_text(printed.as_str()),
@@ -278,7 +281,7 @@ fn slash_commands_start_the_program_when_it_is_not_on_the_path() {
             ("/handoff continue", " handoffs --continue", "no session of yours left a handoff"),
         ] {
             let model = model_that_runs_the_named_command(arguments);
-            world.use_model(&model);
+            world.use_client_with_model(&model);
             // The only permission is the slash command's own.
             let client_arguments =
                 ["-p", prompt, "--model", "opus", "--permission-mode", "default", "--output-format", "json"];

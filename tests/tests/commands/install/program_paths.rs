@@ -76,7 +76,8 @@ fn settings_use_no_project_folder_and_no_relative_path() {
 #[test]
 fn hooks_with_bare_program_names_are_replaced_and_removed_as_ours() {
     let fixture = InstallFixture::new();
-    let settings_with_bare_names = settings::install("", HookSupport::Modern, &str::to_owned).unwrap().text;
+    let settings_with_bare_names =
+        settings::install_or_update_our_entries("", HookSupport::Modern, &str::to_owned).unwrap().text;
     fixture.world.write(SETTINGS, &settings_with_bare_names);
     let doctor = fixture.run_plimsoll(&["doctor", "--json"]).stdout_json();
     let has_finding =
@@ -105,7 +106,7 @@ fn shared_slash_commands_use_the_bare_program_name() {
     fixture.stdout_of_success(&["init", "--project", "--entries"]);
     for arguments in [&["init", "--local"][..], &["init", "--project", "--entries"]] {
         fixture.stdout_of_success(arguments);
-        for (name, text) in plimsoll_flows::install::COMMANDS {
+        for (name, text) in plimsoll_flows::install::SLASH_COMMAND_FILES {
             assert_eq!(fixture.world.read(format!(".claude/commands/{name}")), text, "{arguments:?}");
         }
         let excluded = fixture.world.read(".git/info/exclude");

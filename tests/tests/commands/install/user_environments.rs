@@ -120,7 +120,7 @@ fn wrap_option_measures_through_the_users_status_line() {
 }
 
 fn built_program_path(program: &str) -> String {
-    plimsoll_testkit::bin_dir().join(program).display().to_string()
+    plimsoll_testkit::find_or_build_bin_dir().join(program).display().to_string()
 }
 
 #[test]

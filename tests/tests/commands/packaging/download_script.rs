@@ -164,7 +164,7 @@ fn invalid_downloads_are_rejected_and_nothing_is_installed() {
 }
 
 #[test]
-fn unsupported_machines_and_wrong_usage_are_named_and_change_nothing() {
+fn unsupported_machines_and_usage_errors_are_reported_without_changes() {
     let machine = InstallMachine::new();
     let world = &machine.world;
     world.write_program("other/uname", "#!/bin/sh\ncase $1 in -s) echo Plan9 ;; *) echo mips ;; esac\n");

@@ -97,7 +97,7 @@ fn installer_works_in_an_empty_home_and_shells_and_man_find_the_files() {
     assert_eq!(run_with_added_line("command -v plimsoll"), format!("{home}/.local/bin/plimsoll\n"));
     let mut again = run_with_added_line(&format!(
         "PLIMSOLL_BIN_DIR='{}' '{}'",
-        plimsoll_testkit::bin_dir().display(),
+        plimsoll_testkit::find_or_build_bin_dir().display(),
         plimsoll_testkit::workspace_root().join("scripts/install.sh").display()
     ));
     assert!(!again.contains("PATH"), "{again}");
@@ -213,7 +213,7 @@ fn wrong_usage_and_missing_programs_change_nothing() {
 fn init_creates_links_for_the_hook_programs() {
     let world = World::new();
     let folder = create_folder_outside_project(&world, "alone");
-    let bin = plimsoll_testkit::bin_dir().display().to_string();
+    let bin = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
     run_bash_line(
         &world,
         &format!("cp '{bin}/plimsoll' '{folder}' && cp '{bin}/plimsoll-post-tool' '{folder}/plimsoll-hook'"),
@@ -242,7 +242,7 @@ fn init_creates_links_for_the_hook_programs() {
 fn hook_program_is_recognized_by_its_name_or_its_link_target() {
     let world = World::new();
     let folder = create_folder_outside_project(&world, "names");
-    let bin = plimsoll_testkit::bin_dir().display().to_string();
+    let bin = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
     let setup_command = format!(
         "cp '{bin}/plimsoll-statusline' '{folder}' && cd '{folder}' && ln -s plimsoll-statusline my-line && ln -s plimsoll-statusline plimsoll-line && ln plimsoll-statusline plimsoll-hook"
     );
@@ -261,8 +261,11 @@ fn hook_program_is_recognized_by_its_name_or_its_link_target() {
 fn init_without_hook_programs_says_how_to_install_them() {
     let world = World::new();
     let folder = create_folder_outside_project(&world, "alone");
-    run_bash_line(&world, &format!("cp '{}/plimsoll' '{folder}'", plimsoll_testkit::bin_dir().display()))
-        .expect_success();
+    run_bash_line(
+        &world,
+        &format!("cp '{}/plimsoll' '{folder}'", plimsoll_testkit::find_or_build_bin_dir().display()),
+    )
+    .expect_success();
     let stdout =
         world.command(format!("{folder}/plimsoll"), &["init", "--local"]).run().expect_success().stdout;
     let warning_line = stdout.lines().find(|line| line.starts_with("Careful")).unwrap_or(&stdout);
@@ -272,7 +275,7 @@ fn init_without_hook_programs_says_how_to_install_them() {
 #[test]
 fn installed_files_are_not_writable_by_others_under_any_umask() {
     let world = World::without_git();
-    let bin = plimsoll_testkit::bin_dir().display().to_string();
+    let bin = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
     let installer = plimsoll_testkit::workspace_root().join("scripts/install.sh").display().to_string();
     let install_with_umask = |umask: &str, prefix: &str| {
         let line = format!("umask {umask}; PLIMSOLL_BIN_DIR='{bin}' '{installer}' --prefix '{prefix}'");

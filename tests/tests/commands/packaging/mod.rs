@@ -22,7 +22,7 @@ pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Prepares one of our scripts to run with the programs that are already built.
 pub(crate) fn script_launch(world: &World, name: &str, arguments: &[&str]) -> Launch {
-    let programs = plimsoll_testkit::bin_dir().display().to_string();
+    let programs = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
     let script = workspace_root().join("scripts").join(name);
     world.command(script, arguments).env("PLIMSOLL_BIN_DIR", programs).timeout(COMMAND_TIMEOUT)
 }

@@ -33,7 +33,7 @@ fn build_npm_packages(world: &World) {
 /// contain them, because npm would take long to pack them.
 fn install_real_programs(world: &World) {
     let installed = format!("node_modules/@plimsoll/{}/bin", platform_of_this_machine());
-    let bin = plimsoll_testkit::bin_dir().display().to_string();
+    let bin = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
     let strip_command = format!(
         "strip -o {installed}/plimsoll '{bin}/plimsoll' && strip -o {installed}/plimsoll-hook '{bin}/plimsoll-post-tool'"
     );

@@ -13,7 +13,7 @@ fn write_small_programs(world: &World) -> String {
     ]) {
         world.write(format!("programs/{program}"), "#!/bin/sh\n");
     }
-    let bin = plimsoll_testkit::bin_dir().display().to_string();
+    let bin = plimsoll_testkit::find_or_build_bin_dir().display().to_string();
     world.write("programs/plimsoll", &format!("#!/bin/sh\nexec '{bin}/plimsoll' \"$@\"\n"));
     let names = run_bash_line(world, "chmod 755 programs/* && ls programs").expect_success().stdout;
     assert!(names.contains("plimsoll\n") && names.contains("plimsoll-mcp\n"), "{names}");

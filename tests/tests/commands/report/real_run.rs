@@ -1,7 +1,7 @@
 //! The report of a real run, with the real client, its hooks, a checkpoint and commits.
 
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, honest_agent, run_with_objective,
     world_with_plan_and_dates,
@@ -9,8 +9,8 @@ use plimsoll_tests::{
 use serde_json::Value;
 
 /// The session of the second item fills its window before the item is done.
-fn fill_window_in_second_session(turn: &StoryTurn<'_>) -> Step {
-    let step = match (turn.iteration, turn.answer_count) {
+fn fill_window_in_second_session(turn: &AgentTurn<'_>) -> Step {
+    let step = match (turn.iteration, turn.assistant_message_count) {
         (2, 0) => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt").with_input_tokens(600_000),
         (2, 1) => Step::bash_call("echo more").with_input_tokens(870_000),
         (2, _) => Step::from_text("I stop here.").with_input_tokens(872_000),

@@ -262,7 +262,7 @@ fn page_of_an_unfinished_run_shows_the_time_of_the_report() {
     {
         running[name] = value;
     }
-    world.write_run(&running);
+    world.write_run_state_record_and_ledger(&running);
     let text = visible_text(&report_html(&world));
     assert_in_order(
         &text,
@@ -277,6 +277,6 @@ fn page_of_an_unfinished_run_shows_the_time_of_the_report() {
     );
     running["status"] = json!("completed");
     running["todo_items"] = json!([]);
-    world.write_run(&running);
+    world.write_run_state_record_and_ledger(&running);
     assert_in_order(&visible_text(&report_html(&world)), &["Done.", "Nothing is left to do"]);
 }

@@ -328,7 +328,7 @@ pub fn world_with_sample_run() -> World {
 /// Writes the state and the journal, which replaces the lines that the hooks have just added.
 pub fn write_state_and_journal(world: &World, state: &Value, journal: &str) {
     world.write(JOURNAL_PATH, journal);
-    world.write_run(state);
+    world.write_run_state_record_and_ledger(state);
 }
 
 /// Returns the report of the current run as `plimsoll report -o -` prints it.

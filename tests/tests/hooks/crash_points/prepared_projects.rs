@@ -30,7 +30,8 @@ impl SessionFixture {
     pub fn outside_run() -> SessionFixture {
         let world = World::new();
         world.write("fix_plan.md", PLAN_TEXT);
-        plimsoll_flows::install::git_exclude::exclude_run_files(&world.project(), &[]).expect("a repository");
+        plimsoll_flows::install::git_exclude::add_run_files_to_git_exclude(&world.project(), &[])
+            .expect("a repository");
         SessionFixture { prepared: PreparedWorld::new(world), in_run: false }
     }
 
@@ -62,7 +63,8 @@ impl SessionFixture {
     }
 
     pub fn create_state(&self, state: &RunState) {
-        plimsoll_store::state_file::create_state(&self.store_project(), state).expect("the state");
+        plimsoll_store::state_file::create_ledger_and_write_initial_state(&self.store_project(), state)
+            .expect("the state");
     }
 
     pub fn store_project(&self) -> Project {
@@ -148,13 +150,14 @@ impl SessionFixture {
             objective: "Write the tests".into(),
             context: "The code is there".into(),
             return_spec: "Passed and failed".into(),
-            pushed_by_call: None,
+            push_call_id: None,
         };
         self.change_memory(push);
     }
 
     fn change_memory(&self, op: MemoryOp) {
-        plimsoll_store::memory::apply_changes(&self.store_project(), "test", &[op]).expect("the memory");
+        plimsoll_store::memory::apply_changes_atomically(&self.store_project(), "test", &[op])
+            .expect("the memory");
     }
 }
 

@@ -1,6 +1,6 @@
 //! A world that is prepared once and restored before each attempt, byte for byte and at the same paths.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::world::{FinishedProgram, Launch, World};
 use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ impl PreparedWorld {
     }
 
     pub fn run(&self, invocation: &Invocation) -> FinishedProgram {
-        let program = bin_dir().join(invocation.program);
+        let program = find_or_build_bin_dir().join(invocation.program);
         let launch = self.world.command(program, &[]);
         let launch = invocation.arguments.iter().fold(launch, |launch, argument| launch.arg(argument));
         with_environment_and_stdin(launch, invocation).run()
@@ -80,7 +80,7 @@ impl PreparedWorld {
         let start: &[&str] = if invocation.has_threads { &["-qq", "-y", "-f"] } else { &["-qq", "-y"] };
         let launch =
             options.iter().fold(self.world.command("strace", start), |launch, option| launch.arg(*option));
-        let launch = launch.arg("--").arg(bin_dir().join(invocation.program));
+        let launch = launch.arg("--").arg(find_or_build_bin_dir().join(invocation.program));
         let launch = invocation.arguments.iter().fold(launch, |launch, argument| launch.arg(argument));
         with_environment_and_stdin(launch, invocation).run()
     }

@@ -6,7 +6,7 @@ use crate::crash_points::prepared_projects::{SESSION, SessionFixture};
 use crate::crash_points::prepared_world::{Invocation, PreparedWorld};
 use fs2::FileExt;
 use plimsoll_domain::RunId;
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use serde_json::{Value, json};
 use std::fs::{File, FileTimes};
 use std::time::{Duration, SystemTime};
@@ -161,7 +161,7 @@ fn a_half_written_journal_line_loses_only_that_line() {
         .world
         .write(".claude/plimsoll/journal.jsonl", &(line(1_024).repeat(63) + &line(1_024 - 90)));
     let invocation = fixture.tool_batch();
-    let program = bin_dir().join("plimsoll-post-tool").display().to_string();
+    let program = find_or_build_bin_dir().join("plimsoll-post-tool").display().to_string();
     // A program that does not handle SIGXFSZ is ended by the system when it exceeds the limit.
     let limited = format!("ulimit -f {}; exec \"$0\"", LIMIT_BYTES / 512);
     // Dash counts in blocks of 512 bytes.
@@ -188,7 +188,7 @@ fn a_half_written_journal_line_loses_only_that_line() {
 fn a_file_size_limit_kills_no_hook_and_no_server() {
     for blocks in [0, 1, 2, 4] {
         let fixture = scene_in_run_with_usage(870_000);
-        let program_path = |program: &str| bin_dir().join(program).display().to_string();
+        let program_path = |program: &str| find_or_build_bin_dir().join(program).display().to_string();
         let start = json!({"source": "startup"});
         let end = json!({"reason": "other"});
         let compaction = json!({"trigger": "auto"});

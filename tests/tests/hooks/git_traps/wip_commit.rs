@@ -14,7 +14,7 @@ use plimsoll_tests::{
 /// Runs one session that reaches L2, so that its work is committed.
 fn run_to_one_checkpoint(world: &mut World, options: &[&str]) {
     let _model = ScriptedAgent::new(|turn| {
-        let step = match turn.answer_count {
+        let step = match turn.assistant_message_count {
             _ if turn.iteration != 1 => honest_agent(turn),
             0 => Step::bash_call("echo more >> work.txt").with_input_tokens(720_000),
             1 | 2 => Step::bash_call("echo on").with_input_tokens(870_000),

@@ -141,7 +141,7 @@ fn wrong_fields_hide_only_the_segments_that_depend_on_them() {
         "segments": {"git": {"format": "{branch}"}, "style": {"pointer": "/output_style/name"}}
     });
     // The user's settings apply wherever the payload says that the session works.
-    world.write_user_settings(&json!({"statusline": settings}));
+    world.write_plimsoll_user_settings(&json!({"statusline": settings}));
     world.write("fix_plan.md", "- [ ] one\n");
     world.plimsoll(&["start", "--objective", "Do it."]).run().expect_success();
     let test_program = std::env::current_exe().expect("this program");

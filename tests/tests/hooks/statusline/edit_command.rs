@@ -1,6 +1,6 @@
 //! `plimsoll statusline edit` on a real terminal.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use serde_json::json;
@@ -18,7 +18,8 @@ fn edit_writes_the_chosen_line_and_keeps_the_rest_of_the_file() {
         ".claude/plimsoll.json",
         r#"{"levels": {"l1": 60}, "statusline": {"theme": "plain"}, "grace_batches": 3}"#,
     );
-    let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &["statusline", "edit"], 110, 30);
+    let mut terminal =
+        Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &["statusline", "edit"], 110, 30);
     let screen = terminal.wait_for_text("space show/hide");
     assert_eq!(
         previewed_line(&screen),

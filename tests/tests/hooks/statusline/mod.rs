@@ -32,7 +32,7 @@ fn full_payload_in(project: &str) -> Value {
 
 /// Returns a launch of the status line with these settings of the user, which may name programs.
 fn launch_with_user_settings(world: &World, settings: &Value) -> Launch {
-    world.write_user_settings(&json!({"statusline": settings}));
+    world.write_plimsoll_user_settings(&json!({"statusline": settings}));
     world.hook("plimsoll-statusline", &full_payload(world)).env("NO_COLOR", "1").env("TZ", "UTC")
 }
 

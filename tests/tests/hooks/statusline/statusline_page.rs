@@ -59,7 +59,7 @@ fn the_documented_example_is_valid_and_shows_all_its_segments() {
     let user_example = example_for("~/.config/plimsoll/settings.json").expect("an example");
     let world = World::new();
     world.write(".claude/plimsoll.json", example);
-    world.write_user_settings(&serde_json::from_str(user_example).expect("JSON"));
+    world.write_plimsoll_user_settings(&serde_json::from_str(user_example).expect("JSON"));
     let explained =
         world.plimsoll(&["statusline", "explain", "--json"]).stdin(full_payload(&world).to_string());
     let explained = explained.run().expect_success();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 fn run_wrapped(world: &World, command: &[&str]) -> plimsoll_testkit::world::FinishedProgram {
     let arguments: Vec<&str> = ["--wrap"].iter().chain(command).copied().collect();
-    let program = plimsoll_testkit::bin_dir().join("plimsoll-statusline");
+    let program = plimsoll_testkit::find_or_build_bin_dir().join("plimsoll-statusline");
     world
         .command(program, &arguments)
         .stdin(full_payload(world).to_string())
@@ -16,7 +16,7 @@ fn run_wrapped(world: &World, command: &[&str]) -> plimsoll_testkit::world::Fini
 }
 
 #[test]
-fn a_wrapped_line_is_shown_unchanged_and_the_reading_is_published() {
+fn a_wrapped_status_line_is_shown_unchanged_and_its_usage_recorded() {
     let world = World::new();
     let finished =
         run_wrapped(&world, &["printf 'theirs: '; grep -o '\"five_hour\"'; echo oops >&2; exit 0"]);

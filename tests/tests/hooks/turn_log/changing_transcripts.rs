@@ -3,7 +3,7 @@
 use crate::turn_log::harness::{FIRST, SECOND, record_kinds};
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::RecordKind;
-use plimsoll_flows::turns::capture::{CaptureLimits, TranscriptSource, TurnSetting, capture_new_turns};
+use plimsoll_flows::turns::capture::{CaptureLimits, TranscriptSource, TurnMetadata, capture_new_turns};
 use plimsoll_flows::turns::{LoggedRecord, records_from_start};
 use plimsoll_policy::turns::EndOfInput;
 use plimsoll_store::{Project, TurnLog};
@@ -24,8 +24,11 @@ struct CaptureSetup {
 impl CaptureSetup {
     fn new() -> CaptureSetup {
         let folder = tempfile::tempdir().unwrap();
-        let log =
-            TurnLog::for_session(&Project::with_local_files(folder.path()), &SessionId::from(FIRST)).unwrap();
+        let log = TurnLog::for_session_where_started(
+            &Project::with_local_files(folder.path()),
+            &SessionId::from(FIRST),
+        )
+        .unwrap();
         let transcript = folder.path().join("transcript.jsonl");
         CaptureSetup { folder, log, transcript }
     }
@@ -38,7 +41,7 @@ impl CaptureSetup {
         capture_new_turns(
             &self.log,
             &TranscriptSource::for_session(&self.transcript),
-            TurnSetting::default,
+            TurnMetadata::default,
             closing,
             limits,
         )
@@ -172,12 +175,14 @@ fn a_rewritten_transcript_adds_new_turns_and_repeats_none() {
 fn two_sessions_of_one_project_have_separate_logs() {
     let setup = CaptureSetup::new();
     fs::write(&setup.transcript, transcript_text(1..=2)).unwrap();
-    let other_log =
-        TurnLog::for_session(&Project::with_local_files(setup.folder.path()), &SessionId::from(SECOND))
-            .unwrap();
+    let other_log = TurnLog::for_session_where_started(
+        &Project::with_local_files(setup.folder.path()),
+        &SessionId::from(SECOND),
+    )
+    .unwrap();
     setup.capture_and_read_all();
     let source = TranscriptSource::for_session(&setup.transcript);
-    capture_new_turns(&other_log, &source, TurnSetting::default, EndOfInput::Complete, CaptureLimits::USER)
+    capture_new_turns(&other_log, &source, TurnMetadata::default, EndOfInput::Complete, CaptureLimits::USER)
         .unwrap();
     assert_eq!(
         records_from_start(&other_log).unwrap().count(),

@@ -17,7 +17,9 @@ pub(crate) const SECOND: &str = "22222222-2222-4222-8222-222222222222";
 
 /// Returns a model that takes these steps. The nth step uses 1,000 × n tokens of input and n tokens of output.
 pub(crate) fn model_with_steps(steps: Vec<Step>) -> ScriptedModel {
-    ScriptedModel::with_steps(steps.into_iter().zip(1..).map(|(step, n)| with_nth_usage(step, n)).collect())
+    ScriptedModel::start_with_steps_repeating_last(
+        steps.into_iter().zip(1..).map(|(step, n)| with_nth_usage(step, n)).collect(),
+    )
 }
 
 pub(crate) fn with_nth_usage(step: Step, n: u64) -> Step {
@@ -41,7 +43,7 @@ pub(crate) fn project(world: &World) -> Project {
 }
 
 pub(crate) fn turn_log(world: &World, session_id: &str) -> TurnLog {
-    TurnLog::for_session(&project(world), &SessionId::from(session_id)).expect("a plain id")
+    TurnLog::for_session_where_started(&project(world), &SessionId::from(session_id)).expect("a plain id")
 }
 
 pub(crate) fn read_records(world: &World, session_id: &str) -> Vec<LoggedRecord> {

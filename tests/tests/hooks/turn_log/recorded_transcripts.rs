@@ -2,7 +2,7 @@
 
 use crate::turn_log::harness::{FIRST, read_messages};
 use plimsoll_domain::SessionId;
-use plimsoll_flows::turns::capture::{CaptureLimits, TranscriptSource, TurnSetting, capture_new_turns};
+use plimsoll_flows::turns::capture::{CaptureLimits, TranscriptSource, TurnMetadata, capture_new_turns};
 use plimsoll_flows::turns::{LoggedRecord, records_from_start};
 use plimsoll_policy::turns::EndOfInput;
 use plimsoll_store::{Project, TurnLog};
@@ -30,11 +30,14 @@ fn capture_growing_transcript(
     } else {
         TranscriptSource::for_subagent("a1", &path)
     };
-    let log =
-        TurnLog::for_session(&Project::with_local_files(folder.path()), &SessionId::from(FIRST)).unwrap();
+    let log = TurnLog::for_session_where_started(
+        &Project::with_local_files(folder.path()),
+        &SessionId::from(FIRST),
+    )
+    .unwrap();
     let capture_prefix = |length: usize, closing| {
         fs::write(&path, &bytes[..length]).unwrap();
-        capture_new_turns(&log, &source, TurnSetting::default, closing, CaptureLimits::USER).unwrap();
+        capture_new_turns(&log, &source, TurnMetadata::default, closing, CaptureLimits::USER).unwrap();
     };
     lengths.for_each(|upto| capture_prefix(upto, EndOfInput::MoreMayFollow));
     capture_prefix(bytes.len(), EndOfInput::Complete);

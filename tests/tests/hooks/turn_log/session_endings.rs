@@ -37,7 +37,7 @@ fn a_session_that_the_user_stops_in_a_tool_is_interrupted() {
 
 #[test]
 fn a_response_that_the_user_interrupts_is_logged_as_the_client_kept_it() {
-    let long = Step::from_text("word ".repeat(60)).with_text_in_pieces(60, Duration::from_millis(200));
+    let long = Step::from_text("word ".repeat(60)).with_text_in_deltas(60, Duration::from_millis(200));
     let model = model_with_steps(vec![Step::bash_call("touch started"), long, Step::from_text("never")]);
     let world = world_with_hooks(&model);
     let mut client = session_launch(&world, FIRST, "Work.").spawn();

@@ -19,7 +19,7 @@ fn a_subagents_stream_is_linked_to_the_call_that_started_it() {
     let mut answer_count = 0;
     let model = ScriptedModel::start(move |request| {
         answer_count += 1;
-        let text = request.text_since_last_answer();
+        let text = request.text_since_last_assistant_message();
         let step = match request.kind {
             RequestKind::Subagent if text.contains("agent-tool-ran") => Step::from_text("I have looked."),
             RequestKind::Subagent => Step::bash_call("echo agent-tool-ran").with_text("I look."),
@@ -48,14 +48,16 @@ fn a_subagents_stream_is_linked_to_the_call_that_started_it() {
 fn parallel_background_subagents_have_separate_streams() {
     let agent_input = |name: &str| json!({"description": name, "prompt": format!("Be {name}."), "subagent_type": "general-purpose"});
     let (first_agent, second_agent) = (agent_input("one"), agent_input("two"));
-    let model = ScriptedModel::start(move |request| match (request.kind, request.text_since_last_answer()) {
-        (RequestKind::Subagent, text) if text.contains("a-tool-ran") => Step::from_text("Looked."),
-        (RequestKind::Subagent, _) => Step::bash_call("sleep 0.2; echo a-tool-ran"),
-        (_, text) if text.contains("task-notification") => Step::from_text("Heard."),
-        (_, text) if text.contains("Work.") => Step::default()
-            .with_tool_call("Agent", first_agent.clone())
-            .with_tool_call("Agent", second_agent.clone()),
-        _ => Step::from_text("I wait."),
+    let model = ScriptedModel::start(move |request| {
+        match (request.kind, request.text_since_last_assistant_message()) {
+            (RequestKind::Subagent, text) if text.contains("a-tool-ran") => Step::from_text("Looked."),
+            (RequestKind::Subagent, _) => Step::bash_call("sleep 0.2; echo a-tool-ran"),
+            (_, text) if text.contains("task-notification") => Step::from_text("Heard."),
+            (_, text) if text.contains("Work.") => Step::default()
+                .with_tool_call("Agent", first_agent.clone())
+                .with_tool_call("Agent", second_agent.clone()),
+            _ => Step::from_text("I wait."),
+        }
     });
     let world = world_with_hooks(&model);
     session_launch(&world, FIRST, "Work.").run().expect_success();
@@ -82,7 +84,9 @@ fn the_turns_of_a_run_name_their_run_and_iteration() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let state = world.read_json(".claude/ralph-state.json");
     let mut iterations = Vec::new();
-    for log in plimsoll_store::TurnLog::all_sessions(&crate::turn_log::harness::project(&world)) {
+    for log in
+        plimsoll_store::TurnLog::one_per_session_by_modified_time(&crate::turn_log::harness::project(&world))
+    {
         let records = check_log(&world, log.session_id());
         for turn in turns_of_stream(&records, MAIN_STREAM) {
             let ext = turn.turn().unwrap().ext();
@@ -102,7 +106,7 @@ fn a_message_whose_first_tool_ends_before_its_last_call_is_one_turn() {
         .with_tool_call("Bash", json!({"command": "echo second", "description": "b"}))
         .with_tool_call("Bash", json!({"command": "exit 4", "description": "c"}))
         .with_text("Three.")
-        .with_text_in_pieces(1, Duration::from_millis(700));
+        .with_text_in_deltas(1, Duration::from_millis(700));
     let model = model_with_steps(vec![slow_message, Step::from_text("Done.")]);
     let world = world_with_hooks(&model);
     session_launch(&world, FIRST, "Work.").run().expect_success();
@@ -117,7 +121,7 @@ fn a_message_whose_first_tool_ends_before_its_last_call_is_one_turn() {
 fn the_end_of_a_background_command_is_recorded_as_a_prompt() {
     let background_input =
         json!({"command": "sleep 1; echo later", "description": "b", "run_in_background": true});
-    let model = ScriptedModel::start(move |request| match request.text_since_last_answer() {
+    let model = ScriptedModel::start(move |request| match request.text_since_last_assistant_message() {
         text if text.contains("task-notification") => Step::from_text("It has ended."),
         text if text.contains("running in background") => Step::from_text("I wait."),
         _ => Step::default().with_tool_call("Bash", background_input.clone()),

@@ -2,7 +2,7 @@
 //! a turn, at a checkpoint and at the end of the session. Also what is recorded again after a power cut in between.
 
 use plimsoll_store::TurnLog;
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_tests::large_world::{LargeWorld, SESSION_ID, WorldSize};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ fn world_with_begun_session() -> LargeWorld {
 /// Runs a hook under `strace`, and returns the system calls with which it waited for the disk.
 fn run_hook_traced(large: &LargeWorld, program: &str, event: &str, fields: Value) -> Vec<String> {
     let log = large.world.home().join("syncs");
-    let program = bin_dir().join(program).display().to_string();
+    let program = find_or_build_bin_dir().join(program).display().to_string();
     let traced_syscalls = "trace=fsync,fdatasync,syncfs,sync,sync_file_range,msync";
     let arguments = ["-f", "-qq", "-e", traced_syscalls, "-o", &log.display().to_string(), &program];
     let finished = large.world.command("strace", &arguments).stdin(large.event_payload(event, fields)).run();
@@ -36,7 +36,7 @@ fn run_batch(large: &LargeWorld, result: &str) -> Vec<String> {
 }
 
 fn turn_log(large: &LargeWorld) -> TurnLog {
-    TurnLog::for_session(&large.project, &SESSION_ID.into()).unwrap()
+    TurnLog::for_session_where_started(&large.project, &SESSION_ID.into()).unwrap()
 }
 
 fn is_durable(large: &LargeWorld) -> bool {
@@ -93,7 +93,11 @@ fn turns_lost_in_a_power_cut_are_recorded_again_at_the_next_start() {
         File::options().write(true).open(large.transcript_path()).unwrap().set_modified(hours_ago).unwrap();
         let event =
             large.event_payload("SessionStart", json!({"source": source})).replace(SESSION_ID, session);
-        let finished = large.world.command(bin_dir().join("plimsoll-session-start"), &[]).stdin(event).run();
+        let finished = large
+            .world
+            .command(find_or_build_bin_dir().join("plimsoll-session-start"), &[])
+            .stdin(event)
+            .run();
         assert_eq!(finished.code, Some(0), "{finished:?}");
 
         // A resumed session may still add to its last turn.

@@ -4,7 +4,7 @@
 mod planted_files;
 
 use planted_files::{SECRET, Trap, folder_snapshot, outside_folder};
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::json;
 use std::os::unix::fs::symlink;
@@ -120,15 +120,22 @@ fn run_session_programs(world: &World) -> Vec<(String, FinishedProgram)> {
     let project = world.project().display().to_string();
     let mut results = Vec::new();
     for (program, name) in hooks {
-        let launch = launch_with_memory_limit(world, HOOK_MEMORY_KB, &bin_dir().join(program), &[])
-            .env("CLAUDE_PROJECT_DIR", &project)
-            .stdin(event(name).to_string());
+        let launch =
+            launch_with_memory_limit(world, HOOK_MEMORY_KB, &find_or_build_bin_dir().join(program), &[])
+                .env("CLAUDE_PROJECT_DIR", &project)
+                .stdin(event(name).to_string());
         results.push((program.to_owned(), launch.run()));
     }
     for command in commands {
         results.push((
             command.join(" "),
-            launch_with_memory_limit(world, COMMAND_MEMORY_KB, &bin_dir().join("plimsoll"), command).run(),
+            launch_with_memory_limit(
+                world,
+                COMMAND_MEMORY_KB,
+                &find_or_build_bin_dir().join("plimsoll"),
+                command,
+            )
+            .run(),
         ));
     }
     results

@@ -31,9 +31,11 @@ fn a_child_without_a_report_is_reminded_once_and_then_has_returned() {
     ]);
     let child_requests = played.requests_of("calc");
     assert!(
-        child_requests[2].text_since_last_answer().contains("You have not returned from the frame \"calc\"")
+        child_requests[2]
+            .text_since_last_assistant_message()
+            .contains("You have not returned from the frame \"calc\"")
     );
-    assert!(!child_requests[3].text_since_last_answer().contains("You have not returned"), "once");
+    assert!(!child_requests[3].text_since_last_assistant_message().contains("You have not returned"), "once");
     let answers = played.tool_results_of("main");
     let answer_containing = |words: &str| answers.iter().find(|answer| answer.contains(words));
     assert!(answer_containing("after all: done").is_some(), "{answers:#?}");

@@ -45,7 +45,7 @@ fn only_one_frame_waits_at_a_time_and_it_is_started_once_by_name() {
 }
 
 #[test]
-fn subagents_that_are_no_frames_can_read_but_not_write_the_memory() {
+fn subagents_that_are_not_frames_can_read_but_not_write_the_memory() {
     let explore_input = json!({"subagent_type": "Explore", "description": "look", "prompt": "EXPLORE the code",
         "run_in_background": false});
     let helper_input = json!({"subagent_type": "general-purpose", "description": "help", "prompt": "HELP me",

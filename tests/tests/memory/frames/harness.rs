@@ -48,7 +48,7 @@ pub(crate) fn play_prepared_session(
 /// Returns a project in which `plimsoll init --memory` was run.
 pub(crate) fn world_with_memory(model: &ScriptedModel) -> World {
     let mut world = World::new();
-    world.use_model(model);
+    world.use_client_with_model(model);
     world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     world
 }
@@ -97,7 +97,7 @@ impl PlayedSession {
 
     /// Returns the results of the tools that a conversation has received, oldest first.
     pub(crate) fn tool_results_of(&self, name: &str) -> Vec<String> {
-        self.last_request_of(name).tool_results().into_iter().map(|(_, text)| text).collect()
+        self.last_request_of(name).all_tool_results().into_iter().map(|(_, text)| text).collect()
     }
 }
 

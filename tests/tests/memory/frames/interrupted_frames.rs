@@ -54,7 +54,7 @@ fn a_compaction_in_a_frame_keeps_the_stack_and_repeats_the_brief() {
 /// Returns a model whose frame does not end, and which writes a register when it is told to go on.
 fn model_with_endless_frame() -> ScriptedModel {
     ScriptedModel::start(|request| {
-        let text = request.text_since_last_answer();
+        let text = request.text_since_last_assistant_message();
         match conversation_of(request).as_str() {
             "calc" => {
                 register_update_step(&[("R7_STATUS", "in the frame")]).with_delay(Duration::from_secs(2))
@@ -102,7 +102,7 @@ fn a_client_killed_in_a_frame_leaves_no_frame_behind() {
 #[test]
 fn a_user_message_during_a_frame_does_not_end_the_frame() {
     let model = ScriptedModel::start(|request| {
-        let count = request.tool_results().len();
+        let count = request.all_tool_results().len();
         match (conversation_of(request).as_str(), count) {
             ("calc", 0..3) => {
                 register_update_step(&[("R7_STATUS", "at it")]).with_delay(Duration::from_secs(1))

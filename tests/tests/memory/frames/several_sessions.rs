@@ -184,7 +184,7 @@ fn a_killed_run_does_not_stop_a_users_session_from_writing() {
     let mut project = HookedProject::new();
     // A session of the run has popped the root, items are still open, and then `plimsoll run` was killed.
     let state = json!({"run_id": "r", "status": "running", "memory": true, "session_id": "of-the-run", "iteration": 1});
-    project.world.write_run(&state);
+    project.world.write_run_state_record_and_ledger(&state);
     project
         .call_tool("of-the-run", None, "pop_frame", &json!({"result": "All is done."}))
         .expect("the root is done");

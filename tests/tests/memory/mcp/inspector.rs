@@ -1,7 +1,7 @@
 //! A third-party client, the MCP Inspector: in the old protocol era, in the new one, and with its own choice.
 
 use plimsoll_testkit::world::{FinishedProgram, World};
-use plimsoll_testkit::{bin_dir, target_dir};
+use plimsoll_testkit::{find_or_build_bin_dir, target_dir};
 use serde_json::Value;
 
 const VERSION: &str = "2.12.0";
@@ -12,7 +12,7 @@ fn run_inspector(world: &World, era: &str, arguments: &[&str]) -> FinishedProgra
     let programs = folder.join("node_modules/.bin");
     let path =
         world.env().into_iter().find(|(name, _)| name == "PATH").map(|(_, path)| path).expect("a PATH");
-    let server = bin_dir().join("plimsoll-mcp").display().to_string();
+    let server = find_or_build_bin_dir().join("plimsoll-mcp").display().to_string();
     let base_arguments = ["--cli", "--protocol-era", era, &server, "--workspace"];
     world
         .command(programs.join("mcp-inspector"), &[&base_arguments, arguments].concat())

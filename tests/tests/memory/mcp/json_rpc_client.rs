@@ -1,6 +1,6 @@
 //! A plain JSON-RPC client over standard input and output, which knows nothing but lines.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -29,7 +29,7 @@ impl JsonRpcClient {
     }
 
     pub fn start_with_env(world: &World, arguments: &[&str], env: &[(&str, String)]) -> JsonRpcClient {
-        let mut child = Command::new(bin_dir().join("plimsoll-mcp"))
+        let mut child = Command::new(find_or_build_bin_dir().join("plimsoll-mcp"))
             .args(arguments)
             .env_clear()
             .envs(world.env())

@@ -120,7 +120,7 @@ fn is_running(pid: &str) -> bool {
 #[test]
 fn help_and_version_are_printed_and_unknown_arguments_rejected() {
     let world = World::without_git();
-    let program = plimsoll_testkit::bin_dir().join("plimsoll-mcp");
+    let program = plimsoll_testkit::find_or_build_bin_dir().join("plimsoll-mcp");
     let help = world.command(&program, &["--help"]).run().expect_success().stdout;
     assert!(help.contains("--workspace") && help.contains("not confined"), "{help}");
     assert!(

@@ -1,6 +1,6 @@
 //! The real client: tools are available without a tool search, and the model sees exactly what the server answers.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 fn the_model_writes_its_memory_and_sees_the_answers() {
     let registers = json!({"R0_GOAL": "g".repeat(250), "R2_NEXT": "allocate"});
     let alloc = json!({"name": "api-spec", "content": "add(a,b)", "description": "the functions"});
-    let model = ScriptedModel::with_steps(vec![
+    let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::default()
             .with_tool_call("mcp__plimsoll__update_registers", registers)
             .with_tool_call("mcp__plimsoll__heap_alloc", alloc),
@@ -17,8 +17,8 @@ fn the_model_writes_its_memory_and_sees_the_answers() {
         Step::from_text("Done."),
     ]);
     let mut world = World::new();
-    world.use_model(&model);
-    let server = bin_dir().join("plimsoll-mcp").display().to_string();
+    world.use_client_with_model(&model);
+    let server = find_or_build_bin_dir().join("plimsoll-mcp").display().to_string();
     let config = json!({"mcpServers": {"plimsoll": {"command": server}}}).to_string();
     let arguments = [
         "-p",
@@ -58,7 +58,7 @@ fn the_model_writes_its_memory_and_sees_the_answers() {
         assert!(first_request_text.contains(rule), "the model is told the rules, to their last word: {rule}");
     }
 
-    let answers: Vec<String> = requests[1].tool_results().into_iter().map(|(_, text)| text).collect();
+    let answers: Vec<String> = requests[1].all_tool_results().into_iter().map(|(_, text)| text).collect();
     assert_eq!(
         answers,
         [
@@ -66,13 +66,13 @@ fn the_model_writes_its_memory_and_sees_the_answers() {
             "ok r2\nHEAP 8 of 8000 chars (0%), pressure low\n- api-spec 8 chars (0%), age 0, rev 2",
         ]
     );
-    let refusals = requests[2].tool_results();
+    let refusals = requests[2].all_tool_results();
     assert!(
         refusals.iter().any(|(_, text)| text.contains("there is no chunk nothing: there are api-spec")),
         "{refusals:?}"
     );
 
-    let call_ids: Vec<String> = requests[1].tool_results().into_iter().map(|(id, _)| id).collect();
+    let call_ids: Vec<String> = requests[1].all_tool_results().into_iter().map(|(id, _)| id).collect();
     let history = world.plimsoll(&["memory", "history", "--json"]).run().expect_success().stdout_json();
     let recorded_call_ids: Vec<&str> =
         history.as_array().expect("changes").iter().filter_map(|change| change["call"].as_str()).collect();

@@ -66,7 +66,7 @@ fn two_concurrent_sessions_each_know_what_the_other_writes() {
 
 /// Returns the additional context that a hook program gives the model.
 fn hook_context(sessions: &ScriptedSessions, program: &str, arguments: &[&str], payload: &Value) -> String {
-    let program_path = plimsoll_testkit::bin_dir().join(program);
+    let program_path = plimsoll_testkit::find_or_build_bin_dir().join(program);
     let finished =
         sessions.world.command(program_path, arguments).stdin(payload.to_string()).run().expect_success();
     if finished.stdout.is_empty() {

@@ -81,7 +81,7 @@ impl ScriptedSessions {
             let watcher = Arc::clone(&watcher);
             move |request| watcher.lock().expect("no panic").respond_to(&project, &command, request)
         });
-        world.use_model(&model);
+        world.use_client_with_model(&model);
         world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
         let sessions = ScriptedSessions { world, model, watcher };
         sessions.append_scripts(scripts);

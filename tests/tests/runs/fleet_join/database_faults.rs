@@ -5,7 +5,7 @@ use super::harness::{
     is_in_namespace_or_rerun, spawn_join,
 };
 use plimsoll_testkit::postgres::ServerSetup;
-use plimsoll_testkit::story::start_story;
+use plimsoll_testkit::scripted_agent::start_model_with_turn_script;
 use plimsoll_testkit::world::RunningProgram;
 use std::io::Write;
 use std::time::Duration;
@@ -28,7 +28,8 @@ fn a_database_with_a_full_disk_is_waited_for_and_no_work_is_lost() {
         ServerSetup { disk_megabytes: Some(64), settings: "autovacuum = off\n", ..ServerSetup::default() };
     let fleet =
         Fleet::new(&["Item 1", "Item 2", "Item 3"], &FleetOptions { setup, ..FleetOptions::default() });
-    let model = start_story(|turn| honest_agent(turn).with_delay(Duration::from_millis(1_000)));
+    let model =
+        start_model_with_turn_script(|turn| honest_agent(turn).with_delay(Duration::from_millis(1_000)));
     let machines = [fleet.replay_machine(&model), fleet.replay_machine(&model)];
     let running: Vec<RunningProgram> = machines.iter().map(|machine| spawn_join(machine, &[])).collect();
     fleet.source.wait_until(|| model.main_requests().len() >= 2, "both work");

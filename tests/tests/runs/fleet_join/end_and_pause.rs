@@ -5,7 +5,7 @@ use super::harness::{
     FLEET_TIMEOUT, Fleet, FleetOptions, assert_all_end_well, assert_nothing_left_behind, honest_agent,
     machine_processes, spawn_join,
 };
-use plimsoll_testkit::story::start_story;
+use plimsoll_testkit::scripted_agent::start_model_with_turn_script;
 use plimsoll_testkit::world::RunningProgram;
 use plimsoll_tests::{run_cases_in_parallel, usage_limit_error};
 use std::sync::{Arc, Mutex};
@@ -20,17 +20,18 @@ fn a_usage_limit_of_one_machine_pauses_all_machines_until_it_is_reset() {
     let fleet = Fleet::new(&["Item 1", "Item 2", "Item 3", "Item 4"], &FleetOptions::default());
     // When the limit ends, and when sessions started.
     let (reset_at, session_starts) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
-    let model = start_story({
+    let model = start_model_with_turn_script({
         let (reset_at, session_starts) = (Arc::clone(&reset_at), Arc::clone(&session_starts));
         move |turn| {
-            let is_limited_session = turn.item_text.as_deref() == Some("Item 2") && turn.answer_count == 0;
+            let is_limited_session =
+                turn.item_text.as_deref() == Some("Item 2") && turn.assistant_message_count == 0;
             let mut reset_at = reset_at.lock().expect("nobody panics");
             // By then the other machine is at work, and its session runs to its end.
             let reset_seconds = *reset_at.get_or_insert_with(|| unix_seconds_now().ceil() + 5.0);
             if is_limited_session && unix_seconds_now() < reset_seconds {
                 return usage_limit_error(reset_seconds as u64);
             }
-            if turn.answer_count == 0 {
+            if turn.assistant_message_count == 0 {
                 session_starts.lock().expect("nobody panics").push(unix_seconds_now());
             }
             honest_agent(turn).with_delay(Duration::from_millis(500))
@@ -70,7 +71,8 @@ fn a_usage_limit_of_one_machine_pauses_all_machines_until_it_is_reset() {
 fn the_session_limit_of_a_fleet_holds_for_all_machines_together() {
     let items = ["Item 1", "Item 2", "Item 3", "Item 4"];
     let fleet = Fleet::new(&items, &FleetOptions { max_iterations: Some(3), ..FleetOptions::default() });
-    let model = start_story(|turn| honest_agent(turn).with_delay(Duration::from_millis(300)));
+    let model =
+        start_model_with_turn_script(|turn| honest_agent(turn).with_delay(Duration::from_millis(300)));
     let machines = [fleet.replay_machine(&model), fleet.replay_machine(&model)];
     let running: Vec<RunningProgram> = machines.iter().map(|machine| spawn_join(machine, &[])).collect();
     for running in running {
@@ -93,9 +95,9 @@ fn ctrl_c_twice_or_sigterm_ends_a_machine_and_another_takes_its_items() {
     run_cases_in_parallel(&["twice", "SIGTERM"], |signal| {
         let fleet = Fleet::new(&["Item 1", "Item 2"], &FleetOptions::default());
         let mut session_count = 0;
-        let model = start_story(move |turn| {
-            session_count += usize::from(turn.answer_count == 0);
-            match turn.answer_count {
+        let model = start_model_with_turn_script(move |turn| {
+            session_count += usize::from(turn.assistant_message_count == 0);
+            match turn.assistant_message_count {
                 // The first session leaves something unfinished, and would continue for long.
                 1 if session_count <= 1 => honest_agent(turn).with_delay(Duration::from_secs(100)),
                 _ => honest_agent(turn),

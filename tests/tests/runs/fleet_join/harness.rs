@@ -1,9 +1,9 @@
 //! A fleet with one database and one remote, and its machines.
 
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::postgres::{MEMBER_ROLE, Postgres, ServerSetup};
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::world::{FinishedProgram, RunningProgram, World};
 use plimsoll_tests::world_with_plan_and_dates;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ impl Fleet {
         }
         source.write(format!("{project_prefix}PROMPT.md"), TASK);
         let server = Postgres::start(options.setup);
-        source.set_env("PLIMSOLL_DATABASE_URL", server.socket_address());
+        source.set_env("PLIMSOLL_DATABASE_URL", server.socket_connection_string());
         let mut create_arguments = vec!["fleet".to_owned(), "create".to_owned(), "night".to_owned()];
         create_arguments.extend(options.verify.iter().map(|command| format!("--verify={command}")));
         create_arguments.extend(options.max_cost.map(|most| format!("--max-cost={most}")));
@@ -98,8 +98,8 @@ impl Fleet {
         machine.git(&["fetch", "-q", "origin"]);
         machine.git(&["reset", "-q", "--hard", "origin/main"]);
         machine.write(format!("{}PROMPT.md", self.project_prefix), TASK);
-        machine.set_env("PLIMSOLL_DATABASE_URL", self.server.socket_address_of_role(MEMBER_ROLE));
-        machine.use_model(model);
+        machine.set_env("PLIMSOLL_DATABASE_URL", self.server.socket_connection_string_for_role(MEMBER_ROLE));
+        machine.use_client_with_model(model);
         machine
     }
 
@@ -166,9 +166,9 @@ pub(super) fn tick_and_commit_command(item: &str) -> String {
 }
 
 /// Does the item of the turn with this command line.
-pub(super) fn run_and_finish_item(turn: &StoryTurn<'_>, command: &str) -> Step {
+pub(super) fn run_and_finish_item(turn: &AgentTurn<'_>, command: &str) -> Step {
     let item = turn.item_text.clone().unwrap_or_default();
-    match turn.answer_count {
+    match turn.assistant_message_count {
         0 => Step::bash_call(format!("{command} && {}", tick_and_commit_command(&item)))
             .with_input_tokens(30_000),
         _ => Step::from_text(format!("{item} is done.\n\n{}", turn.promise_line)).with_input_tokens(31_000),
@@ -176,7 +176,7 @@ pub(super) fn run_and_finish_item(turn: &StoryTurn<'_>, command: &str) -> Step {
 }
 
 /// Writes a file for the item of the turn, and finishes.
-pub(super) fn honest_agent(turn: &StoryTurn<'_>) -> Step {
+pub(super) fn honest_agent(turn: &AgentTurn<'_>) -> Step {
     let Some(item) = turn.item_text.clone() else {
         return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
@@ -203,7 +203,7 @@ pub(super) fn spawn_join_in(machine: &World, folder: PathBuf, arguments: &[&str]
 
 /// Joins with one worker through a program that starts another, such as `nsenter`.
 pub(super) fn spawn_join_via(machine: &World, launcher: &[&str]) -> RunningProgram {
-    let program = bin_dir().join("plimsoll").display().to_string();
+    let program = find_or_build_bin_dir().join("plimsoll").display().to_string();
     let join_arguments = [program.as_str(), "fleet", "join", "night"];
     let command_line: Vec<&str> =
         launcher[1..].iter().chain(&join_arguments).chain(&CLIENT_ARGUMENTS).copied().collect();

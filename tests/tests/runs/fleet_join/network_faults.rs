@@ -3,7 +3,7 @@
 use super::harness::{Fleet, FleetOptions, assert_all_end_well, honest_agent, spawn_join};
 use plimsoll_testkit::postgres::MEMBER_ROLE;
 use plimsoll_testkit::proxy::Proxy;
-use plimsoll_testkit::story::start_story;
+use plimsoll_testkit::scripted_agent::start_model_with_turn_script;
 use plimsoll_testkit::world::RunningProgram;
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ const VERIFY: &[&str] = &["test ! -e done/2.txt || test -e done/1.txt"];
 /// Asserts that two machines which reach the database at this address complete the plan; `disturb` runs once both
 /// have joined.
 fn assert_plan_completed_through(fleet: &Fleet, address: &str, disturb: impl FnOnce()) {
-    let model = start_story(|turn| honest_agent(turn).with_delay(Duration::from_millis(150)));
+    let model =
+        start_model_with_turn_script(|turn| honest_agent(turn).with_delay(Duration::from_millis(150)));
     let mut machines = [fleet.replay_machine(&model), fleet.replay_machine(&model)];
     machines.iter_mut().for_each(|machine| machine.set_env("PLIMSOLL_DATABASE_URL", address));
     let running: Vec<RunningProgram> =
@@ -30,10 +31,10 @@ fn assert_plan_completed_through(fleet: &Fleet, address: &str, disturb: impl FnO
 #[test]
 fn machines_lose_nothing_if_their_connections_are_delayed_and_cut() {
     let fleet = Fleet::new(&ITEMS, &FleetOptions { verify: VERIFY, ..FleetOptions::default() });
-    let proxy = Proxy::for_port(fleet.server.port());
+    let proxy = Proxy::start_for_port(fleet.server.port());
     assert_plan_completed_through(
         &fleet,
-        &fleet.server.tcp_address_of_role(MEMBER_ROLE, proxy.port()),
+        &fleet.server.tcp_connection_string_for_role(MEMBER_ROLE, proxy.port()),
         || {
             proxy.delay_and_cut(Duration::from_millis(10), 5_000);
         },
@@ -44,6 +45,6 @@ fn machines_lose_nothing_if_their_connections_are_delayed_and_cut() {
 #[test]
 fn machines_behind_pgbouncer_in_transaction_mode_complete_the_plan() {
     let fleet = Fleet::new(&ITEMS, &FleetOptions { verify: VERIFY, ..FleetOptions::default() });
-    let pgbouncer = fleet.server.start_bouncer(MEMBER_ROLE);
-    assert_plan_completed_through(&fleet, &pgbouncer.address(), || ());
+    let pgbouncer = fleet.server.start_pgbouncer(MEMBER_ROLE);
+    assert_plan_completed_through(&fleet, &pgbouncer.connection_string(), || ());
 }

@@ -6,8 +6,8 @@ use super::harness::{
 };
 use plimsoll_testkit::postgres::{MEMBER_ROLE, ServerSetup};
 use plimsoll_testkit::proxy::Proxy;
+use plimsoll_testkit::scripted_agent::start_model_with_turn_script;
 use plimsoll_testkit::scripted_model::ScriptedModel;
-use plimsoll_testkit::story::start_story;
 use plimsoll_testkit::world::{RunningProgram, World};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -66,10 +66,10 @@ impl MachineNetwork {
         let mut machine = fleet.replay_machine(model);
         let remote = format!("git://{gateway_address}:{GIT_PORT}/bare.git");
         machine.git(&["remote", "set-url", "origin", &remote]);
-        let database = fleet.server.tcp_address_of_role(MEMBER_ROLE, fleet.server.port());
+        let database = fleet.server.tcp_connection_string_for_role(MEMBER_ROLE, fleet.server.port());
         machine.set_env("PLIMSOLL_DATABASE_URL", database.replace("localhost", &gateway_address));
         let port = model.url().rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
-        let model_proxy = Proxy::for_port_at_address(&format!("10.78.{}.1", self.number), port);
+        let model_proxy = Proxy::start_for_port_at_address(&format!("10.78.{}.1", self.number), port);
         machine
             .set_env("ANTHROPIC_BASE_URL", format!("http://10.78.{}.1:{}", self.number, model_proxy.port()));
         machine
@@ -126,7 +126,8 @@ fn a_machine_with_a_link_cut_for_a_while_reports_its_work_afterwards() {
         return;
     }
     let (fleet, _daemon) = fleet_on_network(&["Item 1", "Item 2", "Item 3"]);
-    let model = start_story(|turn| honest_agent(turn).with_delay(Duration::from_millis(700)));
+    let model =
+        start_model_with_turn_script(|turn| honest_agent(turn).with_delay(Duration::from_millis(700)));
     let networks = [1, 2].map(|number| MachineNetwork::new(number, &fleet.source));
     let machines = [0, 1].map(|index| networks[index].create_machine(&fleet, &model));
     let first_run = networks[0].spawn_join(&machines[0]);
@@ -161,7 +162,8 @@ fn a_machine_cut_off_beyond_its_lease_changes_nothing_when_it_is_back() {
         return;
     }
     let (fleet, _daemon) = fleet_on_network(&["Item 1", "Item 2"]);
-    let model = start_story(|turn| honest_agent(turn).with_delay(Duration::from_millis(300)));
+    let model =
+        start_model_with_turn_script(|turn| honest_agent(turn).with_delay(Duration::from_millis(300)));
     let networks = [1, 2].map(|number| MachineNetwork::new(number, &fleet.source));
     let machines = [0, 1].map(|index| networks[index].create_machine(&fleet, &model));
     let cut_off_run = networks[0].spawn_join(&machines[0]);

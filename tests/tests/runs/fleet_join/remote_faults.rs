@@ -6,14 +6,15 @@ use super::harness::{
     assert_nothing_left_in, assert_reported_recovery, honest_agent, item_number, run_and_finish_item,
     spawn_join, spawn_join_in,
 };
-use plimsoll_testkit::story::start_story;
+use plimsoll_testkit::scripted_agent::start_model_with_turn_script;
 use plimsoll_testkit::world::{FinishedProgram, RunningProgram};
 use std::time::Duration;
 
 #[test]
 fn an_unreachable_remote_is_waited_for_and_no_session_is_repeated() {
     let fleet = Fleet::new(&["Item 1", "Item 2", "Item 3"], &FleetOptions::default());
-    let model = start_story(|turn| honest_agent(turn).with_delay(Duration::from_millis(500)));
+    let model =
+        start_model_with_turn_script(|turn| honest_agent(turn).with_delay(Duration::from_millis(500)));
     let machines = [fleet.replay_machine(&model), fleet.replay_machine(&model)];
     let running: Vec<RunningProgram> = machines.iter().map(|machine| spawn_join(machine, &[])).collect();
     fleet.source.wait_until(|| model.main_requests().len() >= 2, "both work");
@@ -41,7 +42,7 @@ fn a_host_that_accepts_only_branches_still_receives_the_work() {
     let only_branches = "#!/bin/sh\ncase $1 in refs/heads/*) exit 0;; esac\necho 'branches alone'\nexit 1\n";
     fleet.source.write_program("../bare.git/hooks/update", only_branches);
     // Two items add a line at the same place: one of them is sent back with a text that does not arrive.
-    let model = start_story(|turn| {
+    let model = start_model_with_turn_script(|turn| {
         let item = turn.item_text.clone().unwrap_or_default();
         let write_own_file = format!("mkdir -p done && echo '{item}' > done/{}.txt", item_number(&item));
         let work_command =
@@ -84,7 +85,7 @@ fn a_host_that_refuses_other_references_gets_the_branch_alone() {
     let refuse_other_references =
         "#!/bin/sh\nwhile read old new ref; do\ncase $ref in refs/heads/*) ;; *) exit 1;; esac\ndone\n";
     fleet.source.write_program("../bare.git/hooks/pre-receive", refuse_other_references);
-    let model = start_story(honest_agent);
+    let model = start_model_with_turn_script(honest_agent);
     let machine = fleet.replay_machine(&model);
     // Started in the project's folder, which is not the root of the repository.
     let finished =

@@ -75,7 +75,7 @@ fn a_missing_issue_is_named() {
         issue_name: "ENG-999".into(),
         ..Default::default()
     };
-    outbox::append_note(&project_store(&world), &note).expect("the outbox is writable");
+    outbox::append_note_with_best_effort_lock(&project_store(&world), &note).expect("the outbox is writable");
     let finished = run_linear_sync(&world);
     assert_eq!(finished.code, Some(1));
     insta::assert_snapshot!(finished.stderr, @"
@@ -93,7 +93,7 @@ fn notes_for_an_issue_outside_the_user_settings_are_not_sent() {
         issue_name: "ENG-999".into(),
         ..Default::default()
     };
-    outbox::append_note(&project_store(&world), &note).expect("the outbox is writable");
+    outbox::append_note_with_best_effort_lock(&project_store(&world), &note).expect("the outbox is writable");
     let finished = run_linear_sync(&world);
     insta::assert_snapshot!(finished.stderr, @"plimsoll: left: notes of run r2 are for ENG-999, and your settings name another issue (`linear.issue`)");
     assert_eq!((server.comments().len(), undelivered_count(&world)), (1, 1));
@@ -105,14 +105,15 @@ fn notes_for_an_issue_outside_the_user_settings_are_not_sent() {
 fn a_forged_comment_record_does_not_change_another_comment() {
     let (server, world) = world_with_faulty_server(vec![]);
     assert_eq!(run_linear_sync(&world).code, Some(0));
-    let own_comment = outbox::load_comment(&project_store(&world), &"r1".into()).expect("a record");
+    let own_comment = outbox::load_comment_state(&project_store(&world), &"r1".into()).expect("a record");
     add_note(&world, "r2", 2, "a lie");
     let forged = plimsoll_domain::linear::LinearComment { delivered_note_count: 0, ..own_comment.clone() };
-    outbox::save_comment(&project_store(&world), &"r2".into(), &forged).expect("the outbox is writable");
+    outbox::save_comment_state(&project_store(&world), &"r2".into(), &forged)
+        .expect("the outbox is writable");
     let body_before = server.comments()[0].body.clone();
     run_linear_sync(&world);
     assert!(server.comments().iter().any(|comment| comment.body == body_before), "{:#?}", server.comments());
-    assert_eq!(outbox::load_comment(&project_store(&world), &"r1".into()), Some(own_comment));
+    assert_eq!(outbox::load_comment_state(&project_store(&world), &"r1".into()), Some(own_comment));
 }
 
 #[test]
@@ -157,7 +158,7 @@ fn after_a_rate_limit_no_request_is_sent_until_it_resets() {
             (0..=1_000).contains(&(retry_at_ms - i64::try_from(reset_at_ms).expect("it fits"))),
             "{wait:?}"
         );
-        outbox::save_backoff(&project_store(&world), None).expect("the hour is over");
+        outbox::save_or_remove_backoff(&project_store(&world), None).expect("the hour is over");
         assert_eq!(run_linear_sync(&world).code, Some(0));
         assert_delivered_once(&server, &world);
     }

@@ -4,7 +4,7 @@
 use plimsoll_store::{Project, outbox};
 use plimsoll_testkit::linear::{API_KEY, ISSUE_IDENTIFIER, LinearServer};
 use plimsoll_testkit::world::{FinishedProgram, World};
-use plimsoll_testkit::{bin_dir, workspace_root};
+use plimsoll_testkit::{find_or_build_bin_dir, workspace_root};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) fn world_with_linear(server: &LinearServer) -> World {
 }
 
 pub(crate) fn write_issue_setting(world: &World, issue: &str) {
-    world.write_user_settings(&json!({ "linear": { "issue": issue } }));
+    world.write_plimsoll_user_settings(&json!({ "linear": { "issue": issue } }));
 }
 
 /// Adds a note of a run to the outbox, as hooks do.
@@ -35,7 +35,7 @@ pub(crate) fn add_note(world: &World, run_id: &str, iteration: u32, text: &str) 
         text: text.into(),
         ..plimsoll_domain::linear::LinearNote::default()
     };
-    outbox::append_note(&project_store(world), &note).expect("the outbox is writable");
+    outbox::append_note_with_best_effort_lock(&project_store(world), &note).expect("the outbox is writable");
 }
 
 pub(crate) fn project_store(world: &World) -> Project {
@@ -60,7 +60,7 @@ pub(crate) fn linear_journal_entries(world: &World) -> Vec<Value> {
 
 /// Runs these session scripts with a stand-in client and our real hooks.
 pub(crate) fn run_scripted_sessions(world: &World, session_scripts: &[&str]) -> FinishedProgram {
-    run_scripted_sessions_with_programs(world, &bin_dir(), session_scripts)
+    run_scripted_sessions_with_programs(world, &find_or_build_bin_dir(), session_scripts)
 }
 
 /// Runs these session scripts with the programs of another folder.

@@ -50,7 +50,7 @@ fn the_key_can_come_from_a_command() {
     ];
     let lines = commands.map(|(command, code)| {
         let settings = json!({ "linear": { "issue": "ENG-123", "key_command": command } });
-        world.write_user_settings(&settings);
+        world.write_plimsoll_user_settings(&settings);
         let finished = run_linear_check(&world);
         assert_eq!(finished.code, Some(code), "{command}: {finished:?}");
         assert!(!finished.stdout.contains(API_KEY) && !finished.stderr.contains(API_KEY));
@@ -81,7 +81,7 @@ fn linear_check_names_the_failing_part_and_what_to_do() {
         → check the identifier, and whether the owner of the key has access to its team
     ok       Outbox   no notes to deliver
     ");
-    world.write_user_settings(&json!({}));
+    world.write_plimsoll_user_settings(&json!({}));
     insta::assert_snapshot!(problem_output(&world), @r#"
     PROBLEM  Setting  no issue is set: nothing is queued, nothing is sent
         → put {"linear": {"issue": "ENG-123"}} into [HOME]/.config/plimsoll/settings.json
@@ -107,7 +107,7 @@ fn linear_check_names_the_failing_part_and_what_to_do() {
     ok       Outbox   no notes to deliver
     ");
     world.set_env("LINEAR_API_KEY", API_KEY);
-    server.forbid_writing();
+    server.make_api_key_read_only();
     insta::assert_snapshot!(problem_output(&world), @"
     PROBLEM  Rights   Linear does not allow it: Invalid scope: `write` required (FORBIDDEN, at commentUpdate)
         → use a key that may read and write, of a user who has access to the team

@@ -7,7 +7,7 @@ use crate::linear::harness::{
     run_scripted_sessions_with_programs, undelivered_count, world_with_linear,
 };
 use plimsoll_store::outbox;
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::linear::{API_KEY, Fault, LinearServer};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ const LINEAR_PROGRAM: &str = "plimsoll-linear";
 fn programs_without_linear(world: &mut World, first_on_path: &[&str]) -> PathBuf {
     let folder = world.home().join("apart");
     std::fs::create_dir_all(&folder).expect("a folder");
-    for entry in std::fs::read_dir(bin_dir()).expect("our programs").flatten() {
+    for entry in std::fs::read_dir(find_or_build_bin_dir()).expect("our programs").flatten() {
         let name = entry.file_name().into_string().expect("a plain name");
         let is_ours = name.starts_with("plimsoll") && !name.contains('.');
         if is_ours && name != LINEAR_PROGRAM && entry.path().is_file() {
@@ -40,7 +40,7 @@ fn programs_without_linear(world: &mut World, first_on_path: &[&str]) -> PathBuf
 /// program.
 fn programs_with_linear_script(world: &mut World, script: &str) -> PathBuf {
     let folder = programs_without_linear(world, &[]);
-    let real_program = format!("'{}'", bin_dir().join(LINEAR_PROGRAM).display());
+    let real_program = format!("'{}'", find_or_build_bin_dir().join(LINEAR_PROGRAM).display());
     world.write_program(
         folder.join(LINEAR_PROGRAM),
         &format!("#!/bin/sh\n{}\n", script.replace("REAL", &real_program)),
@@ -117,7 +117,7 @@ fn a_run_without_the_linear_program_succeeds_and_keeps_its_notes() {
         findings.iter().filter_map(|finding| finding["code"].as_str().map(str::to_owned)).collect()
     };
     assert!(doctor_codes().contains(&"linear.no_program".to_owned()), "{:?}", doctor_codes());
-    world.write_user_settings(&json!({}));
+    world.write_plimsoll_user_settings(&json!({}));
     let missing =
         doctor_codes().into_iter().find(|code| code == "linear.no_program" || code == "programs.missing");
     assert_eq!(missing, None, "only who has set an issue misses it");
@@ -160,7 +160,8 @@ fn a_linear_program_in_the_project_or_on_a_relative_path_is_not_started() {
     assert!(server.requests().is_empty());
 
     // A copy next to `plimsoll` takes precedence over these, and one in a user's folder on the PATH is accepted too.
-    std::fs::copy(bin_dir().join(LINEAR_PROGRAM), program_folder.join(LINEAR_PROGRAM)).expect("a copy");
+    std::fs::copy(find_or_build_bin_dir().join(LINEAR_PROGRAM), program_folder.join(LINEAR_PROGRAM))
+        .expect("a copy");
     assert_eq!(run_plimsoll(&world, &program_folder, &["linear", "sync"]).code, Some(0));
     let user_folder = world.home().join("elsewhere");
     std::fs::create_dir_all(&user_folder).expect("a folder");
@@ -247,7 +248,7 @@ fn the_key_command_runs_once_and_no_argument_contains_the_key() {
     let mut world = world_with_linear(&server);
     world.set_env("LINEAR_API_KEY", "");
     let command = format!("echo x >> ~/asked; echo {API_KEY}");
-    world.write_user_settings(&json!({ "linear": { "issue": "ENG-123", "key_command": command } }));
+    world.write_plimsoll_user_settings(&json!({ "linear": { "issue": "ENG-123", "key_command": command } }));
     let program_folder =
         programs_with_linear_script(&mut world, "echo \"$@\" >> \"$HOME/arguments\"; exec REAL \"$@\"");
     let finished = run_with_two_notes(&world, &program_folder);
@@ -269,7 +270,9 @@ fn an_invalid_key_is_reported_at_the_start_with_its_source() {
         let server = LinearServer::new();
         let mut world = world_with_linear(&server);
         world.set_env("LINEAR_API_KEY", "");
-        world.write_user_settings(&json!({ "linear": { "issue": "ENG-123", "key_command": command } }));
+        world.write_plimsoll_user_settings(
+            &json!({ "linear": { "issue": "ENG-123", "key_command": command } }),
+        );
         let finished = run_scripted_sessions(&world, &[FINISH_ITEM_SESSION, PROMISE_SESSION]);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         assert_eq!((undelivered_count(&world), server.requests().len()), (1, 0));
@@ -286,7 +289,7 @@ fn an_invalid_key_is_reported_at_the_start_with_its_source() {
 fn the_linear_program_prints_its_version_and_rejects_unknown_arguments() {
     let world = World::without_plimsoll_files();
     let run_linear_program =
-        |arguments: &[&str]| world.command(bin_dir().join(LINEAR_PROGRAM), arguments).run();
+        |arguments: &[&str]| world.command(find_or_build_bin_dir().join(LINEAR_PROGRAM), arguments).run();
     let version = format!("{LINEAR_PROGRAM} {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!(run_linear_program(&["--version"]).expect_success().stdout, version);
     insta::assert_snapshot!(run_linear_program(&["--help"]).expect_success().stdout, @"

@@ -137,7 +137,7 @@ fn without_a_key_the_run_completes_and_the_key_is_reported_missing_once() {
 fn without_an_issue_no_note_is_queued_and_no_request_is_sent() {
     let server = LinearServer::new();
     let world = world_with_linear(&server);
-    world.write_user_settings(&serde_json::json!({}));
+    world.write_plimsoll_user_settings(&serde_json::json!({}));
     let finished = run_scripted_sessions(&world, &[CHECKPOINT_SESSION, FINISH_ITEM_SESSION, PROMISE_SESSION]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(server.requests().is_empty());
@@ -167,7 +167,7 @@ fn a_run_of_several_workers_is_one_comment_with_a_paragraph_for_each_item() {
     let mut world = world_with_linear(&server);
     let _model = ScriptedAgent::new(|turn| {
         let item = turn.item_text.clone().unwrap_or_default();
-        match turn.answer_count {
+        match turn.assistant_message_count {
             _ if item == "Item two" => {
                 Step::from_text(turn.promise_line.replace("COMPLETE", "BLOCKED").replace("</", " Which format?</"))
             }

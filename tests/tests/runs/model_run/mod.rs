@@ -157,7 +157,7 @@ fn world_for_scenario(scenario: &RunScenario) -> World {
                      "quick_failure": 0 },
         "thrash": { "checkpoints": 0 },
     });
-    world.write_user_settings(&settings);
+    world.write_plimsoll_user_settings(&settings);
     std::fs::create_dir(world.home().join("begun")).expect("a folder");
     for (number, session) in (1..).zip(&scenario.sessions) {
         world.write(world.home().join(format!("sessions/{number}")), &session.stand_in_script(number));

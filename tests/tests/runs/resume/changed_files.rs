@@ -313,7 +313,7 @@ fn a_half_done_item_waits_if_the_user_puts_another_item_first() {
     let requests = model.main_requests();
     let first_requests: Vec<String> = requests
         .iter()
-        .filter(|request| request.answer_count() == 0)
+        .filter(|request| request.assistant_message_count() == 0)
         .map(|request| request.full_text())
         .collect();
     assert!(first_requests[1].contains("## Your item\n\n> Urgent fix\n"), "{}", first_requests[1]);
@@ -450,7 +450,7 @@ fn a_half_done_item_that_was_set_aside_is_resumed_when_its_turn_comes() {
     let first_requests: Vec<String> = model
         .main_requests()
         .iter()
-        .filter(|request| request.answer_count() == 0)
+        .filter(|request| request.assistant_message_count() == 0)
         .map(|request| request.full_text())
         .collect();
     assert!(

@@ -28,7 +28,7 @@ fn parser_session_steps() -> Vec<Step> {
 fn the_linear_note_names_the_item_that_the_session_did() {
     let server = LinearServer::new();
     let mut world = world_with_code(TWO_ITEM_PLAN);
-    world.write_user_settings(&json!({ "linear": { "issue": ISSUE_IDENTIFIER } }));
+    world.write_plimsoll_user_settings(&json!({ "linear": { "issue": ISSUE_IDENTIFIER } }));
     world.set_env("LINEAR_API_KEY", API_KEY);
     world.set_env("LINEAR_API_URL", server.url());
     let _model = play_sessions(&mut world, vec![parser_session_steps()]);

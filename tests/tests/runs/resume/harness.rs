@@ -123,17 +123,17 @@ pub(crate) fn play_sessions(world: &mut World, sessions: Vec<Vec<Step>>) -> Scri
     let mut session_count = 0;
     let idle = vec![Step::from_text("I only look.").with_input_tokens(31_000)];
     let model = ScriptedModel::start(move |request| {
-        if request.answer_count() == 0 {
+        if request.assistant_message_count() == 0 {
             session_count += 1;
         }
         let session = sessions.get(session_count - 1).unwrap_or(&idle);
-        match request.answer_count() {
+        match request.assistant_message_count() {
             0 => Step::bash_call("cat fix_plan.md").with_input_tokens(FIRST_ANSWER_TOKENS),
             answers => session[(answers - 1).min(session.len() - 1)].clone(),
         }
         .with_delay(LIFELIKE_DELAY)
     });
-    world.use_model(&model);
+    world.use_client_with_model(&model);
     world.use_replayed_client();
     model
 }
@@ -183,7 +183,7 @@ pub(crate) fn resume_prompt_of_session(
     session_number: usize,
 ) -> ResumePrompt {
     let requests = model.main_requests();
-    let mut first_requests = requests.iter().filter(|request| request.answer_count() == 0);
+    let mut first_requests = requests.iter().filter(|request| request.assistant_message_count() == 0);
     let request = first_requests
         .nth(session_number - 1)
         .unwrap_or_else(|| panic!("session {session_number} never began"));

@@ -368,8 +368,11 @@ fn after_the_last_tick_the_prompt_lists_no_unfinished_work() {
     let model = play_sessions(&mut world, vec![session]);
     run_sessions(&world, 2, &[]);
     let requests = model.main_requests();
-    let second_session_request =
-        requests.iter().filter(|request| request.answer_count() == 0).nth(1).expect("a second session");
+    let second_session_request = requests
+        .iter()
+        .filter(|request| request.assistant_message_count() == 0)
+        .nth(1)
+        .expect("a second session");
     let text = second_session_request.full_text();
     let text =
         text.strip_prefix(&second_session_request.system_text()).expect("the system's text stands first");

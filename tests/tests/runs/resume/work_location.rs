@@ -508,7 +508,7 @@ fn a_check_that_passes_in_the_end_is_shown_as_passed() {
 }
 
 #[test]
-fn a_session_that_only_read_passes_on_its_summary_and_no_files() {
+fn a_read_only_session_hands_over_its_summary_but_no_files() {
     let mut world = world_with_code(TWO_ITEM_PLAN);
     let summary_step = final_claims_step(
         "the callback never checks its state",

@@ -68,12 +68,13 @@ fn a_journal_forged_by_a_session_changes_only_log_texts() {
          printf '\\377\\376{{' >> $J; head -c 300000 /dev/zero | tr '\\0' y >> $J; say ''\n\
          echo forged"
     );
-    let _model = ScriptedAgent::new(move |turn| match (turn.item_text.as_deref(), turn.answer_count) {
-        (Some("Item one"), 0) => Step::bash_call(forge_command.clone()),
-        (Some("Item one"), _) => honest_agent(&without_first_step(turn)),
-        _ => honest_agent(turn),
-    })
-    .start(&mut world);
+    let _model =
+        ScriptedAgent::new(move |turn| match (turn.item_text.as_deref(), turn.assistant_message_count) {
+            (Some("Item one"), 0) => Step::bash_call(forge_command.clone()),
+            (Some("Item one"), _) => honest_agent(&without_first_step(turn)),
+            _ => honest_agent(turn),
+        })
+        .start(&mut world);
     let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let spans = wait_for_run_span(&world, &collector);

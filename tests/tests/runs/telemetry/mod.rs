@@ -8,9 +8,9 @@ mod workers;
 
 use plimsoll_domain::{RunId, SessionId};
 use plimsoll_policy::telemetry::trace::{self, TraceContext};
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
+use plimsoll_testkit::scripted_agent::AgentTurn;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::collector::{Collector, CollectorBehavior, attributes_to_json, to_hex, value_to_json};
 use plimsoll_tests::{
@@ -33,7 +33,7 @@ fn enable_telemetry(world: &mut World, address: &str) {
 fn copy_programs_without_exporter(world: &World) -> PathBuf {
     let folder = world.home().join("apart");
     std::fs::create_dir_all(&folder).expect("a folder");
-    for entry in std::fs::read_dir(bin_dir()).expect("our programs").flatten() {
+    for entry in std::fs::read_dir(find_or_build_bin_dir()).expect("our programs").flatten() {
         let name = entry.file_name();
         let is_ours = name.to_str().is_some_and(|name| name.starts_with("plimsoll") && !name.contains('.'));
         if is_ours && name != "plimsoll-otel" && entry.path().is_file() {
@@ -55,10 +55,10 @@ fn run_with_programs(world: &World, program_folder: &Path) -> FinishedProgram {
 }
 
 /// Returns the turn as it would be without the session's first response.
-fn without_first_step<'a>(turn: &StoryTurn<'a>) -> StoryTurn<'a> {
-    StoryTurn {
+fn without_first_step<'a>(turn: &AgentTurn<'a>) -> AgentTurn<'a> {
+    AgentTurn {
         request: turn.request,
-        answer_count: turn.answer_count.saturating_sub(1),
+        assistant_message_count: turn.assistant_message_count.saturating_sub(1),
         item_text: turn.item_text.clone(),
         iteration: turn.iteration,
         promise_line: turn.promise_line.clone(),
@@ -122,7 +122,7 @@ fn a_run_is_one_span_tree_with_the_sessions_below_its_iterations() {
     enable_telemetry(&mut world, collector.address());
     world.set_env("OTEL_RESOURCE_ATTRIBUTES", "team=night,service.namespace=x%2Cy");
     world.set_env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=sesame%20open");
-    let _model = ScriptedAgent::new(|turn| match turn.answer_count {
+    let _model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
         0 => {
             let file_name = turn.item_text.clone().unwrap_or_default().replace(' ', "-");
             Step::bash_call(format!("echo \"$TRACEPARENT\" > '{file_name}.txt'; echo noted"))

@@ -1,7 +1,7 @@
 //! `plimsoll-otel` by itself: how it handles wrong arguments and wrong files.
 
 use super::{copy_programs_without_exporter, enable_telemetry, run_with_programs};
-use plimsoll_testkit::bin_dir;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::collector::{Collector, CollectorBehavior};
 use plimsoll_tests::{
@@ -12,7 +12,7 @@ use plimsoll_tests::{
 fn it_prints_version_and_help_and_refuses_unknown_arguments() {
     let world = World::without_git();
     let run_program = |words: &[&str], input: &str| {
-        world.command(bin_dir().join("plimsoll-otel"), words).stdin(input).run()
+        world.command(find_or_build_bin_dir().join("plimsoll-otel"), words).stdin(input).run()
     };
     let version = run_program(&["--version"], "").expect_success().stdout;
     assert_eq!(version, format!("plimsoll-otel {}\n", env!("CARGO_PKG_VERSION")));
@@ -51,7 +51,7 @@ fn an_exporter_in_the_project_or_a_relative_path_entry_is_not_started() {
     let _model = ScriptedAgent::new(honest_agent).start(&mut world);
     let original_path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     let project_bin = world.path("bin").display().to_string();
-    let test_bin = bin_dir().display().to_string();
+    let test_bin = find_or_build_bin_dir().display().to_string();
     let other_entries = original_path.split(':').filter(|entry| *entry != test_bin).map(str::to_owned);
     let path: Vec<String> =
         [project_bin, "relative".to_owned(), ".".to_owned(), program_folder.display().to_string()]

@@ -14,7 +14,7 @@ use std::time::Duration;
 fn run_two_workers(world: &mut World) -> Vec<(String, String)> {
     let _model = ScriptedAgent::new(|turn| {
         let item = turn.item_text.clone().unwrap_or_default();
-        match turn.answer_count {
+        match turn.assistant_message_count {
             0 => Step::bash_call(format!(
                 "f=\"{}.env\"; echo \"$TRACEPARENT\" > \"$f\"; echo \"$OTEL_RESOURCE_ATTRIBUTES\" >> \"$f\"\n\
                  sed -i 's/\\[ \\]/[x]/' plimsoll-item.md && git add -A && git commit -qm 'Finish {item}'",

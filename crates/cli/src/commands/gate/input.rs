@@ -1,7 +1,9 @@
 //! Standard input of `plimsoll gate`: the client's result, which arrives when the session ends, or a hook's event.
 
 use plimsoll_domain::SessionRecord;
-use plimsoll_policy::gate_input_wait::{ElapsedTimes, SessionStage, reason_to_stop_reading, session_stage};
+use plimsoll_policy::gate_input_wait::{
+    ElapsedTimes, SessionStage, awaited_session_stage, stop_reading_reason_if_timed_out,
+};
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, disk, sessions, state_file};
 use plimsoll_terminal::console::print_error;
@@ -12,14 +14,15 @@ use std::time::{Duration, Instant};
 /// How often the state is read while waiting. It is only two small files.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Reads standard input to its end while the run's own session is unfinished; see [`plimsoll_policy::gate_input_wait`].
-pub(super) fn read_document(project: &Project) -> Option<Vec<u8>> {
+/// Reads standard input to its end, but stops waiting some time after the run's session has ended or has become inactive; see
+/// [`plimsoll_policy::gate_input_wait`]. Returns `None` on a terminal or without input.
+pub(super) fn read_stdin_while_session_unfinished(project: &Project) -> Option<Vec<u8>> {
     let mut reader = StandardInputReader::open_unless_terminal()?;
-    let started = Instant::now();
-    let (mut last_input_at, mut ended_at) = (started, None);
+    let started_at = Instant::now();
+    let (mut last_input_at, mut session_ended_at) = (started_at, None);
     loop {
-        match reader.read_available(POLL_INTERVAL) {
-            ReadStep::End => return reader.into_document(),
+        match reader.wait_and_append_next_bytes(POLL_INTERVAL) {
+            ReadStep::End => return reader.into_bytes_unless_blank(),
             ReadStep::BytesRead => {
                 last_input_at = Instant::now();
                 continue;
@@ -27,22 +30,23 @@ pub(super) fn read_document(project: &Project) -> Option<Vec<u8>> {
             ReadStep::NothingYet => {}
         }
         let (stage, last_activity_age) = read_session_stage_and_activity_age(project);
-        // The last wait begins when a session that was running ends.
-        ended_at = (stage == SessionStage::Ended).then(|| ended_at.unwrap_or_else(Instant::now));
+        // The final waiting period starts when the session ends.
+        session_ended_at =
+            (stage == SessionStage::Ended).then(|| session_ended_at.unwrap_or_else(Instant::now));
         let since_input = last_input_at.elapsed();
         let elapsed = ElapsedTimes {
-            since_start: started.elapsed(),
+            since_start: started_at.elapsed(),
             since_input,
-            since_end: ended_at
+            since_end: session_ended_at
                 .map_or(Duration::ZERO, |session_end: Instant| session_end.elapsed().min(since_input)),
             since_activity: last_activity_age
                 .map_or(since_input, |activity_age| activity_age.min(since_input)),
         };
-        if let Some(reason) = reason_to_stop_reading(stage, reader.has_bytes(), elapsed) {
+        if let Some(reason) = stop_reading_reason_if_timed_out(stage, reader.has_bytes(), elapsed) {
             if let Some(message) = reason.stderr_message() {
                 print_error(&message);
             }
-            return reader.into_document();
+            return reader.into_bytes_unless_blank();
         }
     }
 }
@@ -61,5 +65,5 @@ fn read_session_stage_and_activity_age(project: &Project) -> (SessionStage, Opti
     ];
     let last_activity_age =
         files.into_iter().flatten().filter_map(|file| disk::time_since_modified(&file)).min();
-    (session_stage(state.as_ref(), &record), last_activity_age)
+    (awaited_session_stage(state.as_ref(), &record), last_activity_age)
 }

@@ -4,7 +4,7 @@ use clap::{Args, Command, CommandFactory};
 use clap_complete::{Shell, generate};
 use std::process::ExitCode;
 
-/// For which shell.
+/// Arguments of `plimsoll generate completions`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CompletionsArguments {
@@ -20,7 +20,7 @@ Examples:
   eval \"$(plimsoll generate completions zsh)\"     in ~/.zshrc, after compinit
   plimsoll generate completions fish | source     in ~/.config/fish/config.fish";
 
-/// Prints the completion script for the given shell, without hidden commands.
+/// Prints the completion script for the requested shell, without hidden commands.
 pub(super) fn print_completions(arguments: &CompletionsArguments) -> ExitCode {
     let definition = crate::commands::CommandLine::command();
     // clap_complete would also complete hidden commands.

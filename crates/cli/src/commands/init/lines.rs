@@ -3,14 +3,14 @@
 use plimsoll_domain::text::count_with_noun;
 use plimsoll_flows::install::git_exclude::ExcludeOutcome;
 use plimsoll_flows::install::{
-    CommandLinks, InstallPlan, InstallScope, Installation, InstalledClient, MemoryInstallation,
-    OwnFileOutcome, RestoredFile, ServerEntryOutcome, TeamFiles, Uninstallation,
+    CommandLinks, InstallPlan, InstallScope, InstallationReport, InstalledClient, InstalledFileOutcome,
+    MemoryInstallationReport, RestoredFile, ServerEntryOutcome, TeamFiles, UninstallationReport,
 };
-use plimsoll_protocol::settings::{HookSupport, MemoryVariable, servers, shell_quote};
+use plimsoll_protocol::settings::{HookSupport, MemoryVariable, servers, shell_quote_if_needed};
 use plimsoll_store::environment;
 use std::path::Path;
 
-/// How to install all programs. Needed if the command was copied alone, without the hook programs beside it.
+/// How to install all programs. Shown if the command was copied alone, without the hook programs beside it.
 const INSTALL_HINT: &str = concat!(
     "`scripts/install.sh` in a clone or a release archive installs them, `cargo install --locked --git ",
     env!("CARGO_PKG_REPOSITORY"),
@@ -27,14 +27,14 @@ pub(super) fn copied_programs_line(folder: Option<&Path>) -> String {
     })
 }
 
-pub(super) fn render_installation(plan: &InstallPlan<Installation>, project: &Path) -> String {
+pub(super) fn render_installation_report(plan: &InstallPlan<InstallationReport>, project: &Path) -> String {
     let report = &plan.report;
     let display = |path: &Path| display_path(path, project);
-    let is_settings_written = plan.changes.iter().any(|change| change.path == report.settings_file);
+    let changes_settings_file = plan.changes.iter().any(|change| change.path == report.settings_file);
     let has_status_line = report.other_status_line.is_none() && report.team_files.is_none();
     let status_line_text = if has_status_line { ", and the status line" } else { "" };
     let mut lines = vec![
-        if is_settings_written {
+        if changes_settings_file {
             format!(
                 "{}: hooks for {}{status_line_text}",
                 display(&report.settings_file),
@@ -43,11 +43,11 @@ pub(super) fn render_installation(plan: &InstallPlan<Installation>, project: &Pa
         } else {
             format!("{}: our hooks are already there and up to date", display(&report.settings_file))
         },
-        template_line(report),
+        hook_template_line(report),
     ];
     if let InstalledClient::Version(version) = &report.client {
         let warning = |message| format!("Careful: {message}: {}.", plimsoll_policy::client::UPDATE_ADVICE);
-        lines.extend(plimsoll_policy::client::too_old_reason(version).map(warning));
+        lines.extend(plimsoll_policy::client::unsupported_client_reason(version).map(warning));
     }
     lines.extend(
         report.backup_file.iter().map(|path| format!("Backup of the file as it was: {}", display(path))),
@@ -75,12 +75,12 @@ pub(super) fn render_installation(plan: &InstallPlan<Installation>, project: &Pa
             INSTALL_HINT
         ));
     }
-    lines.extend(related_file_lines(report, project));
+    lines.extend(other_file_and_next_step_lines(report, project));
     join_lines(&lines)
 }
 
 /// Renders the report about the team's files: preferences and ignore rules.
-pub(super) fn render_team_files(plan: &InstallPlan<TeamFiles>, project: &Path) -> String {
+pub(super) fn render_team_files_report(plan: &InstallPlan<TeamFiles>, project: &Path) -> String {
     let mut lines = team_file_lines(&plan.report, project);
     lines.push("Commit these files. Hooks are each user's own: everybody who wants them runs `plimsoll init` once; `plimsoll run` brings its own, also in CI.".to_owned());
     join_lines(&lines)
@@ -90,7 +90,7 @@ fn team_file_lines(files: &TeamFiles, project: &Path) -> Vec<String> {
     let (path, outcome) = &files.preferences;
     let preferences_path = display_path(path, project);
     let preferences_line = match outcome {
-        OwnFileOutcome::Written => {
+        InstalledFileOutcome::Written => {
             format!(
                 "{preferences_path}: for the team's preferences (`plimsoll generate schema` has them all)"
             )
@@ -109,26 +109,26 @@ fn team_file_lines(files: &TeamFiles, project: &Path) -> Vec<String> {
     vec![preferences_line, ignored_line]
 }
 
-/// Returns the lines about files other than the settings, and about what to do next.
-fn related_file_lines(report: &Installation, project: &Path) -> Vec<String> {
+/// Returns the lines about the slash commands, working memory, links and ignore rules, and the next steps for the user.
+fn other_file_and_next_step_lines(report: &InstallationReport, project: &Path) -> Vec<String> {
     let display = |path: &Path| display_path(path, project);
     let mut lines = Vec::new();
     lines.extend(report.command_files.iter().filter_map(|(path, outcome)| match outcome {
-        OwnFileOutcome::Written => Some(format!("{}: {}", display(path), slash_command_name(path))),
-        OwnFileOutcome::Kept => Some(format!(
+        InstalledFileOutcome::Written => Some(format!("{}: {}", display(path), slash_command_name(path))),
+        InstalledFileOutcome::Kept => Some(format!(
             "Kept: {} is your own; {} is not installed.",
             display(path),
             slash_command_name(path)
         )),
-        OwnFileOutcome::UpToDate | OwnFileOutcome::Removed | OwnFileOutcome::Absent => None,
+        InstalledFileOutcome::UpToDate | InstalledFileOutcome::Removed | InstalledFileOutcome::Absent => None,
     }));
-    lines.extend(report.memory.iter().flat_map(|memory| memory_lines(memory, report, project)));
-    lines.extend(report.command_links.iter().flat_map(link_lines));
+    lines.extend(report.memory.iter().flat_map(|memory| memory_installation_lines(memory, report, project)));
+    lines.extend(report.command_links.iter().flat_map(command_link_and_path_lines));
     if report.memory_removed {
         lines.push("Careful: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.".to_owned());
     }
     lines.extend(report.team_files.iter().flat_map(|files| team_file_lines(files, project)));
-    lines.extend(report.exclude_outcome.iter().filter_map(|excluded| match excluded {
+    lines.extend(report.exclude_outcome.iter().filter_map(|outcome| match outcome {
         ExcludeOutcome::Written(path) => Some(format!("{}: run files are ignored by git", display(path))),
         ExcludeOutcome::NoRepository => {
             Some("Not a git repository: there is no exclude file to write.".to_owned())
@@ -144,7 +144,7 @@ fn related_file_lines(report: &Installation, project: &Path) -> Vec<String> {
 }
 
 /// Returns the lines about the links on the PATH, and what the user has to do if their folder is not on it.
-fn link_lines(links: &CommandLinks) -> Vec<String> {
+fn command_link_and_path_lines(links: &CommandLinks) -> Vec<String> {
     let folder = links.folder.display();
     let file_names_with = |outcome| -> Vec<String> {
         let matching_links = links.links.iter().filter(|link| link.outcome == outcome);
@@ -152,12 +152,12 @@ fn link_lines(links: &CommandLinks) -> Vec<String> {
             .filter_map(|link| Some(link.path.file_name()?.to_string_lossy().into_owned()))
             .collect()
     };
-    let created = file_names_with(OwnFileOutcome::Written);
+    let created = file_names_with(InstalledFileOutcome::Written);
     let mut lines = Vec::new();
     if !created.is_empty() {
         lines.push(format!("{folder}: links to the copied programs {}", created.join(", ")));
     }
-    let kept = links.links.iter().filter(|link| link.outcome == OwnFileOutcome::Kept);
+    let kept = links.links.iter().filter(|link| link.outcome == InstalledFileOutcome::Kept);
     lines.extend(kept.map(|link| {
         format!("Kept: {} is not ours. The copied program is {}", link.path.display(), link.target.display())
     }));
@@ -175,40 +175,47 @@ fn link_lines(links: &CommandLinks) -> Vec<String> {
 fn path_export_line(folder: &str, shell: Option<&str>) -> String {
     let startup_file = match shell.and_then(|path| path.rsplit('/').next()) {
         Some("fish") => {
-            return format!("fish_add_path {}    # ~/.config/fish/config.fish", shell_quote(folder));
+            return format!(
+                "fish_add_path {}    # ~/.config/fish/config.fish",
+                shell_quote_if_needed(folder)
+            );
         }
         Some("zsh") => "~/.zshrc",
         Some("bash") => "~/.bashrc",
         _ => "~/.profile",
     };
-    format!("export PATH={}:\"$PATH\"    # {startup_file}", shell_quote(folder))
+    format!("export PATH={}:\"$PATH\"    # {startup_file}", shell_quote_if_needed(folder))
 }
 
-/// Returns the lines about the working memory. If it was not requested, only those about changes.
-fn memory_lines(memory: &MemoryInstallation, report: &Installation, project: &Path) -> Vec<String> {
+/// Returns the lines about the working memory. Without `--memory`, these are only the lines about changes.
+fn memory_installation_lines(
+    memory: &MemoryInstallationReport,
+    report: &InstallationReport,
+    project: &Path,
+) -> Vec<String> {
     let display = |path: &Path| display_path(path, project);
-    let settings = display(&report.settings_file);
+    let settings_path = display(&report.settings_file);
     let is_requested = memory.memory_variable.is_some();
     let mut lines = Vec::new();
     lines.extend(memory.memory_variable.iter().map(|variable| match variable {
-        MemoryVariable::Set(name) => format!("{settings}: the working memory's hooks, and {name} for nested frames"),
+        MemoryVariable::Set(name) => format!("{settings_path}: the working memory's hooks, and {name} for nested frames"),
         MemoryVariable::UserValue(name, value) => format!(
-            "{settings}: the working memory's hooks. Kept: your {name} = {value}; frames nest as deep as that, and no deeper than five."
+            "{settings_path}: the working memory's hooks. Kept: your {name} = {value}; frames nest as deep as that, and no deeper than five."
         ),
     }));
     let server_name = servers::SERVER_NAME;
-    lines.extend(memory.server_entry.iter().filter_map(|(list, entry)| {
-        let list = display(list);
+    lines.extend(memory.server_entry.iter().filter_map(|(list_path, entry)| {
+        let displayed_list = display(list_path);
         match entry {
             ServerEntryOutcome::Written => {
-                Some(format!("{list}: the server {server_name}; Claude Code asks once in a terminal: choose \"Use this MCP server\" (Enter alone declines)"))
+                Some(format!("{displayed_list}: the server {server_name}; Claude Code asks once in a terminal: choose \"Use this MCP server\" (Enter alone declines)"))
             }
-            ServerEntryOutcome::UpToDate => is_requested.then(|| format!("{list}: the server {server_name} is already there")),
-            ServerEntryOutcome::UsersCommand => {
-                Some(format!("Kept: your own entry for the server {server_name} in {list}, which starts our program"))
+            ServerEntryOutcome::UpToDate => is_requested.then(|| format!("{displayed_list}: the server {server_name} is already there")),
+            ServerEntryOutcome::KeptUserCommand => {
+                Some(format!("Kept: your own entry for the server {server_name} in {displayed_list}, which starts our program"))
             }
-            ServerEntryOutcome::OtherProgram => Some(format!(
-                "Careful: {list} has another server named {server_name}, which stays. Our tools are not there until it has another name and you run `plimsoll init --memory` again."
+            ServerEntryOutcome::KeptOtherProgram => Some(format!(
+                "Careful: {displayed_list} has another server named {server_name}, which stays. Our tools are not there until it has another name and you run `plimsoll init --memory` again."
             )),
             ServerEntryOutcome::Absent => None,
         }
@@ -218,14 +225,14 @@ fn memory_lines(memory: &MemoryInstallation, report: &Installation, project: &Pa
     }));
     let (agent_path, outcome) = &memory.agent_file;
     match outcome {
-        OwnFileOutcome::Written => lines.push(format!("{}: the agent for frames", display(agent_path))),
-        OwnFileOutcome::Kept => {
+        InstalledFileOutcome::Written => lines.push(format!("{}: the agent for frames", display(agent_path))),
+        InstalledFileOutcome::Kept => {
             lines.push(format!("Kept: {} is your own; frames run in it as it is.", display(agent_path)));
         }
-        OwnFileOutcome::UpToDate => {
+        InstalledFileOutcome::UpToDate => {
             lines.extend(is_requested.then(|| format!("{}: already there", display(agent_path))));
         }
-        OwnFileOutcome::Removed | OwnFileOutcome::Absent => {}
+        InstalledFileOutcome::Removed | InstalledFileOutcome::Absent => {}
     }
     if is_requested {
         lines.push(format!(
@@ -235,7 +242,8 @@ fn memory_lines(memory: &MemoryInstallation, report: &Installation, project: &Pa
     lines
 }
 
-fn template_line(report: &Installation) -> String {
+/// Returns the line that names the hook template for the client's version, and the reason for it.
+fn hook_template_line(report: &InstallationReport) -> String {
     let first_modern_version =
         plimsoll_policy::client::format_version(plimsoll_protocol::settings::FIRST_MODERN_VERSION);
     let template = match report.hook_support {
@@ -266,33 +274,35 @@ fn template_line(report: &Installation) -> String {
     format!("Template: {template} ({reason})")
 }
 
-pub(super) fn render_removal(plan: &InstallPlan<Uninstallation>, project: &Path) -> String {
+pub(super) fn render_removal_report(plan: &InstallPlan<UninstallationReport>, project: &Path) -> String {
     let report = &plan.report;
     let display = |path: &Path| display_path(path, project);
-    let settings = display(&report.settings_file);
+    let settings_path = display(&report.settings_file);
     let mut lines = Vec::new();
     if report.removed_hooks.is_empty() && !report.status_line_removed {
-        lines.push(format!("{settings}: contains nothing of ours"));
+        lines.push(format!("{settings_path}: contains nothing of ours"));
     } else {
         let status_line_text = if report.status_line_removed { " and our status line" } else { "" };
         lines.push(format!(
-            "{settings}: removed {}{status_line_text}",
+            "{settings_path}: removed {}{status_line_text}",
             count_with_noun(report.removed_hooks.len(), "hook")
         ));
     }
     if report.variable_removed {
-        lines.push(format!("{settings}: removed the frame depth from env"));
+        lines.push(format!("{settings_path}: removed the frame depth from env"));
     }
-    lines.extend(report.restored_settings.iter().flat_map(|file| restored_file_lines(file, project)));
+    lines.extend(
+        report.restored_settings.iter().flat_map(|file| restored_file_and_backup_lines(file, project)),
+    );
     if let Some(file) = &report.restored_server_list {
         lines.push(format!("{}: removed the server {}", display(&file.path), servers::SERVER_NAME));
-        lines.extend(restored_file_lines(file, project));
+        lines.extend(restored_file_and_backup_lines(file, project));
     }
     let files = report.command_files.iter().chain(&report.agent_file);
     lines.extend(files.filter_map(|(path, outcome)| match outcome {
-        OwnFileOutcome::Removed => Some(format!("{}: removed", display(path))),
-        OwnFileOutcome::Kept => Some(format!("Kept: {}, because it was changed", display(path))),
-        OwnFileOutcome::Written | OwnFileOutcome::UpToDate | OwnFileOutcome::Absent => None,
+        InstalledFileOutcome::Removed => Some(format!("{}: removed", display(path))),
+        InstalledFileOutcome::Kept => Some(format!("Kept: {}, because it was changed", display(path))),
+        InstalledFileOutcome::Written | InstalledFileOutcome::UpToDate | InstalledFileOutcome::Absent => None,
     }));
     lines.extend(report.removed_links.iter().map(|path| format!("{}: removed", display(path))));
     lines.extend(
@@ -310,10 +320,10 @@ pub(super) fn render_removal(plan: &InstallPlan<Uninstallation>, project: &Path)
         };
         format!("{} also has our hooks: `plimsoll uninstall {option}` removes them", display(path))
     }));
-    lines.extend(report.still_installed_in.iter().map(|path| {
+    lines.extend(report.sibling_settings_with_hooks.iter().map(|path| {
         format!("Kept: the slash commands and git's exclude lines, for our hooks in {}", display(path))
     }));
-    lines.extend(report.memory_still_used_in.iter().map(|path| {
+    lines.extend(report.sibling_settings_with_memory.iter().map(|path| {
         format!("Kept: server and agent of the working memory, for our hooks in {}", display(path))
     }));
     if !report.kept_records.is_empty() {
@@ -332,8 +342,8 @@ pub(super) fn render_removal(plan: &InstallPlan<Uninstallation>, project: &Path)
     join_lines(&lines)
 }
 
-/// Returns the lines about a file from which our parts were removed: whether it was deleted or restored, and whether its backup stays.
-fn restored_file_lines(file: &RestoredFile, project: &Path) -> Vec<String> {
+/// Returns the lines about a file from which our parts were removed: whether it was deleted or restored, and whether its backup is kept.
+fn restored_file_and_backup_lines(file: &RestoredFile, project: &Path) -> Vec<String> {
     let display = |path: &Path| display_path(path, project);
     let mut lines = Vec::new();
     if file.is_removed {

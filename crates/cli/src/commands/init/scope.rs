@@ -1,11 +1,11 @@
-//! The choice of what `init` sets up: from the options, else from a question on the terminal, else the user's own settings.
+//! Chooses what `init` sets up: from the options, else from a question on the terminal, else the user's own settings.
 
 use super::InitArguments;
 use plimsoll_flows::install::InstallScope;
 use plimsoll_terminal::console;
 use std::io::IsTerminal as _;
 
-/// What `init` sets up.
+/// The parts that `init` sets up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SetupChoice {
     /// Hooks in the settings file of this scope.
@@ -32,19 +32,19 @@ pub(super) fn choose_setup(selected_scope: Option<InstallScope>, arguments: &Ini
     }
 }
 
-/// Asks until the answer is valid. Enter alone and the end of the input choose the first option.
-fn prompt_for_setup(offers_team_files: bool) -> SetupChoice {
+/// Asks until the answer is valid. An empty line or the end of the input chooses the first option.
+fn prompt_for_setup(allow_team_files: bool) -> SetupChoice {
     console::print_text(QUESTION);
-    if offers_team_files {
+    if allow_team_files {
         console::print_text(TEAM_OPTION);
     }
-    let numbers = if offers_team_files { "1, 2 or 3" } else { "1 or 2" };
+    let numbers = if allow_team_files { "1, 2 or 3" } else { "1 or 2" };
     loop {
         console::print_question(format!("Choose {numbers} [1]: "));
         match console::read_answer_line().as_deref() {
             None | Some("" | "1") => return SetupChoice::Hooks(InstallScope::User),
             Some("2") => return SetupChoice::Hooks(InstallScope::Local),
-            Some("3") if offers_team_files => return SetupChoice::TeamFiles,
+            Some("3") if allow_team_files => return SetupChoice::TeamFiles,
             Some(_) => {}
         }
     }

@@ -1,7 +1,7 @@
 //! `plimsoll log --check COMMIT`: prints which checks passed on a commit's tree.
 
 use plimsoll_domain::receipt::{ReceiptItem, VerificationReceipt, parse_run_id_from_commit_message};
-use plimsoll_domain::text::{count_with_noun, to_single_line};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
 use plimsoll_launcher::git;
 use plimsoll_store::{Project, TurnLog, receipts};
 use plimsoll_terminal::console::{fail, print_text};
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 pub(super) fn print_commit_receipt(project: &Project, revision: &str) -> ExitCode {
     let root = project.root();
     let Some(commit) = git::resolve_user_revision(root, revision) else {
-        return fail(format!("there is no commit `{}` here", to_single_line(revision)));
+        return fail(format!("there is no commit `{}` here", to_safe_single_line(revision)));
     };
     let Some(tree) = git::tree_of_commit(root, &commit) else {
         return fail(format!("git does not have the tree of {commit}"));
@@ -19,7 +19,7 @@ pub(super) fn print_commit_receipt(project: &Project, revision: &str) -> ExitCod
     let tree_receipts = receipts::receipts_for_tree(project, &tree);
     let Some(receipt) = tree_receipts.last() else {
         let run_in_commit_message =
-            parse_run_id_from_commit_message(&git::commit_message(root, &commit)).map(to_single_line);
+            parse_run_id_from_commit_message(&git::commit_message(root, &commit)).map(to_safe_single_line);
         let hint = run_in_commit_message.map_or(String::new(), |run| {
             format!("\nhint: its message names the run {run}: check it on the computer of that run")
         });
@@ -32,28 +32,36 @@ pub(super) fn print_commit_receipt(project: &Project, revision: &str) -> ExitCod
     };
     print_text(format!(
         "{verify_text} on this tree in the run {} at {}",
-        to_single_line(&receipt.run_id),
+        to_safe_single_line(&receipt.run_id),
         receipt.verified_at
     ));
     for command in &receipt.commands {
-        print_text(format!("  {}", to_single_line(command)));
+        print_text(format!("  {}", to_safe_single_line(command)));
     }
     for item in &receipt.items {
-        print_text(render_item_line(project, receipt, item));
+        print_text(render_item_sessions_and_cost(project, receipt, item));
     }
     ExitCode::SUCCESS
 }
 
-fn render_item_line(project: &Project, receipt: &VerificationReceipt, item: &ReceiptItem) -> String {
-    let name = match to_single_line(&item.text) {
-        text if text.is_empty() => format!("run {}", to_single_line(&receipt.run_id)),
+fn render_item_sessions_and_cost(
+    project: &Project,
+    receipt: &VerificationReceipt,
+    item: &ReceiptItem,
+) -> String {
+    let name = match to_safe_single_line(&item.text) {
+        text if text.is_empty() => format!("run {}", to_safe_single_line(&receipt.run_id)),
         text => format!("item \"{text}\""),
     };
     let sessions: Vec<String> = item
         .sessions
         .iter()
         .map(|session| {
-            format!("session {} (turn log {})", to_single_line(session), turn_log_status(project, session))
+            format!(
+                "session {} (turn log {})",
+                to_safe_single_line(session),
+                turn_log_status(project, session)
+            )
         })
         .collect();
     let sessions = if sessions.is_empty() {
@@ -64,9 +72,10 @@ fn render_item_line(project: &Project, receipt: &VerificationReceipt, item: &Rec
     format!("{name}: {sessions}, ${:.2}", item.cost_usd)
 }
 
-/// Returns the result of `plimsoll turns verify` for a session's log, in a word.
+/// Returns a short text for the result that `plimsoll turns verify` would report about a session's log.
 fn turn_log_status(project: &Project, session: &plimsoll_domain::SessionId) -> &'static str {
-    match TurnLog::for_session(project, session).filter(TurnLog::exists).map(|log| log.verify()) {
+    match TurnLog::for_session_where_started(project, session).filter(TurnLog::exists).map(|log| log.verify())
+    {
         None => "missing",
         Some(Ok(report)) if report.is_intact() => "intact",
         Some(Ok(report)) if report.has_only_unfinished_erasures() => "not finished",

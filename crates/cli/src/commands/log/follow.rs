@@ -10,22 +10,22 @@ use std::time::{Duration, Instant};
 
 /// How often the journal is read for new lines.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How long the journal must be quiet before the follower ends: a verdict is written to the state shortly before the journal.
+/// How long the journal must have no new lines before `--follow` ends: a verdict is written to the state shortly before the journal.
 const QUIET_PERIOD: Duration = Duration::from_secs(1);
 
-/// Prints new journal lines until the run is over and the journal is quiet, or until the output is closed.
+/// Prints new journal lines until the run has ended and the journal has no new lines, or until the output is closed.
 pub(super) fn follow_journal(
     project: &Project,
     mut journal: JournalReader,
     mut describer: JournalDescriber,
     mut page: LogPage,
 ) -> ExitCode {
-    let mut last_lines_at = Instant::now();
+    let mut last_new_lines_at = Instant::now();
     while !wait_and_check_stdout_closed(POLL_INTERVAL) {
         // A journal that cannot be read just now may be readable again later.
-        let new_lines = journal.read_new_lines().unwrap_or_default();
+        let new_lines = journal.read_new_complete_lines().unwrap_or_default();
         if !new_lines.is_empty() {
-            last_lines_at = Instant::now();
+            last_new_lines_at = Instant::now();
         }
         if !new_lines
             .iter()
@@ -34,7 +34,7 @@ pub(super) fn follow_journal(
         {
             break;
         }
-        if last_lines_at.elapsed() >= QUIET_PERIOD
+        if last_new_lines_at.elapsed() >= QUIET_PERIOD
             && let Some(message) = ended_run_message(project)
         {
             print_error(&message);
@@ -44,11 +44,11 @@ pub(super) fn follow_journal(
     ExitCode::SUCCESS
 }
 
-/// Returns a message if the run is over. Returns `None` while it is open, or while its `plimsoll run` still holds the run lock.
+/// Returns a message if the run has ended. Returns `None` while it is open, or while its `plimsoll run` still holds the run lock.
 fn ended_run_message(project: &Project) -> Option<String> {
     let state =
-        state_file::load_state(project, None).ok().flatten().filter(|state| state.lifecycle.is_over())?;
-    let name = plimsoll_domain::text::to_single_line(&state.options.task_name);
+        state_file::load_state(project, None).ok().flatten().filter(|state| state.lifecycle.has_ended())?;
+    let name = plimsoll_domain::text::to_safe_single_line(&state.options.task_name);
     (!lock::is_run_locked(project))
         .then(|| format!("the run \"{name}\" is over ({})", state.lifecycle.status()))
 }

@@ -11,8 +11,8 @@ use plimsoll_terminal::console::{fail, fail_with_store_error, print_nothing_to_s
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Explains the last decision of the given kind. Returns exit code 1 if the journal has events but none of this kind.
-pub(super) fn print_explanation(project: &Project, kind: &str, as_json: bool) -> ExitCode {
+/// Prints the last event of the requested kind with its reasons. Returns exit code 1 if the journal has events but none of this kind.
+pub(super) fn print_explanation_of_last_event(project: &Project, kind: &str, as_json: bool) -> ExitCode {
     let entries = match journal::read_entries(project) {
         Ok(entries) => entries,
         Err(error) => return fail_with_store_error(&error),
@@ -20,54 +20,54 @@ pub(super) fn print_explanation(project: &Project, kind: &str, as_json: bool) ->
     if entries.is_empty() {
         return print_nothing_to_show(empty_journal_message(project));
     }
-    let wanted_event = WantedEvent::parse(kind);
-    let Some(index) = entries.iter().rposition(|entry| wanted_event.matches(&entry.event)) else {
+    let event_filter = EventFilter::parse(kind);
+    let Some(index) = entries.iter().rposition(|entry| event_filter.matches(&entry.event)) else {
         return fail(format!("the journal has no {kind}\nhint: it has {}", searchable_names(&entries)));
     };
-    let related_entries = entries_following_verdict(&entries, index);
+    let related_entries = related_entries_after_verdict(&entries, index);
     if as_json {
         let explained_entries: Vec<&JournalEntry> =
             std::iter::once(&entries[index]).chain(&related_entries).collect();
         console::print_json(json!(explained_entries));
     } else {
-        print_text(render_explanation(&entries[index], &related_entries));
+        print_text(render_entry_with_reasons(&entries[index], &related_entries));
     }
     ExitCode::SUCCESS
 }
 
-/// The kind of journal entry that is to be explained.
+/// Selects the journal entry to explain, as `--why WHAT` names it.
 #[derive(Debug, PartialEq, Eq)]
-enum WantedEvent {
+enum EventFilter {
     Last,
     Level(Option<Level>),
     Verdict,
     /// The status in a verdict's marker, or the name of an event.
-    Word(String),
+    StatusOrEventName(String),
 }
 
-impl WantedEvent {
-    fn parse(word: &str) -> WantedEvent {
-        let word = word.to_lowercase();
-        match word.as_str() {
-            "last" => WantedEvent::Last,
-            "level" => WantedEvent::Level(None),
-            "l1" => WantedEvent::Level(Some(Level::L1)),
-            "l2" => WantedEvent::Level(Some(Level::L2)),
-            "l3" => WantedEvent::Level(Some(Level::L3)),
-            "verdict" => WantedEvent::Verdict,
-            _ => WantedEvent::Word(word),
+impl EventFilter {
+    fn parse(name: &str) -> EventFilter {
+        let name = name.to_lowercase();
+        match name.as_str() {
+            "last" => EventFilter::Last,
+            "level" => EventFilter::Level(None),
+            "l1" => EventFilter::Level(Some(Level::L1)),
+            "l2" => EventFilter::Level(Some(Level::L2)),
+            "l3" => EventFilter::Level(Some(Level::L3)),
+            "verdict" => EventFilter::Verdict,
+            _ => EventFilter::StatusOrEventName(name),
         }
     }
 
     fn matches(&self, event: &JournalEvent) -> bool {
         match self {
-            WantedEvent::Last => !event.traits().is_record_only,
-            WantedEvent::Level(None) => reached_level(event).is_some(),
-            WantedEvent::Level(wanted_level) => reached_level(event) == *wanted_level,
-            WantedEvent::Verdict => verdict_marker(event).is_some(),
-            WantedEvent::Word(word) => {
-                event.name() == word
-                    || verdict_marker(event).is_some_and(|marker| marker_matches(marker, word))
+            EventFilter::Last => !event.traits().is_record_only,
+            EventFilter::Level(None) => reached_level(event).is_some(),
+            EventFilter::Level(level) => reached_level(event) == *level,
+            EventFilter::Verdict => verdict_marker(event).is_some(),
+            EventFilter::StatusOrEventName(name) => {
+                event.name() == name
+                    || verdict_marker(event).is_some_and(|marker| marker_matches_status_or_kind(marker, name))
             }
         }
     }
@@ -76,11 +76,11 @@ impl WantedEvent {
 /// Returns the level at which a session was warned, checkpointed or ended.
 fn reached_level(event: &JournalEvent) -> Option<Level> {
     match event {
-        JournalEvent::Warning(reached) | JournalEvent::SessionEndRequested(reached) => Some(reached.level),
-        JournalEvent::Checkpoint(written)
-            if matches!(written.cause, None | Some(CheckpointCause::Level | CheckpointCause::Step)) =>
+        JournalEvent::Warning(details) | JournalEvent::SessionEndRequested(details) => Some(details.level),
+        JournalEvent::Checkpoint(checkpoint)
+            if matches!(checkpoint.cause, None | Some(CheckpointCause::Level | CheckpointCause::Step)) =>
         {
-            Some(written.level)
+            Some(checkpoint.level)
         }
         _ => None,
     }
@@ -88,24 +88,24 @@ fn reached_level(event: &JournalEvent) -> Option<Level> {
 
 fn verdict_marker(event: &JournalEvent) -> Option<&Marker> {
     match event {
-        JournalEvent::Verdict(reached) => Some(&reached.marker),
+        JournalEvent::Verdict(verdict) => Some(&verdict.marker),
         JournalEvent::ProvisionalVerdict { marker } => Some(marker),
         _ => None,
     }
 }
 
-/// Returns true if a verdict's marker matches this word: a status, a reason to continue, or `paused`.
-fn marker_matches(marker: &Marker, word: &str) -> bool {
+/// Returns true if the name is the marker's status, its reason to continue, or its kind: `pause`, `paused`, `stop` or `continue`.
+fn marker_matches_status_or_kind(marker: &Marker, name: &str) -> bool {
     match marker {
-        Marker::Pause { .. } => matches!(word, "pause" | "paused"),
-        Marker::Stop { status, .. } => status.as_str() == word || word == "stop",
-        Marker::Continue { kind, .. } => kind.as_str() == word || word == "continue",
+        Marker::Pause { .. } => matches!(name, "pause" | "paused"),
+        Marker::Stop { status, .. } => status.as_str() == name || name == "stop",
+        Marker::Continue { kind, .. } => kind.as_str() == name || name == "continue",
         Marker::Warning { .. } | Marker::Checkpoint { .. } => false,
     }
 }
 
-/// Returns the entries that belong to a verdict, which directly follow it. Empty if the entry is not a verdict.
-fn entries_following_verdict(entries: &[JournalEntry], index: usize) -> Vec<JournalEntry> {
+/// Returns the entries of a verdict's iteration that explain it, among the four entries after it. Empty if the entry is not a verdict.
+fn related_entries_after_verdict(entries: &[JournalEntry], index: usize) -> Vec<JournalEntry> {
     let verdict_entry = &entries[index];
     if !matches!(verdict_entry.event, JournalEvent::Verdict(_)) {
         return Vec::new();
@@ -118,8 +118,8 @@ fn entries_following_verdict(entries: &[JournalEntry], index: usize) -> Vec<Jour
     entries[index + 1..].iter().take(4).filter(belongs_to_verdict).cloned().collect()
 }
 
-/// Renders the log line of an entry, with the reasons below it.
-fn render_explanation(entry: &JournalEntry, related_entries: &[JournalEntry]) -> String {
+/// Renders the time and the log line of an entry, with the reasons below it.
+fn render_entry_with_reasons(entry: &JournalEntry, related_entries: &[JournalEntry]) -> String {
     let line = JournalDescriber::default().describe_entry(entry);
     let time = plimsoll_store::clock::parse_timestamp(&entry.recorded_at)
         .map(plimsoll_store::clock::format_local_time_with_seconds);
@@ -183,15 +183,15 @@ mod tests {
             ("session_end", Some(8)),
             ("completed", None),
         ] {
-            let wanted_event = WantedEvent::parse(word);
+            let wanted_event = EventFilter::parse(word);
             assert_eq!(
                 entries.iter().rposition(|entry| wanted_event.matches(&entry.event)),
                 expected,
                 "{word}"
             );
         }
-        assert_eq!(entries_following_verdict(&entries, 6).len(), 1);
-        assert_eq!(entries_following_verdict(&entries, 5).len(), 0, "another iteration's");
+        assert_eq!(related_entries_after_verdict(&entries, 6).len(), 1);
+        assert_eq!(related_entries_after_verdict(&entries, 5).len(), 0, "another iteration's");
         assert!(searchable_names(&entries).contains("ended, level"), "{}", searchable_names(&entries));
     }
 }

@@ -1,19 +1,19 @@
 //! Renders the working memory for the user: the registers of the current frame, and the heap with its contents.
 
 use plimsoll_domain::memory::{Chunk, Memory, Register, SOFT_LIMIT_CHARS};
-use plimsoll_domain::text::{count_with_noun, to_single_line};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
 
 /// Renders the memory as Markdown.
 pub(super) fn render_page(memory: &Memory) -> String {
-    let blocks = std::iter::once(render_title(memory))
-        .chain((!render_registers(memory).is_empty()).then(|| render_registers(memory)))
-        .chain(std::iter::once(render_heap(memory)))
+    let blocks = std::iter::once(render_title_with_revision_and_frame(memory))
+        .chain((!render_nonempty_registers(memory).is_empty()).then(|| render_nonempty_registers(memory)))
+        .chain(std::iter::once(render_heap_summary(memory)))
         .chain(memory.heap.iter().map(render_chunk));
     blocks.collect::<Vec<_>>().join("\n\n")
 }
 
-fn render_title(memory: &Memory) -> String {
-    let frame = to_single_line(&memory.current_frame().name);
+fn render_title_with_revision_and_frame(memory: &Memory) -> String {
+    let frame = to_safe_single_line(&memory.current_frame().name);
     let frame_text = if memory.depth() == 0 {
         "the root frame".to_owned()
     } else {
@@ -26,7 +26,7 @@ fn render_title(memory: &Memory) -> String {
     )
 }
 
-fn render_registers(memory: &Memory) -> String {
+fn render_nonempty_registers(memory: &Memory) -> String {
     let render_register = |register: Register| {
         let register_value = &memory.current_frame().registers[register.index()];
         let age = memory.step_number.saturating_sub(register_value.written_at_step);
@@ -35,14 +35,14 @@ fn render_registers(memory: &Memory) -> String {
         } else {
             format!("{} ago", count_with_noun(age as usize, "step"))
         };
-        // Later lines are indented, so that none of them looks like a register.
+        // Lines after the first are indented, so that none of them looks like a register.
         let text = register_value.text.lines().collect::<Vec<_>>().join("\n  ");
         (!register_value.text.is_empty()).then(|| format!("- **{}** ({age_text}): {text}", register.label()))
     };
     Register::ALL.into_iter().filter_map(render_register).collect::<Vec<_>>().join("\n")
 }
 
-fn render_heap(memory: &Memory) -> String {
+fn render_heap_summary(memory: &Memory) -> String {
     if memory.heap.is_empty() {
         return "The heap is empty.".to_owned();
     }
@@ -58,12 +58,12 @@ fn render_chunk(chunk: &Chunk) -> String {
     let description = if chunk.description.is_empty() {
         String::new()
     } else {
-        format!(": {}", to_single_line(&chunk.description))
+        format!(": {}", to_safe_single_line(&chunk.description))
     };
     let fence = code_fence(&chunk.content);
     format!(
         "### heap:{} ({} characters, written in step {}){description}\n\n{fence}\n{}\n{fence}",
-        to_single_line(&chunk.name),
+        to_safe_single_line(&chunk.name),
         chunk.char_count(),
         chunk.updated_at_step,
         chunk.content,

@@ -3,9 +3,11 @@
 
 use super::{PlanArguments, PlanEstimate};
 use plimsoll_domain::TodoList;
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
-use plimsoll_flows::draft::{DRAFT_TIMEOUT, DraftError, DraftRequest, check_draft_request, request_draft};
-use plimsoll_policy::draft::{Draft, append_items, parse_draft, render_draft_prompt};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
+use plimsoll_flows::draft::{
+    DRAFT_TIMEOUT, DraftError, DraftRequest, check_arguments_and_client_for_draft, run_client_and_parse_draft,
+};
+use plimsoll_policy::draft::{PlanDraft, append_items_if_all_parse, parse_draft, render_plan_draft_prompt};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail, print_error, print_text};
@@ -25,7 +27,7 @@ const MAX_SPEC_BYTES: usize = 256 * 1024;
 enum DraftCommandError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("there is no specification {}: name a file, or - for standard input", to_single_line(.0))]
+    #[error("there is no specification {}: name a file, or - for standard input", to_safe_single_line(.0))]
     NoSpec(String),
     #[error("cannot read standard input: {0}")]
     StandardInput(std::io::Error),
@@ -35,7 +37,7 @@ enum DraftCommandError {
     SpecNotText,
     #[error("the specification is larger than {} KiB: give the part that this plan is about", MAX_SPEC_BYTES / 1024)]
     SpecTooLong,
-    #[error("{} is not UTF-8: save it as UTF-8, then run this again", to_single_line(.0))]
+    #[error("{} is not UTF-8: save it as UTF-8, then run this again", to_safe_single_line(.0))]
     PlanNotText(String),
     #[error(
         "nothing was asked, because there is no terminal to ask for confirmation: add --yes to write the plan without asking"
@@ -51,9 +53,9 @@ enum DraftCommandError {
     Draft(#[from] DraftError),
     #[error("the answer has no item (a line `- [ ] …`); nothing was written; it begins: {0}")]
     NoItems(String),
-    #[error("{} ends inside a code fence, where no line is an item: close it, then run this again", to_single_line(.0))]
+    #[error("{} ends inside a code fence, where no line is an item: close it, then run this again", to_safe_single_line(.0))]
     OpenFence(String),
-    #[error("{} has changed in the meantime: nothing was written", to_single_line(.0))]
+    #[error("{} has changed in the meantime: nothing was written", to_safe_single_line(.0))]
     PlanChanged(String),
     #[error("nothing was written")]
     Declined,
@@ -72,10 +74,10 @@ fn draft_and_write(
     arguments: &PlanArguments,
     spec_argument: &str,
 ) -> Result<(), DraftCommandError> {
-    let (path, plan_file) = super::plan_to_change(arguments);
+    let (path, plan_file) = super::path_and_name_of_plan_to_change(arguments);
     let target = TargetPlan::open(path, plan_file)?;
     let spec = read_specification(spec_argument)?;
-    // All refusals come before the client is started, which costs money.
+    // Everything that can be refused is checked before the client is started, because a session costs money.
     if !arguments.yes && !std::io::stdin().is_terminal() {
         return Err(DraftCommandError::NoTerminal);
     }
@@ -83,46 +85,47 @@ fn draft_and_write(
     let client = environment::find_program(&client_name).ok_or(DraftCommandError::NoClient(client_name))?;
     let todo_list = TodoList::parse(&target.original_text);
     let client = environment::current_dir().join(client);
-    let prompt = render_draft_prompt(&spec, target.name, todo_list.items.len());
+    let prompt = render_plan_draft_prompt(&spec, target.name, todo_list.items.len());
     let client_arguments = &arguments.client_arguments;
-    let request = check_draft_request(DraftRequest {
+    let request = check_arguments_and_client_for_draft(DraftRequest {
         project,
         client_path: &client,
         client_arguments,
         prompt: &prompt,
     })?;
-    let signals = Signals::listen().map_err(DraftCommandError::Signals)?;
+    let signal_flags = SignalFlags::register_handlers().map_err(DraftCommandError::Signals)?;
     let minutes = DRAFT_TIMEOUT.as_secs() / 60;
     print_error(&format!(
         "asking the client, which can only read; at most {minutes} minutes, Ctrl-C ends it"
     ));
-    let answer = request_draft(&request, &|| signals.has_arrived.load(Ordering::Relaxed))?;
-    signals.has_answer.store(true, Ordering::Relaxed);
+    let answer =
+        run_client_and_parse_draft(&request, &|| signal_flags.signal_arrived.load(Ordering::Relaxed))?;
+    signal_flags.client_answered.store(true, Ordering::Relaxed);
     print_error(&format!("the draft cost ${:.2}", answer.cost_usd));
     let draft = parse_draft(&answer.text, &todo_list);
     if draft.items.is_empty() {
-        return Err(DraftCommandError::NoItems(truncate_end(&to_single_line(&answer.text), 200)));
+        return Err(DraftCommandError::NoItems(truncate_end(&to_safe_single_line(&answer.text), 200)));
     }
-    let new_text = append_items(&target.original_text, &draft.items)
+    let new_text = append_items_if_all_parse(&target.original_text, &draft.items)
         .ok_or_else(|| DraftCommandError::OpenFence(target.name.to_owned()))?;
-    print_draft(project, &draft, &new_text, target.name);
-    if !arguments.yes && !confirm_append(&target, &todo_list, draft.items.len()) {
+    print_drafted_items_and_estimate(project, &draft, &new_text, target.name);
+    if !arguments.yes && !ask_to_append_items(&target, &todo_list, draft.items.len()) {
         return Err(DraftCommandError::Declined);
     }
     target.write_if_unchanged(&new_text)?;
     print_text(format!(
         "{}: {} added",
-        to_single_line(target.name),
+        to_safe_single_line(target.name),
         count_with_noun(draft.items.len(), "item")
     ));
     Ok(())
 }
 
-fn print_draft(project: &Project, draft: &Draft, new_text: &str, plan_file: &str) {
+fn print_drafted_items_and_estimate(project: &Project, draft: &PlanDraft, new_text: &str, plan_file: &str) {
     let lines: String = draft.items.iter().map(|item| format!("- [ ] {item}\n")).collect();
     print_text(lines);
-    draft.describe_omissions().iter().for_each(print_error);
-    // If there is a run, the estimate uses what its items took.
+    draft.describe_omissions_and_changes().iter().for_each(print_error);
+    // If there is a run, the estimate uses the measured cost of its items.
     let state = plimsoll_store::state_file::load_state(project, None).ok().flatten().unwrap_or_default();
     let todo_list = TodoList::parse(new_text);
     markdown::print_markdown(
@@ -131,32 +134,38 @@ fn print_draft(project: &Project, draft: &Draft, new_text: &str, plan_file: &str
     );
 }
 
-/// Signal handling: a signal ends the client, and once the client has answered it ends this process.
+/// Flags of the signal handlers. A signal ends the client, or this process once the client has answered.
 #[derive(Default)]
-struct Signals {
-    has_arrived: Arc<AtomicBool>,
-    has_answer: Arc<AtomicBool>,
+struct SignalFlags {
+    signal_arrived: Arc<AtomicBool>,
+    client_answered: Arc<AtomicBool>,
 }
 
-impl Signals {
-    fn listen() -> std::io::Result<Signals> {
-        let signals = Signals::default();
+impl SignalFlags {
+    fn register_handlers() -> std::io::Result<SignalFlags> {
+        let signal_flags = SignalFlags::default();
         // SIGHUP, SIGINT, SIGTERM. The client runs in its own process group, so Ctrl-C reaches only this process.
         for signal in [1, 2, 15] {
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&signals.has_answer))?;
-            signal_hook::flag::register(signal, Arc::clone(&signals.has_arrived))?;
+            signal_hook::flag::register_conditional_default(
+                signal,
+                Arc::clone(&signal_flags.client_answered),
+            )?;
+            signal_hook::flag::register(signal, Arc::clone(&signal_flags.signal_arrived))?;
         }
-        Ok(signals)
+        Ok(signal_flags)
     }
 }
 
-fn confirm_append(target: &TargetPlan<'_>, todo_list: &TodoList, item_count: usize) -> bool {
-    let (items, plan_file) = (count_with_noun(item_count, "item"), to_single_line(target.name));
+fn ask_to_append_items(target: &TargetPlan<'_>, todo_list: &TodoList, item_count: usize) -> bool {
+    let (items, plan_file) = (count_with_noun(item_count, "item"), to_safe_single_line(target.name));
     let question = match (target.original_bytes.is_some(), todo_list.open_items().len()) {
         (false, _) => format!("Write {items} to {plan_file}? [y/N] "),
         (true, 0) => format!("Append {items} to {plan_file}? [y/N] "),
-        (true, open) => {
-            format!("{plan_file} has {}. Append {items} below? [y/N] ", count_with_noun(open, "open item"))
+        (true, open_count) => {
+            format!(
+                "{plan_file} has {}. Append {items} below? [y/N] ",
+                count_with_noun(open_count, "open item")
+            )
         }
     };
     console::print_question(question);
@@ -199,7 +208,7 @@ impl<'a> TargetPlan<'a> {
 fn read_specification(argument: &str) -> Result<Vec<u8>, DraftCommandError> {
     let read_limit = MAX_SPEC_BYTES as u64 + 1;
     let bytes = if argument == "-" {
-        disk::read_stdin(read_limit).map_err(DraftCommandError::StandardInput)?
+        disk::read_stdin_up_to(read_limit).map_err(DraftCommandError::StandardInput)?
     } else {
         let path = environment::current_dir().join(Path::new(argument));
         if disk::file_size(&path).is_some_and(|size| size >= read_limit) {

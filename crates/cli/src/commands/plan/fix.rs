@@ -2,9 +2,9 @@
 
 use plimsoll_domain::TodoList;
 use plimsoll_domain::plan_fix::{self, FixedPlan};
-use plimsoll_domain::text::{count_with_noun, to_single_line};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
 use plimsoll_policy::todo_list::{
-    find_plan_problem, quote_for_shell, render_plan_problem, render_unfixable_lines,
+    find_plan_problem, quote_for_shell, render_plan_problem_with_fix, render_unfixable_lines,
 };
 use plimsoll_store::{Durability, Project, disk, lock};
 use plimsoll_terminal::console;
@@ -32,13 +32,13 @@ pub(super) fn fix_and_write_plan(
     let Ok(original_text) = std::str::from_utf8(&bytes) else {
         return fail(format!(
             "{} is not UTF-8: save it as UTF-8, then run this again",
-            to_single_line(plan_file)
+            to_safe_single_line(plan_file)
         ));
     };
     let fixed_plan = plan_fix::add_boxes_or_fix_unclear_lines(original_text);
     let new_text = &fixed_plan.text;
     if new_text == original_text {
-        return print_nothing_to_fix(&fixed_plan, plan_file, is_file_named);
+        return print_nothing_to_fix_or_problem(&fixed_plan, plan_file, is_file_named);
     }
     let diff = TextDiff::from_lines(original_text, new_text.as_str());
     print_text(diff.unified_diff().header(plan_file, plan_file).to_string().trim_end());
@@ -46,7 +46,7 @@ pub(super) fn fix_and_write_plan(
     if lock::is_run_locked(project) {
         let message = format!(
             "nothing was written, because a run is at work on {}: end it first",
-            to_single_line(plan_file)
+            to_safe_single_line(plan_file)
         );
         return fail(format!("{message} (Ctrl-C, then plimsoll run --resume)"));
     }
@@ -58,7 +58,7 @@ pub(super) fn fix_and_write_plan(
             "nothing was written, because there is no terminal to ask for confirmation: {command}"
         ));
     }
-    if !skip_confirmation && !confirm_write(plan_file) {
+    if !skip_confirmation && !ask_to_write_plan(plan_file) {
         return fail("nothing was written");
     }
     // The file may have been edited while the question was open.
@@ -67,21 +67,22 @@ pub(super) fn fix_and_write_plan(
         Ok(_) => {
             return fail(format!(
                 "{} has changed in the meantime: nothing was written",
-                to_single_line(plan_file)
+                to_safe_single_line(plan_file)
             ));
         }
         Err(error) => return fail_with_store_error(&error),
     }
     disk::remove_abandoned_drafts_of_file(path);
     match disk::replace(path, new_text.as_bytes(), Durability::Durable) {
-        Ok(()) => print_written_plan(&fixed_plan, plan_file),
+        Ok(()) => print_item_counts_and_fail_if_unclear(&fixed_plan, plan_file),
         Err(error) => fail_with_store_error(&error),
     }
 }
 
-fn print_written_plan(fixed_plan: &FixedPlan, plan_file: &str) -> ExitCode {
+/// Prints how many items the written plan has. Fails if lines remain that only a person can rewrite.
+fn print_item_counts_and_fail_if_unclear(fixed_plan: &FixedPlan, plan_file: &str) -> ExitCode {
     let item_count_text = count_with_noun(TodoList::parse(&fixed_plan.text).items.len(), "item");
-    print_text(format!("{}: {item_count_text}", to_single_line(plan_file)));
+    print_text(format!("{}: {item_count_text}", to_safe_single_line(plan_file)));
     if fixed_plan.question_count > 0 {
         let (question_count_text, verb) = (
             count_with_noun(fixed_plan.question_count, "item"),
@@ -98,7 +99,8 @@ fn print_written_plan(fixed_plan: &FixedPlan, plan_file: &str) -> ExitCode {
     }
 }
 
-fn print_nothing_to_fix(fixed_plan: &FixedPlan, plan_file: &str, is_file_named: bool) -> ExitCode {
+/// Prints that there is nothing to fix. Fails if the plan has no items, or lines that only a person can rewrite.
+fn print_nothing_to_fix_or_problem(fixed_plan: &FixedPlan, plan_file: &str, is_file_named: bool) -> ExitCode {
     if !fixed_plan.unclear_lines.is_empty() {
         return fail(render_unfixable_lines(&fixed_plan.unclear_lines, plan_file));
     }
@@ -107,17 +109,17 @@ fn print_nothing_to_fix(fixed_plan: &FixedPlan, plan_file: &str, is_file_named: 
     if item_count == 0
         && let Some(problem) = find_plan_problem(text)
     {
-        return fail(render_plan_problem(&problem, plan_file, is_file_named));
+        return fail(render_plan_problem_with_fix(&problem, plan_file, is_file_named));
     }
     let item_count_text = count_with_noun(item_count, "item");
     print_text(format!(
         "{} has {item_count_text} with checkboxes: nothing to fix",
-        to_single_line(plan_file)
+        to_safe_single_line(plan_file)
     ));
     ExitCode::SUCCESS
 }
 
-fn confirm_write(plan_file: &str) -> bool {
-    console::print_question(format!("Write this to {}? [y/N] ", to_single_line(plan_file)));
+fn ask_to_write_plan(plan_file: &str) -> bool {
+    console::print_question(format!("Write this to {}? [y/N] ", to_safe_single_line(plan_file)));
     console::read_confirmation()
 }

@@ -2,13 +2,13 @@
 
 use plimsoll_domain::plan_remarks::render_number_ranges;
 use plimsoll_domain::size::ItemSize;
-use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line, truncate_end};
 use plimsoll_policy::pack::EstimateSource;
 use plimsoll_policy::plan::{PlannedItem, SessionCapacity, SessionPlan};
 use std::collections::HashSet;
 
 const MAX_SHOWN_GROUPS: usize = 40;
-/// From this number on, consecutive single-item sessions are shown as a range.
+/// At least this many consecutive single-item sessions are shown as a range.
 const MIN_RANGE_LENGTH: usize = 5;
 
 /// The estimate of a plan, ready to be rendered.
@@ -24,7 +24,7 @@ pub(super) struct PlanTable<'a> {
     /// Items that wait for an answer, with their questions.
     pub(super) parked_items: Vec<(&'a str, &'a str)>,
     /// The model that the user passes to the client.
-    pub(super) usual_model: Option<&'a str>,
+    pub(super) client_model: Option<&'a str>,
 }
 
 impl PlanTable<'_> {
@@ -39,12 +39,16 @@ impl PlanTable<'_> {
             );
         }
         if self.capacity.is_full_at_start() {
-            return format!("{}\n\n{}", self.render_title(), self.render_no_item_fits());
+            return format!(
+                "{}\n\n{}",
+                self.render_title_and_session_capacity(),
+                self.render_no_item_fits_message()
+            );
         }
         let parts = [
-            self.render_title(),
-            self.render_table(),
-            self.render_session_counts(),
+            self.render_title_and_session_capacity(),
+            self.render_item_table(),
+            self.render_session_counts_with_and_without_pack(),
             self.render_items_to_split(),
             self.render_verify_commands(),
             self.render_parked_items(),
@@ -55,7 +59,7 @@ impl PlanTable<'_> {
     }
 
     /// Renders the text shown instead of the table if no item fits into a session.
-    fn render_no_item_fits(&self) -> String {
+    fn render_no_item_fits_message(&self) -> String {
         format!(
             "No item fits into a session: a new one already holds about {} tokens with its first answer, and the checkpoint (L2) comes at {}.\n\nCheck what is loaded at the start (`/context` in Claude Code shows it): CLAUDE.md files, MCP servers, a resumed conversation; or choose a model with a larger window.",
             format_tokens(self.capacity.start_tokens),
@@ -63,7 +67,7 @@ impl PlanTable<'_> {
         )
     }
 
-    fn render_title(&self) -> String {
+    fn render_title_and_session_capacity(&self) -> String {
         let assumption =
             if self.is_window_assumed { ", assumed: no session has been recorded here yet" } else { "" };
         format!(
@@ -76,48 +80,61 @@ impl PlanTable<'_> {
         )
     }
 
-    fn render_table(&self) -> String {
-        let has_models = self.has_models();
+    fn render_item_table(&self) -> String {
+        let has_model_column = self.has_item_with_other_model();
         let parked_texts: HashSet<&str> = self.parked_items.iter().map(|(item, _)| *item).collect();
-        let rows: String =
-            self.plan.items.iter().map(|item| self.render_row(item, &parked_texts, has_models)).collect();
-        let (title, separator) = if has_models { (" Model |", "------|") } else { ("", "") };
+        let rows: String = self
+            .plan
+            .items
+            .iter()
+            .map(|item| self.render_item_row(item, &parked_texts, has_model_column))
+            .collect();
+        let (model_title, model_separator) =
+            if has_model_column { (" Model |", "------|") } else { ("", "") };
         format!(
-            "| # | Item | Size | Share of a window | Sessions | By |{title}\n|---|------|------|------|------|------|{separator}\n{}",
+            "| # | Item | Size | Share of a window | Sessions | By |{model_title}\n|---|------|------|------|------|------|{model_separator}\n{}",
             rows.trim_end()
         )
     }
 
     /// Returns true if an item uses a model other than the usual one.
-    fn has_models(&self) -> bool {
-        self.plan.items.iter().any(|item| item.model.as_deref() != self.usual_model)
+    fn has_item_with_other_model(&self) -> bool {
+        self.plan.items.iter().any(|item| item.model.as_deref() != self.client_model)
     }
 
-    fn render_row(&self, item: &PlannedItem, parked_texts: &HashSet<&str>, has_models: bool) -> String {
+    fn render_item_row(
+        &self,
+        item: &PlannedItem,
+        parked_texts: &HashSet<&str>,
+        has_model_column: bool,
+    ) -> String {
         let share = match item.estimate.tokens.saturating_mul(100) / self.capacity.window_tokens.max(1) {
             0 => "<1%".to_owned(),
             percent => format!("{percent}%"),
         };
         let parked_note =
             if parked_texts.contains(item.text.as_str()) { " (waits for an answer)" } else { "" };
-        let model =
-            if has_models { format!(" {} |", item.model.as_deref().unwrap_or("-")) } else { String::new() };
+        let model = if has_model_column {
+            format!(" {} |", item.model.as_deref().unwrap_or("-"))
+        } else {
+            String::new()
+        };
         format!(
             "| {} | {} | {} | {share} | {} | {} |{model}\n",
             item.number,
-            truncate_end(&to_single_line(&item.text), 60).replace('|', "\\|") + parked_note,
+            truncate_end(&to_safe_single_line(&item.text), 60).replace('|', "\\|") + parked_note,
             item.stated_size.map_or("-", ItemSize::as_str),
             item.session_count,
             estimate_source_text(item.estimate.source),
         )
     }
 
-    /// Renders the list of verify commands that items name.
+    /// Renders the list of the items' verify commands, or an empty text if there are none.
     fn render_verify_commands(&self) -> String {
         let render_line = |item: &PlannedItem| {
             item.verify_command
                 .as_ref()
-                .map(|check| format!("- Item {}: `{}`\n", item.number, to_single_line(check)))
+                .map(|check| format!("- Item {}: `{}`\n", item.number, to_safe_single_line(check)))
         };
         let lines: String = self.plan.items.iter().filter_map(render_line).collect();
         if lines.is_empty() {
@@ -132,8 +149,8 @@ impl PlanTable<'_> {
         let render_line = |(item, question): &(&str, &str)| {
             format!(
                 "- \"{}\": {}\n",
-                truncate_end(&to_single_line(item), 60),
-                truncate_end(&to_single_line(question), 200)
+                truncate_end(&to_safe_single_line(item), 60),
+                truncate_end(&to_safe_single_line(question), 200)
             )
         };
         let lines: String = self.parked_items.iter().map(render_line).collect();
@@ -144,11 +161,14 @@ impl PlanTable<'_> {
         }
     }
 
-    fn render_session_counts(&self) -> String {
+    fn render_session_counts_with_and_without_pack(&self) -> String {
         let plan = self.plan;
-        let is_shared = plan.sessions_without_pack.iter().any(|group| group.len() > 1);
-        let sharing_note = if is_shared {
-            format!(" ({}): trivial neighbours share one", self.render_groups(&plan.sessions_without_pack))
+        let has_shared_session = plan.sessions_without_pack.iter().any(|group| group.len() > 1);
+        let sharing_note = if has_shared_session {
+            format!(
+                " ({}): trivial neighbours share one",
+                self.render_item_numbers_by_session(&plan.sessions_without_pack)
+            )
         } else {
             String::new()
         };
@@ -156,19 +176,19 @@ impl PlanTable<'_> {
             "One item a session: {}{sharing_note}. With `--pack`, in your order: {} ({}).",
             count_with_noun(plan.count_sessions(&plan.sessions_without_pack) as usize, "session"),
             count_with_noun(plan.count_sessions(&plan.sessions_with_pack) as usize, "session"),
-            self.render_groups(&plan.sessions_with_pack),
+            self.render_item_numbers_by_session(&plan.sessions_with_pack),
         )
     }
 
     fn render_items_to_split(&self) -> String {
-        let large: Vec<usize> =
+        let item_numbers: Vec<usize> =
             self.plan.items.iter().filter(|item| item.should_split).map(|item| item.number).collect();
-        if large.is_empty() {
+        if item_numbers.is_empty() {
             return String::new();
         }
         format!(
             "Split: {}. No session has room for such an item, so a checkpoint would interrupt it: add its parts as `- [ ]` lines below it.",
-            render_number_ranges(&large)
+            render_number_ranges(&item_numbers)
         )
     }
 
@@ -179,9 +199,9 @@ impl PlanTable<'_> {
     }
 
     /// Renders the items of each session in order, as in `1+2 · 3–6 · 7 (2 sessions) · 8 to 12 one by one`.
-    fn render_groups(&self, groups: &[Vec<usize>]) -> String {
+    fn render_item_numbers_by_session(&self, item_groups: &[Vec<usize>]) -> String {
         let session_count = |group: &Vec<usize>| self.plan.count_sessions(std::slice::from_ref(group));
-        let is_next = |current: &Vec<usize>, next: &Vec<usize>| {
+        let are_consecutive_single_items = |current: &Vec<usize>, next: &Vec<usize>| {
             let is_single_session_item = |group: &Vec<usize>| group.len() == 1 && session_count(group) <= 1;
             is_single_session_item(current) && is_single_session_item(next) && current[0] + 1 == next[0]
         };
@@ -193,27 +213,27 @@ impl PlanTable<'_> {
             }
         };
         let mut parts: Vec<String> = Vec::new();
-        let mut remaining = groups.len();
-        for consecutive in groups.chunk_by(is_next) {
+        let mut remaining_count = item_groups.len();
+        for consecutive_groups in item_groups.chunk_by(are_consecutive_single_items) {
             if parts.len() >= MAX_SHOWN_GROUPS {
                 break;
             }
-            remaining -= consecutive.len();
-            match consecutive {
-                [first, .., last] if consecutive.len() >= MIN_RANGE_LENGTH => {
+            remaining_count -= consecutive_groups.len();
+            match consecutive_groups {
+                [first, .., last] if consecutive_groups.len() >= MIN_RANGE_LENGTH => {
                     parts.push(format!("{} to {} one by one", first[0], last[0]));
                 }
-                _ => parts.extend(consecutive.iter().map(render_group)),
+                _ => parts.extend(consecutive_groups.iter().map(render_group)),
             }
         }
-        if remaining > 0 {
-            parts.push(format!("and {remaining} more"));
+        if remaining_count > 0 {
+            parts.push(format!("and {remaining_count} more"));
         }
         parts.join(" · ")
     }
 }
 
-/// Returns the text about where an estimate comes from. A stated size is not repeated, because it has its own column.
+/// Returns the text for the source of an estimate. A stated size is not repeated, because it has its own column.
 fn estimate_source_text(source: EstimateSource) -> String {
     match source {
         EstimateSource::StatedSize(_) => "its stated size".to_owned(),

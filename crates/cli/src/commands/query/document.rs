@@ -54,10 +54,10 @@ type DocumentResult<T> = Result<T, DocumentError>;
 
 impl Document {
     /// Opens the document as a sequence of JSON values.
-    pub(super) fn open(self, project: &Project) -> DocumentResult<Inputs> {
+    pub(super) fn open_as_inputs(self, project: &Project) -> DocumentResult<Inputs> {
         match self {
             Document::State => {
-                // A query changes nothing, so a state that another program wrote is read as it is.
+                // A query does not modify the state, so it can also read a state file that another program wrote.
                 let is_foreign = state_file::load_foreign_document(project)?.is_some();
                 let text = if is_foreign {
                     disk::read_text(project.state_path())?
@@ -70,17 +70,24 @@ impl Document {
             Document::Journal => {
                 let path = project.journal_path();
                 let text = disk::read_text(&path)?.ok_or_else(|| DocumentError::NoJournal(path.clone()))?;
-                Ok(Inputs::from_lines(&project.relative_to_root(&path), &text))
+                Ok(Inputs::from_json_lines_skipping_invalid(&project.relative_to_root(&path), &text))
             }
-            Document::Turns => Ok(Inputs::from_values("the turn log", open_turns(project)?)),
-            Document::Memory => Ok(Inputs::from_values("the working memory", open_memory(project)?)),
+            Document::Turns => {
+                Ok(Inputs::from_values("the turn log", record_missing_turns_and_read_all(project)?))
+            }
+            Document::Memory => {
+                Ok(Inputs::from_values("the working memory", load_memory_as_single_value(project)?))
+            }
         }
     }
 }
 
-/// Returns the turns of all sessions and their subagents, session by session, each with its eight fields and `ext`.
-fn open_turns(project: &Project) -> DocumentResult<impl Iterator<Item = Value> + use<>> {
-    let logs = TurnLog::all_sessions(project);
+/// Records turns that are missing from the turn logs, then returns the turns of all sessions and their subagents, session by session, as
+/// JSON objects. Returns an error if there is no turn log.
+fn record_missing_turns_and_read_all(
+    project: &Project,
+) -> DocumentResult<impl Iterator<Item = Value> + use<>> {
+    let logs = TurnLog::one_per_session_by_modified_time(project);
     if logs.is_empty() {
         return Err(DocumentError::NoTurns(project.root().to_owned()));
     }
@@ -93,8 +100,8 @@ fn open_turns(project: &Project) -> DocumentResult<impl Iterator<Item = Value> +
     Ok(records.filter(plimsoll_flows::turns::LoggedRecord::is_turn_record).map(|turn| turn_json(&turn)))
 }
 
-/// Returns the working memory as a single value: registers, frames, heap.
-fn open_memory(project: &Project) -> DocumentResult<impl Iterator<Item = Value> + use<>> {
+/// Returns the working memory as a single JSON value with registers, frames and heap. Returns an error if there is no working memory.
+fn load_memory_as_single_value(project: &Project) -> DocumentResult<impl Iterator<Item = Value> + use<>> {
     if !plimsoll_store::memory::exists(project) {
         return Err(DocumentError::NoMemory(project.root().to_owned()));
     }

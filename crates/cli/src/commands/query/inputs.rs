@@ -1,6 +1,6 @@
 //! The inputs of a filter: the JSON values of a document, with the reading position for messages.
 
-use super::program::is_json;
+use super::program::validate_json;
 use plimsoll_terminal::console::print_error;
 use serde_json::Value;
 use std::cell::Cell;
@@ -18,28 +18,28 @@ pub(super) struct Progress {
     document_name: String,
     /// The unit of the position, such as `line`; empty if the document is a single value.
     unit: &'static str,
-    read_count: Cell<usize>,
-    is_faulty: Cell<bool>,
+    last_position: Cell<usize>,
+    has_input_error: Cell<bool>,
 }
 
 impl Progress {
-    /// Renders the position of the value read last, as a suffix for a message.
-    pub(super) fn render_position(&self) -> String {
-        match (self.read_count.get(), self.unit) {
+    /// Renders the position of the value read last as a suffix for a message: ` at line 3 of FILE`. Empty if nothing has been read.
+    pub(super) fn render_position_suffix(&self) -> String {
+        match (self.last_position.get(), self.unit) {
             (0, _) => String::new(),
             (_, "") => format!(" in {}", self.document_name),
-            (read_count, unit) => format!(" at {unit} {read_count} of {}", self.document_name),
+            (position, unit) => format!(" at {unit} {position} of {}", self.document_name),
         }
     }
 
-    /// Returns true if something could not be read or was not JSON.
-    pub(super) fn is_faulty(&self) -> bool {
-        self.is_faulty.get()
+    /// Returns true if the document is missing or a line of it is not JSON.
+    pub(super) fn has_input_error(&self) -> bool {
+        self.has_input_error.get()
     }
 
-    fn report_fault(&self, message: &str) {
+    fn report_input_error(&self, message: &str) {
         print_error(&message);
-        self.is_faulty.set(true);
+        self.has_input_error.set(true);
     }
 }
 
@@ -47,47 +47,47 @@ impl Inputs {
     fn new(
         document_name: &str,
         unit: &'static str,
-        start_reading: impl FnOnce(Rc<Progress>) -> Box<dyn Iterator<Item = String>>,
+        create_json_texts: impl FnOnce(Rc<Progress>) -> Box<dyn Iterator<Item = String>>,
     ) -> Inputs {
         let progress =
             Rc::new(Progress { document_name: document_name.to_owned(), unit, ..Progress::default() });
-        Inputs { texts: start_reading(Rc::clone(&progress)), progress }
+        Inputs { texts: create_json_texts(Rc::clone(&progress)), progress }
     }
 
     /// Creates inputs with a single JSON text.
     pub(super) fn from_text(document_name: &str, text: String) -> Inputs {
         Inputs::new(document_name, "", |progress| {
-            Box::new(std::iter::once(text).inspect(move |_| progress.read_count.set(1)))
+            Box::new(std::iter::once(text).inspect(move |_| progress.last_position.set(1)))
         })
     }
 
     /// Creates inputs from values that are produced lazily.
     pub(super) fn from_values(document_name: &str, values: impl Iterator<Item = Value> + 'static) -> Inputs {
         Inputs::new(document_name, "value", |progress| {
-            let to_text = move |(index, value): (usize, Value)| {
-                progress.read_count.set(index + 1);
+            let record_position_and_serialize = move |(index, value): (usize, Value)| {
+                progress.last_position.set(index + 1);
                 value.to_string()
             };
-            Box::new(values.enumerate().map(to_text))
+            Box::new(values.enumerate().map(record_position_and_serialize))
         })
     }
 
     /// Creates inputs from JSON lines. A line that is not JSON, such as a truncated one, is reported and skipped, so that the other lines
     /// are still processed.
-    pub(super) fn from_lines(document_name: &str, text: &str) -> Inputs {
+    pub(super) fn from_json_lines_skipping_invalid(document_name: &str, text: &str) -> Inputs {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         Inputs::new(document_name, "line", |progress| {
             Box::new(lines.into_iter().enumerate().filter_map(move |(index, line)| {
                 if line.trim().is_empty() {
                     return None;
                 }
-                progress.read_count.set(index + 1);
-                match is_json(&line) {
+                progress.last_position.set(index + 1);
+                match validate_json(&line) {
                     Ok(()) => Some(line),
                     Err(error) => {
-                        progress.report_fault(&format!(
+                        progress.report_input_error(&format!(
                             "left out{}: not JSON ({error})",
-                            progress.render_position()
+                            progress.render_position_suffix()
                         ));
                         None
                     }
@@ -97,11 +97,11 @@ impl Inputs {
     }
 
     /// Creates inputs for a missing document, which is reported only if the filter reads an input.
-    pub(super) fn for_missing_document(message: String) -> Inputs {
+    pub(super) fn for_missing_document_reported_on_read(message: String) -> Inputs {
         Inputs::new("", "", |progress| {
             let mut message = Some(message);
             Box::new(std::iter::from_fn(move || {
-                progress.report_fault(&message.take()?);
+                progress.report_input_error(&message.take()?);
                 None
             }))
         })
@@ -112,7 +112,7 @@ impl Inputs {
         let Inputs { texts, progress } = self;
         let array = std::iter::once_with(move || format!("[{}]", texts.collect::<Vec<_>>().join(",")));
         let array_progress = Rc::clone(&progress);
-        Inputs { texts: Box::new(array.inspect(move |_| array_progress.read_count.set(0))), progress }
+        Inputs { texts: Box::new(array.inspect(move |_| array_progress.last_position.set(0))), progress }
     }
 
     /// Returns the shared reading position, which stays current while the inputs are read.

@@ -13,8 +13,8 @@ use jaq_std::input::{self, RcIter};
 use plimsoll_store::environment;
 use std::ops::ControlFlow;
 
-/// jq definitions that jaq's libraries leave to the calling program.
-const DEFINITIONS: &str = r#"
+/// jq definitions that jaq's libraries do not include.
+const EXTRA_DEFINITIONS: &str = r#"
 def env: $ENV;
 def row(text; $separator):
   map(if . == null then "" elif isstring then text elif . < [] then tojson else error("a row has no lists") end) | join($separator);
@@ -31,25 +31,26 @@ pub(super) struct Jaq {
 }
 
 impl Jaq {
-    /// Compiles the filter. The error names the position of the fault.
+    /// Compiles the filter, with `$ENV` and the program's variables. An error message shows the position of the error.
     pub(super) fn compile(program: &Program) -> Result<Jaq, CompileError> {
-        let mut names = vec!["$ENV".to_owned()];
+        let mut variable_names = vec!["$ENV".to_owned()];
         let mut variables = vec![environment_value()];
         for (name, json) in &program.variables {
-            names.push(format!("${name}"));
+            variable_names.push(format!("${name}"));
             variables.push(
                 parse_value(json).map_err(|error| CompileError::Variable { name: name.clone(), error })?,
             );
         }
-        Ok(Jaq { filter: compile_filter(&program.filter, &names)?, variables })
+        Ok(Jaq { filter: compile_filter(&program.filter, &variable_names)?, variables })
     }
 }
 
 impl Engine for Jaq {
     fn run(&mut self, inputs: Inputs, null_input: bool, on_output: OutputHandler<'_>) {
-        let inputs = RcIter::new(inputs.map(|text| parse_value(&text).map_err(|error| error.to_string())));
-        let inputs: input::Inputs<'_, Val> = &inputs;
-        let data = FilterData { table: &self.filter.lut, inputs };
+        let parsed_inputs =
+            RcIter::new(inputs.map(|text| parse_value(&text).map_err(|error| error.to_string())));
+        let shared_inputs: input::Inputs<'_, Val> = &parsed_inputs;
+        let data = FilterData { lookup_table: &self.filter.lut, inputs: shared_inputs };
         let context = Ctx::<QueryData>::new(data, Vars::new(self.variables.iter().cloned()));
         let mut run_on_input = |input| match input {
             Ok(value) => emit_until_first_error(
@@ -58,8 +59,8 @@ impl Engine for Jaq {
             ),
             Err(message) => on_output(FilterOutput::Error(message)),
         };
-        // The filter itself may read inputs, so the iterator must not stay borrowed between two inputs.
-        let mut remaining_inputs = inputs;
+        // The filter itself may read inputs, so the iterator must not be borrowed while the filter runs.
+        let mut remaining_inputs = shared_inputs;
         let _ = if null_input {
             run_on_input(Ok(Val::Null))
         } else {
@@ -68,7 +69,8 @@ impl Engine for Jaq {
     }
 }
 
-/// Passes outputs on up to the first error. jaq would continue after an error, but jq does not.
+/// Passes outputs to the callback, up to and including the first error. jaq would continue after an error, but jq does not. Returns
+/// `Break` only if the callback does.
 fn emit_until_first_error(
     outputs: impl Iterator<Item = FilterOutput>,
     on_output: OutputHandler<'_>,
@@ -98,7 +100,7 @@ fn parse_value(text: &str) -> Result<Val, read::Error> {
 }
 
 fn to_filter_output(result: ValX<'_, Val>) -> FilterOutput {
-    let error = match result.map(json_values::to_json_value) {
+    let error = match result.map(json_values::to_json_if_keys_are_strings) {
         Ok(Some(value)) => return FilterOutput::Value(value),
         Ok(None) => return FilterOutput::Error("object keys must be strings".to_owned()),
         Err(error) => error,
@@ -118,8 +120,8 @@ fn environment_value() -> Val {
 }
 
 fn all_definitions() -> impl Iterator<Item = parse::Def<&'static str>> {
-    let own_definitions = parse(DEFINITIONS, |parser| parser.defs()).unwrap_or_default();
-    jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(own_definitions)
+    let extra_definitions = parse(EXTRA_DEFINITIONS, |parser| parser.defs()).unwrap_or_default();
+    jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(extra_definitions)
 }
 
 fn native_functions() -> impl Iterator<Item = Fun<QueryData>> {
@@ -130,7 +132,7 @@ fn native_functions() -> impl Iterator<Item = Fun<QueryData>> {
         .chain(input_functions)
 }
 
-/// Declares to jaq the value and data types of our filters.
+/// Tells jaq which value and data types the filters use.
 struct QueryData;
 
 impl DataT for QueryData {
@@ -140,13 +142,13 @@ impl DataT for QueryData {
 
 #[derive(Clone)]
 struct FilterData<'a> {
-    table: &'a Lut<QueryData>,
+    lookup_table: &'a Lut<QueryData>,
     inputs: input::Inputs<'a, Val>,
 }
 
 impl<'a> data::HasLut<'a, QueryData> for FilterData<'a> {
     fn lut(&self) -> &'a Lut<QueryData> {
-        self.table
+        self.lookup_table
     }
 }
 

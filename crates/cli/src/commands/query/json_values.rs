@@ -7,17 +7,17 @@ use jaq_json::{Map, Num, Rc, Val};
 const MAX_EXACT_FLOAT: f64 = 1e17;
 
 /// Converts a value to JSON. Returns `None` if an object has a key that is not a string.
-pub(super) fn to_json_value(value: Val) -> Option<Val> {
+pub(super) fn to_json_if_keys_are_strings(value: Val) -> Option<Val> {
     Some(match value {
         Val::Num(Num::Float(float)) => to_json_number(float),
         Val::BStr(bytes) => Val::TStr(bytes),
         Val::Arr(values) => {
-            Val::Arr(Rc::new(values.iter().cloned().map(to_json_value).collect::<Option<_>>()?))
+            Val::Arr(Rc::new(values.iter().cloned().map(to_json_if_keys_are_strings).collect::<Option<_>>()?))
         }
         Val::Obj(entries) => {
             let to_json_entry = |(key, value): (&Val, &Val)| {
                 let Val::TStr(_) = key else { return None };
-                Some((key.clone(), to_json_value(value.clone())?))
+                Some((key.clone(), to_json_if_keys_are_strings(value.clone())?))
             };
             Val::obj(entries.iter().map(to_json_entry).collect::<Option<Map>>()?)
         }

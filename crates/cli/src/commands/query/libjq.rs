@@ -17,26 +17,25 @@ pub(super) struct Libjq {
 }
 
 impl Libjq {
-    /// Compiles the filter.
     pub(super) fn compile(program: &Program) -> Result<Libjq, CompileError> {
         let variables: String =
             program.variables.iter().map(|(name, json)| format!("{json} as ${name} | ")).collect();
         let filter = &program.filter;
-        let original_filter = format!("{variables}{INPUT_DEFINITIONS} {filter}");
+        let filter_with_definitions = format!("{variables}{INPUT_DEFINITIONS} {filter}");
         // jq-rs loses the outputs before an error, so the error is turned into the last output. The filter is compiled on its own first,
         // because the parentheses could turn an invalid filter into a valid one.
-        let filter_with_errors =
+        let error_catching_filter =
             format!("{variables}try ({INPUT_DEFINITIONS} {filter}\n| {{value: .}}) catch {{error: .}}");
         let compile_filter =
             |filter: &str| jq_rs::compile(filter).map_err(|error| CompileError::Filter(error.to_string()));
-        compile_filter(&original_filter)?;
-        Ok(Libjq { program: compile_filter(&filter_with_errors)? })
+        compile_filter(&filter_with_definitions)?;
+        Ok(Libjq { program: compile_filter(&error_catching_filter)? })
     }
 
     fn run_on_input(&mut self, input: &str) -> Vec<FilterOutput> {
         // Without a newline at the end, jq would not recognize a number as complete.
         match self.program.run(&format!("{input}\n")) {
-            Ok(lines) => lines.lines().map(parse_output_line).collect(),
+            Ok(lines) => lines.lines().map(parse_value_or_error_object).collect(),
             Err(error) => vec![FilterOutput::Error(error.to_string())],
         }
     }
@@ -52,13 +51,15 @@ impl Engine for Libjq {
 }
 
 /// Parses one output line: an object with a value or an error.
-fn parse_output_line(line: &str) -> FilterOutput {
+fn parse_value_or_error_object(line: &str) -> FilterOutput {
     let Ok(Val::Obj(entries)) = read::parse_single(line.as_bytes()) else {
         return FilterOutput::Error(format!("libjq said {line}"));
     };
     match entries.first() {
-        Some((key, value)) if *key == Val::utf8_str("value") => json_values::to_json_value(value.clone())
-            .map_or_else(|| FilterOutput::from_error_value(value.clone()), FilterOutput::Value),
+        Some((key, value)) if *key == Val::utf8_str("value") => {
+            json_values::to_json_if_keys_are_strings(value.clone())
+                .map_or_else(|| FilterOutput::from_error_value(value.clone()), FilterOutput::Value)
+        }
         Some((_, value)) => FilterOutput::from_error_value(value.clone()),
         None => FilterOutput::Error(format!("libjq said {line}")),
     }

@@ -16,7 +16,7 @@ pub(super) struct Style {
     pub(super) compact: bool,
 }
 
-/// Prints values until the output is closed.
+/// Prints values to standard output, and remembers the first write error.
 pub(super) struct Printer {
     output: OutputWriter,
     format: Pp,
@@ -33,7 +33,7 @@ impl Printer {
         Printer { output: OutputWriter::for_standard_output(), format, raw: style.raw, write_error: None }
     }
 
-    /// Prints a value. Returns `Break` if the output is closed.
+    /// Prints a value. Returns `Break` if it cannot be written, for example because a pipe was closed.
     pub(super) fn print(&mut self, value: &Val) -> ControlFlow<()> {
         match self.try_print(value) {
             Ok(()) => ControlFlow::Continue(()),
@@ -55,7 +55,7 @@ impl Printer {
         }
     }
 
-    /// Flushes the buffered output. Returns the first write error.
+    /// Flushes the buffered output. If an earlier write failed, discards the buffer and returns that error.
     pub(super) fn finish(mut self) -> io::Result<()> {
         match self.write_error.take() {
             Some(error) => {

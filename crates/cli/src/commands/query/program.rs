@@ -5,7 +5,7 @@ use serde_json::Value;
 /// A jq program with the values of its variables.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// The jq program.
+    /// The source text of the filter.
     pub(super) filter: String,
     /// Variables by name, without `$`, each once, with JSON values.
     pub(super) variables: Vec<(String, String)>,
@@ -23,29 +23,34 @@ pub(super) enum ProgramError {
 }
 
 impl Program {
-    /// Creates a program from the filter and the arguments of `--arg` and `--argjson`, alternating names and values. As in jq, the first
-    /// value of a name wins.
+    /// Creates a program from the filter and the arguments of `--arg` and `--argjson`, in which names and values alternate. As in jq, the
+    /// first value of a name is used and later ones are ignored.
     pub(super) fn from_arguments(
         filter: &str,
-        arg: &[String],
-        argjson: &[String],
+        string_arguments: &[String],
+        json_arguments: &[String],
     ) -> Result<Program, ProgramError> {
         let mut program = Program { filter: filter.to_owned(), variables: Vec::new() };
-        for (name, value) in name_value_pairs(arg) {
-            program.set_variable("--arg", name, Value::from(value).to_string())?;
+        for (name, value) in name_value_pairs(string_arguments) {
+            program.validate_and_add_variable_if_new("--arg", name, Value::from(value).to_string())?;
         }
-        for (name, value) in name_value_pairs(argjson) {
-            is_json(value).map_err(|error| ProgramError::InvalidJson {
+        for (name, value) in name_value_pairs(json_arguments) {
+            validate_json(value).map_err(|error| ProgramError::InvalidJson {
                 name: name.to_owned(),
                 value: value.to_owned(),
                 error,
             })?;
-            program.set_variable("--argjson", name, value.to_owned())?;
+            program.validate_and_add_variable_if_new("--argjson", name, value.to_owned())?;
         }
         Ok(program)
     }
 
-    fn set_variable(&mut self, option: &'static str, name: &str, json: String) -> Result<(), ProgramError> {
+    fn validate_and_add_variable_if_new(
+        &mut self,
+        option: &'static str,
+        name: &str,
+        json: String,
+    ) -> Result<(), ProgramError> {
         let is_name_character = |character: char| character.is_ascii_alphanumeric() || character == '_';
         if !name.chars().all(is_name_character)
             || name.is_empty()
@@ -60,8 +65,9 @@ impl Program {
     }
 }
 
-/// Checks that a text is JSON. The engines also accept other syntax and have no depth limit, so inputs are checked first.
-pub(super) fn is_json(text: &str) -> Result<(), serde_json::Error> {
+/// Returns an error if the text is not JSON. Inputs are checked before an engine parses them, because the engines also accept other syntax
+/// and have no depth limit.
+pub(super) fn validate_json(text: &str) -> Result<(), serde_json::Error> {
     serde_json::from_str::<Value>(text).map(drop)
 }
 

@@ -1,4 +1,4 @@
-//! The contents of the report: only recorded facts. The page only renders them.
+//! The data of the report, as it was recorded. The page only renders it.
 
 use crate::render::redact::RedactedText;
 use chrono::{DateTime, Utc};
@@ -8,7 +8,7 @@ use plimsoll_domain::{RunStatus, SessionEnding, SessionId};
 
 pub(crate) type UtcTime = DateTime<Utc>;
 
-/// The facts about a run, finished or still open.
+/// The data about a run, which may have ended or still be open.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
     pub(crate) name: RedactedText,
@@ -22,7 +22,7 @@ pub(crate) struct Report {
     pub(crate) ended_at: Option<UtcTime>,
     /// True while a `plimsoll run`, or at least its client, is active.
     pub(crate) is_live: bool,
-    /// When the facts were read. No recorded time is later.
+    /// Time at which the files were read. No recorded time is later.
     pub(crate) observed_at: UtcTime,
     /// Number of sessions that count towards the maximum; those ended by a usage limit do not.
     pub(crate) counted_sessions: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Report {
     pub(crate) read_errors: Vec<RedactedText>,
 }
 
-/// An item of the run's plan, with what it took.
+/// An item of the run's plan, with the sessions, tokens, cost, time and commits that it took.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReportItem {
     pub(crate) name: RedactedText,
@@ -54,7 +54,7 @@ pub(crate) struct ReportItem {
     /// The indexes of its sessions in [`Report::sessions`].
     pub(crate) session_indexes: Vec<usize>,
     /// True if one of its sessions also worked on other items. That session's figures are divided evenly among them.
-    pub(crate) is_shared: bool,
+    pub(crate) has_shared_session: bool,
     pub(crate) tokens: Option<f64>,
     pub(crate) cost_usd: Option<f64>,
     pub(crate) seconds: Option<f64>,
@@ -68,7 +68,7 @@ pub(crate) enum ItemOutcome {
     SetAside,
     /// Waits for the user's answer.
     Parked,
-    /// Was in the plan, and was removed without having been ticked.
+    /// Removed from the plan without having been ticked.
     RemovedUnticked,
 }
 
@@ -89,11 +89,11 @@ pub(crate) struct RunSession {
     /// The item that the session's prompt named, if that was recorded.
     pub(crate) item: Option<RedactedText>,
     pub(crate) ticked_items: Vec<RedactedText>,
-    pub(crate) is_resuming: bool,
+    pub(crate) resumes_checkpoint: bool,
     pub(crate) started_at: Option<UtcTime>,
     pub(crate) ended_at: Option<UtcTime>,
     /// Time of the verdict.
-    pub(crate) judged_at: Option<UtcTime>,
+    pub(crate) verdict_at: Option<UtcTime>,
     /// Peak usage of the window, in whole percent.
     pub(crate) peak_percent: Option<u64>,
     pub(crate) ending: Option<SessionEnding>,
@@ -103,7 +103,7 @@ pub(crate) struct RunSession {
     pub(crate) tokens: Option<u64>,
     /// Size of the context window, in tokens.
     pub(crate) window_tokens: Option<u64>,
-    /// The load line, in one piece for each conversation between two compactions.
+    /// The load line, with one segment for each part of the conversation between two compactions.
     pub(crate) load_line: Vec<Vec<LoadPoint>>,
     /// HEAD when the session began.
     pub(crate) head_at_start: Option<String>,
@@ -135,7 +135,7 @@ pub(crate) struct WorkPeriod {
 /// An event of the merge queue: an item that was merged, returned or set aside.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MergeEvent {
-    pub(crate) at: UtcTime,
+    pub(crate) occurred_at: UtcTime,
     pub(crate) outcome: MergeOutcome,
     pub(crate) description: RedactedText,
 }
@@ -150,7 +150,7 @@ pub(crate) enum MergeOutcome {
 /// A point of the load line: the usage of the window at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LoadPoint {
-    pub(crate) at: UtcTime,
+    pub(crate) measured_at: UtcTime,
     pub(crate) percent: f64,
 }
 
@@ -166,7 +166,7 @@ pub(crate) struct RunPause {
 /// An event that is marked on the load line.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LoadLineMark {
-    pub(crate) at: UtcTime,
+    pub(crate) occurred_at: UtcTime,
     pub(crate) kind: MarkKind,
     pub(crate) percent: Option<f64>,
     pub(crate) description: RedactedText,
@@ -176,10 +176,10 @@ pub(crate) struct LoadLineMark {
 pub(crate) enum MarkKind {
     Checkpoint,
     Compaction,
-    End,
-    BrokenEnd,
-    Refused,
-    Breaker,
+    SessionEnd,
+    AbnormalSessionEnd,
+    RefusedPromise,
+    CircuitBreaker,
 }
 
 /// Something that went wrong, with its evidence. Repetitions are collected in one problem.
@@ -204,13 +204,13 @@ pub(crate) struct ThresholdPercents {
     pub(crate) changed_during_run: bool,
 }
 
-/// What the run has used, as recorded in its state.
+/// The tokens, cost and time that the run has used, as recorded in its state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunCost {
     pub(crate) cost_usd: f64,
-    pub(crate) basis: CostBasis,
+    pub(crate) cost_basis: CostBasis,
     pub(crate) max_cost_usd: Option<f64>,
-    /// The number of reviews; the next field is their part of the cost.
+    /// The number of reviews. `review_cost_usd` is their part of the cost.
     pub(crate) review_count: u32,
     pub(crate) review_cost_usd: f64,
     pub(crate) tokens: u64,
@@ -225,7 +225,7 @@ pub(crate) struct WindowUsage {
     pub(crate) largest_results: Vec<LargeResult>,
     /// Number of sessions whose turns were recorded.
     pub(crate) session_count: usize,
-    /// The usage of subagents, which stays out of these windows.
+    /// The usage of subagents, which have context windows of their own.
     pub(crate) subagent_usage: SubagentUsage,
 }
 
@@ -236,7 +236,7 @@ pub(crate) struct UsageCategory {
     pub(crate) is_tool: bool,
     pub(crate) tokens: u64,
     pub(crate) call_count: u64,
-    pub(crate) failed_count: u64,
+    pub(crate) failed_call_count: u64,
 }
 
 /// A single large tool result.
@@ -257,7 +257,7 @@ pub(crate) struct RunHandoff {
     pub(crate) iteration: Option<u32>,
     pub(crate) cause: RedactedText,
     pub(crate) item: Option<RedactedText>,
-    /// The session's own claims: summary, progress, next step.
+    /// The claims of the session, which are not verified: summary, progress, next step.
     pub(crate) claims: Vec<(&'static str, RedactedText)>,
     /// The full text, which only the newest handoffs have.
     pub(crate) text: Option<RedactedText>,
@@ -272,38 +272,38 @@ pub(crate) struct NextStep {
 }
 
 impl Report {
-    /// Returns the run's own sessions and those of its items' runs.
+    /// Returns the sessions of the run and those of its workers.
     pub(crate) fn all_sessions(&self) -> impl Iterator<Item = &RunSession> {
         let work_periods = self.workers.iter().flat_map(|worker| &worker.work_periods);
-        self.sessions.iter().chain(work_periods.flat_map(|stint| &stint.sessions))
+        self.sessions.iter().chain(work_periods.flat_map(|period| &period.sessions))
     }
 
-    /// Returns the end of the run, or while it is open the time at which the facts were read.
+    /// Returns the end of the run. While the run is open, returns the time at which the files were read.
     pub(crate) fn end_or_now(&self) -> UtcTime {
         self.ended_at.unwrap_or(self.observed_at)
     }
 
-    /// Returns the total duration of all sessions in seconds, or `None` if there are sessions but no known times.
-    pub(crate) fn session_seconds(&self) -> Option<i64> {
+    /// Returns the total duration of all sessions in seconds, or `None` if there are sessions but no duration was recorded.
+    pub(crate) fn total_session_seconds(&self) -> Option<i64> {
         let durations: Vec<i64> =
-            self.all_sessions().filter_map(|session| self.session_duration(session)).collect();
+            self.all_sessions().filter_map(|session| self.session_duration_seconds(session)).collect();
         (!durations.is_empty() || self.all_sessions().next().is_none()).then(|| durations.iter().sum())
     }
 
     /// Returns the total duration of all pauses in seconds.
-    pub(crate) fn paused_seconds(&self) -> i64 {
-        let until = self.end_or_now();
+    pub(crate) fn total_paused_seconds(&self) -> i64 {
+        let run_end = self.end_or_now();
         let duration =
-            |pause: &RunPause| (pause.ended_at.unwrap_or(until) - pause.started_at).num_seconds().max(0);
+            |pause: &RunPause| (pause.ended_at.unwrap_or(run_end) - pause.started_at).num_seconds().max(0);
         self.pauses.iter().map(duration).sum()
     }
 
-    /// Returns the duration of a session in seconds; up to now for a session that is still running.
-    pub(crate) fn session_duration(&self, session: &RunSession) -> Option<i64> {
+    /// Returns the duration of a session in seconds. For the last session of a live run, the end is the time at which the files were read.
+    pub(crate) fn session_duration_seconds(&self, session: &RunSession) -> Option<i64> {
         let is_last_session =
             || self.sessions.last().is_some_and(|last| last.started_at == session.started_at);
         let now_if_running = || (is_last_session() && self.is_live).then_some(self.observed_at);
-        let end = session.ended_at.or(session.judged_at).or_else(now_if_running)?;
+        let end = session.ended_at.or(session.verdict_at).or_else(now_if_running)?;
         Some((end - session.started_at?).num_seconds().max(0))
     }
 }

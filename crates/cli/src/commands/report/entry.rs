@@ -10,7 +10,7 @@ use plimsoll_store::clock;
 #[derive(Clone, Copy)]
 pub(super) struct RunEntry<'a> {
     pub(super) entry: &'a JournalEntry,
-    pub(super) at: UtcTime,
+    pub(super) recorded_at: UtcTime,
 }
 
 /// Maximum length of a fact in the report.
@@ -21,7 +21,9 @@ impl<'a> RunEntry<'a> {
     pub(super) fn for_run(entries: &'a [JournalEntry], run_id: &RunId) -> Vec<RunEntry<'a>> {
         let entries_of_run = entries.iter().filter(|entry| entry.run_id.as_deref() == Some(run_id));
         entries_of_run
-            .filter_map(|entry| Some(RunEntry { entry, at: clock::parse_timestamp(&entry.recorded_at)? }))
+            .filter_map(|entry| {
+                Some(RunEntry { entry, recorded_at: clock::parse_timestamp(&entry.recorded_at)? })
+            })
             .collect()
     }
 

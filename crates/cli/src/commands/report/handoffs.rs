@@ -16,7 +16,7 @@ const MAX_FULL_TEXTS: usize = 3;
 const MAX_TEXT_CHARS: usize = 12_000;
 
 /// Returns the handoffs of a run, newest first, each file once.
-pub(super) fn newest_handoffs(
+pub(super) fn newest_distinct_handoffs(
     project: &Project,
     state: &RunState,
     entries: &[RunEntry<'_>],
@@ -30,7 +30,7 @@ pub(super) fn newest_handoffs(
         }
         listed_paths.push(&checkpoint.handoff_path);
         if handoffs.len() < MAX_SHOWN_HANDOFFS {
-            handoffs.push(summarize_handoff(
+            handoffs.push(read_and_summarize_handoff(
                 project,
                 state,
                 entry,
@@ -42,25 +42,26 @@ pub(super) fn newest_handoffs(
     handoffs
 }
 
-fn summarize_handoff(
+fn read_and_summarize_handoff(
     project: &Project,
     state: &RunState,
     entry: &RunEntry<'_>,
     checkpoint: &CheckpointWritten,
-    with_full_text: bool,
+    include_full_text: bool,
 ) -> RunHandoff {
     let path = checkpoint.handoff_path.as_str();
-    let text = checked_handoff_file(project, path).and_then(|file| disk::read_text(&file).ok().flatten());
+    let text =
+        regular_file_in_handoffs_folder(project, path).and_then(|file| disk::read_text(&file).ok().flatten());
     let last_checkpoint = &state.context_checkpoint;
     let percent_text = checkpoint.percent.map(|percent| format!(" at {percent} %")).unwrap_or_default();
     RunHandoff {
         path: entry.redact(path),
-        written_at: entry.at,
+        written_at: entry.recorded_at,
         iteration: entry.iteration(),
         cause: entry.redact(&format!("{}{percent_text}", checkpoint_cause(checkpoint))),
         item: checkpoint.item.as_ref().map(|item| entry.redact(item)),
-        claims: text.as_deref().map(session_claims).unwrap_or_default(),
-        text: if with_full_text {
+        claims: text.as_deref().map(parse_nonempty_session_claims).unwrap_or_default(),
+        text: if include_full_text {
             text.map(|text| RedactedText::multiple_lines(&text, MAX_TEXT_CHARS))
         } else {
             None
@@ -71,7 +72,7 @@ fn summarize_handoff(
     }
 }
 
-fn session_claims(text: &str) -> Vec<(&'static str, RedactedText)> {
+fn parse_nonempty_session_claims(text: &str) -> Vec<(&'static str, RedactedText)> {
     let notes = HandoffNotes::parse(text);
     let claims = [("Summary", notes.summary), ("Progress", notes.progress), ("Next step", notes.next_step)];
     claims
@@ -81,13 +82,13 @@ fn session_claims(text: &str) -> Vec<(&'static str, RedactedText)> {
         .collect()
 }
 
-/// Returns the file if the path leads to one of our handoffs, else `None`. The path is not trusted, because an agent can write to the
-/// journal.
-fn checked_handoff_file(project: &Project, path: &str) -> Option<PathBuf> {
+/// Returns the absolute path if it is a regular file in the handoffs folder, else `None`. The path is not trusted, because an agent can
+/// write to the journal.
+fn regular_file_in_handoffs_folder(project: &Project, path: &str) -> Option<PathBuf> {
     let file = project.root().join(path);
-    let is_without_parent_parts =
-        !Path::new(path).components().any(|part| matches!(part, Component::ParentDir));
-    let is_our_handoff =
+    let has_no_parent_components =
+        !Path::new(path).components().any(|component| matches!(component, Component::ParentDir));
+    let is_regular_file_in_folder =
         file.starts_with(project.handoffs_folder()) && !disk::is_link(&file) && disk::is_file(&file);
-    (is_without_parent_parts && is_our_handoff).then_some(file)
+    (has_no_parent_components && is_regular_file_in_folder).then_some(file)
 }

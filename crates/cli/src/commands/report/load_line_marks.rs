@@ -11,10 +11,10 @@ use plimsoll_domain::verdict::ContinueKind;
 
 /// Returns the marks of the journal: checkpoints, refused promises, the circuit breaker. Compactions come from the turn log.
 pub(super) fn load_line_marks(entries: &[RunEntry<'_>]) -> Vec<LoadLineMark> {
-    entries.iter().filter_map(mark_for_entry).collect()
+    entries.iter().filter_map(mark_if_checkpoint_breaker_or_refusal).collect()
 }
 
-fn mark_for_entry(entry: &RunEntry<'_>) -> Option<LoadLineMark> {
+fn mark_if_checkpoint_breaker_or_refusal(entry: &RunEntry<'_>) -> Option<LoadLineMark> {
     let prefix = entry.iteration().map(|number| format!("session {number}: ")).unwrap_or_default();
     let (kind, percent, text) = match entry.event() {
         JournalEvent::Checkpoint(checkpoint) => {
@@ -28,21 +28,21 @@ fn mark_for_entry(entry: &RunEntry<'_>) -> Option<LoadLineMark> {
         }
         JournalEvent::BreakerOpened(breaker) => {
             let cause = breaker.cause.as_str().replace('_', " ");
-            (MarkKind::Breaker, None, format!("{prefix}circuit breaker opened: {cause}"))
+            (MarkKind::CircuitBreaker, None, format!("{prefix}circuit breaker opened: {cause}"))
         }
         JournalEvent::Verdict(verdict) => match &verdict.marker {
             Marker::Continue { kind: ContinueKind::RefusedPromise, reason } => {
-                (MarkKind::Refused, None, format!("{prefix}promise refused: {reason}"))
+                (MarkKind::RefusedPromise, None, format!("{prefix}promise refused: {reason}"))
             }
             _ => return None,
         },
         _ => return None,
     };
     let percent = percent.map(|percent| percent as f64);
-    Some(LoadLineMark { at: entry.at, kind, percent, description: entry.redact(&text) })
+    Some(LoadLineMark { occurred_at: entry.recorded_at, kind, percent, description: entry.redact(&text) })
 }
 
-/// Returns the cause of a checkpoint in a word: its level, or another cause.
+/// Returns the cause of a checkpoint as a short text: the threshold that was reached, or another cause.
 pub(super) fn checkpoint_cause(checkpoint: &CheckpointWritten) -> String {
     match checkpoint.cause {
         None | Some(CheckpointCause::Level) => checkpoint.level.to_string(),
@@ -55,25 +55,27 @@ pub(super) fn session_end_mark(session: &RunSession) -> Option<LoadLineMark> {
     let ending = session.ending.as_ref()?;
     let text = format!("session {} ended ({})", session.iteration, ending.as_str().replace('_', " "));
     Some(LoadLineMark {
-        at: session.ended_at.or(session.judged_at)?,
-        kind: if ending.is_broken_off() { MarkKind::BrokenEnd } else { MarkKind::End },
+        occurred_at: session.ended_at.or(session.verdict_at)?,
+        kind: if ending.is_aborted() { MarkKind::AbnormalSessionEnd } else { MarkKind::SessionEnd },
         percent: None,
         description: RedactedText::single_line(&text, MAX_FACT_CHARS),
     })
 }
 
-/// Returns the last recorded thresholds, or `None` if no decision recorded them.
-pub(super) fn last_thresholds(entries: &[RunEntry<'_>]) -> Option<ThresholdPercents> {
+/// Returns the thresholds that the journal recorded last, and whether they changed during the run. Returns `None` if there are none.
+pub(super) fn last_recorded_threshold_percents(entries: &[RunEntry<'_>]) -> Option<ThresholdPercents> {
     let thresholds_of_entry = |entry: &RunEntry<'_>| match entry.event() {
-        JournalEvent::Checkpoint(written) => written.thresholds,
-        JournalEvent::Warning(reached) | JournalEvent::SessionEndRequested(reached) => reached.thresholds,
+        JournalEvent::Checkpoint(checkpoint) => checkpoint.thresholds,
+        JournalEvent::Warning(threshold_event) | JournalEvent::SessionEndRequested(threshold_event) => {
+            threshold_event.thresholds
+        }
         _ => None,
     };
-    let recorded: Vec<Thresholds> = entries.iter().filter_map(thresholds_of_entry).collect();
-    let newest = recorded.last()?;
+    let recorded_thresholds: Vec<Thresholds> = entries.iter().filter_map(thresholds_of_entry).collect();
+    let newest_thresholds = recorded_thresholds.last()?;
     Some(ThresholdPercents {
-        changed_during_run: recorded.iter().any(|thresholds| thresholds != newest),
-        ..to_percents(newest)
+        changed_during_run: recorded_thresholds.iter().any(|thresholds| thresholds != newest_thresholds),
+        ..to_percents(newest_thresholds)
     })
 }
 

@@ -6,15 +6,15 @@ use crate::changed_checks;
 use crate::endings::{AdviceStep, RESUME_COMMAND, advice_step, ending_text};
 use crate::questions;
 use crate::render::redact::RedactedText;
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, RunStatus};
 use plimsoll_policy::run_activity::RunActivity;
 
-/// The facts that determine the next steps.
+/// The state of the run and what else determines the next steps.
 pub(super) struct NextStepsInput<'a> {
     pub(super) state: &'a RunState,
-    /// What the run does now.
+    /// The current activity of the run.
     pub(super) activity: RunActivity,
     /// False for an earlier run, which cannot be resumed.
     pub(super) is_current: bool,
@@ -26,29 +26,28 @@ pub(super) struct NextStepsInput<'a> {
 
 /// Returns the steps, most urgent first.
 pub(super) fn next_steps(input: &NextStepsInput<'_>) -> Vec<NextStep> {
-    let plain_steps =
+    let run_steps =
         if input.is_current { steps_for_current_run(input) } else { steps_for_earlier_run(input) };
     let to_step = |description: RedactedText, command: Option<String>| NextStep {
         description,
-        // A truncated command would be wrong, so the limit is far above any real one.
+        // A truncated command would be wrong, so the limit is far above the length of any real command.
         command: command.map(|command| RedactedText::single_line(&command, 2_000)),
     };
-    let main_steps = plain_steps
-        .into_iter()
-        .map(|(text, command)| to_step(RedactedText::our_sentence(&text, 400), command));
-    // The text contains an item's name, so it is redacted as foreign text.
-    let set_aside_step =
-        render_set_aside_items(input).map(|text| to_step(RedactedText::single_line(&text, 600), None));
-    let question_steps = question_steps(input)
+    let main_steps =
+        run_steps.into_iter().map(|(text, command)| to_step(RedactedText::our_sentence(&text, 400), command));
+    // The text contains an item's name, so it is redacted like other text from outside Plimsoll.
+    let set_aside_step = render_set_aside_advice_unless_canceled(input)
+        .map(|text| to_step(RedactedText::single_line(&text, 600), None));
+    let question_steps = steps_for_answerable_questions(input)
         .into_iter()
         .map(|(text, command)| to_step(RedactedText::single_line(&text, 400), command));
-    // Stands before the merge step, because a weakened check passes as well.
-    let check_step = changed_checks::changed_checks_sentence(input.state).map(|sentence| {
-        let command = changed_checks::diff_command(input.state);
+    // Comes before the merge step, because a check that was weakened in this run also passes.
+    let check_step = changed_checks::changed_check_files_sentence(input.state).map(|sentence| {
+        let command = changed_checks::git_diff_command_for_check_files(input.state);
         let request = if command.is_some() { ". Look at the changes:" } else { "" };
         to_step(RedactedText::single_line(&format!("{sentence}{request}"), 800), command)
     });
-    let branch_step = branch::branch_step(input.state)
+    let branch_step = branch::branch_or_merge_command_step(input.state)
         .map(|(text, command)| to_step(RedactedText::single_line(&text, 400), command));
     question_steps.chain(main_steps).chain(check_step).chain(branch_step).chain(set_aside_step).collect()
 }
@@ -72,9 +71,10 @@ fn steps_for_current_run(input: &NextStepsInput<'_>) -> Vec<AdviceStep> {
     if let Some(ending) = ending_text(input.state) {
         return ending.steps;
     }
-    let until_text = input.paused_until.as_ref().map(|until| format!(" until {until}")).unwrap_or_default();
+    let until_text =
+        input.paused_until.as_ref().map(|end_time| format!(" until {end_time}")).unwrap_or_default();
     match &input.activity {
-        // A run that is over has an ending text, which was returned above.
+        // For a run that has ended, the steps of its ending text were returned above.
         RunActivity::Ended => Vec::new(),
         RunActivity::Working | RunActivity::Retrying => {
             vec![advice_step("Nothing: it continues by itself.", "plimsoll status --watch")]
@@ -124,28 +124,29 @@ fn steps_for_pause(kind: PauseKind) -> Vec<AdviceStep> {
 
 const MAX_QUESTIONS: usize = 3;
 
-/// Returns a step for each question that the user can still answer, with the command for it.
-fn question_steps(input: &NextStepsInput<'_>) -> Vec<AdviceStep> {
-    let has_final_status = input.state.lifecycle.status().can_never_reopen();
+/// Returns a step for each of the first questions that the user can still answer, with the command for it, and one step for the remaining
+/// questions. Returns none for an earlier run or if the run can never be reopened.
+fn steps_for_answerable_questions(input: &NextStepsInput<'_>) -> Vec<AdviceStep> {
+    let has_final_status = input.state.lifecycle.status().is_final();
     if !input.is_current || has_final_status {
         return Vec::new();
     }
-    let parked = &input.state.plan_items.parked_questions;
-    let to_question_step = |(number, open)| {
-        let text = format!("A session asks: {}", questions::question_line(number, open));
+    let parked_questions = &input.state.plan_items.parked_questions;
+    let to_question_step = |(number, question)| {
+        let text = format!("A session asks: {}", questions::question_line(number, question));
         advice_step(text, &questions::answer_command(number))
     };
-    let remaining_count = parked.len().saturating_sub(MAX_QUESTIONS);
+    let remaining_count = parked_questions.len().saturating_sub(MAX_QUESTIONS);
     let remaining_step = (remaining_count > 0).then(|| {
         advice_step(
             format!("{} more wait for your answer:", count_with_noun(remaining_count, "item")),
             "plimsoll status",
         )
     });
-    (1..).zip(parked).take(MAX_QUESTIONS).map(to_question_step).chain(remaining_step).collect()
+    (1..).zip(parked_questions).take(MAX_QUESTIONS).map(to_question_step).chain(remaining_step).collect()
 }
 
-fn render_set_aside_items(input: &NextStepsInput<'_>) -> Option<String> {
+fn render_set_aside_advice_unless_canceled(input: &NextStepsInput<'_>) -> Option<String> {
     let state = input.state;
     let count = state.plan_items.set_aside_items.len();
     if count == 0 || state.lifecycle.status() == RunStatus::Canceled {
@@ -160,7 +161,10 @@ fn render_set_aside_items(input: &NextStepsInput<'_>) -> Option<String> {
     // If the work could not be merged, a clearer description would not help.
     Some(match input.merge_refusal {
         Some(reason) => {
-            format!("Set aside: {items}. It was not merged: {}.", truncate_end(&to_single_line(reason), 400))
+            format!(
+                "Set aside: {items}. It was not merged: {}.",
+                truncate_end(&to_safe_single_line(reason), 400)
+            )
         }
         None => format!(
             "Set aside after no progress: {items}. Describe {pronoun} more clearly in fix_plan.md, or split {pronoun}."
@@ -168,8 +172,8 @@ fn render_set_aside_items(input: &NextStepsInput<'_>) -> Option<String> {
     })
 }
 
-/// Inserts a first step about the handoff that no session has resumed, unless the run is completed or running.
-pub(super) fn insert_handoff_step(report: &mut Report) {
+/// Inserts a first step to read the handoff that no session has resumed yet. Does nothing if the run is completed or running.
+pub(super) fn insert_step_to_read_unresumed_handoff(report: &mut Report) {
     if matches!(report.status, RunStatus::Completed | RunStatus::Running) {
         return;
     }
@@ -206,7 +210,7 @@ mod tests {
         };
         let render_with_refusal = |state: &RunState, refusal| {
             let activity = RunActivity::Killed;
-            render_set_aside_items(&NextStepsInput {
+            render_set_aside_advice_unless_canceled(&NextStepsInput {
                 state,
                 activity,
                 is_current: true,

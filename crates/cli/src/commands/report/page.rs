@@ -31,24 +31,25 @@ pub(super) fn render(report: &Report) -> String {
         (problems::render(report))
         (handoffs::render(report))
         (sessions::render(report))
-        (render_sources(report))
+        (render_footer_with_errors_and_sources(report))
     };
     render_page(&title, STYLE, None, &main)
 }
 
-/// Renders the text in a `bdi` element, so that its direction does not affect the text around it. Backticks mark code only in our own
-/// sentences.
+/// Renders the text in a `bdi` element, so that its direction does not affect the text around it. Backticks are rendered as code only in
+/// Plimsoll's own sentences.
 impl Render for RedactedText {
     fn render(&self) -> Markup {
         html! { bdi { @if self.is_our_text() { (render_inline_code(self.text())) } @else { (self.text()) } } }
     }
 }
 
-/// Renders text in backticks as code. An unmatched backtick stays as it is.
+/// Renders text between backticks as `code` elements. An unmatched backtick is kept.
 fn render_inline_code(mut text: &str) -> Markup {
     let mut parts = Vec::new();
-    while let Some((before, (code, after))) =
-        text.split_once('`').and_then(|(before, rest)| Some((before, rest.split_once('`')?)))
+    while let Some((before, (code, after))) = text
+        .split_once('`')
+        .and_then(|(before, after_backtick)| Some((before, after_backtick.split_once('`')?)))
     {
         parts.push((before, code));
         text = after;
@@ -62,16 +63,16 @@ fn render_section(id: &str, heading: &str, contents: &Markup) -> Markup {
 }
 
 /// Renders a local time, with the full timestamp in its `datetime` attribute. The weekday is shown only for runs of a day or more.
-fn render_time(report: &Report, at: UtcTime) -> Markup {
-    let spans_days =
+fn render_time(report: &Report, utc_time: UtcTime) -> Markup {
+    let is_day_or_longer =
         report.started_at.is_some_and(|started| (report.end_or_now() - started).num_hours() >= 24);
-    let format = if spans_days { "%a %H:%M" } else { "%H:%M" };
-    html! { time datetime=(at.format("%Y-%m-%dT%H:%M:%SZ")) { (at.with_timezone(&Local).format(format)) } }
+    let format = if is_day_or_longer { "%a %H:%M" } else { "%H:%M" };
+    html! { time datetime=(utc_time.format("%Y-%m-%dT%H:%M:%SZ")) { (utc_time.with_timezone(&Local).format(format)) } }
 }
 
 /// Formats a local time with its day.
-fn format_day_and_time(at: UtcTime) -> String {
-    at.with_timezone(&Local).format("%a %-d %b %H:%M").to_string()
+fn format_day_and_time(utc_time: UtcTime) -> String {
+    utc_time.with_timezone(&Local).format("%a %-d %b %H:%M").to_string()
 }
 
 /// Formats an amount as `$1.20`, or with four decimals below ten cents.
@@ -92,10 +93,10 @@ const SOURCES: [&str; 8] = [
     "Times are in the time zone of the machine that made this page. What looked like a secret was replaced.",
 ];
 
-fn render_sources(report: &Report) -> Markup {
+fn render_footer_with_errors_and_sources(report: &Report) -> Markup {
     html! {
         footer {
-            @for gap in &report.read_errors { p.gap { (gap) } }
+            @for read_error in &report.read_errors { p.gap { (read_error) } }
             details {
                 summary { "Where these figures come from" }
                 ul { @for source in SOURCES { li { (render_inline_code(source)) } } }

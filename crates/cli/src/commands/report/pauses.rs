@@ -2,7 +2,7 @@
 
 use super::contents::{RunPause, UtcTime};
 use super::entry::RunEntry;
-use super::status_text::breaker_text;
+use super::status_text::describe_breaker_cause;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::{Marker, RunStatus};
 
@@ -10,35 +10,37 @@ use plimsoll_domain::{Marker, RunStatus};
 pub(super) fn run_pauses(entries: &[RunEntry<'_>], is_paused: bool) -> Vec<RunPause> {
     let mut pauses: Vec<RunPause> = Vec::new();
     let mut open_pause: Option<RunPause> = None;
-    let mut previous_at: Option<UtcTime> = None;
+    let mut previous_event_time: Option<UtcTime> = None;
     for (index, entry) in entries.iter().enumerate() {
         let event = entry.event();
-        if continues_run(event)
+        if ends_open_pause(event)
             && let Some(pause) = open_pause.take()
         {
-            pauses.push(RunPause { ended_at: Some(entry.at), ..pause });
+            pauses.push(RunPause { ended_at: Some(entry.recorded_at), ..pause });
         } else if matches!(event, JournalEvent::RunResumed(_))
-            && let Some(started_at) = previous_at
+            && let Some(started_at) = previous_event_time
             && !is_client_adopted_next(&entries[index + 1..])
         {
-            // After Ctrl-C, a kill or a reboot no process was left to record the pause.
+            // After Ctrl-C, a kill or a reboot, no process could record the pause.
             let reason = entry.redact("stopped by you, or by the end of its process");
-            pauses.push(RunPause { started_at, ended_at: Some(entry.at), reason });
+            pauses.push(RunPause { started_at, ended_at: Some(entry.recorded_at), reason });
         }
         match event {
-            JournalEvent::Verdict(verdict) => open_pause = pause_from_marker(entry, &verdict.marker),
-            // This entry follows its verdict and has a clearer reason.
+            JournalEvent::Verdict(verdict) => {
+                open_pause = pause_from_pause_or_stop_marker(entry, &verdict.marker);
+            }
+            // This entry follows the verdict that stopped the run, and has a clearer reason.
             JournalEvent::BreakerOpened(breaker) => {
                 if let Some(pause) = &mut open_pause {
-                    let cause_text = breaker_text(breaker.cause, &breaker.evidence);
+                    let cause_text = describe_breaker_cause(breaker.cause, &breaker.evidence);
                     pause.reason = entry.redact(&format!("stopped (circuit breaker): {cause_text}"));
                 }
             }
             _ => {}
         }
-        // These events may come from outside the run, so they do not show that it was active.
+        // Another process may have recorded these events, so they do not show that the run was active.
         if !matches!(event, JournalEvent::Notified { .. } | JournalEvent::StateRepaired { .. }) {
-            previous_at = Some(entry.at);
+            previous_event_time = Some(entry.recorded_at);
         }
     }
     if is_paused {
@@ -47,7 +49,7 @@ pub(super) fn run_pauses(entries: &[RunEntry<'_>], is_paused: bool) -> Vec<RunPa
     pauses
 }
 
-fn continues_run(event: &JournalEvent) -> bool {
+fn ends_open_pause(event: &JournalEvent) -> bool {
     matches!(
         event,
         JournalEvent::Planned(_)
@@ -58,19 +60,19 @@ fn continues_run(event: &JournalEvent) -> bool {
 }
 
 /// Returns true if the next entry adopts a client that kept working after its `plimsoll run` had died, so that there was no pause.
-fn is_client_adopted_next(following: &[RunEntry<'_>]) -> bool {
-    following.first().is_some_and(|entry| matches!(entry.event(), JournalEvent::ClientAdopted { .. }))
+fn is_client_adopted_next(following_entries: &[RunEntry<'_>]) -> bool {
+    following_entries.first().is_some_and(|entry| matches!(entry.event(), JournalEvent::ClientAdopted { .. }))
 }
 
-/// Returns the pause that a verdict begins, if any. A stop also counts as a pause, in case the run is resumed.
-fn pause_from_marker(entry: &RunEntry<'_>, marker: &Marker) -> Option<RunPause> {
+/// Returns the pause that a verdict with this marker starts, or `None`. A stop also counts as a pause, because the run may be resumed.
+fn pause_from_pause_or_stop_marker(entry: &RunEntry<'_>, marker: &Marker) -> Option<RunPause> {
     let reason = match marker {
         Marker::Pause { reason, .. } if reason.is_empty() => "paused".to_owned(),
         Marker::Pause { reason, .. } => reason.clone(),
         Marker::Stop { status, reason } => stop_text(*status, reason),
         _ => return None,
     };
-    Some(RunPause { started_at: entry.at, ended_at: None, reason: entry.redact(&reason) })
+    Some(RunPause { started_at: entry.recorded_at, ended_at: None, reason: entry.redact(&reason) })
 }
 
 fn stop_text(status: RunStatus, reason: &str) -> String {

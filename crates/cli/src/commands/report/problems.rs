@@ -1,4 +1,4 @@
-//! The problems of the run, from the journal: each once, with its evidence and all its occurrences.
+//! The problems of the run, from the journal. Each is listed once, with its newest evidence and all its occurrences.
 
 use super::contents::Problem;
 use super::entry::RunEntry;
@@ -15,14 +15,14 @@ pub(super) fn run_problems(entries: &[RunEntry<'_>]) -> Vec<Problem> {
     let mut problems: Vec<Problem> = Vec::new();
     for entry in entries {
         for (kind, description, evidence) in problems_of_entry(entry) {
-            let occurrence = (entry.at, entry.iteration());
+            let occurrence = (entry.recorded_at, entry.iteration());
             match problems
                 .iter_mut()
                 .find(|problem| problem.kind == kind && problem.description == description)
             {
                 Some(problem) => {
                     problem.occurrences.push(occurrence);
-                    // The user can still inspect the newest evidence, so it replaces the older one.
+                    // Only the newest evidence may still be there for the user to inspect, so it replaces the older evidence.
                     problem.evidence = evidence;
                 }
                 None => problems.push(Problem { kind, description, evidence, occurrences: vec![occurrence] }),
@@ -37,23 +37,25 @@ type ProblemParts = (&'static str, RedactedText, Vec<RedactedText>);
 fn problems_of_entry(entry: &RunEntry<'_>) -> Vec<ProblemParts> {
     let redact = |text: &str| redact_or_unknown(entry, text);
     match entry.event() {
-        JournalEvent::Verdict(verdict) => verdict_problems(entry, verdict),
+        JournalEvent::Verdict(verdict) => refused_promise_ending_and_error_problems(entry, verdict),
         JournalEvent::BreakerOpened(breaker) => vec![breaker_problem(entry, breaker)],
         JournalEvent::SetAside { item } => vec![set_aside_problem(entry, item)],
         JournalEvent::Parked { item, question } => vec![("Question", redact(item), vec![redact(question)])],
         JournalEvent::TicksReverted(reverted) => reverted_tick_problems(entry, reverted),
         JournalEvent::Reviewed(reviewed) => review_problems(entry, reviewed),
-        JournalEvent::Fault { error, action_taken: then, .. } => {
-            vec![("Fault", redact(error), vec![redact(then)])]
+        JournalEvent::Fault { error, action_taken: action, .. } => {
+            vec![("Fault", redact(error), vec![redact(action)])]
         }
-        JournalEvent::HooksDidNotRun { client_version } => vec![unguarded_problem(entry, client_version)],
+        JournalEvent::HooksDidNotRun { client_version } => {
+            vec![hooks_did_not_run_problem(entry, client_version)]
+        }
         JournalEvent::WipCommit(WipCommit { error: Some(reason), .. }) => {
             problem_without_evidence("Not committed", redact(reason))
         }
         JournalEvent::ClientEnded { reason } => {
             problem_without_evidence("Session ended by Plimsoll", redact(reason))
         }
-        JournalEvent::ProcessesLeftBehind { processes } => vec![left_processes_problem(entry, processes)],
+        JournalEvent::ProcessesLeftBehind { processes } => vec![leftover_processes_problem(entry, processes)],
         JournalEvent::Notified { program, error: Some(error), .. } => {
             vec![("Notification", redact(error), program.iter().take(1).map(|name| redact(name)).collect())]
         }
@@ -61,25 +63,25 @@ fn problems_of_entry(entry: &RunEntry<'_>) -> Vec<ProblemParts> {
             problem_without_evidence("Telemetry not delivered", redact(error))
         }
         JournalEvent::ItemReturned(returned) => vec![returned_item_problem(entry, returned)],
-        // Not a problem. A test compares this match with the table of event traits.
+        // No other event is a problem. A test compares this match with the table of event traits.
         _ => Vec::new(),
     }
 }
 
-fn problem_without_evidence(title: &'static str, description: RedactedText) -> Vec<ProblemParts> {
-    vec![(title, description, Vec::new())]
+fn problem_without_evidence(kind: &'static str, description: RedactedText) -> Vec<ProblemParts> {
+    vec![(kind, description, Vec::new())]
 }
 
 fn returned_item_problem(entry: &RunEntry<'_>, returned: &ItemReturned) -> ProblemParts {
-    let title = if returned.is_set_aside { "Set aside" } else { "Not merged" };
-    (title, entry.redact(&returned.item), vec![entry.redact(&returned.reason)])
+    let kind = if returned.is_set_aside { "Set aside" } else { "Not merged" };
+    (kind, entry.redact(&returned.item), vec![entry.redact(&returned.reason)])
 }
 
 fn redact_or_unknown(entry: &RunEntry<'_>, text: &str) -> RedactedText {
     entry.redact(if text.is_empty() { "?" } else { text })
 }
 
-fn left_processes_problem(entry: &RunEntry<'_>, processes: &[String]) -> ProblemParts {
+fn leftover_processes_problem(entry: &RunEntry<'_>, processes: &[String]) -> ProblemParts {
     ("Left running", entry.redact("processes that a session started"), entry.redact_all(processes))
 }
 
@@ -99,23 +101,27 @@ fn reverted_tick_problems(entry: &RunEntry<'_>, reverted: &TicksReverted) -> Vec
 /// tick are reported with the reverted tick.
 fn review_problems(entry: &RunEntry<'_>, reviewed: &ReviewOutcome) -> Vec<ProblemParts> {
     if let Some(error) = &reviewed.failure {
-        let not_reviewed =
+        let to_unreviewed_problem =
             |item: &String| ("Not reviewed", redact_or_unknown(entry, item), vec![entry.redact(error)]);
-        return reviewed.items.iter().map(not_reviewed).collect();
+        return reviewed.items.iter().map(to_unreviewed_problem).collect();
     }
-    let open_findings = |item: &String| {
+    let to_open_findings_problem = |item: &String| {
         ("Open findings", redact_or_unknown(entry, item), entry.redact_all(&reviewed.findings_for_item(item)))
     };
-    reviewed.kept_ticks.iter().map(open_findings).collect()
+    reviewed.kept_ticks.iter().map(to_open_findings_problem).collect()
 }
 
 fn tick_revert_evidence(entry: &RunEntry<'_>, reverted: &TicksReverted) -> Vec<RedactedText> {
-    let failed = reverted.failed_commands.iter().map(|command| entry.redact(&format!("`{command}` fails")));
-    let protected = reverted
+    let failed_commands =
+        reverted.failed_commands.iter().map(|command| entry.redact(&format!("`{command}` fails")));
+    let changed_protected_files = reverted
         .protected_file_changes
         .iter()
         .map(|path| entry.redact(&format!("{path} is protected and had changed")));
-    failed.chain(protected).chain(entry.redact_all(&reverted.review_findings)).collect()
+    failed_commands
+        .chain(changed_protected_files)
+        .chain(entry.redact_all(&reverted.review_findings))
+        .collect()
 }
 
 fn breaker_problem(entry: &RunEntry<'_>, breaker: &BreakerOpened) -> ProblemParts {
@@ -123,17 +129,24 @@ fn breaker_problem(entry: &RunEntry<'_>, breaker: &BreakerOpened) -> ProblemPart
     ("Circuit breaker", redact_or_unknown(entry, &cause), vec![redact_or_unknown(entry, &breaker.evidence)])
 }
 
-fn unguarded_problem(entry: &RunEntry<'_>, client_version: &str) -> ProblemParts {
+fn hooks_did_not_run_problem(entry: &RunEntry<'_>, client_version: &str) -> ProblemParts {
     let text = format!("our hooks did not run (client {client_version})");
     ("Unguarded", redact_or_unknown(entry, &text), Vec::new())
 }
 
-fn verdict_problems(entry: &RunEntry<'_>, verdict: &VerdictReached) -> Vec<ProblemParts> {
+fn refused_promise_ending_and_error_problems(
+    entry: &RunEntry<'_>,
+    verdict: &VerdictReached,
+) -> Vec<ProblemParts> {
     let mut problems = Vec::new();
     if let Marker::Continue { kind: ContinueKind::RefusedPromise, reason } = &verdict.marker {
-        problems.push(("Promise refused", entry.redact(reason), failed_verify_commands(entry, verdict)));
+        problems.push((
+            "Promise refused",
+            entry.redact(reason),
+            failed_verify_commands_with_output(entry, verdict),
+        ));
     }
-    if let Some(ending) = verdict.ending.as_ref().filter(|ending| ending.is_broken_off()) {
+    if let Some(ending) = verdict.ending.as_ref().filter(|ending| ending.is_aborted()) {
         let detail = ending.detail_text().filter(|detail| !detail.is_empty()).unwrap_or("no more is known");
         let description = format!("{}: {detail}", ending.as_str().replace('_', " "));
         problems.push(("Session broke off", entry.redact(&description), Vec::new()));
@@ -143,10 +156,10 @@ fn verdict_problems(entry: &RunEntry<'_>, verdict: &VerdictReached) -> Vec<Probl
     problems
 }
 
-/// Returns the verify commands that failed, with their output.
-fn failed_verify_commands(entry: &RunEntry<'_>, verdict: &VerdictReached) -> Vec<RedactedText> {
-    let failed = verdict.verify_results.iter().flatten().filter(|outcome| !outcome.passed);
-    failed
+/// Returns the verify commands that failed, each with the end of its output.
+fn failed_verify_commands_with_output(entry: &RunEntry<'_>, verdict: &VerdictReached) -> Vec<RedactedText> {
+    let failed_results = verdict.verify_results.iter().flatten().filter(|outcome| !outcome.passed);
+    failed_results
         .map(|outcome| match outcome.output_tail.as_str() {
             "" => entry.redact(&format!("{} failed", outcome.command)),
             output => entry.redact(&format!("{} failed: {output}", outcome.command)),

@@ -1,6 +1,6 @@
 //! Selects the run to report on: the current one, or an earlier one by a prefix of its id.
 
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::{RunId, RunState};
 use plimsoll_store::{Project, StoreError, disk, state_file};
 use std::path::PathBuf;
@@ -35,72 +35,74 @@ pub(super) enum RunSelectionError {
         /// The matching ids.
         matches: String,
     },
-    /// The run was still open when the next one began, so its state was not archived.
+    /// The run has no archived state, because it was still open when the next run began.
     #[error(
         "the run {id} left no state in {path}: it was not over when the next one began\nhint: `plimsoll log` and `plimsoll query` still show it"
     )]
-    NoState {
+    NoArchivedState {
         id: String,
-        /// The path at which the state would be.
+        /// Path of the missing state file.
         path: PathBuf,
     },
-    /// A read error, or a state that does not parse.
+    /// A state that cannot be read or parsed, or that belongs to another run.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Returns the run whose id begins with the prefix. Without a prefix, returns the current run, or else the one archived last.
-pub(super) fn select_run(
+/// Returns the run whose id begins with the prefix. Without a prefix, returns the current run, or the run archived last if there is none.
+pub(super) fn select_run_by_prefix_or_newest(
     project: &Project,
     id_prefix: Option<&str>,
 ) -> Result<SelectedRun, RunSelectionError> {
-    let mut current = state_file::load_state(project, None)?.filter(|state| !state.run_id.is_empty());
-    if let Some(state) = &mut current {
+    let mut current_run = state_file::load_state(project, None)?.filter(|state| !state.run_id.is_empty());
+    if let Some(state) = &mut current_run {
         plimsoll_flows::run::questions::refresh_open_questions(project, state);
     }
-    let archived_runs = archived_run_ids(project);
+    let archived_ids = archived_run_ids(project);
     let Some(id_prefix) = id_prefix else {
-        return match (current, newest_archived_run(project, &archived_runs)) {
+        return match (current_run, newest_archived_run(project, &archived_ids)) {
             (Some(state), _) => Ok(SelectedRun { state, is_current: true }),
             (None, Some(id)) => {
-                Ok(SelectedRun { state: load_archived_state(project, &id)?, is_current: false })
+                Ok(SelectedRun { state: load_archived_state_checking_id(project, &id)?, is_current: false })
             }
             (None, None) => Err(RunSelectionError::NoRuns(project.root().to_owned())),
         };
     };
-    let current_id = current.as_ref().map(|state| state.run_id.clone());
-    let mut matches: Vec<&RunId> =
-        archived_runs.iter().chain(&current_id).filter(|id| id.starts_with(id_prefix)).collect();
-    matches.sort();
-    matches.dedup();
-    match matches.as_slice() {
-        [id] => match current.filter(|state| state.run_id == **id) {
+    let current_id = current_run.as_ref().map(|state| state.run_id.clone());
+    let mut matching_ids: Vec<&RunId> =
+        archived_ids.iter().chain(&current_id).filter(|id| id.starts_with(id_prefix)).collect();
+    matching_ids.sort();
+    matching_ids.dedup();
+    match matching_ids.as_slice() {
+        [id] => match current_run.filter(|state| state.run_id == **id) {
             Some(state) => Ok(SelectedRun { state, is_current: true }),
-            None => Ok(SelectedRun { state: load_archived_state(project, id)?, is_current: false }),
+            None => {
+                Ok(SelectedRun { state: load_archived_state_checking_id(project, id)?, is_current: false })
+            }
         },
-        [] => Err(unknown_prefix_error(project, id_prefix, &archived_runs)),
-        matches => Err(RunSelectionError::AmbiguousPrefix {
-            id_prefix: to_single_line(id_prefix),
-            matches: list_run_ids(matches.iter().copied()),
+        [] => Err(unknown_prefix_error(project, id_prefix, &archived_ids)),
+        several_ids => Err(RunSelectionError::AmbiguousPrefix {
+            id_prefix: to_safe_single_line(id_prefix),
+            matches: list_run_ids(several_ids.iter().copied()),
         }),
     }
 }
 
-fn unknown_prefix_error(project: &Project, id_prefix: &str, archived_runs: &[RunId]) -> RunSelectionError {
-    let available = if archived_runs.is_empty() {
+fn unknown_prefix_error(project: &Project, id_prefix: &str, archived_ids: &[RunId]) -> RunSelectionError {
+    let available = if archived_ids.is_empty() {
         "there is none yet".to_owned()
     } else {
-        format!("there are {}", list_run_ids(archived_runs.iter()))
+        format!("there are {}", list_run_ids(archived_ids.iter()))
     };
     RunSelectionError::UnknownPrefix {
-        id_prefix: to_single_line(id_prefix),
+        id_prefix: to_safe_single_line(id_prefix),
         folder: project.data_folder().join("runs"),
         available,
     }
 }
 
 fn list_run_ids<'a>(ids: impl Iterator<Item = &'a RunId>) -> String {
-    ids.map(|id| to_single_line(id)).collect::<Vec<_>>().join(", ")
+    ids.map(|id| to_safe_single_line(id)).collect::<Vec<_>>().join(", ")
 }
 
 fn archived_run_ids(project: &Project) -> Vec<RunId> {
@@ -113,10 +115,10 @@ fn newest_archived_run(project: &Project, run_ids: &[RunId]) -> Option<RunId> {
     run_ids.iter().filter(|id| written_at(id).is_some()).max_by_key(written_at).cloned()
 }
 
-fn load_archived_state(project: &Project, id: &RunId) -> Result<RunState, RunSelectionError> {
+fn load_archived_state_checking_id(project: &Project, id: &RunId) -> Result<RunState, RunSelectionError> {
     let path = project.run_folder(id).join("state.json");
     let Some(state) = state_file::read_state_file(&path)? else {
-        return Err(RunSelectionError::NoState { id: to_single_line(id), path });
+        return Err(RunSelectionError::NoArchivedState { id: to_safe_single_line(id), path });
     };
     // A file that is not a state may parse as an empty one, so the id is compared.
     if state.run_id == *id {

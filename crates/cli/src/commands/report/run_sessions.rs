@@ -1,4 +1,4 @@
-//! The sessions of the run, from the journal: start and end, item, cost and verdict of each.
+//! Reads the run's sessions from the journal: their start, end, item, cost and verdict.
 
 use super::contents::RunSession;
 use super::entry::RunEntry;
@@ -6,10 +6,10 @@ use plimsoll_domain::journal::{CheckpointWritten, JournalEvent, VerdictReached};
 use plimsoll_domain::{SessionEnding, SessionId};
 use plimsoll_protocol::event::SessionSource;
 
-/// Returns the sessions in order, without those that were planned but never started.
-pub(super) fn run_sessions(entries: &[RunEntry<'_>]) -> Vec<RunSession> {
+/// Returns the sessions in order, without sessions that were planned but never started.
+pub(super) fn started_sessions(entries: &[RunEntry<'_>]) -> Vec<RunSession> {
     let mut list = SessionList::default();
-    entries.iter().for_each(|entry| list.add_entry(entry));
+    entries.iter().for_each(|entry| list.apply_journal_entry(entry));
     list.sessions.retain(|session| session.started_at.is_some());
     list.sessions
 }
@@ -23,72 +23,78 @@ struct SessionList {
 }
 
 impl SessionList {
-    fn add_entry(&mut self, entry: &RunEntry<'_>) {
+    fn apply_journal_entry(&mut self, entry: &RunEntry<'_>) {
         match entry.event() {
             JournalEvent::Planned(planned) => self.sessions.push(RunSession {
                 iteration: entry.iteration().unwrap_or(0),
-                is_resuming: planned.resumes_checkpoint,
+                resumes_checkpoint: planned.resumes_checkpoint,
                 item: planned.item.as_ref().map(|item| entry.redact(item)),
                 ..RunSession::default()
             }),
             // The start after a compaction is not the start of a session.
             JournalEvent::SessionStart { source: SessionSource::Compact } => {}
-            // A shell loop writes no `spawned` entry, so there SessionStart is the start.
+            // In a shell loop there is no `spawned` entry, so `SessionStart` marks the start.
             JournalEvent::ClientStarted { .. } | JournalEvent::SessionStart { .. } => {
-                self.record_start(entry);
+                self.set_start_time_and_id_if_unset(entry);
             }
-            JournalEvent::Checkpoint(checkpoint) => self.record_item_of_checkpoint(entry, checkpoint),
-            JournalEvent::SessionEnd(session_end) => self.record_end(entry, session_end.peak_percent),
+            JournalEvent::Checkpoint(checkpoint) => self.set_item_from_checkpoint_if_unset(entry, checkpoint),
+            JournalEvent::SessionEnd(session_end) => {
+                self.set_end_time_if_unset_and_raise_peak(entry, session_end.peak_percent);
+            }
             JournalEvent::IterationClosed(iteration_end) => {
-                self.record_end(entry, Some(iteration_end.peak_percent));
+                self.set_end_time_if_unset_and_raise_peak(entry, Some(iteration_end.peak_percent));
             }
-            JournalEvent::Verdict(verdict) => self.record_verdict(entry, verdict),
+            JournalEvent::Verdict(verdict) => self.record_first_verdict_and_usage(entry, verdict),
             _ => {}
         }
     }
 
     /// Returns the last session if the entry belongs to it.
-    fn session_of_entry(&mut self, entry: &RunEntry<'_>) -> Option<&mut RunSession> {
+    fn last_session_if_entry_belongs(&mut self, entry: &RunEntry<'_>) -> Option<&mut RunSession> {
         let iteration = entry.iteration()?;
-        let last = self.sessions.last_mut()?;
+        let last_session = self.sessions.last_mut()?;
         let is_same_session = entry
             .session_id()
-            .is_none_or(|id| last.session_id.as_deref().is_none_or(|session_id| session_id == id));
-        (last.iteration == iteration && is_same_session).then_some(last)
+            .is_none_or(|id| last_session.session_id.as_deref().is_none_or(|session_id| session_id == id));
+        (last_session.iteration == iteration && is_same_session).then_some(last_session)
     }
 
-    fn record_start(&mut self, entry: &RunEntry<'_>) {
-        let Some(session) = self.session_of_entry(entry) else { return };
-        session.started_at.get_or_insert(entry.at);
+    fn set_start_time_and_id_if_unset(&mut self, entry: &RunEntry<'_>) {
+        let Some(session) = self.last_session_if_entry_belongs(entry) else { return };
+        session.started_at.get_or_insert(entry.recorded_at);
         if session.session_id.is_none() {
             session.session_id = entry.session_id().map(str::to_owned).map(SessionId::from);
         }
     }
 
-    fn record_item_of_checkpoint(&mut self, entry: &RunEntry<'_>, checkpoint: &CheckpointWritten) {
+    fn set_item_from_checkpoint_if_unset(&mut self, entry: &RunEntry<'_>, checkpoint: &CheckpointWritten) {
         let item = checkpoint.item.as_ref().map(|item| entry.redact(item));
-        if let Some(session) = self.session_of_entry(entry).filter(|session| session.item.is_none()) {
+        if let Some(session) =
+            self.last_session_if_entry_belongs(entry).filter(|session| session.item.is_none())
+        {
             session.item = item;
         }
     }
 
-    fn record_end(&mut self, entry: &RunEntry<'_>, peak: Option<u64>) {
-        let Some(session) = self.session_of_entry(entry) else { return };
-        session.ended_at.get_or_insert(entry.at);
-        session.peak_percent = session.peak_percent.max(peak.filter(|peak| *peak > 0));
+    fn set_end_time_if_unset_and_raise_peak(&mut self, entry: &RunEntry<'_>, new_peak_percent: Option<u64>) {
+        let Some(session) = self.last_session_if_entry_belongs(entry) else { return };
+        session.ended_at.get_or_insert(entry.recorded_at);
+        session.peak_percent = session.peak_percent.max(new_peak_percent.filter(|peak| *peak > 0));
     }
 
-    /// Records the verdict on a session. The session's usage is the run's total minus its total at the previous verdict.
-    fn record_verdict(&mut self, entry: &RunEntry<'_>, verdict: &VerdictReached) {
-        let (usd_before, tokens_before) = (self.run_cost_usd, self.run_tokens);
-        self.run_cost_usd = verdict.cost_usd.unwrap_or(usd_before);
-        self.run_tokens = verdict.tokens.unwrap_or(tokens_before);
-        let Some(session) = self.session_of_entry(entry).filter(|session| session.judged_at.is_none()) else {
+    /// Records the session's first verdict. The session's usage is the run's total minus the total at the previous verdict.
+    fn record_first_verdict_and_usage(&mut self, entry: &RunEntry<'_>, verdict: &VerdictReached) {
+        let (previous_cost_usd, previous_tokens) = (self.run_cost_usd, self.run_tokens);
+        self.run_cost_usd = verdict.cost_usd.unwrap_or(previous_cost_usd);
+        self.run_tokens = verdict.tokens.unwrap_or(previous_tokens);
+        let Some(session) =
+            self.last_session_if_entry_belongs(entry).filter(|session| session.verdict_at.is_none())
+        else {
             return;
         };
-        session.judged_at = Some(entry.at);
-        session.cost_usd = verdict.cost_usd.map(|usd| (usd - usd_before).max(0.0));
-        session.tokens = verdict.tokens.map(|tokens| tokens.saturating_sub(tokens_before));
+        session.verdict_at = Some(entry.recorded_at);
+        session.cost_usd = verdict.cost_usd.map(|usd| (usd - previous_cost_usd).max(0.0));
+        session.tokens = verdict.tokens.map(|tokens| tokens.saturating_sub(previous_tokens));
         let detail =
             verdict.ending.as_ref().and_then(SessionEnding::detail_text).filter(|detail| !detail.is_empty());
         session.ending_detail = detail.map(|detail| entry.redact(detail));
@@ -135,7 +141,7 @@ mod tests {
             // A deadline during a pause belongs to no session.
             journal_entry("verdict", 2, "", &json!({"marker": "RALPH_STOP|deadline|"})),
         ];
-        let sessions = run_sessions(&RunEntry::for_run(&journal, &"r1".into()));
+        let sessions = started_sessions(&RunEntry::for_run(&journal, &"r1".into()));
         let results: Vec<_> = sessions
             .iter()
             .map(|session| {

@@ -1,43 +1,43 @@
-//! The text about the status of the run and its reason, beside the heading with the status in a word.
+//! The text below the report's status heading: the run's activity, or the reason for its status.
 
 use crate::render::redact::RedactedText;
 use crate::run_status::status_text::StatusSummary;
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::{RunState, RunStatus};
 
-const MAX_CHARS: usize = 600;
+const MAX_STATUS_TEXT_CHARS: usize = 600;
 
-/// Returns the status text of `plimsoll status`, without the words that the heading already has.
-pub(super) fn status_texts(
+/// Returns the activity of a running run, or the reason for its status, without repeating the report's heading.
+pub(super) fn activity_or_reason_texts(
     state: &RunState,
     is_current: bool,
     status_summary: &StatusSummary,
 ) -> Vec<RedactedText> {
-    let to_our_sentence = |text: &str| RedactedText::our_sentence(text, MAX_CHARS);
-    let to_foreign_text = |text: &str| RedactedText::single_line(text, MAX_CHARS);
+    let to_trusted_text = |text: &str| RedactedText::our_sentence(text, MAX_STATUS_TEXT_CHARS);
+    let to_untrusted_text = |text: &str| RedactedText::single_line(text, MAX_STATUS_TEXT_CHARS);
     let status = state.lifecycle.status();
     if status == RunStatus::Running {
         let activity = status_summary.activity.as_deref().unwrap_or_default();
         // Any active process belongs to the newer run.
-        return vec![to_our_sentence(if is_current { activity } else { "another run has begun since" })];
+        return vec![to_trusted_text(if is_current { activity } else { "another run has begun since" })];
     }
     if status == RunStatus::CircuitBreaker
         && let Some(trip) = &state.outcomes.breaker.trip
     {
-        return vec![to_foreign_text(&breaker_text(trip.cause, &trip.evidence))];
+        return vec![to_untrusted_text(&describe_breaker_cause(trip.cause, &trip.evidence))];
     }
     match status_summary.reason.as_deref().filter(|reason| !reason.is_empty()) {
-        None => vec![to_our_sentence(&status_summary.heading)],
+        None => vec![to_trusted_text(&status_summary.heading)],
         Some(reason) if status == RunStatus::Paused => {
-            vec![to_our_sentence(&format!("{}:", status_summary.heading)), to_foreign_text(reason)]
+            vec![to_trusted_text(&format!("{}:", status_summary.heading)), to_untrusted_text(reason)]
         }
-        Some(reason) => vec![to_foreign_text(reason)],
+        Some(reason) => vec![to_untrusted_text(reason)],
     }
 }
 
-/// Describes why the circuit breaker opened, in words instead of the name of the cause.
-pub(super) fn breaker_text(cause: BreakerCause, evidence: &str) -> String {
-    let cause = match cause {
+/// Describes why the circuit breaker opened, in plain English instead of the name of the cause.
+pub(super) fn describe_breaker_cause(cause: BreakerCause, evidence: &str) -> String {
+    let cause_text = match cause {
         BreakerCause::NoProgress => "no more progress",
         BreakerCause::QuickFailure => "its sessions failed at once",
         BreakerCause::PermissionDenied => "the client refused a tool repeatedly",
@@ -45,7 +45,7 @@ pub(super) fn breaker_text(cause: BreakerCause, evidence: &str) -> String {
         BreakerCause::RefusedPromises => "it promised completion and was not done",
         BreakerCause::SameError => "the same error came repeatedly",
     };
-    if evidence.is_empty() { cause.to_owned() } else { format!("{cause}: {evidence}") }
+    if evidence.is_empty() { cause_text.to_owned() } else { format!("{cause_text}: {evidence}") }
 }
 
 #[cfg(test)]
@@ -55,7 +55,7 @@ mod tests {
     use plimsoll_domain::state::{Lifecycle, SessionOutcomes};
 
     fn status_text(state: &RunState, is_current: bool, status_summary: &StatusSummary) -> String {
-        let parts = status_texts(state, is_current, status_summary);
+        let parts = activity_or_reason_texts(state, is_current, status_summary);
         parts.iter().map(RedactedText::text).collect::<Vec<_>>().join(" ")
     }
 

@@ -9,8 +9,10 @@ use plimsoll_domain::level::Level;
 use plimsoll_domain::{SessionRecord, Settings, UsageReading};
 use plimsoll_flows::context::forecast::{self, SessionForecast};
 use plimsoll_flows::context::item_cost::count_lines_of_named_files;
-use plimsoll_flows::context::measure::{MeasureInput, Measurement, measure_usage, measure_usage_from_tool};
-use plimsoll_policy::current_item::current_open_item;
+use plimsoll_flows::context::measure::{
+    MeasureInput, Measurement, measure_usage_waiting_near_threshold, wait_for_tool_call_and_measure_usage,
+};
+use plimsoll_policy::current_item::current_unparked_item;
 use plimsoll_store::{Project, StoreError, clock, config};
 use plimsoll_terminal::console;
 use plimsoll_terminal::duration::format_seconds;
@@ -36,7 +38,7 @@ impl SessionContext {
     pub(super) fn measure(project: &Project) -> Result<SessionContext, StoreError> {
         let (settings, settings_error) = config::load_settings(project);
         settings_error.iter().for_each(console::print_error);
-        let target = TargetSession::find(project)?;
+        let target = TargetSession::find_current_or_run_or_latest(project)?;
         let transcript = target.as_ref().and_then(TargetSession::transcript_path);
         let mut record = target.as_ref().map(|target| target.record.clone()).unwrap_or_default();
         // Someone else may have written the record, and the model reads what is printed here.
@@ -49,12 +51,13 @@ impl SessionContext {
             pending_calls: &[],
         };
         let measurement = if TargetSession::is_called_inside_session() {
-            measure_usage_from_tool(&input)
+            wait_for_tool_call_and_measure_usage(&input)
         } else {
-            measure_usage(&input)
+            measure_usage_waiting_near_threshold(&input)
         };
-        let session_forecast = forecast::forecast_session(transcript.as_deref(), &measurement);
-        let item = target.as_ref().and_then(|target| current_open_item(target.run.as_ref()?));
+        let session_forecast =
+            forecast::forecast_when_thresholds_are_reached(transcript.as_deref(), &measurement);
+        let item = target.as_ref().and_then(|target| current_unparked_item(target.run.as_ref()?));
         let item_file_lines = item.and_then(|item| count_lines_of_named_files(project, item));
         Ok(SessionContext { target, record, measurement, session_forecast, item_file_lines, settings })
     }
@@ -95,12 +98,12 @@ impl SessionContext {
         if !self.has_session() && run_rows.is_empty() {
             return "Context: ? (no session has been recorded here: with the hooks of `plimsoll init` one is after its first answer)".to_owned();
         }
-        self.context_view().render_table(run_rows)
+        self.context_view().render_table_and_advice(run_rows)
     }
 
     /// Returns the usage, the level and the next threshold in one sentence.
     pub(super) fn to_sentence(&self) -> String {
-        self.context_view().render_sentence()
+        self.context_view().render_usage_and_next_event_sentence()
     }
 
     /// Returns lines for a project without a run, each with its title; none if no session has been recorded.
@@ -112,8 +115,8 @@ impl SessionContext {
         let age = view.age_seconds.map(|age| format!(", measured {} ago", format_seconds(age)));
         vec![
             ("Session", format!("{}{}", view.session_id, age.unwrap_or_default())),
-            ("Context", view.render_sentence()),
-            ("Next", view.render_advice().replace("\n\n", " ")),
+            ("Context", view.render_usage_and_next_event_sentence()),
+            ("Next", view.render_advice_and_checkpoint_note().replace("\n\n", " ")),
             ("More", "plimsoll status --markdown".to_owned()),
         ]
     }

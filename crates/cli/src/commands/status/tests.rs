@@ -10,7 +10,7 @@ use plimsoll_domain::state::{ApiRetryState, Checkpoint, HistoryEntry, IterationR
 use plimsoll_domain::state::{
     Lifecycle, PlanItems, ProjectAtStart, RunOptions, RunSpending, SessionOutcomes, WorkerOptions,
 };
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::WorkUsage;
 use plimsoll_domain::{RunState, RunStatus, Timestamp, Verdict};
@@ -46,13 +46,13 @@ fn run_state(status: RunStatus) -> RunState {
 
 fn stopped_state(status: RunStatus, reason: &str) -> RunState {
     let mut lifecycle = Lifecycle::from_verdict(&Verdict::Stop { status, reason: reason.into() });
-    lifecycle.record_end_once(ENDED.into());
+    lifecycle.record_end_time_if_ended(ENDED.into());
     RunState { lifecycle, ..run_state(status) }
 }
 
 fn paused_state(kind: PauseKind) -> RunState {
     let reason = "usage limit: You've hit your 5-hour limit".to_owned();
-    let pause = Verdict::Pause { kind, until: Some(UNTIL.into()), reason };
+    let pause = Verdict::Pause { kind, pause_end: Some(UNTIL.into()), reason };
     let mut lifecycle = Lifecycle::from_verdict(&pause);
     lifecycle.apply_verdict(&pause);
     RunState { lifecycle, ..run_state(RunStatus::Paused) }
@@ -64,12 +64,12 @@ fn status_view(state: &RunState, at_work: bool) -> RunStatusView {
         figures: figures_of_sequential_run(state, None),
         activity: determine_activity(&ActivityEvidence::from_state(state, at_work)),
         stop_reason: state.iteration_record.stops_run_after_session.then(|| "Ctrl-C".to_owned()),
-        context: Some("43% (430k of 1M tokens); checkpoint at 85% in 14 turns (9 to 22)".to_owned()),
-        pending_items: Vec::new(),
+        context_usage: Some("43% (430k of 1M tokens); checkpoint at 85% in 14 turns (9 to 22)".to_owned()),
+        pending_item_lines: Vec::new(),
         journal_path: ".claude/plimsoll/journal.jsonl".into(),
         disk_usage: Some("34.1 MB".to_owned()),
         now: clock::parse_rfc3339("2026-01-07T07:00:00Z").unwrap(),
-        width: 100,
+        max_line_width: 100,
     }
 }
 
@@ -83,7 +83,7 @@ fn render_view_screen(view: &RunStatusView) -> String {
     moments.into_iter().fold(view.render_lines().join("\n"), |screen, (moment, name)| {
         let local_time =
             clock::format_local_time_with_seconds(clock::parse_rfc3339(moment).expect("a moment"));
-        screen.replace(&to_single_line(&local_time), name)
+        screen.replace(&to_safe_single_line(&local_time), name)
     })
 }
 
@@ -199,7 +199,7 @@ fn the_cost_includes_an_estimate_for_the_running_session() {
             ..run_state(RunStatus::Running)
         };
         let used = WorkUsage { cost_usd: 0.25, cost_basis: CostBasis::Estimated, tokens, sessions: 1 };
-        let session = (tokens > 0).then_some(RunningSession { is_alive: true, used });
+        let session = (tokens > 0).then_some(RunningSession { is_alive: true, usage: used });
         let figures = figures_of_sequential_run(&state, session);
         let screen = RunStatusView { figures, ..status_view(&state, true) }.render_lines().join("\n");
         [line_text(&screen, "Sessions"), line_text(&screen, "Cost")]
@@ -270,8 +270,8 @@ fn each_activity_says_whether_the_run_continues_by_itself() {
     let screens = [
         (&running, RunActivity::Working),
         (&running, RunActivity::Stopping),
-        (&limit, RunActivity::Waiting { until: until.clone() }),
-        (&limit, RunActivity::WaitingWithoutRun { until }),
+        (&limit, RunActivity::Waiting { wait_ends_at: until.clone() }),
+        (&limit, RunActivity::WaitingWithoutRun { wait_ends_at: until }),
         (&limit, RunActivity::Exiting(PauseKind::Interrupted)),
         (&fault, RunActivity::Stopped(PauseKind::Fault)),
         (&running, RunActivity::OrphanedItemRuns(2)),
@@ -284,7 +284,7 @@ fn each_activity_says_whether_the_run_continues_by_itself() {
         let screen = render_view_screen(&RunStatusView {
             activity,
             stop_reason,
-            width: 200,
+            max_line_width: 200,
             ..status_view(state, true)
         });
         assert_eq!(screen.contains("continues by itself"), goes_on, "{screen}");
@@ -325,7 +325,7 @@ fn each_activity_says_whether_the_run_continues_by_itself() {
 fn a_running_run_shows_api_errors_and_a_pending_stop() {
     let screen_with_record = |record: IterationRecord| {
         let state = RunState { iteration_record: record, ..run_state(RunStatus::Running) };
-        render_view_screen(&RunStatusView { width: 200, ..status_view(&state, true) })
+        render_view_screen(&RunStatusView { max_line_width: 200, ..status_view(&state, true) })
     };
     let trouble = ApiRetryState { failing_since: STARTED.into(), http_status: 0 };
     let api_unreachable =
@@ -366,7 +366,7 @@ fn the_command_that_allows_a_refused_tool_is_never_cut() {
         },
         ..stopped_state(RunStatus::CircuitBreaker, "permission_denied: x")
     };
-    let lines = RunStatusView { width: 40, ..status_view(&state, false) }.render_lines().join("\n");
+    let lines = RunStatusView { max_line_width: 40, ..status_view(&state, false) }.render_lines().join("\n");
     let command = line_text(&lines, "Next");
     let arguments = shlex::split(&command).expect("a line for a shell");
     let expected = "plimsoll run --resume --reset-breaker -- --model opus --append-system-prompt";
@@ -518,7 +518,7 @@ fn longest_run_state() -> RunState {
             ..paused_state(PauseKind::Limit).plan_items
         },
         outcomes: SessionOutcomes {
-            refusals: vec![format!("{}\nsecond line", to_single_line(&long)), "another".into()],
+            refusals: vec![format!("{}\nsecond line", to_safe_single_line(&long)), "another".into()],
             no_change_count: 2,
             breaker: BreakerState {
                 refused_promise_count: 1,
@@ -535,7 +535,7 @@ fn longest_run_state() -> RunState {
         },
         lifecycle: Lifecycle::from_verdict(&Verdict::Pause {
             kind: PauseKind::Thrash,
-            until: Some(UNTIL.into()),
+            pause_end: Some(UNTIL.into()),
             reason: long,
         }),
         ..paused_state(PauseKind::Limit)
@@ -547,7 +547,8 @@ fn the_longest_run_fits_any_width_without_control_characters() {
     let state = longest_run_state();
     for width in [40, 80, 100, 200] {
         for at_work in [true, false] {
-            let lines = RunStatusView { width, ..status_view(&state, at_work) }.render_lines();
+            let lines =
+                RunStatusView { max_line_width: width, ..status_view(&state, at_work) }.render_lines();
             assert!(lines.len() <= 24, "{} lines:\n{}", lines.len(), lines.join("\n"));
             for line in &lines {
                 assert!(line.chars().count() <= width, "{line}");
@@ -644,7 +645,8 @@ fn texts_of_every_script_fit_the_width_in_columns() {
             ..stopped_state(RunStatus::Blocked, &text)
         };
         for width in 40..130 {
-            for line in (RunStatusView { width, ..status_view(&state, false) }).render_lines() {
+            for line in (RunStatusView { max_line_width: width, ..status_view(&state, false) }).render_lines()
+            {
                 assert!(line.width() <= width, "{} of {width} columns: {line}", line.width());
             }
         }
@@ -718,7 +720,7 @@ fn reverted_ticks_and_the_time_of_verify_commands_are_shown() {
         failed_commands: vec![FailedCommand { command: "make test".into(), ..FailedCommand::default() }],
         ..RevertedTicks::default()
     });
-    let screen = render_view_screen(&RunStatusView { width: 200, ..status_view(&state, true) });
+    let screen = render_view_screen(&RunStatusView { max_line_width: 200, ..status_view(&state, true) });
     insta::assert_snapshot!(rows(&screen, &["Taken back", "Time"]), @r#"
     Time         started [STARTED], 9 h 55 min ago, 3 min in verify commands
     Taken back   the tick of "Item one" was taken back: `make test` fails (session 4)

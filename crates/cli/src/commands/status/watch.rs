@@ -50,7 +50,9 @@ fn run_watch_loop(
         let mut has_changed = false;
         while full_screen::wait_for_event(if has_changed { Duration::ZERO } else { KEY_POLL_INTERVAL })? {
             match event::read()? {
-                Event::Key(key) if view_state.handle_key(key, content.log.len()) => return Ok(()),
+                Event::Key(key) if view_state.handle_key_and_check_quit(key, content.log.len()) => {
+                    return Ok(());
+                }
                 _ => has_changed = true,
             }
         }

@@ -37,7 +37,7 @@ const KEY_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Edits the settings. Exits with 0 even if nothing was changed, and with 1 if they cannot be read or
 /// written.
 pub(crate) fn edit_status_line(arguments: &EditArguments) -> ExitCode {
-    let project = Project::find_for_command();
+    let project = Project::find_upwards_from_current_dir();
     let path = if arguments.user { config::user_settings_path() } else { Some(project.settings_path()) };
     let Some(path) = path else {
         return fail("no home directory: neither XDG_CONFIG_HOME nor HOME is set");
@@ -47,7 +47,7 @@ pub(crate) fn edit_status_line(arguments: &EditArguments) -> ExitCode {
         // Saving would overwrite, and so lose, a file that cannot be parsed.
         return fail_with_store_error(&error);
     }
-    let view = plimsoll_flows::hooks::statusline::preview_view(
+    let view = plimsoll_flows::hooks::statusline::build_full_view_with_settings(
         payload::sample_payload().to_string().as_bytes(),
         &settings,
     );
@@ -81,9 +81,9 @@ fn run_editor_loop(
         }
         let Event::Key(key) = event::read()? else { continue };
         match editor.handle_key(key) {
-            EditorAction::Stay => {}
+            EditorAction::Continue => {}
             EditorAction::Save if save(editor.status_line()) => editor.mark_saved(),
-            EditorAction::Save | EditorAction::Leave => return Ok(()),
+            EditorAction::Save | EditorAction::Quit => return Ok(()),
         }
     }
     Ok(())

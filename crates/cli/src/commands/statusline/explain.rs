@@ -8,7 +8,7 @@ use plimsoll_terminal::console::{self, PaintedLine};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// How to show it.
+/// The output format.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
     /// Print one JSON object
@@ -17,24 +17,24 @@ pub(crate) struct ExplainArguments {
 }
 
 /// Prints the status line, and each segment's value, source and visibility.
-pub(crate) fn explain_status_line(arguments: &ExplainArguments) -> ExitCode {
-    let (input, origin) = payload::read_or_build_payload();
+pub(crate) fn print_status_line_explanation(arguments: &ExplainArguments) -> ExitCode {
+    let (payload_bytes, origin) = payload::read_stdin_or_build_payload();
     let (line, segments, warnings) =
-        plimsoll_flows::hooks::statusline::explain_status_line(&input, console::terminal_columns());
+        plimsoll_flows::hooks::statusline::explain_status_line(&payload_bytes, console::terminal_columns());
     for warning in &warnings {
         console::print_error(warning);
     }
     if arguments.json {
         console::print_json(render_json(&line, &segments, &origin));
     } else {
-        // A closed pipe is not an error.
+        // The only expected error is a closed pipe, which is ignored.
         let _ = console::print_painted_lines(&render_lines(&line, &segments, &origin));
     }
     ExitCode::SUCCESS
 }
 
-fn render_json(line: &str, segments: &[SegmentExplanation], origin: &PayloadOrigin) -> String {
-    let segment = |segment: &SegmentExplanation| {
+fn render_json(status_line: &str, segments: &[SegmentExplanation], origin: &PayloadOrigin) -> String {
+    let segment_to_json = |segment: &SegmentExplanation| {
         json!({
             "name": segment.name,
             "line": segment.line_number,
@@ -47,30 +47,35 @@ fn render_json(line: &str, segments: &[SegmentExplanation], origin: &PayloadOrig
     };
     json!({
         "session": origin.describe(),
-        "line": line,
-        "segments": segments.iter().map(segment).collect::<Vec<_>>(),
+        "line": status_line,
+        "segments": segments.iter().map(segment_to_json).collect::<Vec<_>>(),
     })
     .to_string()
 }
 
-fn render_lines(line: &str, segments: &[SegmentExplanation], origin: &PayloadOrigin) -> Vec<PaintedLine> {
-    let plain = |text: String| PaintedLine::plain(&text);
-    let mut lines = vec![plain(format!("The status line of {}:", origin.describe())), PaintedLine::default()];
-    lines.extend(line.lines().map(PaintedLine::from_line_with_ansi_colors));
+fn render_lines(
+    status_line: &str,
+    segments: &[SegmentExplanation],
+    origin: &PayloadOrigin,
+) -> Vec<PaintedLine> {
+    let plain_line = |text: String| PaintedLine::plain(&text);
+    let mut lines =
+        vec![plain_line(format!("The status line of {}:", origin.describe())), PaintedLine::default()];
+    lines.extend(status_line.lines().map(PaintedLine::from_line_with_ansi_colors));
     lines.push(PaintedLine::default());
     for segment in segments {
-        let shown = match &segment.rendered {
+        let text_or_reason = match &segment.rendered {
             Ok(text) => text.clone(),
             Err(reason) => format!("hidden: {reason}"),
         };
-        lines.push(plain(format!("{:<10} {shown}", segment.name)));
+        lines.push(plain_line(format!("{:<10} {text_or_reason}", segment.name)));
         let nonempty_fields = segment.fields.iter().filter(|(_, value)| !value.is_empty());
         let fields: Vec<String> =
             nonempty_fields.map(|(field, value)| format!("{{{field}}} {value}")).collect();
         if !fields.is_empty() {
-            lines.push(plain(format!("{:<10}   {}", "", fields.join(", "))));
+            lines.push(plain_line(format!("{:<10}   {}", "", fields.join(", "))));
         }
-        lines.push(plain(format!("{:<10}   {}; from {}", "", segment.description, segment.source)));
+        lines.push(plain_line(format!("{:<10}   {}; from {}", "", segment.description, segment.source)));
     }
     lines
 }

@@ -1,4 +1,4 @@
-//! The payload to explain: the client's payload if it is piped in, else one built from the record of the
+//! The payload to explain: the client's payload if it is piped in, else a payload built from the record of the
 //! session that was measured last.
 
 use crate::target_session::TargetSession;
@@ -7,7 +7,7 @@ use plimsoll_store::{Project, clock, sessions};
 use plimsoll_terminal::standard_input;
 use serde_json::{Value, json};
 
-/// Where a payload comes from.
+/// The origin of a payload.
 pub(crate) enum PayloadOrigin {
     /// Piped in.
     StandardInput,
@@ -29,30 +29,31 @@ impl PayloadOrigin {
     }
 }
 
-/// Returns the payload and its origin.
-pub(crate) fn read_or_build_payload() -> (Vec<u8>, PayloadOrigin) {
-    if let Some(document) = standard_input::read_document_if_piped() {
+/// Reads the payload from standard input if it is piped in, else builds it from the session's record.
+pub(crate) fn read_stdin_or_build_payload() -> (Vec<u8>, PayloadOrigin) {
+    if let Some(document) = standard_input::read_nonblank_piped_input_if_data_arrives() {
         return (document, PayloadOrigin::StandardInput);
     }
-    let project = Project::find_for_command();
-    let target = TargetSession::find(&project).ok().flatten();
+    let project = Project::find_upwards_from_current_dir();
+    let target = TargetSession::find_current_or_run_or_latest(&project).ok().flatten();
     let id = target.map(|target| target.record.session_id).filter(|id| !id.is_empty());
-    let payload = session_payload(&project, id.as_ref());
+    let payload = build_payload_from_session_record(&project, id.as_ref());
     (
         payload.to_string().into_bytes(),
         id.map_or(PayloadOrigin::NoSession, |id| PayloadOrigin::Session(id.to_string())),
     )
 }
 
-/// Builds a payload like the client's from the session's record. Cost, limits and cache are not recorded.
-fn session_payload(project: &Project, id: Option<&SessionId>) -> Value {
+/// Builds a payload in the client's format from the session's record, without cost, limits and cache, which are not
+/// recorded.
+fn build_payload_from_session_record(project: &Project, id: Option<&SessionId>) -> Value {
     let root = project.root().to_string_lossy();
-    // The status line record has the exact window, the transcript only the model, so the former goes first.
+    // The status line record is preferred: it has the exact window, whereas the transcript has only the model.
     let status_record = id.and_then(|id| sessions::load_status_line_record(project, id)).unwrap_or_default();
     let reading = id.and_then(|id| sessions::load_session_record(project, id).usage.last_reading);
-    let used = status_record.used_tokens.or(reading.as_ref().map(|reading| reading.used_tokens));
-    let output = status_record.output_tokens.or(reading.as_ref().map(|reading| reading.output_tokens));
-    let window = status_record
+    let used_tokens = status_record.used_tokens.or(reading.as_ref().map(|reading| reading.used_tokens));
+    let output_tokens = status_record.output_tokens.or(reading.as_ref().map(|reading| reading.output_tokens));
+    let window_tokens = status_record
         .window_tokens
         .or(reading.as_ref().and_then(|reading| Some(reading.window.as_ref()?.tokens)));
     let model = status_record.model.or(reading.and_then(|reading| reading.model));
@@ -62,10 +63,10 @@ fn session_payload(project: &Project, id: Option<&SessionId>) -> Value {
         "workspace": {"current_dir": root, "project_dir": root},
         "model": {"id": model},
         "context_window": {
-            "context_window_size": window,
-            "total_input_tokens": used,
-            "current_usage": used.map(|used| json!({"input_tokens": used, "output_tokens": output})),
-            "used_percentage": used.zip(window).and_then(|(used, window)| plimsoll_domain::reading::rounded_percent(used, window)),
+            "context_window_size": window_tokens,
+            "total_input_tokens": used_tokens,
+            "current_usage": used_tokens.map(|used| json!({"input_tokens": used, "output_tokens": output_tokens})),
+            "used_percentage": used_tokens.zip(window_tokens).and_then(|(used, window)| plimsoll_domain::reading::rounded_percent(used, window)),
         },
     })
 }
@@ -73,7 +74,7 @@ fn session_payload(project: &Project, id: Option<&SessionId>) -> Value {
 /// Returns a payload with a value for every segment.
 pub(crate) fn sample_payload() -> Value {
     let now = clock::now().timestamp();
-    let root = Project::find_for_command().root().to_string_lossy().into_owned();
+    let root = Project::find_upwards_from_current_dir().root().to_string_lossy().into_owned();
     json!({
         "session_id": "00000000-0000-4000-8000-000000000000",
         "cwd": root,

@@ -2,7 +2,7 @@
 
 mod secret;
 
-use super::{TurnsError, sync_log_or_warn};
+use super::{TurnsError, record_missing_turns_or_print_warning};
 use clap::Args;
 use plimsoll_domain::text::count_with_noun;
 use plimsoll_flows::turns::find_turn_by_name;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What goes.
+/// The turns to erase.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct EraseArguments {
@@ -43,17 +43,21 @@ const DRY_RUN_NOTICE: &str = "Nothing was erased: run it without --dry-run to er
 const TRANSCRIPT_NOTICE: &str =
     "The client's own transcript still has the contents, until the client deletes it.";
 
-pub(super) fn erase_turns(project: &Project, arguments: &EraseArguments) -> Result<ExitCode, TurnsError> {
-    // Without this, content that is only in the transcript so far would be logged after the erasure.
-    sync_log_or_warn(project);
+pub(super) fn erase_requested_turns_or_all_secrets(
+    project: &Project,
+    arguments: &EraseArguments,
+) -> Result<ExitCode, TurnsError> {
+    // Otherwise, content that is only in the transcript so far would be logged after the erasure.
+    record_missing_turns_or_print_warning(project);
     if arguments.secrets {
-        return secret::erase_secrets(project, arguments.session.as_deref(), arguments.dry_run);
+        return secret::find_and_erase_secrets(project, arguments.session.as_deref(), arguments.dry_run);
     }
-    let mut requested: BTreeMap<String, (TurnLog, BTreeSet<u64>)> = BTreeMap::new();
+    let mut requested_records: BTreeMap<String, (TurnLog, BTreeSet<u64>)> = BTreeMap::new();
     for turn in &arguments.turns {
         let (log, record) = find_turn_by_name(project, turn, arguments.session.as_deref())?;
-        let (_, sequence_numbers) =
-            requested.entry(record.session_id.clone().to_string()).or_insert_with(|| (log, BTreeSet::new()));
+        let (_, sequence_numbers) = requested_records
+            .entry(record.session_id.clone().to_string())
+            .or_insert_with(|| (log, BTreeSet::new()));
         sequence_numbers.insert(record.header.sequence_number);
         print_text(format!("{} (record {})", record.display_name(), record.header.sequence_number));
     }
@@ -61,23 +65,28 @@ pub(super) fn erase_turns(project: &Project, arguments: &EraseArguments) -> Resu
         print_text(DRY_RUN_NOTICE);
         return Ok(ExitCode::SUCCESS);
     }
-    let records =
-        requested.iter().map(|(id, (_, sequence_numbers))| (id.clone(), sequence_numbers.clone())).collect();
+    let records = requested_records
+        .iter()
+        .map(|(id, (_, sequence_numbers))| (id.clone(), sequence_numbers.clone()))
+        .collect();
     let request = ErasureRequest { records_by_session: records, ..ErasureRequest::default() };
     request.record_start(project)?;
     let mut erased_count = 0;
-    for (log, sequence_numbers) in requested.values() {
-        // Other logs of the same session are erased first: their records are found by comparing them with the
-        // requested ones, which must still have their content.
-        for copy in TurnLog::started_logs_of_session(project, log.session_id())
+    for (log, sequence_numbers) in requested_records.values() {
+        // Other logs of the same session are erased first. Their records are found by comparison with the requested
+        // records, which must still have their content.
+        for other_log in TurnLog::started_logs_of_session(project, log.session_id())
             .iter()
-            .filter(|copy| copy.path() != log.path())
+            .filter(|other_log| other_log.path() != log.path())
         {
-            copy.erase_records(&copy.find_equal_records(log, sequence_numbers)?, LOCK_TIMEOUT)?;
+            other_log.erase_records_and_finish_interrupted(
+                &other_log.find_equal_records(log, sequence_numbers)?,
+                LOCK_TIMEOUT,
+            )?;
         }
-        erased_count += log.erase_records(sequence_numbers, LOCK_TIMEOUT)?;
+        erased_count += log.erase_records_and_finish_interrupted(sequence_numbers, LOCK_TIMEOUT)?;
     }
-    request.remove_completed_requests(project)?;
+    request.remove_this_and_covered_requests(project)?;
     print_text(format!(
         "{} erased here permanently. {TRANSCRIPT_NOTICE}",
         count_with_noun(erased_count, "record")

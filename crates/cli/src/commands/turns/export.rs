@@ -1,5 +1,5 @@
-//! `plimsoll turns export`: a session in a format for other readers. Everything comes from Plimsoll's own
-//! log, so it works without the client's transcript.
+//! `plimsoll turns export`: exports a session for people and other programs. All data comes from Plimsoll's turn
+//! log, so the client's transcript is not needed.
 
 mod exported_session;
 mod html;
@@ -19,7 +19,7 @@ pub(crate) use redact::{Redactor, SecretLocation};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What to export, and how.
+/// The session to export, and the format.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
     /// The format
@@ -57,24 +57,24 @@ impl ExportFormat {
 
 /// Exports a session. Exits with 1 if there is none, or if it contains secrets and `--fail-on-secret` is set.
 pub(crate) fn export_session(arguments: &ExportArguments) -> ExitCode {
-    let project = Project::find_for_command();
+    let project = Project::find_upwards_from_current_dir();
     if let Err(error) = catch_up::record_missing_turns_of_all_sessions(&project, CaptureLimits::USER) {
         print_error(&format!("not everything could be read from the transcripts: {error}"));
     }
-    let Some(log) = find_log(&project, arguments.session.as_deref()) else {
+    let Some(log) = find_log_by_prefix_or_newest(&project, arguments.session.as_deref()) else {
         return fail(no_session_message(&project, arguments.session.as_deref()));
     };
-    match write_export_or_find_secrets(&project, &log, arguments) {
+    match write_export_or_return_secrets(&project, &log, arguments) {
         Ok(locations) if locations.is_empty() => ExitCode::SUCCESS,
-        Ok(locations) => refuse_secrets(&locations),
+        Ok(locations) => print_secret_locations_and_fail(&locations),
         Err(error) => fail(format!("{error}\nhint: {}", error.hint())),
     }
 }
 
-fn find_log(project: &Project, id_prefix: Option<&str>) -> Option<TurnLog> {
+fn find_log_by_prefix_or_newest(project: &Project, id_prefix: Option<&str>) -> Option<TurnLog> {
     match id_prefix {
         Some(id_prefix) => turns::find_log_by_id_prefix(project, id_prefix),
-        None => TurnLog::all_sessions(project).pop(),
+        None => TurnLog::one_per_session_by_modified_time(project).pop(),
     }
 }
 
@@ -89,14 +89,14 @@ fn no_session_message(project: &Project, id_prefix: Option<&str>) -> String {
     }
 }
 
-/// Writes the export. With `--fail-on-secret`, writes nothing if there are secrets, and returns where they
-/// are.
-fn write_export_or_find_secrets(
+/// Writes the export and returns an empty list. With `--fail-on-secret`, if there are secrets, writes nothing and returns
+/// their locations.
+fn write_export_or_return_secrets(
     project: &Project,
     log: &TurnLog,
     arguments: &ExportArguments,
 ) -> Result<Vec<SecretLocation>, StoreError> {
-    let mut session = ExportedSession::read(project, log)?;
+    let mut session = ExportedSession::read_with_window_and_checkpoints(project, log)?;
     if session.unreadable_lines > 0 {
         let lines = plimsoll_domain::text::count_with_noun(session.unreadable_lines, "line");
         print_error(&format!(
@@ -105,12 +105,12 @@ fn write_export_or_find_secrets(
     }
     if arguments.redact || arguments.fail_on_secret {
         let mut redactor = Redactor::default();
-        let redacted = session.records.iter().map(|record| redactor.redact_record(record)).collect();
+        let redacted_records = session.records.iter().map(|record| redactor.redact_record(record)).collect();
         if arguments.fail_on_secret && !redactor.secret_locations().is_empty() {
             return Ok(redactor.secret_locations().to_vec());
         }
         if arguments.redact {
-            session.records = redacted;
+            session.records = redacted_records;
         }
     }
     let text = match arguments.format {
@@ -123,13 +123,13 @@ fn write_export_or_find_secrets(
             disk::remove_abandoned_drafts_of_file(path);
             disk::replace(path, text.as_bytes(), Durability::Lazy)?;
         }
-        None if arguments.format.is_json() => console::print_json_data(&text),
-        None => console::print_data(&text),
+        None if arguments.format.is_json() => console::print_json_escaped_only_on_terminal(&text),
+        None => console::print_text_escaped_only_on_terminal(&text),
     }
     Ok(Vec::new())
 }
 
-fn refuse_secrets(locations: &[SecretLocation]) -> ExitCode {
+fn print_secret_locations_and_fail(locations: &[SecretLocation]) -> ExitCode {
     for SecretLocation { record, field, kind } in locations {
         print_error(&format!("{record}, {field}: looks like {kind}"));
     }

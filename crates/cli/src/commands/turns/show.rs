@@ -1,6 +1,6 @@
 //! `plimsoll turns show`.
 
-use super::{TurnsError, sync_log_or_warn};
+use super::{TurnsError, record_missing_turns_or_print_warning};
 use crate::record_json::turn_json;
 use clap::Args;
 use plimsoll_domain::log_line::RecordKind;
@@ -12,7 +12,7 @@ use plimsoll_terminal::console::print_text;
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// Which turn, and what of it.
+/// Which turn to show, and which part of it.
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
     /// SESSION:NUMBER or SESSION/AGENT:NUMBER as `turns list` shows it, only the NUMBER, or record:NUMBER
@@ -27,7 +27,7 @@ pub(super) struct ShowArguments {
     json: bool,
 }
 
-/// What of it; else all, shortened.
+/// The part of the turn to show; without one, the whole turn is shown in short form.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct TurnPart {
@@ -52,20 +52,20 @@ struct TurnPart {
 }
 
 pub(super) fn show_turn(project: &Project, arguments: &ShowArguments) -> Result<ExitCode, TurnsError> {
-    sync_log_or_warn(project);
+    record_missing_turns_or_print_warning(project);
     let (log, record) = find_turn_by_name(project, &arguments.turn, arguments.session.as_deref())?;
     let part = &arguments.part;
     if arguments.json {
         console::print_json(turn_json(&record));
     } else if part.saw {
-        print_text(text_since_previous_turn(&log, &record)?);
+        print_text(prompts_and_context_since_previous_turn(&log, &record)?);
     } else {
-        print_text(render_turn_part(&record, part)?);
+        print_text(render_turn_part_or_event(&record, part)?);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn render_turn_part(record: &LoggedRecord, part: &TurnPart) -> Result<String, TurnsError> {
+fn render_turn_part_or_event(record: &LoggedRecord, part: &TurnPart) -> Result<String, TurnsError> {
     let turn = match &record.body {
         RecordBody::Turn(turn) => turn,
         RecordBody::Erased => return Ok(format!("{} [erased]", record.display_name())),
@@ -81,7 +81,7 @@ fn render_turn_part(record: &LoggedRecord, part: &TurnPart) -> Result<String, Tu
             ));
         }
     };
-    let pretty = |value: Value| serde_json::to_string_pretty(&value).unwrap_or_default();
+    let to_pretty_json = |value: Value| serde_json::to_string_pretty(&value).unwrap_or_default();
     Ok(if part.raw {
         turn.raw_response().iter().map(|block| block.json().to_owned()).collect::<Vec<_>>().join("\n")
     } else if part.program {
@@ -89,36 +89,40 @@ fn render_turn_part(record: &LoggedRecord, part: &TurnPart) -> Result<String, Tu
     } else if part.prints {
         turn.prints().join("\n")
     } else if part.memory {
-        pretty(Value::Object(turn.memory().clone()))
+        to_pretty_json(Value::Object(turn.memory().clone()))
     } else if part.usage {
-        pretty(turn.ext().get("usage").cloned().unwrap_or_default())
+        to_pretty_json(turn.ext().get("usage").cloned().unwrap_or_default())
     } else {
         render_turn(record, turn)
     })
 }
 
-/// Returns the texts that were added to the stream between the previous turn and this one.
-fn text_since_previous_turn(log: &TurnLog, turn: &LoggedRecord) -> Result<String, TurnsError> {
+/// Returns the prompts, context and compactions of the stream between the previous turn and this one.
+fn prompts_and_context_since_previous_turn(
+    log: &TurnLog,
+    turn_record: &LoggedRecord,
+) -> Result<String, TurnsError> {
     let mut sections = Vec::new();
-    for earlier in turns::records_from_end(log)? {
-        let earlier = earlier?;
-        let is_earlier_in_stream = earlier.header.stream == turn.header.stream
-            && earlier.header.sequence_number < turn.header.sequence_number;
+    for record_result in turns::records_from_end(log)? {
+        let earlier_record = record_result?;
+        let is_earlier_in_stream = earlier_record.header.stream == turn_record.header.stream
+            && earlier_record.header.sequence_number < turn_record.header.sequence_number;
         if !is_earlier_in_stream {
             continue;
         }
-        if earlier.header.kind == RecordKind::Turn {
+        if earlier_record.header.kind == RecordKind::Turn {
             break;
         }
         if let (
             RecordKind::Prompt | RecordKind::Context | RecordKind::Compaction,
             RecordBody::Event(fields),
-        ) = (earlier.header.kind, &earlier.body)
+        ) = (earlier_record.header.kind, &earlier_record.body)
         {
-            let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let origin = Some(text("from")).filter(|from| !from.is_empty());
-            let origin = origin.unwrap_or_else(|| earlier.header.kind.display_name().to_owned());
-            sections.push(format!("── {origin}\n{}", text("text")));
+            let string_field =
+                |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let origin = Some(string_field("from")).filter(|from| !from.is_empty());
+            let origin = origin.unwrap_or_else(|| earlier_record.header.kind.display_name().to_owned());
+            sections.push(format!("── {origin}\n{}", string_field("text")));
         }
     }
     sections.reverse();

@@ -3,7 +3,7 @@
 mod tool;
 
 use super::turn_filter::TurnFilter;
-use super::{TurnsError, report_no_recorded_turns, sync_log_or_warn};
+use super::{TurnsError, print_no_recorded_turns, record_missing_turns_or_print_warning};
 use clap::Args;
 use plimsoll_domain::cost::{Cost, CostBasis};
 use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind, TokenUsage};
@@ -33,36 +33,36 @@ pub(super) struct StatsArguments {
 /// Totals of the selected turns.
 #[derive(Debug, Default)]
 struct TurnStats {
-    sessions: usize,
-    turns: u64,
-    failures: BTreeMap<&'static str, u64>,
-    tools: BTreeMap<String, ToolStats>,
-    /// Each message is counted once.
+    session_count: usize,
+    turn_count: u64,
+    failure_counts: BTreeMap<&'static str, u64>,
+    stats_by_tool: BTreeMap<String, ToolStats>,
+    /// Token usage of the selected turns; each message is counted once.
     used_tokens: TokenUsage,
     /// Input and output tokens of each turn.
     input_per_turn: Vec<u64>,
     output_per_turn: Vec<u64>,
-    /// How much the window grew from one turn of a main stream to the next.
+    /// How many tokens the window grew from one turn of a main stream to the next.
     window_growth: Vec<u64>,
     /// Tokens that only entered the windows of subagents.
     subagent_usage: SubagentUsage,
     peak_tokens: u64,
     compactions: u64,
-    /// The client's own figure, and an estimate for what it has not reported.
+    /// The client's reported cost, plus an estimate of the cost that it has not reported.
     cost: Option<Cost>,
     reported_sessions: usize,
-    /// The client's own token counts, of the sessions that it reported.
+    /// The client's token counts, for the sessions that it reported.
     reported_tokens: TokenUsage,
-    /// Our token counts of the same sessions, to compare with the client's.
+    /// Our token counts for the same sessions, to compare with the client's.
     compared_tokens: TokenUsage,
 }
 
-pub(super) fn show_stats(project: &Project, arguments: &StatsArguments) -> Result<ExitCode, TurnsError> {
-    sync_log_or_warn(project);
+pub(super) fn print_stats(project: &Project, arguments: &StatsArguments) -> Result<ExitCode, TurnsError> {
+    record_missing_turns_or_print_warning(project);
     let mut stats = TurnStats::default();
     let selection = arguments.filter.to_selection();
     let logs = match selection.selected_logs(project) {
-        Err(TurnsError::NoLog(_)) if !arguments.json => return Ok(report_no_recorded_turns(project)),
+        Err(TurnsError::NoLog(_)) if !arguments.json => return Ok(print_no_recorded_turns(project)),
         Err(TurnsError::NoLog(_)) => Vec::new(),
         logs => logs?,
     };
@@ -71,7 +71,7 @@ pub(super) fn show_stats(project: &Project, arguments: &StatsArguments) -> Resul
         for record in turns::records_from_start(&log)? {
             session.process_record(&record?, &selection, &mut stats);
         }
-        session.add_to_stats(&mut stats);
+        session.add_to_stats_if_turns_selected(&mut stats);
     }
     if arguments.json {
         console::print_json(stats.to_json());
@@ -84,14 +84,14 @@ pub(super) fn show_stats(project: &Project, arguments: &StatsArguments) -> Resul
 /// Running totals while the records of one session are read.
 #[derive(Debug, Default)]
 struct SessionStats {
-    turns: u64,
+    selected_turn_count: u64,
     used_tokens: TokenUsage,
     previous_input: Option<u64>,
-    /// The last response, until the next request shows how much its calls added.
+    /// The last response, until the input of the next request shows how many tokens its calls added.
     unmeasured_response: Option<UnmeasuredResponse>,
     subagent_estimator: SubagentUsageEstimator,
     /// The usage that the cost is computed from.
-    usage: SessionUsage,
+    session_usage: SessionUsage,
     /// The token counts that the client reported at the end.
     reported_tokens: Option<TokenUsage>,
 }
@@ -99,11 +99,11 @@ struct SessionStats {
 impl SessionStats {
     fn process_record(&mut self, record: &LoggedRecord, selection: &TurnSelection, stats: &mut TurnStats) {
         if selection.includes_all_turns_of_sessions() {
-            self.subagent_estimator.add_record(&record.header);
+            self.subagent_estimator.add_record_if_subagent_turn(&record.header);
         }
-        add_usage_of_record(record, &mut self.usage);
+        add_usage_of_record(record, &mut self.session_usage);
         match (record.header.kind, &record.body) {
-            (RecordKind::Turn, _) => self.add_turn(record, selection, stats),
+            (RecordKind::Turn, _) => self.add_tokens_and_count_turn_if_selected(record, selection, stats),
             (RecordKind::Compaction, _) if record.header.stream == MAIN_STREAM => {
                 stats.compactions += 1;
                 self.previous_input = None;
@@ -111,7 +111,7 @@ impl SessionStats {
             }
             // The growth after a prompt comes from the prompt, not from a tool result.
             (RecordKind::Prompt, _) if record.header.stream == MAIN_STREAM => self.unmeasured_response = None,
-            // Each cost record has the totals so far, so the last one counts.
+            // Each cost record has the totals so far, so the last one replaces the earlier ones.
             (RecordKind::Cost, RecordBody::Event(fields)) => {
                 self.reported_tokens = Some(sum_reported_tokens(fields.get("models")));
             }
@@ -119,51 +119,61 @@ impl SessionStats {
         }
     }
 
-    fn add_turn(&mut self, record: &LoggedRecord, selection: &TurnSelection, stats: &mut TurnStats) {
+    fn add_tokens_and_count_turn_if_selected(
+        &mut self,
+        record: &LoggedRecord,
+        selection: &TurnSelection,
+        stats: &mut TurnStats,
+    ) {
         let usage = record.header.usage.unwrap_or_default();
-        // Added for every turn, because the client's counts cover the whole session, including subagents.
+        // Turns that are not selected count too, because the client's counts cover the whole session, with subagents.
         add_tokens(&mut self.used_tokens, usage);
-        let is_selected = selection.header_matches(&record.header) && selection.matches(record);
+        let is_selected = selection.header_matches(&record.header) && selection.content_matches(record);
         let calls = record.turn().map(plimsoll_domain::Turn::tool_calls).unwrap_or_default();
         if record.header.stream == MAIN_STREAM && usage.total_input() > 0 {
-            self.measure_window_growth(usage, is_selected.then_some(calls), stats);
+            self.record_window_growth_and_tool_tokens(usage, is_selected.then_some(calls), stats);
         }
         if !is_selected {
             return;
         }
-        self.turns += 1;
+        self.selected_turn_count += 1;
         add_tokens(&mut stats.used_tokens, usage);
         if usage.total_input() > 0 {
             stats.input_per_turn.push(usage.total_input());
             stats.output_per_turn.push(usage.output);
         }
         if let Some(reason) = record.header.failure_reason {
-            *stats.failures.entry(reason.as_str()).or_default() += 1;
+            *stats.failure_counts.entry(reason.as_str()).or_default() += 1;
         }
         for call in calls {
-            stats.tools.entry(call.name.clone()).or_default().add_call(call);
+            stats.stats_by_tool.entry(call.name.clone()).or_default().add_call(call);
         }
     }
 
-    /// Measures the window's growth, turn by turn. Also called for turns that are not selected, with `None`
-    /// as their calls.
-    fn measure_window_growth(
+    /// Records how much the window grew since the previous turn, and how many tokens each of that turn's calls
+    /// added. `selected_calls` is `None` for a turn that is not selected.
+    fn record_window_growth_and_tool_tokens(
         &mut self,
         usage: TokenUsage,
-        calls: Option<&[ToolCall]>,
+        selected_calls: Option<&[ToolCall]>,
         stats: &mut TurnStats,
     ) {
         let previous_input = self.previous_input.replace(usage.total_input());
         let previous_response = std::mem::replace(
             &mut self.unmeasured_response,
-            calls.map(|calls| UnmeasuredResponse::new(usage, calls)),
+            selected_calls.map(|calls| UnmeasuredResponse::new(usage, calls)),
         );
-        for (name, bytes, added) in
-            previous_response.iter().flat_map(|response| response.tokens_added_per_call(usage.total_input()))
+        for (tool_name, result_bytes, added_tokens) in previous_response
+            .iter()
+            .flat_map(|response| response.tool_bytes_and_added_tokens_per_call(usage.total_input()))
         {
-            stats.tools.entry(name.to_owned()).or_default().add_measured_result(bytes, added);
+            stats
+                .stats_by_tool
+                .entry(tool_name.to_owned())
+                .or_default()
+                .add_measured_result(result_bytes, added_tokens);
         }
-        if calls.is_some() {
+        if selected_calls.is_some() {
             stats
                 .window_growth
                 .extend(previous_input.map(|previous| usage.total_input().saturating_sub(previous)));
@@ -171,14 +181,14 @@ impl SessionStats {
         }
     }
 
-    fn add_to_stats(self, stats: &mut TurnStats) {
-        if self.turns == 0 {
+    fn add_to_stats_if_turns_selected(self, stats: &mut TurnStats) {
+        if self.selected_turn_count == 0 {
             return;
         }
-        stats.sessions += 1;
-        stats.turns += self.turns;
+        stats.session_count += 1;
+        stats.turn_count += self.selected_turn_count;
         stats.subagent_usage += self.subagent_estimator.total_usage();
-        stats.cost = Some(stats.cost.unwrap_or_default() + self.usage.total_cost());
+        stats.cost = Some(stats.cost.unwrap_or_default() + self.session_usage.total_cost());
         if let Some(reported) = self.reported_tokens {
             stats.reported_sessions += 1;
             add_tokens(&mut stats.reported_tokens, reported);
@@ -187,32 +197,32 @@ impl SessionStats {
     }
 }
 
-fn add_tokens(sum: &mut TokenUsage, more: TokenUsage) {
-    sum.input += more.input;
-    sum.cache_read += more.cache_read;
-    sum.cache_creation += more.cache_creation;
-    sum.output += more.output;
+fn add_tokens(sum: &mut TokenUsage, tokens: TokenUsage) {
+    sum.input += tokens.input;
+    sum.cache_read += tokens.cache_read;
+    sum.cache_creation += tokens.cache_creation;
+    sum.output += tokens.output;
 }
 
-/// Sums up the client's token counts by model.
+/// Adds up the client's token counts of all models.
 fn sum_reported_tokens(models: Option<&Value>) -> TokenUsage {
     let mut sum = TokenUsage::default();
     for model in models.and_then(Value::as_object).into_iter().flat_map(|models| models.values()) {
-        let number = |key: &str| model.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let token_count = |key: &str| model.get(key).and_then(Value::as_u64).unwrap_or(0);
         let model_usage = TokenUsage {
-            input: number("inputTokens"),
-            cache_read: number("cacheReadInputTokens"),
-            cache_creation: number("cacheCreationInputTokens"),
-            output: number("outputTokens"),
+            input: token_count("inputTokens"),
+            cache_read: token_count("cacheReadInputTokens"),
+            cache_creation: token_count("cacheCreationInputTokens"),
+            output: token_count("outputTokens"),
         };
         add_tokens(&mut sum, model_usage);
     }
     sum
 }
 
-/// Returns the given percentile of the figures; 0 if there are none.
-fn percentile(figures: &[u64], percent: usize) -> u64 {
-    let mut sorted = figures.to_vec();
+/// Returns a percentile of the values; 0 if there are none.
+fn percentile(values: &[u64], percent: usize) -> u64 {
+    let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let index = sorted.len().saturating_sub(1) * percent / 100;
     sorted.get(index).copied().unwrap_or(0)
@@ -225,23 +235,23 @@ impl TurnStats {
 
     /// Returns the tools by added tokens, largest first.
     fn tools_by_added_tokens(&self) -> Vec<(&String, &ToolStats)> {
-        let mut tools: Vec<_> = self.tools.iter().collect();
+        let mut tools: Vec<_> = self.stats_by_tool.iter().collect();
         tools.sort_by_key(|(_, tool)| std::cmp::Reverse(tool.total_tokens_added()));
         tools
     }
 
     fn render_text(&self) -> String {
-        let failed: u64 = self.failures.values().sum();
+        let failed_count: u64 = self.failure_counts.values().sum();
         let failures: Vec<String> =
-            self.failures.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+            self.failure_counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let failures =
             if failures.is_empty() { String::new() } else { format!(" ({})", failures.join(", ")) };
         let as_usize = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let mut lines = vec![
             format!(
-                "Turns      {} in {}, {failed} failed{failures}",
-                self.turns,
-                count_with_noun(self.sessions, "session")
+                "Turns      {} in {}, {failed_count} failed{failures}",
+                self.turn_count,
+                count_with_noun(self.session_count, "session")
             ),
             format!(
                 "Tokens     {} input ({} from the cache), {} output; median per turn: {} input, {} output",
@@ -258,17 +268,17 @@ impl TurnStats {
                 format_tokens(self.growth_percentile(50)),
                 format_tokens(self.growth_percentile(90))
             ),
-            format!("Cost       {}", self.cost_text()),
+            format!("Cost       {}", self.cost_source_and_comparison_text()),
         ];
         lines.extend(self.subagent_usage.render_summary().map(|summary| format!("Subagents  {summary}")));
-        if !self.tools.is_empty() {
+        if !self.stats_by_tool.is_empty() {
             lines.push(format!("\n{}", tool::table_line(&ToolStats::TABLE_HEADER)));
         }
         lines.extend(self.tools_by_added_tokens().into_iter().map(|(name, tool)| tool.table_row(name)));
         lines.join("\n")
     }
 
-    fn cost_text(&self) -> String {
+    fn cost_source_and_comparison_text(&self) -> String {
         let Some(Cost { usd, basis }) = self.cost else { return "unknown: no session".to_owned() };
         let cost = basis.format_usd(usd);
         let source = match basis {
@@ -306,9 +316,9 @@ impl TurnStats {
             })
         };
         let tools: BTreeMap<&String, Value> =
-            self.tools.iter().map(|(name, tool)| (name, tool.to_json())).collect();
+            self.stats_by_tool.iter().map(|(name, tool)| (name, tool.to_json())).collect();
         json!({
-            "sessions": self.sessions, "turns": self.turns, "failures": self.failures, "tools": tools,
+            "sessions": self.session_count, "turns": self.turn_count, "failures": self.failure_counts, "tools": tools,
             "tokens": tokens_json(&self.used_tokens), "peak_tokens": self.peak_tokens, "delegated": self.subagent_usage, "compactions": self.compactions,
             "sent_tokens": {"p50": percentile(&self.input_per_turn, 50), "p90": percentile(&self.input_per_turn, 90)},
             "answered_tokens": {"p50": percentile(&self.output_per_turn, 50), "p90": percentile(&self.output_per_turn, 90)},

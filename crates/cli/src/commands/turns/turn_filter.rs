@@ -5,7 +5,7 @@ use plimsoll_domain::Timestamp;
 use plimsoll_flows::turns::TurnSelection;
 use plimsoll_terminal::value_parsers;
 
-/// Which turns are meant.
+/// Options that select turns.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct TurnFilter {
     /// Only this session: the beginning of its id is enough
@@ -46,7 +46,7 @@ impl TurnFilter {
             contained_text: text,
             file_path: file,
             iteration,
-            since,
+            earliest_time: since,
         }
     }
 }

@@ -13,7 +13,7 @@ use plimsoll_terminal::console::print_text;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// Which logs.
+/// Which logs to verify.
 #[derive(Debug, Args)]
 pub(super) struct VerifyArguments {
     /// Only this session: the beginning of its id is enough
@@ -21,7 +21,10 @@ pub(super) struct VerifyArguments {
     session: Option<String>,
 }
 
-pub(super) fn verify_logs(project: &Project, arguments: &VerifyArguments) -> Result<ExitCode, TurnsError> {
+pub(super) fn verify_logs_and_report_interrupted_erasures(
+    project: &Project,
+    arguments: &VerifyArguments,
+) -> Result<ExitCode, TurnsError> {
     let selection =
         TurnSelection { session_id_prefix: arguments.session.clone(), ..TurnSelection::default() };
     let mut are_all_intact = true;
@@ -30,17 +33,20 @@ pub(super) fn verify_logs(project: &Project, arguments: &VerifyArguments) -> Res
         are_all_intact &= report.is_intact();
         print_text(render_report(log.session_id(), &report));
     }
-    let interrupted = ErasureRequest::load_interrupted(project);
-    if !interrupted.is_empty() {
+    let interrupted_erasures = ErasureRequest::load_interrupted(project);
+    if !interrupted_erasures.is_empty() {
         are_all_intact = false;
         print_text("An erasure was interrupted, and is not finished. Repeat it:");
-        interrupted.iter().flat_map(repeat_commands).for_each(|command| print_text(format!("  {command}")));
+        interrupted_erasures
+            .iter()
+            .flat_map(commands_to_repeat_erasure)
+            .for_each(|command| print_text(format!("  {command}")));
     }
     Ok(ExitStatus::failure_if(!are_all_intact).into())
 }
 
 /// Returns the commands that repeat an interrupted erasure.
-fn repeat_commands(request: &ErasureRequest) -> Vec<String> {
+fn commands_to_repeat_erasure(request: &ErasureRequest) -> Vec<String> {
     const COMMAND: &str = "plimsoll turns erase";
     let session_option = |id: &str| format!(" --session {}", quote_for_shell(id));
     if request.removes_secrets {
@@ -48,15 +54,15 @@ fn repeat_commands(request: &ErasureRequest) -> Vec<String> {
         return vec![format!("{COMMAND} --secrets{session}")];
     }
     let command_for_session = |(id, sequence_numbers): (&String, &BTreeSet<u64>)| {
-        let records: String =
+        let record_arguments: String =
             sequence_numbers.iter().map(|sequence_number| format!(" record:{sequence_number}")).collect();
-        format!("{COMMAND}{}{records}", session_option(id))
+        format!("{COMMAND}{}{record_arguments}", session_option(id))
     };
     request.records_by_session.iter().map(command_for_session).collect()
 }
 
 fn render_report(session_id: &SessionId, report: &VerificationReport) -> String {
-    let verdict = match () {
+    let integrity_text = match () {
         () if report.is_intact() => "whole",
         () if report.has_only_unfinished_erasures() => "ERASURE NOT FINISHED",
         () => "NOT WHOLE",
@@ -65,7 +71,7 @@ fn render_report(session_id: &SessionId, report: &VerificationReport) -> String 
     let turns = count_with_noun(usize::try_from(report.turn_count).unwrap_or(usize::MAX), "turn");
     let erased =
         if report.erased_count > 0 { format!(", {} erased", report.erased_count) } else { String::new() };
-    let mut lines = vec![format!("{session_id}  {verdict}: {records}, {turns}{erased}")];
+    let mut lines = vec![format!("{session_id}  {integrity_text}: {records}, {turns}{erased}")];
     lines.extend(report.findings.iter().map(|finding| format!("  {}", render_finding(finding))));
     lines.join("\n")
 }

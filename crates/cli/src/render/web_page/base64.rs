@@ -1,4 +1,4 @@
-//! The digest of a script in base64, as a content policy needs it.
+//! Converts a script's digest to base64, as a content security policy requires.
 
 /// Converts hexadecimal digits to base64.
 pub(super) fn hex_to_base64(hex: &str) -> String {
@@ -10,8 +10,8 @@ pub(super) fn hex_to_base64(hex: &str) -> String {
     for chunk in bytes.chunks(3) {
         let bits = (0..3).fold(0, |bits, byte_index| bits << 8 | chunk.get(byte_index).copied().unwrap_or(0));
         for index in 0..4 {
-            let digit = ALPHABET[(bits >> (18 - 6 * index) & 63) as usize];
-            text.push(if index <= chunk.len() { char::from(digit) } else { '=' });
+            let base64_byte = ALPHABET[(bits >> (18 - 6 * index) & 63) as usize];
+            text.push(if index <= chunk.len() { char::from(base64_byte) } else { '=' });
         }
     }
     text

@@ -15,13 +15,16 @@ pub struct PackedMemory {
     pub step: u64,
     /// The encoded fields after `rev` and `step`, as one JSON object.
     #[serde(rename = "rest")]
-    rest_json: Box<RawValue>,
+    other_fields_json: Box<RawValue>,
 }
 
 impl PackedMemory {
     /// Encodes a memory. Returns `None` if its first fields are not `rev` and `step`, with more fields after them, as in every memory
     /// that Plimsoll writes.
-    pub(super) fn pack(memory: &Map<String, Value>, packer: &Packer<'_>) -> Option<PackedMemory> {
+    pub(super) fn pack_if_expected_shape(
+        memory: &Map<String, Value>,
+        packer: &Packer<'_>,
+    ) -> Option<PackedMemory> {
         let mut keys = memory.keys().map(String::as_str);
         let has_expected_start =
             (keys.next(), keys.next(), keys.next().is_some()) == (Some("rev"), Some("step"), true);
@@ -31,26 +34,28 @@ impl PackedMemory {
         let (rev, step) = (memory.get("rev")?.as_u64()?, memory.get("step")?.as_u64()?);
         let other_fields: Map<String, Value> =
             memory.iter().skip(2).map(|(key, value)| (key.clone(), value.clone())).collect();
-        let rest_json = RawValue::from_string(packer.pack_memory(&other_fields).to_string()).ok()?;
-        Some(PackedMemory { rev, step, rest_json })
+        let other_json =
+            RawValue::from_string(packer.pack_memory_with_heap_as_blobs(&other_fields).to_string()).ok()?;
+        Some(PackedMemory { rev, step, other_fields_json: other_json })
     }
 
-    /// Returns the JSON of the memory for a turn at the given step.
+    /// Returns the JSON of the memory for a turn at this step.
     pub fn json_at_step(&self, step: u64) -> String {
-        format!("{{\"rev\":{},\"step\":{step},{}", self.rev, &self.rest_json.get()[1..])
+        format!("{{\"rev\":{},\"step\":{step},{}", self.rev, &self.other_fields_json.get()[1..])
     }
 }
 
 impl PartialEq for PackedMemory {
     fn eq(&self, other: &PackedMemory) -> bool {
-        (self.rev, self.step, self.rest_json.get()) == (other.rev, other.step, other.rest_json.get())
+        (self.rev, self.step, self.other_fields_json.get())
+            == (other.rev, other.step, other.other_fields_json.get())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::{
-        EncodingHints, decode_turn, encode_turn, encode_turn_with_hints, referenced_blob_hashes,
+        EncodingHints, decode_turn, encode_turn, encode_turn_and_pack_memory, referenced_blob_hashes,
     };
     use crate::Turn;
     use serde_json::{Map, Value, json};
@@ -67,12 +72,12 @@ mod tests {
                 "heap": {"a": "short", "b": "short"}})
         };
         let (first, packed_memory) =
-            encode_turn_with_hints(&turn_with_memory(memory(1)), &EncodingHints::default());
+            encode_turn_and_pack_memory(&turn_with_memory(memory(1)), &EncodingHints::default());
         let packed_memory = packed_memory.unwrap();
         assert_eq!(referenced_blob_hashes(&first.content).len(), 3, "two of them the same");
         let hints =
             EncodingHints { memory_json: Some(packed_memory.json_at_step(2)), ..EncodingHints::default() };
-        let (next, _) = encode_turn_with_hints(&turn_with_memory(json!({})), &hints);
+        let (next, _) = encode_turn_and_pack_memory(&turn_with_memory(json!({})), &hints);
         assert_eq!(next.content, encode_turn(&turn_with_memory(memory(2))).content);
         assert!(next.blobs.is_empty(), "they are there");
         let text = serde_json::to_string(&packed_memory).unwrap();
@@ -89,7 +94,7 @@ mod tests {
             json!({"rev": -1, "step": 2, "frame": ""}),
         ] {
             let (encoded, packed_memory) =
-                encode_turn_with_hints(&turn_with_memory(memory.clone()), &EncodingHints::default());
+                encode_turn_and_pack_memory(&turn_with_memory(memory.clone()), &EncodingHints::default());
             assert!(packed_memory.is_none(), "{memory}");
             let decoded = decode_turn(1, true, &encoded.content, &|_| None).unwrap();
             assert_eq!(Value::Object(decoded.memory().clone()), memory);
@@ -117,7 +122,7 @@ mod tests {
         );
         let hash = crate::digest::sha256_hex(&[text.as_bytes()]);
         let hints = EncodingHints { result_hashes: vec![Some(hash)], ..EncodingHints::default() };
-        let (encoded, _) = encode_turn_with_hints(&turn, &hints);
+        let (encoded, _) = encode_turn_and_pack_memory(&turn, &hints);
         assert_eq!(encoded.content, encode_turn(&turn).content);
         assert_eq!(encoded.blobs, encode_turn(&turn).blobs);
     }

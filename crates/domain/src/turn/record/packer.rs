@@ -1,4 +1,4 @@
-//! Serializes values with large texts replaced by references to blobs, without copying the rest.
+//! Serializes values with large texts replaced by references to blobs, without copying anything else.
 
 use super::{BLOB_KEY, BLOB_MIN_BYTES, BLOB_PREVIEW_CHARS};
 use crate::digest::sha256_hex;
@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 pub(super) struct Packer<'a> {
     /// The collected texts, by their SHA-256.
     pub(super) blobs: RefCell<BTreeMap<String, String>>,
-    /// Texts with their already known SHA-256.
-    pub(super) known_hashes: Vec<(&'a str, &'a str)>,
+    /// Texts whose SHA-256 has already been computed, with that SHA-256.
+    pub(super) precomputed_hashes: Vec<(&'a str, &'a str)>,
 }
 
 /// A value that is packed while it is serialized.
@@ -31,18 +31,18 @@ impl<'a> Packer<'a> {
         Packed { packer: self, value }
     }
 
-    /// Returns the SHA-256 of a text. Hashing is the most expensive part of storing a large text, so known hashes are reused.
-    fn sha256_reusing_known(&self, content: &str) -> String {
+    /// Returns the SHA-256 of a text. Hashing is the most expensive part of storing a large text, so existing hashes are reused.
+    fn reused_or_computed_sha256(&self, content: &str) -> String {
         let blobs = self.blobs.borrow();
         let stored_hashes = blobs.iter().map(|(hash, text)| (text.as_str(), hash.as_str()));
-        let mut all_hashes = self.known_hashes.iter().copied().chain(stored_hashes);
+        let mut all_hashes = self.precomputed_hashes.iter().copied().chain(stored_hashes);
         // Fast path: usually it is the same text in memory, which need not be compared.
-        let known_hash = all_hashes.find(|(text, _)| std::ptr::eq(*text, content) || *text == content);
-        known_hash.map_or_else(|| sha256_hex(&[content.as_bytes()]), |(_, hash)| hash.to_owned())
+        let existing_hash = all_hashes.find(|(text, _)| std::ptr::eq(*text, content) || *text == content);
+        existing_hash.map_or_else(|| sha256_hex(&[content.as_bytes()]), |(_, hash)| hash.to_owned())
     }
 
     fn store_as_blob(&self, text: &str, preview_source: Option<&str>) -> Value {
-        let hash = self.sha256_reusing_known(text);
+        let hash = self.reused_or_computed_sha256(text);
         let mut blob_reference = json!({"sha256": hash, "bytes": text.len()});
         if let Some(preview_source) = preview_source {
             blob_reference["head"] = json!(first_chars(preview_source, BLOB_PREVIEW_CHARS));
@@ -52,7 +52,7 @@ impl<'a> Packer<'a> {
     }
 
     /// Packs the working memory. Heap chunks rarely change between turns, so each is stored as a blob, however short it is.
-    pub(super) fn pack_memory(&self, memory: &Map<String, Value>) -> Value {
+    pub(super) fn pack_memory_with_heap_as_blobs(&self, memory: &Map<String, Value>) -> Value {
         let mut packed = serde_json::to_value(self.pack(memory)).unwrap_or_default();
         let heap = memory.get("heap").and_then(Value::as_object);
         if let (Some(heap), Some(packed_heap)) = (heap, packed.get_mut("heap").and_then(Value::as_object_mut))
@@ -66,7 +66,7 @@ impl<'a> Packer<'a> {
         packed
     }
 
-    pub(super) fn pack_block(&self, block: &'a Block) -> Cow<'a, RawValue> {
+    pub(super) fn store_block_as_blob_unless_plain(&self, block: &'a Block) -> Cow<'a, RawValue> {
         let json = block.json();
         let mentions_blob_key = json.contains(BLOB_KEY)
             || json.contains("\\u") && block.parse_value().to_string().contains(BLOB_KEY);
@@ -101,7 +101,7 @@ impl Serialize for Packed<'_, Value> {
     }
 }
 
-/// An object that happens to look like a reference to a blob is wrapped as a literal, so that it is never taken for one.
+/// An object that happens to look like a reference to a blob is wrapped as a literal, so that it is never mistaken for one.
 impl Serialize for Packed<'_, Map<String, Value>> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = PackedFields(self);

@@ -11,15 +11,15 @@ const MAX_LAST_REQUESTS: usize = 3;
 
 /// Adds the user's requests, and the items of the client's task list. Without a task list, the open items of
 /// the project's plan are used.
-pub(super) fn add_requests_and_items(
-    facts: Handoff,
+pub(super) fn add_requests_and_tasks_or_plan_items(
+    handoff: Handoff,
     transcript_path: Option<&Path>,
     plan: Option<&TodoList>,
 ) -> Handoff {
-    let conversation = transcript_path
-        .and_then(|path| tail::read_requests_and_tasks(path, MAX_LAST_REQUESTS).ok())
+    let requests_and_tasks = transcript_path
+        .and_then(|path| tail::read_first_and_last_requests_and_tasks(path, MAX_LAST_REQUESTS).ok())
         .unwrap_or_default();
-    let RequestsAndTasks { first_request, last_requests, tasks } = conversation;
+    let RequestsAndTasks { first_request, last_requests, tasks } = requests_and_tasks;
     // Secrets are removed from the full text, because a cut could split a secret and hide it from the search.
     let user_requests = UserRequests {
         first_request: first_request.as_deref().map(plimsoll_secrets::redact),
@@ -28,19 +28,19 @@ pub(super) fn add_requests_and_items(
     let plan = plan.filter(|_| tasks.is_empty());
     let (done_items, open_items) = match plan {
         Some(plan) => (Vec::new(), plan.open_items()),
-        None => done_and_open_tasks(&tasks),
+        None => completed_and_open_task_subjects(&tasks),
     };
     Handoff {
         user_requests: Some(user_requests),
         done_items,
         open_items,
         plan_path: plan.map(|_| DEFAULT_PLAN.to_owned()),
-        ..facts
+        ..handoff
     }
 }
 
 /// Returns the completed tasks, and the open ones, with those in progress first.
-fn done_and_open_tasks(tasks: &[ClientTask]) -> (Vec<String>, Vec<String>) {
+fn completed_and_open_task_subjects(tasks: &[ClientTask]) -> (Vec<String>, Vec<String>) {
     let tasks_in_state = |state: TaskState| tasks.iter().filter(move |task| task.state == state);
     let subjects_in_state = |state| tasks_in_state(state).map(|task| task.subject.clone());
     let in_progress =

@@ -1,5 +1,5 @@
-//! The git segment. Operations in progress are read from git's files. Changes are counted by one
-//! `git status`, which runs again when HEAD or the index have moved, or after a while.
+//! The git segment. Operations in progress are read from git's files. Changes are counted with `git status`, which runs
+//! again if HEAD or the index has changed or the counts are older than a few seconds.
 
 use super::StatusLineInvocation;
 use plimsoll_domain::record::{GitRecord, StatusLineRecord};
@@ -11,17 +11,17 @@ use plimsoll_store::{clock, disk};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-/// Counts are reused for this long, because edits move neither HEAD nor the index.
+/// Maximum age of the counts. They expire because an edit changes neither HEAD nor the index.
 const MAX_COUNTS_AGE_MS: i64 = 5_000;
-/// After a timeout, the repository is not queried again for this long.
+/// How long to wait after a timeout before `git status` runs again.
 const TIMEOUT_RETRY_INTERVAL_MS: i64 = 60_000;
 /// The fields that need `git status`.
 const COUNT_FIELDS: [&str; 6] = ["ahead", "behind", "conflicts", "staged", "modified", "untracked"];
 
-/// Content of HEAD if the branch is in a table that only git reads (`--ref-format=reftable`).
+/// Content of HEAD in a repository with `--ref-format=reftable`, where only git can read the branch.
 const REFTABLE_HEAD: &str = "ref: refs/heads/.invalid";
 
-/// Returns the repository of the working directory; `None` outside one.
+/// Returns the git values of a folder, and stores the result of `git status` in the record. `None` outside a repository.
 pub(super) fn read_git_view(
     invocation: &StatusLineInvocation<'_>,
     folder: &Path,
@@ -31,18 +31,18 @@ pub(super) fn read_git_view(
     let head = read_trimmed_text(&git_folder.join("HEAD"))?;
     let mut view = view_from_git_files(&git_folder, &head);
     let line_settings = &invocation.settings.statusline;
-    let names_branch = head != REFTABLE_HEAD;
-    if !names_branch || line_settings.uses_any_field(SegmentKind::Git, &COUNT_FIELDS) {
-        let repository_state = format!("{head} {}", index_modified_nanos(&git_folder));
+    let head_names_branch = head != REFTABLE_HEAD;
+    if !head_names_branch || line_settings.uses_any_field(SegmentKind::Git, &COUNT_FIELDS) {
+        let head_and_index_stamp = format!("{head} {}", index_modified_nanos(&git_folder));
         let previous = record.git.take().filter(|record| Path::new(&record.folder) == folder);
         let git_record = query_git_status_cached(
             folder,
-            repository_state,
+            head_and_index_stamp,
             previous,
             line_settings.segment_timeout(SegmentKind::Git.name()),
         );
         (view.counts, view.is_stale) = (git_record.counts, git_record.timed_out);
-        if !names_branch {
+        if !head_names_branch {
             view.is_detached = git_record.branch == "(detached)";
             view.branch =
                 if git_record.branch.is_empty() { "?".to_owned() } else { git_record.branch.clone() };
@@ -54,33 +54,34 @@ pub(super) fn read_git_view(
 
 fn query_git_status_cached(
     folder: &Path,
-    repository_state: String,
+    head_and_index_stamp: String,
     previous: Option<GitRecord>,
     timeout: std::time::Duration,
 ) -> GitRecord {
     let now = clock::now().timestamp_millis();
     if let Some(previous) = previous.as_ref() {
         let age = now - previous.queried_at_ms;
-        let is_current = if previous.timed_out {
+        let is_fresh = if previous.timed_out {
             age < TIMEOUT_RETRY_INTERVAL_MS
         } else {
-            age < MAX_COUNTS_AGE_MS && previous.head_and_index_stamp == repository_state
+            age < MAX_COUNTS_AGE_MS && previous.head_and_index_stamp == head_and_index_stamp
         };
-        if age >= 0 && is_current {
+        if age >= 0 && is_fresh {
             return previous.clone();
         }
     }
     let previous = previous.unwrap_or_default();
-    let (counts, branch, timed_out) = match plimsoll_launcher::git::count_changes(folder, timeout) {
-        ChangeCountResult::Counts(counts, branch) => (Some(counts), branch, false),
-        ChangeCountResult::TimedOut => (previous.counts, previous.branch, true),
-        ChangeCountResult::Unavailable => (None, String::new(), false),
-    };
+    let (counts, branch, timed_out) =
+        match plimsoll_launcher::git::query_branch_and_change_counts(folder, timeout) {
+            ChangeCountResult::Counts(counts, branch) => (Some(counts), branch, false),
+            ChangeCountResult::TimedOut => (previous.counts, previous.branch, true),
+            ChangeCountResult::Unavailable => (None, String::new(), false),
+        };
     // The branch is stored only if HEAD does not name it (reftable).
-    let branch = if repository_state.starts_with(REFTABLE_HEAD) { branch } else { String::new() };
+    let branch = if head_and_index_stamp.starts_with(REFTABLE_HEAD) { branch } else { String::new() };
     GitRecord {
         folder: folder.to_string_lossy().into_owned(),
-        head_and_index_stamp: repository_state,
+        head_and_index_stamp,
         counts,
         queried_at_ms: now,
         timed_out,
@@ -90,15 +91,15 @@ fn query_git_status_cached(
 
 /// Reads the branch, the worktree and the operation in progress from git's files.
 fn view_from_git_files(git_folder: &Path, head: &str) -> GitView {
-    // Listed once, because most of these files do not exist.
+    // One directory listing is cheaper than a check for each file, because most of these files do not exist.
     let present_files = disk::existing_names(git_folder, &STATE_FILES);
     let file_exists = |name: &str| present_files.contains(&name);
     let rebase_names = ["rebase-merge", "rebase-apply"].into_iter().filter(|name| file_exists(name));
     let rebase_folder = rebase_names.map(|name| git_folder.join(name)).find(|folder| disk::is_folder(folder));
     let rebased_branch =
         rebase_folder.as_deref().and_then(|rebase| read_trimmed_text(&rebase.join("head-name")));
-    let reference = head.strip_prefix("ref: ").map(str::to_owned).or(rebased_branch);
-    let branch = reference.as_deref().map(|name| name.strip_prefix("refs/heads/").unwrap_or(name).to_owned());
+    let ref_name = head.strip_prefix("ref: ").map(str::to_owned).or(rebased_branch);
+    let branch = ref_name.as_deref().map(|name| name.strip_prefix("refs/heads/").unwrap_or(name).to_owned());
     GitView {
         is_detached: branch.is_none(),
         branch: branch.unwrap_or_else(|| head.chars().take(7).collect()),
@@ -107,12 +108,12 @@ fn view_from_git_files(git_folder: &Path, head: &str) -> GitView {
             .then(|| git_folder.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         operation_in_progress: rebase_folder
             .map(|rebase| describe_rebase_progress(&rebase))
-            .or_else(|| describe_other_operation(file_exists)),
+            .or_else(|| describe_merge_pick_revert_or_bisect(file_exists)),
         ..GitView::default()
     }
 }
 
-/// Files that exist in git's folder only during an operation, or in the folder of a linked worktree.
+/// Files that exist in the git folder only during an operation, or only for a linked worktree.
 const STATE_FILES: [&str; 7] = [
     "MERGE_HEAD",
     "CHERRY_PICK_HEAD",
@@ -129,18 +130,18 @@ fn describe_rebase_progress(rebase_folder: &Path) -> String {
     let steps = read_number("msgnum")
         .zip(read_number("end"))
         .or_else(|| read_number("next").zip(read_number("last")));
-    let name = if disk::exists(&rebase_folder.join("applying")) { "am" } else { "rebase" };
-    steps.map_or_else(|| name.to_owned(), |(step, last)| format!("{name} {step}/{last}"))
+    let operation = if disk::exists(&rebase_folder.join("applying")) { "am" } else { "rebase" };
+    steps.map_or_else(|| operation.to_owned(), |(step, last)| format!("{operation} {step}/{last}"))
 }
 
-fn describe_other_operation(file_exists: impl Fn(&str) -> bool) -> Option<String> {
+fn describe_merge_pick_revert_or_bisect(file_exists: impl Fn(&str) -> bool) -> Option<String> {
     let operations = [
         ("MERGE_HEAD", "merge"),
         ("CHERRY_PICK_HEAD", "cherry-pick"),
         ("REVERT_HEAD", "revert"),
         ("BISECT_LOG", "bisect"),
     ];
-    operations.into_iter().find(|(file, _)| file_exists(file)).map(|(_, action)| action.to_owned())
+    operations.into_iter().find(|(file, _)| file_exists(file)).map(|(_, operation)| operation.to_owned())
 }
 
 fn read_trimmed_text(path: &Path) -> Option<String> {

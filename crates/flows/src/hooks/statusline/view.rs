@@ -1,19 +1,19 @@
-//! The values of the segments; only those that a line needs are looked up.
+//! Collects the values of the segments, and only of those that a line contains.
 
 use super::{StatusLineInvocation, git};
-use crate::context::measure::{MeasureInput, session_thresholds};
+use crate::context::measure::{MeasureInput, compute_session_thresholds};
 use plimsoll_domain::log_line::MAIN_STREAM;
 use plimsoll_domain::reading::WindowSource;
 use plimsoll_domain::record::StatusLineRecord;
 use plimsoll_domain::statusline::{Segment, SegmentKind};
 use plimsoll_domain::{RunStatus, SessionRecord, Timestamp};
-use plimsoll_policy::current_item::current_open_item;
+use plimsoll_policy::current_item::current_unparked_item;
 use plimsoll_policy::statusline::{
     CacheView, ContextUsageView, HiddenReason, LimitView, MemoryView, RunView, StatusLineView,
 };
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::status::{StatusPayload, SubscriptionLimit};
-use plimsoll_store::{clock, disk, environment, faults, memory, sessions, state_file};
+use plimsoll_store::{clock, disk, environment, hook_failures, memory, sessions, state_file};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use std::time::Duration;
 const MAX_FAULT_AGE_MINUTES: i64 = 60;
 
 impl StatusLineInvocation<'_> {
-    /// Looks up all values. Stores the git counts in the record.
+    /// Collects the values of the needed segments. Stores the git counts and the run in the record.
     pub(super) fn build_view(&self, record: &mut StatusLineRecord) -> StatusLineView {
         let payload = &self.payload;
         let directory = payload.workspace.current_dir.as_deref().or(payload.cwd.as_deref());
-        let if_shown = |kind| Some(()).filter(|()| self.needs_segment(kind));
-        let session = sessions::load_for_status_line(&self.project, &self.session_id);
+        let if_needed = |kind| Some(()).filter(|()| self.needs_segment(kind));
+        let session = sessions::load_partial_record_for_status_line(&self.project, &self.session_id);
         StatusLineView {
             payload: StatusPayload {
                 model: payload.model.clone(),
@@ -36,25 +36,26 @@ impl StatusLineInvocation<'_> {
                 ..StatusPayload::default()
             },
             directory: directory.map(abbreviate_home),
-            git: if_shown(SegmentKind::Git)
+            git: if_needed(SegmentKind::Git)
                 .and(directory)
                 .and_then(|folder| git::read_git_view(self, Path::new(folder), record)),
             context_usage: self.context_usage_view(record, &session),
-            run: if_shown(SegmentKind::Run).and_then(|()| self.open_run_view(record)),
-            memory: if_shown(SegmentKind::Memory).and_then(|()| self.memory_view_if_shown_to_session()),
-            prompt_cache: if_shown(SegmentKind::Cache)
-                .map(|()| self.cache_view())
+            run: if_needed(SegmentKind::Run).and_then(|()| self.refresh_and_view_open_run(record)),
+            memory: if_needed(SegmentKind::Memory).and_then(|()| self.memory_view_if_shown_to_session()),
+            prompt_cache: if_needed(SegmentKind::Cache)
+                .map(|()| self.prompt_cache_view())
                 .filter(|cache| *cache != CacheView::default()),
-            five_hour_limit: if_shown(SegmentKind::FiveHour)
+            five_hour_limit: if_needed(SegmentKind::FiveHour)
                 .and(payload.rate_limits.five_hour.as_ref())
-                .and_then(limit_view),
-            weekly_limit: if_shown(SegmentKind::Weekly)
+                .and_then(limit_view_unless_reset),
+            weekly_limit: if_needed(SegmentKind::Weekly)
                 .and(payload.rate_limits.seven_day.as_ref())
-                .and_then(limit_view),
-            spend_limit: if_shown(SegmentKind::Spend)
+                .and_then(limit_view_unless_reset),
+            spend_limit: if_needed(SegmentKind::Spend)
                 .and(payload.rate_limits.spend_limit.as_ref())
-                .and_then(limit_view),
-            health_problem: if_shown(SegmentKind::Health).and_then(|()| self.health_problem(&session)),
+                .and_then(limit_view_unless_reset),
+            health_problem: if_needed(SegmentKind::Health)
+                .and_then(|()| self.find_settings_hook_or_transcript_problem(&session)),
             custom_values: self.custom_segment_values(),
             use_color: environment::variable("NO_COLOR").is_none(),
             columns: environment::numeric_variable("COLUMNS")
@@ -65,13 +66,13 @@ impl StatusLineInvocation<'_> {
 
     fn context_usage_view(&self, record: &StatusLineRecord, session: &SessionRecord) -> ContextUsageView {
         let (client_window, model) = (&self.payload.context_window, self.payload.model.id.as_deref());
-        let used = client_window.used_tokens();
+        let used_tokens = client_window.reported_or_estimated_used_tokens();
         let window = window::resolve_window(&WindowEvidence {
             model,
             user_windows: Some(&self.settings.windows),
             status_line_window: client_window.context_window_size,
             client_version: self.payload.version.as_deref(),
-            max_used_tokens: used.unwrap_or(0),
+            max_used_tokens: used_tokens.unwrap_or(0),
             ..WindowEvidence::default()
         });
         let input = MeasureInput {
@@ -81,27 +82,28 @@ impl StatusLineInvocation<'_> {
             transcript_path: None,
             pending_calls: &[],
         };
-        let own_percent = used
+        let computed_percent = used_tokens
             .zip(window.as_ref())
-            .and_then(|(used, window)| plimsoll_domain::reading::rounded_percent(used, window.tokens));
-        // More tokens are used than the client's window has, so its percentage is of a window that is not
+            .and_then(|(tokens, window)| plimsoll_domain::reading::rounded_percent(tokens, window.tokens));
+        // If more tokens are used than fit in the client's window, the client's percentage refers to a window that is not
         // shown.
-        let is_of_shown_window =
+        let is_percent_of_shown_window =
             window.as_ref().is_none_or(|window| window.source != WindowSource::RaisedByUsage);
-        let client_percent = client_window.known_percentage().filter(|_| is_of_shown_window);
+        let client_percent = client_window.valid_used_percentage().filter(|_| is_percent_of_shown_window);
         ContextUsageView {
             used_percent: client_percent
                 .map(|percent| percent.round() as u64)
-                .or(own_percent.map(|percent| percent.min(100))),
-            used_tokens: used,
-            thresholds: window.map(|window| session_thresholds(&input, &window, model)),
+                .or(computed_percent.map(|percent| percent.min(100))),
+            used_tokens,
+            thresholds: window.map(|window| compute_session_thresholds(&input, &window, model)),
             usage_samples: record.timed_usage_samples(),
         }
     }
 
-    /// Returns the project's run while it is open; every session in the project shows it.
-    fn open_run_view(&self, record: &mut StatusLineRecord) -> Option<RunView> {
-        record.run = state_file::load_status_line_run(&self.project, record.run.as_ref(), current_open_item);
+    /// Returns the project's run if it is open, and stores it in the record. Every session in the project shows it.
+    fn refresh_and_view_open_run(&self, record: &mut StatusLineRecord) -> Option<RunView> {
+        record.run =
+            state_file::load_status_line_run(&self.project, record.run.as_ref(), current_unparked_item);
         let open_run = record.run.as_ref().filter(|run| !run.status.has_ended())?;
         let format_resume_time = |timestamp: &Timestamp| {
             clock::parse_timestamp(timestamp)
@@ -125,17 +127,16 @@ impl StatusLineInvocation<'_> {
         })
     }
 
-    /// Returns the working memory, if this session has been shown it. Another session's memory is not
-    /// displayed.
+    /// Returns the working memory if it has been shown to this session.
     fn memory_view_if_shown_to_session(&self) -> Option<MemoryView> {
         if !memory::exists(&self.project) {
             return None;
         }
-        memory::load_shown_record(&self.project, &self.session_id).shown_to(MAIN_STREAM)?;
+        memory::load_shown_record(&self.project, &self.session_id).revision_shown_to(MAIN_STREAM)?;
         memory::load_memory(&self.project).ok().map(|memory| MemoryView::from_memory(&memory))
     }
 
-    fn cache_view(&self) -> CacheView {
+    fn prompt_cache_view(&self) -> CacheView {
         let cache = &self.payload.prompt_cache;
         CacheView {
             is_warm: cache.warm,
@@ -144,31 +145,38 @@ impl StatusLineInvocation<'_> {
         }
     }
 
-    /// Returns a problem of Plimsoll itself, which users see in time only here. Faults of other sessions are
-    /// left to those sessions.
-    fn health_problem(&self, session: &SessionRecord) -> Option<String> {
+    /// Returns the first of: an error in the settings, a recent error of this session's hooks, a missing transcript. Users
+    /// would otherwise notice these too late. Each session shows only its own hook errors.
+    fn find_settings_hook_or_transcript_problem(&self, session: &SessionRecord) -> Option<String> {
         let recent_fault = || {
-            let fault = faults::last_fault(&self.project)?;
-            let at = clock::parse_timestamp(&fault.occurred_at)?;
-            let is_ours = fault.session_id.is_empty() || fault.session_id == self.session_id;
-            let is_recent = (clock::now() - at).num_minutes() < MAX_FAULT_AGE_MINUTES;
-            let describe =
-                || format!("{} at {}: {}", fault.program, clock::format_short_local_time(at), fault.message);
-            (is_ours && is_recent).then(describe)
+            let fault = hook_failures::last_hook_failure(&self.project)?;
+            let occurred_at = clock::parse_timestamp(&fault.occurred_at)?;
+            let concerns_this_session = fault.session_id.is_empty() || fault.session_id == self.session_id;
+            let is_recent = (clock::now() - occurred_at).num_minutes() < MAX_FAULT_AGE_MINUTES;
+            let describe = || {
+                format!(
+                    "{} at {}: {}",
+                    fault.program,
+                    clock::format_short_local_time(occurred_at),
+                    fault.message
+                )
+            };
+            (concerns_this_session && is_recent).then(describe)
         };
-        let missing_transcript = || self.has_no_transcript(session).then(|| "no transcript".to_owned());
+        let missing_transcript =
+            || self.has_responded_without_transcript(session).then(|| "no transcript".to_owned());
         self.short_settings_error.clone().or_else(recent_fault).or_else(missing_transcript)
     }
 
-    /// Returns true if the session has responded and the client does not write its transcript. The path is
-    /// known only from our hooks; a project without them does not need it.
-    fn has_no_transcript(&self, session: &SessionRecord) -> bool {
+    /// Returns true if the session has responded and its transcript does not exist. Returns false without a recorded path:
+    /// only our hooks record it, and only they need the transcript.
+    fn has_responded_without_transcript(&self, session: &SessionRecord) -> bool {
         let path = session.start.transcript_path.as_deref();
-        self.payload.context_window.used_tokens().is_some()
+        self.payload.context_window.reported_or_estimated_used_tokens().is_some()
             && path.is_some_and(|path| !disk::exists(Path::new(path)))
     }
 
-    /// Returns the values of the user's custom segments that a line contains.
+    /// Returns the values of the user's custom segments that a line contains, or why they are hidden.
     fn custom_segment_values(&self) -> BTreeMap<String, Result<String, HiddenReason>> {
         let line_settings = &self.settings.statusline;
         let names = line_settings.lines.iter().flatten();
@@ -181,13 +189,15 @@ impl StatusLineInvocation<'_> {
             commands.filter_map(|(name, segment)| Some((*name, segment.command.as_deref()?))).collect();
         let mut values: BTreeMap<String, Result<String, HiddenReason>> = custom_segments
             .iter()
-            .map(|(name, segment)| ((*name).to_owned(), self.value_at_pointer(segment.pointer.as_deref())))
+            .map(|(name, segment)| {
+                ((*name).to_owned(), self.input_value_at_pointer(segment.pointer.as_deref()))
+            })
             .collect();
-        values.extend(self.run_segment_commands(&commands));
+        values.extend(self.run_segment_commands_in_parallel(&commands));
         values
     }
 
-    fn value_at_pointer(&self, pointer: Option<&str>) -> Result<String, HiddenReason> {
+    fn input_value_at_pointer(&self, pointer: Option<&str>) -> Result<String, HiddenReason> {
         let no_source_reason = "it has no pointer and no usable command: one in a project's file is ignored";
         let pointer = pointer.ok_or(HiddenReason::NothingToShow(no_source_reason))?;
         let document = plimsoll_domain::text::parse_json_or_null(&String::from_utf8_lossy(self.input));
@@ -198,18 +208,21 @@ impl StatusLineInvocation<'_> {
         }
     }
 
-    /// Runs all programs at once, so that the line waits only for the slowest.
-    fn run_segment_commands(
+    /// Runs all commands in parallel, so that the line waits only for the slowest.
+    fn run_segment_commands_in_parallel(
         &self,
         commands: &[(&str, &[String])],
     ) -> Vec<(String, Result<String, HiddenReason>)> {
         let timeout_of = |name: &str| self.settings.statusline.segment_timeout(name);
-        // Each has its own timeout, because the client kills a status line that is still running at the next
-        // trigger (2.1.329).
+        // Each command has a timeout, because the client kills a status line that is still running at the next trigger
+        // (2.1.329).
         let programs: Vec<(&[String], Duration)> =
             commands.iter().map(|(name, command)| (*command, timeout_of(name))).collect();
-        let outcomes =
-            plimsoll_launcher::run_status_line_programs(&programs, self.project.root(), self.input);
+        let outcomes = plimsoll_launcher::run_status_line_programs_in_parallel(
+            &programs,
+            self.project.root(),
+            self.input,
+        );
         let outputs = commands.iter().zip(outcomes);
         outputs
             .map(|((name, _), outcome)| ((*name).to_owned(), first_output_line(outcome, timeout_of(name))))
@@ -229,7 +242,7 @@ fn first_output_line(
     }
     match outcome.exit_code {
         Some(0) => Ok(String::from_utf8_lossy(&outcome.stdout).lines().next().unwrap_or_default().to_owned()),
-        Some(code) => Err(HiddenReason::CommandExited(code)),
+        Some(code) => Err(HiddenReason::CommandExitedWithError(code)),
         None => Err(HiddenReason::CommandKilled),
     }
 }
@@ -244,11 +257,10 @@ fn abbreviate_home(directory: &str) -> String {
     }
 }
 
-/// Returns `None` for a limit that was reset after the last response, because the client does not know its
-/// current usage.
-fn limit_view(limit: &SubscriptionLimit) -> Option<LimitView> {
+/// Returns `None` for a limit whose reset time has passed, because the client does not know its current usage.
+fn limit_view_unless_reset(limit: &SubscriptionLimit) -> Option<LimitView> {
     let now = u64::try_from(clock::now().timestamp()).unwrap_or_default();
-    let has_reset = limit.resets_at.is_some_and(|reset| reset <= now);
+    let has_reset = limit.resets_at.is_some_and(|reset_at| reset_at <= now);
     (!has_reset).then(|| LimitView {
         used_percent: limit.used_percentage,
         resets_at: limit.resets_at.and_then(format_time),

@@ -1,8 +1,8 @@
-//! The input of the gate: an ended session with the evidence for and against its claims.
+//! The input of the gate: an ended session with the evidence about its work.
 
 use crate::checkpoint::facts;
 use crate::run::ended_session::EndedSession;
-use crate::run::evidence::started_above_l2;
+use crate::run::evidence::started_at_or_above_l2;
 use crate::run::ticks::revert_ticks;
 use crate::run::{backup, questions};
 use crate::run_context::RunContext;
@@ -25,30 +25,31 @@ pub(super) struct GateInput {
 impl GateInput {
     /// Returns true if the run has ended, so that nothing is checked and no tick is reverted.
     pub(super) fn is_run_over(&self) -> bool {
-        self.session.state.lifecycle.is_over()
+        self.session.state.lifecycle.has_ended()
     }
 
-    /// Reverts ticks. Returns `None` if the run is gone.
-    pub(super) fn revert_ticks(
+    /// Reverts ticks in the plan, and updates the evidence and the state. Returns `None` if the run no longer
+    /// exists.
+    pub(super) fn revert_ticks_and_update_evidence(
         mut self,
         context: &RunContext<'_>,
-        reverted: &RevertedTicks,
+        reverted_ticks: &RevertedTicks,
     ) -> Result<Option<GateInput>, StoreError> {
-        let Some(state) = revert_ticks(context, reverted, &mut self.evidence)? else { return Ok(None) };
+        let Some(state) = revert_ticks(context, reverted_ticks, &mut self.evidence)? else { return Ok(None) };
         self.session.state = state;
         Ok(Some(self))
     }
 }
 
-/// Gathers the evidence that exists before anything is checked. A plan that the session removed is first
-/// written again, because a tick counts whatever has become of the plan since. A question that the session
-/// only asked is written into the plan. After a crash the next process finds both in the plan.
-pub(super) fn gather_evidence(
+/// Collects the evidence before the checks run. First restores a plan that the session removed, because a tick
+/// counts even if the plan was deleted later. A question that the session asked only in its message is
+/// written into the plan. After a crash the next process finds both in the plan.
+pub(super) fn restore_plan_and_collect_evidence(
     context: &RunContext<'_>,
     session: EndedSession,
     result: &SessionResult,
 ) -> Result<GateInput, StoreError> {
-    let is_run_over = session.state.lifecycle.is_over();
+    let is_run_over = session.state.lifecycle.has_ended();
     let todo = match is_run_over {
         true => facts::load_plan(context.project, &session.state),
         // A plan that could only be restored without its items counts as missing.
@@ -57,7 +58,7 @@ pub(super) fn gather_evidence(
     };
     let message_at_stop = session.record.end.stop.as_ref().map(|stop| stop.end_of_last_message.clone());
     let last_message = match &session.ending {
-        // A message that our hook cut off is not the last one; neither is an earlier turn's.
+        // Our hook cut off the turn, so there is no last message; that of an earlier turn does not count.
         SessionEnding::HookStopped => None,
         SessionEnding::Completed => {
             result.result_text.clone().filter(|text| !text.is_empty()).or(message_at_stop)
@@ -71,13 +72,13 @@ pub(super) fn gather_evidence(
         last_message,
         is_root_frame_popped: facts::has_session_popped_root_frame(context.project, &session.state),
         todo,
-        started_above_l2: started_above_l2(&session),
+        started_at_or_above_l2: started_at_or_above_l2(&session),
         ..SessionEvidence::default()
     };
     let mut skipped_checks = Vec::new();
     if !is_run_over {
-        questions::write_unwritten_question(context, &session.state, &mut evidence)?;
-        skipped_checks = ticks::checks_not_in_original_plan(&session.state, &evidence);
+        questions::add_blocked_session_question_to_plan(context, &session.state, &mut evidence)?;
+        skipped_checks = ticks::ticked_item_checks_not_in_original_plan(&session.state, &evidence);
     }
     Ok(GateInput { session, evidence, skipped_checks })
 }

@@ -1,10 +1,10 @@
-//! Cancels a run for good.
+//! Cancels a run permanently.
 
-use super::newest_run::newest_run_id;
+use super::newest_run::run_id_from_state_or_copy;
 use super::{end_surviving_processes, find_orphaned_client};
-use crate::context::session_usage::add_missing_cost;
+use crate::context::session_usage::add_estimated_usage_if_cost_is_missing;
 use crate::run::archive::{archive_run, is_end_archived};
-use crate::run::ended_session::record_session_end;
+use crate::run::ended_session::record_session_end_and_cost_once;
 use crate::run::session_output_path;
 use crate::run::stream_reader::StreamReader;
 use crate::run_context::RunContext;
@@ -17,25 +17,27 @@ use plimsoll_launcher::client::LaunchedClient;
 use plimsoll_store::{Project, StoreError, clock, config, disk, lock, sessions, state_file};
 use std::time::Duration;
 
-/// Cancels the run for good. Its running session is ended by its next hook.
-pub fn cancel_run(project: &Project) -> Result<Option<RunState>, StoreError> {
-    let Some(run_id) = newest_run_id(project)? else { return Ok(None) };
+/// Cancels the newest run permanently. A running session is ended by its next hook; the client of a
+/// `plimsoll run` that has died is ended here. Returns the resulting state, which is not canceled if the run
+/// had already ended; `None` if there is no run.
+pub fn cancel_newest_run_and_end_orphaned_client(project: &Project) -> Result<Option<RunState>, StoreError> {
+    let Some(run_id) = run_id_from_state_or_copy(project)? else { return Ok(None) };
     let settings = config::load_for_run(project, &run_id);
     let context = RunContext { project, settings: &settings, run_id: &run_id };
-    // The state first: any process that reads the run from here on ends it, whatever a kill leaves undone
-    // below.
+    // The state is written first: any process that reads it ends the run, even if this process is killed
+    // before the steps below.
     let canceled_state = context.update_state(|state| {
         state.lifecycle.cancel_if_open(Some(clock::to_timestamp(clock::now())));
         state.clone()
     })?;
-    // Also if it was canceled before: that process may have died on the way.
+    // Also for a run that was canceled before, because the process that did so may have died.
     if let Some(state) =
         canceled_state.as_ref().filter(|state| state.lifecycle.status() == RunStatus::Canceled)
     {
         mark_session_canceled(&context, state)?;
-        context.record_once(JournalEntry::for_run(state, JournalEvent::Cancelled))?;
+        context.append_entry_if_missing(JournalEntry::for_run(state, JournalEvent::Cancelled))?;
         // Only after the journal line: ending a client may take seconds, and the run is already canceled.
-        end_orphaned_client(&context, state)?;
+        end_orphaned_client_and_record_end(&context, state)?;
         archive_canceled_run(&context)?;
     }
     Ok(canceled_state)
@@ -63,22 +65,22 @@ fn mark_session_canceled(context: &RunContext<'_>, state: &RunState) -> Result<(
 const KILLED_LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Ends the client of a `plimsoll run` that has died; a living one ends its client itself.
-fn end_orphaned_client(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
-    // Held until the end, so that no `plimsoll run` can adopt the client while it is being ended.
+fn end_orphaned_client_and_record_end(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+    // Locked until this function returns, so that no `plimsoll run` adopts the client while it is being ended.
     let Ok(_run_lock) = lock::acquire_run_lock(context.project, KILLED_LOCK_TIMEOUT) else { return Ok(()) };
     if let Some(orphan) = find_orphaned_client(state) {
-        // A kill after this line leaves the client alive: the next `plimsoll stop` comes here again and ends
-        // it.
+        // A kill after this line leaves the client alive, and the next `plimsoll stop` ends it.
         let reason = "cancelled, and its `plimsoll run` had died".to_owned();
         context.record_run_event(state, JournalEvent::ClientEnded { reason })?;
-        LaunchedClient::Adopted(orphan).terminate(Duration::from_secs(5));
+        LaunchedClient::Adopted(orphan).terminate_process_group(Duration::from_secs(5));
         end_surviving_processes(state);
     }
     record_orphaned_session_end(context, state)
 }
 
-/// Records the end and the usage of the last session of a dead `plimsoll run`: it is no longer judged, but
-/// other runs share the daily limit. A shell loop has no output file; its gate counts its sessions.
+/// Records the end and the cost of the last session of a dead `plimsoll run`. The session is no longer judged,
+/// but its cost counts toward the daily limit of all runs. Does nothing for a shell loop, which has no output
+/// file and whose gate records its sessions.
 fn record_orphaned_session_end(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
     let output_path = session_output_path(context.project, state, "jsonl");
     if state.iteration_record.phase != IterationPhase::Spawned || !disk::exists(&output_path) {
@@ -90,6 +92,6 @@ fn record_orphaned_session_end(context: &RunContext<'_>, state: &RunState) -> Re
     let record = sessions::load_session_record(context.project, &session_id);
     let result =
         SessionResult { ending: SessionEnding::Canceled, ..reader.session_result(ProcessExit::default()) };
-    let result = add_missing_cost(context.project, &session_id, &record, result);
-    record_session_end(context, &result).map(|_| ())
+    let result = add_estimated_usage_if_cost_is_missing(context.project, &session_id, &record, result);
+    record_session_end_and_cost_once(context, &result).map(|_| ())
 }

@@ -2,21 +2,21 @@
 
 use super::{StartError, records};
 use crate::checkpoint::item_work::files_of_repository_without_commits;
-use crate::install::git_exclude::exclude_run_files;
+use crate::install::git_exclude::add_run_files_to_git_exclude;
 use crate::memory;
 use crate::run::prompt::{self, PromptError};
 use crate::run::{backup, branch, protect};
 use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::item_check::{self, ItemCheck};
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunStartFacts};
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunStartDetails};
 use plimsoll_domain::limits::RunLimits;
 use plimsoll_domain::promise::{PromiseCode, PromiseWord};
-use plimsoll_domain::prompt::task_text_after_prompt_block;
+use plimsoll_domain::prompt::strip_prompt_block;
 use plimsoll_domain::protected::ProtectedFiles;
 use plimsoll_domain::state::{
     CheckpointCommitMode, PlanItems, ProjectAtStart, RunOptions, VerifyTiming, WorkerOptions,
 };
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunId, RunState, TodoList};
 use plimsoll_launcher::git;
@@ -75,60 +75,58 @@ pub struct NewRun {
     pub notify_command: Vec<String>,
     /// How several workers share the plan; `None` for one session after another.
     pub workers: Option<WorkerOptions>,
-    /// Context for the run of a single item: what it is told about the whole plan; `None` for a run with its
-    /// own plan.
+    /// Context about the whole plan for the run of a single item; `None` for a run with its own plan.
     pub item_brief: Option<ItemBrief>,
 }
 
-/// Creates a run and writes its first files.
+/// Creates a run: switches to its branch, writes its first files and state, starts its memory, and records the
+/// start in the journal.
 pub fn create_run(project: &Project, new_run: &NewRun) -> Result<RunState, StartError> {
-    // Everything that can be rejected is rejected before anything is written, and checked again under the
-    // lock.
+    // The checks run before anything is written, and again under the lock.
     check_new_run(project, new_run)?;
-    // A kill after this leaves the branch checked out and no run: the same command then starts on that
-    // branch.
-    let branch_before = new_run
+    // A kill after this line leaves the branch checked out without a run; the same command can be repeated.
+    let previous_branch = new_run
         .branch
         .as_deref()
-        .map(|name| branch::switch_to_run_branch(project, name, new_run.runs_commit_hooks))
+        .map(|name| branch::switch_to_run_branch_and_get_previous(project, name, new_run.runs_commit_hooks))
         .transpose()?
         .flatten();
     // Before the lock, because no lock is held while git runs. A file that is created in between counts as
-    // the run's own.
+    // created by the run.
     let files_at_start = files_of_repository_without_commits(project);
     let head_at_start = git::head_commit(project.root()).map(String::from);
-    // Also read without the lock, and after the switch to the run's branch.
+    // Also read before the lock, and after the switch to the run's branch.
     let protected_files = match new_run.workers.is_some() || new_run.item_brief.is_some() {
         true => ProtectedFiles::default(),
-        false => protect::read_protected_files_and_commits(
+        false => protect::read_protected_files_with_committed_entries(
             project,
             &new_run.protected_paths,
             plan_path(new_run),
             new_run.runs_commit_hooks,
         )?,
     };
-    let lock = state_file::lock_state(project, state_file::LOCK_TIMEOUT)?;
+    let state_lock = state_file::lock_state(project, state_file::LOCK_TIMEOUT)?;
     let ValidatedRun { task, is_prompt_generated, todo_file, todo, previous_run } =
-        validate_new_run(project, new_run)?;
+        read_and_validate_new_run(project, new_run)?;
     let previous_run = previous_run.unwrap_or_default();
-    let mut state = new_run_state(project, new_run, &task, is_prompt_generated, todo_file, &todo);
-    state.project_at_start.original_branch = branch_before;
+    let mut state = build_run_state(project, new_run, &task, is_prompt_generated, todo_file, &todo);
+    state.project_at_start.original_branch = previous_branch;
     state.project_at_start.earlier_subagent_usage = previous_run.project_subagent_usage();
     state.project_at_start.files_at_start = files_at_start;
     state.project_at_start.head_commit = head_at_start;
-    // Lets a later commit recognize a repository that an agent has created since, whose hooks and filters
+    // A later commit compares this, because the hooks and filters of a repository that an agent has created
     // must not run.
     state.project_at_start.git_folder_id_at_start = Some(layout::repository_identity(project.root()));
     state.plan_items.item_costs = previous_run.plan_items.item_costs;
-    // The user is told of these questions right at the start.
-    state.update_questions_from_plan(&todo);
+    // The user sees these questions when the run starts, so they need no notification.
+    state.update_parked_questions_from_plan(&todo);
     state.plan_items.parked_questions.iter_mut().for_each(|question| question.was_notified = true);
     state.options.protected_paths.clone_from(&protected_files.paths);
     write_new_run_files(project, &state, &task, &protected_files)?;
-    drop(lock);
+    drop(state_lock);
     // The lock is released, because git may take long. No session is running yet.
     protect::refresh_repository_identity(project, &state)?;
-    record_run_start(project, &state)?;
+    begin_memory_and_journal_run_start(project, &state)?;
     Ok(state)
 }
 
@@ -141,38 +139,39 @@ fn write_new_run_files(
 ) -> Result<(), StartError> {
     let excluded_paths: &[&str] = if state.options.is_prompt_generated { &["/PROMPT.md"] } else { &[] };
     // Before the run's files exist, so that no `git add -A` ever sees one.
-    exclude_run_files(project.root(), excluded_paths)?;
-    // The copy before PROMPT.md: after a kill it shows the next start that the text there is ours and not the
-    // user's.
+    add_run_files_to_git_exclude(project.root(), excluded_paths)?;
+    // The copy is written before PROMPT.md: after a kill it shows that PROMPT.md was generated and not
+    // written by the user.
     prompt::save_task_copy(project, task)?;
     if state.options.is_prompt_generated {
         disk::replace(&project.prompt_path(), task, Durability::Durable)?;
     }
-    // Before the state: a run that protects files and has no record of them is never completed.
+    // Before the state, because a run that protects files and has no record of them can never be completed.
     if !protected_files.paths.is_empty() {
         protected_store::write_protected_record(project, &state.run_id, protected_files)?;
     }
-    // The state last: the run exists once it is written. A kill before it leaves files that the same command
-    // writes again.
-    Ok(state_file::create_state(project, state)?)
+    // The state is written last, because it makes the run exist. After an earlier kill the same command
+    // writes the files again.
+    Ok(state_file::create_ledger_and_write_initial_state(project, state)?)
 }
 
-/// Starts the memory, journals the start and resets the copies, after the state is written.
-fn record_run_start(project: &Project, state: &RunState) -> Result<(), StartError> {
-    // The state's lock has been released: short locks do not nest. After a kill before this, planning starts
-    // the root frame again if the objective differs (`memory::prepare_memory_for_iteration`).
-    memory::begin_run_memory(project, state)?;
-    let facts = RunStartFacts {
+/// Starts the memory, records the start in the journal and resets the backup copies. Called after the state
+/// is written.
+fn begin_memory_and_journal_run_start(project: &Project, state: &RunState) -> Result<(), StartError> {
+    // The caller has released the state's lock, because locks are not nested. After a kill before this line,
+    // `memory::abandon_frames_and_reopen_root_for_iteration` starts the root frame if the objective differs.
+    memory::begin_run_memory_if_enabled(project, state)?;
+    let start_details = RunStartDetails {
         task_name: Some(state.options.task_name.clone()),
         max_iterations: Some(state.options.max_iterations),
         item_count_text: Some(count_with_noun(state.plan_items.known_items.len(), "item")),
-        verify_commands: Some(state.options.all_verify_commands()),
+        verify_commands: Some(state.options.unique_verify_and_check_commands()),
         has_memory: Some(state.options.uses_working_memory),
         branch: state.options.branch.clone(),
-        ..RunStartFacts::default()
+        ..RunStartDetails::default()
     };
-    journal::append_entry(project, JournalEntry::for_run(state, JournalEvent::RunStarted(facts)))?;
-    Ok(backup::recreate_copies_for_new_run(project)?)
+    journal::append_entry(project, JournalEntry::for_run(state, JournalEvent::RunStarted(start_details)))?;
+    Ok(backup::reset_backup_copies_for_new_run(project)?)
 }
 
 /// The inputs of a new run that passed all checks.
@@ -185,21 +184,20 @@ struct ValidatedRun {
     previous_run: Option<RunState>,
 }
 
-/// Checks that this run could begin. Writes nothing.
+/// Checks that this run can be created. Writes nothing.
 pub fn check_new_run(project: &Project, new_run: &NewRun) -> Result<(), StartError> {
-    validate_new_run(project, new_run)?;
+    read_and_validate_new_run(project, new_run)?;
     new_run
         .branch
         .iter()
-        .try_for_each(|name| branch::check_run_branch_return_current(project, name).map(|_| ()))?;
+        .try_for_each(|name| branch::check_run_branch_and_get_current(project, name).map(|_| ()))?;
     let is_parallel = new_run.workers.is_some() || new_run.item_brief.is_some();
     if is_parallel && !new_run.protected_paths.is_empty() {
         return Err(ProtectError::UsedWithWorkers.into());
     }
-    // The run's own branch may contain other files. Parallel runs protect none, because each worker has its
-    // own files.
+    // Not with a branch, which may contain other files, and not for parallel runs, which protect no files.
     if new_run.branch.is_none() && !is_parallel {
-        protect::read_protected_paths(project, &new_run.protected_paths, plan_path(new_run))?;
+        protect::check_and_read_protected_paths(project, &new_run.protected_paths, plan_path(new_run))?;
     }
     Ok(())
 }
@@ -208,7 +206,7 @@ fn plan_path(new_run: &NewRun) -> Option<&str> {
     Some(new_run.plan_file.as_deref().unwrap_or(DEFAULT_PLAN))
 }
 
-/// The task and the plan that several machines share.
+/// The task and the plan of a run that several machines share.
 #[derive(Debug)]
 pub struct SharedWork {
     pub task: String,
@@ -218,15 +216,19 @@ pub struct SharedWork {
     pub todo: TodoList,
 }
 
-/// Reads the task and the plan that several machines would share. Writes nothing.
-pub fn read_shared_work(project: &Project, new_run: &NewRun) -> Result<SharedWork, StartError> {
+/// Reads the task and the plan that several machines are going to share. Returns an error if there is no plan,
+/// or no open item in it. Writes nothing.
+pub fn read_task_and_open_plan_to_share(
+    project: &Project,
+    new_run: &NewRun,
+) -> Result<SharedWork, StartError> {
     let previous_run = state_file::load_state(project, None)?;
-    let (plan_file, todo) = read_plan(project, new_run)?;
+    let (plan_file, todo) = read_and_validate_plan_if_any(project, new_run)?;
     let (task, _) =
         read_task_or_generate_from_plan(project, new_run, previous_run.as_ref(), plan_file.as_deref())?;
     let plan = plan_file.ok_or(StartError::NoPlanToShare)?;
     if todo.open_items().is_empty() {
-        let message = todo_list::render_plan_problem(
+        let message = todo_list::render_plan_problem_with_fix(
             &PlanProblem::AllTicked(todo.items.len()),
             &plan,
             plan != DEFAULT_PLAN,
@@ -236,21 +238,22 @@ pub fn read_shared_work(project: &Project, new_run: &NewRun) -> Result<SharedWor
     Ok(SharedWork { task: String::from_utf8_lossy(&task).into_owned(), plan, todo })
 }
 
-fn validate_new_run(project: &Project, new_run: &NewRun) -> Result<ValidatedRun, StartError> {
+fn read_and_validate_new_run(project: &Project, new_run: &NewRun) -> Result<ValidatedRun, StartError> {
     if project.root().to_str().is_none() {
         return Err(StartError::NotUtf8(project.root().to_owned()));
     }
-    records::check_records_location(project, &new_run.client_arguments)?;
+    records::reject_records_writable_by_sessions(project, &new_run.client_arguments)?;
     if let Some(document) = state_file::load_foreign_document(project)? {
         let missing_fields = shell_loop::missing_run_markers(&document);
-        return Err(StartError::ForeignState(shell_loop::describe_blocking_state_file(
+        return Err(StartError::ForeignState(shell_loop::describe_state_file_blocking_new_run(
             &project.relative_to_root(project.state_path()),
             &missing_fields,
         )));
     }
     let previous_run = state_file::load_state(project, None)?;
-    if let Some(active_run) =
-        previous_run.as_ref().filter(|old| !old.lifecycle.is_over() && !old.run_id.is_empty())
+    if let Some(active_run) = previous_run
+        .as_ref()
+        .filter(|previous| !previous.lifecycle.has_ended() && !previous.run_id.is_empty())
     {
         return Err(StartError::RunExists {
             name: active_run.options.task_name.clone(),
@@ -259,7 +262,7 @@ fn validate_new_run(project: &Project, new_run: &NewRun) -> Result<ValidatedRun,
             iteration: active_run.iteration,
         });
     }
-    let (todo_file, todo) = read_plan(project, new_run)?;
+    let (todo_file, todo) = read_and_validate_plan_if_any(project, new_run)?;
     let (task, is_prompt_generated) =
         read_task_or_generate_from_plan(project, new_run, previous_run.as_ref(), todo_file.as_deref())?;
     check_review_possible(project, new_run.items_per_review, todo_file.as_deref())?;
@@ -269,8 +272,8 @@ fn validate_new_run(project: &Project, new_run: &NewRun) -> Result<ValidatedRun,
     Ok(ValidatedRun { task, is_prompt_generated, todo_file, todo, previous_run })
 }
 
-/// Checks that reviews are possible: a review reads the diff of ticked items, so there must be a repository
-/// and a plan.
+/// Returns an error if reviews are enabled without a repository or a plan, because a review reads the diff of
+/// ticked items.
 pub(super) fn check_review_possible(
     project: &Project,
     items_per_review: u32,
@@ -285,23 +288,24 @@ pub(super) fn check_review_possible(
     Ok(())
 }
 
-/// Returns the task, and whether we generated it. A plan without a task yields a generated one.
+/// Returns the task, and whether Plimsoll generates PROMPT.md. Generates a task if there is only a plan.
 fn read_task_or_generate_from_plan(
     project: &Project,
     new_run: &NewRun,
     previous_run: Option<&RunState>,
-    plan: Option<&str>,
+    plan_file: Option<&str>,
 ) -> Result<(Vec<u8>, bool), StartError> {
-    match (read_task_and_is_generated(project, new_run, previous_run), plan) {
+    match (read_task_and_whether_generated(project, new_run, previous_run), plan_file) {
         (Err(StartError::NoTask), Some(plan)) => {
-            Ok((format!("Do what {} says.", to_single_line(plan)).into_bytes(), true))
+            Ok((format!("Do what {} says.", to_safe_single_line(plan)).into_bytes(), true))
         }
         (result, _) => result,
     }
 }
 
-/// Returns the task's text, and whether the whole PROMPT.md was generated by us.
-fn read_task_and_is_generated(
+/// Returns the task's text, and whether Plimsoll generates PROMPT.md from it. Returns an error if the user
+/// has both named an objective and written a PROMPT.md, or neither.
+fn read_task_and_whether_generated(
     project: &Project,
     new_run: &NewRun,
     previous_run: Option<&RunState>,
@@ -309,13 +313,14 @@ fn read_task_and_is_generated(
     let prompt_file = disk::read(&project.prompt_path())?;
     let text = prompt_file
         .as_deref()
-        .map(task_text_after_prompt_block)
+        .map(strip_prompt_block)
         .transpose()
-        .map_err(|_| PromptError::MissingEndMark)?;
-    // A PROMPT.md that an earlier run generated from its objective is not the user's text.
-    let is_generated = previous_run
-        .is_some_and(|old| old.options.is_prompt_generated && text == Some(old.options.objective.as_bytes()));
-    // Neither is one of a run that was killed before it wrote the state: its copy is written first.
+        .map_err(|_| PromptError::MissingEndMarker)?;
+    // A PROMPT.md that the previous run generated from its objective was not written by the user.
+    let is_generated = previous_run.is_some_and(|previous| {
+        previous.options.is_prompt_generated && text == Some(previous.options.objective.as_bytes())
+    });
+    // Neither was the PROMPT.md of a run that was killed before it wrote its state; the copy shows this.
     let objective = new_run.objective.as_ref().map(String::as_bytes);
     let is_from_killed_run = text.is_some() && text == objective && prompt::is_saved_task(project, text)?;
     let is_generated = is_generated || is_from_killed_run;
@@ -327,16 +332,20 @@ fn read_task_and_is_generated(
     }
 }
 
-/// Reads the plan file. Returns no file if none is named and the default one does not exist.
-fn read_plan(project: &Project, new_run: &NewRun) -> Result<(Option<String>, TodoList), StartError> {
+/// Reads the plan file, and returns its name and the parsed plan. Returns an error if the plan is unusable or
+/// the named file is missing, and no name if none was named and the default file does not exist.
+fn read_and_validate_plan_if_any(
+    project: &Project,
+    new_run: &NewRun,
+) -> Result<(Option<String>, TodoList), StartError> {
     let plan_file = new_run.plan_file.clone().unwrap_or_else(|| DEFAULT_PLAN.to_owned());
     match (disk::read_text(&project.root().join(&plan_file))?, &new_run.plan_file) {
         (Some(text), named_plan) => {
             let todo = TodoList::parse(&text);
-            match todo_list::find_problem_in_parsed_plan(&todo, &text)
+            match todo_list::find_parsed_plan_problem(&todo, &text)
                 .filter(|problem| !matches!(problem, PlanProblem::AllTicked(_)))
             {
-                Some(problem) => Err(StartError::UnusablePlan(todo_list::render_plan_problem(
+                Some(problem) => Err(StartError::UnusablePlan(todo_list::render_plan_problem_with_fix(
                     &problem,
                     &plan_file,
                     named_plan.is_some(),
@@ -349,21 +358,21 @@ fn read_plan(project: &Project, new_run: &NewRun) -> Result<(Option<String>, Tod
     }
 }
 
-/// Returns a warning if a new run has a plan without an open item: its sessions have nothing to work on.
-pub fn no_open_items_message(run: &RunState) -> Option<String> {
+/// Returns a warning if the run has a plan without an open item, so that its sessions have no work.
+pub fn warning_if_no_open_items(run: &RunState) -> Option<String> {
     if !run.plan_items.todo_items.is_empty() {
         return None;
     }
     let plan_file = run.options.todo_file.as_ref()?;
-    Some(todo_list::render_plan_problem(
+    Some(todo_list::render_plan_problem_with_fix(
         &PlanProblem::AllTicked(run.plan_items.known_items.len()),
         plan_file,
         plan_file != DEFAULT_PLAN,
     ))
 }
 
-/// Returns the checks that open items of the plan name now. They are stored outside the project: a check that
-/// is written into the plan later does not run.
+/// Returns the checks in the open items of the plan. They are stored outside the project, so that checks that
+/// are written into the plan later do not run.
 fn checks_of_open_items(todo: &TodoList) -> Vec<ItemCheck> {
     let to_check = |item: String| {
         let command = item_check::parse_verify_command(&item)?;
@@ -372,7 +381,7 @@ fn checks_of_open_items(todo: &TodoList) -> Vec<ItemCheck> {
     todo.open_items().into_iter().filter_map(to_check).collect()
 }
 
-fn new_run_state(
+fn build_run_state(
     project: &Project,
     new_run: &NewRun,
     task: &[u8],
@@ -380,24 +389,24 @@ fn new_run_state(
     todo_file: Option<String>,
     todo: &TodoList,
 ) -> RunState {
-    let text = String::from_utf8_lossy(task);
+    let task_text = String::from_utf8_lossy(task);
     // Editors on Windows start a file with a byte order mark.
-    let text = text.trim_start_matches('\u{feff}');
+    let task_text = task_text.trim_start_matches('\u{feff}');
     let folder_name =
         project.root().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let first_line =
-        text.lines().map(|line| line.trim_start_matches(['#', ' '])).find(|line| !line.is_empty());
+        task_text.lines().map(|line| line.trim_start_matches(['#', ' '])).find(|line| !line.is_empty());
     let task_name = new_run
         .name
         .clone()
-        .or(first_line.map(|line| truncate_end(&to_single_line(line), 60)))
+        .or(first_line.map(|line| truncate_end(&to_safe_single_line(line), 60)))
         .unwrap_or(folder_name);
     RunState {
         run_id: RunId::from(uuid::Uuid::new_v4().to_string()),
         promise_code: PromiseCode::from_random_bits(uuid::Uuid::new_v4().as_fields().0),
         options: RunOptions {
-            task_name: to_single_line(&task_name),
-            objective: text.to_owned(),
+            task_name: to_safe_single_line(&task_name),
+            objective: task_text.to_owned(),
             max_iterations: new_run.max_iterations,
             completion_promise: new_run.promise.clone(),
             todo_file,
@@ -415,7 +424,7 @@ fn new_run_state(
             limits: new_run.limits.clone(),
             commit_mode: new_run.commit_mode,
             runs_commit_hooks: new_run.runs_commit_hooks,
-            packs_items: new_run.packs_items,
+            allows_several_items_per_session: new_run.packs_items,
             uses_working_memory: new_run.uses_working_memory,
             strict_promise: new_run.strict_promise,
             idle_timeout_seconds: new_run.idle_timeout_seconds,

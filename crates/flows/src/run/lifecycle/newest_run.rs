@@ -1,11 +1,12 @@
-//! Determines which run the project has: the one in its state, or in the copy of the state.
+//! Finds the newest run of a project in its state, or in the copy of the state.
 
 use plimsoll_domain::{RunId, RunState};
 use plimsoll_policy::shell_loop;
 use plimsoll_store::{Project, StoreError, disk, state_file};
 
-/// Returns the id of the run in the state, or in its copy if an agent has deleted the state.
-pub(super) fn newest_run_id(project: &Project) -> Result<Option<RunId>, StoreError> {
+/// Returns the id of the run in the state, or in the copy if the state is missing or cannot be read. Returns
+/// `None` if there is no run, or if the state was written by another program.
+pub(super) fn run_id_from_state_or_copy(project: &Project) -> Result<Option<RunId>, StoreError> {
     // A foreign state must not be overwritten by the copy of an older run.
     if state_file::load_foreign_document(project)?.is_some() {
         return Ok(None);
@@ -13,20 +14,20 @@ pub(super) fn newest_run_id(project: &Project) -> Result<Option<RunId>, StoreErr
     let copy_run_id = || load_state_copy(project).map(|state| state.run_id);
     let run_id = match state_file::load_state(project, None) {
         Ok(Some(state)) => Some(state.run_id),
-        // An agent's `git clean` deletes the state. The copy is in `.git/plimsoll`, which it does not reach.
+        // `git clean` deletes the state, but not the copy in `.git/plimsoll`.
         Ok(None) => copy_run_id(),
         Err(error) => Some(copy_run_id().ok_or(error)?),
     };
     Ok(run_id.filter(|run_id| !run_id.is_empty()))
 }
 
-/// Loads the copy of our newest run.
+/// Loads the copy of the state of the newest run; `None` if it is missing or cannot be read.
 pub(super) fn load_state_copy(project: &Project) -> Option<RunState> {
     let bytes = disk::read(&state_file::state_copy_path(project)).ok().flatten()?;
-    RunState::from_text(&bytes).ok()
+    RunState::from_json_text(&bytes).ok()
 }
 
-/// Returns a state that has the id of a run but lacks other fields that our runs always write.
+/// Returns the state if it lacks fields that Plimsoll always writes.
 pub(super) fn incomplete_state_document(project: &Project) -> Result<Option<serde_json::Value>, StoreError> {
     let text = state_file::read_state_text(project).ok().flatten();
     let document = text.and_then(|text| serde_json::from_str(&text).ok());

@@ -1,18 +1,20 @@
-//! Checks where the records of runs are: a run does not begin, and is not resumed, if its sessions could
-//! write them.
+//! Checks the location of the run records: a run is neither started nor resumed if its sessions could write to
+//! them.
 
 use super::StartError;
 use crate::install::install_paths::settings_files;
-use plimsoll_policy::records_location::{RecordsLocation, parse_added_folders, unsafe_location_reason};
+use plimsoll_policy::records_location::{
+    RecordsLocation, parse_added_folders, reason_records_location_is_unsafe,
+};
 use plimsoll_store::{Project, disk, environment, ledger};
 use std::path::{Path, PathBuf};
 
-/// Rejects a location that a session may write. The arguments are those for the client.
-pub(super) fn check_records_location(
+/// Returns an error if a session may write to the folder of the run records.
+pub(super) fn reject_records_writable_by_sessions(
     project: &Project,
     client_arguments: &[String],
 ) -> Result<(), StartError> {
-    let Some(records) = ledger::records_folder(project) else { return Ok(()) };
+    let Some(records_folder) = ledger::records_folder(project) else { return Ok(()) };
     let temporary_folders = ["TMPDIR", "CLAUDE_CODE_TMPDIR"].into_iter().filter_map(environment::variable);
     let temporary_folders =
         temporary_folders.chain(["/tmp", "/var/tmp", "/dev/shm"].map(str::to_owned)).map(PathBuf::from);
@@ -21,10 +23,11 @@ pub(super) fn check_records_location(
         plimsoll_protocol::settings::additional_directories(&text)
     });
     let folders_in_arguments = parse_added_folders(client_arguments).into_iter().map(str::to_owned);
-    let added_folders =
-        folders_in_settings.chain(folders_in_arguments).map(|folder| to_absolute(project, &folder));
+    let added_folders = folders_in_settings
+        .chain(folders_in_arguments)
+        .map(|folder| expand_home_or_join_project_root(project, &folder));
     let location = RecordsLocation {
-        records_folder: resolve_existing_links(&records),
+        records_folder: canonicalize_existing_prefix(&records_folder),
         project: disk::canonicalize_or_keep(project.root()),
         home: environment::home_folder().map(disk::canonicalize_or_keep),
         temporary_folders: temporary_folders
@@ -33,10 +36,11 @@ pub(super) fn check_records_location(
             .collect(),
         added_folders: added_folders.map(|folder| disk::canonicalize_or_keep(&folder)).collect(),
     };
-    unsafe_location_reason(&location).map_or(Ok(()), |reason| Err(StartError::UnsafeRecordsLocation(reason)))
+    reason_records_location_is_unsafe(&location)
+        .map_or(Ok(()), |reason| Err(StartError::UnsafeRecordsLocation(reason)))
 }
 
-fn to_absolute(project: &Project, folder: &str) -> PathBuf {
+fn expand_home_or_join_project_root(project: &Project, folder: &str) -> PathBuf {
     match (folder.strip_prefix("~/"), environment::home_folder()) {
         (Some(relative_path), Some(home)) => home.join(relative_path),
         (None, Some(home)) if folder == "~" => home.to_owned(),
@@ -44,12 +48,11 @@ fn to_absolute(project: &Project, folder: &str) -> PathBuf {
     }
 }
 
-/// Returns the path with the links of its existing part resolved: the folder itself may still have to be
-/// created.
-fn resolve_existing_links(path: &Path) -> PathBuf {
+/// Resolves the links in the existing part of a path. The folder itself may not exist yet.
+fn canonicalize_existing_prefix(path: &Path) -> PathBuf {
     let existing_ancestor = path.ancestors().find(|ancestor| disk::exists(ancestor));
-    let existing_and_rest =
-        existing_ancestor.and_then(|ancestor| path.strip_prefix(ancestor).ok().map(|rest| (ancestor, rest)));
-    existing_and_rest
-        .map_or_else(|| path.to_owned(), |(ancestor, rest)| disk::canonicalize_or_keep(ancestor).join(rest))
+    let ancestor_and_tail =
+        existing_ancestor.and_then(|ancestor| path.strip_prefix(ancestor).ok().map(|tail| (ancestor, tail)));
+    ancestor_and_tail
+        .map_or_else(|| path.to_owned(), |(ancestor, tail)| disk::canonicalize_or_keep(ancestor).join(tail))
 }

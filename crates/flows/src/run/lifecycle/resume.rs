@@ -1,17 +1,17 @@
-//! Resumes a run: finds it, applies the options of the command line, and reopens it unless the reason for its
-//! end still applies.
+//! Resumes a run: finds it, applies the options of the command line, and reopens it unless the reason for
+//! which it ended still applies.
 
 use super::create::check_review_possible;
-use super::newest_run::{incomplete_state_document, load_state_copy, newest_run_id};
+use super::newest_run::{incomplete_state_document, load_state_copy, run_id_from_state_or_copy};
 use super::{StartError, find_orphaned_client, records};
 use crate::run::{branch, finish, protect};
 use crate::run_context::RunContext;
 use plimsoll_domain::item_brief::ItemBrief;
-use plimsoll_domain::journal::{JournalEvent, RunStartFacts};
+use plimsoll_domain::journal::{JournalEvent, RunStartDetails};
 use plimsoll_domain::limits::RunLimits;
 use plimsoll_domain::state::{CheckpointCommitMode, IterationPhase, RunOptions, VerifyTiming};
 use plimsoll_domain::status::RunStatus;
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::{RunState, Timestamp, Verdict};
 use plimsoll_policy::shell_loop;
 use plimsoll_store::{Project, StoreError, clock, config, ledger, state_file};
@@ -56,128 +56,132 @@ pub struct ResumeChanges {
     pub resets_breaker: bool,
     /// The number of workers at once, in a parallel run.
     pub worker_count: Option<usize>,
-    /// Context for the run of a single item: what it is told about the whole plan.
+    /// Context about the whole plan for the run of a single item.
     pub item_brief: Option<ItemBrief>,
 }
 
 /// The result of a resume.
 #[derive(Debug)]
 pub enum ResumeOutcome {
-    /// A run to continue.
+    /// The run is open and can continue.
     Open(Box<RunState>),
-    /// A run that has ended and stays so.
+    /// The run has ended and was not reopened.
     Ended(Box<RunState>),
 }
 
-/// Finds the run and resumes it. A run that stopped for a reason the user can repair is reopened once it is
-/// repaired; one that was completed or canceled has ended for good.
+/// Finds the newest run, applies the changes and reopens it. A run that stopped for a reason that the user can
+/// fix is reopened if that reason no longer applies; a completed or canceled run is never reopened.
 pub fn resume_run(project: &Project, changes: &ResumeChanges) -> Result<ResumeOutcome, StartError> {
-    let no_run = || StartError::NoRun(project.root().display().to_string());
-    reject_foreign_state(project)?;
-    // A copy may also be forged: a run that this user did not begin has no ledger.
-    let run_id = newest_run_id(project)?
+    let no_run_error = || StartError::NoRun(project.root().display().to_string());
+    reject_state_not_written_by_plimsoll(project)?;
+    // The state or its copy may be forged: a run that this user did not start has no ledger.
+    let run_id = run_id_from_state_or_copy(project)?
         .filter(|id| ledger::is_run_of_user_in_project(project, id))
-        .ok_or_else(no_run)?;
-    records::check_records_location(project, &changes.client_arguments)?;
+        .ok_or_else(no_run_error)?;
+    records::reject_records_writable_by_sessions(project, &changes.client_arguments)?;
     if let Some(items_per_review) = changes.items_per_review {
         let state = state_file::load_state(project, Some(&run_id))?.unwrap_or_default();
         check_review_possible(project, items_per_review, state.options.todo_file.as_deref())?;
     }
-    // Read before the state is locked, and recorded before the state refers to it.
-    let state_before = state_file::load_state(project, Some(&run_id))?.ok_or_else(no_run)?;
-    let is_over_for_good = state_before.lifecycle.status().can_never_reopen();
-    // The changes of a session that has not been judged are not recorded.
+    // Protected files are read before the state is locked, and recorded before the state refers to them.
+    let state_before = state_file::load_state(project, Some(&run_id))?.ok_or_else(no_run_error)?;
+    let is_over_for_good = state_before.lifecycle.status().is_final();
+    // Changes by a session that has not been judged are recorded when it is judged.
     let is_judged = state_before.iteration_record.phase == IterationPhase::Judged;
     let changed_protected = match is_judged && !is_over_for_good {
-        true => protect::changes_for_next_session(project, &state_before)?,
+        true => protect::changes_next_session_must_undo(project, &state_before)?,
         false => state_before.outcomes.protected_changes.clone(),
     };
     let protected_paths =
-        protect::record_added_paths_return_all(project, &state_before, &changes.added_protected_paths)?;
+        protect::add_paths_to_record_and_return_all(project, &state_before, &changes.added_protected_paths)?;
     let settings = config::load_for_run(project, &run_id);
     let context = RunContext { project, settings: &settings, run_id: &run_id };
     // Before the run is reopened, because the state then no longer shows how it ended.
-    finish::complete_after_kill(&context)?;
+    finish::sync_journal_and_write_missing_report(&context)?;
     let now = clock::to_timestamp(clock::now());
-    let updated = context.update_state(|state| {
+    let updated_state = context.update_state(|state| {
         apply_changes(state, changes);
         state.options.protected_paths.clone_from(&protected_paths);
         // The user may have restored some files.
         state.outcomes.protected_changes.clone_from(&changed_protected);
-        reopen_unless_blocked(state, &now);
-        // The Ctrl-C was meant for a `plimsoll run` that has exited.
+        reopen_unless_end_reason_persists(state, &now);
+        // The earlier Ctrl-C applied to a `plimsoll run` that has exited.
         state.iteration_record.stops_run_after_session = false;
         state.clone()
     })?;
-    let state = updated.ok_or_else(no_run)?;
-    if state.lifecycle.is_over() {
+    let state = updated_state.ok_or_else(no_run_error)?;
+    if state.lifecycle.has_ended() {
         return Ok(ResumeOutcome::Ended(Box::new(state)));
     }
-    let facts = RunStartFacts {
+    let resume_details = RunStartDetails {
         previous_status: Some(state.lifecycle.status()),
         is_breaker_reset: Some(changes.resets_breaker),
-        ..RunStartFacts::default()
+        ..RunStartDetails::default()
     };
-    // After the state, so that the journal reports no resume that a kill has prevented.
-    context.record_run_event(&state, JournalEvent::RunResumed(facts))?;
+    // After the state, so that the journal contains no resume that a kill has prevented.
+    context.record_run_event(&state, JournalEvent::RunResumed(resume_details))?;
     Ok(ResumeOutcome::Open(Box::new(state)))
 }
 
-/// Checks out the run's own branch before it is resumed, or returns an error that explains why not. If a
-/// client of the run is still running, the branch is not changed.
-pub fn return_to_run_branch_with_notice(project: &Project) -> Result<Option<String>, StartError> {
-    let Some(run_id) = newest_run_id(project)?.filter(|id| ledger::is_run_of_user_in_project(project, id))
+/// Switches to the branch of the run before it is resumed, and returns a notice for the user. Returns an error
+/// if it cannot switch, and `None` if no switch is needed, if the run can never be reopened, or if its client
+/// is still running.
+pub fn switch_back_to_run_branch_before_resume(project: &Project) -> Result<Option<String>, StartError> {
+    let Some(run_id) =
+        run_id_from_state_or_copy(project)?.filter(|id| ledger::is_run_of_user_in_project(project, id))
     else {
         return Ok(None);
     };
     let Some(state) = state_file::load_state(project, Some(&run_id))? else { return Ok(None) };
-    let is_over_for_good = state.lifecycle.status().can_never_reopen();
+    let is_over_for_good = state.lifecycle.status().is_final();
     if is_over_for_good || find_orphaned_client(&state).is_some() {
         return Ok(None);
     }
-    Ok(branch::switch_back_to_branch_with_notice(project, &state)?)
+    Ok(branch::switch_back_to_run_branch_with_notice(project, &state)?)
 }
 
-/// Rejects a state that was not written by one of our runs: no promise could end it, and its author is
-/// unknown.
-fn reject_foreign_state(project: &Project) -> Result<(), StartError> {
+/// Returns an error if the state was not written by Plimsoll. Such a run has no completion promise, and its
+/// author is unknown.
+fn reject_state_not_written_by_plimsoll(project: &Project) -> Result<(), StartError> {
     let document = match state_file::load_foreign_document(project)? {
         Some(document) => Some(document),
         None => incomplete_state_document(project)?,
     };
     let Some(document) = document else { return Ok(()) };
-    let (file, missing) =
+    let (file, missing_fields) =
         (project.relative_to_root(project.state_path()), shell_loop::missing_run_markers(&document));
     let active_copy =
-        load_state_copy(project).filter(|run| !run.run_id.is_empty() && !run.lifecycle.is_over());
+        load_state_copy(project).filter(|run| !run.run_id.is_empty() && !run.lifecycle.has_ended());
     let hint = active_copy.map_or(String::new(), |run| {
-        shell_loop::describe_resumable_copy(&file, &to_single_line(&run.options.task_name))
+        shell_loop::describe_how_to_resume_replaced_run(&file, &to_safe_single_line(&run.options.task_name))
     });
-    Err(StartError::ForeignState(shell_loop::describe_no_run_to_resume(&file, &missing) + &hint))
+    Err(StartError::ForeignState(
+        shell_loop::describe_no_run_to_resume_and_fix(&file, &missing_fields) + &hint,
+    ))
 }
 
 fn apply_changes(state: &mut RunState, changes: &ResumeChanges) {
-    fn set_if_given<T: Clone>(target: &mut T, value: Option<&T>) {
+    fn set_if_some<T: Clone>(target: &mut T, value: Option<&T>) {
         if let Some(value) = value {
             target.clone_from(value);
         }
     }
-    set_if_given(&mut state.options.max_iterations, changes.max_iterations.as_ref());
-    set_if_given(&mut state.options.verify_commands, changes.verify_commands.as_ref());
-    set_if_given(&mut state.options.verify_timing, changes.verify_timing.as_ref());
+    set_if_some(&mut state.options.max_iterations, changes.max_iterations.as_ref());
+    set_if_some(&mut state.options.verify_commands, changes.verify_commands.as_ref());
+    set_if_some(&mut state.options.verify_timing, changes.verify_timing.as_ref());
     state.options.verify_sandbox |= changes.verify_sandbox;
-    set_if_given(&mut state.options.items_per_review, changes.items_per_review.as_ref());
+    set_if_some(&mut state.options.items_per_review, changes.items_per_review.as_ref());
     state.options.review_model = changes.review_model.clone().or(state.options.review_model.take());
-    set_if_given(&mut state.options.commit_mode, changes.commit_mode.as_ref());
-    set_if_given(&mut state.options.notify_command, changes.notify_command.as_ref());
-    // Without `set_if_given`, because the caller has merged these with the stored options of the run
+    set_if_some(&mut state.options.commit_mode, changes.commit_mode.as_ref());
+    set_if_some(&mut state.options.notify_command, changes.notify_command.as_ref());
+    // Without `set_if_some`, because the caller has already merged these with the stored options of the run
     // (`load_launch_options`).
     state.options.client.clone_from(&changes.client);
     state.options.client_arguments.clone_from(&changes.client_arguments);
     state.options.runs_commit_hooks |= changes.runs_commit_hooks;
-    state.options.packs_items |= changes.packs_items;
+    state.options.allows_several_items_per_session |= changes.packs_items;
     state.options.uses_working_memory |= changes.uses_working_memory;
-    set_if_given(&mut state.options.strict_promise, changes.strict_promise.as_ref());
+    set_if_some(&mut state.options.strict_promise, changes.strict_promise.as_ref());
     state.options.tool_timeout_seconds = changes.tool_timeout_seconds.or(state.options.tool_timeout_seconds);
     state.options.idle_timeout_seconds = changes.idle_timeout_seconds.or(state.options.idle_timeout_seconds);
     let (limits, new_limits) = (&mut state.options.limits, &changes.limits);
@@ -191,19 +195,20 @@ fn apply_changes(state: &mut RunState, changes: &ResumeChanges) {
     }
     state.options.item_brief = changes.item_brief.clone().or(state.options.item_brief.take());
     if changes.resets_breaker {
-        plimsoll_policy::breaker::reset_for_trial(state);
+        plimsoll_policy::breaker::reset_breaker_for_trial_session(state);
     }
 }
 
-/// Reopens a run unless the reason for its end still applies.
-fn reopen_unless_blocked(state: &mut RunState, now: &Timestamp) {
-    let is_over_for_good = state.lifecycle.status().can_never_reopen();
+/// Reopens a run unless it was completed or canceled, the circuit breaker is still open, or a limit is still
+/// reached.
+fn reopen_unless_end_reason_persists(state: &mut RunState, now: &Timestamp) {
+    let is_over_for_good = state.lifecycle.status().is_final();
     let is_breaker_open =
         state.lifecycle.status() == RunStatus::CircuitBreaker && state.outcomes.breaker.trip.is_some();
     if is_over_for_good || is_breaker_open {
         return;
     }
-    // The next session reports it again.
+    // The next session reports these quota windows again.
     state.spending.quota.remove_windows_without_reset();
     let repeats_iteration = matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats_iteration());
     let is_judged = state.iteration_record.phase == IterationPhase::Judged && !repeats_iteration;
@@ -213,7 +218,7 @@ fn reopen_unless_blocked(state: &mut RunState, now: &Timestamp) {
     }
 }
 
-/// Launch options of a run that `--resume` reuses unless they are given again.
+/// Launch options of a run that `--resume` reuses unless the command line sets them again.
 #[derive(Debug, Clone, Default)]
 pub struct StoredLaunchOptions {
     pub client: Option<String>,
@@ -223,7 +228,7 @@ pub struct StoredLaunchOptions {
 
 /// Loads the launch options of the newest run.
 pub fn load_launch_options(project: &Project) -> Result<StoredLaunchOptions, StoreError> {
-    let Some(run_id) = newest_run_id(project)? else { return Ok(StoredLaunchOptions::default()) };
+    let Some(run_id) = run_id_from_state_or_copy(project)? else { return Ok(StoredLaunchOptions::default()) };
     let state = state_file::load_state(project, Some(&run_id))?.unwrap_or_default();
     let RunOptions { client, client_arguments, uses_working_memory: memory, .. } = state.options;
     Ok(StoredLaunchOptions { client, client_arguments, uses_working_memory: memory })

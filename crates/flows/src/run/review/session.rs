@@ -1,11 +1,11 @@
-//! One reviewing session, from before its start to its end.
+//! One review session, from before its start to its end.
 
 use super::{DueReview, EXPORT_FOLDER_PREFIX, EndedReview, MERGE_REPOSITORY_VARIABLE, ReviewEndCause};
-use crate::context::session_usage::add_missing_cost;
+use crate::context::session_usage::add_estimated_usage_if_cost_is_missing;
 use crate::hook_invocation::{REVIEW_VARIABLE, RUN_VARIABLE};
 use crate::our_files::is_plimsoll_file;
 use crate::read_only::ReadOnlySession;
-use crate::run::check_client_can_confine;
+use crate::run::check_client_supports_restricted_mode;
 use crate::run::remaining_budget_arguments;
 use crate::run::save_work::allowed_commit_programs;
 use crate::run::stream_reader::StreamReader;
@@ -27,7 +27,7 @@ use plimsoll_store::{Durability, StoreError, clock, disk, environment, layout};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Longer than a session needs to read a change and answer once.
+/// The time limit of a review session, which reads a change and answers once.
 const REVIEW_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// How long the session may take to exit when it is ended.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ enum ReviewInputError {
 }
 
 /// The work that a session reviews.
-struct ReviewedWork {
+struct WorkToReview {
     changes: ChangeSummary,
     /// The folder in which the session reads.
     reading_folder: PathBuf,
@@ -61,9 +61,10 @@ struct ReviewedWork {
 }
 
 impl DueReview<'_, '_> {
-    /// Recovers the reviewing session that an earlier process recorded for these ticks, with its end. A
-    /// session for other ticks is ended, and one that never answered is counted and forgotten.
-    pub(super) fn recover_session(
+    /// Recovers the review session that an earlier process recorded for these items, and follows it to its
+    /// end. A session for other items is ended. A session without an answer is removed from the state, and its
+    /// usage is counted.
+    pub(super) fn recover_or_discard_open_session(
         &mut self,
         items: &[String],
     ) -> Result<Option<(ReviewSession, EndedReview)>, StoreError> {
@@ -73,39 +74,40 @@ impl DueReview<'_, '_> {
             && session.items == items;
         let orphan = self.find_orphaned_client(&session);
         if let Some(orphan) = orphan.filter(|_| is_same_review) {
-            let ended = self.follow_to_end(&session, LaunchedClient::Adopted(orphan));
-            return Ok(Some((session, ended)));
+            let ended_review = self.follow_client_to_end(&session, LaunchedClient::Adopted(orphan));
+            return Ok(Some((session, ended_review)));
         }
         if let Some(orphan) = orphan {
-            LaunchedClient::Adopted(orphan).terminate(GRACE_PERIOD);
+            LaunchedClient::Adopted(orphan).terminate_process_group(GRACE_PERIOD);
         }
         let mut reader = self.open_reader(&session);
         reader.read_new_events();
         let result = self.session_result_with_cost(&session, &reader, ProcessExit::default());
         if is_same_review && reader.has_result() {
-            return Ok(Some((session, EndedReview { result, end_cause: ReviewEndCause::ByItself })));
+            return Ok(Some((session, EndedReview { result, end_cause: ReviewEndCause::Finished })));
         }
         self.update_state(|state| {
-            super::count_review_usage(self.context, state, &result);
+            super::add_review_usage_and_return_cost(self.context, state, &result);
             state.outcomes.reviews.open_session = None;
         })?;
         Ok(None)
     }
 
-    /// Returns the session's client if it is alive: by pid and start time, else by its ids, in case of a kill
-    /// before the pid was written.
+    /// Returns the session's client if it is alive: identified by its recorded pid and start time, or by the
+    /// session and run ids after a kill before the pid was written.
     fn find_orphaned_client(&self, session: &ReviewSession) -> Option<ProcessIdentity> {
-        let recorded = session.pid.zip(session.process_started_at_ticks);
-        let recorded = recorded.map(|(pid, started)| ProcessIdentity { pid, start_time: started });
+        let recorded_process = session.pid.zip(session.process_started_at_ticks);
+        let recorded_identity =
+            recorded_process.map(|(pid, start_ticks)| ProcessIdentity { pid, start_time: start_ticks });
         let marker = format!("{REVIEW_VARIABLE}={}", self.state.run_id);
-        recorded
+        recorded_identity
             .filter(|identity| process::is_alive(*identity))
-            .or_else(|| process::find_oldest_with_argument_and_variable(&session.id, &marker))
+            .or_else(|| process::find_oldest_process_by_argument_and_env(&session.id, &marker))
     }
 
     /// Records a new session before its client starts, so that a client whose pid was not recorded can be
     /// found.
-    pub(super) fn record_new_session(&self, items: Vec<String>) -> Result<ReviewSession, StoreError> {
+    pub(super) fn create_and_record_session(&self, items: Vec<String>) -> Result<ReviewSession, StoreError> {
         let session = ReviewSession {
             id: SessionId::from(uuid::Uuid::new_v4().to_string()),
             iteration: self.state.iteration,
@@ -123,58 +125,66 @@ impl DueReview<'_, '_> {
         session: &ReviewSession,
         evidence: &SessionEvidence,
     ) -> Result<EndedReview, StoreError> {
-        let failed = |message: &str| EndedReview {
+        let failed_review = |message: &str| EndedReview {
             result: SessionResult::default(),
             end_cause: ReviewEndCause::Failed(message.to_owned()),
         };
         // A resumed run may use another client than the one that it began with.
-        if let Err(error) =
-            check_client_can_confine("--review", self.reviewer.client_program, self.reviewer.client_version)
-        {
-            return Ok(failed(&error.to_string()));
+        if let Err(error) = check_client_supports_restricted_mode(
+            "--review",
+            self.reviewer.client_program,
+            self.reviewer.client_version,
+        ) {
+            return Ok(failed_review(&error.to_string()));
         }
-        let work = match self.prepare_work(session) {
+        let work = match self.collect_changes_and_reading_folder(session) {
             Ok(work) => work,
-            Err(error) => return Ok(failed(&error.to_string())),
+            Err(error) => return Ok(failed_review(&error.to_string())),
         };
         let changes = work.changes;
-        let checks =
+        let check_results =
             evidence.verify_outcomes.iter().map(|outcome| (outcome.command.clone(), outcome.summary.clone()));
         let request = ReviewRequest {
             items: session.items.clone(),
-            check_results: checks.collect(),
-            diff_stat: changes.summary,
+            check_results: check_results.collect(),
+            diff_stat: changes.diff_stat,
             diff: changes.diff,
             is_diff_truncated: changes.is_truncated,
-            untracked_files: changes.new_files,
+            untracked_files: changes.untracked_files,
         };
         let prompt_path = self.output_path(session, "prompt.md");
         let prompt_text = render_review_prompt(&request, &self.state.promise_code);
         disk::replace(&prompt_path, prompt_text.text().as_bytes(), Durability::Lazy)?;
-        let ended = match self.start_client(session, &prompt_path, &work.reading_folder)? {
-            Ok(client) => self.follow_to_end(session, client),
-            Err(error) => failed(&error.to_string()),
-        };
+        let ended_review =
+            match self.start_read_only_client_and_record_pid(session, &prompt_path, &work.reading_folder)? {
+                Ok(client) => self.follow_client_to_end(session, client),
+                Err(error) => failed_review(&error.to_string()),
+            };
         if let Some(export_folder) = work.export_folder {
             disk::remove_folder_and_contents(&export_folder)?;
         }
-        Ok(ended)
+        Ok(ended_review)
     }
 
-    /// Prepares the work for the review. For an item of a parallel run this is its commit, in the repository
-    /// in which results are merged, because the worktree may contain something else.
-    fn prepare_work(&self, session: &ReviewSession) -> Result<ReviewedWork, ReviewInputError> {
-        let base = review::commit_before_work(self.state, &session.items);
-        let base = base.map(CommitId::parse).transpose()?;
+    /// Collects the changes to review and the folder in which the session reads. For an item of a parallel run
+    /// this commits the remaining work and exports the commit from the repository in which results are merged,
+    /// because the worktree may contain something else.
+    fn collect_changes_and_reading_folder(
+        &self,
+        session: &ReviewSession,
+    ) -> Result<WorkToReview, ReviewInputError> {
+        let base_commit = review::commit_before_work(self.state, &session.items);
+        let base_commit = base_commit.map(CommitId::parse).transpose()?;
         let git_failed = || ReviewInputError::GitFailed;
         let root = self.context.project.root();
         let Some(merge_repository) = environment::variable(MERGE_REPOSITORY_VARIABLE) else {
-            let changes = summarize_changes_since(root, base.as_ref(), &EXCLUDED_PATHS, MAX_DIFF_BYTES)
-                .ok_or_else(git_failed)?;
-            return Ok(ReviewedWork { changes, reading_folder: root.to_owned(), export_folder: None });
+            let changes =
+                summarize_changes_since(root, base_commit.as_ref(), &EXCLUDED_PATHS, MAX_DIFF_BYTES)
+                    .ok_or_else(git_failed)?;
+            return Ok(WorkToReview { changes, reading_folder: root.to_owned(), export_folder: None });
         };
         let (working_tree, _) = layout::find_repository(root).ok_or_else(git_failed)?;
-        let project_path = root.strip_prefix(working_tree).map_err(|_| git_failed())?;
+        let project_path_in_repository = root.strip_prefix(working_tree).map_err(|_| git_failed())?;
         let message = format!(
             "plimsoll: what was left uncommitted of {}",
             truncate_end(&quote_first_items(&session.items), 60)
@@ -186,27 +196,28 @@ impl DueReview<'_, '_> {
             return Err(ReviewInputError::CommitRefused(reason));
         }
         let commit = git::head_commit(root).ok_or_else(git_failed)?;
-        let own_repository = OwnRepository::open_or_copy(working_tree, Path::new(&merge_repository))?;
+        let repository_copy =
+            OwnRepository::open_or_copy_from_clone(working_tree, Path::new(&merge_repository))?;
         let name = working_tree.file_name().unwrap_or_default().to_string_lossy();
         let export_folder = working_tree.with_file_name(format!("{EXPORT_FOLDER_PREFIX}{name}"));
-        own_repository.fetch_commit_from_clone(&commit)?;
-        own_repository.export_commit_files(&commit, &export_folder)?;
-        let changes = own_repository.summarize_changes_between(
-            base.as_ref(),
+        repository_copy.fetch_and_verify_commit_from_clone(&commit)?;
+        repository_copy.export_unfiltered_files_to_emptied_folder(&commit, &export_folder)?;
+        let changes = repository_copy.summarize_changes_between(
+            base_commit.as_ref(),
             &commit,
-            project_path,
+            project_path_in_repository,
             &EXCLUDED_PATHS,
             MAX_DIFF_BYTES,
         );
-        let folder = export_folder.join(project_path);
-        Ok(ReviewedWork {
+        let reading_folder = export_folder.join(project_path_in_repository);
+        Ok(WorkToReview {
             changes: changes.ok_or_else(git_failed)?,
-            reading_folder: folder,
+            reading_folder,
             export_folder: Some(export_folder),
         })
     }
 
-    fn start_client(
+    fn start_read_only_client_and_record_pid(
         &self,
         session: &ReviewSession,
         prompt_path: &Path,
@@ -216,7 +227,7 @@ impl DueReview<'_, '_> {
         // The session belongs to no run, and our hooks ignore it. Added last, so that no variable of the
         // user's settings replaces it.
         environment.push((REVIEW_VARIABLE.to_owned(), self.state.run_id.to_string()));
-        let started = client::start_client(ClientLaunch {
+        let start_result = client::start_client(ClientLaunch {
             program: self.reviewer.client_program,
             arguments: &self.client_arguments(session, arguments),
             folder,
@@ -226,21 +237,21 @@ impl DueReview<'_, '_> {
             stdout: disk::open_for_append(&self.output_path(session, "jsonl"))?,
             stderr: disk::open_for_append(&self.output_path(session, "err"))?,
         });
-        let client = match started {
+        let client = match start_result {
             Ok(client) => client,
             Err(error) => return Ok(Err(error)),
         };
         if let Some(identity) = client.identity() {
             self.reviewer.watchdog.watch_client(identity, None);
             self.update_state(|state| {
-                if let Some(recorded) = state
+                if let Some(recorded_session) = state
                     .outcomes
                     .reviews
                     .open_session
                     .as_mut()
                     .filter(|open_session| open_session.id == session.id)
                 {
-                    (recorded.pid, recorded.process_started_at_ticks) =
+                    (recorded_session.pid, recorded_session.process_started_at_ticks) =
                         (Some(identity.pid), Some(identity.start_time));
                 }
             })?;
@@ -274,12 +285,12 @@ impl DueReview<'_, '_> {
     }
 
     /// Follows the session to its end, and ends it when there is a reason to.
-    fn follow_to_end(&self, session: &ReviewSession, mut client: LaunchedClient) -> EndedReview {
+    fn follow_client_to_end(&self, session: &ReviewSession, mut client: LaunchedClient) -> EndedReview {
         let mut reader = self.open_reader(session);
         if let Some(identity) = client.identity() {
             self.reviewer.watchdog.watch_client(identity, None);
         }
-        let started = Instant::now();
+        let started_at = Instant::now();
         let ended_review = loop {
             // Checked before the output is read, so that everything it wrote until its end is also read.
             let exit = client.exit_if_ended();
@@ -287,13 +298,13 @@ impl DueReview<'_, '_> {
             if let Some(exit) = exit {
                 break EndedReview {
                     result: self.session_result_with_cost(session, &reader, exit),
-                    end_cause: ReviewEndCause::ByItself,
+                    end_cause: ReviewEndCause::Finished,
                 };
             }
-            if reader.is_state_check_due()
-                && let Some(cause) = self.reason_to_end(&reader, started)
+            if reader.restart_state_check_interval_if_due()
+                && let Some(cause) = self.reason_to_end_client(&reader, started_at)
             {
-                client.terminate(GRACE_PERIOD);
+                client.terminate_process_group(GRACE_PERIOD);
                 reader.read_new_events();
                 break EndedReview {
                     result: self.session_result_with_cost(session, &reader, ProcessExit::default()),
@@ -314,7 +325,7 @@ impl DueReview<'_, '_> {
         reader: &StreamReader,
         exit: ProcessExit,
     ) -> SessionResult {
-        add_missing_cost(
+        add_estimated_usage_if_cost_is_missing(
             self.context.project,
             &session.id,
             &SessionRecord::default(),
@@ -322,16 +333,16 @@ impl DueReview<'_, '_> {
         )
     }
 
-    fn reason_to_end(&self, reader: &StreamReader, started: Instant) -> Option<ReviewEndCause> {
+    fn reason_to_end_client(&self, reader: &StreamReader, started_at: Instant) -> Option<ReviewEndCause> {
         let minutes = REVIEW_TIMEOUT.as_secs() / 60;
         match () {
-            () if (self.should_give_up)() => Some(ReviewEndCause::ByUser),
+            () if (self.should_abort)() => Some(ReviewEndCause::StoppedByUser),
             // Its result is kept.
-            () if reader.lingers_after_result(self.reviewer.linger_timeout) => Some(ReviewEndCause::ByItself),
+            () if reader.lingers_after_result(self.reviewer.linger_timeout) => Some(ReviewEndCause::Finished),
             () if bounds::passed_deadline(self.state, &clock::to_timestamp(clock::now())).is_some() => {
-                Some(ReviewEndCause::OutOfTime)
+                Some(ReviewEndCause::DeadlineReached)
             }
-            () if started.elapsed() > REVIEW_TIMEOUT => {
+            () if started_at.elapsed() > REVIEW_TIMEOUT => {
                 Some(ReviewEndCause::Failed(format!("it gave no answer within {minutes} minutes")))
             }
             () => None,

@@ -1,44 +1,44 @@
-//! Finds out what the log already has of a transcript that was rewritten, so that it is not recorded again.
+//! Detects which entries of a rewritten transcript the log already has, so that they are not recorded twice.
 
 use plimsoll_domain::digest::sha256_hex;
 use plimsoll_domain::log_line::{LogLine, RecordKind};
 use plimsoll_domain::turn::record::encode_fields;
-use plimsoll_domain::turn::{Block, outline_response};
+use plimsoll_domain::turn::{Block, parse_response_outline};
 use plimsoll_policy::turns::{AssembledRecord, TurnLogRecord};
 use plimsoll_protocol::transcript_content::TranscriptLineKind;
 use plimsoll_store::{StoreError, TurnLog};
 use std::collections::HashSet;
 
-/// The messages and events of a stream that the log has.
+/// The messages and events of a stream that the log already has.
 #[derive(Debug, Default)]
-pub(super) struct AlreadyRecorded {
+pub(super) struct RecordedEntries {
     message_ids: HashSet<String>,
     /// The timestamp and the SHA-256 of the content of each event.
     event_times_and_hashes: HashSet<(String, String)>,
 }
 
-impl AlreadyRecorded {
-    pub(super) fn load_stream(turn_log: &TurnLog, stream_name: &str) -> Result<AlreadyRecorded, StoreError> {
-        let mut already_recorded = AlreadyRecorded::default();
+impl RecordedEntries {
+    pub(super) fn load_stream(turn_log: &TurnLog, stream_name: &str) -> Result<RecordedEntries, StoreError> {
+        let mut recorded_entries = RecordedEntries::default();
         for line in turn_log.forward_lines()? {
             if let Some(LogLine { header, .. }) = LogLine::parse(&line?.bytes)
                 && header.stream == stream_name
             {
-                already_recorded.message_ids.extend(header.message_id);
-                // The client's cost lines have no timestamp, so the log's own time must not be compared.
+                recorded_entries.message_ids.extend(header.message_id);
+                // The client's cost lines have no timestamp, so `recorded_at` must not be compared.
                 let timestamp = if header.kind == RecordKind::Cost {
                     String::new()
                 } else {
                     header.recorded_at.to_string()
                 };
-                already_recorded.event_times_and_hashes.insert((timestamp, header.content_hash));
+                recorded_entries.event_times_and_hashes.insert((timestamp, header.content_hash));
             }
         }
-        Ok(already_recorded)
+        Ok(recorded_entries)
     }
 
-    /// Returns true for a line of a recorded message, and for results of its calls. `matched_call_ids`
-    /// collects the ids of these calls.
+    /// Returns true for a response that is recorded, and for tool results that belong only to its calls.
+    /// Adds the ids of these calls to `matched_call_ids`.
     pub(super) fn contains_line(
         &self,
         kind: &TranscriptLineKind,
@@ -47,7 +47,7 @@ impl AlreadyRecorded {
         match kind {
             TranscriptLineKind::Response(response) if self.message_ids.contains(&response.id) => {
                 let blocks: Vec<Block> = response.blocks.iter().cloned().map(Block::new).collect();
-                matched_call_ids.extend(outline_response(&blocks).calls.into_iter().map(|(id, ..)| id));
+                matched_call_ids.extend(parse_response_outline(&blocks).calls.into_iter().map(|(id, ..)| id));
                 true
             }
             TranscriptLineKind::ToolResults(results) => {

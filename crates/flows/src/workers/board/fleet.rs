@@ -14,7 +14,7 @@ mod heartbeat;
 pub(super) mod tests;
 
 use super::{
-    Board, SchedulerOrders, UnfinishedWork, WorkersPause, local_now, write_landing_commits,
+    Board, SchedulerOrders, UnfinishedWork, WorkersPause, local_now, write_merge_candidate_commits,
     write_next_start_commit,
 };
 use crate::run::Interrupt;
@@ -34,8 +34,9 @@ use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::{ItemOutcome, WorkersState};
 use plimsoll_policy::workers::{
-    BoardProgress, Claim, board_progress, offer_for_merge, offered_items, pause_board_until,
-    record_failed_try, reject_offered_item, reopen_claimed_item, set_claimed_item_aside,
+    BoardProgress, Claim, classify_board_progress, mark_claimed_item_ready_to_merge,
+    pause_claims_at_least_until, ready_to_merge_items, reopen_claimed_item,
+    reopen_or_set_aside_after_failed_try, reopen_or_set_aside_rejected_item, set_claimed_item_aside,
 };
 use plimsoll_store::StoreError;
 use std::collections::BTreeSet;
@@ -154,10 +155,10 @@ impl FleetBoard {
     pub(in super::super) fn run_result_delivery(
         &self,
         should_stop: &AtomicBool,
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
         item_notes: &dyn Fn(usize) -> Vec<String>,
     ) {
-        delivery::run_delivery_loop(self, should_stop, give_up, item_notes);
+        delivery::run_delivery_loop(self, should_stop, should_cancel, item_notes);
     }
 
     /// Reads the board and copies its state into the record.
@@ -190,10 +191,10 @@ impl FleetBoard {
     /// each failure ended it.
     fn call_board_with_retry<T>(
         &self,
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
         mut operation: impl FnMut(&mut dyn BoardConnection) -> Result<T, BoardError>,
     ) -> Result<T, BoardError> {
-        retry_while_transient(MERGER_CALL_TIMEOUT, give_up, BoardError::is_unreachable, || {
+        retry_while_transient(MERGER_CALL_TIMEOUT, should_cancel, BoardError::is_unreachable, || {
             self.call_board(&mut operation)
         })
     }
@@ -252,7 +253,7 @@ impl FleetBoard {
             known_report.clone_from(worker_report);
         }
         self.call_board(|board| {
-            board.report_and_reserve_budget(worker_report, session_count, MIN_SESSION_USD)
+            board.record_report_and_reserve_budget(worker_report, session_count, MIN_SESSION_USD)
         })
     }
 
@@ -303,13 +304,13 @@ impl FleetBoard {
     fn find_claim_of_lost_response(
         &self,
         workers_state: &WorkersState,
-        held_claims: &[Claim],
+        worker_claims: &[Claim],
     ) -> Option<Claim> {
-        let is_at_work = |item: usize| held_claims.iter().any(|claim| claim.item == item);
+        let is_at_work = |item: usize| worker_claims.iter().any(|claim| claim.item == item);
         (0..workers_state.board.items.len())
             .find(|item| epoch_if_leased_here(workers_state, *item).is_some() && !is_at_work(*item))
             .map(|item| Claim { item, epoch: workers_state.board.items[item].epoch })
-            .filter(|claim| self.is_claim_held(*claim))
+            .filter(|claim| self.is_claim_valid(*claim))
     }
 
     /// Updates the record with the result of an item, and queues the result for the board. `done_commit` is
@@ -321,13 +322,13 @@ impl FleetBoard {
         outcome: ItemOutcome,
         update: impl FnOnce(&mut WorkersState) -> T,
     ) -> Result<T, StoreError> {
-        self.workers_file.update(|workers| {
+        self.workers_file.update_and_write_file(|workers| {
             workers.item_progress[claim.item].pid = None;
             if let Some(done_commit) = done_commit {
                 workers.item_progress[claim.item].start_commit_id = done_commit;
             }
             let result = update(workers);
-            workers.queue_item_result(claim.item, claim.epoch, outcome);
+            workers.queue_item_result_if_fleet_member(claim.item, claim.epoch, outcome);
             result
         })
     }
@@ -380,10 +381,10 @@ impl Board for FleetBoard {
         WorkersPause { ends_at, is_daily_limit }: &WorkersPause,
     ) -> Result<bool, StoreError> {
         let (is_new, board_ends_at) = (*ends_at > self.paused_until(), self.to_board_time(*ends_at));
-        self.workers_file.update(|workers| {
+        self.workers_file.update_and_write_file(|workers| {
             match &mut workers.fleet_member {
                 Some(member) if *is_daily_limit => member.paused_until = member.paused_until.max(*ends_at),
-                _ => pause_board_until(&mut workers.board, board_ends_at),
+                _ => pause_claims_at_least_until(&mut workers.board, board_ends_at),
             }
             if is_new {
                 workers.waits_for_next_day = *is_daily_limit;
@@ -399,7 +400,7 @@ impl Board for FleetBoard {
     }
 
     /// Decides by the cached state whether asking the board is worthwhile.
-    fn can_claim_item(&self, held_claims: &[Claim]) -> bool {
+    fn can_claim_item(&self, worker_claims: &[Claim]) -> bool {
         let workers_state = self.workers_file.workers_state();
         let asked_recently = self
             .lock_wait_times()
@@ -413,25 +414,26 @@ impl Board for FleetBoard {
         is_reachable
             && gives_items
             && !asked_recently
-            && (self.find_claim_of_lost_response(&workers_state, held_claims).is_some()
-                || board_progress(&workers_state.board, self.board_now()) == BoardProgress::ItemAvailable)
+            && (self.find_claim_of_lost_response(&workers_state, worker_claims).is_some()
+                || classify_board_progress(&workers_state.board, self.board_now())
+                    == BoardProgress::ItemAvailable)
     }
 
     fn claim_next_item(
         &self,
         worker: usize,
-        held_claims: &[Claim],
+        worker_claims: &[Claim],
         continues_run: &dyn Fn(usize) -> bool,
     ) -> Result<Option<Claim>, StoreError> {
         let workers_state = self.workers_file.workers_state();
-        let lost_claim = self.find_claim_of_lost_response(&workers_state, held_claims);
+        let lost_claim = self.find_claim_of_lost_response(&workers_state, worker_claims);
         self.lock_wait_times().last_empty_claim = Some(Instant::now());
         let worker_name = format!("{}/{worker}", workers_state.fleet_member.unwrap_or_default().name);
         let claim_result = self.call_board(|board| {
             // After a sleep, this machine's own leases may have expired. They are renewed first, so that no
             // other machine gets these items.
-            for held_claim in held_claims {
-                let _ = board.renew_claim(*held_claim);
+            for worker_claim in worker_claims {
+                let _ = board.renew_claim(*worker_claim);
             }
             match lost_claim {
                 Some(lost_claim) => {
@@ -447,7 +449,7 @@ impl Board for FleetBoard {
         let Ok(Some((claim, shared_item))) = claim_result else { return Ok(None) };
         self.lock_wait_times().last_empty_claim = None;
         let continues_run = continues_run(claim.item);
-        self.workers_file.update(|workers| {
+        self.workers_file.update_and_write_file(|workers| {
             if let Some(shared_item) = shared_item {
                 let text = std::mem::take(&mut workers.board.items[claim.item].text);
                 workers.board.items[claim.item] = BoardItem { text, ..shared_item.board_item };
@@ -458,7 +460,7 @@ impl Board for FleetBoard {
                     item_progress.answered_question,
                 ) = (shared_item.start_commit_id, shared_item.base_commit_id, shared_item.answered_question);
             }
-            workers.move_current_usage_to_earlier(claim.item, continues_run);
+            workers.move_current_usage_to_earlier_totals(claim.item, continues_run);
             let item_progress = &mut workers.item_progress[claim.item];
             (item_progress.worker_number, item_progress.epoch, item_progress.pid) =
                 (worker, claim.epoch, None);
@@ -466,7 +468,7 @@ impl Board for FleetBoard {
         Ok(Some(claim))
     }
 
-    fn is_claim_held(&self, claim: Claim) -> bool {
+    fn is_claim_valid(&self, claim: Claim) -> bool {
         let is_leased_here =
             epoch_if_leased_here(&self.workers_file.workers_state(), claim.item) == Some(claim.epoch);
         is_leased_here && !self.lock_cached_state().stale_claims.contains(&(claim.item, claim.epoch))
@@ -488,13 +490,13 @@ impl Board for FleetBoard {
 
     fn set_leases_to_renew(
         &self,
-        held_claims: Vec<Claim>,
+        worker_claims: Vec<Claim>,
         is_merging: bool,
         worker_reports: &dyn Fn() -> Vec<LocalWorkerReport>,
     ) {
         let worker_reports = worker_reports();
         let mut cached_state = self.lock_cached_state();
-        (cached_state.leased_claims, cached_state.worker_reports) = (held_claims, worker_reports);
+        (cached_state.leased_claims, cached_state.worker_reports) = (worker_claims, worker_reports);
         if !is_merging {
             cached_state.merger_epoch = None;
         }
@@ -531,10 +533,10 @@ impl Board for FleetBoard {
         }
     }
 
-    fn offer_finished_work(&self, claim: Claim, end_commit: &str) -> Result<(), StoreError> {
+    fn mark_work_ready_to_merge(&self, claim: Claim, end_commit: &str) -> Result<(), StoreError> {
         self.update_and_queue_result(claim, Some(end_commit.to_owned()), ItemOutcome::Offered, |workers| {
             // A stale epoch means that the item has landed meanwhile.
-            let _ = offer_for_merge(&mut workers.board, claim, end_commit);
+            let _ = mark_claimed_item_ready_to_merge(&mut workers.board, claim, end_commit);
         })
     }
 
@@ -549,7 +551,7 @@ impl Board for FleetBoard {
             next_start_commit,
             ItemOutcome::Failed(reason.to_owned()),
             |workers| {
-                let _ = record_failed_try(&mut workers.board, claim, reason);
+                let _ = reopen_or_set_aside_after_failed_try(&mut workers.board, claim, reason);
                 matches!(workers.board.items[claim.item].stage, ItemStage::SetAside { .. })
             },
         )
@@ -662,7 +664,7 @@ impl Board for FleetBoard {
 
     fn closing_reason_if_drained(&self) -> Option<ClosingReason> {
         let board = self.workers_file.workers_state().board;
-        let is_done = board_progress(&board, self.board_now()) == BoardProgress::Done;
+        let is_done = classify_board_progress(&board, self.board_now()) == BoardProgress::Done;
         if !self.lock_cached_state().is_draining || is_done {
             return None;
         }
@@ -675,13 +677,15 @@ impl Board for FleetBoard {
         Some(ClosingReason::Stop(RunStatus::Completed, message))
     }
 
-    fn leave_fleet(&self, plan_files: &[RepoPath], give_up: &dyn Fn() -> bool) {
-        if board_progress(&self.workers_file.workers_state().board, self.board_now()) == BoardProgress::Done {
+    fn leave_fleet(&self, plan_files: &[RepoPath], should_cancel: &dyn Fn() -> bool) {
+        if classify_board_progress(&self.workers_file.workers_state().board, self.board_now())
+            == BoardProgress::Done
+        {
             // No other machine may be left to report it.
-            let _ = retry_while_transient(LEAVE_TIMEOUT, give_up, BoardError::is_unreachable, || {
-                self.call_board(|board| board.mark_fleet_done())
+            let _ = retry_while_transient(LEAVE_TIMEOUT, should_cancel, BoardError::is_unreachable, || {
+                self.call_board(|board| board.end_fleet_if_all_merged())
             });
-            self.target.remove_leftover_merged_branches(plan_files, give_up);
+            self.target.remove_leftover_merged_branches(plan_files, should_cancel);
         }
         let workers_state = self.workers_file.workers_state();
         let is_merger = workers_state
@@ -695,7 +699,7 @@ impl Board for FleetBoard {
 
     /// Never lets work wait for another item: another machine may work on that one.
     fn items_to_merge(&self, _: bool) -> Vec<usize> {
-        offered_items(&self.workers_file.workers_state().board)
+        ready_to_merge_items(&self.workers_file.workers_state().board)
     }
 
     /// Returns false while another machine merges. After an outage, the next try comes after a moment.
@@ -723,10 +727,11 @@ impl Board for FleetBoard {
         self.current_problem().is_none() && !can_leave_to_other_merger
     }
 
-    fn acquire_merger_lease(&self, give_up: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError> {
+    fn acquire_merger_lease(&self, should_cancel: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError> {
         let member_name = self.workers_file.workers_state().fleet_member.unwrap_or_default().name;
-        let merger_epoch =
-            self.call_board_with_retry(give_up, |board| board.acquire_merger_lease(&member_name))?;
+        let merger_epoch = self.call_board_with_retry(should_cancel, |board| {
+            board.acquire_or_renew_merger_lease(&member_name)
+        })?;
         self.lock_cached_state().merger_epoch = merger_epoch;
         if merger_epoch.is_some() {
             // Reads what other machines have offered since the last read.
@@ -735,20 +740,21 @@ impl Board for FleetBoard {
         Ok(merger_epoch)
     }
 
-    fn mark_landed_items_merged(
+    fn mark_items_in_target_as_merged(
         &self,
         is_in_target: &dyn Fn(&str) -> bool,
         landed_items: &[(usize, CommitId)],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
         for (item, commit) in landed_items {
-            self.call_board_with_retry(give_up, |board| {
-                board.restore_landing_commit(*item, commit.as_str())
+            self.call_board_with_retry(should_cancel, |board| {
+                board.restore_merge_candidate_commit(*item, commit.as_str())
             })?;
         }
-        let merged_items =
-            self.call_board_with_retry(give_up, |board| board.mark_landed_items_merged(is_in_target))?;
-        self.workers_file.update(|workers| {
+        let merged_items = self.call_board_with_retry(should_cancel, |board| {
+            board.mark_items_in_target_as_merged(is_in_target)
+        })?;
+        self.workers_file.update_and_write_file(|workers| {
             merged_items.iter().for_each(|item| workers.board.items[*item].stage = ItemStage::Merged);
         })?;
         Ok(())
@@ -757,41 +763,41 @@ impl Board for FleetBoard {
     fn record_passed_commands(
         &self,
         commands: &[String],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        self.call_board_with_retry(give_up, |board| board.record_passed_commands(commands))?;
-        Ok(self.workers_file.update(|workers| workers.record_passed_commands(commands))?)
+        self.call_board_with_retry(should_cancel, |board| board.record_passed_commands(commands))?;
+        Ok(self.workers_file.update_and_write_file(|workers| workers.record_passed_commands(commands))?)
     }
 
     /// Fails, so that the target does not move, if this machine is no longer the merger or if an item has
     /// already landed.
-    fn record_landing_commits(
+    fn record_merge_candidate_commits(
         &self,
         merger_epoch: u64,
-        landing_commits: &[(usize, &CommitId)],
-        give_up: &dyn Fn() -> bool,
+        item_commits: &[(usize, &CommitId)],
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        for (item, commit) in landing_commits {
-            self.call_board_with_retry(give_up, |board| {
-                board.record_landing_commit(merger_epoch, *item, commit.as_str())
+        for (item, commit) in item_commits {
+            self.call_board_with_retry(should_cancel, |board| {
+                board.record_merge_candidate_commit(merger_epoch, *item, commit.as_str())
             })?;
         }
-        Ok(write_landing_commits(&self.workers_file, merger_epoch, landing_commits)?)
+        Ok(write_merge_candidate_commits(&self.workers_file, merger_epoch, item_commits)?)
     }
 
     /// Ignores the files, which the rows of a fleet do not have. Only the number of tries limits the
     /// conflicts of an item.
-    fn reject_offered_item(
+    fn reject_merge_candidate(
         &self,
         rejected_item: &RejectedItem,
         _: &[String],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError> {
-        self.call_board_with_retry(give_up, |board| board.reject_item(rejected_item))?;
+        self.call_board_with_retry(should_cancel, |board| board.reject_item(rejected_item))?;
         let RejectedItem { merger_epoch: merger, item, next_session_note: note, .. } = rejected_item;
-        Ok(self.workers_file.update(|workers| {
+        Ok(self.workers_file.update_and_write_file(|workers| {
             // A stale epoch means that another machine has the item.
-            let _ = reject_offered_item(&mut workers.board, *merger, *item, note);
+            let _ = reopen_or_set_aside_rejected_item(&mut workers.board, *merger, *item, note);
             write_next_start_commit(workers, rejected_item)
         })?)
     }

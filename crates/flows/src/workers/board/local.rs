@@ -1,7 +1,7 @@
-//! The board of a run on a single machine. It is the record of that machine, which no other process changes.
+//! The board of a run on a single machine: the record of that machine, which no other process changes.
 
 use super::{
-    Board, SchedulerOrders, UnfinishedWork, WorkersPause, local_now, write_landing_commits,
+    Board, SchedulerOrders, UnfinishedWork, WorkersPause, local_now, write_merge_candidate_commits,
     write_next_start_commit,
 };
 use crate::run::Interrupt;
@@ -15,9 +15,10 @@ use plimsoll_domain::board::{BoardItem, BoardMillis, ItemStage, SetAsideReason};
 use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::{
-    BoardProgress, Claim, acquire_merger_lease, board_progress, claim_next_item, items_to_merge,
-    mark_landed_items_merged, offer_for_merge, pause_board_until, record_failed_try, reject_offered_item,
-    renew_claim, reopen_conflicting_item, set_claimed_item_aside,
+    BoardProgress, Claim, acquire_or_renew_merger_lease, claim_next_item, classify_board_progress,
+    items_to_merge, mark_claimed_item_ready_to_merge, mark_items_in_target_as_merged,
+    pause_claims_at_least_until, renew_claim_unless_stale_or_overlapping, reopen_conflicting_item,
+    reopen_or_set_aside_after_failed_try, reopen_or_set_aside_rejected_item, set_claimed_item_aside,
 };
 use plimsoll_store::{Project, StoreError};
 use std::path::PathBuf;
@@ -49,7 +50,7 @@ impl LocalBoard {
         LocalBoard { clock, ..self }
     }
 
-    /// Returns the last commit of the target branch; empty if the branch is gone.
+    /// Returns the last commit of the target branch; empty if the branch does not exist.
     fn target_tip(&self) -> String {
         let target_branch = self.workers_file.workers_state().parse_target_branch().ok();
         target_branch
@@ -76,8 +77,8 @@ impl Board for LocalBoard {
         WorkersPause { ends_at, is_daily_limit }: &WorkersPause,
     ) -> Result<bool, StoreError> {
         let is_new = *ends_at > self.paused_until();
-        self.workers_file.update(|workers| {
-            pause_board_until(&mut workers.board, *ends_at);
+        self.workers_file.update_and_write_file(|workers| {
+            pause_claims_at_least_until(&mut workers.board, *ends_at);
             if is_new {
                 workers.waits_for_next_day = *is_daily_limit;
             }
@@ -86,26 +87,26 @@ impl Board for LocalBoard {
     }
 
     fn can_claim_item(&self, _: &[Claim]) -> bool {
-        board_progress(&self.workers_file.workers_state().board, self.board_now())
+        classify_board_progress(&self.workers_file.workers_state().board, self.board_now())
             == BoardProgress::ItemAvailable
     }
 
     fn claim_next_item(
         &self,
-        worker: usize,
-        held_claims: &[Claim],
+        worker_number: usize,
+        worker_claims: &[Claim],
         continues_run: &dyn Fn(usize) -> bool,
     ) -> Result<Option<Claim>, StoreError> {
         let (target_tip, now) = (self.target_tip(), self.board_now());
-        self.workers_file.update(|workers| {
-            for held_claim in held_claims {
-                // A claim with a stale epoch has landed; its run is ended by the cleanup.
-                let _ = renew_claim(&mut workers.board, *held_claim, now);
+        self.workers_file.update_and_write_file(|workers| {
+            for worker_claim in worker_claims {
+                // A claim with a stale epoch is already merged; the cleanup ends its run.
+                let _ = renew_claim_unless_stale_or_overlapping(&mut workers.board, *worker_claim, now);
             }
-            let claim = claim_next_item(&mut workers.board, &format!("worker {worker}"), now)?;
-            workers.move_current_usage_to_earlier(claim.item, continues_run(claim.item));
+            let claim = claim_next_item(&mut workers.board, &format!("worker {worker_number}"), now)?;
+            workers.move_current_usage_to_earlier_totals(claim.item, continues_run(claim.item));
             let item_progress = &mut workers.item_progress[claim.item];
-            item_progress.worker_number = worker;
+            item_progress.worker_number = worker_number;
             item_progress.pid = None;
             if item_progress.start_commit_id.is_empty() {
                 (item_progress.start_commit_id, item_progress.base_commit_id) =
@@ -115,8 +116,8 @@ impl Board for LocalBoard {
         })
     }
 
-    /// No other machine takes items.
-    fn is_claim_held(&self, _: Claim) -> bool {
+    /// Returns true, because no other machine takes items.
+    fn is_claim_valid(&self, _: Claim) -> bool {
         true
     }
 
@@ -135,11 +136,11 @@ impl Board for LocalBoard {
         local_budget
     }
 
-    fn offer_finished_work(&self, claim: Claim, end_commit: &str) -> Result<(), StoreError> {
-        self.workers_file.update(|workers| {
+    fn mark_work_ready_to_merge(&self, claim: Claim, end_commit: &str) -> Result<(), StoreError> {
+        self.workers_file.update_and_write_file(|workers| {
             workers.item_progress[claim.item].pid = None;
-            // A stale epoch means that the item has landed meanwhile.
-            let _ = offer_for_merge(&mut workers.board, claim, end_commit);
+            // A stale epoch means that the item is already merged.
+            let _ = mark_claimed_item_ready_to_merge(&mut workers.board, claim, end_commit);
         })
     }
 
@@ -149,10 +150,10 @@ impl Board for LocalBoard {
         reason: &str,
         next_start_commit: Option<String>,
     ) -> Result<bool, StoreError> {
-        self.workers_file.update(|workers| {
-            let _ = record_failed_try(&mut workers.board, claim, reason);
+        self.workers_file.update_and_write_file(|workers| {
+            let _ = reopen_or_set_aside_after_failed_try(&mut workers.board, claim, reason);
             workers.item_progress[claim.item].pid = None;
-            // The next attempt continues from what this one has committed.
+            // The next attempt continues from the commits of this one.
             if let Some(next_start_commit) = next_start_commit {
                 workers.item_progress[claim.item].start_commit_id = next_start_commit;
             }
@@ -166,7 +167,7 @@ impl Board for LocalBoard {
         question: &str,
         unfinished_work: &dyn UnfinishedWork,
     ) -> Result<(), StoreError> {
-        self.workers_file.update(|workers| {
+        self.workers_file.update_and_write_file(|workers| {
             workers.item_progress[claim.item].pid = None;
             let _ = set_claimed_item_aside(
                 &mut workers.board,
@@ -174,9 +175,10 @@ impl Board for LocalBoard {
                 SetAsideReason::Question(question.to_owned()),
             );
         })?;
-        // The item continues from what was done so far.
-        let head = unfinished_work.head_commit().unwrap_or_default();
-        self.workers_file.update(|workers| workers.item_progress[claim.item].start_commit_id = head)
+        // The next session continues from the unfinished work.
+        let head_commit = unfinished_work.head_commit().unwrap_or_default();
+        self.workers_file
+            .update_and_write_file(|workers| workers.item_progress[claim.item].start_commit_id = head_commit)
     }
 
     /// Does nothing. The item stays with its worker, and the next `--resume` continues it.
@@ -220,44 +222,48 @@ impl Board for LocalBoard {
 
     fn acquire_merger_lease(&self, _: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError> {
         let now = self.board_now();
-        Ok(self.workers_file.update(|workers| acquire_merger_lease(&mut workers.board, MERGER_NAME, now))?)
+        Ok(self.workers_file.update_and_write_file(|workers| {
+            acquire_or_renew_merger_lease(&mut workers.board, MERGER_NAME, now)
+        })?)
     }
 
-    fn mark_landed_items_merged(
+    fn mark_items_in_target_as_merged(
         &self,
         is_in_target: &dyn Fn(&str) -> bool,
         _: &[(usize, CommitId)],
         _: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        self.workers_file.update(|workers| mark_landed_items_merged(&mut workers.board, is_in_target))?;
+        self.workers_file.update_and_write_file(|workers| {
+            mark_items_in_target_as_merged(&mut workers.board, is_in_target)
+        })?;
         Ok(())
     }
 
     fn record_passed_commands(&self, commands: &[String], _: &dyn Fn() -> bool) -> Result<(), MergeError> {
-        Ok(self.workers_file.update(|workers| workers.record_passed_commands(commands))?)
+        Ok(self.workers_file.update_and_write_file(|workers| workers.record_passed_commands(commands))?)
     }
 
-    fn record_landing_commits(
+    fn record_merge_candidate_commits(
         &self,
         merger_epoch: u64,
         landing_commits: &[(usize, &CommitId)],
         _: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        Ok(write_landing_commits(&self.workers_file, merger_epoch, landing_commits)?)
+        Ok(write_merge_candidate_commits(&self.workers_file, merger_epoch, landing_commits)?)
     }
 
-    fn reject_offered_item(
+    fn reject_merge_candidate(
         &self,
         rejected_item: &RejectedItem,
         conflict_files: &[String],
         _: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError> {
         let RejectedItem { merger_epoch: merger, item, next_session_note: note, .. } = rejected_item;
-        Ok(self.workers_file.update(|workers| {
+        Ok(self.workers_file.update_and_write_file(|workers| {
             let board = &mut workers.board;
-            // A stale epoch means that the item has landed.
+            // A stale epoch means that the item is already merged.
             let _ = if conflict_files.is_empty() {
-                reject_offered_item(board, *merger, *item, note)
+                reopen_or_set_aside_rejected_item(board, *merger, *item, note)
             } else {
                 reopen_conflicting_item(board, *merger, *item, note, conflict_files)
             };

@@ -121,15 +121,21 @@ impl BoardConnection for MemoryConnection {
         })
     }
     fn renew_claim(&mut self, claim: Claim) -> Result<(), BoardError> {
-        self.run_operation(|fleet| rules::renew_claim(&mut fleet.state, claim, now()))
+        self.run_operation(|fleet| {
+            rules::renew_claim_unless_stale_or_overlapping(&mut fleet.state, claim, now())
+        })
     }
     fn report_item_result(&mut self, item_result: &ItemResult) -> Result<(), BoardError> {
         self.run_operation(|fleet| {
             let claim = Claim { item: item_result.item, epoch: item_result.epoch };
             let board = &mut fleet.state;
             match &item_result.outcome {
-                ItemOutcome::Offered => rules::offer_for_merge(board, claim, &item_result.start_commit_id)?,
-                ItemOutcome::Failed(reason) => rules::record_failed_try(board, claim, reason)?,
+                ItemOutcome::Offered => {
+                    rules::mark_claimed_item_ready_to_merge(board, claim, &item_result.start_commit_id)?;
+                }
+                ItemOutcome::Failed(reason) => {
+                    rules::reopen_or_set_aside_after_failed_try(board, claim, reason)?;
+                }
                 ItemOutcome::WaitsForAnswer(question) => {
                     rules::set_claimed_item_aside(board, claim, SetAsideReason::Question(question.clone()))?;
                 }
@@ -144,23 +150,32 @@ impl BoardConnection for MemoryConnection {
     fn pause_all_workers(&mut self, duration: Duration) -> Result<(), BoardError> {
         let until = now() + u64::try_from(duration.as_millis()).unwrap();
         self.run_operation(|fleet| {
-            rules::pause_board_until(&mut fleet.state, until);
+            rules::pause_claims_at_least_until(&mut fleet.state, until);
             Ok(())
         })
     }
-    fn acquire_merger_lease(&mut self, merger_name: &str) -> Result<Option<u64>, BoardError> {
-        self.run_operation(|fleet| Ok(rules::acquire_merger_lease(&mut fleet.state, merger_name, now())))
+    fn acquire_or_renew_merger_lease(&mut self, merger_name: &str) -> Result<Option<u64>, BoardError> {
+        self.run_operation(|fleet| {
+            Ok(rules::acquire_or_renew_merger_lease(&mut fleet.state, merger_name, now()))
+        })
     }
     fn renew_merger_lease(&mut self, merger: u64) -> Result<(), BoardError> {
-        self.run_operation(|fleet| rules::renew_merger_lease(&mut fleet.state, merger, now()))
+        self.run_operation(|fleet| rules::renew_current_merger_lease(&mut fleet.state, merger, now()))
     }
     fn release_merger_lease(&mut self, merger: u64) -> Result<(), BoardError> {
         self.run_operation(|fleet| rules::release_merger_lease(&mut fleet.state, merger))
     }
-    fn record_landing_commit(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), BoardError> {
-        self.run_operation(|fleet| rules::record_landing_commit(&mut fleet.state, merger, item, commit))
+    fn record_merge_candidate_commit(
+        &mut self,
+        merger: u64,
+        item: usize,
+        commit: &str,
+    ) -> Result<(), BoardError> {
+        self.run_operation(|fleet| {
+            rules::record_merge_candidate_commit(&mut fleet.state, merger, item, commit)
+        })
     }
-    fn restore_landing_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError> {
+    fn restore_merge_candidate_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError> {
         self.run_operation(|fleet| {
             fleet.state.items[item].attempted_merge_commits.push(commit.to_owned());
             Ok(())
@@ -168,7 +183,7 @@ impl BoardConnection for MemoryConnection {
     }
     fn reject_item(&mut self, rejected_item: &RejectedItem) -> Result<(), BoardError> {
         self.run_operation(|fleet| {
-            rules::reject_offered_item(
+            rules::reopen_or_set_aside_rejected_item(
                 &mut fleet.state,
                 rejected_item.merger_epoch,
                 rejected_item.item,
@@ -179,11 +194,11 @@ impl BoardConnection for MemoryConnection {
             Ok(())
         })
     }
-    fn mark_landed_items_merged(
+    fn mark_items_in_target_as_merged(
         &mut self,
         is_in_target: &dyn Fn(&str) -> bool,
     ) -> Result<Vec<usize>, BoardError> {
-        self.run_operation(|fleet| Ok(rules::mark_landed_items_merged(&mut fleet.state, is_in_target)))
+        self.run_operation(|fleet| Ok(rules::mark_items_in_target_as_merged(&mut fleet.state, is_in_target)))
     }
     fn record_passed_commands(&mut self, commands: &[String]) -> Result<(), BoardError> {
         self.run_operation(|fleet| {
@@ -191,7 +206,7 @@ impl BoardConnection for MemoryConnection {
             Ok(())
         })
     }
-    fn report_and_reserve_budget(
+    fn record_report_and_reserve_budget(
         &mut self,
         _: &LocalWorkerReport,
         _: u32,
@@ -202,7 +217,7 @@ impl BoardConnection for MemoryConnection {
     fn report_worker(&mut self, _: &LocalWorkerReport) -> Result<(), BoardError> {
         self.run_operation(|_| Ok(()))
     }
-    fn mark_fleet_done(&mut self) -> Result<(), BoardError> {
+    fn end_fleet_if_all_merged(&mut self) -> Result<(), BoardError> {
         self.run_operation(|_| Ok(()))
     }
 }
@@ -254,7 +269,7 @@ fn fleet_board(
 }
 
 fn memory_connection(items: &[EstimatedItem]) -> MemoryConnection {
-    let state = rules::board_from_plan(items);
+    let state = rules::create_board_from_plan(items);
     let start_and_base_commits = vec![(String::new(), String::new()); state.items.len()];
     MemoryConnection(Arc::new(Mutex::new(FleetRows {
         state,
@@ -279,7 +294,7 @@ fn with_both_boards(check: impl Fn(&dyn Board, &dyn Fn() -> BoardState, &str)) {
     let folder = tempfile::tempdir().unwrap();
     NOW.set(1_000);
     let plan_items = plan_items(&["one", "two"]);
-    let board = local_board(folder.path(), &rules::board_from_plan(&plan_items));
+    let board = local_board(folder.path(), &rules::create_board_from_plan(&plan_items));
     check(&board, &|| board.workers_file().workers_state().board, "local");
     let memory = memory_connection(&plan_items);
     let board = fleet_board(folder.path(), "a", &memory, &unreachable_remote_target(folder.path()));
@@ -318,7 +333,7 @@ fn each_worker_claims_its_own_item_until_none_is_left() {
         assert_eq!(board.claims_to_recover(), claims, "{name}");
         assert_eq!(claims, [Claim { item: 0, epoch: 1 }, Claim { item: 1, epoch: 1 }], "{name}");
         assert!(!board.can_claim_item(&claims), "{name}");
-        assert!(claims.iter().all(|claim| board.is_claim_held(*claim)), "{name}");
+        assert!(claims.iter().all(|claim| board.is_claim_valid(*claim)), "{name}");
         let workers: Vec<usize> = board
             .workers_file()
             .workers_state()
@@ -338,16 +353,16 @@ fn each_worker_claims_its_own_item_until_none_is_left() {
 fn an_offered_item_is_merged_once_its_landing_commit_is_in_the_target() {
     with_both_boards(|board, state, name| {
         let claim = claim_one(board);
-        board.offer_finished_work(claim, &commit_id(7)).unwrap();
+        board.mark_work_ready_to_merge(claim, &commit_id(7)).unwrap();
         assert_eq!(state().items[0].stage, ItemStage::ReadyToMerge { commit: commit_id(7) }, "{name}");
         assert_eq!(board.items_to_merge(false), [0], "{name}");
         let merger = board.acquire_merger_lease(NEVER_GIVE_UP).unwrap().expect("the only one");
         let landing_commit = parse_commit(&commit_id(8));
-        board.record_landing_commits(merger, &[(0, &landing_commit)], NEVER_GIVE_UP).unwrap();
+        board.record_merge_candidate_commits(merger, &[(0, &landing_commit)], NEVER_GIVE_UP).unwrap();
         assert_eq!(state().items[0].attempted_merge_commits, [commit_id(8)], "{name}");
-        board.mark_landed_items_merged(&|_| false, &[], NEVER_GIVE_UP).unwrap();
+        board.mark_items_in_target_as_merged(&|_| false, &[], NEVER_GIVE_UP).unwrap();
         assert_ne!(state().items[0].stage, ItemStage::Merged, "{name}");
-        board.mark_landed_items_merged(&|commit| commit == commit_id(8), &[], NEVER_GIVE_UP).unwrap();
+        board.mark_items_in_target_as_merged(&|commit| commit == commit_id(8), &[], NEVER_GIVE_UP).unwrap();
         assert_eq!(state().items[0].stage, ItemStage::Merged, "{name}");
         assert_eq!(
             board.workers_file().workers_state().board.items[0].stage,
@@ -413,7 +428,7 @@ fn a_released_item_stays_local_or_returns_to_the_fleet() {
         );
         let is_open = state().items[0].stage == ItemStage::Open;
         assert_eq!(is_open, name == "fleet", "{name}");
-        assert_eq!(board.is_claim_held(claim), name == "local", "{name}");
+        assert_eq!(board.is_claim_valid(claim), name == "local", "{name}");
         assert_eq!(board.claims_to_recover().len(), usize::from(name == "local"), "{name}");
     });
 }
@@ -423,7 +438,7 @@ fn rejected_work_returns_with_its_note_until_the_tries_are_used_up() {
     with_both_boards(|board, state, name| {
         for attempt in 1..=rules::MAX_TRIES {
             let claim = claim_one(board);
-            board.offer_finished_work(claim, &commit_id(7)).unwrap();
+            board.mark_work_ready_to_merge(claim, &commit_id(7)).unwrap();
             state();
             let merger = board.acquire_merger_lease(NEVER_GIVE_UP).unwrap().expect("the only one");
             let (start, base_commit) = (commit_id(5), commit_id(6));
@@ -434,7 +449,7 @@ fn rejected_work_returns_with_its_note_until_the_tries_are_used_up() {
                 start_commit_id: start,
                 base_commit_id: base_commit,
             };
-            let is_set_aside = board.reject_offered_item(&rejected_item, &[], NEVER_GIVE_UP).unwrap();
+            let is_set_aside = board.reject_merge_candidate(&rejected_item, &[], NEVER_GIVE_UP).unwrap();
             assert_eq!(is_set_aside, attempt == rules::MAX_TRIES, "{name}");
             assert_eq!(state().items[0].next_session_note, "red", "{name}");
             let item_progress = board.workers_file().workers_state().item_progress[0].clone();
@@ -496,7 +511,7 @@ fn during_an_outage_results_are_queued_and_no_landing_is_recorded() {
     let board = fleet_board(folder.path(), "a", &connection, &unreachable_remote_target(folder.path()));
     board.refresh_from_board().unwrap();
     let [first_claim, second_claim] = claim_all(&board, &[1, 2])[..] else { panic!("two items") };
-    board.offer_finished_work(first_claim, &commit_id(7)).unwrap();
+    board.mark_work_ready_to_merge(first_claim, &commit_id(7)).unwrap();
     report_queued_results(&board);
     let merger = board.acquire_merger_lease(NEVER_GIVE_UP).unwrap().expect("the only one");
     connection
@@ -510,12 +525,14 @@ fn during_an_outage_results_are_queued_and_no_landing_is_recorded() {
         start_commit_id: String::new(),
         base_commit_id: String::new(),
     };
-    assert!(board.record_landing_commits(merger, &[(0, &landing_commit)], give_up).is_err());
-    assert!(board.mark_landed_items_merged(&|_| true, &[(0, landing_commit.clone())], give_up).is_err());
-    assert!(board.reject_offered_item(&rejected_item, &[], give_up).is_err());
+    assert!(board.record_merge_candidate_commits(merger, &[(0, &landing_commit)], give_up).is_err());
+    assert!(
+        board.mark_items_in_target_as_merged(&|_| true, &[(0, landing_commit.clone())], give_up).is_err()
+    );
+    assert!(board.reject_merge_candidate(&rejected_item, &[], give_up).is_err());
     assert!(board.record_passed_commands(&["make".to_owned()], give_up).is_err());
     assert_eq!(board.workers_file().workers_state(), state_before);
-    board.offer_finished_work(second_claim, &commit_id(9)).unwrap();
+    board.mark_work_ready_to_merge(second_claim, &commit_id(9)).unwrap();
     let workers_state = board.workers_file().workers_state();
     assert_eq!(workers_state.board.items[1].stage, ItemStage::ReadyToMerge { commit: commit_id(9) });
     assert_eq!(workers_state.fleet_member.unwrap().outbox.len(), 1);
@@ -613,13 +630,13 @@ fn results_for_an_item_that_another_machine_has_claimed_are_rejected() {
         NOW.set(now() + rules::LEASE_DURATION_MS);
         let newer_claim = memory.clone().claim_item("b/1").unwrap().unwrap().0;
         assert_eq!((newer_claim.item, newer_claim.epoch), (stale_claim.item, stale_claim.epoch + 1));
-        assert!(board.is_claim_held(stale_claim), "it has not looked");
+        assert!(board.is_claim_valid(stale_claim), "it has not looked");
         board.refresh_from_board().unwrap();
-        assert!(!board.is_claim_held(stale_claim));
+        assert!(!board.is_claim_valid(stale_claim));
         let before = memory.board_state();
         board.keep_branch_of_lost_claim(stale_claim, &LeftoverWork(1)).unwrap();
         report_queued_results(board);
-        board.offer_finished_work(stale_claim, &commit_id(7)).unwrap();
+        board.mark_work_ready_to_merge(stale_claim, &commit_id(7)).unwrap();
         report_queued_results(board);
         assert_eq!(memory.board_state(), before);
         assert!(!board.should_wait_for_delivery(None, false), "a fenced result is forgotten");
@@ -629,14 +646,18 @@ fn results_for_an_item_that_another_machine_has_claimed_are_rejected() {
 #[test]
 fn only_one_machine_merges_and_another_takes_over_when_it_stops() {
     with_fleet_board(|board, memory| {
-        let other_merger_epoch = memory.clone().acquire_merger_lease("b").unwrap().unwrap();
+        let other_merger_epoch = memory.clone().acquire_or_renew_merger_lease("b").unwrap().unwrap();
         board.refresh_from_board().unwrap();
         assert!(!board.try_begin_merge_round() && board.should_wait_for_merges(false));
         assert_eq!(board.acquire_merger_lease(NEVER_GIVE_UP).unwrap(), None);
         let landing_commit = parse_commit(&commit_id(8));
         assert!(
             board
-                .record_landing_commits(other_merger_epoch + 1, &[(0, &landing_commit)], NEVER_GIVE_UP)
+                .record_merge_candidate_commits(
+                    other_merger_epoch + 1,
+                    &[(0, &landing_commit)],
+                    NEVER_GIVE_UP
+                )
                 .is_err()
         );
         memory.clone().release_merger_lease(other_merger_epoch).unwrap();
@@ -681,10 +702,10 @@ fn a_claim_that_cannot_be_renewed_is_neither_held_nor_recovered() {
         fleet.state.items[1].stage = ItemStage::Leased { lease };
     });
     board.refresh_from_board().unwrap();
-    assert!(board.is_claim_held(stale_claim) && board.can_claim_item(&[]), "it has not been told");
+    assert!(board.is_claim_valid(stale_claim) && board.can_claim_item(&[]), "it has not been told");
     board.set_leases_to_renew(vec![stale_claim], false, &Vec::new);
     renew_leases(&board);
-    assert!(!board.is_claim_held(stale_claim) && !board.can_claim_item(&[]));
+    assert!(!board.is_claim_valid(stale_claim) && !board.can_claim_item(&[]));
 }
 
 #[test]
@@ -708,7 +729,7 @@ fn an_older_snapshot_does_not_undo_a_change_of_the_record() {
         let before = workers_file.change_count();
         workers_file.update_in_memory_if_unchanged(before, |workers| workers.plan_path = "seen".to_owned());
         assert_eq!(workers_file.workers_state().plan_path, "seen");
-        workers_file.update(|workers| workers.plan_path = "changed".to_owned()).unwrap();
+        workers_file.update_and_write_file(|workers| workers.plan_path = "changed".to_owned()).unwrap();
         workers_file.update_in_memory_if_unchanged(before, |workers| workers.plan_path = "seen".to_owned());
         assert_eq!(workers_file.workers_state().plan_path, "changed");
     });
@@ -719,8 +740,11 @@ fn a_local_item_begins_at_the_target_end_or_at_its_last_attempt() {
     let folder = tempfile::tempdir().unwrap();
     NOW.set(1_000);
     let tip = repository_with_branch(folder.path(), "work");
-    let board = local_board(folder.path(), &rules::board_from_plan(&plan_items(&["one"])));
-    board.workers_file().update(|workers| workers.target_branch_name = "work".to_owned()).unwrap();
+    let board = local_board(folder.path(), &rules::create_board_from_plan(&plan_items(&["one"])));
+    board
+        .workers_file()
+        .update_and_write_file(|workers| workers.target_branch_name = "work".to_owned())
+        .unwrap();
     let first_claim = claim_one(&board);
     let start_and_base = || {
         let item_progress = board.workers_file().workers_state().item_progress[0].clone();
@@ -737,7 +761,7 @@ fn a_landing_lost_by_the_board_is_found_in_the_target() {
     with_fleet_board(|board, memory| {
         let is_in_target = |commit: &str| commit == commit_id(8);
         board
-            .mark_landed_items_merged(&is_in_target, &[(1, parse_commit(&commit_id(8)))], NEVER_GIVE_UP)
+            .mark_items_in_target_as_merged(&is_in_target, &[(1, parse_commit(&commit_id(8)))], NEVER_GIVE_UP)
             .unwrap();
         assert_eq!(memory.board_state().items[1].stage, ItemStage::Merged);
         assert_eq!(board.workers_file().workers_state().board.items[1].stage, ItemStage::Merged);
@@ -812,11 +836,16 @@ impl BoardUnderTest for LocalBoardUnderTest {
     }
     /// Renews the lease directly, as the next claim would.
     fn renew(&mut self, claim: Claim, at: BoardMillis) -> Result<(), StaleEpoch> {
-        self.board.workers_file().update(|workers| rules::renew_claim(&mut workers.board, claim, at)).unwrap()
+        self.board
+            .workers_file()
+            .update_and_write_file(|workers| {
+                rules::renew_claim_unless_stale_or_overlapping(&mut workers.board, claim, at)
+            })
+            .unwrap()
     }
     fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
         let result = check_claim(&self.board(), claim);
-        self.board.offer_finished_work(claim, commit).unwrap();
+        self.board.mark_work_ready_to_merge(claim, commit).unwrap();
         result
     }
     fn give_back(&mut self, claim: Claim) -> Result<(), StaleEpoch> {
@@ -840,12 +869,12 @@ impl BoardUnderTest for LocalBoardUnderTest {
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
         let is_in_target = |commit: &str| target.iter().any(|target_commit| target_commit == commit);
-        self.board.mark_landed_items_merged(&is_in_target, &[], NEVER_GIVE_UP).unwrap();
+        self.board.mark_items_in_target_as_merged(&is_in_target, &[], NEVER_GIVE_UP).unwrap();
         Vec::new()
     }
     fn land(&mut self, merger_epoch: u64, item: usize, commit: &str) -> Result<(), StaleEpoch> {
         self.board
-            .record_landing_commits(merger_epoch, &[(item, &parse_commit(commit))], NEVER_GIVE_UP)
+            .record_merge_candidate_commits(merger_epoch, &[(item, &parse_commit(commit))], NEVER_GIVE_UP)
             .unwrap();
         let is_recorded = self.board().items[item]
             .attempted_merge_commits
@@ -855,7 +884,9 @@ impl BoardUnderTest for LocalBoardUnderTest {
     }
     fn refuse(&mut self, merger_epoch: u64, item: usize, note: &str) -> Result<(), StaleEpoch> {
         let tries_before = self.board().items[item].failed_merge_count;
-        self.board.reject_offered_item(&rejected_item(merger_epoch, item, note), &[], NEVER_GIVE_UP).unwrap();
+        self.board
+            .reject_merge_candidate(&rejected_item(merger_epoch, item, note), &[], NEVER_GIVE_UP)
+            .unwrap();
         if self.board().items[item].failed_merge_count > tries_before { Ok(()) } else { Err(StaleEpoch) }
     }
     fn pause(&mut self, _: BoardMillis, until: BoardMillis) {
@@ -864,7 +895,7 @@ impl BoardUnderTest for LocalBoardUnderTest {
     fn reopen(&mut self, item: usize) -> bool {
         self.board
             .workers_file()
-            .update(|workers| rules::reopen_item_set_aside(&mut workers.board, item))
+            .update_and_write_file(|workers| rules::reopen_item_set_aside(&mut workers.board, item))
             .unwrap()
     }
     fn board(&mut self) -> BoardState {
@@ -948,12 +979,12 @@ impl BoardUnderTest for FleetUnderTest {
         let (board_item_before, machine) = (board_item(self), self.board_of_claim(claim));
         machine.set_leases_to_renew(vec![claim], true, &Vec::new);
         renew_leases(machine);
-        let is_renewed = board_item(self) != board_item_before || machine.is_claim_held(claim);
+        let is_renewed = board_item(self) != board_item_before || machine.is_claim_valid(claim);
         self.synchronize();
         if is_renewed { Ok(()) } else { Err(StaleEpoch) }
     }
     fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
-        self.act_and_check_claim(claim, |machine| machine.offer_finished_work(claim, commit).unwrap())
+        self.act_and_check_claim(claim, |machine| machine.mark_work_ready_to_merge(claim, commit).unwrap())
     }
     fn give_back(&mut self, claim: Claim) -> Result<(), StaleEpoch> {
         self.act_and_check_claim(claim, |machine| machine.release_claim(claim, &LeftoverWork(1)).unwrap())
@@ -977,19 +1008,19 @@ impl BoardUnderTest for FleetUnderTest {
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
         let is_in_target = |commit: &str| target.iter().any(|target_commit| target_commit == commit);
-        self.boards[0].mark_landed_items_merged(&is_in_target, &[], NEVER_GIVE_UP).unwrap();
+        self.boards[0].mark_items_in_target_as_merged(&is_in_target, &[], NEVER_GIVE_UP).unwrap();
         self.synchronize();
         Vec::new()
     }
     fn land(&mut self, merger_epoch: u64, item: usize, commit: &str) -> Result<(), StaleEpoch> {
-        merge_result(self.board_of_merger(merger_epoch).record_landing_commits(
+        merge_result(self.board_of_merger(merger_epoch).record_merge_candidate_commits(
             merger_epoch,
             &[(item, &parse_commit(commit))],
             NEVER_GIVE_UP,
         ))
     }
     fn refuse(&mut self, merger_epoch: u64, item: usize, note: &str) -> Result<(), StaleEpoch> {
-        let result = merge_result(self.board_of_merger(merger_epoch).reject_offered_item(
+        let result = merge_result(self.board_of_merger(merger_epoch).reject_merge_candidate(
             &rejected_item(merger_epoch, item, note),
             &[],
             NEVER_GIVE_UP,
@@ -1031,7 +1062,7 @@ fn the_rules_hold_on_both_boards_in_random_orders() {
         let folder = tempfile::tempdir().unwrap();
         NOW.set(0);
         LocalBoardUnderTest {
-            board: local_board(folder.path(), &rules::board_from_plan(items)),
+            board: local_board(folder.path(), &rules::create_board_from_plan(items)),
             _folder: folder,
         }
     };

@@ -1,13 +1,13 @@
-//! Ends a parallel run: because of the state of its board, or because it was asked to end.
+//! Ends a parallel run, because its board requires no more work or because the end was requested.
 
-use super::give_up_flag::GiveUpFlag;
+use super::abort_flag::AbortFlag;
 use super::reporter::Reporter;
 use crate::our_files::is_plimsoll_file;
 use crate::run::RunEvent;
 use crate::run::archive::archive_run;
 use crate::run::branch::allowed_programs;
 use crate::run::changed_checks::changed_check_files;
-use crate::run::notify::notify_of_verdict;
+use crate::run::notify::notify_user_of_end_or_pause;
 use crate::workers::WorkersError;
 use crate::workers::closing_reason::ClosingReason;
 use crate::workers::context::ParallelRun;
@@ -16,7 +16,7 @@ use plimsoll_domain::board::{ItemStage, SetAsideReason};
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEvent, VerdictReached};
 use plimsoll_domain::state::DeliveryMode;
-use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::WorkersState;
 use plimsoll_domain::{RunState, RunStatus, Timestamp, Verdict};
@@ -24,8 +24,8 @@ use plimsoll_launcher::branch::{HeadState, has_tracked_changes, read_head_state}
 use plimsoll_launcher::{git, worktree};
 use plimsoll_store::{clock, disk};
 
-/// Returns why a run ends in which everything is merged: it is completed, or blocked if a verify command does
-/// not pass.
+/// Returns why a run closes in which every item is merged: it is completed, or blocked if a verify command
+/// has not passed.
 pub(super) fn completed_or_blocked_by_failing_verify(
     run_state: &RunState,
     workers_state: &WorkersState,
@@ -49,17 +49,20 @@ pub(super) fn completed_or_blocked_by_failing_verify(
         ),
         Some(command) => ClosingReason::Stop(
             RunStatus::Blocked,
-            format!("every item is merged, and `{}` does not pass on the branch", to_single_line(command)),
+            format!(
+                "every item is merged, and `{}` does not pass on the branch",
+                to_safe_single_line(command)
+            ),
         ),
     }
 }
 
-/// Returns why a run ends in which every open item is set aside or waits for such an item.
-pub(super) fn closing_reason_if_stuck(workers_state: &WorkersState) -> ClosingReason {
+/// Returns why a run closes in which every open item is set aside or depends on such an item.
+pub(super) fn closing_reason_for_stuck_run(workers_state: &WorkersState) -> ClosingReason {
     let mut reasons = Vec::new();
     let mut has_failed_item = false;
     for board_item in &workers_state.board.items {
-        let item_text = truncate_end(&to_single_line(&board_item.text), 60);
+        let item_text = truncate_end(&to_safe_single_line(&board_item.text), 60);
         match &board_item.stage {
             ItemStage::SetAside { reason: SetAsideReason::Question(question) } => {
                 reasons.push(format!("{} (item \"{item_text}\")", truncate_end(question, 200)));
@@ -93,39 +96,40 @@ pub(super) fn closing_reason_if_stuck(workers_state: &WorkersState) -> ClosingRe
     )
 }
 
-/// Returns when the pause of all workers ends, if there is one.
+/// Returns when the pause of all workers ends, or `None` if there is no pause.
 pub(super) fn workers_paused_until(parallel_run: ParallelRun<'_>) -> Option<Timestamp> {
-    let until = clock::from_unix_seconds(parallel_run.board.paused_until() / 1_000)?;
-    (until > clock::now()).then(|| clock::to_timestamp(until))
+    let pause_end = clock::from_unix_seconds(parallel_run.board.paused_until() / 1_000)?;
+    (pause_end > clock::now()).then(|| clock::to_timestamp(pause_end))
 }
 
-/// Records how the run ends, and reports where its work is. Returns the exit code.
+/// Ends the run: records its status, reports where its work is, and delivers the work if that is configured.
+/// Returns the exit code.
 pub(super) fn finish_run(
     parallel_run: ParallelRun<'_>,
     reporter: &mut Reporter<'_>,
-    give_up_flag: &GiveUpFlag,
+    abort_flag: &AbortFlag,
     closing_reason: ClosingReason,
 ) -> Result<u8, WorkersError> {
     parallel_run
         .board
-        .leave_fleet(&parallel_run.worktrees.plan_files.all_paths(), &give_up_flag.second_interrupt_check());
-    parallel_run.show_in_plan_and_state()?;
-    merge_late_notes_if_ended_early(parallel_run, reporter, give_up_flag, &closing_reason);
+        .leave_fleet(&parallel_run.worktrees.plan_files.all_paths(), &abort_flag.second_interrupt_check());
+    parallel_run.update_shown_plan_and_state()?;
+    merge_unmerged_item_notes_if_incomplete(parallel_run, reporter, abort_flag, &closing_reason);
     let closing_reason = block_if_completion_check_fails(parallel_run, reporter, closing_reason);
-    record_changed_checks(parallel_run)?;
+    record_changed_check_files_on_target(parallel_run)?;
     let _ = parallel_run.worktrees.remove_merge_worktree_and_exports();
-    report_merged_count_and_leftovers(parallel_run, reporter);
+    report_merged_count_and_kept_worktrees(parallel_run, reporter);
     let exit_code = match closing_reason {
-        ClosingReason::Interrupted => record_pause_by_user(parallel_run, reporter)?,
-        ClosingReason::Cancelled => RunStatus::Canceled.exit_code(),
+        ClosingReason::Interrupted => record_and_report_ctrl_c_pause(parallel_run, reporter)?,
+        ClosingReason::Canceled => RunStatus::Canceled.exit_code(),
         ClosingReason::Stop(status, reason) => {
             deliver_to_user_branch_if_configured(parallel_run, reporter);
-            record_verdict(parallel_run, reporter, &Verdict::Stop { status, reason })?
+            record_verdict_archive_and_notify(parallel_run, reporter, &Verdict::Stop { status, reason })?
         }
-        ClosingReason::Pause(kind, reason) => record_verdict(
+        ClosingReason::Pause(kind, reason) => record_verdict_archive_and_notify(
             parallel_run,
             reporter,
-            &Verdict::Pause { kind, until: workers_paused_until(parallel_run), reason },
+            &Verdict::Pause { kind, pause_end: workers_paused_until(parallel_run), reason },
         )?,
     };
     let state = parallel_run.context.load_newest_state()?;
@@ -133,42 +137,42 @@ pub(super) fn finish_run(
     Ok(exit_code)
 }
 
-/// Records which files that check the work have changed on the run's branch.
-fn record_changed_checks(parallel_run: ParallelRun<'_>) -> Result<(), WorkersError> {
+/// Records which check files were changed on the run's branch.
+fn record_changed_check_files_on_target(parallel_run: ParallelRun<'_>) -> Result<(), WorkersError> {
     let target_branch = parallel_run.workers_state().parse_target_branch().ok();
-    let target_end = target_branch.and_then(|target_branch| {
+    let target_tip = target_branch.and_then(|target_branch| {
         worktree::tip_of_branch(&parallel_run.worktrees.checkout.repository_root, &target_branch)
     });
-    let Some(target_end) = target_end else { return Ok(()) };
+    let Some(target_tip) = target_tip else { return Ok(()) };
     let changed_checks =
-        changed_check_files(parallel_run.context.project, parallel_run.initial_state, Some(&target_end));
+        changed_check_files(parallel_run.context.project, parallel_run.initial_state, Some(&target_tip));
     parallel_run.context.update_state_without_sync(|state| state.outcomes.changed_checks = changed_checks)?;
     Ok(())
 }
 
-/// Merges the notes of items that are not merged. If every item is merged, its notes came with it. A run that
-/// will continue merges the notes with the next item.
-fn merge_late_notes_if_ended_early(
+/// Merges the notes of unmerged items if the run stops and is not completed. The notes of a merged item are
+/// merged with it, and a run that will continue merges notes with the next item.
+fn merge_unmerged_item_notes_if_incomplete(
     parallel_run: ParallelRun<'_>,
     reporter: &mut Reporter<'_>,
-    give_up_flag: &GiveUpFlag,
+    abort_flag: &AbortFlag,
     closing_reason: &ClosingReason,
 ) {
-    let ends_incomplete = match closing_reason {
+    let stops_incomplete = match closing_reason {
         ClosingReason::Stop(status, _) => !matches!(status, RunStatus::Completed | RunStatus::Canceled),
-        ClosingReason::Interrupted | ClosingReason::Cancelled | ClosingReason::Pause(..) => false,
+        ClosingReason::Interrupted | ClosingReason::Canceled | ClosingReason::Pause(..) => false,
     };
-    let give_up = give_up_flag.second_interrupt_check();
-    let mut merger = Merger::new(parallel_run, &give_up, reporter.event_sender(), true);
-    if ends_incomplete && merger.merge_late_notes().unwrap_or(false) {
-        reporter.notify_observer_of_note(
+    let should_abort = abort_flag.second_interrupt_check();
+    let mut merger = Merger::new(parallel_run, &should_abort, reporter.event_sender(), true);
+    if stops_incomplete && merger.merge_late_notes_if_verified().unwrap_or(false) {
+        reporter.send_notice_to_observer(
             "the notes of items that are not merged were added to the plan on the branch",
         );
     }
 }
 
 /// Replaces the status `Completed` with `Blocked`, so that nothing is delivered, if the user's branch is not
-/// what was verified, or if lines of the plan look like items and are none.
+/// what was verified, or if lines of the plan look like items but are not.
 fn block_if_completion_check_fails(
     parallel_run: ParallelRun<'_>,
     reporter: &mut Reporter<'_>,
@@ -178,17 +182,17 @@ fn block_if_completion_check_fails(
         return closing_reason;
     }
     let completion_check = parallel_run.target.check_completed_run();
-    completion_check.notes.into_iter().for_each(|note| reporter.notify_observer_of_note(note));
+    completion_check.notes.into_iter().for_each(|note| reporter.send_notice_to_observer(note));
     completion_check
         .objection
         .map_or(closing_reason, |reason| ClosingReason::Stop(RunStatus::Blocked, reason))
 }
 
-fn report_merged_count_and_leftovers(parallel_run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
+fn report_merged_count_and_kept_worktrees(parallel_run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
     let workers_state = parallel_run.workers_state();
     let merged_count =
         workers_state.board.items.iter().filter(|board_item| board_item.stage == ItemStage::Merged).count();
-    reporter.notify_observer_of_note(format!(
+    reporter.send_notice_to_observer(format!(
         "{merged_count} of {} merged",
         count_with_noun(workers_state.board.items.len(), "item")
     ));
@@ -201,27 +205,27 @@ fn report_merged_count_and_leftovers(parallel_run: ParallelRun<'_>, reporter: &m
     {
         let worktree = parallel_run.worktrees.item_worktree(item);
         if disk::exists(&worktree) {
-            reporter.notify_observer_of_note(format!(
+            reporter.send_notice_to_observer(format!(
                 "the work on \"{}\" so far is in {}",
-                truncate_end(&to_single_line(&board_item.text), 60),
+                truncate_end(&to_safe_single_line(&board_item.text), 60),
                 worktree.display()
             ));
         }
     }
 }
 
-fn record_pause_by_user(
+fn record_and_report_ctrl_c_pause(
     parallel_run: ParallelRun<'_>,
     reporter: &mut Reporter<'_>,
 ) -> Result<u8, WorkersError> {
     let reason = "stopped with Ctrl-C".to_owned();
-    let verdict = Verdict::Pause { kind: PauseKind::Interrupted, until: None, reason };
-    parallel_run.context.update_state(|state| state.lifecycle.pause_if_open_without_counting(&verdict))?;
-    reporter.notify_observer_of_note("stopped, as requested with Ctrl-C");
+    let verdict = Verdict::Pause { kind: PauseKind::Interrupted, pause_end: None, reason };
+    parallel_run.context.update_state(|state| state.lifecycle.pause_if_open_and_record_verdict(&verdict))?;
+    reporter.send_notice_to_observer("stopped, as requested with Ctrl-C");
     Ok(ExitStatus::Interrupted.code())
 }
 
-fn record_verdict(
+fn record_verdict_archive_and_notify(
     parallel_run: ParallelRun<'_>,
     reporter: &mut Reporter<'_>,
     verdict: &Verdict,
@@ -237,15 +241,15 @@ fn record_verdict(
     let Some(state) = state else { return Ok(1) };
     let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(verdict)));
     parallel_run.context.record_run_event(&state, event)?;
-    if state.lifecycle.is_over() {
+    if state.lifecycle.has_ended() {
         archive_run(parallel_run.context.project, &state)?;
     }
     reporter.notify_observer(&RunEvent::Judged { state: &state, verdict });
-    notify_of_verdict(parallel_run.context.project, &state, verdict);
+    notify_user_of_end_or_pause(parallel_run.context.project, &state, verdict);
     Ok(state.lifecycle.status().exit_code())
 }
 
-/// Implements `--deliver merge`: fast-forwards the user's branch if no changes of the user are in the way.
+/// Implements `--deliver merge`: fast-forwards the user's branch unless the user's changes prevent it.
 fn deliver_to_user_branch_if_configured(parallel_run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
     let workers = parallel_run.initial_state.options.workers.as_ref();
     if workers.is_none_or(|workers| workers.delivery_mode != DeliveryMode::Merge) {
@@ -253,7 +257,7 @@ fn deliver_to_user_branch_if_configured(parallel_run: ParallelRun<'_>, reporter:
     }
     let message = fast_forward_user_branch(parallel_run)
         .unwrap_or_else(|error| format!("nothing was delivered: {error}"));
-    reporter.notify_observer_of_note(message);
+    reporter.send_notice_to_observer(message);
 }
 
 fn fast_forward_user_branch(parallel_run: ParallelRun<'_>) -> Result<String, BranchDeliveryError> {
@@ -261,16 +265,16 @@ fn fast_forward_user_branch(parallel_run: ParallelRun<'_>) -> Result<String, Bra
     let project_root = parallel_run.context.project.root();
     let branch = workers_state.user_branch.clone();
     let target_branch =
-        workers_state.parse_target_branch().map_err(|_| BranchDeliveryError::RunBranchGone)?;
-    let target_end =
-        worktree::tip_of_branch(project_root, &target_branch).ok_or(BranchDeliveryError::RunBranchGone)?;
+        workers_state.parse_target_branch().map_err(|_| BranchDeliveryError::RunBranchMissing)?;
+    let target_tip =
+        worktree::tip_of_branch(project_root, &target_branch).ok_or(BranchDeliveryError::RunBranchMissing)?;
     if !read_head_state(project_root).is_ok_and(|head| head == HeadState::Branch(branch.clone())) {
         return Err(BranchDeliveryError::NotCheckedOut(branch));
     }
-    let user_branch_end = git::head_commit(project_root).ok_or(BranchDeliveryError::RunBranchGone)?;
-    if user_branch_end != target_end
-        && user_branch_end.as_str() != workers_state.start_commit_id
-        && !worktree::history_contains(project_root, &target_end, &user_branch_end)
+    let user_branch_tip = git::head_commit(project_root).ok_or(BranchDeliveryError::RunBranchMissing)?;
+    if user_branch_tip != target_tip
+        && user_branch_tip.as_str() != workers_state.start_commit_id
+        && !worktree::history_contains(project_root, &target_tip, &user_branch_tip)
     {
         return Err(BranchDeliveryError::UserBranchMoved(branch));
     }
@@ -279,7 +283,7 @@ fn fast_forward_user_branch(parallel_run: ParallelRun<'_>) -> Result<String, Bra
     }
     worktree::fast_forward_checked_out_branch(
         project_root,
-        &target_end,
+        &target_tip,
         allowed_programs(parallel_run.initial_state.options.runs_commit_hooks),
     )?;
     Ok(format!("`{branch}` has everything that was merged"))
@@ -289,7 +293,7 @@ fn fast_forward_user_branch(parallel_run: ParallelRun<'_>) -> Result<String, Bra
 #[derive(Debug, thiserror::Error)]
 enum BranchDeliveryError {
     #[error("the run's branch is gone")]
-    RunBranchGone,
+    RunBranchMissing,
     #[error("`{0}` is not checked out")]
     NotCheckedOut(String),
     #[error("`{0}` has moved since the run began")]

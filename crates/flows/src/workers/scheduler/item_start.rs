@@ -2,7 +2,7 @@
 //! starts its run, or records that this failed.
 
 use super::live_run::{self, live_item_process};
-use super::{ClosingReason, FILES_INTERVAL, Scheduler};
+use super::{ClosingReason, FILE_POLL_INTERVAL, Scheduler};
 use crate::run::{RunEvent, baseline, daily_spending};
 use crate::workers::error::MergeError;
 use crate::workers::item_budget::{ItemBudget, compute_item_budget};
@@ -10,7 +10,7 @@ use crate::workers::item_run::{self, ItemRunLaunch};
 use crate::workers::merger::Merger;
 use crate::workers::retry::{START_TIMEOUT, retry_while_transient};
 use crate::workers::returned_work_store;
-use crate::workers::shown_plan::plan_item_with_answers;
+use crate::workers::shown_plan::read_plan_item_with_answers;
 use crate::workers::slot::{Slot, SlotStage};
 use crate::workers::worktrees::{WorktreeSetupError, WorktreeSpec};
 use crate::workers::{WorkersError, task_file_path};
@@ -23,25 +23,27 @@ use std::time::Instant;
 
 impl<'scope> Scheduler<'scope, '_> {
     /// Prepares the worktree in which results are merged, and records which verify commands pass there.
-    pub(super) fn prepare_merge_worktree_and_baseline(&mut self) -> Result<(), WorkersError> {
-        let give_up = self.give_up_flag.first_interrupt_check();
+    pub(super) fn prepare_merge_worktree_and_record_baseline(&mut self) -> Result<(), WorkersError> {
+        let should_abort = self.abort_flag.first_interrupt_check();
         let mut merger = Merger::new(
             self.parallel_run,
-            &give_up,
+            &should_abort,
             self.reporter.event_sender(),
             self.should_merge_waiting_items(),
         );
-        let verify_error = |error: MergeError| WorkersError::CannotRunVerifyCommands(error.to_string());
-        let target_tip = retry_while_transient(START_TIMEOUT, &give_up, MergeError::is_transient, || {
-            merger.mark_landed_items_merged()
-        })
-        .map_err(verify_error)?;
-        let prepared = self.parallel_run.worktrees.prepare_merge_worktree_unless_ready(&target_tip, &give_up);
-        if give_up() {
+        let to_verify_error = |error: MergeError| WorkersError::CannotRunVerifyCommands(error.to_string());
+        let target_tip =
+            retry_while_transient(START_TIMEOUT, &should_abort, MergeError::is_transient, || {
+                merger.fetch_target_and_mark_merged_items()
+            })
+            .map_err(to_verify_error)?;
+        let preparation_result =
+            self.parallel_run.worktrees.prepare_merge_worktree_unless_ready(&target_tip, &should_abort);
+        if should_abort() {
             self.closing_reason = Some(ClosingReason::Interrupted);
             return Ok(());
         }
-        prepared.map_err(|error| WorkersError::CannotPrepareMergeWorktree(error.to_string()))?;
+        preparation_result.map_err(|error| WorkersError::CannotPrepareMergeWorktree(error.to_string()))?;
         let verify_commands = &self.parallel_run.initial_state.options.verify_commands;
         if !verify_commands.is_empty() && self.parallel_run.workers_state().passed_verify_commands.is_empty()
         {
@@ -49,19 +51,19 @@ impl<'scope> Scheduler<'scope, '_> {
                 self.parallel_run.initial_state,
                 verify_commands,
             )));
-            match retry_while_transient(START_TIMEOUT, &give_up, MergeError::is_transient, || {
-                merger.record_commands_passing_now()
+            match retry_while_transient(START_TIMEOUT, &should_abort, MergeError::is_transient, || {
+                merger.verify_target_and_record_passed_commands()
             }) {
-                Err(MergeError::GivenUp) => self.closing_reason = Some(ClosingReason::Interrupted),
-                baseline_result => baseline_result.map_err(verify_error)?,
+                Err(MergeError::Aborted) => self.closing_reason = Some(ClosingReason::Interrupted),
+                baseline_result => baseline_result.map_err(to_verify_error)?,
             }
         }
         self.remove_merged_worktrees()?;
-        Ok(self.parallel_run.show_in_plan_and_state()?)
+        Ok(self.parallel_run.update_shown_plan_and_state()?)
     }
 
-    /// Recovers the items that an earlier process has left: live runs are followed, ended runs are evaluated,
-    /// and the others are prepared again.
+    /// Recovers the items that an earlier process has left: live runs are monitored, ended runs are
+    /// evaluated, and the worktrees of the others are prepared again.
     pub(super) fn recover_items_of_earlier_process(&mut self) -> Result<(), WorkersError> {
         let workers_state = self.parallel_run.workers_state();
         self.slots.resize_with(self.parallel_run.worker_count(), || None);
@@ -103,7 +105,7 @@ impl<'scope> Scheduler<'scope, '_> {
             slot.stage = SlotStage::Running(client);
             return Ok(Some(slot));
         }
-        if !self.parallel_run.board.is_claim_held(slot.claim) {
+        if !self.parallel_run.board.is_claim_valid(slot.claim) {
             self.parallel_run.update_workers_state(|workers| workers.item_progress[item].pid = None)?;
             return Ok(None);
         }
@@ -114,28 +116,33 @@ impl<'scope> Scheduler<'scope, '_> {
             return self.handle_item_run_end(slot, &plimsoll_domain::ProcessExit::default());
         }
         self.parallel_run.update_workers_state(|workers| workers.item_progress[item].pid = None)?;
-        self.start_worktree_preparation(slot).map(Some)
+        self.spawn_worktree_preparation(slot).map(Some)
     }
 
-    /// Claims the next item if a worker is free.
-    pub(super) fn claim_next_item(&mut self) -> Result<(), WorkersError> {
+    /// If a worker is free, claims the next item and starts to prepare its worktree.
+    pub(super) fn claim_next_item_and_prepare_worktree(&mut self) -> Result<(), WorkersError> {
         let free_slot =
             (0..self.parallel_run.worker_count()).find(|slot_index| self.slots[*slot_index].is_none());
         let (Some(slot_index), None) = (free_slot, &self.closing_reason) else { return Ok(()) };
-        let (board, worker, held_claims) = (self.parallel_run.board, slot_index + 1, self.held_claims());
-        if board.is_paused() || !board.can_claim_item(&held_claims) || !self.start_stagger.try_begin(worker) {
+        let (board, worker, worker_claims) = (self.parallel_run.board, slot_index + 1, self.worker_claims());
+        if board.is_paused()
+            || !board.can_claim_item(&worker_claims)
+            || !self.start_stagger.try_start_worker(worker)
+        {
             return Ok(());
         }
-        let continues_run = |item| item_run::has_run_to_continue(&self.parallel_run.item_project(item));
-        let Some(claim) = board.claim_next_item(worker, &held_claims, &continues_run)? else { return Ok(()) };
+        let has_run_to_continue = |item| item_run::has_run_to_continue(&self.parallel_run.item_project(item));
+        let Some(claim) = board.claim_next_item(worker, &worker_claims, &has_run_to_continue)? else {
+            return Ok(());
+        };
         let slot =
             Slot { worker_number: worker, claim, stage: SlotStage::Waiting, requested_interrupt: None };
-        self.slots[slot_index] = Some(self.start_worktree_preparation(slot)?);
+        self.slots[slot_index] = Some(self.spawn_worktree_preparation(slot)?);
         Ok(())
     }
 
-    /// Starts a thread that prepares the worktree of an item.
-    fn start_worktree_preparation(&mut self, mut slot: Slot<'scope>) -> Result<Slot<'scope>, WorkersError> {
+    /// Starts a thread that prepares the worktree of an item. Before that, copies the notes of its sessions.
+    fn spawn_worktree_preparation(&mut self, mut slot: Slot<'scope>) -> Result<Slot<'scope>, WorkersError> {
         let Claim { item, epoch } = slot.claim;
         let (workers_state, parallel_run) = (self.parallel_run.workers_state(), self.parallel_run);
         parallel_run.target.carry_over_session_notes(item)?;
@@ -146,15 +153,15 @@ impl<'scope> Scheduler<'scope, '_> {
                 .parse_attempt_branch(item, epoch)
                 .map_err(|error| WorkersError::CannotCreateTarget(error.0))?,
             start_commit: workers_state.item_progress[item].parse_start_commit().and_then(Result::ok),
-            plan_item: plan_item_with_answers(parallel_run.context.project, &workers_state, item)?,
+            plan_item: read_plan_item_with_answers(parallel_run.context.project, &workers_state, item)?,
             keeps_existing_plan: item_run::keeps_existing_plan(&parallel_run.item_project(item)),
             returned_work: parallel_run.target.load_returned_work(item),
         };
-        let give_up = self.give_up_flag.first_interrupt_check();
+        let should_abort = self.abort_flag.first_interrupt_check();
         let handle = self.scope.spawn(move || {
             parallel_run.worktrees.prepare_item_worktree(
-                &parallel_run.target.add_work_pushed_to_remote(worktree_spec, &give_up)?,
-                &give_up,
+                &parallel_run.target.add_work_pushed_to_remote(worktree_spec, &should_abort)?,
+                &should_abort,
             )
         });
         slot.stage = SlotStage::Preparing(handle);
@@ -170,7 +177,7 @@ impl<'scope> Scheduler<'scope, '_> {
             return self.handle_item_run_end(slot, &exit);
         }
         let (board, claim) = (self.parallel_run.board, slot.claim);
-        let is_held = || board.is_claim_held(claim);
+        let is_still_claimed = || board.is_claim_valid(claim);
         match slot.stage {
             SlotStage::Running(_) => Ok(Some(slot)),
             SlotStage::Preparing(handle) if !handle.is_finished() => {
@@ -185,52 +192,57 @@ impl<'scope> Scheduler<'scope, '_> {
             SlotStage::Preparing(handle) => {
                 let slot = Slot { stage: SlotStage::Waiting, ..slot };
                 match handle.join() {
-                    _ if !is_held() => Ok(None),
+                    _ if !is_still_claimed() => Ok(None),
                     Ok(Ok(())) => self.start_item_run_if_affordable(slot),
-                    // An unreachable remote costs no try: the item is released and claimed again once the
-                    // remote is reachable.
+                    // An unreachable remote does not count as a failed attempt: the item is released and
+                    // claimed again once the remote is reachable.
                     Ok(Err(WorktreeSetupError::Remote(error))) => {
                         self.parallel_run.target.record_outage(&error);
                         self.release_claim(&slot).map(|()| None)
                     }
-                    Ok(Err(error)) => self.record_failed_attempt(&slot, &error.to_string()).map(|()| None),
-                    Err(_) => {
-                        self.record_failed_attempt(&slot, "its worktree could not be prepared").map(|()| None)
-                    }
+                    Ok(Err(error)) => self
+                        .commit_leftovers_and_record_failed_attempt(&slot, &error.to_string())
+                        .map(|()| None),
+                    Err(_) => self
+                        .commit_leftovers_and_record_failed_attempt(
+                            &slot,
+                            "its worktree could not be prepared",
+                        )
+                        .map(|()| None),
                 }
             }
-            SlotStage::Waiting if !is_held() => self.keep_branch_of_lost_claim(&slot).map(|()| None),
+            SlotStage::Waiting if !is_still_claimed() => self.keep_branch_of_lost_claim(&slot).map(|()| None),
             SlotStage::Waiting if self.closing_reason.is_some() => self.release_claim(&slot).map(|()| None),
             SlotStage::Waiting if self.parallel_run.board.is_paused() => Ok(Some(slot)),
-            // What remains of the daily limit is computed from the ledgers of all runs, so it is not read in
-            // each round.
+            // The remaining daily limit is computed from the ledgers of all runs, which is too slow for each
+            // pass.
             SlotStage::Waiting
                 if self
-                    .budget_reserved_since
-                    .is_some_and(|reserved_since| reserved_since.elapsed() < FILES_INTERVAL) =>
+                    .budget_shortage_found_at
+                    .is_some_and(|found_at| found_at.elapsed() < FILE_POLL_INTERVAL) =>
             {
                 Ok(Some(slot))
             }
-            SlotStage::Waiting if !self.start_stagger.try_begin(slot.worker_number) => Ok(Some(slot)),
+            SlotStage::Waiting if !self.start_stagger.try_start_worker(slot.worker_number) => Ok(Some(slot)),
             SlotStage::Waiting => self.start_item_run_if_affordable(slot),
         }
     }
 
-    /// Records in the state that the pause is over, once a worker begins.
-    fn clear_recorded_pause(&mut self) -> Result<(), WorkersError> {
+    /// Marks the run as running again if the state says that it is paused.
+    fn mark_running_if_pause_recorded(&mut self) -> Result<(), WorkersError> {
         if std::mem::take(&mut self.is_pause_recorded) {
             self.parallel_run.context.update_state(|state| state.lifecycle.mark_running_if_open())?;
         }
         Ok(())
     }
 
-    /// Returns the budget that an item's run gets now.
-    fn item_budget(&self, slot: &Slot<'_>, workers_state: &WorkersState) -> ItemBudget {
+    /// Reserves the budget for an item's run, and returns it.
+    fn reserve_item_budget(&self, slot: &Slot<'_>, workers_state: &WorkersState) -> ItemBudget {
         // Workers that wait for a budget reserve none. Otherwise two of them would wait for each other
         // forever.
-        let slots_at_work =
+        let running_slots =
             self.slots.iter().flatten().filter(|slot| matches!(slot.stage, SlotStage::Running(_)));
-        let other_items: Vec<usize> = slots_at_work.map(|slot| slot.claim.item).collect();
+        let other_running_items: Vec<usize> = running_slots.map(|slot| slot.claim.item).collect();
         let remaining_today_usd = daily_spending::remaining_today(
             self.parallel_run.context.project,
             self.parallel_run.initial_state,
@@ -240,38 +252,40 @@ impl<'scope> Scheduler<'scope, '_> {
             self.parallel_run.initial_state,
             workers_state,
             item,
-            &other_items,
+            &other_running_items,
             self.parallel_run.worker_count(),
             remaining_today_usd,
         );
         self.parallel_run.board.reserve_item_budget(slot.worker_number, item, local_budget)
     }
 
-    /// Starts the item's run if there is money for it. Otherwise the slot is returned unchanged, and this is
-    /// called again later.
+    /// Starts the item's run if the budget allows it. Otherwise the worker waits, and this is called again
+    /// later.
     fn start_item_run_if_affordable(
         &mut self,
         slot: Slot<'scope>,
     ) -> Result<Option<Slot<'scope>>, WorkersError> {
         let workers_state = self.parallel_run.workers_state();
         let Claim { item, epoch } = slot.claim;
-        let (max_cost_usd, max_tokens, max_sessions) = match self.item_budget(&slot, &workers_state) {
+        let (max_cost_usd, max_tokens, max_sessions) = match self.reserve_item_budget(&slot, &workers_state) {
             ItemBudget::Enough { cost_usd: max_cost_usd, tokens: max_tokens, sessions: max_sessions } => {
                 (max_cost_usd, max_tokens, max_sessions)
             }
             ItemBudget::WaitForOthers => {
-                self.budget_reserved_since = Some(Instant::now());
+                self.budget_shortage_found_at = Some(Instant::now());
                 return Ok(Some(slot));
             }
-            ItemBudget::WaitForNextDay(reason) => return self.pause_until_next_day(slot, &reason).map(Some),
+            ItemBudget::WaitForNextDay(reason) => {
+                return self.pause_all_workers_until_next_day(slot, &reason).map(Some);
+            }
             ItemBudget::Exhausted(status, reason) => {
                 self.closing_reason.get_or_insert(ClosingReason::Stop(status, reason));
                 return Ok(Some(slot));
             }
         };
-        self.clear_recorded_pause()?;
+        self.mark_running_if_pause_recorded()?;
         let project = self.parallel_run.item_project(item);
-        let item_run_files = item_run::item_run_files(
+        let item_run_files = item_run::item_run_file_paths(
             self.parallel_run.context.project,
             self.parallel_run.initial_state,
             item,
@@ -295,11 +309,12 @@ impl<'scope> Scheduler<'scope, '_> {
             task_path: &task_path,
             // The limits apply to the whole current run, including what it used in an earlier attempt.
             max_sessions: max_sessions
-                .saturating_add(workers_state.item_progress[item].counted_usage.sessions),
+                .saturating_add(workers_state.item_progress[item].already_counted_usage.sessions),
             max_cost_usd: max_cost_usd
-                .map(|max| max + workers_state.item_progress[item].counted_usage.cost_usd),
-            max_tokens: max_tokens
-                .map(|max| max.saturating_add(workers_state.item_progress[item].counted_usage.tokens)),
+                .map(|max| max + workers_state.item_progress[item].already_counted_usage.cost_usd),
+            max_tokens: max_tokens.map(|max| {
+                max.saturating_add(workers_state.item_progress[item].already_counted_usage.tokens)
+            }),
             output_path: &item_run_files.output,
             errors_path: &item_run_files.errors,
         };
@@ -309,15 +324,19 @@ impl<'scope> Scheduler<'scope, '_> {
         self.parallel_run
             .update_workers_state(|workers| workers.item_progress[item].earlier_run_id = ended_run_id)?;
         // After a kill before the process is recorded, the process is found by the lock of its worktree.
-        let (client, continues_run) = match item_run_launch.start_process() {
-            Ok(started) => started,
-            Err(error) => return self.record_failed_attempt(&slot, &error.to_string()).map(|()| None),
+        let (client, continues_run) = match item_run_launch.write_brief_and_start_or_resume_process() {
+            Ok(started_process) => started_process,
+            Err(error) => {
+                return self
+                    .commit_leftovers_and_record_failed_attempt(&slot, &error.to_string())
+                    .map(|()| None);
+            }
         };
         self.record_process_and_report_start(&slot, client.identity(), max_cost_usd, continues_run)?;
         Ok(Some(Slot { stage: SlotStage::Running(client), requested_interrupt: None, ..slot }))
     }
 
-    /// Returns the facts about the whole plan that an item's run is given.
+    /// Returns the brief for an item's run, with what it needs to know about the whole plan.
     fn build_item_brief(&self, workers_state: &WorkersState, item: usize) -> ItemBrief {
         let verify_commands = &self.parallel_run.initial_state.options.verify_commands;
         let failing_commands =
@@ -335,7 +354,7 @@ impl<'scope> Scheduler<'scope, '_> {
         }
     }
 
-    /// Records the process of an item's run, so that a later scheduler finds it.
+    /// Records the process of an item's run, so that a later scheduler finds it, and reports the start.
     fn record_process_and_report_start(
         &mut self,
         slot: &Slot<'_>,
@@ -362,8 +381,9 @@ impl<'scope> Scheduler<'scope, '_> {
         }))
     }
 
-    /// Records that an item's run has failed. The item is tried again or set aside.
-    pub(super) fn record_failed_attempt(
+    /// Commits what a failed run has left, and records the failed attempt. The item is tried again or set
+    /// aside.
+    pub(super) fn commit_leftovers_and_record_failed_attempt(
         &mut self,
         slot: &Slot<'_>,
         reason: &str,
@@ -373,7 +393,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let workers_state = self.parallel_run.workers_state();
         let is_linked_worktree = self.parallel_run.worktrees.is_linked_worktree_of_repository(&worktree);
         let commit_leftover_work = || {
-            live_run::commit_failed_work_and_return_head(
+            live_run::commit_if_run_ended_and_return_head(
                 &self.parallel_run.worktrees.project_in(&worktree),
                 &workers_state.item_progress[item].earlier_run_id,
             )
@@ -386,7 +406,7 @@ impl<'scope> Scheduler<'scope, '_> {
             output: reason.to_owned(),
             ..ReturnedWork::default()
         };
-        // Saved before the record, because the next attempt reads it.
+        // Saved before the board is updated, because the next attempt reads it.
         returned_work_store::save(
             self.parallel_run.context.project,
             self.parallel_run.initial_state,
@@ -394,9 +414,9 @@ impl<'scope> Scheduler<'scope, '_> {
             &returned_work,
         )?;
         let is_set_aside = self.parallel_run.board.record_failed_attempt(slot.claim, reason, end_commit)?;
-        let (item, reason) = (workers_state.board.items[item].text.clone(), reason.to_owned());
+        let (item_text, reason) = (workers_state.board.items[item].text.clone(), reason.to_owned());
         self.reporter.notify_and_record_event(JournalEvent::ItemReturned(ItemReturned {
-            item,
+            item: item_text,
             reason,
             is_set_aside,
         }))

@@ -9,8 +9,8 @@ use plimsoll_launcher::process::{ProcessIdentity, is_alive, process_identity};
 use plimsoll_launcher::wip::{WipCommitOutcome, commit_wip};
 use plimsoll_store::{Project, lock};
 
-/// Returns the process of an item's run if it is alive: the recorded process or, if a kill came before it was
-/// recorded, the process that holds the lock of the worktree.
+/// Returns the process of an item's run if it is alive: the recorded process or, if the scheduler was killed
+/// before it recorded one, the process that holds the lock of the worktree.
 pub(super) fn live_item_process(project: &Project, item_progress: &ItemProgress) -> Option<LaunchedClient> {
     let recorded_process =
         item_progress.pid.map(|pid| ProcessIdentity { pid, start_time: item_progress.process_start_ticks });
@@ -24,9 +24,9 @@ pub(super) fn live_item_process(project: &Project, item_progress: &ItemProgress)
 }
 
 /// Commits what a failed run has left, and returns the last commit of its work. Returns `None` if there is no
-/// worktree. A run that has not ended may still have its client at work, so nothing is committed.
-pub(super) fn commit_failed_work_and_return_head(project: &Project, ended_run_id: &str) -> Option<String> {
-    if !item_run::has_current_run_ended(project, ended_run_id) {
+/// worktree. Commits nothing if the run has not ended, because its client may still be running.
+pub(super) fn commit_if_run_ended_and_return_head(project: &Project, earlier_run_id: &str) -> Option<String> {
+    if !item_run::has_current_run_ended(project, earlier_run_id) {
         return git::head_commit(project.root()).map(String::from);
     }
     let message = "plimsoll: what an attempt that failed has left";

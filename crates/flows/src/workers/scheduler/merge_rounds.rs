@@ -1,6 +1,6 @@
 //! Runs rounds of merging, each in its own thread.
 
-use super::give_up_flag::GiveUpFlag;
+use super::abort_flag::AbortFlag;
 use crate::workers::context::ParallelRun;
 use crate::workers::error::MergeError;
 use crate::workers::merger::Merger;
@@ -12,15 +12,15 @@ use std::thread::{Scope, ScopedJoinHandle};
 #[derive(Default)]
 pub(super) struct MergeRounds<'scope> {
     current_round: Option<ScopedJoinHandle<'scope, Result<(), MergeError>>>,
-    /// True once nothing can be merged in this process.
+    /// True if this process cannot merge anything anymore.
     is_merging_impossible: bool,
 }
 
 /// The result of a round of merging.
-pub(super) enum MergeRoundEnd {
+pub(super) enum MergeRoundOutcome {
     /// The round has ended, or another round will continue its work.
     Finished,
-    /// Nothing can be merged in this process, for this reason.
+    /// This process cannot merge anything anymore, for this reason.
     Failed(String),
 }
 
@@ -34,36 +34,37 @@ impl<'scope> MergeRounds<'scope> {
     }
 
     /// Starts a round in a new thread.
-    pub(super) fn start_round<'env: 'scope>(
+    pub(super) fn spawn_merge_round<'env: 'scope>(
         &mut self,
         scope: &'scope Scope<'scope, 'env>,
         parallel_run: ParallelRun<'env>,
-        give_up_flag: &GiveUpFlag,
+        abort_flag: &AbortFlag,
         event_sender: Sender<JournalEvent>,
-        include_waiting: bool,
+        include_waiting_items: bool,
     ) {
-        let give_up = give_up_flag.second_interrupt_check();
+        let should_abort = abort_flag.second_interrupt_check();
         self.current_round = Some(scope.spawn(move || {
-            Merger::new(parallel_run, &give_up, event_sender, include_waiting).run_merge_round()
+            Merger::new(parallel_run, &should_abort, event_sender, include_waiting_items)
+                .run_merge_round_if_lease_acquired()
         }));
     }
 
     /// Returns the result of the round once its thread has finished.
-    pub(super) fn take_finished_round(&mut self, is_give_up_expected: bool) -> Option<MergeRoundEnd> {
+    pub(super) fn join_finished_round(&mut self, is_abort_expected: bool) -> Option<MergeRoundOutcome> {
         if !self.current_round.as_ref().is_some_and(ScopedJoinHandle::is_finished) {
             return None;
         }
         let error = match self.current_round.take()?.join() {
-            Ok(Ok(())) => return Some(MergeRoundEnd::Finished),
-            Ok(Err(MergeError::GivenUp)) if is_give_up_expected => {
+            Ok(Ok(())) => return Some(MergeRoundOutcome::Finished),
+            Ok(Err(MergeError::Aborted)) if is_abort_expected => {
                 self.is_merging_impossible = true;
-                return Some(MergeRoundEnd::Finished);
+                return Some(MergeRoundOutcome::Finished);
             }
-            Ok(Err(error)) if error.is_transient() => return Some(MergeRoundEnd::Finished),
+            Ok(Err(error)) if error.is_transient() => return Some(MergeRoundOutcome::Finished),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the merger has failed".to_owned(),
         };
         self.is_merging_impossible = true;
-        Some(MergeRoundEnd::Failed(error))
+        Some(MergeRoundOutcome::Failed(error))
     }
 }

@@ -33,7 +33,7 @@ impl<'env> Reporter<'env> {
     }
 
     /// Sends a message for the user to the observer.
-    pub(super) fn notify_observer_of_note(&mut self, message: impl Into<String>) {
+    pub(super) fn send_notice_to_observer(&mut self, message: impl Into<String>) {
         self.observer.on_event(&RunEvent::Notice(message.into()));
     }
 
@@ -42,8 +42,8 @@ impl<'env> Reporter<'env> {
         self.event_channel.0.clone()
     }
 
-    /// Reports the events that other threads have sent.
-    pub(super) fn report_events_of_threads(&mut self) -> Result<(), WorkersError> {
+    /// Reports the events that other threads have sent so far.
+    pub(super) fn report_thread_events(&mut self) -> Result<(), WorkersError> {
         while let Ok(event) = self.event_channel.1.try_recv() {
             self.notify_and_record_event(event)?;
         }
@@ -56,34 +56,34 @@ impl<'env> Reporter<'env> {
         self.record_event(event)
     }
 
-    /// Records an event that is sent to the observer in another form.
+    /// Records an event of which the observer is notified separately.
     pub(super) fn record_event(&self, event: JournalEvent) -> Result<(), WorkersError> {
-        self.record_linear_notes_for_event(&event);
+        self.queue_linear_notes_for_event(&event);
         Ok(self.parallel_run.context.record_run_event(self.parallel_run.initial_state, event)?)
     }
 
-    /// Records notes for Linear about items that were merged, sent back, set aside or parked.
-    fn record_linear_notes_for_event(&self, event: &JournalEvent) {
+    /// Queues notes for Linear about items that were merged, sent back, set aside or parked.
+    fn queue_linear_notes_for_event(&self, event: &JournalEvent) {
         match event {
             JournalEvent::ItemsMerged(ItemsMerged { items, branch_head: commit }) => {
                 items
                     .iter()
-                    .for_each(|item| self.record_linear_note_on_item(item, ItemEvent::Merged(commit)));
+                    .for_each(|item| self.queue_linear_note_if_enabled(item, ItemEvent::Merged(commit)));
             }
             JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside: true }) => {
-                self.record_linear_note_on_item(item, ItemEvent::SetAside(reason));
+                self.queue_linear_note_if_enabled(item, ItemEvent::SetAside(reason));
             }
             JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside: false }) => {
-                self.record_linear_note_on_item(item, ItemEvent::Requeued(reason));
+                self.queue_linear_note_if_enabled(item, ItemEvent::Requeued(reason));
             }
             JournalEvent::Parked { item, question } => {
-                self.record_linear_note_on_item(item, ItemEvent::WaitsForAnswer(question));
+                self.queue_linear_note_if_enabled(item, ItemEvent::WaitsForAnswer(question));
             }
             _ => {}
         }
     }
 
-    fn record_linear_note_on_item(&self, item_text: &str, item_event: ItemEvent<'_>) {
+    fn queue_linear_note_if_enabled(&self, item_text: &str, item_event: ItemEvent<'_>) {
         let item_index = || {
             self.parallel_run
                 .workers_state()

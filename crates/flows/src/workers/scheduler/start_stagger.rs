@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 /// The time between the starts of two workers.
 const START_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The workers that have started since the last pause, which need not wait again.
+/// Staggers the starts of workers. A worker that has started since the last pause does not wait again.
 #[derive(Debug, Default)]
 pub(super) struct StartStagger {
-    /// When the last worker that had to wait for its turn started.
+    /// When a worker that was not yet in `started_workers` last started.
     last_start: Option<Instant>,
     /// Workers that have started since the last pause.
     started_workers: BTreeSet<usize>,
 }
 
 impl StartStagger {
-    /// Returns true if a worker may start now, and then makes the next one wait.
-    pub(super) fn try_begin(&mut self, worker: usize) -> bool {
+    /// Returns true if a worker may start now. Its first start makes the other workers wait.
+    pub(super) fn try_start_worker(&mut self, worker: usize) -> bool {
         if self.started_workers.contains(&worker) {
             return true;
         }
@@ -30,8 +30,8 @@ impl StartStagger {
         !started_recently
     }
 
-    /// Makes all workers take turns again after a pause.
-    pub(super) fn restart_after_pause(&mut self) {
+    /// Staggers the starts of all workers again after a pause.
+    pub(super) fn clear_started_workers(&mut self) {
         self.started_workers.clear();
     }
 }

@@ -3,33 +3,33 @@
 use crate::context::running_sessions::RunFiguresReader;
 use crate::workers::closing_reason::ClosingReason;
 use crate::workers::context::ParallelRun;
-use crate::workers::item_figures::read_item_run_facts;
+use crate::workers::item_figures::read_item_run_snapshots;
 use crate::workers::item_run;
 use crate::workers::shown_plan;
 use crate::workers::slot::Slot;
 use plimsoll_domain::run_figures::RunFigures;
 use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::{RunState, RunStatus, Verdict};
-use plimsoll_policy::run_figures::{ItemRunFacts, figures_of_parallel_run};
+use plimsoll_policy::run_figures::{ItemRunSnapshot, figures_of_parallel_run};
 use plimsoll_store::clock;
 
-/// The facts that were last read about the items' runs.
+/// The figures that were last read about the items' runs.
 #[derive(Default)]
 pub(super) struct ItemRunUsage {
     reader: RunFiguresReader,
-    /// The facts about the items' runs, an entry for each item.
-    item_facts: Vec<ItemRunFacts>,
+    /// The figures of the items' runs, one entry for each item.
+    item_runs: Vec<ItemRunSnapshot>,
 }
 
 impl ItemRunUsage {
-    /// Reads what sessions have used, and updates the record in memory.
-    pub(super) fn update_facts_and_running_usage(
+    /// Reads what sessions have used, and updates the usage of running items in memory.
+    pub(super) fn refresh_item_runs_and_running_usage(
         &mut self,
         parallel_run: ParallelRun<'_>,
         slots: &[Option<Slot<'_>>],
     ) {
         let workers_state = parallel_run.workers_state();
-        self.item_facts = read_item_run_facts(
+        self.item_runs = read_item_run_snapshots(
             &mut self.reader,
             parallel_run.context.project,
             parallel_run.initial_state,
@@ -43,24 +43,24 @@ impl ItemRunUsage {
             );
             parallel_run.board.workers_file().update_in_memory(|workers| {
                 let item_progress = &mut workers.item_progress[item];
-                item_progress.current_usage = usage.usage_since(item_progress.counted_usage);
+                item_progress.current_usage = usage.usage_since(item_progress.already_counted_usage);
             });
         }
     }
 
     /// Returns the used percentage of the context window of an item's session.
     pub(super) fn context_percent(&self, item: usize) -> Option<u64> {
-        self.item_facts.get(item)?.window_percent
+        self.item_runs.get(item)?.window_percent
     }
 
     /// Returns the figures of the whole run.
     pub(super) fn run_figures(&self, parallel_run: ParallelRun<'_>) -> RunFigures {
-        figures_of_parallel_run(&parallel_run.workers_state(), &self.item_facts, true)
+        figures_of_parallel_run(&parallel_run.workers_state(), &self.item_runs, true)
     }
 }
 
-/// Writes what sessions have used to the state. Readers of the state alone, such as the status line, get
-/// current values that way while items are in work.
+/// Writes the usage of all sessions to the state, so that readers of the state alone, such as the status
+/// line, have current values while items are running.
 pub(super) fn write_usage_to_state_if_changed(parallel_run: ParallelRun<'_>, state: &RunState) {
     let usage = parallel_run.workers_state().total_usage();
     if usage != item_run::usage_of_run(state) {
@@ -70,8 +70,7 @@ pub(super) fn write_usage_to_state_if_changed(parallel_run: ParallelRun<'_>, sta
     }
 }
 
-/// Returns why no new item may begin if a limit of the run is reached. Running sessions are allowed to
-/// finish.
+/// Returns the closing reason if a limit of the run is reached. Running sessions are allowed to finish.
 pub(super) fn closing_reason_if_limit_reached(
     parallel_run: ParallelRun<'_>,
     mut state: RunState,
@@ -80,15 +79,15 @@ pub(super) fn closing_reason_if_limit_reached(
         (parallel_run.workers_state().total_usage(), parallel_run.initial_state.options.max_iterations);
     (state.spending.cost_usd, state.spending.tokens) = (usage.cost_usd, usage.tokens);
     state.spending.add_cost_basis(usage.cost_basis);
-    let closing_if_spent =
+    let budget_or_deadline_reason =
         match plimsoll_policy::bounds::budget_or_deadline_verdict(&state, &clock::to_timestamp(clock::now()))
         {
             Some(Verdict::Stop { status, reason }) => Some(ClosingReason::Stop(status, reason)),
             Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => None,
         };
-    let closing_at_session_limit = || {
+    let session_limit_reason = || {
         let reason = count_with_noun(usage.sessions as usize, "session") + " used";
         ClosingReason::Stop(RunStatus::MaxIterations, reason)
     };
-    closing_if_spent.or_else(|| (usage.sessions >= max_iterations).then(closing_at_session_limit))
+    budget_or_deadline_reason.or_else(|| (usage.sessions >= max_iterations).then(session_limit_reason))
 }

@@ -3,21 +3,21 @@
 use super::{CompletionCheck, Target};
 use crate::workers::error::MergeError;
 use crate::workers::returned_work_store;
-use crate::workers::session_notes::{add_notes_of_shown_plan, carry_notes_to_shown_plan};
-use crate::workers::shown_plan::read_shown_plan;
+use crate::workers::session_notes::{add_redacted_notes_of_shown_plan, add_session_notes_to_shown_plan};
+use crate::workers::shown_plan::read_shown_plan_or_user_plan;
 use crate::workers::workers_file::WorkersFile;
 use crate::workers::worktrees::{WorktreeSetupError, WorktreeSpec, Worktrees};
 use plimsoll_domain::board::ItemStage;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::item_brief::ReturnedWork;
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::workers::WorkersState;
 use plimsoll_domain::{RunState, TodoList};
 use plimsoll_launcher::branch::check_not_checked_out_elsewhere;
 use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree;
-use plimsoll_policy::todo_list::render_unclear_lines_if_all_ticked;
+use plimsoll_policy::todo_list::render_unclear_lines_if_no_item_open;
 use plimsoll_policy::workers::Claim;
 use plimsoll_store::{Project, StoreError, clock, disk};
 use std::path::Path;
@@ -51,12 +51,12 @@ impl<'a> LocalTarget<'a> {
     /// Returns why the clone's branch is not what was verified, if that is so. Everything was verified in our
     /// own repository, but the user has the clone.
     fn unverified_target_reason(&self, workers_state: &WorkersState) -> Option<String> {
-        let branch_text = to_single_line(&workers_state.target_branch_name);
-        let Some(target_tip) = self.last_seen_target_tip() else {
+        let branch_text = to_safe_single_line(&workers_state.target_branch_name);
+        let Some(target_tip) = self.target_tip_without_fetch() else {
             return Some(format!("the branch `{branch_text}` is gone"));
         };
-        let landing_commits = workers_state.board.items.iter().flat_map(|row| &row.attempted_merge_commits);
-        if !landing_commits
+        let attempted_commits = workers_state.board.items.iter().flat_map(|row| &row.attempted_merge_commits);
+        if !attempted_commits
             .chain([&workers_state.start_commit_id])
             .any(|commit| commit == target_tip.as_str())
         {
@@ -65,7 +65,7 @@ impl<'a> LocalTarget<'a> {
             ));
         }
         let run_start = clock::parse_timestamp(&self.run_state.project_at_start.started_at)?;
-        let clone_check = self.merge_repository().verify_clone_objects_since(run_start.into());
+        let clone_check = self.merge_repository().verify_clone_objects_written_since(run_start.into());
         clone_check.err().map(|error| format!("every item is merged and verified, and {error}; see git fsck"))
     }
 
@@ -73,13 +73,13 @@ impl<'a> LocalTarget<'a> {
     /// are none.
     fn unclear_lines_reason(&self, workers_state: &WorkersState) -> Option<String> {
         let plans = [
-            read_shown_plan(self.project, workers_state).ok(),
+            read_shown_plan_or_user_plan(self.project, workers_state).ok(),
             disk::read(&self.project.root().join(&workers_state.plan_path)).ok().flatten(),
         ];
         plans.into_iter().flatten().find_map(|plan| {
             let unclear_lines = TodoList::parse(&String::from_utf8_lossy(&plan)).unclear_lines;
             // The user's own file lacks ticks of the run, so only unclear lines count here.
-            render_unclear_lines_if_all_ticked(
+            render_unclear_lines_if_no_item_open(
                 &TodoList { unclear_lines, ..TodoList::default() },
                 &workers_state.plan_path,
             )
@@ -91,12 +91,13 @@ impl Target for LocalTarget<'_> {
     fn fetch_target_tip(&self, _: &[usize], _: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
         let workers_state = self.workers_file.workers_state();
         let target_tip = worktree::tip_of_branch(self.repository(), &workers_state.parse_target_branch()?);
-        let target_tip = target_tip.ok_or(MergeError::TargetBranchGone(workers_state.target_branch_name))?;
-        self.merge_repository().fetch_commit_from_clone(&target_tip)?;
+        let target_tip =
+            target_tip.ok_or(MergeError::TargetBranchMissing(workers_state.target_branch_name))?;
+        self.merge_repository().fetch_and_verify_commit_from_clone(&target_tip)?;
         Ok(target_tip)
     }
 
-    fn last_seen_target_tip(&self) -> Option<CommitId> {
+    fn target_tip_without_fetch(&self) -> Option<CommitId> {
         worktree::tip_of_branch(
             self.repository(),
             &self.workers_file.workers_state().parse_target_branch().ok()?,
@@ -104,12 +105,12 @@ impl Target for LocalTarget<'_> {
     }
 
     /// Returns nothing: the record has the landings.
-    fn recorded_landings(&self) -> Vec<(usize, CommitId)> {
+    fn recorded_merge_candidates(&self) -> Vec<(usize, CommitId)> {
         Vec::new()
     }
 
     fn copy_work_into_merge_repository(&self, commit: &CommitId) -> Result<(), OwnRepositoryError> {
-        self.merge_repository().fetch_commit_from_clone(commit)
+        self.merge_repository().fetch_and_verify_commit_from_clone(commit)
     }
 
     fn move_target_forward(
@@ -124,8 +125,13 @@ impl Target for LocalTarget<'_> {
         if check_not_checked_out_elsewhere(self.repository(), &target_branch).is_err() {
             return Err(MergeError::TargetBranchCheckedOut(workers_state.target_branch_name));
         }
-        self.merge_repository().transfer_commit_to_clone(to)?;
-        Ok(worktree::move_branch_if_at(self.repository(), &target_branch, Some(from), to))
+        self.merge_repository().transfer_commit_to_clone_without_reference(to)?;
+        Ok(worktree::move_or_create_branch_if_at_expected_tip(
+            self.repository(),
+            &target_branch,
+            Some(from),
+            to,
+        ))
     }
 
     /// Does nothing: the branches of an item are removed with its worktree.
@@ -143,7 +149,12 @@ impl Target for LocalTarget<'_> {
     fn record_outage(&self, _: &RemoteError) {}
 
     fn load_returned_work(&self, item: usize) -> Option<ReturnedWork> {
-        returned_work_store::load(self.project, self.run_state, &self.workers_file.workers_state(), item)
+        returned_work_store::load_or_convert_board_note(
+            self.project,
+            self.run_state,
+            &self.workers_file.workers_state(),
+            item,
+        )
     }
 
     fn save_returned_work_and_start_commit(
@@ -155,7 +166,7 @@ impl Target for LocalTarget<'_> {
     ) -> Result<Option<CommitId>, MergeError> {
         if let Some(saved_commit) = &start_commit {
             // The item's next worktree begins at this commit, so the clone needs it.
-            self.merge_repository().transfer_commit_to_clone(saved_commit)?;
+            self.merge_repository().transfer_commit_to_clone_without_reference(saved_commit)?;
         }
         // Saved before the record, because the next attempt reads it.
         returned_work_store::save(self.project, self.run_state, item, returned_work)?;
@@ -163,10 +174,10 @@ impl Target for LocalTarget<'_> {
     }
 
     fn publish_work(&self, commit: &CommitId) -> bool {
-        self.merge_repository().transfer_commit_to_clone(commit).is_ok()
+        self.merge_repository().transfer_commit_to_clone_without_reference(commit).is_ok()
     }
 
-    fn branch_or_commit_of_offered_work(
+    fn branch_or_commit_of_work(
         &self,
         workers_state: &WorkersState,
         item: usize,
@@ -186,19 +197,24 @@ impl Target for LocalTarget<'_> {
     }
 
     fn carry_over_session_notes(&self, item: usize) -> Result<(), StoreError> {
-        carry_notes_to_shown_plan(self.project, &self.workers_file.workers_state(), self.worktrees, item)
+        add_session_notes_to_shown_plan(
+            self.project,
+            &self.workers_file.workers_state(),
+            self.worktrees,
+            item,
+        )
     }
 
     /// Adds all notes of the shown plan, not only those of this item.
     fn add_session_notes_to_plan(&self, plan: Vec<u8>, _: usize) -> Result<Vec<u8>, StoreError> {
-        Ok(add_notes_of_shown_plan(
+        Ok(add_redacted_notes_of_shown_plan(
             &plan,
-            &read_shown_plan(self.project, &self.workers_file.workers_state())?,
+            &read_shown_plan_or_user_plan(self.project, &self.workers_file.workers_state())?,
         ))
     }
 
     fn read_plan_with_late_notes(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        read_shown_plan(self.project, &self.workers_file.workers_state()).map(Some)
+        read_shown_plan_or_user_plan(self.project, &self.workers_file.workers_state()).map(Some)
     }
 
     fn check_completed_run(&self) -> CompletionCheck {

@@ -4,7 +4,7 @@
 use super::{CompletionCheck, Target};
 use crate::workers::error::MergeError;
 use crate::workers::returned_work_store;
-use crate::workers::session_notes::copy_worktree_notes_to_item_plan;
+use crate::workers::session_notes::copy_notes_from_plan_copy_to_item_plan;
 use crate::workers::workers_file::WorkersFile;
 use crate::workers::worktrees::{WorktreeSetupError, WorktreeSpec, Worktrees};
 use plimsoll_domain::board::ItemStage;
@@ -80,7 +80,7 @@ impl RemoteTarget {
     /// Copies a fetched commit into the clone. Returns false if no machine has pushed it.
     pub(in super::super) fn copy_commit_to_clone(&self, commit: &CommitId) -> bool {
         self.merge_repository().has_commit(commit)
-            && self.merge_repository().transfer_commit_to_clone(commit).is_ok()
+            && self.merge_repository().transfer_commit_to_clone_without_reference(commit).is_ok()
     }
 
     /// Returns the prefix of the fleet's references on the remote that are no branches.
@@ -99,21 +99,24 @@ impl RemoteTarget {
 
     /// Returns the last commit of the target as it was last fetched.
     pub(in super::super) fn last_seen_target_tip(&self) -> Option<CommitId> {
-        self.remote.object_of_reference(&self.local_target_ref())
+        self.remote.object_of_local_reference(&self.local_target_ref())
     }
 
     /// Fetches the target and returns its last commit.
-    pub(in super::super) fn fetch_target(&self, give_up: &dyn Fn() -> bool) -> Result<CommitId, RemoteError> {
-        self.fetch_target_and_items(&[], give_up)
+    pub(in super::super) fn fetch_target(
+        &self,
+        should_cancel: &dyn Fn() -> bool,
+    ) -> Result<CommitId, RemoteError> {
+        self.fetch_target_and_items(&[], should_cancel)
     }
 
     /// Fetches the target and the branches and texts of these items. Returns the last commit of the target.
     pub(in super::super) fn fetch_target_and_items(
         &self,
         items: &[usize],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<CommitId, RemoteError> {
-        self.fetch_refspecs_and_items(&[], items, give_up)
+        self.fetch_refspecs_and_items(&[], items, should_cancel)
     }
 
     /// Fetches the target, the branches and texts of these items, and the recorded landings. Returns the last
@@ -121,11 +124,11 @@ impl RemoteTarget {
     pub(in super::super) fn fetch_target_items_and_landings(
         &self,
         items: &[usize],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<CommitId, RemoteError> {
         let landings_refspec =
             format!("+{}/landed/*:{}/*", self.remote_ref_prefix(), self.local_landings_prefix());
-        self.fetch_refspecs_and_items(&[landings_refspec], items, give_up)
+        self.fetch_refspecs_and_items(&[landings_refspec], items, should_cancel)
     }
 
     /// Returns the prefix under which our own repository has the commits with which items have landed. They
@@ -138,7 +141,7 @@ impl RemoteTarget {
     pub(in super::super) fn recorded_landings(&self) -> Vec<(usize, CommitId)> {
         let prefix = self.local_landings_prefix();
         let item_index = |name: &str| name.rsplit('/').next()?.parse::<usize>().ok()?.checked_sub(1);
-        let refs = self.remote.references_below(&prefix).into_iter();
+        let refs = self.remote.local_references_below(&prefix).into_iter();
         refs.filter_map(|(name, commit)| Some((item_index(&name)?, commit))).collect()
     }
 
@@ -146,7 +149,7 @@ impl RemoteTarget {
         &self,
         more_refspecs: &[String],
         items: &[usize],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<CommitId, RemoteError> {
         let target_refspec = format!("+{}:{}", self.target_branch_ref(), self.local_target_ref());
         let item_refspecs = |item: &usize| {
@@ -166,11 +169,16 @@ impl RemoteTarget {
             .chain(more_refspecs.iter().cloned())
             .chain(items.iter().flat_map(item_refspecs))
             .collect();
-        self.remote.fetch(&refspecs.iter().map(String::as_str).collect::<Vec<_>>(), give_up)?;
+        self.remote.fetch_with_object_checks_and_prune(
+            &refspecs.iter().map(String::as_str).collect::<Vec<_>>(),
+            should_cancel,
+        )?;
         let target_tip = self
             .last_seen_target_tip()
             .ok_or_else(|| RemoteError::ReferenceMissing(self.target_branch_ref()))?;
-        self.remote.own_repository().set_reference_in_clone(&self.local_target_ref(), &target_tip)?;
+        self.remote
+            .own_repository()
+            .transfer_commit_and_set_clone_reference(&self.local_target_ref(), &target_tip)?;
         Ok(target_tip)
     }
 
@@ -180,27 +188,27 @@ impl RemoteTarget {
         &self,
         from: &CommitId,
         to: &CommitId,
-        landing_commits: &[(usize, &CommitId)],
-        give_up: &dyn Fn() -> bool,
+        item_commits: &[(usize, &CommitId)],
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<bool, RemoteError> {
         let target_ref = self.target_branch_ref();
-        let landing_refs: Vec<String> = landing_commits
+        let landing_refs: Vec<String> = item_commits
             .iter()
             .map(|(item, _)| format!("{}/landed/{}", self.remote_ref_prefix(), item + 1))
             .collect();
-        let landing_pushes = landing_refs.iter().zip(landing_commits).map(|(reference, (_, commit))| {
+        let landing_pushes = landing_refs.iter().zip(item_commits).map(|(reference, (_, commit))| {
             ReferenceUpdate { new_object: Some(*commit), reference, lease: PushLease::AnyValue }
         });
         let target_push =
             ReferenceUpdate { new_object: Some(to), reference: &target_ref, lease: PushLease::Object(from) };
         let pushes: Vec<ReferenceUpdate<'_>> = [target_push].into_iter().chain(landing_pushes).collect();
-        let push_result = self.remote.push_references(&pushes, give_up);
+        let push_result = self.remote.push_references_with_leases(&pushes, should_cancel);
         if let Err(error @ (RemoteError::Unreachable(_) | RemoteError::Canceled)) = push_result {
             return Err(error);
         }
         // The result is read from the remote, because a host may accept only a part of the push, or keep
         // reporting that the target has moved.
-        let current_tip = self.fetch_target(give_up)?;
+        let current_tip = self.fetch_target(should_cancel)?;
         match push_result {
             Ok(()) => Ok(true),
             Err(_) if current_tip == *to => Ok(true),
@@ -209,8 +217,8 @@ impl RemoteTarget {
             }
             Err(RemoteError::ReferenceMoved) => Ok(false),
             // The host may reject such references. Then only the target is pushed.
-            Err(RemoteError::Rejected(_)) if !landing_commits.is_empty() => {
-                self.move_target_forward(from, to, &[], give_up)
+            Err(RemoteError::Rejected(_)) if !item_commits.is_empty() => {
+                self.move_target_forward(from, to, &[], should_cancel)
             }
             Err(error) => Err(error),
         }
@@ -222,21 +230,21 @@ impl RemoteTarget {
         result: &ItemResult,
         branch: &BranchName,
         notes: &[String],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), RemoteError> {
         let reference = branch.full_ref_name();
         let work_commit = CommitId::parse(&result.start_commit_id)
             .map_err(|error| RemoteError::Rejected(error.to_string()))?;
         // The commits of sessions are in the clone.
-        self.remote.own_repository().fetch_commit_from_clone(&work_commit)?;
+        self.remote.own_repository().fetch_and_verify_commit_from_clone(&work_commit)?;
         let push = ReferenceUpdate {
             new_object: Some(&work_commit),
             reference: &reference,
             lease: PushLease::AnyValue,
         };
-        self.remote.push_references(&[push], give_up)?;
+        self.remote.push_references_with_leases(&[push], should_cancel)?;
         if !notes.is_empty() {
-            self.push_text_ref(result.item, result.epoch, NOTES_REF_NAME, &notes.join("\n"), give_up);
+            self.push_text_ref(result.item, result.epoch, NOTES_REF_NAME, &notes.join("\n"), should_cancel);
         }
         Ok(())
     }
@@ -247,9 +255,9 @@ impl RemoteTarget {
         item: usize,
         epoch: u64,
         text: &str,
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) {
-        self.push_text_ref(item, epoch, REFUSAL_REF_NAME, text, give_up);
+        self.push_text_ref(item, epoch, REFUSAL_REF_NAME, text, should_cancel);
     }
 
     /// Pushes the commit at which the next attempt at an item begins. Returns false if that fails; then the
@@ -259,25 +267,32 @@ impl RemoteTarget {
         item: usize,
         epoch: u64,
         commit: &CommitId,
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> bool {
         let reference = format!("{}/{}/{epoch}/{START_REF_NAME}", self.remote_ref_prefix(), item + 1);
         let push =
             ReferenceUpdate { new_object: Some(commit), reference: &reference, lease: PushLease::AnyValue };
-        self.remote.push_references(&[push], give_up).is_ok()
+        self.remote.push_references_with_leases(&[push], should_cancel).is_ok()
     }
 
     /// Pushes a text as a reference. Errors are ignored, because a host may reject such references. Then only
     /// the note on the board says why.
-    fn push_text_ref(&self, item: usize, epoch: u64, ref_name: &str, text: &str, give_up: &dyn Fn() -> bool) {
+    fn push_text_ref(
+        &self,
+        item: usize,
+        epoch: u64,
+        ref_name: &str,
+        text: &str,
+        should_cancel: &dyn Fn() -> bool,
+    ) {
         let reference = format!("{}/{}/{epoch}/{ref_name}", self.remote_ref_prefix(), item + 1);
-        if let Ok(blob_id) = self.remote.store_text(text) {
+        if let Ok(blob_id) = self.remote.store_text_as_local_blob(text) {
             let push = ReferenceUpdate {
                 new_object: Some(&blob_id),
                 reference: &reference,
                 lease: PushLease::AnyValue,
             };
-            let _ = self.remote.push_references(&[push], give_up);
+            let _ = self.remote.push_references_with_leases(&[push], should_cancel);
         }
     }
 
@@ -298,9 +313,9 @@ impl RemoteTarget {
         let parse_epoch = |reference: &str| -> Option<u64> {
             reference.strip_prefix(&prefix)?.strip_suffix(ref_name)?.strip_suffix('/')?.parse().ok()
         };
-        let refs = self.remote.references_below(prefix.trim_end_matches('/')).into_iter();
+        let refs = self.remote.local_references_below(prefix.trim_end_matches('/')).into_iter();
         let (_, blob_id) = refs.filter_map(|(reference, id)| Some((parse_epoch(&reference)?, id))).max()?;
-        self.remote.read_text(&blob_id)
+        self.remote.read_local_blob_as_text(&blob_id)
     }
 
     /// Removes branches and texts that machines left behind when they died, after everything is merged.
@@ -308,13 +323,17 @@ impl RemoteTarget {
     pub(in super::super) fn remove_leftover_merged_branches(
         &self,
         plan_files: &[RepoPath],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) {
         let fleet_name = &self.fleet_name;
         let target_refspec = format!("+{}:{}", self.target_branch_ref(), self.local_target_ref());
         let branches_refspec =
             format!("+refs/heads/plimsoll-items/{fleet_name}/*:refs/plimsoll/{fleet_name}/branches/*");
-        if self.remote.fetch(&[&target_refspec, &branches_refspec], give_up).is_err() {
+        if self
+            .remote
+            .fetch_with_object_checks_and_prune(&[&target_refspec, &branches_refspec], should_cancel)
+            .is_err()
+        {
             return;
         }
         let prefix = format!("refs/plimsoll/{fleet_name}/branches/");
@@ -323,13 +342,13 @@ impl RemoteTarget {
         };
         let leftover_items: BTreeSet<usize> = self
             .remote
-            .references_below(prefix.trim_end_matches('/'))
+            .local_references_below(prefix.trim_end_matches('/'))
             .into_iter()
             .filter_map(item_of_branch)
             .collect();
         for leftover_item in leftover_items {
             // No attempt has the epoch 0, so each branch is compared with the target.
-            self.remove_merged_item_refs(leftover_item, 0, plan_files, give_up);
+            self.remove_merged_item_refs(leftover_item, 0, plan_files, should_cancel);
         }
     }
 
@@ -340,17 +359,18 @@ impl RemoteTarget {
         item: usize,
         landed_epoch: u64,
         plan_files: &[RepoPath],
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) {
         let (fleet_name, item_number) = (&self.fleet_name, item + 1);
         let branch_refs =
-            self.remote.references_below(&format!("refs/plimsoll/{fleet_name}/branches/{item_number}"));
+            self.remote.local_references_below(&format!("refs/plimsoll/{fleet_name}/branches/{item_number}"));
         let text_refs =
-            self.remote.references_below(&format!("refs/plimsoll/{fleet_name}/texts/{item_number}"));
+            self.remote.local_references_below(&format!("refs/plimsoll/{fleet_name}/texts/{item_number}"));
         let target_tip = self.last_seen_target_tip();
         let is_merged = |branch_tip: &CommitId| {
             target_tip.as_ref().is_some_and(|target_end| {
-                self.merge_repository().has_all_changes_of(target_end, branch_tip, plan_files)
+                self.merge_repository()
+                    .target_contains_all_changes_of_commit(target_end, branch_tip, plan_files)
             })
         };
         let removable_branch = |(ref_name, branch_tip): &(String, CommitId)| {
@@ -381,7 +401,7 @@ impl RemoteTarget {
             })
             .collect();
         if !pushes.is_empty() {
-            let _ = self.remote.push_references(&pushes, give_up);
+            let _ = self.remote.push_references_with_leases(&pushes, should_cancel);
         }
     }
 }
@@ -411,8 +431,8 @@ impl<'a> FleetTarget<'a> {
         });
         let target_name = || self.workers_file.workers_state().target_branch_name;
         result.map_err(|error| match error {
-            RemoteError::Canceled => MergeError::GivenUp,
-            RemoteError::ReferenceMissing(_) => MergeError::TargetBranchGone(target_name()),
+            RemoteError::Canceled => MergeError::Aborted,
+            RemoteError::ReferenceMissing(_) => MergeError::TargetBranchMissing(target_name()),
             error => MergeError::Remote(target_name(), error),
         })
     }
@@ -424,17 +444,21 @@ impl<'a> FleetTarget<'a> {
 }
 
 impl Target for FleetTarget<'_> {
-    fn fetch_target_tip(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
+    fn fetch_target_tip(
+        &self,
+        items: &[usize],
+        should_cancel: &dyn Fn() -> bool,
+    ) -> Result<CommitId, MergeError> {
         self.record_outage_and_convert_error(
-            self.remote_target.fetch_target_items_and_landings(items, give_up),
+            self.remote_target.fetch_target_items_and_landings(items, should_cancel),
         )
     }
 
-    fn last_seen_target_tip(&self) -> Option<CommitId> {
+    fn target_tip_without_fetch(&self) -> Option<CommitId> {
         self.remote_target.last_seen_target_tip()
     }
 
-    fn recorded_landings(&self) -> Vec<(usize, CommitId)> {
+    fn recorded_merge_candidates(&self) -> Vec<(usize, CommitId)> {
         self.remote_target.recorded_landings()
     }
 
@@ -447,30 +471,35 @@ impl Target for FleetTarget<'_> {
         &self,
         from: &CommitId,
         to: &CommitId,
-        landing_commits: &[(usize, &CommitId)],
-        give_up: &dyn Fn() -> bool,
+        item_commits: &[(usize, &CommitId)],
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError> {
         self.record_outage_and_convert_error(self.remote_target.move_target_forward(
             from,
             to,
-            landing_commits,
-            give_up,
+            item_commits,
+            should_cancel,
         ))
     }
 
-    fn remove_branches_of_merged_items(&self, merged_items: &[(usize, u64)], give_up: &dyn Fn() -> bool) {
+    fn remove_branches_of_merged_items(
+        &self,
+        merged_items: &[(usize, u64)],
+        should_cancel: &dyn Fn() -> bool,
+    ) {
         let plan_files = self.worktrees.plan_files.all_paths();
         for (item, epoch) in merged_items {
-            self.remote_target.remove_merged_item_refs(*item, *epoch, &plan_files, give_up);
+            self.remote_target.remove_merged_item_refs(*item, *epoch, &plan_files, should_cancel);
         }
     }
 
     fn add_work_pushed_to_remote(
         &self,
         mut worktree_spec: WorktreeSpec,
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<WorktreeSpec, WorktreeSetupError> {
-        let target_tip = self.remote_target.fetch_target_and_items(&[worktree_spec.item_index], give_up)?;
+        let target_tip =
+            self.remote_target.fetch_target_and_items(&[worktree_spec.item_index], should_cancel)?;
         // If no machine has pushed the commit, or if it is gone from the remote, the worktree begins at the
         // end of the target.
         let is_start_available = worktree_spec
@@ -479,7 +508,7 @@ impl Target for FleetTarget<'_> {
             .is_some_and(|commit| self.remote_target.copy_commit_to_clone(commit));
         if !is_start_available {
             worktree_spec.start_commit = Some(target_tip.clone());
-            self.workers_file.update(|workers| {
+            self.workers_file.update_and_write_file(|workers| {
                 let item_progress = &mut workers.item_progress[worktree_spec.item_index];
                 (item_progress.start_commit_id, item_progress.base_commit_id) =
                     (target_tip.to_string(), target_tip.into());
@@ -514,11 +543,16 @@ impl Target for FleetTarget<'_> {
         Claim { item, epoch }: Claim,
         returned_work: &ReturnedWork,
         start_commit: Option<CommitId>,
-        give_up: &dyn Fn() -> bool,
+        should_cancel: &dyn Fn() -> bool,
     ) -> Result<Option<CommitId>, MergeError> {
-        self.remote_target.push_refusal(item, epoch, &returned_work_store::to_json(returned_work), give_up);
+        self.remote_target.push_refusal(
+            item,
+            epoch,
+            &returned_work_store::to_json(returned_work),
+            should_cancel,
+        );
         Ok(start_commit
-            .filter(|saved_commit| self.remote_target.push_start(item, epoch, saved_commit, give_up)))
+            .filter(|saved_commit| self.remote_target.push_start(item, epoch, saved_commit, should_cancel)))
     }
 
     /// Does nothing: the commits are here, and the branch is on the remote.
@@ -526,12 +560,7 @@ impl Target for FleetTarget<'_> {
         true
     }
 
-    fn branch_or_commit_of_offered_work(
-        &self,
-        workers_state: &WorkersState,
-        item: usize,
-        _: &CommitId,
-    ) -> String {
+    fn branch_or_commit_of_work(&self, workers_state: &WorkersState, item: usize, _: &CommitId) -> String {
         match &workers_state.board.items[item].stage {
             ItemStage::ReadyToMerge { commit } => commit.clone(),
             ItemStage::Open | ItemStage::Leased { .. } | ItemStage::Merged | ItemStage::SetAside { .. } => {
@@ -542,7 +571,7 @@ impl Target for FleetTarget<'_> {
 
     /// Adds the notes to the item's own plan, which travels with the item's branch.
     fn carry_over_session_notes(&self, item: usize) -> Result<(), StoreError> {
-        copy_worktree_notes_to_item_plan(&self.workers_file.workers_state(), self.worktrees, item)
+        copy_notes_from_plan_copy_to_item_plan(&self.workers_file.workers_state(), self.worktrees, item)
     }
 
     fn add_session_notes_to_plan(&self, plan: Vec<u8>, item: usize) -> Result<Vec<u8>, StoreError> {

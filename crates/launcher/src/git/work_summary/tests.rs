@@ -16,7 +16,7 @@ fn create_repository() -> tempfile::TempDir {
 
 fn file_rows(work: &WorkSummary) -> Vec<(String, String, String, bool)> {
     let format_lines = |file: &ChangedFile| {
-        format_last_ranges_and_last_edited(
+        merge_and_format_last_line_ranges(
             &file.hunks.iter().map(|hunk| (hunk.first_line, hunk.last_line)).collect::<Vec<_>>(),
             None,
         )
@@ -74,8 +74,11 @@ fn committed_files_are_listed_with_the_lines_of_their_newest_commit() {
         [row("b.txt", "5", "modified", false), row("a.txt", "30", "modified", true)],
         "the lines of the last commit, not of all"
     );
-    let subjects: Vec<(&str, bool)> =
-        work.commits.iter().map(|commit| (commit.subject.as_str(), commit.is_work_in_progress())).collect();
+    let subjects: Vec<(&str, bool)> = work
+        .commits
+        .iter()
+        .map(|commit| (commit.subject.as_str(), commit.is_unfinished_work_commit()))
+        .collect();
     assert_eq!(subjects, [("wip: two", true), ("one", false)]);
     let unknown = summarize_work(
         &project,
@@ -143,14 +146,24 @@ fn the_commits_of_one_file_have_their_added_and_removed_lines() {
         folder.path(),
         "sed -i '1s/ \\]/x]/' plan.md && echo a > a && git add -A && git commit -qm one && echo b > b && git add -A && git commit -qm b",
     );
-    let commits =
-        commits_of_file(folder.path(), WorkBase::Commit(&start), &RepoPath::parse("plan.md").unwrap());
+    let commits = commits_of_file_with_changed_lines(
+        folder.path(),
+        WorkBase::Commit(&start),
+        &RepoPath::parse("plan.md").unwrap(),
+    );
     assert_eq!(commits.len(), 1);
     assert_eq!(
         (commits[0].added_lines.as_slice(), commits[0].removed_lines.as_slice()),
         (&["- [x] one".to_owned()][..], &["- [ ] one".to_owned()][..])
     );
-    assert!(commits_of_file(folder.path(), WorkBase::Head, &RepoPath::parse("plan.md").unwrap()).is_empty());
+    assert!(
+        commits_of_file_with_changed_lines(
+            folder.path(),
+            WorkBase::Head,
+            &RepoPath::parse("plan.md").unwrap()
+        )
+        .is_empty()
+    );
 }
 
 #[test]
@@ -167,20 +180,20 @@ fn a_repository_without_commits_and_no_repository_are_no_errors() {
 
 #[test]
 fn ranges_that_touch_are_merged_and_long_lists_are_shortened() {
-    assert_eq!(format_last_ranges_and_last_edited(&[(1, 2), (4, 9), (20, 20)], None), "1-9, 20");
+    assert_eq!(merge_and_format_last_line_ranges(&[(1, 2), (4, 9), (20, 20)], None), "1-9, 20");
     let many_ranges: Vec<(u64, u64)> = (0..20).map(|n| (n * 10 + 1, n * 10 + 1)).collect();
     let last_ranges = "81, 91, 101, 111, 121, 131, 141, 151, 161, 171, 181, 191";
-    assert_eq!(format_last_ranges_and_last_edited(&many_ranges, None), format!("…, {last_ranges}"));
+    assert_eq!(merge_and_format_last_line_ranges(&many_ranges, None), format!("…, {last_ranges}"));
     assert_eq!(
-        format_last_ranges_and_last_edited(&many_ranges, Some((141, 141))),
+        merge_and_format_last_line_ranges(&many_ranges, Some((141, 141))),
         format!("…, {last_ranges}")
     );
     assert_eq!(
-        format_last_ranges_and_last_edited(&many_ranges, Some((21, 21))),
+        merge_and_format_last_line_ranges(&many_ranges, Some((21, 21))),
         format!("…, 21, …, {last_ranges}")
     );
     assert_eq!(
-        format_last_ranges_and_last_edited(&many_ranges, Some((71, 71))),
+        merge_and_format_last_line_ranges(&many_ranges, Some((71, 71))),
         format!("…, 71, {last_ranges}")
     );
 }
@@ -241,7 +254,7 @@ fn after_a_rewritten_base_only_the_differences_from_it_are_work() {
         let base = head_commit(folder.path()).unwrap();
         run_shell(folder.path(), rewrite);
         assert_eq!(
-            crate::git::base_relation_to_head(folder.path(), &base),
+            crate::git::classify_base_ancestor_rewritten_or_missing(folder.path(), &base),
             BaseRelation::Rewritten,
             "{rewrite}"
         );
@@ -255,16 +268,28 @@ fn a_base_is_an_ancestor_rewritten_or_missing() {
     let folder = create_repository();
     run_shell(folder.path(), "echo 1 > a; git add -A; git commit -qm first");
     let first = head_commit(folder.path()).unwrap();
-    assert_eq!(crate::git::base_relation_to_head(folder.path(), &first), BaseRelation::Ancestor);
+    assert_eq!(
+        crate::git::classify_base_ancestor_rewritten_or_missing(folder.path(), &first),
+        BaseRelation::Ancestor
+    );
     run_shell(folder.path(), "echo 2 > a; git commit -qam second");
-    assert_eq!(crate::git::base_relation_to_head(folder.path(), &first), BaseRelation::Ancestor);
+    assert_eq!(
+        crate::git::classify_base_ancestor_rewritten_or_missing(folder.path(), &first),
+        BaseRelation::Ancestor
+    );
     run_shell(
         folder.path(),
         "git commit -q --amend -m other; git checkout -q --orphan new; git commit -qm new",
     );
-    assert_eq!(crate::git::base_relation_to_head(folder.path(), &first), BaseRelation::Rewritten);
+    assert_eq!(
+        crate::git::classify_base_ancestor_rewritten_or_missing(folder.path(), &first),
+        BaseRelation::Rewritten
+    );
     let unknown = CommitId::parse("0000000000000000000000000000000000000001").unwrap();
-    assert_eq!(crate::git::base_relation_to_head(folder.path(), &unknown), BaseRelation::Missing);
+    assert_eq!(
+        crate::git::classify_base_ancestor_rewritten_or_missing(folder.path(), &unknown),
+        BaseRelation::Missing
+    );
 }
 
 #[test]

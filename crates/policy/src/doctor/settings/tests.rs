@@ -1,6 +1,8 @@
 use super::super::finding_codes;
 use super::*;
-use plimsoll_protocol::settings::{EntryOptions, find_differences, install, summarize_settings};
+use plimsoll_protocol::settings::{
+    EntryOptions, find_differences_from_template, install_or_update_our_entries, summarize_settings,
+};
 
 const MODERN: (u32, u32, u32) = (2, 1, 329);
 
@@ -9,21 +11,23 @@ fn bare_name(program: &str) -> String {
 }
 
 fn with_our_hooks(text: &str, hook_support: HookSupport) -> String {
-    install(text, hook_support, &bare_name).map(|merged| merged.text).unwrap_or_default()
+    install_or_update_our_entries(text, hook_support, &bare_name)
+        .map(|merged| merged.text)
+        .unwrap_or_default()
 }
 
 fn check(client_version: (u32, u32, u32), files: &[(SettingsScope, &str)]) -> Section {
-    let hook_support = HookSupport::from_client_version(&format!(
+    let hook_support = HookSupport::from_client_version_or_classic(&format!(
         "{}.{}.{}",
         client_version.0, client_version.1, client_version.2
     ));
     let file = |(scope, text): &(SettingsScope, &str)| SettingsFile {
         path: format!("{}.json", scope.as_str()),
         scope: *scope,
-        survey: summarize_settings(text).map_err(|error| ReadFailure::new(&error)),
-        differences: find_differences(text, hook_support).unwrap_or_default(),
+        summary: summarize_settings(text).map_err(|error| InspectionError::new(&error)),
+        differences: find_differences_from_template(text, hook_support).unwrap_or_default(),
     };
-    check_settings(&SettingsFacts {
+    check_hook_settings(&SettingsInfo {
         files: files.iter().map(file).collect(),
         client_version: Some(client_version),
         hook_support: Some(hook_support),
@@ -35,9 +39,10 @@ fn check(client_version: (u32, u32, u32), files: &[(SettingsScope, &str)]) -> Se
 fn each_problem_of_the_settings_has_its_finding() {
     let modern = with_our_hooks("{}", HookSupport::Modern);
     let classic = with_our_hooks("{}", HookSupport::Classic);
-    let absolute = install("{}", HookSupport::Modern, &|program| format!("/opt/{program}"))
-        .map(|merged| merged.text)
-        .unwrap();
+    let absolute =
+        install_or_update_our_entries("{}", HookSupport::Modern, &|program| format!("/opt/{program}"))
+            .map(|merged| merged.text)
+            .unwrap();
     let without_stop = modern.replace("\"Stop\"", "\"InstructionsLoaded\"");
     let slower = modern.replacen("\"timeout\": 20", "\"timeout\": 60", 1);
     let off = r#"{"disableAllHooks": true}"#;
@@ -45,9 +50,10 @@ fn each_problem_of_the_settings_has_its_finding() {
     let managed = r#"{"allowManagedHooksOnly": true}"#;
     let line = r#"{"statusLine": {"type": "command", "command": "starship"}}"#;
     let bad_line = r#"{"statusLine": "starship"}"#;
-    let with_memory = install("{}", HookSupport::Modern.with_memory(), &bare_name).unwrap().text;
-    let guarded = EntryOptions { guarded: true, ..HookSupport::Modern.into() };
-    let guarded = install("{}", guarded, &bare_name).unwrap().text;
+    let with_memory =
+        install_or_update_our_entries("{}", HookSupport::Modern.with_memory(), &bare_name).unwrap().text;
+    let guarded = EntryOptions { for_team: true, ..HookSupport::Modern.into() };
+    let guarded = install_or_update_our_entries("{}", guarded, &bare_name).unwrap().text;
     let old_client = (2, 0, 77);
     use SettingsScope::{Local, Managed, Project, User};
     for (client_version, files, expected) in [

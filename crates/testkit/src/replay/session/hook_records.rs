@@ -1,9 +1,9 @@
-//! Runs hooks, records their outcomes, and writes the lines of transcript and stream.
+//! Runs hooks, records their outcomes, and writes lines to the transcript and the stream.
 
 use super::{Session, env_variable, to_millis};
 use crate::replay::arguments::OutputFormat;
 use crate::replay::hooks::HookOutcome;
-use crate::replay::lines::{new_uuid, rendered_reminder, timestamp_now};
+use crate::replay::lines::{new_uuid, system_reminder_for_transcript, timestamp_now};
 use crate::replay::settings::HookCommand;
 use crate::replay::{ReplayResult, dashed_path, hooks};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The hook name, event and tool call to which an outcome belongs.
+/// The hook name, event and tool call that an outcome belongs to.
 struct HookOrigin<'a> {
     hook_name: &'a str,
     event: &'a str,
@@ -20,7 +20,7 @@ struct HookOrigin<'a> {
 }
 
 impl HookOrigin<'_> {
-    /// Returns a transcript line of this kind.
+    /// Returns an attachment line of this type for the transcript.
     fn attachment_line(&self, attachment_type: &str, fields: &Value) -> Value {
         let mut attachment = json!({ "type": attachment_type });
         for (key, value) in fields.as_object().into_iter().flatten() {
@@ -37,7 +37,7 @@ impl HookOrigin<'_> {
 }
 
 impl Session {
-    pub(super) fn with_mode_and_effort(&self, payload_fields: &Value) -> Value {
+    pub(super) fn with_permission_mode_and_effort(&self, payload_fields: &Value) -> Value {
         let mut payload =
             json!({ "permission_mode": self.permission_mode(), "effort": { "level": "medium" } });
         for (key, value) in payload_fields.as_object().into_iter().flatten() {
@@ -46,7 +46,7 @@ impl Session {
         payload
     }
 
-    /// Runs the hooks of an event. `rest` contains the fields of the payload beside the common ones.
+    /// Runs the hooks of an event. `payload_fields` are added to the fields that all payloads share.
     pub(super) fn run_event_hooks(
         &self,
         event: &str,
@@ -63,36 +63,36 @@ impl Session {
             payload["prompt_id"] = prompt_id.clone().into();
         }
         let leading_fields = ["permission_mode", "effort"];
-        let fields = || payload_fields.as_object().into_iter().flatten();
-        for (key, value) in fields().filter(|(key, _)| leading_fields.contains(&key.as_str())) {
+        let payload_entries = || payload_fields.as_object().into_iter().flatten();
+        for (key, value) in payload_entries().filter(|(key, _)| leading_fields.contains(&key.as_str())) {
             payload[key] = value.clone();
         }
         payload["hook_event_name"] = event.into();
-        for (key, value) in fields().filter(|(key, _)| !leading_fields.contains(&key.as_str())) {
+        for (key, value) in payload_entries().filter(|(key, _)| !leading_fields.contains(&key.as_str())) {
             payload[key] = value.clone();
         }
-        let signal = Arc::clone(&self.signal);
+        let signal = Arc::clone(&self.received_signal);
         let is_ending = move || signal.load(Ordering::SeqCst) != 0;
-        let event = hooks::HookEvent {
+        let hook_event = hooks::HookEvent {
             name: event,
             payload: &payload,
-            environment: &self.child_environment(Some(event)),
+            environment: &self.environment_for_hook_or_tool(Some(event)),
             project: &self.project,
             working_folder: &self.working_folder,
             is_ending: &is_ending,
         };
-        hooks::run_hooks(event, hooks)
+        hooks::run_hooks_in_parallel_sorted_by_end(hook_event, hooks)
     }
 
-    /// Returns the environment variables that the client adds for a hook of this event, or for a tool's
-    /// command if `event` is `None`.
-    pub(super) fn child_environment(&self, event: Option<&str>) -> Vec<(String, String)> {
+    /// Returns the environment variables that the client adds for a hook of this event, or for the command of a
+    /// tool call if `event` is `None`.
+    pub(super) fn environment_for_hook_or_tool(&self, event: Option<&str>) -> Vec<(String, String)> {
         let pid = std::process::id();
         let project = self.project.display().to_string();
-        let user = rustix::process::getuid().as_raw();
-        let session_path =
-            format!("claude-{user}/{}/{}", dashed_path(&self.project), self.line_context.session_id);
-        let session_folder = self.temp_folder.join(session_path);
+        let user_id = rustix::process::getuid().as_raw();
+        let relative_session_path =
+            format!("claude-{user_id}/{}/{}", dashed_path(&self.project), self.line_context.session_id);
+        let session_folder = self.temp_folder.join(relative_session_path);
         let mut variables: Vec<(String, String)> = [
             ("CLAUDECODE", "1".to_owned()),
             ("CLAUDE_CODE_ENTRYPOINT", "sdk-cli".to_owned()),
@@ -108,9 +108,9 @@ impl Session {
         .map(|(name, value)| (name.to_owned(), value))
         .to_vec();
         if event != Some("SessionEnd") {
-            let socket = self.temp_folder.join(format!("cc-socks/{pid}.sock"));
+            let socket_path = self.temp_folder.join(format!("cc-socks/{pid}.sock"));
             variables.push(("CLAUDE_CODE_MESSAGING_TOKEN".to_owned(), "0".repeat(32)));
-            variables.push(("CLAUDE_CODE_MESSAGING_SOCKET".to_owned(), socket.display().to_string()));
+            variables.push(("CLAUDE_CODE_MESSAGING_SOCKET".to_owned(), socket_path.display().to_string()));
         }
         variables.extend(self.settings.environment.iter().cloned());
         let version = crate::client::CLIENT_VERSION.replace('.', "-");
@@ -119,11 +119,11 @@ impl Session {
                 variables.push(("AI_AGENT".to_owned(), format!("claude-code_{version}_harness")));
                 variables.push(("CLAUDE_PROJECT_DIR".to_owned(), project));
                 if event == "SessionStart" {
-                    let file = PathBuf::from(env_variable("HOME").unwrap_or_default())
+                    let env_file = PathBuf::from(env_variable("HOME").unwrap_or_default())
                         .join(".claude/session-env")
                         .join(&self.line_context.session_id)
                         .join("sessionstart-hook-0.sh");
-                    variables.push(("CLAUDE_ENV_FILE".to_owned(), file.display().to_string()));
+                    variables.push(("CLAUDE_ENV_FILE".to_owned(), env_file.display().to_string()));
                 }
             }
             None => {
@@ -137,8 +137,8 @@ impl Session {
         variables
     }
 
-    /// Records the outcomes of hooks in the transcript, for the user, and for the next request.
-    pub(super) fn record_outcomes(
+    /// Records the outcomes of hooks that did not block: their output, messages and context.
+    pub(super) fn record_nonblocking_outcomes(
         &mut self,
         outcomes: &[HookOutcome],
         hook_name: &str,
@@ -146,23 +146,24 @@ impl Session {
         tool_use_id: &str,
     ) {
         let origin = HookOrigin { hook_name, event, tool_use_id };
-        for outcome in outcomes.iter().filter(|answer| answer.block_reason.is_none()) {
-            self.record_output(outcome, &origin);
-            self.record_user_message(outcome, &origin);
-            self.record_context(outcome, &origin);
+        for outcome in outcomes.iter().filter(|outcome| outcome.block_reason.is_none()) {
+            self.record_stdout_and_queue_reminder(outcome, &origin);
+            self.record_hook_message_for_user(outcome, &origin);
+            self.record_context_and_queue_reminder(outcome, &origin);
         }
     }
 
-    /// Records the output of a hook.
-    fn record_output(&mut self, outcome: &HookOutcome, origin: &HookOrigin<'_>) {
+    /// Records a hook's stdout. The plain text of a SessionStart or UserPromptSubmit hook also becomes a reminder
+    /// for the model.
+    fn record_stdout_and_queue_reminder(&mut self, outcome: &HookOutcome, origin: &HookOrigin<'_>) {
         let HookOrigin { hook_name, event, .. } = origin;
-        let success_text =
+        let hook_success_text =
             outcome.plain_text.as_ref().map(|plain| format!("{hook_name} hook success: {plain}"));
         let reminder =
-            if matches!(*event, "SessionStart" | "UserPromptSubmit") { success_text } else { None };
-        let is_silent_event = matches!(*event, "UserPromptSubmit" | "Stop") && outcome.plain_text.is_none();
+            if matches!(*event, "SessionStart" | "UserPromptSubmit") { hook_success_text } else { None };
+        let omits_json_output = matches!(*event, "UserPromptSubmit" | "Stop") && outcome.plain_text.is_none();
         let has_decision = outcome.stop_reason.is_some() || *event == "Stop" && outcome.context.is_some();
-        if !outcome.stdout.trim().is_empty() && (!is_silent_event || has_decision) {
+        if !outcome.stdout.trim().is_empty() && (!omits_json_output || has_decision) {
             let mut line = origin.attachment_line(
                 "hook_success",
                 &json!({
@@ -172,7 +173,7 @@ impl Session {
                 }),
             );
             if let Some(reminder) = &reminder {
-                line["rendered"] = rendered_reminder(reminder);
+                line["rendered"] = system_reminder_for_transcript(reminder);
                 line["renderedRole"] = "system".into();
             }
             self.write_conversation_line(line);
@@ -180,8 +181,8 @@ impl Session {
         self.pending_reminders.extend(reminder);
     }
 
-    /// Records a hook's message to the user.
-    fn record_user_message(&mut self, outcome: &HookOutcome, origin: &HookOrigin<'_>) {
+    /// Records a hook's message for the user in the transcript and, except at SessionStart, in the stream.
+    fn record_hook_message_for_user(&mut self, outcome: &HookOutcome, origin: &HookOrigin<'_>) {
         let Some(message) = &outcome.user_message else { return };
         let line_id = self.write_conversation_line(
             origin.attachment_line("hook_system_message", &json!({ "content": message })),
@@ -195,8 +196,8 @@ impl Session {
         }
     }
 
-    /// Records a hook's context for the model.
-    fn record_context(&mut self, outcome: &HookOutcome, origin: &HookOrigin<'_>) {
+    /// Records a hook's context for the model and queues it as a reminder.
+    fn record_context_and_queue_reminder(&mut self, outcome: &HookOutcome, origin: &HookOrigin<'_>) {
         let Some(context) = &outcome.context else { return };
         let hook_name = if origin.event == "SessionStart" { "SessionStart" } else { origin.hook_name };
         let reminder = format!("{hook_name} hook additional context: {context}");
@@ -207,13 +208,13 @@ impl Session {
             "UserPromptSubmit" => line["attachment"]["toolUseID"] = format!("hook-{}", new_uuid()).into(),
             _ => {}
         }
-        line["rendered"] = rendered_reminder(&reminder);
+        line["rendered"] = system_reminder_for_transcript(&reminder);
         line["renderedRole"] = "system".into();
         self.write_conversation_line(line);
         self.pending_reminders.push(reminder);
     }
 
-    /// Writes a line of the conversation after the last one and returns its id.
+    /// Writes a line with the previous line as its parent, and returns the new line's id.
     pub(super) fn write_conversation_line(&mut self, mut fields: Value) -> String {
         let line_id = new_uuid();
         let mut line = json!({ "parentUuid": self.last_line_id, "isSidechain": false });
@@ -232,11 +233,11 @@ impl Session {
         self.transcript.write_line(line.to_string());
     }
 
-    /// Writes a line to the stream if that is the output format.
+    /// Writes a line to stdout if the output format is the event stream.
     pub(super) fn write_stream_line(&self, line: &Value) {
-        if self.arguments.output_format == OutputFormat::Stream {
+        if self.arguments.output_format == OutputFormat::StreamJson {
             let mut stdout = std::io::stdout().lock();
-            // The client continues even if the reader of its output is gone.
+            // Like the client, continue if the reader has closed stdout.
             let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
         }
     }

@@ -1,35 +1,34 @@
-//! The end of a turn and of the session.
+//! Ends turns and the session.
 
-use super::{Session, WorkEnd, to_millis};
+use super::{Session, SessionOutcome, to_millis};
 use crate::replay::arguments::{MODEL, OutputFormat};
 use crate::replay::hooks::HookOutcome;
-use crate::replay::lines::{new_uuid, rendered_reminder, system_reminder, timestamp_now};
-use crate::replay::{ReplayResult, not_recorded};
+use crate::replay::lines::{new_uuid, system_reminder_for_transcript, system_reminder_text, timestamp_now};
+use crate::replay::{ReplayResult, missing_recording_error};
 use serde_json::{Value, json};
 use signal_hook::consts::SIGINT;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
-/// The reason why a Stop hook blocks the end of a turn, and the hook's command line.
+/// A Stop hook's reason to block the end of a turn, and the hook's command line.
 type StopRefusal = (String, String);
 
 impl Session {
-    /// Runs the Stop hooks. Returns the end of the session's work, or `None` if the session continues because
-    /// of a hook.
+    /// Runs the Stop hooks. Returns the session's outcome, or `None` if a hook makes the session continue.
     pub(super) fn run_stop_hooks(
         &mut self,
-        text: &str,
+        last_assistant_text: &str,
         is_stop_hook_active: bool,
-    ) -> ReplayResult<Option<WorkEnd>> {
-        self.repeat_snapshot();
-        let hooks = self.settings.hooks_for("Stop", "")?;
+    ) -> ReplayResult<Option<SessionOutcome>> {
+        self.write_repeated_attachment();
+        let hooks = self.settings.enabled_hooks_for("Stop", "")?;
         let mut payload = json!({ "stop_hook_active": is_stop_hook_active });
-        if !text.is_empty() {
-            payload["last_assistant_message"] = text.into();
+        if !last_assistant_text.is_empty() {
+            payload["last_assistant_message"] = last_assistant_text.into();
         }
         payload["background_tasks"] = json!([]);
         payload["session_crons"] = json!([]);
-        let payload = self.with_mode_and_effort(&payload);
+        let payload = self.with_permission_mode_and_effort(&payload);
         let outcomes = self.run_event_hooks("Stop", &hooks, &payload)?;
         let tool_use_id = new_uuid();
         let refusals: Vec<StopRefusal> = outcomes
@@ -37,25 +36,29 @@ impl Session {
             .filter_map(|outcome| Some((outcome.block_reason.clone()?, outcome.hook.command_line())))
             .collect();
         if self.is_ending() {
-            return Ok(Some(WorkEnd::Interrupted("aborted_streaming")));
+            return Ok(Some(SessionOutcome::Interrupted("aborted_streaming")));
         }
         match &refusals[..] {
             [] => {}
-            [refusal] => self.continue_after_refusal(refusal, &tool_use_id),
-            _ => return not_recorded("two refusals at once"),
+            [refusal] => self.add_refusal_as_next_user_message(refusal, &tool_use_id),
+            _ => return missing_recording_error("two refusals at once"),
         }
         if !hooks.is_empty() {
-            self.record_stop_summary(&outcomes, &refusals, &tool_use_id)?;
+            self.record_stop_outcomes_and_add_context(&outcomes, &refusals, &tool_use_id)?;
         }
-        if outcomes.iter().any(|answer| answer.stop_reason.is_some()) {
-            return Ok(Some(WorkEnd::StoppedByHook("stop_hook_prevented", text.to_owned())));
+        if outcomes.iter().any(|outcome| outcome.stop_reason.is_some()) {
+            return Ok(Some(SessionOutcome::StoppedByHook(
+                "stop_hook_prevented",
+                last_assistant_text.to_owned(),
+            )));
         }
-        let continues = !refusals.is_empty() || outcomes.iter().any(|answer| answer.context.is_some());
-        Ok((!continues).then(|| WorkEnd::Completed(text.to_owned())))
+        let should_continue =
+            !refusals.is_empty() || outcomes.iter().any(|outcome| outcome.context.is_some());
+        Ok((!should_continue).then(|| SessionOutcome::Completed(last_assistant_text.to_owned())))
     }
 
-    /// Continues after a Stop hook has blocked the end: the reason becomes the next user message.
-    fn continue_after_refusal(&mut self, (reason, command): &StopRefusal, tool_use_id: &str) {
+    /// Adds the reason of a Stop hook that blocked the end of the turn as the next user message.
+    fn add_refusal_as_next_user_message(&mut self, (reason, command): &StopRefusal, tool_use_id: &str) {
         let feedback = format!("Stop hook feedback:\n{reason}");
         let line_id = self.write_conversation_line(json!({
             "promptId": self.prompt_id, "type": "user", "message": { "role": "user", "content": feedback },
@@ -72,7 +75,7 @@ impl Session {
             "session_id": self.line_context.session_id, "uuid": new_uuid(),
         }));
         self.messages.push(json!({ "role": "user", "content": feedback }));
-        // The client quotes a hook that blocks with its exit code once, and one that blocks with JSON twice.
+        // The client repeats the reason only for a hook that blocks with JSON, not for one that exits with 2.
         if !reason.starts_with('[') {
             let message = format!("Stop hook blocking error from command: \"{command}\": {reason}");
             self.write_conversation_line(json!({
@@ -80,32 +83,32 @@ impl Session {
                     "type": "hook_blocking_error", "hookName": "Stop", "toolUseID": tool_use_id, "hookEvent": "Stop",
                     "blockingError": { "blockingError": reason, "command": command },
                 },
-                "type": "attachment", "rendered": rendered_reminder(&message), "renderedRole": "system",
+                "type": "attachment", "rendered": system_reminder_for_transcript(&message), "renderedRole": "system",
             }));
             self.pending_reminders.push(message);
         }
         self.turn_count += 1;
     }
 
-    /// Records the outcomes of the Stop hooks.
-    fn record_stop_summary(
+    /// Records the outcomes of the Stop hooks and adds their context as the next user message.
+    fn record_stop_outcomes_and_add_context(
         &mut self,
         outcomes: &[HookOutcome],
         refusals: &[StopRefusal],
         tool_use_id: &str,
     ) -> ReplayResult<()> {
-        let infos: Vec<Value> = outcomes
+        let hook_infos: Vec<Value> = outcomes
             .iter()
             .map(|outcome| {
-                let mut info = json!({ "command": outcome.hook.command_line() });
+                let mut hook_info = json!({ "command": outcome.hook.command_line() });
                 if outcome.block_reason.is_none() {
-                    info["durationMs"] = to_millis(outcome.elapsed).into();
+                    hook_info["durationMs"] = to_millis(outcome.elapsed).into();
                 }
-                info
+                hook_info
             })
             .collect();
-        let stop_reason = outcomes.iter().find_map(|answer| answer.stop_reason.clone());
-        let contexts: Vec<_> = outcomes.iter().filter_map(|answer| answer.context.as_ref()).collect();
+        let stop_reason = outcomes.iter().find_map(|outcome| outcome.stop_reason.clone());
+        let contexts: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.context.as_ref()).collect();
         if let Some(reason) = &stop_reason {
             let message = format!("Stop hook stopped continuation: {reason}");
             self.write_conversation_line(json!({
@@ -113,19 +116,19 @@ impl Session {
                     "type": "hook_stopped_continuation", "message": reason, "hookName": "Stop",
                     "toolUseID": tool_use_id, "hookEvent": "Stop",
                 },
-                "type": "attachment", "rendered": rendered_reminder(&message), "renderedRole": "system",
+                "type": "attachment", "rendered": system_reminder_for_transcript(&message), "renderedRole": "system",
             }));
         }
-        self.record_outcomes(outcomes, "Stop", "Stop", tool_use_id);
+        self.record_nonblocking_outcomes(outcomes, "Stop", "Stop", tool_use_id);
         if !contexts.is_empty() {
-            // Unlike with other events, the context becomes the next user message.
+            // Unlike at other events, the context becomes the next user message.
             let [context] = &std::mem::take(&mut self.pending_reminders)[..] else {
-                return not_recorded("two words for the model at the end of a turn");
+                return missing_recording_error("two words for the model at the end of a turn");
             };
-            self.messages.push(json!({ "role": "user", "content": system_reminder(context) }));
+            self.messages.push(json!({ "role": "user", "content": system_reminder_text(context) }));
         }
         self.write_conversation_line(json!({
-            "type": "system", "subtype": "stop_hook_summary", "hookCount": infos.len(), "hookInfos": infos,
+            "type": "system", "subtype": "stop_hook_summary", "hookCount": hook_infos.len(), "hookInfos": hook_infos,
             "hookErrors": refusals.iter().map(|(reason, _)| reason).collect::<Vec<_>>(),
             "failedHookErrorIndexes": [], "hookAdditionalContext": contexts,
             "preventedContinuation": stop_reason.is_some(), "stopReason": stop_reason.unwrap_or_default(),
@@ -135,34 +138,36 @@ impl Session {
         Ok(())
     }
 
-    /// Records the end by `--max-turns`, after the tools of the last message have run.
-    pub(super) fn end_at_max_turns(&mut self, response_count: u64) -> WorkEnd {
+    /// Records that `--max-turns` ends the session, after the tools of the last message have run.
+    pub(super) fn record_end_at_max_turns(&mut self, response_count: u64) -> SessionOutcome {
         self.write_conversation_line(json!({
             "attachment": {
                 "type": "max_turns_reached", "maxTurns": response_count, "turnCount": response_count + 1, "exitCommitted": false,
             },
             "type": "attachment",
         }));
-        WorkEnd::OutOfTurns(response_count)
+        SessionOutcome::MaxTurnsReached(response_count)
     }
 
-    /// Prints the result, runs the SessionEnd hooks and returns the exit code.
-    pub(super) fn finish(&mut self, end: &WorkEnd) -> ReplayResult<u8> {
-        let signal = self.signal.load(Ordering::SeqCst);
-        let is_terminated = signal != 0 && i32::try_from(signal).ok() != Some(SIGINT);
-        let mut exit_code = u8::from(matches!(end, WorkEnd::ApiFailed(_) | WorkEnd::OutOfTurns(_)));
-        if let WorkEnd::ApiFailed(failure) = end {
-            let hooks = self.settings.hooks_for("StopFailure", "")?;
+    /// Prints the result, runs the SessionEnd hooks and returns the exit code. After SIGTERM or SIGHUP nothing is
+    /// printed.
+    pub(super) fn print_result_and_run_end_hooks(&mut self, outcome: &SessionOutcome) -> ReplayResult<u8> {
+        let signal = self.received_signal.load(Ordering::SeqCst);
+        let is_sigterm_or_sighup = signal != 0 && i32::try_from(signal).ok() != Some(SIGINT);
+        let mut exit_code =
+            u8::from(matches!(outcome, SessionOutcome::ApiFailed(_) | SessionOutcome::MaxTurnsReached(_)));
+        if let SessionOutcome::ApiFailed(failure) = outcome {
+            let hooks = self.settings.enabled_hooks_for("StopFailure", "")?;
             let payload = json!({
                 "effort": { "level": "medium" }, "error": failure["error"], "last_assistant_message": failure["text"],
             });
             self.run_event_hooks("StopFailure", &hooks, &payload)?;
         }
-        if let WorkEnd::Interrupted(_) = end
-            && !is_terminated
+        if let SessionOutcome::Interrupted(_) = outcome
+            && !is_sigterm_or_sighup
         {
-            let text = match end {
-                WorkEnd::Interrupted("aborted_tools") => "[Request interrupted by user for tool use]",
+            let text = match outcome {
+                SessionOutcome::Interrupted("aborted_tools") => "[Request interrupted by user for tool use]",
                 _ => "[Request interrupted by user]",
             };
             let message = json!({ "role": "user", "content": [{ "type": "text", "text": text }] });
@@ -175,25 +180,25 @@ impl Session {
             }));
             self.turn_count += 1;
         }
-        if !is_terminated {
-            let result = self.result_json(end);
+        if !is_sigterm_or_sighup {
+            let result = self.build_result_json(outcome);
             match self.arguments.output_format {
                 OutputFormat::Text => println!("{}", result["result"].as_str().unwrap_or_default()),
                 OutputFormat::Json => println!("{}", without_field(result, "model_usage_since_last_result")),
-                OutputFormat::Stream => println!("{result}"),
+                OutputFormat::StreamJson => println!("{result}"),
             }
             let _ = std::io::stdout().flush();
         }
-        let hooks = self.settings.hooks_for("SessionEnd", "other")?;
+        let hooks = self.settings.enabled_hooks_for("SessionEnd", "other")?;
         self.run_event_hooks("SessionEnd", &hooks, &json!({ "reason": "other" }))?;
-        if is_terminated {
+        if is_sigterm_or_sighup {
             exit_code = 128 + u8::try_from(signal).unwrap_or(0);
         }
         Ok(exit_code)
     }
 
-    pub(super) fn result_json(&self, end: &WorkEnd) -> Value {
-        let mut result = self.line_context.recorded_part(if let WorkEnd::ApiFailed(_) = end {
+    pub(super) fn build_result_json(&self, outcome: &SessionOutcome) -> Value {
+        let mut result = self.line_context.recorded_part(if let SessionOutcome::ApiFailed(_) = outcome {
             "error_result"
         } else {
             "result"
@@ -201,43 +206,54 @@ impl Session {
         result["duration_api_ms"] = to_millis(self.api_time).into();
         result["duration_ms"] = to_millis(self.started_at.elapsed()).into();
         result["total_cost_usd"] = self.token_usage.cost_usd().into();
-        self.token_usage.write_into(&mut result["usage"]);
-        result["modelUsage"] = self.token_usage.model_usage(MODEL);
-        result["model_usage_since_last_result"] = self.token_usage.model_usage(MODEL);
-        result["permission_denials"] = self.denials.clone().into();
+        self.token_usage.write_token_counts_into(&mut result["usage"]);
+        result["modelUsage"] = self.token_usage.model_usage_or_empty_object(MODEL);
+        result["model_usage_since_last_result"] = self.token_usage.model_usage_or_empty_object(MODEL);
+        result["permission_denials"] = self.permission_denials.clone().into();
         result["num_turns"] = self.turn_count.into();
         result["uuid"] = new_uuid().into();
-        match end {
-            WorkEnd::Completed(text) => result["result"] = text.clone().into(),
-            WorkEnd::StoppedByHook(reason, text) => {
+        match outcome {
+            SessionOutcome::Completed(text) => result["result"] = text.clone().into(),
+            SessionOutcome::StoppedByHook(reason, text) => {
                 result["terminal_reason"] = (*reason).into();
                 result["result"] = text.clone().into();
                 if *reason == "hook_stopped" {
                     result["stop_reason"] = "tool_use".into();
                 }
             }
-            WorkEnd::ApiFailed(failure) => {
+            SessionOutcome::ApiFailed(failure) => {
                 result["result"] = failure["text"].clone();
                 result["api_error_status"] = failure["status"].clone();
                 result["api_error_type"] = failure["kind"].clone();
             }
-            WorkEnd::OutOfTurns(max_turns) => {
+            SessionOutcome::MaxTurnsReached(max_turns) => {
                 let error = format!("Reached maximum number of turns ({max_turns})");
-                self.mark_as_cut_short(&mut result, "error_max_turns", "max_turns", &error);
+                self.set_error_and_remove_result_fields(&mut result, "error_max_turns", "max_turns", &error);
             }
-            WorkEnd::Interrupted(reason) => {
+            SessionOutcome::Interrupted(reason) => {
                 let stop_reason = self.stop_reason.as_str().unwrap_or("null");
                 let error = format!(
                     "[ede_diagnostic] result_type=user last_content_type=n/a stop_reason={stop_reason}"
                 );
-                self.mark_as_cut_short(&mut result, "error_during_execution", reason, &error);
+                self.set_error_and_remove_result_fields(
+                    &mut result,
+                    "error_during_execution",
+                    reason,
+                    &error,
+                );
             }
         }
         result
     }
 
-    /// Turns a result into that of a session that was cut short.
-    fn mark_as_cut_short(&self, result: &mut Value, subtype: &str, reason: &str, error: &str) {
+    /// Turns a result into an error result and removes the fields that an error result does not have.
+    fn set_error_and_remove_result_fields(
+        &self,
+        result: &mut Value,
+        subtype: &str,
+        terminal_reason: &str,
+        error_text: &str,
+    ) {
         for field in [
             "api_error_status",
             "result",
@@ -248,11 +264,11 @@ impl Session {
         ] {
             result.as_object_mut().map(|result| result.shift_remove(field));
         }
-        result["terminal_reason"] = reason.into();
+        result["terminal_reason"] = terminal_reason.into();
         result["stop_reason"] = self.stop_reason.clone();
         result["is_error"] = true.into();
         result["subtype"] = subtype.into();
-        result["errors"] = json!([error]);
+        result["errors"] = json!([error_text]);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The section with the items: the outcome of each, and what it took.
+//! The section with the items: the outcome, sessions, tokens, cost, time and commits of each.
 
 use super::{format_dollars, render_section};
 use crate::commands::report::contents::{ItemOutcome, Report, ReportItem, RunSession, SessionCommit};
@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use plimsoll_domain::text::{count_with_noun, format_tokens};
 use plimsoll_terminal::duration::format_seconds;
 
-/// If there are more done items, they are folded, so that the open ones stay visible.
+/// Maximum number of done items shown unfolded. If there are more, they are folded, so that the open items stay visible.
 const MAX_UNFOLDED_ITEMS: usize = 12;
 /// Maximum number of commits listed for an item.
 const MAX_COMMITS: usize = 6;
@@ -15,19 +15,19 @@ pub(super) fn render(report: &Report) -> Markup {
     if report.items.is_empty() {
         return html! {};
     }
-    let (done, not_done): (Vec<&ReportItem>, Vec<&ReportItem>) =
+    let (done_items, unfinished_items): (Vec<&ReportItem>, Vec<&ReportItem>) =
         report.items.iter().partition(|item| item.outcome == ItemOutcome::Done);
     let contents = html! {
-        (render_list(report, &not_done))
-        @if done.len() > MAX_UNFOLDED_ITEMS {
-            details { summary { (count_with_noun(done.len(), "item")) " done" } (render_list(report, &done)) }
+        (render_list(report, &unfinished_items))
+        @if done_items.len() > MAX_UNFOLDED_ITEMS {
+            details { summary { (count_with_noun(done_items.len(), "item")) " done" } (render_list(report, &done_items)) }
         } @else {
-            (render_list(report, &done))
+            (render_list(report, &done_items))
         }
-        @if report.items.iter().any(|item| item.is_shared) {
+        @if report.items.iter().any(|item| item.has_shared_session) {
             p.note { "“About”: a session that did several items is divided evenly among them." }
         }
-        (render_sessions_without_item(report))
+        (render_totals_of_sessions_without_item(report))
     };
     render_section("items", "Items", &contents)
 }
@@ -39,7 +39,7 @@ fn render_list(report: &Report, items: &[&ReportItem]) -> Markup {
 }
 
 fn render_item(report: &Report, item: &ReportItem) -> Markup {
-    let (class, sign, word) = match item.outcome {
+    let (class, symbol, outcome_text) = match item.outcome {
         ItemOutcome::Done => ("done", "✓", "done"),
         ItemOutcome::Open => ("open", "○", "open"),
         ItemOutcome::SetAside => ("aside", "‖", "set aside"),
@@ -48,31 +48,31 @@ fn render_item(report: &Report, item: &ReportItem) -> Markup {
     };
     html! {
         li class=(class) {
-            span.sign aria-hidden="true" { (sign) }
+            span.sign aria-hidden="true" { (symbol) }
             div {
                 p.name { (item.name) }
-                p.note { b { (word) } " · " (usage_text(report, item)) }
-                (render_commits(&item.commits))
+                p.note { b { (outcome_text) } " · " (item_usage_text(report, item)) }
+                (render_commits_up_to_limit(&item.commits))
             }
         }
     }
 }
 
-fn usage_text(report: &Report, item: &ReportItem) -> String {
+fn item_usage_text(report: &Report, item: &ReportItem) -> String {
     if item.session_indexes.is_empty() {
         return match item.outcome {
             ItemOutcome::Done => "which session did it was not recorded".to_owned(),
             _ => "no session has begun it".to_owned(),
         };
     }
-    let prefix = if item.is_shared { "about " } else { "" };
+    let prefix = if item.has_shared_session { "about " } else { "" };
     let mut parts = vec![count_with_noun(item.session_indexes.len(), "session")];
-    let resumed = item
+    let resumed_sessions = item
         .session_indexes
         .iter()
-        .filter(|index| report.sessions.get(**index).is_some_and(|session| session.is_resuming));
-    let resumed = resumed.count();
-    parts.extend((resumed > 0).then(|| format!("{resumed} resumed")));
+        .filter(|index| report.sessions.get(**index).is_some_and(|session| session.resumes_checkpoint));
+    let resumed_count = resumed_sessions.count();
+    parts.extend((resumed_count > 0).then(|| format!("{resumed_count} resumed")));
     parts.push(item.tokens.map_or("tokens not recorded".to_owned(), |number| {
         format!("{prefix}{} tokens", format_tokens(number.round() as u64))
     }));
@@ -84,8 +84,8 @@ fn usage_text(report: &Report, item: &ReportItem) -> String {
     parts.join(" · ")
 }
 
-fn render_commits(commits: &[SessionCommit]) -> Markup {
-    let left_out = commits.len().saturating_sub(MAX_COMMITS);
+fn render_commits_up_to_limit(commits: &[SessionCommit]) -> Markup {
+    let omitted_count = commits.len().saturating_sub(MAX_COMMITS);
     html! {
         @if !commits.is_empty() {
             ul.commits {
@@ -94,12 +94,12 @@ fn render_commits(commits: &[SessionCommit]) -> Markup {
                 }
             }
         }
-        @if left_out > 0 { p.note { "and " (left_out) " more" } }
+        @if omitted_count > 0 { p.note { "and " (omitted_count) " more" } }
     }
 }
 
-/// Renders a note about sessions that belong to no item, so that their tokens and cost are not missing from the sums.
-fn render_sessions_without_item(report: &Report) -> Markup {
+/// Renders a note with the total tokens and cost of the sessions that belong to no item, so that the figures on the page add up.
+fn render_totals_of_sessions_without_item(report: &Report) -> Markup {
     let belongs_to_item =
         |index: usize| report.items.iter().any(|item| item.session_indexes.contains(&index));
     let sessions: Vec<&RunSession> = report

@@ -29,16 +29,16 @@ fn render_figure(report: &Report, scale: &ChartScale) -> Markup {
         figure.night {
             svg.chart width="100%" height=(CHART_HEIGHT + AXIS_HEIGHT) role="img" aria-labelledby="chart" {
                 title id="chart" { (chart_description(report)) }
-                (render_grid(scale))
-                @for pause in &report.pauses { (render_pause(scale, pause)) }
-                @for (place, session) in report.sessions.iter().enumerate() { (render_peak_box(report, scale, place, session)) }
+                (render_background_grid_and_time_axis(scale))
+                @for pause in &report.pauses { (render_pause_band(scale, pause)) }
+                @for (index, session) in report.sessions.iter().enumerate() { (render_peak_box_if_no_load_line(report, scale, index, session)) }
                 (render_load_lines(report, scale))
-                @if let Some(levels) = &report.thresholds { (render_threshold_lines(levels)) }
-                (render_axis_labels(report.thresholds.as_ref()))
+                @if let Some(thresholds) = &report.thresholds { (render_threshold_lines(thresholds)) }
+                (render_y_axis_labels_without_overlap(report.thresholds.as_ref()))
                 (mark::render(scale, &report.marks))
             }
-            (mark::render_legend(report))
-            figcaption { (caption_text(report)) }
+            (mark::render_legend_and_pause_list(report))
+            figcaption { (caption_about_thresholds_and_missing_data(report)) }
         }
     }
 }
@@ -46,10 +46,10 @@ fn render_figure(report: &Report, scale: &ChartScale) -> Markup {
 /// Describes the chart in a sentence, for screen readers.
 fn chart_description(report: &Report) -> String {
     let peaks = report.sessions.iter().filter_map(|session| session.peak_percent);
-    let highest = peaks.max().map_or("not recorded".to_owned(), |peak| format!("{peak} % of the window"));
-    let count = |kind: MarkKind| report.marks.iter().filter(|moment| moment.kind == kind).count();
+    let peak_text = peaks.max().map_or("not recorded".to_owned(), |peak| format!("{peak} % of the window"));
+    let count = |kind: MarkKind| report.marks.iter().filter(|mark| mark.kind == kind).count();
     format!(
-        "Usage of the context window over {}; highest: {highest}; {}, {}, {}",
+        "Usage of the context window over {}; highest: {peak_text}; {}, {}, {}",
         count_with_noun(report.sessions.len(), "session"),
         count_with_noun(count(MarkKind::Checkpoint), "checkpoint"),
         count_with_noun(count(MarkKind::Compaction), "compaction"),
@@ -57,34 +57,34 @@ fn chart_description(report: &Report) -> String {
     )
 }
 
-fn caption_text(report: &Report) -> String {
+fn caption_about_thresholds_and_missing_data(report: &Report) -> String {
     let mut sentences = Vec::new();
-    if let Some(levels) = &report.thresholds {
-        let window = plimsoll_domain::text::format_tokens(levels.window_tokens);
+    if let Some(thresholds) = &report.thresholds {
+        let window = plimsoll_domain::text::format_tokens(thresholds.window_tokens);
         sentences.push(format!(
             "The dashed lines are the thresholds in a window of {window} tokens; at {:.0} % {}.",
-            levels.auto_compact.round(),
-            levels.auto_compact_action
+            thresholds.auto_compact.round(),
+            thresholds.auto_compact_action
         ));
-        if levels.changed_during_run {
+        if thresholds.changed_during_run {
             sentences.push("The thresholds changed during the run; these are the last.".to_owned());
         }
     } else {
         sentences.push("The thresholds were not recorded.".to_owned());
     }
-    let without_line = report.sessions.iter().filter(|session| session.load_line.is_empty());
-    let (peak_only, without_figures): (Vec<&RunSession>, Vec<&RunSession>) =
-        without_line.partition(|session| session.peak_percent.is_some());
-    if !peak_only.is_empty() {
+    let sessions_without_line = report.sessions.iter().filter(|session| session.load_line.is_empty());
+    let (sessions_with_peak_only, sessions_without_data): (Vec<&RunSession>, Vec<&RunSession>) =
+        sessions_without_line.partition(|session| session.peak_percent.is_some());
+    if !sessions_with_peak_only.is_empty() {
         sentences.push(format!(
             "Of {} only the peak is known: an open box.",
-            count_with_noun(peak_only.len(), "session")
+            count_with_noun(sessions_with_peak_only.len(), "session")
         ));
     }
-    if !without_figures.is_empty() {
+    if !sessions_without_data.is_empty() {
         sentences.push(format!(
             "Of {} no figure was recorded.",
-            count_with_noun(without_figures.len(), "session")
+            count_with_noun(sessions_without_data.len(), "session")
         ));
     }
     sentences.join(" ")
@@ -100,32 +100,32 @@ fn format_pixels(y: f64) -> String {
     format!("{y:.1}")
 }
 
-fn render_grid(scale: &ChartScale) -> Markup {
-    let middle = ChartScale::y_pixels(50.0);
+fn render_background_grid_and_time_axis(scale: &ChartScale) -> Markup {
+    let middle_y = ChartScale::y_pixels(50.0);
     html! {
         rect.window x="0" y="0" width="100%" height=(CHART_HEIGHT) {}
-        line.grid x1="0" x2="100%" y1=(middle) y2=(middle) {}
-        (render_axis(scale, CHART_HEIGHT + 4.0, CHART_HEIGHT + 18.0))
+        line.grid x1="0" x2="100%" y1=(middle_y) y2=(middle_y) {}
+        (render_time_axis(scale, CHART_HEIGHT + 4.0, CHART_HEIGHT + 18.0))
     }
 }
 
-/// Renders the time axis: for each tick a vertical line from the top down to `line_to`, and its text at `text_at`.
-pub(super) fn render_axis(scale: &ChartScale, line_to: f64, text_at: f64) -> Markup {
+/// Renders the time axis: for each tick a vertical line from the top down to `line_end_y`, and its label at `label_y`.
+pub(super) fn render_time_axis(scale: &ChartScale, line_end_y: f64, label_y: f64) -> Markup {
     html! {
-        @for (at, text) in scale.ticks() {
-            @let x = scale.x_percent(at);
+        @for (tick_time, text) in scale.ticks() {
+            @let x = scale.x_percent(tick_time);
             @let anchor = if x < 6.0 { "start" } else if x > 94.0 { "end" } else { "middle" };
-            line.grid x1=(format_percent(x)) x2=(format_percent(x)) y1="0" y2=(line_to) {}
-            text x=(format_percent(x)) y=(text_at) text-anchor=(anchor) { (text) }
+            line.grid x1=(format_percent(x)) x2=(format_percent(x)) y1="0" y2=(line_end_y) {}
+            text x=(format_percent(x)) y=(label_y) text-anchor=(anchor) { (text) }
         }
     }
 }
 
-fn render_pause(scale: &ChartScale, pause: &RunPause) -> Markup {
+fn render_pause_band(scale: &ChartScale, pause: &RunPause) -> Markup {
     let end_time = pause.ended_at.unwrap_or_else(|| scale.end_time());
     let (x, width) = x_and_width(scale, pause.started_at, end_time);
     let end_text =
-        pause.ended_at.map_or("until now".to_owned(), |to| format!("to {}", format_clock_time(to)));
+        pause.ended_at.map_or("until now".to_owned(), |end| format!("to {}", format_clock_time(end)));
     html! {
         g.pause {
             title { "paused from " (format_clock_time(pause.started_at)) " " (end_text) ": " (pause.reason.text()) }
@@ -135,8 +135,8 @@ fn render_pause(scale: &ChartScale, pause: &RunPause) -> Markup {
     }
 }
 
-pub(super) fn format_clock_time(at: UtcTime) -> String {
-    at.with_timezone(&chrono::Local).format("%H:%M:%S").to_string()
+pub(super) fn format_clock_time(utc_time: UtcTime) -> String {
+    utc_time.with_timezone(&chrono::Local).format("%H:%M:%S").to_string()
 }
 
 fn x_and_width(scale: &ChartScale, start: UtcTime, end: UtcTime) -> (f64, f64) {
@@ -144,24 +144,29 @@ fn x_and_width(scale: &ChartScale, start: UtcTime, end: UtcTime) -> (f64, f64) {
     (x, (scale.x_percent(end) - x).max(0.15))
 }
 
-/// Renders the peak of a session without a load line, as a box from its start to its end.
-fn render_peak_box(report: &Report, scale: &ChartScale, index: usize, session: &RunSession) -> Markup {
-    let (Some(peak), Some(began), true) =
+/// Renders the peak of a session without a load line, as a box from its start to its end. Renders nothing for other sessions.
+fn render_peak_box_if_no_load_line(
+    report: &Report,
+    scale: &ChartScale,
+    index: usize,
+    session: &RunSession,
+) -> Markup {
+    let (Some(peak), Some(started_at), true) =
         (session.peak_percent, session.started_at, session.load_line.is_empty())
     else {
         return html! {};
     };
-    let seconds = report.session_duration(session).unwrap_or(0);
-    let (x, width) = x_and_width(scale, began, began + chrono::Duration::seconds(seconds));
+    let seconds = report.session_duration_seconds(session).unwrap_or(0);
+    let (x, width) = x_and_width(scale, started_at, started_at + chrono::Duration::seconds(seconds));
     let y = ChartScale::y_pixels(peak as f64);
     html! {
         rect.peak x=(format_percent(x)) y=(format_pixels(y)) width=(format_percent(width)) height=(format_pixels(CHART_HEIGHT - y)) {
-            title { (session_title(index, session)) }
+            title { (session_tooltip_text(index, session)) }
         }
     }
 }
 
-fn session_title(index: usize, session: &RunSession) -> String {
+fn session_tooltip_text(index: usize, session: &RunSession) -> String {
     let item = session.ticked_items.first().or(session.item.as_ref());
     let item_text = item.map(|item| format!(", {}", item.text())).unwrap_or_default();
     let peak_text = session.peak_percent.map(|peak| format!(", peak {peak} %")).unwrap_or_default();
@@ -183,53 +188,57 @@ fn format_ordinal(number: usize) -> String {
     format!("{number}{suffix}")
 }
 
-/// Renders the load lines. Each rises from zero where its session began, and falls to zero where it ended. They are in an SVG element of
-/// their own, which is stretched to the width.
+/// Renders the load lines. Each rises from zero at the start of its session and falls to zero at the end. They are in a separate SVG
+/// element, which is stretched to the width of the chart.
 fn render_load_lines(report: &Report, scale: &ChartScale) -> Markup {
     html! {
         svg width="100%" height=(CHART_HEIGHT) viewBox={ "0 0 1000 " (CHART_HEIGHT) } preserveAspectRatio="none" {
-            @for (place, session) in report.sessions.iter().enumerate() {
-                (render_load_line(scale, session, place % 2 == 0, &session_title(place, session)))
+            @for (index, session) in report.sessions.iter().enumerate() {
+                (render_load_line(scale, session, index % 2 == 0, &session_tooltip_text(index, session)))
             }
         }
     }
 }
 
-/// Renders the load line of one session, in one piece for each conversation between two compactions.
+/// Renders the load line of one session, with one path for each segment between two compactions.
 pub(super) fn render_load_line(
     scale: &ChartScale,
     session: &RunSession,
-    is_even: bool,
+    use_even_style: bool,
     title: &str,
 ) -> Markup {
-    let piece_count = session.load_line.len();
+    let segment_count = session.load_line.len();
     html! {
-        @for (number, piece) in session.load_line.iter().enumerate() {
-            @let from = if number == 0 { session.started_at } else { None };
-            @let to = if number + 1 == piece_count { session.ended_at } else { None };
-            path.load.(if is_even { "even" } else { "odd" }) d=(load_line_path(scale, piece, from, to)) {
+        @for (segment_index, segment) in session.load_line.iter().enumerate() {
+            @let line_start = if segment_index == 0 { session.started_at } else { None };
+            @let line_end = if segment_index + 1 == segment_count { session.ended_at } else { None };
+            path.load.(if use_even_style { "even" } else { "odd" }) d=(load_line_svg_path_from_and_to_zero(scale, segment, line_start, line_end)) {
                 title { (title) }
             }
         }
     }
 }
 
-fn load_line_path(
+fn load_line_svg_path_from_and_to_zero(
     scale: &ChartScale,
-    piece: &[LoadPoint],
-    start: Option<UtcTime>,
-    end: Option<UtcTime>,
+    segment: &[LoadPoint],
+    session_start: Option<UtcTime>,
+    session_end: Option<UtcTime>,
 ) -> String {
-    let x = |at: UtcTime| scale.x_percent(at) * 10.0;
-    let start_time = piece.first().map(|point| start.unwrap_or(point.at).min(point.at));
-    let end_time = piece.last().map(|point| end.unwrap_or(point.at).max(point.at));
-    let mut path = start_time.map(|at| format!("M{:.1} {CHART_HEIGHT}", x(at))).unwrap_or_default();
-    for point in piece {
-        path += &format!("L{:.1} {:.1}", x(point.at), ChartScale::y_pixels(point.percent));
+    let x_coordinate = |time: UtcTime| scale.x_percent(time) * 10.0;
+    let start_time =
+        segment.first().map(|point| session_start.unwrap_or(point.measured_at).min(point.measured_at));
+    let end_time =
+        segment.last().map(|point| session_end.unwrap_or(point.measured_at).max(point.measured_at));
+    let mut path =
+        start_time.map(|time| format!("M{:.1} {CHART_HEIGHT}", x_coordinate(time))).unwrap_or_default();
+    for point in segment {
+        path +=
+            &format!("L{:.1} {:.1}", x_coordinate(point.measured_at), ChartScale::y_pixels(point.percent));
     }
     // The usage stays constant from the last point to the end of the session.
     if let Some(end_time) = end_time {
-        path += &format!("H{:.1}V{CHART_HEIGHT}", x(end_time));
+        path += &format!("H{:.1}V{CHART_HEIGHT}", x_coordinate(end_time));
     }
     path
 }
@@ -242,25 +251,25 @@ fn render_threshold_lines(thresholds: &ThresholdPercents) -> Markup {
         ("ceiling", thresholds.auto_compact),
     ];
     html! {
-        @for (class, share) in lines {
-            @let y = format_pixels(ChartScale::y_pixels(share));
+        @for (class, percent) in lines {
+            @let y = format_pixels(ChartScale::y_pixels(percent));
             line.level.(class) x1="0" x2="100%" y1=(y) y2=(y) {}
         }
     }
 }
 
 /// Renders the labels beside the chart, from top to bottom. A label that would overlap the one above it is moved down.
-fn render_axis_labels(thresholds: Option<&ThresholdPercents>) -> Markup {
+fn render_y_axis_labels_without_overlap(thresholds: Option<&ThresholdPercents>) -> Markup {
     let mut labels =
         vec![("", "0".to_owned(), CHART_HEIGHT), ("", "50 %".to_owned(), ChartScale::y_pixels(50.0))];
     match thresholds {
         None => labels.push(("", "100 %".to_owned(), 0.0)),
-        Some(levels) => labels.extend(
+        Some(threshold_percents) => labels.extend(
             [
-                ("l1", "L1", levels.l1),
-                ("l2", "L2", levels.l2),
-                ("l3", "L3", levels.l3),
-                ("ceiling", "max", levels.auto_compact),
+                ("l1", "L1", threshold_percents.l1),
+                ("l2", "L2", threshold_percents.l2),
+                ("l3", "L3", threshold_percents.l3),
+                ("ceiling", "max", threshold_percents.auto_compact),
             ]
             .map(|(class, name, percent)| {
                 (class, format!("{name} {:.0} %", percent.round()), ChartScale::y_pixels(percent))

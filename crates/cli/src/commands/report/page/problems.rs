@@ -9,14 +9,14 @@ const MAX_SHOWN_PROBLEMS: usize = 40;
 const MAX_SHOWN_TIMES: usize = 6;
 
 pub(super) fn render(report: &Report) -> Markup {
-    let left_out = report.problems.len().saturating_sub(MAX_SHOWN_PROBLEMS);
+    let omitted_count = report.problems.len().saturating_sub(MAX_SHOWN_PROBLEMS);
     let contents = html! {
         @if report.problems.is_empty() {
             p { "Nothing was recorded: no promise refused, no session broken off, the circuit breaker closed." }
         } @else {
-            ul.troubles { @for trouble in report.problems.iter().take(MAX_SHOWN_PROBLEMS) { (render_problem(report, trouble)) } }
+            ul.troubles { @for problem in report.problems.iter().take(MAX_SHOWN_PROBLEMS) { (render_problem(report, problem)) } }
         }
-        @if left_out > 0 { p.note { "and " (left_out) " more kinds: " code { "plimsoll log" } } }
+        @if omitted_count > 0 { p.note { "and " (omitted_count) " more kinds: " code { "plimsoll log" } } }
     };
     render_section("trouble", "What went wrong", &contents)
 }
@@ -34,9 +34,9 @@ fn render_problem(report: &Report, problem: &Problem) -> Markup {
             @for evidence in &problem.evidence { p.evidence { (evidence) } }
             p.note {
                 @if skipped_count > 0 { "last at " } @else { "at " }
-                @for (place, (at, session)) in problem.occurrences.iter().skip(skipped_count).enumerate() {
-                    @if place > 0 { ", " }
-                    (render_time(report, *at))
+                @for (index, (time, session)) in problem.occurrences.iter().skip(skipped_count).enumerate() {
+                    @if index > 0 { ", " }
+                    (render_time(report, *time))
                     @if let Some(number) = session { " (session " (number) ")" }
                 }
             }

@@ -1,5 +1,5 @@
-//! The scale of a chart: times become x coordinates in percent of the width, so that the chart fits any screen, and percentages become y
-//! coordinates in pixels.
+//! The scale of a chart. It converts times to x coordinates in percent of the width, so that the chart fits any screen, and percentages to
+//! y coordinates in pixels.
 
 use crate::commands::report::contents::{Report, UtcTime};
 use chrono::{Duration, DurationRound, Local};
@@ -18,15 +18,15 @@ impl ChartScale {
     pub(super) fn for_report(report: &Report) -> Option<ChartScale> {
         let session_starts = report.sessions.iter().filter_map(|session| session.started_at);
         let start = report.started_at.into_iter().chain(session_starts).min()?;
-        let mark_times = report.marks.iter().map(|moment| moment.at);
+        let mark_times = report.marks.iter().map(|mark| mark.occurred_at);
         let end = mark_times.chain([report.end_or_now()]).max()?;
         Some(ChartScale { start, end: end.max(start + Duration::seconds(1)) })
     }
 
     /// Returns the x coordinate of a time, in percent of the width.
-    pub(super) fn x_percent(&self, at: UtcTime) -> f64 {
+    pub(super) fn x_percent(&self, time: UtcTime) -> f64 {
         let total = (self.end - self.start).num_milliseconds().max(1) as f64;
-        ((at - self.start).num_milliseconds() as f64 * 100.0 / total).clamp(0.0, 100.0)
+        ((time - self.start).num_milliseconds() as f64 * 100.0 / total).clamp(0.0, 100.0)
     }
 
     /// Returns the y coordinate of a percentage, in pixels from the top.
@@ -54,8 +54,8 @@ impl ChartScale {
         let first_tick = self.start.with_timezone(&Local).duration_trunc(step).ok();
         let ticks = (0..6).filter_map(|number| Some(first_tick? + step * number));
         ticks
-            .filter(|at| (self.start..=self.end).contains(&at.to_utc()))
-            .map(|at| (at.to_utc(), at.format(format).to_string()))
+            .filter(|tick_time| (self.start..=self.end).contains(&tick_time.to_utc()))
+            .map(|tick_time| (tick_time.to_utc(), tick_time.format(format).to_string()))
             .collect()
     }
 }

@@ -4,10 +4,10 @@ use super::{format_dollars, render_section, render_time};
 use crate::commands::report::contents::{Report, RunSession};
 use maud::{Markup, html};
 use plimsoll_domain::text::{count_with_noun, format_tokens};
-use plimsoll_domain::verdict::EndingCourse;
+use plimsoll_domain::verdict::EndingCategory;
 use plimsoll_terminal::duration::format_seconds;
 
-/// A longer table is folded.
+/// Maximum number of sessions shown unfolded.
 const MAX_UNFOLDED_SESSIONS: usize = 12;
 
 pub(super) fn render(report: &Report) -> Markup {
@@ -51,22 +51,22 @@ fn render_row(report: &Report, session: &RunSession) -> Markup {
     html! {
         tr {
             th.number scope="row" { (session.iteration) }
-            td { @if let Some(at) = session.started_at { (render_time(report, at)) } @else { "?" } }
-            (number_cell(report.session_duration(session).map(format_seconds)))
+            td { @if let Some(started_at) = session.started_at { (render_time(report, started_at)) } @else { "?" } }
+            (number_cell(report.session_duration_seconds(session).map(format_seconds)))
             (number_cell(session.peak_percent.map(|peak| format!("{peak} %"))))
             (number_cell(session.tokens.map(format_tokens)))
             (number_cell(session.cost_usd.map(format_dollars)))
-            td class=(css_class(session)) { (ending_text(report, session)) }
-            td.item { (render_items(session)) }
+            td class=(ending_css_class(session)) { (ending_text(report, session)) }
+            td.item { (render_items_and_error_detail(session)) }
         }
     }
 }
 
-/// Renders the items that the session ticked, or else the one that it was given, and the error if it failed.
-fn render_items(session: &RunSession) -> Markup {
-    let detail = session.ending_detail.as_ref().filter(|_| css_class(session) == "bad");
+/// Renders the items that the session ticked, or else the item that its prompt named, and the error if the session broke off.
+fn render_items_and_error_detail(session: &RunSession) -> Markup {
+    let detail = session.ending_detail.as_ref().filter(|_| ending_css_class(session) == "bad");
     html! {
-        @for (place, item) in session.ticked_items.iter().enumerate() { @if place > 0 { br; } "✓ " (item) }
+        @for (index, item) in session.ticked_items.iter().enumerate() { @if index > 0 { br; } "✓ " (item) }
         @if session.ticked_items.is_empty() {
             @if let Some(item) = &session.item { (item) } @else { "not recorded" }
         }
@@ -74,15 +74,15 @@ fn render_items(session: &RunSession) -> Markup {
     }
 }
 
-fn css_class(session: &RunSession) -> &'static str {
-    match session.ending.as_ref().map(|ending| ending.traits().course) {
-        None | Some(EndingCourse::Completed) => "plain",
-        Some(EndingCourse::StoppedFromOutside) => "wait",
-        Some(EndingCourse::BrokenOff) => "bad",
+fn ending_css_class(session: &RunSession) -> &'static str {
+    match session.ending.as_ref().map(|ending| ending.traits().category) {
+        None | Some(EndingCategory::Completed) => "plain",
+        Some(EndingCategory::StoppedExternally) => "wait",
+        Some(EndingCategory::Aborted) => "bad",
     }
 }
 
-/// Returns how the session ended, in the wording of the load line.
+/// Returns how the session ended, with the same wording as the marks on the load line.
 fn ending_text(report: &Report, session: &RunSession) -> String {
     match &session.ending {
         None if report.is_live && session.ended_at.is_none() => "at work".to_owned(),

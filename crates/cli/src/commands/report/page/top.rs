@@ -1,4 +1,4 @@
-//! The top of the page: the status of the run, what is done, what it cost, and the next steps.
+//! The top of the page: the status of the run, its cost, tokens, items, time and sessions, and the next steps.
 
 use super::{format_day_and_time, format_dollars, render_section};
 use crate::commands::report::contents::{ItemOutcome, NextStep, Report, UtcTime};
@@ -11,7 +11,8 @@ use plimsoll_domain::text::{count_with_noun, format_tokens};
 use plimsoll_terminal::duration::format_seconds;
 
 pub(super) fn render(report: &Report) -> Markup {
-    let (tone, sign, word) = status_css_class_symbol_and_sentence(report.status, report.is_live);
+    let (css_class, symbol, status_sentence) =
+        status_css_class_symbol_and_sentence(report.status, report.is_live);
     html! {
         header {
             p.brand { "Plimsoll · report of the run" }
@@ -20,20 +21,20 @@ pub(super) fn render(report: &Report) -> Markup {
                 p.objective { (report.objective) }
             }
             p.when { (run_period_text(report)) }
-            p.verdict.(tone) {
-                span.sign aria-hidden="true" { (sign) } " "
-                strong { (word) } " "
+            p.verdict.(css_class) {
+                span.sign aria-hidden="true" { (symbol) } " "
+                strong { (status_sentence) } " "
                 span.why {
-                    @for (place, words) in report.status_texts.iter().enumerate() { @if place > 0 { " " } (words) }
+                    @for (index, status_text) in report.status_texts.iter().enumerate() { @if index > 0 { " " } (status_text) }
                 }
             }
         }
         dl.figures {
-            (render_items(report))
-            (render_cost(report))
-            (render_tokens(report))
-            (render_time_taken(report))
-            (render_sessions(report))
+            (render_item_counts_and_bar(report))
+            (render_cost_figure(report))
+            (render_token_figure(report))
+            (render_time_figure(report))
+            (render_session_count_figure(report))
         }
         (render_next_steps(&report.next_steps))
     }
@@ -42,7 +43,7 @@ pub(super) fn render(report: &Report) -> Markup {
 fn run_period_text(report: &Report) -> String {
     let start_text = report.started_at.map_or("not recorded".to_owned(), format_day_and_time);
     match report.ended_at {
-        Some(ended) => format!("{start_text} – {}", end_text(report, ended)),
+        Some(ended_at) => format!("{start_text} – {}", format_end_omitting_same_date(report, ended_at)),
         None if report.status.has_ended() => format!("{start_text} – not recorded"),
         None if report.status == RunStatus::Paused => {
             format!("{start_text} – as of {}, not over yet", format_day_and_time(report.observed_at))
@@ -55,22 +56,22 @@ fn run_period_text(report: &Report) -> String {
 }
 
 /// Formats the end of the run, without the date if the run began on the same day.
-fn end_text(report: &Report, ended: UtcTime) -> String {
-    let local_date = |at: UtcTime| at.with_timezone(&Local).date_naive();
-    match report.started_at.filter(|started| local_date(*started) == local_date(ended)) {
-        Some(_) => ended.with_timezone(&Local).format("%H:%M").to_string(),
-        None => format_day_and_time(ended),
+fn format_end_omitting_same_date(report: &Report, ended_at: UtcTime) -> String {
+    let local_date = |time: UtcTime| time.with_timezone(&Local).date_naive();
+    match report.started_at.filter(|started| local_date(*started) == local_date(ended_at)) {
+        Some(_) => ended_at.with_timezone(&Local).format("%H:%M").to_string(),
+        None => format_day_and_time(ended_at),
     }
 }
 
-/// Shown instead of a zero, because no session is free: a missing figure was not recorded.
+/// Shown instead of zero: every session uses tokens, so a zero means that nothing was recorded.
 const NOT_RECORDED: &str = "not recorded";
 
 fn render_figure(name: &str, value: &str, note: &str) -> Markup {
     html! { div { dt { (name) } dd { (value) } dd.sub { (note) } } }
 }
 
-fn render_cost(report: &Report) -> Markup {
+fn render_cost_figure(report: &Report) -> Markup {
     let cost = report.cost;
     if cost.cost_usd <= 0.0 {
         let note = cost
@@ -80,7 +81,7 @@ fn render_cost(report: &Report) -> Markup {
     }
     let limit_text =
         cost.max_cost_usd.map(|limit| format!("of {} · ", format_dollars(limit))).unwrap_or_default();
-    let source = match cost.basis {
+    let source_text = match cost.cost_basis {
         CostBasis::Reported => "as reported by Claude Code",
         CostBasis::Estimated => "partly estimated by Plimsoll",
         CostBasis::AtMost => "partly estimated by Plimsoll, a model without a known price at the highest one",
@@ -95,21 +96,21 @@ fn render_cost(report: &Report) -> Markup {
     };
     render_figure(
         "Cost",
-        &format!("{}{}", cost.basis.display_prefix(), format_dollars(cost.cost_usd)),
-        &format!("{limit_text}{source}{review_text}"),
+        &format!("{}{}", cost.cost_basis.display_prefix(), format_dollars(cost.cost_usd)),
+        &format!("{limit_text}{source_text}{review_text}"),
     )
 }
 
-fn render_tokens(report: &Report) -> Markup {
+fn render_token_figure(report: &Report) -> Markup {
     let cost = report.cost;
     let limit_text = cost.max_tokens.map_or("input and output, cache included".to_owned(), |limit| {
         format!("of {}", format_tokens(limit))
     });
-    let used = if cost.tokens == 0 { NOT_RECORDED.to_owned() } else { format_tokens(cost.tokens) };
-    render_figure("Tokens", &used, &limit_text)
+    let used_text = if cost.tokens == 0 { NOT_RECORDED.to_owned() } else { format_tokens(cost.tokens) };
+    render_figure("Tokens", &used_text, &limit_text)
 }
 
-fn render_items(report: &Report) -> Markup {
+fn render_item_counts_and_bar(report: &Report) -> Markup {
     let count = |outcome: ItemOutcome| report.items.iter().filter(|item| item.outcome == outcome).count();
     let (done, total) = (count(ItemOutcome::Done), report.items.len());
     if total == 0 {
@@ -121,8 +122,11 @@ fn render_items(report: &Report) -> Markup {
         (count(ItemOutcome::Parked), "waiting for an answer"),
         (count(ItemOutcome::RemovedUnticked), "gone from the plan"),
     ];
-    let open_texts: Vec<String> =
-        parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    let open_texts: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, label)| format!("{count} {label}"))
+        .collect();
     let open_text = if open_texts.is_empty() { "none is open".to_owned() } else { open_texts.join(" · ") };
     let width_style = |outcome| format!("width:{:.2}%", count(outcome) as f64 * 100.0 / total as f64);
     let bar_segments = [
@@ -144,10 +148,10 @@ fn render_items(report: &Report) -> Markup {
     }
 }
 
-fn render_time_taken(report: &Report) -> Markup {
+fn render_time_figure(report: &Report) -> Markup {
     let total_seconds = report.started_at.map(|started| (report.end_or_now() - started).num_seconds().max(0));
-    let session_time = report.session_seconds().map_or(NOT_RECORDED.to_owned(), format_seconds);
-    let paused_text = match report.paused_seconds() {
+    let session_time = report.total_session_seconds().map_or(NOT_RECORDED.to_owned(), format_seconds);
+    let paused_text = match report.total_paused_seconds() {
         0 => String::new(),
         seconds => format!(" · {} paused", format_seconds(seconds)),
     };
@@ -162,7 +166,7 @@ fn render_time_taken(report: &Report) -> Markup {
     )
 }
 
-fn render_sessions(report: &Report) -> Markup {
+fn render_session_count_figure(report: &Report) -> Markup {
     let handoff_count = report.handoffs.len();
     let pause_count = report.pauses.len();
     let session_count = report.all_sessions().count();

@@ -85,7 +85,7 @@ fn render_table_and_sentence(
         handoff: Some(".claude/handoffs/a.md"),
         settings: &Settings::default(),
     };
-    (view.render_table(&[]), view.render_sentence())
+    (view.render_table_and_advice(&[]), view.render_usage_and_next_event_sentence())
 }
 
 #[test]

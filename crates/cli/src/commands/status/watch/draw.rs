@@ -1,13 +1,15 @@
-//! Draws the screen: a pure function from the content and the view state to terminal cells.
+//! Draws the watch screen: renders the content and the view state into terminal cells, without any I/O.
 
 use super::keys::{KEY_HELP, WatchViewState};
 use super::screen_content::ScreenContent;
 use crate::commands::status::screen::INDENT;
-use crate::journal_lines::Tone;
+use crate::journal_lines::LineStyle;
 use crate::run_status::RunStatusView;
-use crate::run_status::status_text::{next_step_text, problems_text, summarize_status, title_word};
+use crate::run_status::status_text::{
+    breaker_counts_and_problems_text, next_step_text, status_for_title, summarize_status,
+};
 use plimsoll_domain::level::{Level, Thresholds};
-use plimsoll_domain::text::{format_tokens, to_single_line};
+use plimsoll_domain::text::{format_tokens, to_safe_single_line};
 use plimsoll_domain::{RunStatus, UsageReading};
 use plimsoll_store::clock;
 use plimsoll_terminal::columns::clip_to_columns;
@@ -21,7 +23,7 @@ use ratatui::text::Line;
 const MAX_BAR_CELLS: usize = 60;
 /// Minimum width of the usage bar.
 const MIN_BAR_CELLS: usize = 8;
-/// With fewer rows none are reserved for the log.
+/// Minimum height at which rows are reserved for the log.
 const MIN_ROWS_WITH_LOG: usize = 9;
 
 type StyledRow = (String, Style);
@@ -36,13 +38,13 @@ pub(super) fn draw_screen(
     let (rows, columns) = (usize::from(area.height), usize::from(area.width));
     let footer_rows = usize::from(rows > 3);
     let min_log_rows = if rows >= MIN_ROWS_WITH_LOG { rows / 3 } else { 0 };
-    let mut screen_rows = status_rows(content, view_state, columns);
+    let mut screen_rows = run_status_rows_or_message(content, view_state, columns);
     screen_rows.truncate(rows.saturating_sub(footer_rows + min_log_rows));
     let log_rows_available = rows.saturating_sub(screen_rows.len() + footer_rows);
     screen_rows.extend(if view_state.shows_help {
         help_rows(view_state)
     } else {
-        log_rows(content, view_state, columns, log_rows_available)
+        visible_log_rows(content, view_state, columns, log_rows_available)
     });
     screen_rows.resize(rows.saturating_sub(footer_rows), (String::new(), Style::new()));
     if footer_rows > 0 {
@@ -62,11 +64,16 @@ pub(super) fn draw_screen(
 /// indentation.
 fn replace_control_characters(text: &str) -> String {
     let indent = text.len() - text.trim_start_matches(' ').len();
-    let plain = text[indent..].chars().map(|letter| if letter.is_control() { ' ' } else { letter });
-    " ".repeat(indent).chars().chain(plain).collect()
+    let cleaned =
+        text[indent..].chars().map(|character| if character.is_control() { ' ' } else { character });
+    " ".repeat(indent).chars().chain(cleaned).collect()
 }
 
-fn status_rows(content: &ScreenContent, view_state: &WatchViewState, columns: usize) -> Vec<StyledRow> {
+fn run_status_rows_or_message(
+    content: &ScreenContent,
+    view_state: &WatchViewState,
+    columns: usize,
+) -> Vec<StyledRow> {
     let Some(view) = &content.view else {
         let message = match &content.state_error {
             Some(error) => error.clone(),
@@ -74,28 +81,31 @@ fn status_rows(content: &ScreenContent, view_state: &WatchViewState, columns: us
         };
         return vec![(message, Style::new())];
     };
-    let view = RunStatusView { width: columns, ..view.clone() };
+    let view = RunStatusView { max_line_width: columns, ..view.clone() };
     let state = &view.state;
     let unstyled = |text: String| (text, Style::new());
-    let mut rows = vec![title_row(&view, view_state)];
-    rows.extend(usage_rows(content, view_state, columns));
+    let mut rows = vec![task_session_count_and_status_row(&view, view_state)];
+    rows.extend(usage_bar_and_threshold_rows(content, view_state, columns));
     rows.push((
         titled_text("Status", &summarize_status(&view).to_string()),
-        view_state.tone_style(status_tone(state.lifecycle.status())),
+        view_state.ratatui_style(style_for_run_status(state.lifecycle.status())),
     ));
-    rows.extend(pause_countdown(&view).map(|text| unstyled(titled_text("Pause", &text))));
+    rows.extend(pause_time_left_and_end_text(&view).map(|text| unstyled(titled_text("Pause", &text))));
     rows.extend(
-        view.current_item_and_session_text().map(|text| unstyled(titled_text("Current item", &text))),
+        view.sequential_run_item_and_session_text().map(|text| unstyled(titled_text("Current item", &text))),
     );
-    rows.extend(view.item_lines().into_iter().map(unstyled));
-    rows.extend(view.worker_lines().into_iter().map(unstyled));
-    rows.push(unstyled(titled_text("Cost", &view.cost_text())));
-    rows.extend(view.checkpoint_count_and_last_text().map(|text| unstyled(titled_text("Handoff", &text))));
+    rows.extend(view.item_count_and_checkbox_lines().into_iter().map(unstyled));
+    rows.extend(view.worker_and_pending_item_lines().into_iter().map(unstyled));
+    rows.push(unstyled(titled_text("Cost", &view.cost_and_token_text())));
+    rows.extend(
+        view.checkpoint_session_count_and_last_text().map(|text| unstyled(titled_text("Handoff", &text))),
+    );
     rows.extend(view.quota_text().map(|text| unstyled(titled_text("Quota", &text))));
     rows.extend(
-        problems_text(state).map(|text| (titled_text("Trouble", &text), view_state.tone_style(Tone::Bad))),
+        breaker_counts_and_problems_text(state)
+            .map(|text| (titled_text("Trouble", &text), view_state.ratatui_style(LineStyle::Bad))),
     );
-    rows.push(unstyled(titled_text("Time", &view.time_text())));
+    rows.push(unstyled(titled_text("Time", &view.start_end_and_deadline_text())));
     if !view.activity.continues_by_itself() {
         rows.push(unstyled(titled_text("Next", &next_step_text(&view))));
     }
@@ -103,34 +113,35 @@ fn status_rows(content: &ScreenContent, view_state: &WatchViewState, columns: us
 }
 
 fn titled_text(title: &str, text: &str) -> String {
-    format!("{title:<INDENT$}{}", to_single_line(text))
+    format!("{title:<INDENT$}{}", to_safe_single_line(text))
 }
 
-fn title_row(view: &RunStatusView, view_state: &WatchViewState) -> StyledRow {
+fn task_session_count_and_status_row(view: &RunStatusView, view_state: &WatchViewState) -> StyledRow {
     let state = &view.state;
-    let name = to_single_line(&state.options.task_name);
+    let name = to_safe_single_line(&state.options.task_name);
     let text = format!(
         "{name} · session {}/{} · {}",
         view.figures.sessions_started,
         state.options.max_iterations,
-        title_word(view)
+        status_for_title(view)
     );
-    (text, view_state.tone_style(Tone::Bold))
+    (text, view_state.ratatui_style(LineStyle::Bold))
 }
 
-fn status_tone(status: RunStatus) -> Tone {
+fn style_for_run_status(status: RunStatus) -> LineStyle {
     match status {
-        RunStatus::Completed => Tone::Good,
-        RunStatus::Running | RunStatus::Paused | RunStatus::Canceled => Tone::Plain,
-        // All other statuses end the run before it is done.
-        _ => Tone::Bad,
+        RunStatus::Completed => LineStyle::Good,
+        RunStatus::Running | RunStatus::Paused | RunStatus::Canceled => LineStyle::Plain,
+        // Every other status means that the run ended before it was done.
+        _ => LineStyle::Bad,
     }
 }
 
-/// Describes how long a pause still lasts.
-fn pause_countdown(view: &RunStatusView) -> Option<String> {
-    let paused = Some(&view.state.lifecycle).filter(|lifecycle| lifecycle.status() == RunStatus::Paused)?;
-    let paused_until = clock::parse_timestamp(paused.paused_until()?)?;
+/// Describes the remaining time of a pause and its end. Returns `None` if the run is not paused or the end is unknown.
+fn pause_time_left_and_end_text(view: &RunStatusView) -> Option<String> {
+    let paused_lifecycle =
+        Some(&view.state.lifecycle).filter(|lifecycle| lifecycle.status() == RunStatus::Paused)?;
+    let paused_until = clock::parse_timestamp(paused_lifecycle.paused_until()?)?;
     let seconds_left = (paused_until - view.now).num_seconds();
     let time_left = if seconds_left > 0 {
         format!("{} left", format_seconds(seconds_left))
@@ -140,8 +151,12 @@ fn pause_countdown(view: &RunStatusView) -> Option<String> {
     Some(format!("{time_left}, until {}", clock::format_local_time_with_seconds(paused_until)))
 }
 
-/// Returns the usage bar with its figure, and the positions of the thresholds.
-fn usage_rows(content: &ScreenContent, view_state: &WatchViewState, columns: usize) -> Vec<StyledRow> {
+/// Returns a row with the usage bar and the used tokens, then the thresholds and the forecast of the checkpoint if known.
+fn usage_bar_and_threshold_rows(
+    content: &ScreenContent,
+    view_state: &WatchViewState,
+    columns: usize,
+) -> Vec<StyledRow> {
     let Some(reading) = &content.reading else {
         return vec![(titled_text("Load", "? (nothing has been measured yet)"), view_state.dim_style())];
     };
@@ -149,7 +164,11 @@ fn usage_rows(content: &ScreenContent, view_state: &WatchViewState, columns: usi
     let level = thresholds.map(|thresholds| thresholds.level_at(reading.projected_tokens()));
     let usage = match (reading.percent_used_by_client(), level) {
         (Some(percent), Some(level)) => {
-            format!("{percent}% {} {level} ({})", format_tokens(reading.used_tokens), level.name())
+            format!(
+                "{percent}% {} {level} ({})",
+                format_tokens(reading.used_tokens),
+                level.descriptive_name()
+            )
         }
         (Some(percent), None) => format!("{percent}% {}", format_tokens(reading.used_tokens)),
         (None, _) => format!("? {}", format_tokens(reading.used_tokens)),
@@ -200,8 +219,8 @@ fn help_rows(view_state: &WatchViewState) -> Vec<StyledRow> {
     [(render_rule("keys", 0), view_state.dim_style())].into_iter().chain(keys).collect()
 }
 
-/// Returns the part of the log that is scrolled into view, under a heading.
-fn log_rows(
+/// Returns a heading and the part of the log that is scrolled into view. Empty if there is no room for a log line.
+fn visible_log_rows(
     content: &ScreenContent,
     view_state: &WatchViewState,
     columns: usize,
@@ -213,15 +232,16 @@ fn log_rows(
     let start = end.saturating_sub(line_count);
     let lines_below = log_lines.len() - end;
     let title = if lines_below > 0 { format!("log, {lines_below} more below") } else { "log".to_owned() };
-    let shown_rows =
-        log_lines[start..end].iter().map(|(text, tone)| (text.clone(), view_state.tone_style(*tone)));
+    let shown_rows = log_lines[start..end]
+        .iter()
+        .map(|(text, line_style)| (text.clone(), view_state.ratatui_style(*line_style)));
     [(render_rule(&title, columns), view_state.dim_style())].into_iter().chain(shown_rows).collect()
 }
 
 fn render_rule(title: &str, columns: usize) -> String {
     let heading = format!("── {title} ");
-    let rest_columns = columns.saturating_sub(heading.chars().count());
-    format!("{heading}{}", "─".repeat(rest_columns))
+    let remaining_columns = columns.saturating_sub(heading.chars().count());
+    format!("{heading}{}", "─".repeat(remaining_columns))
 }
 
 impl WatchViewState {
@@ -229,28 +249,30 @@ impl WatchViewState {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    fn with_color(&self, style: Style, color: Color) -> Style {
+    fn with_color_if_enabled(&self, style: Style, color: Color) -> Style {
         if self.use_colors { style.fg(color) } else { style }
     }
 
-    fn tone_style(&self, tone: Tone) -> Style {
+    fn ratatui_style(&self, line_style: LineStyle) -> Style {
         let bold = Style::new().add_modifier(Modifier::BOLD);
-        match tone {
-            Tone::Plain => Style::new(),
-            Tone::Bold => bold,
-            Tone::Good => self.with_color(bold, Color::Green),
-            Tone::Bad => self.with_color(bold, Color::Red),
+        match line_style {
+            LineStyle::Plain => Style::new(),
+            LineStyle::Bold => bold,
+            LineStyle::Good => self.with_color_if_enabled(bold, Color::Green),
+            LineStyle::Bad => self.with_color_if_enabled(bold, Color::Red),
         }
     }
 
-    /// Returns the color of a level, the same as in the status line.
+    /// Returns the style of a level, with the same color as in the status line.
     fn level_style(&self, level: Option<Level>) -> Style {
         match level {
             None => self.dim_style(),
-            Some(Level::L0) => self.with_color(Style::new(), Color::Green),
-            Some(Level::L1) => self.with_color(Style::new(), Color::Yellow),
-            Some(Level::L2) => self.with_color(Style::new(), Color::Magenta),
-            Some(Level::L3) => self.with_color(Style::new().add_modifier(Modifier::BOLD), Color::Red),
+            Some(Level::L0) => self.with_color_if_enabled(Style::new(), Color::Green),
+            Some(Level::L1) => self.with_color_if_enabled(Style::new(), Color::Yellow),
+            Some(Level::L2) => self.with_color_if_enabled(Style::new(), Color::Magenta),
+            Some(Level::L3) => {
+                self.with_color_if_enabled(Style::new().add_modifier(Modifier::BOLD), Color::Red)
+            }
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// How the user views the screen: the scroll position, the help and the colors.
+/// The view options of the watch screen: the scroll position, the help and the colors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct WatchViewState {
-    /// How many lines of the log are below the visible part; 0 follows the end.
+    /// Number of log lines below the visible part; 0 follows the end of the log.
     pub(super) lines_below: usize,
     /// Whether the key help replaces the log.
     pub(super) shows_help: bool,
-    /// False with `NO_COLOR`.
+    /// Whether colors are used; false with `NO_COLOR`.
     pub(super) use_colors: bool,
 }
 
@@ -27,7 +27,7 @@ pub(super) const KEY_HELP: [(&str, &str); 4] = [
 
 impl WatchViewState {
     /// Handles a key; returns true if the user quits. `log_line_count` is the length of the log.
-    pub(super) fn handle_key(&mut self, key: KeyEvent, log_line_count: usize) -> bool {
+    pub(super) fn handle_key_and_check_quit(&mut self, key: KeyEvent, log_line_count: usize) -> bool {
         if key.kind == KeyEventKind::Release {
             return false;
         }

@@ -1,19 +1,21 @@
-//! The content of the watch screen: the files at one moment.
+//! The content of the watch screen, read from the project's files.
 
 use crate::commands::status::load_session_record;
-use crate::journal_lines::Tone;
+use crate::journal_lines::LineStyle;
 use crate::run_status::RunStatusView;
-use crate::run_status::gather_status_view;
+use crate::run_status::build_status_view;
 use plimsoll_domain::forecast::ThresholdForecast;
 use plimsoll_domain::level::Thresholds;
 use plimsoll_domain::{SessionRecord, Settings, UsageReading};
 use plimsoll_flows::context::forecast;
-use plimsoll_flows::context::measure::{MeasureInput, measure_usage, session_thresholds};
+use plimsoll_flows::context::measure::{
+    MeasureInput, compute_session_thresholds, measure_usage_waiting_near_threshold,
+};
 use plimsoll_flows::run_figures::{RunFiguresReader, read_run_snapshot};
 use plimsoll_store::{Project, config};
 use std::path::PathBuf;
 
-/// What the watch screen shows.
+/// The data that the watch screen shows.
 #[derive(Debug, Clone)]
 pub(super) struct ScreenContent {
     /// The project's folder, for display.
@@ -29,11 +31,11 @@ pub(super) struct ScreenContent {
     /// When the checkpoint is due; `None` if it is past or cannot be estimated.
     pub(super) checkpoint_forecast: Option<ThresholdForecast>,
     /// The log, oldest line first.
-    pub(super) log: Vec<(String, Tone)>,
+    pub(super) log: Vec<(String, LineStyle)>,
 }
 
 impl ScreenContent {
-    /// Reads the project; the log stays empty, because the caller reads it incrementally.
+    /// Reads the content from the project's files. The log stays empty, because the caller reads it incrementally.
     pub(super) fn read_without_log(project: &Project, reader: &mut RunFiguresReader) -> ScreenContent {
         let (snapshot, state_error) = match read_run_snapshot(project, None, reader) {
             Ok(snapshot) => (snapshot, None),
@@ -45,11 +47,11 @@ impl ScreenContent {
         let is_running = snapshot.as_ref().is_some_and(|snapshot| snapshot.figures.sessions_running > 0);
         ScreenContent {
             root: project.root().display().to_string(),
-            view: snapshot.map(|snapshot| gather_status_view(project, snapshot)),
+            view: snapshot.map(|snapshot| build_status_view(project, snapshot)),
             state_error,
-            thresholds: recorded_thresholds(project, &settings, &record),
+            thresholds: thresholds_from_last_reading(project, &settings, &record),
             checkpoint_forecast: is_running
-                .then(|| forecast_checkpoint(project, &settings, &record))
+                .then(|| measure_and_forecast_l2(project, &settings, &record))
                 .flatten(),
             reading: record.usage.last_reading,
             log: Vec::new(),
@@ -57,25 +59,29 @@ impl ScreenContent {
     }
 }
 
-fn forecast_checkpoint(
+fn measure_and_forecast_l2(
     project: &Project,
     settings: &Settings,
     record: &SessionRecord,
 ) -> Option<ThresholdForecast> {
     let transcript = record.start.transcript_path.as_ref().map(PathBuf::from);
     let transcript = transcript.as_deref();
-    let measurement = measure_usage(&MeasureInput {
+    let measurement = measure_usage_waiting_near_threshold(&MeasureInput {
         project,
         settings,
         record,
         transcript_path: transcript,
         pending_calls: &[],
     });
-    forecast::forecast_session(transcript, &measurement).forecast?.l2
+    forecast::forecast_when_thresholds_are_reached(transcript, &measurement).forecast?.l2
 }
 
-fn recorded_thresholds(project: &Project, settings: &Settings, record: &SessionRecord) -> Option<Thresholds> {
+fn thresholds_from_last_reading(
+    project: &Project,
+    settings: &Settings,
+    record: &SessionRecord,
+) -> Option<Thresholds> {
     let reading = record.usage.last_reading.as_ref()?;
     let input = MeasureInput { project, settings, record, transcript_path: None, pending_calls: &[] };
-    Some(session_thresholds(&input, reading.window.as_ref()?, reading.model.as_deref()))
+    Some(compute_session_thresholds(&input, reading.window.as_ref()?, reading.model.as_deref()))
 }

@@ -1,14 +1,14 @@
 use super::draw::draw_screen;
 use super::keys::WatchViewState;
 use super::screen_content::ScreenContent;
-use crate::journal_lines::Tone;
+use crate::journal_lines::LineStyle;
 use crate::run_status::RunStatusView;
 use plimsoll_domain::forecast::{ForecastRange, ThresholdForecast};
 use plimsoll_domain::level::{AutoCompactAction, AutoCompactThreshold, Level, Thresholds};
 use plimsoll_domain::reading::{UsageSource, WindowSize, WindowSource};
 use plimsoll_domain::state::{Checkpoint, IterationRecord};
 use plimsoll_domain::state::{Lifecycle, PlanItems, ProjectAtStart, RunOptions, RunSpending};
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, RunStatus, UsageReading, Verdict};
 use plimsoll_policy::run_activity::{ActivityEvidence, RunActivity, determine_activity};
@@ -56,12 +56,12 @@ fn screen_content(state: RunState) -> ScreenContent {
             activity: determine_activity(&ActivityEvidence::from_state(&state, true)),
             stop_reason: None,
             state,
-            context: None,
-            pending_items: Vec::new(),
+            context_usage: None,
+            pending_item_lines: Vec::new(),
             journal_path: "journal.jsonl".into(),
             disk_usage: None,
             now: clock::parse_rfc3339("2026-01-07T07:00:00Z").unwrap(),
-            width: 80,
+            max_line_width: 80,
         }),
         state_error: None,
         reading: Some(UsageReading {
@@ -87,7 +87,7 @@ fn screen_content(state: RunState) -> ScreenContent {
             turns: ForecastRange { earliest: 9, median: 14, latest: 22 },
             minutes: None,
         }),
-        log: (1..=40).map(|number| (format!("line {number} of the log"), Tone::Plain)).collect(),
+        log: (1..=40).map(|number| (format!("line {number} of the log"), LineStyle::Plain)).collect(),
     }
 }
 
@@ -118,7 +118,7 @@ fn replace_local_times(screen: &str) -> String {
         |screen, (moment, name)| {
             let local_time =
                 clock::format_local_time_with_seconds(clock::parse_rfc3339(moment).expect("a moment"));
-            screen.replace(&to_single_line(&local_time), name)
+            screen.replace(&to_safe_single_line(&local_time), name)
         },
     )
 }
@@ -183,7 +183,7 @@ fn any_size_and_hostile_names_are_drawn_safely() {
         ..run_state()
     };
     let mut hostile_content = screen_content(hostile_state);
-    hostile_content.log = vec![(hostile.clone(), Tone::Bad); 3];
+    hostile_content.log = vec![(hostile.clone(), LineStyle::Bad); 3];
     hostile_content.reading.as_mut().unwrap().used_tokens = u64::MAX;
     let without_run = ScreenContent { view: None, state_error: Some(hostile), ..screen_content(run_state()) };
     for content in [&hostile_content, &without_run, &screen_content(run_state())] {
@@ -235,7 +235,7 @@ fn a_pause_counts_down_and_the_end_is_shown() {
     let paused = RunState {
         lifecycle: Lifecycle::from_verdict(&Verdict::Pause {
             kind,
-            until: Some(UNTIL.into()),
+            pause_end: Some(UNTIL.into()),
             reason: "usage limit".into(),
         }),
         ..run_state()
@@ -285,11 +285,12 @@ fn a_pause_counts_down_and_the_end_is_shown() {
 }
 
 #[test]
-fn the_log_scrolls_and_keeps_its_position() {
+fn keys_scroll_the_log_show_help_and_quit() {
     let content = screen_content(run_state());
     let mut view_state = WatchViewState::default();
-    let press =
-        |look: &mut WatchViewState, code| look.handle_key(KeyEvent::new(code, KeyModifiers::NONE), 40);
+    let press = |look: &mut WatchViewState, code| {
+        look.handle_key_and_check_quit(KeyEvent::new(code, KeyModifiers::NONE), 40)
+    };
     let last_log_line = |look: &WatchViewState| {
         let text = render_screen(&content, look, 80, 24);
         text.lines().rev().find(|line| line.starts_with("line ")).unwrap_or_default().to_owned()
@@ -339,14 +340,14 @@ fn the_log_scrolls_and_keeps_its_position() {
         (KeyCode::Esc, KeyModifiers::NONE),
         (KeyCode::Char('c'), KeyModifiers::CONTROL),
     ] {
-        assert!(view_state.handle_key(KeyEvent::new(code, modifiers), 40), "{code:?}");
+        assert!(view_state.handle_key_and_check_quit(KeyEvent::new(code, modifiers), 40), "{code:?}");
     }
 }
 
 #[test]
 fn cells_have_colors_only_if_colors_are_on() {
     let mut content = screen_content(run_state());
-    content.log.push(("bad news".into(), Tone::Bad));
+    content.log.push(("bad news".into(), LineStyle::Bad));
     for use_colors in [true, false] {
         let terminal =
             draw_to_terminal(&content, &WatchViewState { use_colors, ..WatchViewState::default() }, 80, 24);

@@ -1,4 +1,4 @@
-//! The state of the status line editor: the appearance chosen so far, and what each key does.
+//! The state of the status line editor: the edited status line, and the handling of keys.
 
 use plimsoll_domain::statusline::{Background, Segment, SegmentKind, StatusLine, Theme};
 use plimsoll_policy::statusline::StatusLineView;
@@ -19,24 +19,24 @@ pub(super) struct Editor {
     /// Index of the selected row.
     pub(super) cursor: usize,
     pub(super) text_input: Option<TextInput>,
-    /// Result of the last key, for the user.
+    /// Message to the user about the last key.
     pub(super) message: String,
 }
 
 /// The text being typed for one setting of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextInput {
-    /// [`FORMAT`] or [`COLOR`].
+    /// [`FORMAT_SETTING`] or [`COLOR_SETTING`].
     pub(super) setting: &'static str,
     pub(super) text: String,
 }
 
-/// What the caller does after a key.
+/// The action that the caller takes after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EditorAction {
-    Stay,
+    Continue,
     Save,
-    Leave,
+    Quit,
 }
 
 /// A row of the list: a segment and its line; `None` if it is hidden.
@@ -59,7 +59,7 @@ impl Editor {
         &self.status_line
     }
 
-    pub(super) fn is_changed(&self) -> bool {
+    pub(super) fn has_unsaved_changes(&self) -> bool {
         self.status_line != self.saved_status_line
     }
 
@@ -87,29 +87,30 @@ impl Editor {
         rows
     }
 
-    /// Returns the current text of a segment's setting.
-    pub(super) fn setting_text(&self, name: &str, setting: &str) -> String {
-        let fields = serde_json::to_value(self.status_line.segment_settings(name)).unwrap_or_default();
-        let default_text = || match SegmentKind::from_name(name) {
-            _ if setting == COLOR_SETTING => "",
+    /// Returns the text of a segment's setting, or the default if it is not set.
+    pub(super) fn setting_text_or_default(&self, segment_name: &str, setting_name: &str) -> String {
+        let fields =
+            serde_json::to_value(self.status_line.segment_settings(segment_name)).unwrap_or_default();
+        let default_text = || match SegmentKind::from_name(segment_name) {
+            _ if setting_name == COLOR_SETTING => "",
             Some(kind) => kind.default_format(),
             None => "{value}",
         };
-        fields[setting].as_str().unwrap_or_else(default_text).to_owned()
+        fields[setting_name].as_str().unwrap_or_else(default_text).to_owned()
     }
 
     pub(super) fn handle_key(&mut self, key: KeyEvent) -> EditorAction {
         if key.kind == KeyEventKind::Release {
-            return EditorAction::Stay;
+            return EditorAction::Continue;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return EditorAction::Leave;
+            return EditorAction::Quit;
         }
         match self.text_input.take() {
             Some(input) => self.handle_input_key(input, key.code),
             None => return self.handle_list_key(key.code),
         }
-        EditorAction::Stay
+        EditorAction::Continue
     }
 
     fn handle_list_key(&mut self, code: KeyCode) -> EditorAction {
@@ -120,25 +121,25 @@ impl Editor {
         match code {
             KeyCode::Up | KeyCode::Char('k') => self.cursor = self.cursor.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.cursor = (self.cursor + 1).min(rows.len() - 1),
-            KeyCode::Left | KeyCode::Char('h') => self.rearrange_segments(row, |segments, index| {
+            KeyCode::Left | KeyCode::Char('h') => self.rearrange_shown_segments(row, |segments, index| {
                 index
                     .filter(|index| *index > 0)
                     .into_iter()
                     .for_each(|position| segments.swap(position - 1, position));
             }),
-            KeyCode::Right | KeyCode::Char('l') => self.rearrange_segments(row, |segments, index| {
+            KeyCode::Right | KeyCode::Char('l') => self.rearrange_shown_segments(row, |segments, index| {
                 index
                     .filter(|index| index + 1 < segments.len())
                     .into_iter()
                     .for_each(|position| segments.swap(position, position + 1));
             }),
             KeyCode::Char(' ') | KeyCode::Enter => {
-                self.rearrange_segments(row, |segments, index| match index {
+                self.rearrange_shown_segments(row, |segments, index| match index {
                     Some(index) => drop(segments.remove(index)),
                     None => segments.push(Some(Cow::Owned(row.name.clone()))),
                 });
             }
-            KeyCode::Char('n') => self.rearrange_segments(row, |segments, index| {
+            KeyCode::Char('n') => self.rearrange_shown_segments(row, |segments, index| {
                 index.into_iter().for_each(|index| segments.insert(index, None));
             }),
             KeyCode::Char('f') => self.begin_text_input(row, FORMAT_SETTING),
@@ -147,26 +148,28 @@ impl Editor {
             KeyCode::Char('t') => self.status_line.theme = next_theme(self.status_line.theme),
             KeyCode::Char('b') => self.status_line.background = other_background(self.status_line.background),
             KeyCode::Char('s') => return EditorAction::Save,
-            KeyCode::Char('q') | KeyCode::Esc if !self.is_changed() || last_message == UNSAVED_MESSAGE => {
-                return EditorAction::Leave;
+            KeyCode::Char('q') | KeyCode::Esc
+                if !self.has_unsaved_changes() || last_message == UNSAVED_MESSAGE =>
+            {
+                return EditorAction::Quit;
             }
             KeyCode::Char('q') | KeyCode::Esc => self.message = UNSAVED_MESSAGE.to_owned(),
             _ => {}
         }
-        EditorAction::Stay
+        EditorAction::Continue
     }
 
-    /// Changes the order of the shown segments. `change` gets all of them, with a gap between two lines, and
-    /// the index of the row among them. Empty lines are removed, and the cursor stays on its segment.
-    fn rearrange_segments(
+    /// Changes the shown segments. `edit` gets all of them, with a gap (`None`) between two lines, and the index
+    /// of the row among them, or `None` if it is hidden. Removes empty lines, and keeps the cursor on its segment.
+    fn rearrange_shown_segments(
         &mut self,
         row: &SegmentRow,
-        change: impl FnOnce(&mut Vec<SegmentOrGap>, Option<usize>),
+        edit: impl FnOnce(&mut Vec<SegmentOrGap>, Option<usize>),
     ) {
         let lines = self.status_line.lines.iter().map(|names| names.iter().cloned().map(Some).collect());
         let mut segments_and_gaps: Vec<SegmentOrGap> = lines.collect::<Vec<Vec<SegmentOrGap>>>().join(&None);
-        // Rows have no gaps; there is one before each line but the first.
-        change(&mut segments_and_gaps, row.line.map(|line| self.cursor + line));
+        // The list of rows has no gaps, so the index grows by one for each earlier line.
+        edit(&mut segments_and_gaps, row.line.map(|line| self.cursor + line));
         let lines =
             segments_and_gaps.split(Option::is_none).map(|names| names.iter().flatten().cloned().collect());
         self.status_line.lines = lines.filter(|names: &Vec<_>| !names.is_empty()).collect();
@@ -177,24 +180,24 @@ impl Editor {
             .unwrap_or(0);
     }
 
-    fn reset_segment(&mut self, name: &str) {
-        if SegmentKind::from_name(name).is_some() {
-            self.status_line.segments.remove(name);
-        } else if let Some(segment) = self.status_line.segments.get_mut(name) {
+    fn reset_segment(&mut self, segment_name: &str) {
+        if SegmentKind::from_name(segment_name).is_some() {
+            self.status_line.segments.remove(segment_name);
+        } else if let Some(segment) = self.status_line.segments.get_mut(segment_name) {
             (segment.format, segment.color) = (None, None);
         }
     }
 
     fn begin_text_input(&mut self, row: &SegmentRow, setting: &'static str) {
-        self.text_input = Some(TextInput { setting, text: self.setting_text(&row.name, setting) });
+        self.text_input = Some(TextInput { setting, text: self.setting_text_or_default(&row.name, setting) });
     }
 
     fn handle_input_key(&mut self, mut input: TextInput, code: KeyCode) {
         match code {
             KeyCode::Esc => return self.message.clear(),
-            KeyCode::Enter => match self.apply_text_input(&input) {
+            KeyCode::Enter => match self.apply_text_input_or_return_error(&input) {
                 None => return self.message = "taken".to_owned(),
-                Some(problem) => self.message = problem,
+                Some(error) => self.message = error,
             },
             KeyCode::Backspace => drop(input.text.pop()),
             KeyCode::Char(character) => input.text.push(character),
@@ -203,9 +206,9 @@ impl Editor {
         self.text_input = Some(input);
     }
 
-    /// Applies the typed text as if it came from the settings file; an empty text resets the setting. Returns
-    /// the problem, and changes nothing, if it is invalid.
-    fn apply_text_input(&mut self, input: &TextInput) -> Option<String> {
+    /// Applies the typed text as if it came from the settings file; an empty text resets the setting. If the text
+    /// is invalid, changes nothing and returns the error message.
+    fn apply_text_input_or_return_error(&mut self, input: &TextInput) -> Option<String> {
         let name = self.shown_then_hidden_segment_rows()[self.cursor].name.clone();
         let mut segment = serde_json::to_value(self.status_line.segment_settings(&name)).unwrap_or_default();
         segment[input.setting] = Some(input.text.trim()).filter(|text| !text.is_empty()).into();
@@ -217,11 +220,11 @@ impl Editor {
             Ok(segment) => drop(status_line.segments.insert(name, segment)),
             Err(error) => return Some(error.to_string()),
         }
-        let problem = status_line.validation_error();
-        if problem.is_none() {
+        let error = status_line.find_validation_error();
+        if error.is_none() {
             self.status_line = status_line;
         }
-        problem
+        error
     }
 }
 

@@ -1,13 +1,16 @@
-//! Converts our status line colors to ratatui's: the few escape sequences that a status line uses.
+//! Converts the colors of a rendered status line to ratatui's styles. Supports only the escape sequences that a status line uses.
 
 use plimsoll_terminal::console::PaintedLine;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-/// Converts a painted line.
+/// Converts a line with ANSI colors.
 pub(super) fn to_ratatui_line(line: &str) -> Line<'static> {
     let painted_line = PaintedLine::from_line_with_ansi_colors(line);
-    painted_line.pieces().map(|(code, text)| Span::styled(text.to_owned(), style_of_sgr_code(code))).collect()
+    painted_line
+        .colors_and_texts()
+        .map(|(code, text)| Span::styled(text.to_owned(), style_of_sgr_code(code)))
+        .collect()
 }
 
 fn style_of_sgr_code(code: &str) -> Style {
@@ -21,15 +24,15 @@ fn style_of_sgr_code(code: &str) -> Style {
             90..=97 => style.fg(Color::Indexed(number - 82)),
             40..=47 => style.bg(Color::Indexed(number - 40)),
             100..=107 => style.bg(Color::Indexed(number - 92)),
-            38 => style.fg(extended_color(&mut numbers)),
-            48 => style.bg(extended_color(&mut numbers)),
+            38 => style.fg(parse_extended_color(&mut numbers)),
+            48 => style.bg(parse_extended_color(&mut numbers)),
             _ => style,
         };
     }
     style
 }
 
-fn extended_color(numbers: &mut impl Iterator<Item = u8>) -> Color {
+fn parse_extended_color(numbers: &mut impl Iterator<Item = u8>) -> Color {
     let kind = numbers.next();
     let mut next_number = || numbers.next().unwrap_or(0);
     match kind {

@@ -28,7 +28,7 @@ fn test_editor() -> Editor {
 }
 
 fn press_keys(editor: &mut Editor, keys: &str) -> EditorAction {
-    let mut action = EditorAction::Stay;
+    let mut action = EditorAction::Continue;
     for letter in keys.chars() {
         let code = match letter {
             '↑' => KeyCode::Up,
@@ -108,13 +108,13 @@ fn typed_text_is_applied_only_if_it_is_valid() {
 #[test]
 fn quitting_with_unsaved_changes_needs_a_second_key() {
     let mut editor = test_editor();
-    assert_eq!(press_keys(&mut editor, "q"), EditorAction::Leave);
-    assert_eq!(press_keys(&mut editor, "tq"), EditorAction::Stay);
-    assert_eq!(press_keys(&mut editor, "↓q"), EditorAction::Stay, "another key in between asks again");
-    assert_eq!(press_keys(&mut editor, "q"), EditorAction::Leave);
+    assert_eq!(press_keys(&mut editor, "q"), EditorAction::Quit);
+    assert_eq!(press_keys(&mut editor, "tq"), EditorAction::Continue);
+    assert_eq!(press_keys(&mut editor, "↓q"), EditorAction::Continue, "another key in between asks again");
+    assert_eq!(press_keys(&mut editor, "q"), EditorAction::Quit);
     assert_eq!(press_keys(&mut editor, "s"), EditorAction::Save);
     editor.mark_saved();
-    assert_eq!(press_keys(&mut editor, "q"), EditorAction::Leave);
+    assert_eq!(press_keys(&mut editor, "q"), EditorAction::Quit);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! `plimsoll turns erase --secrets`: finds the records that contain what looks like a secret, prints their
-//! place and kind, and erases them. Never prints the secret.
+//! `plimsoll turns erase --secrets`: finds records with text that looks like a secret, prints the location and
+//! kind of each secret, and erases the records. Never prints the secret.
 
 use super::{DRY_RUN_NOTICE, LOCK_TIMEOUT, TRANSCRIPT_NOTICE};
 use crate::commands::turns::export::Redactor;
@@ -14,31 +14,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Counts of what was found in the logs of a project.
+/// Counts of the secrets found in the logs of a project, and of the records and files that contain them.
 #[derive(Default)]
 struct SecretTally {
-    turns: usize,
-    other_records: usize,
+    turn_count: usize,
+    other_record_count: usize,
     unreferenced_file_count: usize,
-    sessions: usize,
+    session_count: usize,
     kind_counts: BTreeMap<&'static str, usize>,
-    /// Lines that are not records but look like they contain a secret. They are evidence, and are kept.
-    unreadable_lines: usize,
+    /// Number of undecodable lines that seem to contain a secret. They are kept as evidence.
+    unreadable_line_count: usize,
 }
 
-/// The secrets of one log.
+/// The records and files of one log that contain secrets.
 #[derive(Default)]
 struct LogSecrets {
     sequence_numbers: BTreeSet<u64>,
     unreferenced_files: Vec<PathBuf>,
 }
 
-pub(super) fn erase_secrets(
+pub(super) fn find_and_erase_secrets(
     project: &Project,
     session: Option<&str>,
     is_dry_run: bool,
 ) -> Result<ExitCode, TurnsError> {
-    let mut logs = TurnLog::all_including_only_pending(project);
+    let mut logs = TurnLog::all_including_sessions_with_only_pending(project);
     if let Some(id_prefix) = session {
         logs.retain(|log| log.session_id().starts_with(id_prefix));
         if logs.is_empty() {
@@ -57,11 +57,11 @@ pub(super) fn erase_secrets(
     }
     let mut tally = SecretTally::default();
     for log in &logs {
-        // Pending records have no number yet; without this they would be added to the log after the search.
+        // Pending records have no number yet. Unless they are merged now, they would be added to the log after the search.
         log.merge_pending_records(LOCK_TIMEOUT)?;
         let secrets = tally.find_and_print_log_secrets(log)?;
         if !is_dry_run {
-            log.erase_records(&secrets.sequence_numbers, LOCK_TIMEOUT)?;
+            log.erase_records_and_finish_interrupted(&secrets.sequence_numbers, LOCK_TIMEOUT)?;
             secrets
                 .unreferenced_files
                 .iter()
@@ -69,16 +69,16 @@ pub(super) fn erase_secrets(
         }
     }
     if let Some(request) = &request {
-        request.remove_completed_requests(project)?;
+        request.remove_this_and_covered_requests(project)?;
     }
     print_text(tally.render_summary(is_dry_run));
-    if tally.unreadable_lines > 0 {
-        let lines = count_with_noun(tally.unreadable_lines, "line");
+    if tally.unreadable_line_count > 0 {
+        let lines = count_with_noun(tally.unreadable_line_count, "line");
         print_error(&format!(
             "{lines} of a log cannot be read and hold what looks like a secret; nothing was changed there\nhint: `plimsoll turns verify` names them"
         ));
     }
-    Ok(if tally.unreadable_lines > 0 && !is_dry_run { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if tally.unreadable_line_count > 0 && !is_dry_run { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 impl SecretTally {
@@ -89,7 +89,7 @@ impl SecretTally {
                 self.find_and_print_line_secrets(log, &line?, &mut secrets);
             }
         }
-        for path in log.unreferenced_files()? {
+        for path in log.find_unreferenced_and_pending_files()? {
             let kind = disk::read(&path)?.and_then(|bytes| plimsoll_secrets::first_secret_kind(&bytes));
             if let Some(kind) = kind {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -99,17 +99,18 @@ impl SecretTally {
                 secrets.unreferenced_files.push(path);
             }
         }
-        self.sessions +=
+        self.session_count +=
             usize::from(!secrets.sequence_numbers.is_empty() || !secrets.unreferenced_files.is_empty());
         Ok(secrets)
     }
 
     fn find_and_print_line_secrets(&mut self, log: &TurnLog, line: &RawLine, secrets: &mut LogSecrets) {
         let Some(record) = turns::decode_record(log, line) else {
-            self.unreadable_lines += usize::from(plimsoll_secrets::first_secret_kind(&line.bytes).is_some());
+            self.unreadable_line_count +=
+                usize::from(plimsoll_secrets::first_secret_kind(&line.bytes).is_some());
             return;
         };
-        // Erase records contain only numbers, and are kept.
+        // Erasure records contain only numbers, and erased records have no content any more.
         if record.header.kind == RecordKind::Erasure || matches!(record.body, RecordBody::Erased) {
             return;
         }
@@ -131,42 +132,41 @@ impl SecretTally {
             *self.kind_counts.entry(kind).or_default() += 1;
         }
         secrets.sequence_numbers.insert(record.header.sequence_number);
-        *(if record.is_turn_record() { &mut self.turns } else { &mut self.other_records }) += 1;
+        *(if record.is_turn_record() { &mut self.turn_count } else { &mut self.other_record_count }) += 1;
     }
 
-    /// Summarizes the records and the kinds of secrets, and names what is left to do.
+    /// Summarizes the affected records and the kinds of secrets, and says what remains to be done.
     fn render_summary(&self, is_dry_run: bool) -> String {
-        if self.sessions == 0 {
+        if self.session_count == 0 {
             return "Nothing in the turn log looks like a secret.".to_owned();
         }
-        let counted_nouns = [
-            (self.turns, "turn"),
-            (self.other_records, "other record"),
+        let counts_with_labels = [
+            (self.turn_count, "turn"),
+            (self.other_record_count, "other record"),
             (self.unreferenced_file_count, "loose file"),
         ];
-        let parts: Vec<String> = counted_nouns
+        let count_texts: Vec<String> = counts_with_labels
             .into_iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, noun)| count_with_noun(count, noun))
+            .map(|(count, label)| count_with_noun(count, label))
             .collect();
-        let kinds: Vec<String> =
+        let kind_texts: Vec<String> =
             self.kind_counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
-        let closing = if is_dry_run {
+        let closing_sentence = if is_dry_run {
             DRY_RUN_NOTICE.to_owned()
         } else {
             format!("Erased here permanently. {TRANSCRIPT_NOTICE}")
         };
-        let sessions = count_with_noun(self.sessions, "session");
+        let sessions = count_with_noun(self.session_count, "session");
         format!(
-            "{} of {sessions} held what looks like a secret: {}. {closing}",
-            parts.join(", "),
-            kinds.join(", ")
+            "{} of {sessions} held what looks like a secret: {}. {closing_sentence}",
+            count_texts.join(", "),
+            kind_texts.join(", ")
         )
     }
 }
 
-/// Returns the kind of secret in a record that cannot be decoded: in its line, or in the blobs that still
-/// exist.
+/// Returns the kind of the first secret in a record that cannot be decoded. Searches its line, then its existing blobs.
 fn secret_kind_in_undecodable_record(log: &TurnLog, line: &RawLine) -> Option<&'static str> {
     let content = LogLine::parse(&line.bytes)?.content;
     let secret_kind_in_blobs = || {

@@ -1,4 +1,4 @@
-//! A session to export: its streams, which one started which, and its window.
+//! A session to export: its records as a tree of streams, its window and its checkpoints.
 
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
 use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind};
@@ -9,13 +9,13 @@ use plimsoll_policy::window::{WindowEvidence, resolve_window};
 use plimsoll_store::{Project, StoreError, TurnLog, config, context_windows, journal, sessions};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A session's records, and related facts from other files.
+/// A session's records, with its window and its checkpoints from other files.
 pub(crate) struct ExportedSession {
     pub(crate) id: String,
     pub(crate) records: Vec<LoggedRecord>,
-    /// Number of lines of the log that are not records.
+    /// Number of log lines that could not be decoded.
     pub(crate) unreadable_lines: usize,
-    /// The window of the main stream; `None` if no model is known.
+    /// The window of the main stream; `None` if it can only be assumed.
     pub(crate) window: Option<WindowSize>,
     pub(crate) checkpoints: Vec<ExportedCheckpoint>,
 }
@@ -37,8 +37,11 @@ pub(crate) struct AgentStream<'a> {
 }
 
 impl ExportedSession {
-    /// Reads a whole log, and adds the window and the checkpoints from other files.
-    pub(crate) fn read(project: &Project, log: &TurnLog) -> Result<ExportedSession, StoreError> {
+    /// Reads the whole log, and adds the window and the checkpoints from other files.
+    pub(crate) fn read_with_window_and_checkpoints(
+        project: &Project,
+        log: &TurnLog,
+    ) -> Result<ExportedSession, StoreError> {
         let (mut records, mut unreadable_lines) = (Vec::new(), 0);
         for line in log.forward_lines()? {
             match turns::decode_record(log, &line?) {
@@ -47,7 +50,7 @@ impl ExportedSession {
             }
         }
         let id = log.session_id().to_owned();
-        let window = session_window(project, &id, &records);
+        let window = measured_or_resolved_window(project, &id, &records);
         let checkpoints = journal::read_entries(project)?
             .into_iter()
             .filter(|entry| entry.session_id.as_ref() == Some(&id))
@@ -61,9 +64,9 @@ impl ExportedSession {
         Ok(ExportedSession { id: id.to_string(), records, unreadable_lines, window, checkpoints })
     }
 
-    /// Returns the streams as a tree: first the main stream with its subagents, then the streams that no
-    /// logged call started.
-    pub(crate) fn stream_tree(&self) -> Vec<AgentStream<'_>> {
+    /// Returns the root streams, each with the streams of its subagents: first the main stream, then the streams that
+    /// no logged call started.
+    pub(crate) fn root_streams_with_subagents(&self) -> Vec<AgentStream<'_>> {
         let mut records_by_stream: BTreeMap<&str, Vec<&LoggedRecord>> = BTreeMap::new();
         let mut stream_names = vec![MAIN_STREAM];
         for record in &self.records {
@@ -77,16 +80,22 @@ impl ExportedSession {
         let started_subagents: BTreeSet<&str> = self
             .records
             .iter()
-            .flat_map(|record| subagent_calls(record).map(move |(_, agent, _)| (record, agent)))
+            .flat_map(|record| {
+                subagent_calls_with_stream_and_type(record).map(move |(_, agent, _)| (record, agent))
+            })
             .filter(|(record, agent)| record.header.stream != *agent)
             .map(|(_, agent)| agent)
             .collect();
-        // Streams that no logged call started are roots. Streams still left after them started each other.
-        let (roots, others): (Vec<&str>, Vec<&str>) = stream_names
+        // Streams that no logged call started are roots. Any streams that remain after them started each other in a cycle.
+        let (root_names, started_names): (Vec<&str>, Vec<&str>) = stream_names
             .into_iter()
             .partition(|name| *name == MAIN_STREAM || !started_subagents.contains(name));
-        let mut tree = StreamTree { records_by_stream };
-        roots.into_iter().chain(others).filter_map(|name| tree.take_stream(name, None)).collect()
+        let mut unplaced_streams = UnplacedStreams { records_by_stream };
+        root_names
+            .into_iter()
+            .chain(started_names)
+            .filter_map(|name| unplaced_streams.remove_stream_with_subagents(name, None))
+            .collect()
     }
 
     /// Returns the turns of the main stream.
@@ -95,7 +104,7 @@ impl ExportedSession {
     }
 
     /// Returns the cost in USD that the client reported last.
-    pub(crate) fn reported_cost_usd(&self) -> Option<f64> {
+    pub(crate) fn last_reported_cost_usd(&self) -> Option<f64> {
         let usd_of_record = |record: &LoggedRecord| match &record.body {
             RecordBody::Event(fields) => fields.get("usd")?.as_f64(),
             _ => None,
@@ -123,30 +132,36 @@ pub(crate) fn turn_model(record: &LoggedRecord) -> Option<&str> {
 }
 
 /// Returns the calls of a turn that started a subagent: index, stream and agent type.
-pub(crate) fn subagent_calls(record: &LoggedRecord) -> impl Iterator<Item = (usize, &str, Option<&str>)> {
+pub(crate) fn subagent_calls_with_stream_and_type(
+    record: &LoggedRecord,
+) -> impl Iterator<Item = (usize, &str, Option<&str>)> {
     let calls = record.turn().map(plimsoll_domain::Turn::tool_calls).unwrap_or_default();
-    let has_text = |call: &'_ plimsoll_domain::turn::ToolCall, name: &str| {
+    let has_text_field = |call: &'_ plimsoll_domain::turn::ToolCall, name: &str| {
         call.ext.get(name).is_some_and(serde_json::Value::is_string)
     };
-    calls.iter().enumerate().filter(move |(_, call)| has_text(call, "agent_id")).map(|(index, call)| {
-        let text = |name: &str| call.ext.get(name).and_then(serde_json::Value::as_str);
-        (index, text("agent_id").unwrap_or_default(), text("agent_type"))
+    calls.iter().enumerate().filter(move |(_, call)| has_text_field(call, "agent_id")).map(|(index, call)| {
+        let text_field = |name: &str| call.ext.get(name).and_then(serde_json::Value::as_str);
+        (index, text_field("agent_id").unwrap_or_default(), text_field("agent_type"))
     })
 }
 
 /// The streams that have not been placed in the tree yet.
-struct StreamTree<'a> {
+struct UnplacedStreams<'a> {
     records_by_stream: BTreeMap<&'a str, Vec<&'a LoggedRecord>>,
 }
 
-impl<'a> StreamTree<'a> {
-    fn take_stream(&mut self, name: &'a str, agent_type: Option<&'a str>) -> Option<AgentStream<'a>> {
+impl<'a> UnplacedStreams<'a> {
+    fn remove_stream_with_subagents(
+        &mut self,
+        name: &'a str,
+        agent_type: Option<&'a str>,
+    ) -> Option<AgentStream<'a>> {
         let (name, records) = self.records_by_stream.remove_entry(name)?;
         let mut subagents = BTreeMap::new();
         for record in &records {
             let record: &'a LoggedRecord = record;
-            for (index, agent, agent_type) in subagent_calls(record) {
-                if let Some(stream) = self.take_stream(agent, agent_type) {
+            for (index, agent, agent_type) in subagent_calls_with_stream_and_type(record) {
+                if let Some(stream) = self.remove_stream_with_subagents(agent, agent_type) {
                     subagents.insert((record.header.sequence_number, index), stream);
                 }
             }
@@ -155,19 +170,19 @@ impl<'a> StreamTree<'a> {
     }
 }
 
-fn session_window(project: &Project, id: &str, records: &[LoggedRecord]) -> Option<WindowSize> {
+fn measured_or_resolved_window(project: &Project, id: &str, records: &[LoggedRecord]) -> Option<WindowSize> {
     let main_records = || records.iter().filter(|record| record.header.stream == MAIN_STREAM);
     let max_used_tokens = main_records()
         .filter_map(|record| record.header.usage)
         .map(plimsoll_domain::log_line::TokenUsage::total_input)
         .max()
         .unwrap_or(0);
-    // The monitor's measurement is the best source, unless its window was only assumed.
-    let measured = sessions::load_session_record(project, &SessionId::from(id))
+    // The measured window is the best source, unless more tokens than that were used.
+    let measured_window = sessions::load_session_record(project, &SessionId::from(id))
         .usage
         .last_reading
         .and_then(|reading| reading.window);
-    if let Some(window) = measured.filter(|window| window.tokens >= max_used_tokens) {
+    if let Some(window) = measured_window.filter(|window| window.tokens >= max_used_tokens) {
         return Some(window);
     }
     let requested_model = main_records().rev().find_map(|record| {

@@ -1,14 +1,14 @@
-//! One record a line: everything in the log, decoded.
+//! Exports the decoded records of the log as JSON Lines, one record per line.
 
 use super::exported_session::ExportedSession;
 use plimsoll_flows::turns::{LoggedRecord, RecordBody};
 use serde_json::{Map, Value, json};
 
 pub(crate) fn render_json_lines(session: &ExportedSession) -> String {
-    session.records.iter().map(|record| render_record(record) + "\n").collect()
+    session.records.iter().map(|record| render_record_as_json(record) + "\n").collect()
 }
 
-fn render_record(record: &LoggedRecord) -> String {
+fn render_record_as_json(record: &LoggedRecord) -> String {
     let header = &record.header;
     let mut fields = Map::new();
     let mut insert = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
@@ -22,12 +22,11 @@ fn render_record(record: &LoggedRecord) -> String {
     }
     match &record.body {
         RecordBody::Turn(turn) => {
-            // Uses the turn's own JSON, which begins with its number, so that its response stays byte for
-            // byte.
+            // Appends the turn's own JSON text, not a parsed value, so that its response stays byte for byte.
             let header_json = Value::Object(fields).to_string();
             let turn_json = serde_json::to_string(turn).unwrap_or_default();
             return match (header_json.strip_suffix('}'), turn_json.strip_prefix('{')) {
-                (Some(head), Some(turn)) => format!("{head},{turn}"),
+                (Some(header_members), Some(turn_members)) => format!("{header_members},{turn_members}"),
                 _ => header_json,
             };
         }

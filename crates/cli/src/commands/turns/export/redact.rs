@@ -1,22 +1,22 @@
 //! Removes secrets from decoded records before they are rendered, so that all formats are redacted in the
-//! same way. Records without secrets stay byte for byte.
+//! same way. Records without secrets are not changed.
 
 use plimsoll_domain::Turn;
 use plimsoll_domain::log_line::MAIN_STREAM;
-use plimsoll_domain::turn::{Block, ToolCall, TurnFailure, outline_response};
+use plimsoll_domain::turn::{Block, ToolCall, TurnFailure, parse_response_outline};
 use plimsoll_flows::turns::{LoggedRecord, RecordBody};
 use plimsoll_secrets::{SecretMatch, redaction_marker};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// The place of a secret; never its content.
+/// Where a secret was found; does not contain the secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SecretLocation {
-    /// The record: `session:number`.
+    /// Display name of the record: `session:number`.
     pub(crate) record: String,
     /// Path of the field.
     pub(crate) field: String,
-    /// The kind of secret that it looks like.
+    /// The detected kind of secret.
     pub(crate) kind: &'static str,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    /// Returns the places of the secrets found so far.
+    /// Returns the locations of the secrets found so far.
     pub(crate) fn secret_locations(&self) -> &[SecretLocation] {
         &self.locations
     }
@@ -42,7 +42,7 @@ impl Redactor {
         }
         let body = match &record.body {
             RecordBody::Turn(turn) => RecordBody::Turn(Box::new(self.redact_turn(turn))),
-            RecordBody::Event(fields) => RecordBody::Event(self.redact_map(fields)),
+            RecordBody::Event(fields) => RecordBody::Event(self.redact_map_keys_and_values(fields)),
             RecordBody::Erased => RecordBody::Erased,
             RecordBody::DecodeError(reason) => RecordBody::DecodeError(reason.clone()),
         };
@@ -62,12 +62,14 @@ impl Redactor {
         let prints = self.with_path_segment("prints", |redactor| {
             redactor.redact_each(turn.prints(), |redactor, text| redactor.redact_text(text))
         });
-        let memory = self.with_path_segment("memory", |redactor| redactor.redact_map(turn.memory()));
-        let ext = self.with_path_segment("ext", |redactor| redactor.redact_map(turn.ext()));
+        let memory =
+            self.with_path_segment("memory", |redactor| redactor.redact_map_keys_and_values(turn.memory()));
+        let ext = self.with_path_segment("ext", |redactor| redactor.redact_map_keys_and_values(turn.ext()));
         match turn.parsed_failure() {
             Some(failure) => {
-                let failure = self
-                    .with_path_segment("result", |redactor| redactor.redact_failure(&failure, &full_results));
+                let failure = self.with_path_segment("result", |redactor| {
+                    redactor.redact_failure_message_and_previews(&failure, &full_results)
+                });
                 Turn::new_failure(
                     turn.number(),
                     redacted_blocks,
@@ -81,7 +83,7 @@ impl Redactor {
             }
             None => {
                 let result = self.with_path_segment("result", |redactor| {
-                    redactor.redact_result(turn.result(), &full_results)
+                    redactor.redact_result_value_or_call_previews(turn.result(), &full_results)
                 });
                 Turn::new_success(turn.number(), redacted_blocks, program, result, prints, calls, memory, ext)
             }
@@ -89,23 +91,23 @@ impl Redactor {
     }
 
     fn redact_block(&mut self, block: &Block) -> Block {
-        let before = block.parse_value();
-        let after = self.redact_value(&before);
-        if after == before {
+        let value = block.parse_value();
+        let redacted_value = self.redact_value(&value);
+        if redacted_value == value {
             return block.clone();
         }
-        RawValue::from_string(after.to_string()).map_or_else(|_| block.clone(), Block::new)
+        RawValue::from_string(redacted_value.to_string()).map_or_else(|_| block.clone(), Block::new)
     }
 
-    /// Redacts the program. A program that is derived from the calls is derived again from the redacted
-    /// response.
+    /// Redacts the program. If the program was derived from the tool calls, derives it again from the redacted
+    /// blocks.
     fn redact_or_rederive_program(&mut self, turn: &Turn, redacted_blocks: &[Block]) -> Option<String> {
         let redacted_program = self.with_path_segment("program", |redactor| {
             turn.program().map(|program| redactor.redact_text(program))
         });
         let is_derived_from_calls =
-            outline_response(turn.raw_response()).program.as_deref() == turn.program();
-        if is_derived_from_calls { outline_response(redacted_blocks).program } else { redacted_program }
+            parse_response_outline(turn.raw_response()).program.as_deref() == turn.program();
+        if is_derived_from_calls { parse_response_outline(redacted_blocks).program } else { redacted_program }
     }
 
     fn redact_call(&mut self, call: &ToolCall) -> ToolCall {
@@ -114,7 +116,7 @@ impl Redactor {
         let result = self.with_path_segment("result", |redactor| redactor.redact_value(&call.result));
         let mut ext = call.ext.clone();
         let error = ext.remove("error");
-        let mut ext = self.with_path_segment("ext", |redactor| redactor.redact_map(&ext));
+        let mut ext = self.with_path_segment("ext", |redactor| redactor.redact_map_keys_and_values(&ext));
         if let Some(error) = error {
             let full_result = call.result_text().into_owned();
             let redacted_error = match error.as_str() {
@@ -128,7 +130,11 @@ impl Redactor {
         ToolCall { name, args, result, ext }
     }
 
-    fn redact_failure(&mut self, failure: &TurnFailure, full_results: &[String]) -> TurnFailure {
+    fn redact_failure_message_and_previews(
+        &mut self,
+        failure: &TurnFailure,
+        full_results: &[String],
+    ) -> TurnFailure {
         let message = self.with_path_segment("message", |redactor| {
             redactor.redact_truncated_text(&failure.message, full_results)
         });
@@ -146,8 +152,8 @@ impl Redactor {
         redacted_failure
     }
 
-    /// Redacts a turn's result: a text, or the outcomes of its calls.
-    fn redact_result(&mut self, result: &Value, full_results: &[String]) -> Value {
+    /// Redacts a turn's result: only the previews of call outcomes, or any other value as a whole.
+    fn redact_result_value_or_call_previews(&mut self, result: &Value, full_results: &[String]) -> Value {
         let Value::Array(outcomes) = result else { return self.redact_value(result) };
         let redact_outcome = |redactor: &mut Self, outcome: &Value| {
             let (Some(fields), Some(preview)) = (outcome.as_object(), outcome["preview"].as_str()) else {
@@ -166,14 +172,14 @@ impl Redactor {
         Value::Array(self.redact_each(outcomes, redact_outcome))
     }
 
-    fn redact_map(&mut self, fields: &Map<String, Value>) -> Map<String, Value> {
+    fn redact_map_keys_and_values(&mut self, fields: &Map<String, Value>) -> Map<String, Value> {
         let is_image = fields.get("type").is_some_and(|kind| kind == "base64");
         let mut redacted_fields = Map::new();
         for (key, value) in fields {
             let redacted_key = self.redact_text(key);
             let redacted_value = self.with_path_segment(&redacted_key, |redactor| match value {
                 Value::String(_) if is_image && key == "data" => value.clone(),
-                Value::String(text) => json!(redactor.redact_keyed_text(key, text)),
+                Value::String(text) => json!(redactor.redact_text_with_key_as_fallback_hint(key, text)),
                 other_value => redactor.redact_value(other_value),
             });
             redacted_fields.insert(redacted_key, redacted_value);
@@ -185,64 +191,71 @@ impl Redactor {
         match value {
             Value::String(text) => json!(self.redact_text(text)),
             Value::Array(elements) => Value::Array(self.redact_each(elements, Redactor::redact_value)),
-            Value::Object(fields) => Value::Object(self.redact_map(fields)),
+            Value::Object(fields) => Value::Object(self.redact_map_keys_and_values(fields)),
             scalar => scalar.clone(),
         }
     }
 
-    fn redact_keyed_text(&mut self, key: &str, text: &str) -> String {
-        let keyed_secret = || plimsoll_secrets::find_secret_in_key_value(key, text).into_iter().collect();
+    fn redact_text_with_key_as_fallback_hint(&mut self, key: &str, text: &str) -> String {
+        let secrets_by_key = || plimsoll_secrets::find_secret_in_key_value(key, text).into_iter().collect();
         let secrets = plimsoll_secrets::find_secrets(text);
-        let secrets = if secrets.is_empty() { keyed_secret() } else { secrets };
+        let secrets = if secrets.is_empty() { secrets_by_key() } else { secrets };
         if secrets.is_empty() {
-            self.redact_nested_json(text)
+            self.redact_escaped_json_in_text(text)
         } else {
-            self.replace_secrets(text, &secrets, text.len())
+            self.replace_and_record_secrets_up_to(text, &secrets, text.len())
         }
     }
 
     fn redact_text(&mut self, text: &str) -> String {
         let secrets = plimsoll_secrets::find_secrets(text);
-        let cleaned = self.replace_secrets(text, &secrets, text.len());
-        self.redact_nested_json(&cleaned)
+        let redacted_text = self.replace_and_record_secrets_up_to(text, &secrets, text.len());
+        self.redact_escaped_json_in_text(&redacted_text)
     }
 
-    /// Redacts a text that is JSON, or that has lines of JSON: escapes could hide a secret there.
-    fn redact_nested_json(&mut self, text: &str) -> String {
-        let is_json = |text: &str| text.starts_with(['{', '[']) && text.contains('\\');
+    /// Redacts a text that is JSON with escapes, or has such lines, because escapes can hide a secret. Returns
+    /// any other text unchanged.
+    fn redact_escaped_json_in_text(&mut self, text: &str) -> String {
+        let is_json_with_escapes = |text: &str| text.starts_with(['{', '[']) && text.contains('\\');
         let trimmed = text.trim();
-        if is_json(trimmed)
-            && let Ok(before) = serde_json::from_str::<Value>(trimmed)
+        if is_json_with_escapes(trimmed)
+            && let Ok(value) = serde_json::from_str::<Value>(trimmed)
         {
-            let after = self.redact_value(&before);
-            return if after == before { text.to_owned() } else { after.to_string() };
+            let redacted_value = self.redact_value(&value);
+            return if redacted_value == value { text.to_owned() } else { redacted_value.to_string() };
         }
-        if !text.contains('\n') || !text.lines().any(|line| is_json(line.trim())) {
+        if !text.contains('\n') || !text.lines().any(|line| is_json_with_escapes(line.trim())) {
             return text.to_owned();
         }
-        text.split('\n').map(|line| self.redact_nested_json(line)).collect::<Vec<_>>().join("\n")
+        text.split('\n').map(|line| self.redact_escaped_json_in_text(line)).collect::<Vec<_>>().join("\n")
     }
 
-    /// Redacts a truncated text. A secret that was cut in two can only be recognized in the full text.
-    fn redact_truncated_text(&mut self, truncated: &str, full_results: &[String]) -> String {
-        let prefix = truncated.strip_suffix('…');
+    /// Redacts a truncated text. Uses the full text if there is one, because a truncated secret cannot be
+    /// recognized.
+    fn redact_truncated_text(&mut self, truncated_text: &str, full_results: &[String]) -> String {
+        let prefix = truncated_text.strip_suffix('…');
         let full_result_with_prefix = |beginning: &str| {
             full_results.iter().find(|full_result| full_result.starts_with(beginning)).cloned()
         };
         match prefix.and_then(|beginning| Some((beginning.len(), full_result_with_prefix(beginning)?))) {
             Some((length, full_result)) => {
                 let secrets = plimsoll_secrets::find_secrets(&full_result);
-                self.replace_secrets(&full_result, &secrets, length) + "…"
+                self.replace_and_record_secrets_up_to(&full_result, &secrets, length) + "…"
             }
-            None => self.redact_text(truncated),
+            None => self.redact_text(truncated_text),
         }
     }
 
-    /// Returns a text up to the byte `end`, with the secrets replaced.
-    fn replace_secrets(&mut self, text: &str, secrets: &[SecretMatch], end: usize) -> String {
+    /// Returns the text up to `end_byte` with the secrets replaced, and records their locations.
+    fn replace_and_record_secrets_up_to(
+        &mut self,
+        text: &str,
+        secrets: &[SecretMatch],
+        end_byte: usize,
+    ) -> String {
         let mut redacted = String::new();
         let mut copied_end = 0;
-        for secret in secrets.iter().filter(|secret| secret.range.start < end) {
+        for secret in secrets.iter().filter(|secret| secret.range.start < end_byte) {
             redacted.push_str(&text[copied_end..secret.range.start]);
             redacted.push_str(&redaction_marker(secret.kind));
             copied_end = secret.range.end;
@@ -252,19 +265,19 @@ impl Redactor {
                 kind: secret.kind,
             });
         }
-        if copied_end < end {
-            redacted.push_str(&text[copied_end..end]);
+        if copied_end < end_byte {
+            redacted.push_str(&text[copied_end..end_byte]);
         }
         redacted
     }
 
     fn joined_field_path(&self) -> String {
         let mut field = String::new();
-        for part in &self.field_path {
-            if !field.is_empty() && !part.starts_with('[') {
+        for segment in &self.field_path {
+            if !field.is_empty() && !segment.starts_with('[') {
                 field.push('.');
             }
-            field.push_str(part);
+            field.push_str(segment);
         }
         field
     }

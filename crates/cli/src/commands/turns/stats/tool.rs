@@ -1,7 +1,7 @@
-//! Totals of each tool, and how much its calls added to the window.
+//! Totals of each tool, and how many tokens its calls added to the window.
 //!
-//! A request is larger than the previous one and its response by the results of the tools. Several calls at
-//! once share the difference by the length of their results.
+//! The input of a request exceeds the previous input and response by the results of the tool calls. If there
+//! were several calls, the difference is divided in proportion to the length of their results.
 
 use super::percentile;
 use plimsoll_domain::log_line::TokenUsage;
@@ -9,28 +9,28 @@ use plimsoll_domain::text::format_tokens;
 use plimsoll_domain::turn::ToolCall;
 use serde_json::{Value, json};
 
-/// Bytes per token, roughly; used if no later request shows the real figure.
+/// Approximate bytes per token; used if no later request shows the actual number of tokens.
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// Totals of one tool.
 #[derive(Debug, Default, Clone)]
 pub(super) struct ToolStats {
-    calls: u64,
-    failed: u64,
-    milliseconds: u64,
-    /// Size of the results.
+    call_count: u64,
+    failed_count: u64,
+    total_milliseconds: u64,
+    /// Total size of the results.
     result_bytes: u64,
-    /// Tokens that each call added to the window, where the next request shows it.
+    /// Tokens that each measured call added to the window.
     tokens_added: Vec<u64>,
-    /// Result bytes of the calls for which no request shows it.
+    /// Result bytes of the calls that no later request has measured.
     unmeasured_bytes: u64,
 }
 
-/// A response whose results are in no later request yet.
+/// A response whose tool results no later request has measured yet.
 #[derive(Debug)]
 pub(super) struct UnmeasuredResponse {
     usage: TokenUsage,
-    /// The tool and the result's bytes of each call.
+    /// The tool and the size of the result of each call.
     calls: Vec<(String, u64)>,
 }
 
@@ -40,9 +40,12 @@ impl UnmeasuredResponse {
         UnmeasuredResponse { usage, calls: calls.collect() }
     }
 
-    /// Returns the tool, the bytes and the added tokens of each call, now that the size of the next request
-    /// is known.
-    pub(super) fn tokens_added_per_call(&self, next_input_tokens: u64) -> Vec<(&str, u64, u64)> {
+    /// Returns the tool, the result bytes and the added tokens of each call, computed from the input of the next
+    /// request.
+    pub(super) fn tool_bytes_and_added_tokens_per_call(
+        &self,
+        next_input_tokens: u64,
+    ) -> Vec<(&str, u64, u64)> {
         let expected_input = self.usage.total_input().saturating_add(self.usage.output);
         let added_tokens = next_input_tokens.saturating_sub(expected_input);
         // The added 1 gives equal shares to calls whose results are all empty.
@@ -58,19 +61,19 @@ impl UnmeasuredResponse {
 impl ToolStats {
     pub(super) fn add_call(&mut self, call: &ToolCall) {
         let bytes = call.result_text().len() as u64;
-        self.calls += 1;
-        self.failed += u64::from(!call.is_ok());
-        self.milliseconds += call.ext.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
+        self.call_count += 1;
+        self.failed_count += u64::from(!call.is_ok());
+        self.total_milliseconds += call.ext.get("duration_ms").and_then(Value::as_u64).unwrap_or(0);
         self.result_bytes += bytes;
         self.unmeasured_bytes += bytes;
     }
 
-    pub(super) fn add_measured_result(&mut self, bytes: u64, added: u64) {
-        self.tokens_added.push(added);
-        self.unmeasured_bytes = self.unmeasured_bytes.saturating_sub(bytes);
+    pub(super) fn add_measured_result(&mut self, result_bytes: u64, added_tokens: u64) {
+        self.tokens_added.push(added_tokens);
+        self.unmeasured_bytes = self.unmeasured_bytes.saturating_sub(result_bytes);
     }
 
-    /// Returns the tokens that its calls added to windows, partly estimated.
+    /// Returns the tokens that the calls added to the window; unmeasured results are estimated.
     pub(super) fn total_tokens_added(&self) -> u64 {
         self.tokens_added.iter().sum::<u64>() + self.unmeasured_bytes / BYTES_PER_TOKEN
     }
@@ -79,15 +82,15 @@ impl ToolStats {
         ["Tool", "calls", "failed", "seconds", "tokens added", "median", "90th percentile"];
 
     pub(super) fn table_row(&self, name: &str) -> String {
-        let seconds = format!("{:.1}", self.milliseconds as f64 / 1_000.0);
+        let seconds = format!("{:.1}", self.total_milliseconds as f64 / 1_000.0);
         let percentile_cell = |percent| match self.tokens_added.len() {
             0 => "?".to_owned(),
             _ => format_tokens(percentile(&self.tokens_added, percent)),
         };
         let cells = [
             name.to_owned(),
-            self.calls.to_string(),
-            self.failed.to_string(),
+            self.call_count.to_string(),
+            self.failed_count.to_string(),
             seconds,
             format_tokens(self.total_tokens_added()),
             percentile_cell(50),
@@ -98,17 +101,19 @@ impl ToolStats {
 
     pub(super) fn to_json(&self) -> Value {
         json!({
-            "calls": self.calls, "failed": self.failed, "milliseconds": self.milliseconds, "bytes": self.result_bytes,
+            "calls": self.call_count, "failed": self.failed_count, "milliseconds": self.total_milliseconds, "bytes": self.result_bytes,
             "tokens_added": self.total_tokens_added(),
             "growth_tokens": {"p50": percentile(&self.tokens_added, 50), "p90": percentile(&self.tokens_added, 90), "calls": self.tokens_added.len()},
         })
     }
 }
 
-/// Renders one line of the table.
+/// Renders one line of the table, with aligned columns.
 pub(super) fn table_line(cells: &[&str; 7]) -> String {
-    let [name, calls, failed, seconds, added, median, ninetieth] = cells;
-    format!("{name:<24} {calls:>6} {failed:>7} {seconds:>9} {added:>13} {median:>10} {ninetieth:>16}")
+    let [name, calls, failed, seconds, added_tokens, median, percentile_90] = cells;
+    format!(
+        "{name:<24} {calls:>6} {failed:>7} {seconds:>9} {added_tokens:>13} {median:>10} {percentile_90:>16}"
+    )
 }
 
 #[cfg(test)]
@@ -134,7 +139,7 @@ mod tests {
             // A client that trimmed its own window sends less than before.
             (vec![("Bash", 40)], 15_000, vec![("Bash", 40, 0)]),
         ] {
-            assert_eq!(open(&calls).tokens_added_per_call(next), expected, "{calls:?}");
+            assert_eq!(open(&calls).tool_bytes_and_added_tokens_per_call(next), expected, "{calls:?}");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Delivers queued results to the shared board: first the branch is pushed, then the result is reported. This
-//! happens in its own thread, because pushes take long and the board may be unreachable.
+//! happens in a separate thread, because pushes take long and the board may be unreachable.
 
 use super::FleetBoard;
 use crate::workers::error::BoardError;
@@ -9,15 +9,15 @@ use plimsoll_store::StoreError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often to retry a delivery.
+/// How long to wait before a delivery is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Delivers results until `should_stop` is true. `item_notes` returns what the sessions of an item noted
-/// below it.
+/// Delivers queued results until `should_stop` is true. `item_notes` returns the notes that the sessions of an
+/// item wrote in the plan.
 pub(super) fn run_delivery_loop(
     board: &FleetBoard,
     should_stop: &AtomicBool,
-    give_up: &dyn Fn() -> bool,
+    should_cancel: &dyn Fn() -> bool,
     item_notes: &dyn Fn(usize) -> Vec<String>,
 ) {
     while !should_stop.load(Ordering::Relaxed) {
@@ -30,13 +30,13 @@ pub(super) fn run_delivery_loop(
             board.workers_file.wait_for_change(RETRY_INTERVAL);
             // Nothing else checks whether the remote is reachable again.
             if board.target.outage().is_some() {
-                let fetch_result = board.target.fetch_target(give_up);
+                let fetch_result = board.target.fetch_target(should_cancel);
                 board.target.record_outage(fetch_result.err().map(|error| error.to_string()));
                 std::thread::sleep(RETRY_INTERVAL);
             }
             continue;
         };
-        match push_and_report_result(board, &result, give_up, item_notes) {
+        match push_and_report_result(board, &result, should_cancel, item_notes) {
             Ok(true) => {}
             Ok(false) => std::thread::sleep(RETRY_INTERVAL),
             Err(error) => board.record_permanent_error(error.to_string()),
@@ -44,11 +44,12 @@ pub(super) fn run_delivery_loop(
     }
 }
 
-/// Pushes the work and reports the result. Returns true once the result is delivered or is no longer needed.
+/// Pushes the work and reports the result. Returns true if the result is delivered or no longer needed, and false
+/// if the delivery must be retried.
 fn push_and_report_result(
     board: &FleetBoard,
     result: &ItemResult,
-    give_up: &dyn Fn() -> bool,
+    should_cancel: &dyn Fn() -> bool,
     item_notes: &dyn Fn(usize) -> Vec<String>,
 ) -> Result<bool, StoreError> {
     let Ok(branch) = board.workers_file.workers_state().parse_attempt_branch(result.item, result.epoch)
@@ -56,11 +57,11 @@ fn push_and_report_result(
         return Ok(true);
     };
     let mut reported_result = result.clone();
-    // Notes are sent for an item that is not done, too, because another machine may continue with it.
-    let notes_of_item = item_notes(result.item);
-    // Without commits of its own there is nothing to push.
+    // Notes are also sent for an unfinished item, because another machine may continue it.
+    let notes = item_notes(result.item);
+    // If the item has no commits, there is nothing to push.
     if result.start_commit_id != result.base_commit_id {
-        match board.target.push_work_and_notes(result, &branch, &notes_of_item, give_up) {
+        match board.target.push_work_and_notes(result, &branch, &notes, should_cancel) {
             Ok(()) => board.target.record_outage(None),
             // The objects do not match their ids, so no machine may build on them.
             Err(RemoteError::OwnRepository(error)) => {
@@ -86,13 +87,14 @@ fn push_and_report_result(
     report_and_dequeue_result(board, result, &reported_result)
 }
 
-/// Reports a result to the board and removes it from the queue once it is delivered. Returns true if it was.
+/// Reports a result to the board and removes it from the queue if the board accepts it or the epoch is stale.
+/// Returns true if it was removed.
 pub(super) fn report_and_dequeue_result(
     board: &FleetBoard,
     result: &ItemResult,
     reported_result: &ItemResult,
 ) -> Result<bool, StoreError> {
-    let response = match reported_result.outcome {
+    let report_result = match reported_result.outcome {
         ItemOutcome::TakenByOther => Ok(()),
         ItemOutcome::Offered
         | ItemOutcome::Failed(_)
@@ -101,9 +103,9 @@ pub(super) fn report_and_dequeue_result(
             board.call_board(|connection| connection.report_item_result(reported_result))
         }
     };
-    match response {
+    match report_result {
         Ok(()) | Err(BoardError::StaleEpoch) => {
-            board.workers_file.update(|workers| {
+            board.workers_file.update_and_write_file(|workers| {
                 if let Some(member) = &mut workers.fleet_member {
                     member.outbox.retain(|queued| queued != result);
                 }

@@ -1,4 +1,4 @@
-//! Renews this machine's leases and refreshes its copy of the board. This happens in its own thread, which
+//! Renews this machine's leases and refreshes its copy of the board. This happens in a separate thread, which
 //! never waits for other work.
 
 use super::{CachedState, FleetBoard, epoch_if_leased_here, local_now};
@@ -7,14 +7,15 @@ use crate::workers::error::BoardError;
 use plimsoll_domain::board::{ItemStage, SetAsideReason};
 use plimsoll_domain::workers::{ItemOutcome, ItemResult, WorkersState};
 use plimsoll_policy::workers::{
-    Claim, offer_for_merge, record_failed_try, reopen_claimed_item, set_claimed_item_aside,
+    Claim, mark_claimed_item_ready_to_merge, reopen_claimed_item, reopen_or_set_aside_after_failed_try,
+    set_claimed_item_aside,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A sixth of the lease duration, so that a lease survives several failed renewals.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(15);
-/// How often the board is read. A long board is read less often, because it has many rows.
+/// How often the board is read. A board with many items is read less often, because it has many rows.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 const ITEMS_PER_EXTRA_SECOND: usize = 1_000;
 
@@ -33,7 +34,7 @@ pub(super) fn run_heartbeat_loop(board: &FleetBoard, should_stop: &AtomicBool) {
         let refresh_interval = REFRESH_INTERVAL
             * u32::try_from(1 + board.workers_file.item_count() / ITEMS_PER_EXTRA_SECOND).unwrap_or(u32::MAX);
         if last_refresh.is_none_or(|refreshed_at| refreshed_at.elapsed() >= refresh_interval) {
-            // Errors are recorded by the call itself.
+            // The call records its errors, so they are ignored here.
             is_report_due = !report_workers_unless_lock_busy(board, &mut reported_items, is_report_due);
             let _ = refresh_from_board(board);
             last_refresh = Some(Instant::now());
@@ -42,7 +43,8 @@ pub(super) fn run_heartbeat_loop(board: &FleetBoard, should_stop: &AtomicBool) {
     }
 }
 
-/// Renews the leases of the items that are worked on here, and the merger's lease.
+/// Renews the leases of the items that are worked on here, and the merger's lease. Records claims whose epoch is
+/// stale. Stops at the first other error.
 pub(super) fn renew_leases_and_mark_stale_claims(board: &FleetBoard) {
     let (leased_claims, merger_epoch) = {
         let cached_state = board.lock_cached_state();
@@ -57,15 +59,15 @@ pub(super) fn renew_leases_and_mark_stale_claims(board: &FleetBoard) {
             Ok(()) => {}
         }
     }
-    // A merger with a stale epoch notices it at its next write.
+    // The error is ignored: a merger with a stale epoch gets `StaleEpoch` at its next write.
     if let Some(merger_epoch) = merger_epoch {
         let _ = board.call_board_over_heartbeat(|connection| connection.renew_merger_lease(merger_epoch));
     }
 }
 
-/// Sends the reports about all workers if a worker has changed its item or if `even_if_unchanged` is true.
-/// Returns false if the lock is busy and the report has to be repeated: a budget is being reserved for a
-/// worker, and the lease thread must not wait for that.
+/// Sends the reports of all workers if a worker has changed its item or if `even_if_unchanged` is true.
+/// Returns false only if the lock is busy, so that the report must be repeated: another thread is reserving a
+/// budget, and the heartbeat thread must not wait for that.
 pub(super) fn report_workers_unless_lock_busy(
     board: &FleetBoard,
     reported_items: &mut Vec<(usize, Option<usize>)>,
@@ -89,7 +91,7 @@ pub(super) fn report_workers_unless_lock_busy(
     true
 }
 
-/// Reads the board and copies its state into the record.
+/// Reads the board and copies its state into the cached state and this machine's record.
 pub(super) fn refresh_from_board(board: &FleetBoard) -> Result<(), BoardError> {
     let change_count = board.workers_file.change_count();
     let requested_at = local_now();
@@ -123,12 +125,12 @@ fn apply_board_snapshot(
         *board_item = item.board_item;
         board_item.text = text;
         let epoch = board_item.epoch;
-        let is_at_work_here = epoch_if_leased_here(workers_state, index) == Some(epoch)
+        let is_leased_here = epoch_if_leased_here(workers_state, index) == Some(epoch)
             && !cached_state.stale_claims.contains(&(index, epoch));
         let item_progress = &mut workers_state.item_progress[index];
         item_progress.answered_question = item.answered_question;
-        // For an item that is worked on here, this machine knows the start commit better than the board.
-        if !is_at_work_here || item_progress.start_commit_id.is_empty() {
+        // For an item that is leased here, this machine's start commit is newer than the board's.
+        if !is_leased_here || item_progress.start_commit_id.is_empty() {
             (item_progress.start_commit_id, item_progress.base_commit_id) =
                 (item.start_commit_id, item.base_commit_id);
         }
@@ -142,10 +144,10 @@ fn apply_board_snapshot(
 fn apply_queued_result(workers_state: &mut WorkersState, result: &ItemResult) {
     let claim = Claim { item: result.item, epoch: result.epoch };
     let board = &mut workers_state.board;
-    // A stale epoch means that another machine has the item by now.
+    // A stale epoch means that another machine now has the item.
     let _ = match &result.outcome {
-        ItemOutcome::Offered => offer_for_merge(board, claim, &result.start_commit_id),
-        ItemOutcome::Failed(reason) => record_failed_try(board, claim, reason),
+        ItemOutcome::Offered => mark_claimed_item_ready_to_merge(board, claim, &result.start_commit_id),
+        ItemOutcome::Failed(reason) => reopen_or_set_aside_after_failed_try(board, claim, reason),
         ItemOutcome::WaitsForAnswer(question) => {
             set_claimed_item_aside(board, claim, SetAsideReason::Question(question.clone()))
         }

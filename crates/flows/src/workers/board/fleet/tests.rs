@@ -67,7 +67,7 @@ impl BoardConnection for RecordingConnection {
         Ok(())
     }
 
-    fn report_and_reserve_budget(
+    fn record_report_and_reserve_budget(
         &mut self,
         worker_report: &LocalWorkerReport,
         _: u32,
@@ -92,7 +92,7 @@ impl BoardConnection for RecordingConnection {
     fn pause_all_workers(&mut self, _: Duration) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn acquire_merger_lease(&mut self, _: &str) -> Result<Option<u64>, BoardError> {
+    fn acquire_or_renew_merger_lease(&mut self, _: &str) -> Result<Option<u64>, BoardError> {
         unreachable!()
     }
     fn renew_merger_lease(&mut self, _: u64) -> Result<(), BoardError> {
@@ -101,22 +101,22 @@ impl BoardConnection for RecordingConnection {
     fn release_merger_lease(&mut self, _: u64) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn record_landing_commit(&mut self, _: u64, _: usize, _: &str) -> Result<(), BoardError> {
+    fn record_merge_candidate_commit(&mut self, _: u64, _: usize, _: &str) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn restore_landing_commit(&mut self, _: usize, _: &str) -> Result<(), BoardError> {
+    fn restore_merge_candidate_commit(&mut self, _: usize, _: &str) -> Result<(), BoardError> {
         unreachable!()
     }
     fn reject_item(&mut self, _: &RejectedItem) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn mark_landed_items_merged(&mut self, _: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError> {
+    fn mark_items_in_target_as_merged(&mut self, _: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError> {
         unreachable!()
     }
     fn record_passed_commands(&mut self, _: &[String]) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn mark_fleet_done(&mut self) -> Result<(), BoardError> {
+    fn end_fleet_if_all_merged(&mut self) -> Result<(), BoardError> {
         unreachable!()
     }
 }

@@ -1,45 +1,45 @@
-//! The attributes of spans.
+//! Builds the attributes of OpenTelemetry spans.
 
 use crate::commands::turns::export::exported_session::SYNTHETIC_MODEL;
 use plimsoll_domain::turn::ToolCall;
 use plimsoll_flows::turns::{LoggedRecord, RecordBody};
 use serde_json::{Map, Value, json};
 
-/// Builds a list of attributes.
+/// A list of attributes in the JSON format of OTLP.
 #[derive(Default)]
 pub(super) struct SpanAttributes(Vec<Value>);
 
 impl SpanAttributes {
     pub(super) fn with_text(self, key: &str, value: &str) -> SpanAttributes {
-        self.with_value(key, json!({"stringValue": value}))
+        self.with_otlp_any_value(key, json!({"stringValue": value}))
     }
 
-    /// 64-bit integers are written as text, because JSON numbers lose precision.
+    /// Adds an integer. OTLP writes 64-bit integers as strings, because JSON numbers lose precision.
     pub(super) fn with_integer(self, key: &str, value: u64) -> SpanAttributes {
-        self.with_value(key, json!({"intValue": value.to_string()}))
+        self.with_otlp_any_value(key, json!({"intValue": value.to_string()}))
     }
 
     pub(super) fn with_number(self, key: &str, value: f64) -> SpanAttributes {
-        self.with_value(key, json!({"doubleValue": value}))
+        self.with_otlp_any_value(key, json!({"doubleValue": value}))
     }
 
     fn with_texts(self, key: &str, values: &[&str]) -> SpanAttributes {
         let values: Vec<Value> = values.iter().map(|value| json!({"stringValue": value})).collect();
-        self.with_value(key, json!({"arrayValue": {"values": values}}))
+        self.with_otlp_any_value(key, json!({"arrayValue": {"values": values}}))
     }
 
-    /// Adds a text if there is one.
-    fn with_optional_text(self, key: &str, value: Option<&Value>) -> SpanAttributes {
+    /// Adds the value if it is a string.
+    fn with_text_if_string(self, key: &str, value: Option<&Value>) -> SpanAttributes {
         match value.and_then(Value::as_str) {
             Some(value) => self.with_text(key, value),
             None => self,
         }
     }
 
-    fn with_value(mut self, key: &str, value: Value) -> SpanAttributes {
+    fn with_otlp_any_value(mut self, key: &str, any_value: Value) -> SpanAttributes {
         self.0.push(Value::Object(Map::from_iter([
             ("key".to_owned(), json!(key)),
-            ("value".to_owned(), value),
+            ("value".to_owned(), any_value),
         ])));
         self
     }
@@ -49,7 +49,7 @@ impl SpanAttributes {
     }
 }
 
-/// Returns the attributes of a response.
+/// Returns the attributes of a response's span.
 pub(super) fn chat_attributes(record: &LoggedRecord, session_id: &str) -> SpanAttributes {
     let mut attributes = SpanAttributes::default()
         .with_text("gen_ai.operation.name", "chat")
@@ -58,7 +58,7 @@ pub(super) fn chat_attributes(record: &LoggedRecord, session_id: &str) -> SpanAt
         .with_integer("plimsoll.seq", record.header.sequence_number)
         .with_integer("plimsoll.turn.number", record.header.turn_number.unwrap_or(0));
     if let Some(usage) = record.header.usage {
-        // For this provider, the conventions also count cached tokens as input.
+        // For Anthropic, the conventions also count cached tokens as input.
         attributes = attributes
             .with_integer("gen_ai.usage.input_tokens", usage.total_input())
             .with_integer("gen_ai.usage.output_tokens", usage.output)
@@ -73,25 +73,25 @@ pub(super) fn chat_attributes(record: &LoggedRecord, session_id: &str) -> SpanAt
     let ext = turn.ext();
     let model_in_ext = |name: &str| ext.get(name).filter(|model| *model != SYNTHETIC_MODEL);
     attributes = attributes
-        .with_optional_text("gen_ai.response.id", ext.get("message"))
-        .with_optional_text(
+        .with_text_if_string("gen_ai.response.id", ext.get("message"))
+        .with_text_if_string(
             "gen_ai.request.model",
             model_in_ext("requested_model").or_else(|| model_in_ext("model")),
         )
-        .with_optional_text("gen_ai.response.model", model_in_ext("model"));
+        .with_text_if_string("gen_ai.response.model", model_in_ext("model"));
     let stop_reason = ext.get("stop_reason").and_then(Value::as_str);
     if let Some(stop) = stop_reason {
         attributes = attributes.with_texts("gen_ai.response.finish_reasons", &[stop]);
     }
     let parts: Vec<Value> =
-        turn.raw_response().iter().map(|block| message_part(&block.parse_value())).collect();
+        turn.raw_response().iter().map(|block| block_to_otel_message_part(&block.parse_value())).collect();
     let message =
         json!([{"role": "assistant", "parts": parts, "finish_reason": stop_reason.unwrap_or("unknown")}]);
     attributes.with_text("gen_ai.output.messages", &message.to_string())
 }
 
-/// Converts a block of a response to a message part of the OpenTelemetry conventions.
-fn message_part(block: &Value) -> Value {
+/// Converts a content block of a response to a message part of the OpenTelemetry conventions.
+fn block_to_otel_message_part(block: &Value) -> Value {
     match block["type"].as_str().unwrap_or_default() {
         "text" => json!({"type": "text", "content": block["text"]}),
         "thinking" => json!({"type": "reasoning", "content": block["thinking"]}),
@@ -102,7 +102,7 @@ fn message_part(block: &Value) -> Value {
     }
 }
 
-/// Returns the attributes of a tool call.
+/// Returns the attributes of a tool call's span.
 pub(super) fn tool_call_attributes(
     call: &ToolCall,
     turn_number: Option<u64>,

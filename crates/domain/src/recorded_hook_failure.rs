@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// One line of `.claude/plimsoll/faults.jsonl`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Fault {
+pub struct RecordedHookFailure {
     /// RFC 3339, UTC, with milliseconds. Set by the writer.
     #[serde(rename = "at")]
     pub occurred_at: Timestamp,

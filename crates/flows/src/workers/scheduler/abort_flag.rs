@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The interrupts of the user, and a flag with which this process makes its threads give up.
 #[derive(Clone)]
-pub(super) struct GiveUpFlag {
+pub(super) struct AbortFlag {
     pub(super) interrupts: InterruptCounter,
     /// True once threads have to give up.
     is_set: Arc<AtomicBool>,
 }
 
-impl GiveUpFlag {
-    pub(super) fn new(interrupts: InterruptCounter) -> GiveUpFlag {
-        GiveUpFlag { interrupts, is_set: Arc::default() }
+impl AbortFlag {
+    pub(super) fn new(interrupts: InterruptCounter) -> AbortFlag {
+        AbortFlag { interrupts, is_set: Arc::default() }
     }
 
     /// Returns a check for threads and commands that is true after the second interrupt. The first one only
@@ -29,7 +29,7 @@ impl GiveUpFlag {
     }
 
     fn interrupt_check(&self, interrupt: Interrupt) -> impl Fn() -> bool + Send + Sync + 'static {
-        let GiveUpFlag { interrupts, is_set } = self.clone();
+        let AbortFlag { interrupts, is_set } = self.clone();
         move || interrupts.has_requested(interrupt) || is_set.load(Ordering::Relaxed)
     }
 

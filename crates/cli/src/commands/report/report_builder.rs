@@ -1,60 +1,63 @@
-//! Gathers the facts of the report from the files.
+//! Builds the report from the state, the journal, the turn logs and git.
 
 use super::contents::{
     LoadLineMark, Report, RunCost, RunSession, SessionCommit, UtcTime, WindowUsage, Worker,
 };
 use super::entry::RunEntry;
-use super::next_steps::{NextStepsInput, insert_handoff_step, next_steps};
+use super::next_steps::{NextStepsInput, insert_step_to_read_unresumed_handoff, next_steps};
 use super::run_selection::SelectedRun;
-use super::status_text::status_texts;
-use super::window_usage::{WindowUsageBuilder, read_turn_logs};
+use super::status_text::activity_or_reason_texts;
+use super::window_usage::{WindowUsageBuilder, read_turn_logs_into_sessions_and_usage};
 use super::{handoffs, items, load_line_marks, pauses, problems, run_sessions, workers};
 use crate::render::redact::RedactedText;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::run_figures::RunFigures;
 use plimsoll_domain::{RunState, RunStatus, Timestamp};
-use plimsoll_flows::context::measure::{MeasureInput, session_thresholds};
-use plimsoll_flows::run_figures::{RunSnapshot, snapshot_from_state};
+use plimsoll_flows::context::measure::{MeasureInput, compute_session_thresholds};
+use plimsoll_flows::run_figures::{RunSnapshot, snapshot_of_newest_or_earlier_run};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Project, StoreError, clock, config, journal, sessions};
 
-/// Gathers everything that is recorded about a run.
-pub(super) fn gather_report(project: &Project, selected_run: &SelectedRun) -> Result<Report, StoreError> {
+/// Records turns that are missing from the turn logs, then builds the report from everything that is recorded about the run.
+pub(super) fn record_missing_turns_and_build_report(
+    project: &Project,
+    selected_run: &SelectedRun,
+) -> Result<Report, StoreError> {
     let state = &selected_run.state;
     let mut read_errors = Vec::new();
     if let Err(error) = catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::USER) {
         read_errors.push(format!("The newest turns may be missing: {error}"));
     }
-    let journal = journal::read_entries(project)?;
-    let entries = RunEntry::for_run(&journal, &state.run_id);
+    let journal_entries = journal::read_entries(project)?;
+    let entries = RunEntry::for_run(&journal_entries, &state.run_id);
     if entries.is_empty() {
         read_errors.push(
             "The journal has no entries of this run: sessions, pauses and problems are unknown.".to_owned(),
         );
     }
-    let session_data = SessionData::read(project, state, &entries)?;
-    let snapshot = snapshot_from_state(project, state, selected_run.is_current)?;
+    let session_data = SessionData::from_journal_turn_logs_and_git(project, state, &entries)?;
+    let snapshot = snapshot_of_newest_or_earlier_run(project, state, selected_run.is_current)?;
     let mut report = Report {
-        read_errors: read_errors.iter().map(|gap| RedactedText::single_line(gap, 300)).collect(),
+        read_errors: read_errors.iter().map(|message| RedactedText::single_line(message, 300)).collect(),
         items: items::report_items(state, &session_data.sessions),
         pauses: pauses::run_pauses(&entries, state.lifecycle.status() == RunStatus::Paused),
         problems: problems::run_problems(&entries),
-        merges: workers::merge_events(&entries),
-        thresholds: load_line_marks::last_thresholds(&entries)
-            .or_else(|| estimated_thresholds(project, &session_data.sessions)),
-        handoffs: handoffs::newest_handoffs(project, state, &entries),
+        merges: workers::merge_queue_events(&entries),
+        thresholds: load_line_marks::last_recorded_threshold_percents(&entries)
+            .or_else(|| compute_thresholds_for_last_session(project, &session_data.sessions)),
+        handoffs: handoffs::newest_distinct_handoffs(project, state, &entries),
         next_steps: next_steps(&next_steps_input(selected_run, &snapshot, &entries)),
-        ..report_without_journal_facts(project, selected_run, &snapshot, session_data)
+        ..partial_report_from_state_and_sessions(project, selected_run, &snapshot, session_data)
     };
     if selected_run.is_current {
-        insert_handoff_step(&mut report);
+        insert_step_to_read_unresumed_handoff(&mut report);
     }
     Ok(report)
 }
 
-/// Creates the part of the report that needs only the state and the sessions.
-fn report_without_journal_facts(
+/// Creates a report with the fields that come from the state and the sessions. The other fields have their default values.
+fn partial_report_from_state_and_sessions(
     project: &Project,
     selected_run: &SelectedRun,
     snapshot: &RunSnapshot,
@@ -67,13 +70,13 @@ fn report_without_journal_facts(
         objective: RedactedText::single_line(&state.options.objective, 400),
         run_id: RedactedText::single_line(&state.run_id, 60),
         status: state.lifecycle.status(),
-        status_texts: status_texts(
+        status_texts: activity_or_reason_texts(
             state,
             selected_run.is_current,
             &crate::run_status::status_summary(project, snapshot),
         ),
         started_at: to_utc_time(Some(&state.project_at_start.started_at)),
-        ended_at: if state.lifecycle.is_over() { to_utc_time(state.lifecycle.ended_at()) } else { None },
+        ended_at: if state.lifecycle.has_ended() { to_utc_time(state.lifecycle.ended_at()) } else { None },
         is_live: selected_run.is_current && (snapshot.is_run_active || snapshot.figures.sessions_running > 0),
         observed_at: clock::now(),
         counted_sessions: snapshot.figures.sessions_started,
@@ -97,19 +100,19 @@ struct SessionData {
 }
 
 impl SessionData {
-    fn read(
+    fn from_journal_turn_logs_and_git(
         project: &Project,
         state: &RunState,
         entries: &[RunEntry<'_>],
     ) -> Result<SessionData, StoreError> {
-        let mut sessions = run_sessions::run_sessions(entries);
+        let mut sessions = run_sessions::started_sessions(entries);
         let mut marks = load_line_marks::load_line_marks(entries);
         let mut usage_builder = WindowUsageBuilder::default();
-        read_turn_logs(project, &mut sessions, &mut marks, &mut usage_builder)?;
-        let workers = workers::workers(project, state, entries, &mut usage_builder)?;
+        read_turn_logs_into_sessions_and_usage(project, &mut sessions, &mut marks, &mut usage_builder)?;
+        let workers = workers::load_workers_with_sessions(project, state, entries, &mut usage_builder)?;
         marks.extend(sessions.iter().filter_map(load_line_marks::session_end_mark));
-        marks.sort_by_key(|moment| moment.at);
-        set_mark_percents(&mut marks, &sessions);
+        marks.sort_by_key(|mark| mark.occurred_at);
+        fill_missing_mark_percents(&mut marks, &sessions);
         assign_commits_to_sessions(&mut sessions, commits_since_run_start(project, state));
         Ok(SessionData { sessions, marks, workers, window_usage: usage_builder.into_window_usage() })
     }
@@ -131,12 +134,12 @@ fn next_steps_input<'a>(
             .plan_items
             .set_aside_items
             .first()
-            .and_then(|item| merge_refusal_of_item(entries, item)),
+            .and_then(|item| merge_refusal_of_set_aside_item(entries, item)),
     }
 }
 
 /// Returns the reason why an item's work could not be merged, if the item was set aside for that.
-fn merge_refusal_of_item<'a>(entries: &[RunEntry<'a>], item: &str) -> Option<&'a str> {
+fn merge_refusal_of_set_aside_item<'a>(entries: &[RunEntry<'a>], item: &str) -> Option<&'a str> {
     entries.iter().rev().find_map(|entry| match entry.event() {
         JournalEvent::ItemReturned(returned) if returned.is_set_aside && returned.item == item => {
             Some(returned.reason.as_str())
@@ -148,7 +151,7 @@ fn merge_refusal_of_item<'a>(entries: &[RunEntry<'a>], item: &str) -> Option<&'a
 fn run_cost(state: &RunState, figures: &RunFigures) -> RunCost {
     RunCost {
         cost_usd: figures.cost_usd,
-        basis: figures.cost_basis,
+        cost_basis: figures.cost_basis,
         max_cost_usd: state.options.limits.max_cost_usd,
         review_count: state.spending.review_count,
         review_cost_usd: state.spending.review_cost_usd,
@@ -157,15 +160,16 @@ fn run_cost(state: &RunState, figures: &RunFigures) -> RunCost {
     }
 }
 
-/// Sets the percentage of each mark that has none to the height of the load line at that time.
-fn set_mark_percents(marks: &mut [LoadLineMark], sessions: &[RunSession]) {
-    for mark in marks.iter_mut().filter(|moment| moment.percent.is_none()) {
-        let began_before_mark =
-            |session: &&RunSession| session.started_at.is_some_and(|began| began <= mark.at);
-        let session = sessions.iter().rfind(began_before_mark);
+/// Sets the percentage of each mark that has none to the usage on the load line at that time, or else to the session's peak usage.
+fn fill_missing_mark_percents(marks: &mut [LoadLineMark], sessions: &[RunSession]) {
+    for mark in marks.iter_mut().filter(|mark| mark.percent.is_none()) {
+        let started_before_mark = |session: &&RunSession| {
+            session.started_at.is_some_and(|started_at| started_at <= mark.occurred_at)
+        };
+        let session = sessions.iter().rfind(started_before_mark);
         let percent_before_mark = |session: &RunSession| {
             let mut points = session.load_line.iter().flatten();
-            points.rfind(|point| point.at <= mark.at).map(|point| point.percent)
+            points.rfind(|point| point.measured_at <= mark.occurred_at).map(|point| point.percent)
         };
         mark.percent = session.and_then(|session| {
             percent_before_mark(session).or_else(|| session.peak_percent.map(|peak| peak as f64))
@@ -175,29 +179,32 @@ fn set_mark_percents(marks: &mut [LoadLineMark], sessions: &[RunSession]) {
 
 fn commits_since_run_start(project: &Project, state: &RunState) -> Vec<SessionCommit> {
     let to_session_commit = |commit: plimsoll_launcher::git::LogEntry| {
-        let at = u64::try_from(commit.committed_at).ok().and_then(clock::from_unix_seconds)?;
+        let commit_time = u64::try_from(commit.committed_at).ok().and_then(clock::from_unix_seconds)?;
         Some(SessionCommit {
             id: commit.id.into(),
             subject: RedactedText::single_line(&commit.subject, 120),
-            committed_at: at,
+            committed_at: commit_time,
         })
     };
-    plimsoll_launcher::git::commits_since_time(project.root(), state.project_at_start.started_at.as_str())
-        .into_iter()
-        .filter_map(to_session_commit)
-        .collect()
+    plimsoll_launcher::git::commits_since_time_oldest_first(
+        project.root(),
+        state.project_at_start.started_at.as_str(),
+    )
+    .into_iter()
+    .filter_map(to_session_commit)
+    .collect()
 }
 
-/// Assigns each commit to the session during which it was made. Times are compared in whole seconds, as git records them; our own commits
-/// are made before the verdict.
+/// Assigns each commit to the session during which it was made, and drops the others. Times are compared in whole seconds, as git records
+/// them. The end of a session is its verdict, because Plimsoll itself commits before the verdict.
 fn assign_commits_to_sessions(sessions: &mut [RunSession], commits: Vec<SessionCommit>) {
     for commit in commits {
-        let to_seconds = |at: Option<UtcTime>| at.map(|at| at.timestamp());
+        let to_seconds = |time: Option<UtcTime>| time.map(|time| time.timestamp());
         let commit_second = commit.committed_at.timestamp();
         let contains_commit = |session: &&mut RunSession| {
-            let end = to_seconds(session.judged_at.or(session.ended_at)).unwrap_or(i64::MAX);
+            let end = to_seconds(session.verdict_at.or(session.ended_at)).unwrap_or(i64::MAX);
             let was_head_at_start = session.head_at_start.as_ref() == Some(&commit.id);
-            to_seconds(session.started_at).is_some_and(|began| began <= commit_second)
+            to_seconds(session.started_at).is_some_and(|start_second| start_second <= commit_second)
                 && commit_second <= end
                 && !was_head_at_start
         };
@@ -207,8 +214,8 @@ fn assign_commits_to_sessions(sessions: &mut [RunSession], commits: Vec<SessionC
     }
 }
 
-/// Computes the thresholds for the last session's window, for a run in which no decision recorded them.
-fn estimated_thresholds(
+/// Computes the thresholds from the settings and the window size of the last session. For a run whose journal has no thresholds.
+fn compute_thresholds_for_last_session(
     project: &Project,
     sessions: &[RunSession],
 ) -> Option<super::contents::ThresholdPercents> {
@@ -224,7 +231,7 @@ fn estimated_thresholds(
         transcript_path: None,
         pending_calls: &[],
     };
-    Some(load_line_marks::to_percents(&session_thresholds(
+    Some(load_line_marks::to_percents(&compute_session_thresholds(
         &input,
         reading.window.as_ref()?,
         reading.model.as_deref(),

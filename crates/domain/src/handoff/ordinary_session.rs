@@ -3,7 +3,7 @@
 
 use super::{Handoff, format_as_code_span};
 use crate::resume;
-use crate::text::{count_with_noun, to_single_line, truncate_end};
+use crate::text::{count_with_noun, to_safe_single_line, truncate_end};
 
 /// The user's requests in a session outside a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct UserRequests {
     pub last_requests: Vec<String>,
 }
 
-/// The heading by which [`parse_first_request`] finds the requests.
+/// The heading of the requests, for which [`parse_first_line_of_first_request`] searches.
 const REQUESTS_HEADING: &str = "## What the user asked for";
 /// The maximum lengths of an older request and of the newest one.
 const MAX_OLDER_REQUEST_CHARS: usize = 600;
@@ -30,13 +30,13 @@ impl Handoff {
             "# Handoff\n".to_owned(),
             requests.render_section_scaled_to_rows(max_rows),
             self.render_files_section("Changed files", max_rows),
-            self.render_commands_section(max_rows),
+            self.render_relevant_command_and_unread_outputs(max_rows),
             self.render_list_if_no_plan("Done", &self.done_items, max_rows),
             self.render_list_if_no_plan("Open", &self.open_items, max_rows),
-            self.render_last_message_section(max_rows),
+            self.render_last_message_unless_it_has_summary(max_rows),
             self.render_git_section_with_work(),
             self.render_memory_section(max_rows),
-            self.render_about_section(),
+            self.render_session_details_section(),
             "## How to continue\n\nWhat the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.\n"
                 .to_owned(),
         ]
@@ -56,7 +56,7 @@ impl Handoff {
         format!("{}{}", self.render_git_section(), work_line.unwrap_or_default())
     }
 
-    fn render_about_section(&self) -> String {
+    fn render_session_details_section(&self) -> String {
         let context_line =
             self.usage_percent.map(|percent| format!("- Context: {percent}% ({})\n", self.level));
         let plan_path = self.plan_path.as_deref().filter(|_| !self.open_items.is_empty());
@@ -67,11 +67,13 @@ impl Handoff {
                 count_with_noun(self.open_items.len(), "item")
             )
         });
-        let transcript_line =
-            self.transcript_path.as_ref().map(|path| format!("- Transcript: {}\n", to_single_line(path)));
+        let transcript_line = self
+            .transcript_path
+            .as_ref()
+            .map(|path| format!("- Transcript: {}\n", to_safe_single_line(path)));
         format!(
             "## About this session\n\n- Session: {} (of no run)\n- Written: {}\n{}{}{}",
-            to_single_line(&self.session_id),
+            to_safe_single_line(&self.session_id),
             self.written_at,
             context_line.unwrap_or_default(),
             plan_line.unwrap_or_default(),
@@ -85,13 +87,14 @@ impl UserRequests {
         let Some((newest, older)) = self.last_requests.split_last() else { return String::new() };
         // Shorter limits for lower row counts, so that long requests are shortened before facts are left out.
         let scaled_limit = |max_chars: usize| (max_chars * (max_rows + 1) / 21).max(160);
-        let first_block = self
-            .first_request
+        let first_block = self.first_request.iter().map(|first| {
+            format!("{}\n\n…\n", quote_truncated_request(first, scaled_limit(MAX_OLDER_REQUEST_CHARS)))
+        });
+        let older_blocks = older
             .iter()
-            .map(|first| format!("{}\n\n…\n", quote_clipped(first, scaled_limit(MAX_OLDER_REQUEST_CHARS))));
-        let older_blocks =
-            older.iter().map(|request| quote_clipped(request, scaled_limit(MAX_OLDER_REQUEST_CHARS)));
-        let newest_block = std::iter::once(quote_clipped(newest, scaled_limit(MAX_NEWEST_REQUEST_CHARS)));
+            .map(|request| quote_truncated_request(request, scaled_limit(MAX_OLDER_REQUEST_CHARS)));
+        let newest_block =
+            std::iter::once(quote_truncated_request(newest, scaled_limit(MAX_NEWEST_REQUEST_CHARS)));
         let blocks: Vec<String> = first_block.chain(older_blocks).chain(newest_block).collect();
         format!(
             "{REQUESTS_HEADING} (in the user's own words, the last request last)\n\n{}\n",
@@ -100,16 +103,16 @@ impl UserRequests {
     }
 }
 
-fn quote_clipped(request: &str, max_chars: usize) -> String {
+fn quote_truncated_request(request: &str, max_chars: usize) -> String {
     truncate_end(request.trim(), max_chars).lines().map(|line| format!("> {line}\n")).collect::<String>()
 }
 
 /// Returns the first line of the first request that a handoff quotes; `None` for the handoff of a run.
-pub fn parse_first_request(document: &str) -> Option<&str> {
+pub fn parse_first_line_of_first_request(document: &str) -> Option<&str> {
     let mut lines = document.lines().skip_while(|line| !line.starts_with(REQUESTS_HEADING));
     lines.next()?;
     let first_line = lines.take_while(|line| !line.starts_with('#')).find_map(|line| line.strip_prefix("> "));
-    first_line.map(str::trim).filter(|words| !words.is_empty())
+    first_line.map(str::trim).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]
@@ -199,7 +202,7 @@ mod tests {
 
         What the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.
         ");
-        assert_eq!(parse_first_request(&text), Some("Read the spec."));
+        assert_eq!(parse_first_line_of_first_request(&text), Some("Read the spec."));
         let short_document =
             handoff_with_requests(None, &["Hello"]).render_with_notes(&HandoffNotes::default(), 8_192);
         insta::assert_snapshot!(short_document, @"
@@ -220,8 +223,8 @@ mod tests {
 
         What the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.
         ");
-        assert_eq!(parse_first_request(&short_document), Some("Hello"));
-        assert_eq!(parse_first_request("# Handoff\n\n- Run: Demo\n"), None);
+        assert_eq!(parse_first_line_of_first_request(&short_document), Some("Hello"));
+        assert_eq!(parse_first_line_of_first_request("# Handoff\n\n- Run: Demo\n"), None);
     }
 
     #[test]

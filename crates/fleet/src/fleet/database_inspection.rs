@@ -1,18 +1,18 @@
-//! Facts about a database that can be read before its tables are trusted: server, role and rights.
+//! Inspects the server, the role and its rights before the database's tables are used.
 
 use crate::database::Database;
-use crate::database_fault::FleetError;
+use crate::database_error::FleetError;
 use crate::schema;
-use plimsoll_domain::text::to_single_line;
-use plimsoll_policy::doctor::DatabaseFacts;
+use plimsoll_domain::text::to_safe_single_line;
+use plimsoll_policy::doctor::DatabaseInfo;
 use postgres::{Error, Row};
 
-/// TLS is as the server sees it, which is PgBouncer's connection if there is one in between.
+/// `has_tls` describes the server's own connection, which behind PgBouncer is the one to PgBouncer.
 const READ_SERVER: &str = "
     select current_setting('server_version') as version, current_setting('server_version_num')::integer as number,
       current_setting('transaction_read_only') = 'on' as is_read_only, current_user::text as role,
       coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as has_tls";
-/// Reads the system catalog, which also answers a role without rights on the schema.
+/// Reads the system catalog, which a role without rights on the schema can read as well.
 const READ_SCHEMA_RIGHT: &str = "
     select has_schema_privilege(oid, 'usage') as may_use from pg_namespace where nspname = 'plimsoll'";
 /// Rights on any column are enough, because members do not need to change every column.
@@ -26,31 +26,32 @@ const READ_MISSING_RIGHTS: &str = "
     where not case needed.what
       when 'delete' then has_table_privilege(pg_class.oid, 'delete') else has_any_column_privilege(pg_class.oid, needed.what) end";
 
-/// Reads the facts about a database. The tables need not exist.
-pub fn read_database_facts(database: &mut Database) -> Result<DatabaseFacts, FleetError> {
+/// Reads the server's properties, the role's missing rights and the schema version. The tables need not exist.
+pub fn inspect_server_schema_and_rights(database: &mut Database) -> Result<DatabaseInfo, FleetError> {
     const ACTION: &str = "look at the database";
     let server_rows = database.query(ACTION, READ_SERVER, &[])?;
     let schema_rows = database.query(ACTION, READ_SCHEMA_RIGHT, &[])?;
     let missing_right_rows = database.query(ACTION, READ_MISSING_RIGHTS, &[])?;
-    let parse_rows = || facts_and_can_read_version(&server_rows, &schema_rows, &missing_right_rows);
-    let (mut facts, can_read_version) =
+    let parse_rows =
+        || parse_info_and_can_read_schema_version(&server_rows, &schema_rows, &missing_right_rows);
+    let (mut database_info, can_read_schema_version) =
         parse_rows().map_err(|error| database.unreadable_row_error(ACTION, &error))?;
-    if !schema_rows.is_empty() && can_read_version {
-        facts.schema_version = schema::read_schema_version(database)?;
+    if !schema_rows.is_empty() && can_read_schema_version {
+        database_info.schema_version = schema::read_schema_version(database)?;
     }
-    facts.server = database.last_server().to_owned();
-    facts.is_remote = database.is_last_server_remote();
-    Ok(facts)
+    database_info.server = database.last_server_address().to_owned();
+    database_info.is_remote = database.is_last_server_remote();
+    Ok(database_info)
 }
 
-/// Also returns whether the role may read the schema version.
-fn facts_and_can_read_version(
+/// Returns the database's properties, and whether the role may read the schema version.
+fn parse_info_and_can_read_schema_version(
     server_rows: &[Row],
     schema_rows: &[Row],
     missing_right_rows: &[Row],
-) -> Result<(DatabaseFacts, bool), Error> {
-    let mut can_read_version = true;
-    let mut facts = DatabaseFacts {
+) -> Result<(DatabaseInfo, bool), Error> {
+    let mut can_read_schema_version = true;
+    let mut database_info = DatabaseInfo {
         server: String::new(),
         is_remote: false,
         version: String::new(),
@@ -64,26 +65,26 @@ fn facts_and_can_read_version(
         can_create_fleets: true,
     };
     for row in server_rows {
-        facts.version = row.try_get("version")?;
-        facts.version_number = row.try_get("number")?;
-        facts.is_read_only = row.try_get("is_read_only")?;
-        facts.has_tls = row.try_get("has_tls")?;
-        facts.role = to_single_line(row.try_get("role")?);
+        database_info.version = row.try_get("version")?;
+        database_info.version_number = row.try_get("number")?;
+        database_info.is_read_only = row.try_get("is_read_only")?;
+        database_info.has_tls = row.try_get("has_tls")?;
+        database_info.role = to_safe_single_line(row.try_get("role")?);
     }
     for row in schema_rows {
         if !row.try_get::<_, bool>("may_use")? {
-            facts.missing_rights.push("usage on schema plimsoll".to_owned());
-            can_read_version = false;
+            database_info.missing_rights.push("usage on schema plimsoll".to_owned());
+            can_read_schema_version = false;
         }
     }
     for row in missing_right_rows {
         match row.try_get("is_of_member")? {
             true => {
-                facts.missing_rights.push(row.try_get("lacks")?);
-                can_read_version &= !row.try_get::<_, bool>("is_of_schema")?;
+                database_info.missing_rights.push(row.try_get("lacks")?);
+                can_read_schema_version &= !row.try_get::<_, bool>("is_of_schema")?;
             }
-            false => facts.can_create_fleets = false,
+            false => database_info.can_create_fleets = false,
         }
     }
-    Ok((facts, can_read_version))
+    Ok((database_info, can_read_schema_version))
 }

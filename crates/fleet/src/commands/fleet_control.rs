@@ -1,10 +1,10 @@
 //! `plimsoll fleet drain`, `resume` and `stop`.
 
-use super::fleet_text::{count_u64_with_noun, merge_command};
-use super::{CommandError, run_on_fleet};
+use super::fleet_text::{count_u64_with_noun, merge_command_if_on_separate_branch};
+use super::{CommandError, open_fleet_and_run_with_timeout};
 use crate::fleet::Fleet;
 use crate::fleet::fleet_status::FleetStatus;
-use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_terminal::console::{self, print_text};
 use plimsoll_terminal::fleet_command_line::{ConfirmArguments, NameArgument};
 use std::io::IsTerminal as _;
@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 /// Stops new claims, and prints what will still be finished.
 pub(super) fn drain_fleet(arguments: &NameArgument) -> Result<ExitCode, CommandError> {
-    let (has_changed, fleet) = set_draining_unless_ended(&arguments.name, true)?;
-    let name = to_single_line(&fleet.name);
+    let (has_changed, fleet) = set_draining_or_error_if_ended(&arguments.name, true)?;
+    let name = to_safe_single_line(&fleet.name);
     let outcome_text = if has_changed { "drains" } else { "drains already" };
     let unfinished_count = fleet.item_counts.in_progress + fleet.item_counts.offered;
     print_text(format!(
@@ -25,8 +25,8 @@ pub(super) fn drain_fleet(arguments: &NameArgument) -> Result<ExitCode, CommandE
 
 /// Allows claims again.
 pub(super) fn resume_fleet(arguments: &NameArgument) -> Result<ExitCode, CommandError> {
-    let (has_changed, fleet) = set_draining_unless_ended(&arguments.name, false)?;
-    let name = to_single_line(&fleet.name);
+    let (has_changed, fleet) = set_draining_or_error_if_ended(&arguments.name, false)?;
+    let name = to_safe_single_line(&fleet.name);
     if !has_changed {
         print_text(format!("the fleet `{name}` was not draining"));
     } else if fleet.active_workers == 0 {
@@ -39,38 +39,45 @@ pub(super) fn resume_fleet(arguments: &NameArgument) -> Result<ExitCode, Command
     Ok(ExitCode::SUCCESS)
 }
 
-fn set_draining_unless_ended(name: &str, is_draining: bool) -> Result<(bool, FleetStatus), CommandError> {
-    let (has_changed, fleet) = run_on_fleet(name, "drain the fleet", move |fleet| {
+fn set_draining_or_error_if_ended(
+    name: &str,
+    is_draining: bool,
+) -> Result<(bool, FleetStatus), CommandError> {
+    let (has_changed, fleet) = open_fleet_and_run_with_timeout(name, "drain the fleet", move |fleet| {
         Ok((fleet.set_draining(is_draining)?, fleet.read_status()?))
     })?;
     match &fleet.end_reason {
         Some(end_reason) => Err(CommandError::FleetEnded {
-            name: to_single_line(name),
-            end_reason: to_single_line(end_reason),
+            name: to_safe_single_line(name),
+            end_reason: to_safe_single_line(end_reason),
         }),
         None => Ok((has_changed, fleet)),
     }
 }
 
-/// Ends the fleet for good, after a confirmation.
-pub(super) fn stop_fleet(arguments: &ConfirmArguments) -> Result<ExitCode, CommandError> {
-    let fleet = run_on_fleet(&arguments.name, "look at the fleet", Fleet::read_status)?;
-    let name = to_single_line(&fleet.name);
+/// Ends the fleet permanently, after a confirmation.
+pub(super) fn confirm_and_stop_fleet_permanently(
+    arguments: &ConfirmArguments,
+) -> Result<ExitCode, CommandError> {
+    let fleet = open_fleet_and_run_with_timeout(&arguments.name, "look at the fleet", Fleet::read_status)?;
+    let name = to_safe_single_line(&fleet.name);
     if let Some(end_reason) = &fleet.end_reason {
-        print_text(format!("the fleet `{name}` is over already: {}", to_single_line(end_reason)));
+        print_text(format!("the fleet `{name}` is over already: {}", to_safe_single_line(end_reason)));
         return Ok(ExitCode::SUCCESS);
     }
     if !is_confirmed_or_not_interactive(arguments, &render_stop_question(&fleet)) {
         return Err(CommandError::NotConfirmed);
     }
-    let fleet = run_on_fleet(&arguments.name, "stop the fleet", |fleet| {
-        fleet.stop_for_good()?;
+    let fleet = open_fleet_and_run_with_timeout(&arguments.name, "stop the fleet", |fleet| {
+        fleet.end_as_stopped()?;
         fleet.read_status()
     })?;
     print_text(format!(
         "the fleet `{name}` is stopped; unfinished work stays on its branches plimsoll-items/{name}/…"
     ));
-    merge_command(&fleet).iter().for_each(|command| print_text(format!("to merge what is done: {command}")));
+    merge_command_if_on_separate_branch(&fleet)
+        .iter()
+        .for_each(|command| print_text(format!("to merge what is done: {command}")));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -79,7 +86,7 @@ fn render_stop_question(fleet: &FleetStatus) -> String {
     format!(
         "Stop the fleet \"{}\" for good, with {} not merged and {} at work? It cannot be resumed; `plimsoll fleet drain` lets what \
          is begun be finished. [y/N] ",
-        to_single_line(&fleet.name),
+        to_safe_single_line(&fleet.name),
         count_u64_with_noun(unmerged_count, "item"),
         count_u64_with_noun(fleet.active_workers, "worker")
     )

@@ -1,7 +1,7 @@
-//! A timeout for every wait for a server. The system's own timeouts detect a connection that is gone, but not a server that
-//! acknowledges packets and never answers.
+//! A timeout for every wait for a server. The operating system's timeouts detect a lost connection, but not a server that
+//! acknowledges packets and never responds.
 
-use crate::database_fault::{DatabaseFault, FleetError};
+use crate::database_error::{DatabaseError, FleetError};
 use crate::settings::ConnectionSettings;
 use std::sync::mpsc;
 use std::thread;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// held by another process is reported as such.
 pub const DATABASE_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Runs `operation` in its own thread and waits for it at most `timeout`. After a timeout the operation may still happen.
+/// Runs `operation` in its own thread and waits for it at most `timeout`. After a timeout the operation may still take effect.
 pub fn run_with_settings_and_timeout<T: Send + 'static>(
     timeout: Duration,
     settings: ConnectionSettings,
@@ -22,7 +22,7 @@ pub fn run_with_settings_and_timeout<T: Send + 'static>(
     let timeout_error = || FleetError::Database {
         action,
         server: servers.join(", "),
-        fault: DatabaseFault::NoAnswer(timeout),
+        fault: DatabaseError::NoResponse(timeout),
     };
     run_in_thread_with_timeout(timeout, move || operation(settings)).unwrap_or_else(|| Err(timeout_error()))
 }
@@ -33,7 +33,7 @@ pub(crate) fn run_in_thread_with_timeout<T: Send + 'static>(
     operation: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let (sender, receiver) = mpsc::channel();
-    // The thread is left running after a timeout: the process ends soon, and nothing waits for the thread.
+    // After a timeout the thread keeps running: the process ends soon, and nothing waits for the thread.
     thread::spawn(move || _ = sender.send(operation()));
     receiver.recv_timeout(timeout).ok()
 }

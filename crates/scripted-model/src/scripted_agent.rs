@@ -1,44 +1,46 @@
-//! A scripted agent that behaves like an honest one: it reads its prompt, follows the story, and takes the promise line only from
-//! the request.
+//! A scripted agent that behaves like an honest agent. It extracts the item, the iteration and the promise line from its prompt,
+//! and a callback chooses its response in each turn.
 
 use crate::{Request, ScriptedModel, Step};
 
-/// One turn of a story, with the facts that the agent reads from the request.
+/// One turn of the agent, with the values extracted from the request.
 #[derive(Debug)]
-pub struct StoryTurn<'a> {
+pub struct AgentTurn<'a> {
     pub request: &'a Request,
-    /// Number of earlier responses in this conversation; 0 in the first turn.
-    pub answer_count: usize,
-    /// The item in the prompt.
+    /// Number of previous responses in this conversation; 0 in the first turn.
+    pub assistant_message_count: usize,
+    /// The text of the item in the prompt.
     pub item_text: Option<String>,
-    /// The iteration in the prompt; 0 if it names none.
+    /// The iteration number in the prompt; 0 if there is none.
     pub iteration: u32,
     /// The promise line that ends the run; empty if the prompt contains none.
     pub promise_line: String,
 }
 
-/// Starts a model that plays a story.
-pub fn start_story(mut choose_step: impl FnMut(&StoryTurn<'_>) -> Step + Send + 'static) -> ScriptedModel {
-    ScriptedModel::start(move |request| choose_step(&StoryTurn::from_request(request)))
+/// Starts a model that calls `choose_step` for each turn.
+pub fn start_model_with_turn_script(
+    mut choose_step: impl FnMut(&AgentTurn<'_>) -> Step + Send + 'static,
+) -> ScriptedModel {
+    ScriptedModel::start(move |request| choose_step(&AgentTurn::from_request(request)))
 }
 
-impl<'a> StoryTurn<'a> {
-    fn from_request(request: &'a Request) -> StoryTurn<'a> {
+impl<'a> AgentTurn<'a> {
+    fn from_request(request: &'a Request) -> AgentTurn<'a> {
         let text = request.full_text();
         let text_between = |start: &str, end: &str| {
-            let rest = &text[text.find(start)? + start.len()..];
-            Some(rest[..rest.find(end)?].to_owned())
+            let remaining_text = &text[text.find(start)? + start.len()..];
+            Some(remaining_text[..remaining_text.find(end)?].to_owned())
         };
-        StoryTurn {
+        AgentTurn {
             request,
-            answer_count: request.answer_count(),
+            assistant_message_count: request.assistant_message_count(),
             item_text: text_between("## Your item\n\n> ", "\n")
-                // After a compaction the prompt is gone; the briefing names the item.
+                // A compaction removes the prompt; the briefing then contains the item.
                 .or_else(|| text_between("The current item is \"", "\" (")),
             iteration: text_between("You are session ", " of")
-                .and_then(|number| number.parse().ok())
+                .and_then(|iteration_text| iteration_text.parse().ok())
                 .unwrap_or(0),
-            // A worker's prompt asks for no promise, but its blocked line contains the same code.
+            // A worker's prompt has no COMPLETE line, but its BLOCKED line contains the same nonce.
             promise_line: text_between("\n<promise>COMPLETE ", "</promise>")
                 .or_else(|| text_between("\n<promise>BLOCKED ", " REASON</promise>"))
                 .map(|nonce| format!("<promise>COMPLETE {nonce}</promise>"))

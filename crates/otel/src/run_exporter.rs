@@ -1,8 +1,8 @@
-//! Exports a run's spans and logs from its first event to its last. Standard input carries the events and ends with the run's
-//! process; the journal is read in parallel. The run never waits for this program, and it exits soon after the run even if the
-//! collector does not respond.
+//! Exports a run's spans and logs from its first event to its last. The events arrive on standard input, which is closed when the
+//! run's process ends; the journal is read in parallel. The run never waits for this program. This program exits soon after the run,
+//! even if the collector does not respond.
 
-use crate::attributes::{Attributes, redact_and_clip};
+use crate::attributes::{Attributes, redact_and_truncate_to_line};
 use crate::collector::{Collector, CollectorError};
 use crate::delivery::send_batches_until_closed;
 use crate::journal_tail::JournalTail;
@@ -27,17 +27,18 @@ use std::time::{Duration, Instant};
 
 /// Interval between two reads of the journal.
 const JOURNAL_POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How long the remaining spans and logs may be sent after the run's end.
+/// Time limit for sending the remaining spans and logs after the run's end.
 const FINAL_SEND_TIMEOUT: Duration = Duration::from_secs(5);
-/// The reported error if that timeout expires before any error was recorded.
+/// The reported error if `FINAL_SEND_TIMEOUT` expires before any error was recorded.
 const NO_RESPONSE_MESSAGE: &str = "the collector has not answered five seconds after the run's end";
-/// Longest line read in one piece; events have a few kilobytes.
+/// Maximum number of bytes read as one line; events have a few kilobytes.
 const MAX_LINE_BYTES: u64 = 1024 * 1024;
-/// Limit of reads after the run's end, because an agent could fill the journal without end.
+/// Maximum number of journal reads after the run's end, because an agent could keep filling the journal.
 const MAX_FINAL_READS: usize = 16;
 
-/// Exports the spans and logs of one run until it ends. The journal is read from this byte offset.
-pub(crate) fn export_run_telemetry(journal_offset: u64) {
+/// Exports the spans and logs of one run until it ends, and records losses in the journal. The journal is read from the byte
+/// offset `journal_offset`.
+pub(crate) fn export_run_telemetry_from_stdin(journal_offset: u64) {
     let mut entries = StreamEntries(BufReader::new(std::io::stdin()));
     let Some((first_entry, run_id)) =
         entries.next().and_then(|entry| entry.run_id.clone().map(|run_id| (entry, run_id)))
@@ -48,35 +49,41 @@ pub(crate) fn export_run_telemetry(journal_offset: u64) {
     let trace =
         TraceContext::for_run(&run_id, environment::variable(telemetry::TRACEPARENT_VARIABLE).as_deref());
     let exporter_config = ExporterConfig::from_variables(environment::variable);
-    let resource = build_resource(&first_entry, &run_id);
-    let span_pipe = ExportPipe::start(
+    let resource = build_resource_from_environment_and_run(&first_entry, &run_id);
+    let span_exporter = SignalExporter::start_thread_if_configured(
         Signal::Traces,
-        exporter_config.traces.filter(|_| trace.is_recorded()),
+        exporter_config.traces.filter(|_| trace.is_sampled()),
         span_encoder(&resource),
     );
-    let log_pipe = ExportPipe::start(Signal::Logs, exporter_config.logs, log_encoder(&resource));
+    let log_exporter = SignalExporter::start_thread_if_configured(
+        Signal::Logs,
+        exporter_config.logs,
+        log_encoder(&resource),
+    );
     let has_run_ended = Arc::new(AtomicBool::new(false));
-    let journal_reader = {
-        let (has_run_ended, log_queue) = (Arc::clone(&has_run_ended), log_pipe.queue());
+    let journal_thread = {
+        let (has_run_ended, log_queue) = (Arc::clone(&has_run_ended), log_exporter.queue());
         let (tail, run_id, trace) =
             (JournalTail::from_offset(project.journal_path(), journal_offset), run_id.clone(), trace.clone());
         std::thread::spawn(move || {
             export_journal_until_run_ends(tail, &has_run_ended, &run_id, &trace, &log_queue);
         })
     };
-    export_stream_entries(first_entry, &mut entries, &run_id, &trace, &span_pipe, &log_pipe);
+    export_stream_entries(first_entry, &mut entries, &run_id, &trace, &span_exporter, &log_exporter);
     has_run_ended.store(true, Ordering::Release);
-    let _ = journal_reader.join();
+    let _ = journal_thread.join();
     let deadline = Instant::now() + FINAL_SEND_TIMEOUT;
-    // Both are closed first, so that waiting for one takes no time from the other.
-    span_pipe.queue.close(deadline);
-    log_pipe.queue.close(deadline);
-    let (lost_spans, lost_logs) =
-        (span_pipe.wait_and_count_lost(deadline), log_pipe.wait_and_count_lost(deadline));
-    record_losses_in_journal(&project, &run_id, lost_spans.as_ref(), lost_logs.as_ref());
+    // Both queues are closed before waiting, so that they are sent in parallel until the same deadline.
+    span_exporter.queue.close(deadline);
+    log_exporter.queue.close(deadline);
+    let (lost_spans, lost_logs) = (
+        span_exporter.wait_until_sent_and_count_lost(deadline),
+        log_exporter.wait_until_sent_and_count_lost(deadline),
+    );
+    record_losses_in_existing_journal(&project, &run_id, lost_spans.as_ref(), lost_logs.as_ref());
 }
 
-/// The events that `plimsoll run` writes. Lines that are not events are skipped.
+/// An iterator over the events that `plimsoll run` writes. Lines that are not events are skipped.
 struct StreamEntries<R>(BufReader<R>);
 
 impl<R: Read> Iterator for StreamEntries<R> {
@@ -101,13 +108,13 @@ fn export_stream_entries(
     entries: &mut impl Iterator<Item = StreamEntry>,
     run_id: &RunId,
     trace: &TraceContext,
-    span_pipe: &ExportPipe<Span>,
-    log_pipe: &ExportPipe<LogRecord>,
+    span_exporter: &SignalExporter<Span>,
+    log_exporter: &SignalExporter<LogRecord>,
 ) {
-    let mut span_builder = SpanBuilder::for_run(run_id, trace.clone());
+    let mut span_builder = SpanBuilder::new(run_id, trace.clone());
     for entry in std::iter::once(first_entry).chain(entries) {
-        span_pipe.push_all(span_builder.handle_entry(&entry));
-        log_pipe.push_all(logs::log_record_of_event(
+        span_exporter.push_all(span_builder.handle_entry_and_take_ended_spans(&entry));
+        log_exporter.push_all(logs::log_record_if_from_source_and_run(
             &entry,
             LogSource::Stream,
             run_id,
@@ -115,7 +122,7 @@ fn export_stream_entries(
             now_unix_nanos(),
         ));
     }
-    span_pipe.push_all(span_builder.end_all_as_aborted(now_unix_nanos()));
+    span_exporter.push_all(span_builder.end_all_and_mark_run_failed(now_unix_nanos()));
 }
 
 fn export_journal_until_run_ends(
@@ -128,8 +135,14 @@ fn export_journal_until_run_ends(
     let export_new_entries = |tail: &mut JournalTail| {
         let entries = tail.read_new_entries().into_iter();
         let entries = entries.map(StreamEntry::from);
-        log_queue.push_all(entries.filter_map(|entry| {
-            logs::log_record_of_event(&entry, LogSource::Journal, run_id, trace, now_unix_nanos())
+        log_queue.push_all_and_drop_oldest_if_full(entries.filter_map(|entry| {
+            logs::log_record_if_from_source_and_run(
+                &entry,
+                LogSource::Journal,
+                run_id,
+                trace,
+                now_unix_nanos(),
+            )
         }));
     };
     while !has_run_ended.load(Ordering::Acquire) {
@@ -150,29 +163,29 @@ fn now_unix_nanos() -> u64 {
 }
 
 /// The export of one signal: a queue, and a thread that sends its items.
-struct ExportPipe<T> {
+struct SignalExporter<T> {
     queue: Arc<ExportQueue<T>>,
     /// Disconnected when the sending thread ends; `None` if there is no such thread.
     done_receiver: Option<std::sync::mpsc::Receiver<()>>,
-    /// True if the user configured a target, even if it cannot be used: losses are then reported.
-    is_exported: bool,
+    /// True if the user configured a target, even if it cannot be used. Only then are losses reported.
+    is_configured: bool,
 }
 
-impl<T: Send + 'static> ExportPipe<T> {
-    fn start(
+impl<T: Send + 'static> SignalExporter<T> {
+    fn start_thread_if_configured(
         signal: Signal,
         target: Option<ExportTarget>,
         encode_batch: impl Fn(Vec<T>) -> Vec<u8> + Send + 'static,
-    ) -> ExportPipe<T> {
+    ) -> SignalExporter<T> {
         let queue = Arc::new(ExportQueue::default());
         let Some(target) = target else {
-            return ExportPipe { queue, done_receiver: None, is_exported: false };
+            return SignalExporter { queue, done_receiver: None, is_configured: false };
         };
         let collector = match Collector::new(signal, &target) {
             Ok(collector) => collector,
             Err(error) => {
-                queue.set_last_error(render_error_with_hint(&error));
-                return ExportPipe { queue, done_receiver: None, is_exported: true };
+                queue.set_last_error(render_error_with_hint_if_any(&error));
+                return SignalExporter { queue, done_receiver: None, is_configured: true };
             }
         };
         let (done_sender, done_receiver) = channel();
@@ -181,7 +194,7 @@ impl<T: Send + 'static> ExportPipe<T> {
             send_batches_until_closed(&thread_queue, &collector, encode_batch);
             drop(done_sender);
         });
-        ExportPipe { queue, done_receiver: Some(done_receiver), is_exported: true }
+        SignalExporter { queue, done_receiver: Some(done_receiver), is_configured: true }
     }
 
     fn queue(&self) -> Arc<ExportQueue<T>> {
@@ -189,21 +202,22 @@ impl<T: Send + 'static> ExportPipe<T> {
     }
 
     fn push_all(&self, items: impl IntoIterator<Item = T>) {
-        self.queue.push_all(items);
+        self.queue.push_all_and_drop_oldest_if_full(items);
     }
 
-    /// Waits until the closed queue is sent. Returns the number of lost items and the last error, or `None` if none was lost.
-    fn wait_and_count_lost(&self, deadline: Instant) -> Option<(u64, String)> {
+    /// Waits until the remaining items of the closed queue are sent, or the deadline has passed. Returns the number of lost items and
+    /// the last error, or `None` if none was lost or no target is configured.
+    fn wait_until_sent_and_count_lost(&self, deadline: Instant) -> Option<(u64, String)> {
         if let Some(done_receiver) = &self.done_receiver {
             let remaining = deadline.saturating_duration_since(Instant::now());
             let _ = done_receiver.recv_timeout(remaining + Duration::from_millis(200));
         }
         Some(self.queue.lost_count_and_last_error())
-            .filter(|(lost_count, _)| self.is_exported && *lost_count > 0)
+            .filter(|(lost_count, _)| self.is_configured && *lost_count > 0)
     }
 }
 
-fn render_error_with_hint(error: &CollectorError) -> String {
+fn render_error_with_hint_if_any(error: &CollectorError) -> String {
     match error {
         CollectorError::CertificateFileUnreadable(error) => format!("{error}; {}", error.hint()),
         CollectorError::InvalidAddress
@@ -213,8 +227,9 @@ fn render_error_with_hint(error: &CollectorError) -> String {
     }
 }
 
-/// Builds the resource of all spans and logs: the user's attributes, and the labels that the client's own spans also carry.
-fn build_resource(first_entry: &StreamEntry, run_id: &RunId) -> Resource {
+/// Builds the resource of all spans and logs: the user's attributes from the environment, and the run labels that the client's own
+/// spans also have.
+fn build_resource_from_environment_and_run(first_entry: &StreamEntry, run_id: &RunId) -> Resource {
     let mut attributes = Attributes::default();
     attributes.add_text("service.name", "plimsoll").add_text("service.version", env!("CARGO_PKG_VERSION"));
     for (name, value) in parse_resource_attributes(
@@ -226,11 +241,14 @@ fn build_resource(first_entry: &StreamEntry, run_id: &RunId) -> Resource {
         attributes.add_text("service.name", &name);
     }
     attributes.add_text(telemetry::RUN_ID_LABEL, run_id.as_str());
-    if let StreamEvent::Journal(JournalEvent::RunStarted(facts) | JournalEvent::RunResumed(facts)) =
+    if let StreamEvent::Journal(JournalEvent::RunStarted(run_start) | JournalEvent::RunResumed(run_start)) =
         &first_entry.event
     {
-        let name = facts.task_name.as_deref().map(|name| telemetry::clip_label_value(&redact_and_clip(name)));
-        attributes.add_text_if_not_empty(telemetry::RUN_NAME_LABEL, name.as_deref());
+        let run_name = run_start
+            .task_name
+            .as_deref()
+            .map(|name| telemetry::clip_label_value(&redact_and_truncate_to_line(name)));
+        attributes.add_text_if_not_empty(telemetry::RUN_NAME_LABEL, run_name.as_deref());
     }
     Resource { attributes: attributes.to_key_values(), ..Resource::default() }
 }
@@ -265,9 +283,9 @@ fn log_encoder(run_resource: &Resource) -> impl Fn(Vec<LogRecord>) -> Vec<u8> + 
     }
 }
 
-/// Records in the journal how many spans and logs were lost. Does nothing without a journal: a removed worktree must not be
-/// created again.
-fn record_losses_in_journal(
+/// Records in the journal how many spans and logs were lost. Does nothing if there is no journal, because a removed worktree must
+/// not be created again.
+fn record_losses_in_existing_journal(
     project: &Project,
     run_id: &RunId,
     lost_spans: Option<&(u64, String)>,

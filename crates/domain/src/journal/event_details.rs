@@ -1,4 +1,4 @@
-//! The facts of the journal's events. Those marked "stream only" appear only in the output of
+//! The details of the journal's events. Fields marked "stream only" appear only in the output of
 //! `plimsoll run --json`.
 
 use crate::breaker::BreakerCause;
@@ -11,10 +11,10 @@ use crate::status::RunStatus;
 use crate::verdict::{SessionEnding, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// The facts of a run that starts or resumes.
+/// The details of a run that starts or resumes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct RunStartFacts {
+pub struct RunStartDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct RunStartFacts {
     /// Whether its sessions have the working memory.
     #[serde(rename = "memory", skip_serializing_if = "Option::is_none")]
     pub has_memory: Option<bool>,
-    /// The run's own branch, if it has one.
+    /// The run's branch, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// The status of the run before it was resumed.
@@ -67,7 +67,7 @@ pub struct IterationPlanned {
 #[serde(default)]
 pub struct LevelReached {
     pub level: Level,
-    /// The usage that decided about the level, in whole percent.
+    /// The usage that determined the level, in whole percent.
     pub percent: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<UsageReading>,
@@ -91,7 +91,7 @@ pub struct CheckpointWritten {
     pub cause: Option<CheckpointCause>,
     /// The level when it was written.
     pub level: Level,
-    /// The usage that decided about the level, in whole percent.
+    /// The usage that determined the level, in whole percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<u64>,
     /// The usage that the client itself reports, in whole percent.
@@ -122,17 +122,17 @@ pub struct CheckpointWritten {
     pub state_write_error: Option<String>,
 }
 
-/// Whether the next item or step fits into the session.
+/// The estimated size of the next item or step, and the tokens that are left for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct FitEstimate {
-    /// The item; `None` for the session's own next step.
+pub struct NextStepSizeEstimate {
+    /// The item; `None` for the session's next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
     /// The estimated size, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate_tokens: Option<u64>,
-    /// What the estimate is based on, as text.
+    /// The data on which the estimate is based, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate_source: Option<String>,
     /// The tokens left below L2.
@@ -140,7 +140,7 @@ pub struct FitEstimate {
     pub free_tokens: Option<u64>,
 }
 
-/// The gate's verdict with its evidence. A deadline that passes during a pause has no evidence.
+/// The gate's verdict with its evidence. There is no evidence if a deadline passes during a pause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VerdictReached {
     /// The verdict as a marker.
@@ -189,7 +189,7 @@ pub struct VerdictReached {
 }
 
 impl VerdictReached {
-    /// Creates the facts of a verdict, without evidence.
+    /// Creates the details of a verdict, without evidence.
     pub fn from_verdict_without_evidence(verdict: &Verdict) -> VerdictReached {
         VerdictReached {
             marker: verdict.to_marker(),
@@ -254,7 +254,7 @@ pub struct TicksReverted {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BreakerOpened {
     pub cause: BreakerCause,
-    /// The counter's value at that time.
+    /// The value of the failure counter at that time.
     #[serde(rename = "count", default)]
     pub failure_count: u32,
     /// The evidence, as text.
@@ -266,7 +266,7 @@ pub struct BreakerOpened {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IterationClosed {
-    /// The highest usage that decided about a level, in whole percent; 0 if none was measured.
+    /// The highest usage that determined a level, in whole percent; 0 if none was measured.
     pub peak_percent: u64,
     /// Whether its session wrote notes into its handoff.
     #[serde(rename = "notes", skip_serializing_if = "Option::is_none")]
@@ -295,7 +295,7 @@ pub struct SessionEnded {
     /// The reason that the client gives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The highest usage that decided about a level, in whole percent; 0 if none was measured.
+    /// The highest usage that determined a level, in whole percent; 0 if none was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_percent: Option<u64>,
     /// How many times a hook waited for the client's transcript writer.

@@ -1,9 +1,9 @@
-//! Parses what a session's first request says about where to continue.
+//! Parses where a session's first request tells it to continue.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
-/// The headings of the resume section. They show whether the item is begun.
+/// The headings of the resume section. They show whether the item is in progress.
 const RESUME_HEADINGS: [&str; 2] = [TAKEN_OVER_HEADING, "## The session before\n"];
 const TAKEN_OVER_HEADING: &str = "## You take over this item half done";
 
@@ -28,15 +28,15 @@ pattern!(UNCHECKED r"(?i)unchecked|unverified|not verified|claim");
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FileRow {
     pub(super) file: String,
-    /// The line ranges, from and to; empty if no lines are named.
+    /// The first and last line of each range; empty if no lines are named.
     pub(super) line_ranges: Vec<(u32, u32)>,
-    /// True if its status says that the file no longer exists.
-    pub(super) is_gone: bool,
+    /// True if the row says that the file no longer exists.
+    pub(super) is_deleted: bool,
 }
 
-/// The facts that the request states.
+/// The parts of a session's first request that are scored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct PromptFacts {
+pub(super) struct ParsedPrompt {
     /// All text before the first answer, without the system prompt.
     pub(super) full_text: String,
     /// The first resume section.
@@ -44,7 +44,7 @@ pub(super) struct PromptFacts {
     /// The number of resume sections.
     pub(super) resume_section_count: usize,
     /// The item that the prompt asks for.
-    pub(super) prompt_item: Option<String>,
+    pub(super) requested_item: Option<String>,
     /// The item that the section describes as in progress.
     pub(super) item_in_progress: Option<String>,
     /// The item that the section asks the session to begin.
@@ -55,61 +55,62 @@ pub(super) struct PromptFacts {
     /// "Progress" lines of the resume section with content.
     pub(super) progress_lines: Vec<String>,
     pub(super) promise_line: Option<String>,
-    /// The request says that a promise was refused before.
+    /// True if the request says that a promise was refused before.
     pub(super) was_promise_refused: bool,
 }
 
-impl PromptFacts {
-    pub(super) fn parse(full_text: &str) -> PromptFacts {
+impl ParsedPrompt {
+    pub(super) fn parse(full_text: &str) -> ParsedPrompt {
         let section_starts = || {
             RESUME_HEADINGS
                 .iter()
                 .flat_map(|heading| full_text.match_indices(heading).map(|(start, _)| start))
         };
-        let resume_section = section_starts().min().map(|start| cut_section(&full_text[start..]));
+        let resume_section =
+            section_starts().min().map(|start| section_until_next_heading(&full_text[start..]));
         let section_text = resume_section.unwrap_or_default();
-        let prompt_item = PROMPT_ITEM.captures(full_text).map(|captures| captures[1].trim().to_owned());
+        let requested_item = PROMPT_ITEM.captures(full_text).map(|captures| captures[1].trim().to_owned());
         let has_content = |line: &(bool, String)| !UNKNOWN.is_match(&line.1);
         let next_steps = NEXT.captures_iter(full_text).map(|captures| {
             (
-                UNCHECKED.is_match(&captures[1]) || is_marked_as_claim(full_text, &captures[2]),
+                UNCHECKED.is_match(&captures[1]) || is_under_unchecked_heading(full_text, &captures[2]),
                 captures[2].trim().to_owned(),
             )
         });
         let progress_lines =
             PROGRESS.captures_iter(section_text).map(|captures| captures[2].trim().to_owned());
-        // The section is about the prompt's own item and does not repeat its name.
+        // This section is about the item of the prompt and does not repeat its name.
         let is_taken_over = section_text.starts_with(TAKEN_OVER_HEADING);
         let is_not_begun = NOT_BEGUN.is_match(section_text) && !is_taken_over;
-        PromptFacts {
+        ParsedPrompt {
             full_text: full_text.to_owned(),
             resume_section: resume_section.map(str::to_owned),
             resume_section_count: section_starts().count(),
-            item_in_progress: prompt_item.clone().filter(|_| is_taken_over),
-            item_to_begin: prompt_item.clone().filter(|_| is_not_begun),
-            prompt_item,
-            file_rows: parse_rows(section_text),
+            item_in_progress: requested_item.clone().filter(|_| is_taken_over),
+            item_to_begin: requested_item.clone().filter(|_| is_not_begun),
+            requested_item,
+            file_rows: parse_file_table_rows(section_text),
             next_steps: next_steps.filter(has_content).collect(),
-            progress_lines: progress_lines.filter(|words| !UNKNOWN.is_match(words)).collect(),
-            promise_line: PROMISE.find_iter(full_text).last().map(|found| found.as_str().to_owned()),
+            progress_lines: progress_lines.filter(|text| !UNKNOWN.is_match(text)).collect(),
+            promise_line: PROMISE.find_iter(full_text).last().map(|promise| promise.as_str().to_owned()),
             was_promise_refused: full_text.contains("ompletion was refused")
                 || full_text.contains("promise was"),
         }
     }
 
-    /// Returns the first row whose file still exists.
-    pub(super) fn first_existing_row(&self) -> Option<&FileRow> {
-        self.file_rows.iter().find(|row| !row.is_gone)
+    /// Returns the first row that is not marked as deleted.
+    pub(super) fn first_row_not_deleted(&self) -> Option<&FileRow> {
+        self.file_rows.iter().find(|row| !row.is_deleted)
     }
 
-    /// Returns the file and line at which a reader would continue.
-    pub(super) fn place_to_continue(&self) -> Option<(String, Option<u32>)> {
-        let row = self.first_existing_row()?;
+    /// Returns the file and line at which a reader would continue: the line after the last range of the first row.
+    pub(super) fn location_to_continue(&self) -> Option<(String, Option<u32>)> {
+        let row = self.first_row_not_deleted()?;
         Some((row.file.clone(), row.line_ranges.iter().map(|(_, last)| last + 1).max()))
     }
 
-    /// Returns true if a line of the resume section contains `of` and matches the pattern `what`.
-    pub(super) fn section_has_line(&self, text: &str, pattern: &str) -> bool {
+    /// Returns true if a line of the resume section contains `text` and matches `pattern`.
+    pub(super) fn section_has_line_matching(&self, text: &str, pattern: &str) -> bool {
         let resume_section = self.resume_section.as_deref().unwrap_or_default();
         resume_section
             .lines()
@@ -117,21 +118,21 @@ impl PromptFacts {
     }
 }
 
-/// Returns the text up to the next heading of the same rank or the end of the generated text.
-fn cut_section(text: &str) -> &str {
+/// Returns the text up to the next heading of the same or a higher rank, or up to the end of the generated text.
+fn section_until_next_heading(text: &str) -> &str {
     let end_markers = ["\n## ", "\n---\n", "\n# ", "</system-reminder>", "<!-- plimsoll:end"];
     let heading_end = text.find('\n').unwrap_or(text.len());
     let end = end_markers
         .iter()
-        .filter_map(|end| text[heading_end..].find(end))
+        .filter_map(|marker| text[heading_end..].find(marker))
         .min()
-        .map_or(text.len(), |end| heading_end + end);
+        .map_or(text.len(), |offset| heading_end + offset);
     &text[..end]
 }
 
-/// Returns true if the heading or block above these words marks them as a claim.
-fn is_marked_as_claim(full_text: &str, words: &str) -> bool {
-    let trimmed = words.trim();
+/// Returns true if the last heading or block title above the text marks it as unchecked.
+fn is_under_unchecked_heading(full_text: &str, text: &str) -> bool {
+    let trimmed = text.trim();
     if trimmed.is_empty() {
         return false;
     }
@@ -141,14 +142,14 @@ fn is_marked_as_claim(full_text: &str, words: &str) -> bool {
     heading.is_some_and(|line| UNCHECKED.is_match(line))
 }
 
-fn parse_rows(section: &str) -> Vec<FileRow> {
+fn parse_file_table_rows(section: &str) -> Vec<FileRow> {
     let matches =
-        ROW.captures_iter(section).filter(|found| &found[1] != "File" && !found[1].starts_with('-'));
+        ROW.captures_iter(section).filter(|captures| &captures[1] != "File" && !captures[1].starts_with('-'));
     matches
-        .map(|found| FileRow {
-            file: found[1].to_owned(),
-            line_ranges: parse_line_ranges(&found[2]),
-            is_gone: GONE.is_match(&found[3]) || GONE.is_match(&found[2]),
+        .map(|captures| FileRow {
+            file: captures[1].to_owned(),
+            line_ranges: parse_line_ranges(&captures[2]),
+            is_deleted: GONE.is_match(&captures[3]) || GONE.is_match(&captures[2]),
         })
         .collect()
 }
@@ -204,30 +205,33 @@ Since it stopped:
 
     #[test]
     fn prompt_facts_are_parsed_from_a_resume() {
-        let facts = PromptFacts::parse(HALF_DONE_PROMPT);
-        assert_eq!(facts.prompt_item.as_deref(), Some("Write the printer"));
+        let facts = ParsedPrompt::parse(HALF_DONE_PROMPT);
+        assert_eq!(facts.requested_item.as_deref(), Some("Write the printer"));
         assert_eq!(
             (facts.item_in_progress.as_deref(), facts.item_to_begin.as_deref()),
             (Some("Write the printer"), None)
         );
         assert_eq!(facts.file_rows.len(), 2);
-        assert!(facts.file_rows[1].is_gone && facts.file_rows[1].line_ranges.is_empty());
-        assert_eq!(facts.place_to_continue(), Some(("src/oauth.ts".to_owned(), Some(101))));
+        assert!(facts.file_rows[1].is_deleted && facts.file_rows[1].line_ranges.is_empty());
+        assert_eq!(facts.location_to_continue(), Some(("src/oauth.ts".to_owned(), Some(101))));
         assert_eq!(facts.next_steps, [(true, "oauth.ts line 91".to_owned())]);
         assert_eq!(
             (facts.progress_lines.as_slice(), facts.resume_section_count),
             (["70%".to_owned()].as_slice(), 1)
         );
         assert_eq!(facts.promise_line.as_deref(), Some("<promise>COMPLETE ab12</promise>"));
-        assert!(facts.section_has_line("z.txt", "gone") && !facts.section_has_line("z.txt", "changed"));
+        assert!(
+            facts.section_has_line_matching("z.txt", "gone")
+                && !facts.section_has_line_matching("z.txt", "changed")
+        );
         let not_begun_prompt = "## Your item\n\n> Write the printer\n\n1. Look.\n\n## The session before\n\nIt finished its item. Your item is not begun: no file.\n";
-        let facts = PromptFacts::parse(not_begun_prompt);
+        let facts = ParsedPrompt::parse(not_begun_prompt);
         assert_eq!(
             (facts.item_in_progress.as_deref(), facts.item_to_begin.as_deref()),
             (None, Some("Write the printer"))
         );
         assert_eq!(
-            (facts.place_to_continue(), facts.next_steps.len(), facts.resume_section_count),
+            (facts.location_to_continue(), facts.next_steps.len(), facts.resume_section_count),
             (None, 0, 1)
         );
     }

@@ -1,4 +1,4 @@
-//! Errors of the database, what they mean, and hints for the user.
+//! Database errors, their classification, and hints for the user.
 
 use crate::settings::SettingsError;
 use crate::tls::TrustError;
@@ -23,13 +23,13 @@ pub enum FleetError {
     /// An error of the database. If the connection was lost, the operation may have happened.
     #[error("cannot {action} (PostgreSQL at {server}): {fault}")]
     Database {
-        /// What was being done.
+        /// The operation that failed, such as `claim an item`.
         action: &'static str,
         /// The server's address.
         server: String,
-        fault: DatabaseFault,
+        fault: DatabaseError,
     },
-    /// The claim's epoch is stale: somebody else has taken over.
+    /// The claim's epoch is stale: another worker has claimed the item since.
     #[error(transparent)]
     StaleEpoch(#[from] StaleEpoch),
     #[error("the database at {0} has no fleet yet")]
@@ -52,17 +52,17 @@ pub enum FleetError {
     TooManyItems(usize),
 }
 
-/// A fault of the database or of the connection to it.
+/// An error of the database or of the connection to it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DatabaseFault {
+pub enum DatabaseError {
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
     /// The connection was cut, possibly before the response arrived.
     #[error("the connection was lost before the answer came")]
     ConnectionLost,
-    /// The server accepted the connection and never answered.
+    /// The server accepted the connection and never responded.
     #[error("no answer came within {} seconds", .0.as_secs())]
-    NoAnswer(Duration),
+    NoResponse(Duration),
     #[error("it is starting or shutting down")]
     Restarting,
     #[error("all of its connections are taken")]
@@ -91,9 +91,9 @@ pub enum DatabaseFault {
     ClosedWhileConnecting,
     #[error("what answers there does not speak PostgreSQL's protocol")]
     NotPostgres,
-    /// The server announces a message that is longer than any that a fleet needs.
+    /// The server announced a message that exceeds the size limit.
     #[error("it announces an answer of {0} bytes, which is more than a fleet's database ever sends")]
-    AnswerTooLong(u64),
+    ResponseTooLong(u64),
     #[error("it refuses this user, database or connection: {0}")]
     AccessRefused(String),
     #[error("it is read-only: a standby, or set so")]
@@ -101,7 +101,7 @@ pub enum DatabaseFault {
     #[error("it has no space left: {0}")]
     DiskFull(String),
     #[error("the role may not do that: {0}")]
-    MissingRight(String),
+    MissingPermission(String),
     #[error("{0}")]
     Other(String),
 }
@@ -136,128 +136,128 @@ impl FleetError {
         }
     }
 
-    /// Returns true for a fault that may pass, so that repeating the operation may succeed.
+    /// Returns true for an error that may be temporary, so that repeating the operation may succeed.
     pub fn is_transient(&self) -> bool {
         let FleetError::Database { fault, .. } = self else { return false };
         matches!(
             fault,
-            DatabaseFault::Unreachable(_)
-                | DatabaseFault::ConnectionLost
-                | DatabaseFault::ClosedWhileConnecting
-                | DatabaseFault::NoAnswer(_)
-                | DatabaseFault::Restarting
-                | DatabaseFault::TooManyConnections
-                | DatabaseFault::Busy(_)
-                | DatabaseFault::ReadOnly
-                | DatabaseFault::DiskFull(_)
+            DatabaseError::Unreachable(_)
+                | DatabaseError::ConnectionLost
+                | DatabaseError::ClosedWhileConnecting
+                | DatabaseError::NoResponse(_)
+                | DatabaseError::Restarting
+                | DatabaseError::TooManyConnections
+                | DatabaseError::Busy(_)
+                | DatabaseError::ReadOnly
+                | DatabaseError::DiskFull(_)
         )
     }
 }
 
-impl DatabaseFault {
+impl DatabaseError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            DatabaseFault::Unreachable(_) => format!("start it, or state its address in {URL}"),
-            DatabaseFault::NoAnswer(_) => {
+            DatabaseError::Unreachable(_) => format!("start it, or state its address in {URL}"),
+            DatabaseError::NoResponse(_) => {
                 format!(
                     "check that PostgreSQL listens there, that it is not stopped, and the address in {URL}"
                 )
             }
-            DatabaseFault::ConnectionLost => "try again: what was done stays done, and nothing is done twice".to_owned(),
-            DatabaseFault::Restarting | DatabaseFault::Busy(_) => "try again in a moment".to_owned(),
-            DatabaseFault::TooManyConnections => "raise max_connections, or put PgBouncer in front of it".to_owned(),
-            DatabaseFault::NoPassword { insecure_pass_file: Some(path) } => {
+            DatabaseError::ConnectionLost => "try again: what was done stays done, and nothing is done twice".to_owned(),
+            DatabaseError::Restarting | DatabaseError::Busy(_) => "try again in a moment".to_owned(),
+            DatabaseError::TooManyConnections => "raise max_connections, or put PgBouncer in front of it".to_owned(),
+            DatabaseError::NoPassword { insecure_pass_file: Some(path) } => {
                 format!("others may read {0}, so it counts for nothing: chmod 600 {0}", path.display())
             }
-            DatabaseFault::WrongPassword(_) | DatabaseFault::NoPassword { .. } => {
+            DatabaseError::WrongPassword(_) | DatabaseError::NoPassword { .. } => {
                 format!("check the password in {URL}, PGPASSWORD or ~/.pgpass")
             }
-            DatabaseFault::NoTls => {
+            DatabaseError::NoTls => {
                 "turn on `ssl` in its postgresql.conf, or set sslmode=prefer in a network that you trust"
                     .to_owned()
             }
-            DatabaseFault::UntrustedCertificate(_) => "check sslrootcert and the host's name in its certificate".to_owned(),
-            DatabaseFault::TlsFailed(_) => format!(
+            DatabaseError::UntrustedCertificate(_) => "check sslrootcert and the host's name in its certificate".to_owned(),
+            DatabaseError::TlsFailed(_) => format!(
                 "check that the address in {URL} is PostgreSQL's own, and that it has TLS 1.2 or 1.3 (ssl_min_protocol_version)"
             ),
-            DatabaseFault::NoChannelBinding(_) => "let the role have a password by SCRAM (password_encryption = scram-sha-256) and connect to PostgreSQL itself with TLS, not to a pool; or leave channel_binding and require_auth out".to_owned(),
-            DatabaseFault::ClosedWhileConnecting => format!(
+            DatabaseError::NoChannelBinding(_) => "let the role have a password by SCRAM (password_encryption = scram-sha-256) and connect to PostgreSQL itself with TLS, not to a pool; or leave channel_binding and require_auth out".to_owned(),
+            DatabaseError::ClosedWhileConnecting => format!(
                 "see its log, and what stands between (a proxy, a firewall, listen_addresses); check the address in {URL}"
             ),
-            DatabaseFault::NotPostgres | DatabaseFault::AnswerTooLong(_) => {
+            DatabaseError::NotPostgres | DatabaseError::ResponseTooLong(_) => {
                 format!("check host and port in {URL}: do not trust what answers there with a password")
             }
-            DatabaseFault::AccessRefused(_) => "check user, database and sslmode, and its pg_hba.conf".to_owned(),
-            DatabaseFault::ReadOnly => "name the primary, or add target_session_attrs=read-write".to_owned(),
-            DatabaseFault::DiskFull(_) => "make room on the disk of the database".to_owned(),
-            DatabaseFault::MissingRight(_) => {
+            DatabaseError::AccessRefused(_) => "check user, database and sslmode, and its pg_hba.conf".to_owned(),
+            DatabaseError::ReadOnly => "name the primary, or add target_session_attrs=read-write".to_owned(),
+            DatabaseError::DiskFull(_) => "make room on the disk of the database".to_owned(),
+            DatabaseError::MissingPermission(_) => {
                 "grant the role what it lacks: plimsoll doctor --fleet NAME says what that is".to_owned()
             }
-            DatabaseFault::Other(_) => return None,
+            DatabaseError::Other(_) => return None,
         };
         Some(hint)
     }
 }
 
-/// Messages of tokio-postgres for errors without a kind of their own. This one is for a failed TLS handshake.
-const TLS_ERROR_PREFIX: &str = "error performing TLS handshake";
+/// Prefixes and parts of tokio-postgres messages, for errors that it exposes no kind for. This one is for a failed TLS handshake.
+const TLS_HANDSHAKE_ERROR_PREFIX: &str = "error performing TLS handshake";
 const PROTOCOL_ERROR_PREFIXES: [&str; 2] =
     ["unexpected message from server", "error parsing response from server"];
 const LOGIN_ERROR_PREFIX: &str = "authentication error";
 const CHANNEL_BINDING_TEXT: &str = "channel binding";
-const NO_PASSWORD_TEXT: &str = "password missing";
+const MISSING_PASSWORD_TEXT: &str = "password missing";
 
-/// Classifies an error while connecting. Nothing was requested yet, so a lost connection is not [`DatabaseFault::ConnectionLost`].
-pub(crate) fn classify_connect_error(error: &postgres::Error) -> DatabaseFault {
-    match classify_error(error) {
-        DatabaseFault::ConnectionLost => DatabaseFault::ClosedWhileConnecting,
-        // The library has no kind for these either.
-        DatabaseFault::Other(text)
+/// Classifies an error while connecting. Nothing was requested yet, so a lost connection is not [`DatabaseError::ConnectionLost`].
+pub(crate) fn classify_connect_error(error: &postgres::Error) -> DatabaseError {
+    match classify_postgres_error(error) {
+        DatabaseError::ConnectionLost => DatabaseError::ClosedWhileConnecting,
+        // tokio-postgres exposes no kind for protocol errors.
+        DatabaseError::Other(text)
             if PROTOCOL_ERROR_PREFIXES.iter().any(|prefix| text.starts_with(prefix)) =>
         {
-            DatabaseFault::NotPostgres
+            DatabaseError::NotPostgres
         }
-        // pg_hba.conf requires a method that the library does not have.
-        DatabaseFault::Other(text) if text.starts_with(LOGIN_ERROR_PREFIX) => {
-            DatabaseFault::AccessRefused(text)
+        // pg_hba.conf requires a login method that tokio-postgres does not support.
+        DatabaseError::Other(text) if text.starts_with(LOGIN_ERROR_PREFIX) => {
+            DatabaseError::AccessRefused(text)
         }
-        fault => fault,
+        other_error => other_error,
     }
 }
 
 /// Classifies an error of the client library.
-pub(crate) fn classify_error(error: &postgres::Error) -> DatabaseFault {
+pub(crate) fn classify_postgres_error(error: &postgres::Error) -> DatabaseError {
     if let Some(server_error) = error.as_db_error() {
-        return fault_from_sqlstate(server_error.code(), server_error.message());
+        return database_error_from_sqlstate(server_error.code(), server_error.message());
     }
-    if let Some(fault_in_causes) = find_fault_in_causes(error) {
-        return fault_in_causes.clone();
+    if let Some(database_error) = find_database_error_in_causes(error) {
+        return database_error.clone();
     }
     let text = join_error_causes(error);
-    if text.contains(NO_PASSWORD_TEXT) {
-        DatabaseFault::NoPassword { insecure_pass_file: None }
+    if text.contains(MISSING_PASSWORD_TEXT) {
+        DatabaseError::NoPassword { insecure_pass_file: None }
     } else if text.contains(CHANNEL_BINDING_TEXT) {
-        DatabaseFault::NoChannelBinding(text)
-    } else if text.starts_with(TLS_ERROR_PREFIX) {
-        DatabaseFault::TlsFailed(
-            text.trim_start_matches(TLS_ERROR_PREFIX).trim_start_matches(": ").to_owned(),
+        DatabaseError::NoChannelBinding(text)
+    } else if text.starts_with(TLS_HANDSHAKE_ERROR_PREFIX) {
+        DatabaseError::TlsFailed(
+            text.trim_start_matches(TLS_HANDSHAKE_ERROR_PREFIX).trim_start_matches(": ").to_owned(),
         )
     } else if text.starts_with("error connecting to server") {
-        DatabaseFault::Unreachable(describe_system_connect_error(error).unwrap_or(text))
+        DatabaseError::Unreachable(describe_os_connect_error(error).unwrap_or(text))
     } else if error.is_closed() || text.starts_with("error communicating with the server") {
-        DatabaseFault::ConnectionLost
+        DatabaseError::ConnectionLost
     } else {
-        DatabaseFault::Other(text)
+        DatabaseError::Other(text)
     }
 }
 
-/// Describes the system's error of a failed connection. Returns `None` if the error is not the system's.
-fn describe_system_connect_error(error: &postgres::Error) -> Option<String> {
-    let mut source = error.source();
-    while let Some(cause) = source {
+/// Describes the operating system's error of a failed connection. Returns `None` for other errors and for kinds without a description.
+fn describe_os_connect_error(error: &postgres::Error) -> Option<String> {
+    let mut next_cause = error.source();
+    while let Some(cause) = next_cause {
         // The client library also wraps its own errors in `io::Error`.
-        let system_error = cause.downcast_ref::<io::Error>().filter(|error| error.raw_os_error().is_some());
-        if let Some(error) = system_error {
+        let os_error = cause.downcast_ref::<io::Error>().filter(|error| error.raw_os_error().is_some());
+        if let Some(error) = os_error {
             let reason = match error.kind() {
                 io::ErrorKind::NotFound => "there is no such socket",
                 io::ErrorKind::ConnectionRefused => "nothing listens there",
@@ -266,59 +266,59 @@ fn describe_system_connect_error(error: &postgres::Error) -> Option<String> {
             };
             return Some(reason.to_owned());
         }
-        source = cause.source();
+        next_cause = cause.source();
     }
     None
 }
 
 /// Returns true if the server rejected the connection, so that another transport may succeed.
 pub(crate) fn was_rejected_by_server(error: &postgres::Error) -> bool {
-    error.as_db_error().is_some() || error.to_string() == TLS_ERROR_PREFIX
+    error.as_db_error().is_some() || error.to_string() == TLS_HANDSHAKE_ERROR_PREFIX
 }
 
-/// Finds a fault reported by this crate among the causes of an error, directly or inside an `io::Error`.
-fn find_fault_in_causes(error: &postgres::Error) -> Option<&DatabaseFault> {
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let fault_in_io_error =
+/// Finds an error of this crate among the causes of an error, directly or inside an `io::Error`.
+fn find_database_error_in_causes(error: &postgres::Error) -> Option<&DatabaseError> {
+    let mut next_cause = error.source();
+    while let Some(cause) = next_cause {
+        let error_inside_io_error =
             || cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref)?.downcast_ref();
-        if let Some(fault) = cause.downcast_ref().or_else(fault_in_io_error) {
-            return Some(fault);
+        if let Some(database_error) = cause.downcast_ref().or_else(error_inside_io_error) {
+            return Some(database_error);
         }
-        source = cause.source();
+        next_cause = cause.source();
     }
     None
 }
 
-pub(crate) fn fault_from_sqlstate(code: &SqlState, message: &str) -> DatabaseFault {
+pub(crate) fn database_error_from_sqlstate(code: &SqlState, message: &str) -> DatabaseError {
     let message = message.to_owned();
     match code.code() {
-        "28P01" => DatabaseFault::WrongPassword(message),
-        "28000" | "3D000" => DatabaseFault::AccessRefused(message),
-        "25006" => DatabaseFault::ReadOnly,
-        "53100" => DatabaseFault::DiskFull(message),
-        "53300" => DatabaseFault::TooManyConnections,
-        "42501" => DatabaseFault::MissingRight(message),
-        "57P01" | "57P02" | "57P03" => DatabaseFault::Restarting,
+        "28P01" => DatabaseError::WrongPassword(message),
+        "28000" | "3D000" => DatabaseError::AccessRefused(message),
+        "25006" => DatabaseError::ReadOnly,
+        "53100" => DatabaseError::DiskFull(message),
+        "53300" => DatabaseError::TooManyConnections,
+        "42501" => DatabaseError::MissingPermission(message),
+        "57P01" | "57P02" | "57P03" => DatabaseError::Restarting,
         // A conflict, a deadlock, a lock timeout, no memory, a canceled statement.
-        "40001" | "40P01" | "55P03" | "53200" | "57014" => DatabaseFault::Busy(message),
+        "40001" | "40P01" | "55P03" | "53200" | "57014" => DatabaseError::Busy(message),
         // The server closed the connection because it was idle for too long.
-        "25P03" | "57P05" => DatabaseFault::ConnectionLost,
+        "25P03" | "57P05" => DatabaseError::ConnectionLost,
         // PgBouncer reports its own login errors with the code of a protocol violation.
         "08P01" if message.contains("SASL authentication failed") || message.contains("password") => {
-            DatabaseFault::WrongPassword(message)
+            DatabaseError::WrongPassword(message)
         }
-        code if code.starts_with("08") => DatabaseFault::Unreachable(message),
-        code => DatabaseFault::Other(format!("{message} (SQLSTATE {code})")),
+        code if code.starts_with("08") => DatabaseError::Unreachable(message),
+        code => DatabaseError::Other(format!("{message} (SQLSTATE {code})")),
     }
 }
 
 fn join_error_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
+    let mut next_cause = error.source();
+    while let Some(error) = next_cause {
         text = format!("{text}: {error}");
-        source = error.source();
+        next_cause = error.source();
     }
     text
 }
@@ -330,17 +330,17 @@ mod tests {
     #[test]
     fn each_sqlstate_becomes_one_fault() {
         for (code, expected) in [
-            ("28P01", DatabaseFault::WrongPassword("x".to_owned())),
-            ("28000", DatabaseFault::AccessRefused("x".to_owned())),
-            ("25006", DatabaseFault::ReadOnly),
-            ("53100", DatabaseFault::DiskFull("x".to_owned())),
-            ("57P03", DatabaseFault::Restarting),
-            ("55P03", DatabaseFault::Busy("x".to_owned())),
-            ("25P03", DatabaseFault::ConnectionLost),
-            ("08006", DatabaseFault::Unreachable("x".to_owned())),
-            ("42P01", DatabaseFault::Other("x (SQLSTATE 42P01)".to_owned())),
+            ("28P01", DatabaseError::WrongPassword("x".to_owned())),
+            ("28000", DatabaseError::AccessRefused("x".to_owned())),
+            ("25006", DatabaseError::ReadOnly),
+            ("53100", DatabaseError::DiskFull("x".to_owned())),
+            ("57P03", DatabaseError::Restarting),
+            ("55P03", DatabaseError::Busy("x".to_owned())),
+            ("25P03", DatabaseError::ConnectionLost),
+            ("08006", DatabaseError::Unreachable("x".to_owned())),
+            ("42P01", DatabaseError::Other("x (SQLSTATE 42P01)".to_owned())),
         ] {
-            assert_eq!(fault_from_sqlstate(&SqlState::from_code(code), "x"), expected);
+            assert_eq!(database_error_from_sqlstate(&SqlState::from_code(code), "x"), expected);
         }
     }
 
@@ -349,15 +349,15 @@ mod tests {
         let database_error =
             |fault| FleetError::Database { action: "claim an item", server: "db:5432".to_owned(), fault };
         for (fault, expected) in [
-            (DatabaseFault::ConnectionLost, true),
-            (DatabaseFault::Restarting, true),
-            (DatabaseFault::DiskFull("x".to_owned()), true),
-            (DatabaseFault::NoTls, false),
-            (DatabaseFault::WrongPassword("x".to_owned()), false),
+            (DatabaseError::ConnectionLost, true),
+            (DatabaseError::Restarting, true),
+            (DatabaseError::DiskFull("x".to_owned()), true),
+            (DatabaseError::NoTls, false),
+            (DatabaseError::WrongPassword("x".to_owned()), false),
         ] {
             assert_eq!(database_error(fault).is_transient(), expected);
         }
-        let shown = database_error(DatabaseFault::ConnectionLost).to_string();
+        let shown = database_error(DatabaseError::ConnectionLost).to_string();
         assert_eq!(
             shown,
             "cannot claim an item (PostgreSQL at db:5432): the connection was lost before the answer came"

@@ -5,9 +5,10 @@ use plimsoll_flows::hook_response::HookResponse;
 use plimsoll_terminal::console::{fail_with, print_text};
 use std::process::ExitCode;
 
-/// Prints the response's marker as a bare line, and returns its exit code.
+/// Prints the response's marker as a bare line, and returns its exit code. Prints the hook's error if there is
+/// one.
 pub(crate) fn print_marker_or_error(response: &HookResponse) -> ExitCode {
-    if let Some(marker) = response.stdout().as_deref().and_then(marker_in_reply) {
+    if let Some(marker) = response.render_stdout().as_deref().and_then(marker_in_reply) {
         print_text(marker);
     }
     match response.stderr_lines.first() {
@@ -32,7 +33,7 @@ mod tests {
     fn the_marker_is_the_first_line_of_the_user_message() {
         let reply = HookReply::default().with_user_message("CCS_WARNING|L1|72|Context at 72%\nmore");
         assert_eq!(
-            marker_in_reply(&reply.to_json_line()).as_deref(),
+            marker_in_reply(&reply.to_sanitized_json()).as_deref(),
             Some("CCS_WARNING|L1|72|Context at 72%")
         );
         assert_eq!(marker_in_reply("{}"), None);
