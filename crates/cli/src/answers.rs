@@ -8,7 +8,7 @@ use plimsoll_domain::state::PlanItems;
 use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, TodoList};
-use plimsoll_flows::run::questions::{open_questions_in_plan, write_answer_to_open_question};
+use plimsoll_flows::run::questions::{open_questions_in_plan, write_answers_to_open_questions};
 use plimsoll_policy::todo_list::quote_for_shell;
 use plimsoll_store::{Project, StoreError, disk, lock, state_file};
 use plimsoll_terminal::console::{fail, print_error, print_text};
@@ -33,6 +33,8 @@ pub(crate) enum AnswerError {
     BelongsToFleet(String),
     #[error("the answer is empty: --answer {0} TEXT, or - for standard input")]
     EmptyAnswer(String),
+    #[error("question {0} has two answers: give one --answer for each question")]
+    TwoAnswers(String),
     #[error(
         "nothing was written: the question is no longer open in {0} (it was answered, changed or removed meanwhile); `plimsoll status` lists the open ones"
     )]
@@ -115,20 +117,24 @@ pub(crate) fn write_answers_to_plan(
     {
         return Err(AnswerError::BelongsToFleet(to_safe_single_line(&fleet)));
     }
-    let mut questions_and_texts = Vec::new();
+    let mut questions_and_texts: Vec<(&OpenQuestion, String)> = Vec::new();
     for (number, text) in numbers_and_texts.chunks_exact(2).map(|pair| (&pair[0], &pair[1])) {
         let text = text_or_stdin_if_dash(text)?;
         if text.trim().is_empty() {
             return Err(AnswerError::EmptyAnswer(to_safe_single_line(number)));
         }
-        questions_and_texts.push((question_list.find_open_question_by_number(number)?, text));
+        let question = question_list.find_open_question_by_number(number)?;
+        if questions_and_texts.iter().any(|(other, _)| std::ptr::eq(*other, question)) {
+            return Err(AnswerError::TwoAnswers(to_safe_single_line(number)));
+        }
+        questions_and_texts.push((question, text));
+    }
+    let plan_file = to_safe_single_line(&question_list.plan_file);
+    if !write_answers_to_open_questions(project, &question_list.plan_file, &questions_and_texts)? {
+        return Err(AnswerError::QuestionNoLongerOpen(plan_file));
     }
     let mut sentences = Vec::new();
-    let plan_file = to_safe_single_line(&question_list.plan_file);
-    for (question, text) in questions_and_texts {
-        if !write_answer_to_open_question(project, &question_list.plan_file, question, &text)? {
-            return Err(AnswerError::QuestionNoLongerOpen(plan_file));
-        }
+    for (question, _) in questions_and_texts {
         let (item, question) = (to_safe_single_line(&question.item), to_safe_single_line(&question.question));
         sentences.push(format!("answered in {plan_file}: \"{item}\": {question}"));
     }

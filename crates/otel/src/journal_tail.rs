@@ -36,6 +36,7 @@ impl JournalTail {
         };
         if next_offset < self.offset {
             self.partial_line.clear();
+            self.is_skipping_long_line = false;
         }
         self.offset = next_offset;
         self.partial_line.extend(bytes);
@@ -100,6 +101,19 @@ mod tests {
         disk::replace(&path, ENTRY.as_bytes(), plimsoll_store::Durability::Lazy).unwrap();
         assert_eq!(tail.read_new_entries().len(), 0);
         append(ENTRY);
+        assert_eq!(tail.read_new_entries().len(), 1);
+    }
+
+    #[test]
+    fn the_first_entry_after_a_truncated_long_line_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        let mut tail = JournalTail::from_offset(path.clone(), 0);
+        disk::append(&path, "x".repeat(MAX_LINE_BYTES + 1).as_bytes()).unwrap();
+        assert_eq!(tail.read_new_entries().len(), 0);
+        disk::replace(&path, ENTRY.as_bytes(), plimsoll_store::Durability::Lazy).unwrap();
+        assert_eq!(tail.read_new_entries().len(), 0, "reading continues at the end");
+        disk::append(&path, ENTRY.as_bytes()).unwrap();
         assert_eq!(tail.read_new_entries().len(), 1);
     }
 }

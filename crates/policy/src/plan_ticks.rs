@@ -5,6 +5,8 @@ use plimsoll_protocol::tool::ToolInput;
 /// Programs that only print, checked as the first word of each part of a command line.
 const READ_ONLY_PROGRAMS: [&str; 14] =
     ["cat", "cd", "diff", "echo", "egrep", "git", "grep", "head", "less", "ls", "rg", "tail", "test", "wc"];
+/// Programs that write the file which they read when they are called with `-i`.
+const IN_PLACE_EDITORS: [&str; 4] = ["gsed", "perl", "ruby", "sed"];
 
 /// Returns true if a call adds a tick to the plan.
 pub fn adds_tick_to_plan(input: &ToolInput, plan_file: &str) -> bool {
@@ -149,7 +151,20 @@ fn redirects_output_or_edits_in_place(command: &str) -> bool {
             return true;
         }
     }
-    command.contains(" -i") || command.contains(" -pi")
+    // For other programs, such as `grep`, `-i` means something else.
+    let mut is_editor_argument = false;
+    command.split_whitespace().any(|word| {
+        is_editor_argument |= IN_PLACE_EDITORS.contains(&word);
+        is_editor_argument &= !READ_ONLY_PROGRAMS.contains(&word);
+        is_editor_argument && is_in_place_option(word)
+    })
+}
+
+/// Returns true for `-i`, `-i.bak`, `--in-place`, and for combined options such as `-pi` and `-Ei`.
+fn is_in_place_option(word: &str) -> bool {
+    let options = word.split('.').next().unwrap_or_default();
+    let is_combined = options.starts_with('-') && !options.starts_with("--") && options.ends_with('i');
+    is_combined || word.starts_with("-i") || word.starts_with("--in-place")
 }
 
 fn is_read_only_command(command: &str) -> bool {
@@ -218,6 +233,7 @@ mod tests {
             (bash("grep -n '\\[x\\] Item 1' fix_plan.md"), vec![]),
             (bash("cat fix_plan.md | grep -c '\\[x\\]' 2>/dev/null; git log"), vec![]),
             (bash("git commit -qm '[x] Item 1' fix_plan.md"), vec![]),
+            (bash("grep -i '\\[x\\] item 1' fix_plan.md"), vec![]),
             (
                 bash(
                     "python3 - <<'EOF'\nt = open('fix_plan.md').read()\nt = t.replace('- [ ] Parse numbers', '- [x] Parse numbers')\nEOF",
@@ -245,6 +261,10 @@ mod tests {
             (bash("cargo test 2>&1 | tail"), false),
             (bash("make check > /dev/null 2>&1"), false),
             (bash("git commit -qam Parser"), false),
+            (bash("cd src && grep -rin parser . | sort"), false),
+            (bash("sed -n 5p src/a.rs | grep -i parser"), false),
+            (bash("cd src && sed 's/;/,/' -Ei a.rs"), true),
+            (bash("ls src/*.rs | xargs perl -pi.bak -e 's/a/b/'"), true),
         ] {
             assert_eq!(writes_file_other_than_plan(&input, PLAN), expected, "{input:?}");
         }

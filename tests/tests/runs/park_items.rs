@@ -153,6 +153,7 @@ fn other_items_are_done_while_one_waits_for_the_users_answer() {
         refuse(&["--answer", "1", "  "]),
         // Nothing is written if one of several answers is wrong.
         refuse(&["--answer", "1", "x", "--answer", "2", "x"]),
+        refuse(&["--answer", "1", "x", "--answer", "01", "y"]),
     ];
     insta::assert_snapshot!(errors.concat(), @"
     plimsoll: there is no question 2: 1 question open; `plimsoll status` lists them
@@ -160,6 +161,7 @@ fn other_items_are_done_while_one_waits_for_the_users_answer() {
     plimsoll: there is no question one: 1 question open; `plimsoll status` lists them
     plimsoll: the answer is empty: --answer 1 TEXT, or - for standard input
     plimsoll: there is no question 2: 1 question open; `plimsoll status` lists them
+    plimsoll: question 01 has two answers: give one --answer for each question
     ");
     assert_eq!(world.read("fix_plan.md"), format!("# Plan\n\n{lines_with_question}"));
     let answered =

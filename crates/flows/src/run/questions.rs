@@ -32,20 +32,23 @@ pub fn open_questions_in_plan(state: &RunState, todo: &TodoList) -> Vec<OpenQues
     refreshed_state.plan_items.parked_questions
 }
 
-/// Writes an answer below its question. Returns false if the question was removed or already has an answer.
-pub fn write_answer_to_open_question(
+/// Writes each answer below its question. Writes none of them and returns false if one of the questions was
+/// removed or already has an answer.
+pub fn write_answers_to_open_questions(
     project: &Project,
     plan_file: &str,
-    question: &OpenQuestion,
-    answer_text: &str,
+    questions_and_answers: &[(&OpenQuestion, String)],
 ) -> Result<bool, StoreError> {
     let path = project.root().join(plan_file);
     // Read and replaced without a pause, because an agent may be editing the same file.
-    let plan_text = disk::read(&path)?.unwrap_or_default();
-    match plan_edit::add_answer_to_open_question(&plan_text, question, answer_text) {
-        Some(new_plan_text) => disk::replace(&path, &new_plan_text, Durability::Durable).map(|()| true),
-        None => Ok(false),
+    let mut plan_text = disk::read(&path)?.unwrap_or_default();
+    for (question, answer_text) in questions_and_answers {
+        match plan_edit::add_answer_to_open_question(&plan_text, question, answer_text) {
+            Some(new_plan_text) => plan_text = new_plan_text,
+            None => return Ok(false),
+        }
     }
+    disk::replace(&path, &plan_text, Durability::Durable).map(|()| true)
 }
 
 /// Adds a question to the plan for a session that reported itself blocked without writing one. A repeat after
@@ -153,5 +156,39 @@ impl Runner<'_> {
         }
         notify_user_of_questions(self.context.project, &state, &unreported_questions);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_answer_is_written_if_one_of_the_questions_is_no_longer_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::with_local_files(folder.path());
+        let plan_path = folder.path().join("plan.md");
+        let question = |item: &str| OpenQuestion {
+            item: item.to_owned(),
+            question: "Which port?".to_owned(),
+            iteration: 1,
+            was_notified: true,
+        };
+        let (first, second) = (question("Item 1"), question("Item 2"));
+        let answers = [(&first, "80".to_owned()), (&second, "81".to_owned())];
+        let open_plan = "- [ ] Item 1\n  ? Which port?\n- [ ] Item 2\n  ? Which port?\n";
+        let answered_plan = "- [ ] Item 1\n  ? Which port?\n- [ ] Item 2\n  ? Which port?\n  ! 90\n";
+        for (plan, is_written, expected) in [
+            (answered_plan, false, answered_plan),
+            (
+                open_plan,
+                true,
+                "- [ ] Item 1\n  ? Which port?\n  ! 80\n- [ ] Item 2\n  ? Which port?\n  ! 81\n",
+            ),
+        ] {
+            disk::replace(&plan_path, plan, Durability::Lazy).unwrap();
+            assert_eq!(write_answers_to_open_questions(&project, "plan.md", &answers).unwrap(), is_written);
+            assert_eq!(disk::read_text(&plan_path).unwrap().as_deref(), Some(expected));
+        }
     }
 }

@@ -273,14 +273,18 @@ pub fn commits_of_file_with_changed_lines(
     }
     let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
     let mut commits: Vec<FileCommit> = Vec::new();
+    // Before a patch's first hunk stand the lines `--- a/FILE` and `+++ b/FILE`; in a hunk, such lines are content.
+    let mut is_in_hunk = false;
     for line in output.lines() {
         if let Some(fields) = line.strip_prefix(COMMIT_HEADER_PREFIX) {
+            is_in_hunk = false;
             let mut fields = fields.splitn(3, '\u{1f}');
             let Ok(id) = CommitId::parse(fields.next().unwrap_or_default()) else { continue };
             let committed_at = fields.next().and_then(|text| text.parse().ok()).unwrap_or(0);
             commits.push(FileCommit { id, committed_at, added_lines: Vec::new(), removed_lines: Vec::new() });
         } else if let Some(commit) = commits.last_mut() {
-            if line.starts_with("+++ ") || line.starts_with("--- ") {
+            is_in_hunk = !line.starts_with("diff --git ") && (is_in_hunk || line.starts_with("@@ "));
+            if !is_in_hunk {
                 continue;
             }
             if let Some(added) = line.strip_prefix('+') {

@@ -167,6 +167,23 @@ fn the_commits_of_one_file_have_their_added_and_removed_lines() {
 }
 
 #[test]
+fn changed_lines_may_look_like_the_headers_of_a_patch() {
+    let folder = create_repository();
+    run_shell(folder.path(), "printf -- '-- one\n' > a.sql && git add -A && git commit -qm first");
+    let start = head_commit(folder.path()).unwrap();
+    run_shell(folder.path(), "printf -- '++ two\n' > a.sql && git add -A && git commit -qm second");
+    let commits = commits_of_file_with_changed_lines(
+        folder.path(),
+        WorkBase::Commit(&start),
+        &RepoPath::parse("a.sql").unwrap(),
+    );
+    assert_eq!(
+        (commits[0].added_lines.as_slice(), commits[0].removed_lines.as_slice()),
+        (&["++ two".to_owned()][..], &["-- one".to_owned()][..])
+    );
+}
+
+#[test]
 fn a_repository_without_commits_and_no_repository_are_no_errors() {
     let folder = create_repository();
     run_shell(folder.path(), "echo x > a");
