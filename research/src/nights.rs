@@ -173,7 +173,7 @@ pub fn build_id() -> String {
         let mut files: Vec<PathBuf> =
             simulation_folders.iter().flat_map(|folder| list_files(folder)).collect();
         let other_sources =
-            ["crates/testkit/src/dice.rs", "research/src/nights.rs", "research/src/nights/ways.rs"];
+            ["crates/testkit/src/seeded_rng.rs", "research/src/nights.rs", "research/src/nights/ways.rs"];
         files.extend(other_sources.map(|file| root.join(file)));
         files.sort();
         let bytes: Vec<Vec<u8>> =

@@ -320,7 +320,7 @@ fn shell_blocks_of_the_docs_run_on_a_mac() {
 /// The agent of `plimsoll demo` runs its commands in the user's own shell.
 #[test]
 fn demo_agent_edits_files_in_a_way_that_works_on_a_mac() {
-    for file in ["crates/cli/src/commands/demo.rs", "crates/scripted-model/src/story.rs"] {
+    for file in ["crates/cli/src/commands/demo.rs", "crates/scripted-model/src/scripted_agent.rs"] {
         let text = std::fs::read_to_string(workspace_root().join(file)).unwrap();
         assert!(text.contains("sed -i.bak") && !text.contains("sed -i '"), "{file}");
     }

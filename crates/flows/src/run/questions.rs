@@ -186,7 +186,7 @@ mod tests {
                 "- [ ] Item 1\n  ? Which port?\n  ! 80\n- [ ] Item 2\n  ? Which port?\n  ! 81\n",
             ),
         ] {
-            disk::replace(&plan_path, plan, Durability::Lazy).unwrap();
+            disk::replace(&plan_path, plan.as_bytes(), Durability::Lazy).unwrap();
             assert_eq!(write_answers_to_open_questions(&project, "plan.md", &answers).unwrap(), is_written);
             assert_eq!(disk::read_text(&plan_path).unwrap().as_deref(), Some(expected));
         }
