@@ -5,7 +5,9 @@ pub mod simulator;
 use plimsoll_testkit::SeededRng;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde::{Deserialize, Serialize};
-use simulator::{FolderKind, NightHandle, NightResults, NightStyle, NightWork, ResumeScore, UserChange};
+use simulator::{
+    AgentStyle, FolderKind, ResumeScore, SimulatedWork, SimulationHandle, SimulationResults, UserChange,
+};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -16,21 +18,21 @@ const MODEL: &str = "opus";
 /// The maximum number of sessions of a night. Nights normally end earlier.
 pub const MAX_SESSIONS: u32 = 16;
 /// Longer than any night that makes progress.
-const NIGHT_TIMEOUT: Duration = Duration::from_secs(900);
+const SIMULATION_TIMEOUT: Duration = Duration::from_secs(900);
 
 /// The outcome of a night.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct NightOutcome {
+pub struct SimulationOutcome {
     /// The label of the programs that were tested.
     pub programs: String,
     pub seed: u64,
     /// How the agent works, and the kind of folder.
-    pub style: NightStyle,
+    pub style: AgentStyle,
     /// The score of each resumed session.
     pub resumes: Vec<ResumeScore>,
     /// The results apart from the resumes.
     #[serde(rename = "morning")]
-    pub results: NightResults,
+    pub results: SimulationResults,
     /// The exit code of the run.
     #[serde(rename = "code")]
     pub exit_code: Option<i32>,
@@ -43,42 +45,46 @@ pub struct NightOutcome {
 
 /// Simulates the night of a seed with the real client and at most `max_sessions` sessions. `programs_label`
 /// names the tested programs in the outcome.
-pub fn simulate_night_with_real_client(seed: u64, programs_label: &str, max_sessions: u32) -> NightOutcome {
-    simulate_night_with_prepared_world(seed, programs_label, max_sessions, |_| ())
-}
-
-/// Simulates the night of a seed with the replayed client.
-pub fn simulate_night_with_replayed_client(
+pub fn simulate_run_with_real_client(
     seed: u64,
     programs_label: &str,
     max_sessions: u32,
-) -> NightOutcome {
-    simulate_night_with_prepared_world(seed, programs_label, max_sessions, |world| {
+) -> SimulationOutcome {
+    simulate_run_in_prepared_world(seed, programs_label, max_sessions, |_| ())
+}
+
+/// Simulates the night of a seed with the replayed client.
+pub fn simulate_run_with_replayed_client(
+    seed: u64,
+    programs_label: &str,
+    max_sessions: u32,
+) -> SimulationOutcome {
+    simulate_run_in_prepared_world(seed, programs_label, max_sessions, |world| {
         world.use_real_client_in_sessions(&[])
     })
 }
 
-fn simulate_night_with_prepared_world(
+fn simulate_run_in_prepared_world(
     seed: u64,
     programs_label: &str,
     max_sessions: u32,
     prepare_world: impl Fn(&mut World),
-) -> NightOutcome {
+) -> SimulationOutcome {
     let rng = SeededRng::new(seed);
-    let (style, work) = (NightStyle::random(rng), NightWork::random(rng));
+    let (style, work) = (AgentStyle::random(rng), SimulatedWork::random(rng));
     let mut world = create_world_with_project_files(&style, &work);
-    let (model, handle) = NightHandle::start_model(work, style, world.project(), rng);
-    world.use_client_with_model(&model);
+    let (model, handle) = SimulationHandle::start_model(work, style, world.project(), rng);
+    world.put_client_on_path_and_set_model_url(&model);
     prepare_world(&mut world);
     let started_at = Instant::now();
     let finished_run = if style.has_user_changes {
         run_session_by_session_with_user_changes(&world, &style, max_sessions, &handle, rng)
     } else {
-        run_to_completion(&world, &style, max_sessions)
+        run_until_done_or_max_sessions(&world, &style, max_sessions)
     };
     let seconds = started_at.elapsed().as_secs_f64();
     write_conversation_if_requested(seed, programs_label, &model, &finished_run);
-    NightOutcome {
+    SimulationOutcome {
         programs: programs_label.to_owned(),
         seed,
         style,
@@ -90,7 +96,7 @@ fn simulate_night_with_prepared_world(
     }
 }
 
-fn create_world_with_project_files(style: &NightStyle, work: &NightWork) -> World {
+fn create_world_with_project_files(style: &AgentStyle, work: &SimulatedWork) -> World {
     let mut world = World::without_git();
     world.set_env("ANTHROPIC_API_KEY", "");
     world.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
@@ -112,7 +118,7 @@ fn create_world_with_project_files(style: &NightStyle, work: &NightWork) -> Worl
     world
 }
 
-fn run_to_completion(world: &World, style: &NightStyle, max_sessions: u32) -> FinishedProgram {
+fn run_until_done_or_max_sessions(world: &World, style: &AgentStyle, max_sessions: u32) -> FinishedProgram {
     let max_iterations = max_sessions.to_string();
     let mut arguments =
         vec!["run", "--objective", "Do what fix_plan.md says.", "--max-iterations", &max_iterations];
@@ -123,20 +129,20 @@ fn run_to_completion(world: &World, style: &NightStyle, max_sessions: u32) -> Fi
         arguments.extend(["--verify", "test -d src"]);
     }
     arguments.extend(["--", "--model", MODEL, "--allowedTools", "Bash", "Read", "Edit", "Write"]);
-    world.plimsoll(&arguments).timeout(NIGHT_TIMEOUT).run()
+    world.plimsoll(&arguments).timeout(SIMULATION_TIMEOUT).run()
 }
 
 /// Runs one session at a time. Between two sessions the user may change files.
 fn run_session_by_session_with_user_changes(
     world: &World,
-    style: &NightStyle,
+    style: &AgentStyle,
     max_sessions: u32,
-    handle: &NightHandle,
+    handle: &SimulationHandle,
     rng: SeededRng,
 ) -> FinishedProgram {
-    let mut finished_run = run_to_completion(world, style, 1);
+    let mut finished_run = run_until_done_or_max_sessions(world, style, 1);
     for session in 2..=max_sessions {
-        // 3: the maximum number of sessions has been reached.
+        // Exit code 3: the maximum number of sessions has been reached.
         if finished_run.code != Some(3) {
             break;
         }
@@ -146,13 +152,18 @@ fn run_session_by_session_with_user_changes(
         let max_iterations = session.to_string();
         finished_run = world
             .plimsoll(&["run", "--resume", "--max-iterations", &max_iterations])
-            .timeout(NIGHT_TIMEOUT)
+            .timeout(SIMULATION_TIMEOUT)
             .run();
     }
     finished_run
 }
 
-fn maybe_commit_and_record_user_change(world: &World, handle: &NightHandle, rng: SeededRng, session: u32) {
+fn maybe_commit_and_record_user_change(
+    world: &World,
+    handle: &SimulationHandle,
+    rng: SeededRng,
+    session: u32,
+) {
     let subject = format!("By hand before session {session}");
     let commit_file = |path: &str| {
         world.git(&["add", "-A", "--", path]);
@@ -208,21 +219,21 @@ const SECTION_BEGIN: &str = "<!-- harder nights: begin -->\n";
 const SECTION_END: &str = "<!-- harder nights: end -->\n";
 
 /// Returns the section of docs/nights.md about the harder nights, including its markers.
-pub fn find_harder_nights_section(page: &str) -> Option<&str> {
+pub fn find_harder_simulations_section(page: &str) -> Option<&str> {
     let start = page.find(SECTION_BEGIN)?;
     Some(&page[start..page.find(SECTION_END)? + SECTION_END.len()])
 }
 
 /// Returns the page with the old section replaced by this one, or with this one appended if there was none.
-pub fn replace_or_append_harder_nights_section(page: &str, section: &str) -> String {
-    match find_harder_nights_section(page) {
+pub fn replace_or_append_harder_simulations_section(page: &str, section: &str) -> String {
+    match find_harder_simulations_section(page) {
         Some(old_section) => page.replace(old_section, section),
         None => format!("{}\n\n{section}", page.trim_end()),
     }
 }
 
 /// Renders the section about the harder nights from the seeds that have an outcome for every label.
-pub fn render_harder_nights_section(outcomes: &[NightOutcome], compared_labels: &[&str]) -> String {
+pub fn render_harder_simulations_section(outcomes: &[SimulationOutcome], compared_labels: &[&str]) -> String {
     let seeds_with_label = |label: &str| -> BTreeSet<u64> {
         outcomes.iter().filter(|outcome| outcome.programs == label).map(|outcome| outcome.seed).collect()
     };
@@ -231,7 +242,7 @@ pub fn render_harder_nights_section(outcomes: &[NightOutcome], compared_labels: 
         .map(|label| seeds_with_label(label))
         .reduce(|common, seeds| &common & &seeds)
         .unwrap_or_default();
-    let outcomes_with_label = |label: &str| -> Vec<&NightOutcome> {
+    let outcomes_with_label = |label: &str| -> Vec<&SimulationOutcome> {
         outcomes
             .iter()
             .filter(|outcome| outcome.programs == label && common_seeds.contains(&outcome.seed))
@@ -277,8 +288,8 @@ pub fn render_harder_nights_section(outcomes: &[NightOutcome], compared_labels: 
     text.push_str("\n| programs | resumes of a half-done item | after a tick | before any work | ended well | right | again | begun twice | reopened | sessions |\n");
     text.push_str("| --- | --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: |\n");
     for label in compared_labels {
-        let nights = outcomes_with_label(label);
-        let resumes: Vec<&ResumeScore> = nights.iter().flat_map(|outcome| &outcome.resumes).collect();
+        let simulations = outcomes_with_label(label);
+        let resumes: Vec<&ResumeScore> = simulations.iter().flat_map(|outcome| &outcome.resumes).collect();
         let correct_share_for_state = |state: &str| {
             let resumes_in_state: Vec<&&ResumeScore> =
                 resumes.iter().filter(|resume| resume.item_state == state).collect();
@@ -287,17 +298,17 @@ pub fn render_harder_nights_section(outcomes: &[NightOutcome], compared_labels: 
                 resumes_in_state.len(),
             )
         };
-        let sum_results = |count_of: &dyn Fn(&NightResults) -> u32| {
-            nights.iter().map(|outcome| count_of(&outcome.results) as usize).sum()
+        let sum_results = |count_of: &dyn Fn(&SimulationResults) -> u32| {
+            simulations.iter().map(|outcome| count_of(&outcome.results) as usize).sum()
         };
-        let ended_well_count = nights.iter().filter(|outcome| outcome.exit_code == Some(0)).count();
+        let ended_well_count = simulations.iter().filter(|outcome| outcome.exit_code == Some(0)).count();
         let _ = writeln!(
             text,
             "| {label} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             correct_share_for_state("Half"),
             correct_share_for_state("Ticked"),
             correct_share_for_state("Fresh"),
-            render_share(ended_well_count, nights.len()),
+            render_share(ended_well_count, simulations.len()),
             render_share(sum_results(&|results| results.done), sum_results(&|results| results.items)),
             sum_results(&|results| results.steps_made_twice),
             sum_results(&|results| results.items_begun_twice),

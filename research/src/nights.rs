@@ -9,7 +9,9 @@ use plimsoll_domain::digest::sha256_hex;
 use plimsoll_testkit::SeededRng;
 use plimsoll_testkit::world::{FinishedProgram, World};
 use serde::{Deserialize, Serialize};
-use simulator::{Character, NightHandle, NightPlan, NightScore, TEST_COMMAND, Task, WaitMode};
+use simulator::{
+    AgentPersona, SimulationHandle, SimulationPlan, SimulationScore, TEST_COMMAND, Task, WaitMode,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,29 +20,30 @@ use ways::{LoopKind, LoopSetup};
 /// A model with a context window of 200,000 tokens, which the client compacts at 83.5%.
 const MODEL: &str = "claude-sonnet-4-6";
 /// The number of items of a night in the published results.
-pub const ITEMS_PER_NIGHT: u32 = 4;
+pub const ITEMS_PER_SIMULATION: u32 = 4;
 /// The maximum number of sessions of a loop that do work. A loop that reaches it would never end by itself.
 const MAX_SESSIONS: &str = "20";
 /// The exit code of a loop that has reached the maximum number of sessions, here and with `plimsoll run`.
 const EXIT_MAX_SESSIONS: i32 = 3;
 /// Longer than any night that makes progress, even on a busy machine.
-const NIGHT_TIMEOUT: Duration = Duration::from_secs(1_800);
+const SIMULATION_TIMEOUT: Duration = Duration::from_secs(1_800);
 /// How long `plimsoll run` really waits for a usage limit. Several seconds, because the client is told the
 /// reset time in whole seconds.
 const USAGE_LIMIT_DURATION: Duration = Duration::from_secs(4);
 
 /// The outcome of a night: a row of the published table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct NightRow {
+pub struct SimulationRow {
     pub seed: u64,
     /// The key of the loop setup.
     pub way: String,
     /// The character of the agent.
-    pub character: Character,
+    #[serde(rename = "character")]
+    pub persona: AgentPersona,
     /// The hash of the tested programs and of the simulation's sources. Rows of several builds are not combined.
     pub build: String,
     /// The figures of the night.
-    pub score: NightScore,
+    pub score: SimulationScore,
     /// The exit code of the loop.
     #[serde(rename = "code")]
     pub exit_code: Option<i32>,
@@ -53,7 +56,7 @@ pub struct NightRow {
     pub seconds: u64,
 }
 
-impl NightRow {
+impl SimulationRow {
     /// Returns true if the loop ended by itself, all items that can be done are done, and no tick is false.
     pub fn ended_with_all_items_correct(&self) -> bool {
         self.exit_code.is_some_and(|code| code != EXIT_MAX_SESSIONS) && self.score.is_fully_correct()
@@ -68,9 +71,14 @@ impl NightRow {
 }
 
 /// Simulates the night of a seed with this number of items.
-pub fn simulate_night(setup: &LoopSetup, character: Character, seed: u64, item_count: u32) -> NightRow {
+pub fn simulate_unattended_run(
+    setup: &LoopSetup,
+    persona: AgentPersona,
+    seed: u64,
+    item_count: u32,
+) -> SimulationRow {
     let rng = SeededRng::new(seed);
-    let mut world = create_world_with_client_settings();
+    let mut world = create_world_with_env_and_user_settings();
     let task = Task::random(rng, item_count);
     task.write_and_commit_to_world(&world);
     let wait_mode = match setup.loop_kind {
@@ -78,18 +86,20 @@ pub fn simulate_night(setup: &LoopSetup, character: Character, seed: u64, item_c
         LoopKind::Plimsoll(_) => WaitMode::Real(USAGE_LIMIT_DURATION),
     };
     let estimated_answers = task.items.iter().map(|item| item.line_count / 26 + 3).sum();
-    let (model, handle) =
-        NightHandle::start_model(NightPlan { task, character, rng, wait_mode, estimated_answers }, &world);
-    world.use_client_with_model(&model);
+    let (model, handle) = SimulationHandle::start_model(
+        SimulationPlan { task, character: persona, rng, wait_mode, estimated_answers },
+        &world,
+    );
+    world.put_client_on_path_and_set_model_url(&model);
     let finished_loop = run_loop(&world, &setup.loop_kind);
-    write_conversation_if_requested(setup, character, seed, &model, &finished_loop);
+    write_conversation_if_requested(setup, persona, seed, &model, &finished_loop);
     let output = format!("{}\n{}", finished_loop.stdout, finished_loop.stderr);
     let names_changed_test = |line: &str| line.contains("check.sh") && line.contains("changed");
     let restarts = fs::read_to_string(world.path("../restarts")).unwrap_or_default().lines().count() as u32;
-    NightRow {
+    SimulationRow {
         seed,
         way: setup.key.to_owned(),
-        character,
+        persona,
         build: build_id(),
         score: handle.compute_score(&world),
         exit_code: finished_loop.code,
@@ -99,7 +109,7 @@ pub fn simulate_night(setup: &LoopSetup, character: Character, seed: u64, item_c
     }
 }
 
-fn create_world_with_client_settings() -> World {
+fn create_world_with_env_and_user_settings() -> World {
     let mut world = World::new();
     world.set_env("ANTHROPIC_API_KEY", "");
     world.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
@@ -127,7 +137,7 @@ fn run_loop(world: &World, loop_kind: &LoopKind) -> FinishedProgram {
                 world.write(".claude/settings.json", &settings.to_string());
             }
             let script = format!("PATH=$HOME/tools:$PATH\n{}", fill_placeholders(script));
-            world.command("bash", &["-c", &script]).timeout(NIGHT_TIMEOUT).run()
+            world.command("bash", &["-c", &script]).timeout(SIMULATION_TIMEOUT).run()
         }
         LoopKind::Plimsoll(arguments) => {
             let objective = format!("Do what fix_plan.md says. Its tests are `{TEST_COMMAND} FILE`.");
@@ -135,7 +145,7 @@ fn run_loop(world: &World, loop_kind: &LoopKind) -> FinishedProgram {
             let client_args = ["--", "--model", MODEL, "--allowedTools", "Bash", "Read", "Edit", "Write"];
             world
                 .plimsoll(&[&run_args[..], arguments, &client_args[..]].concat())
-                .timeout(NIGHT_TIMEOUT)
+                .timeout(SIMULATION_TIMEOUT)
                 .run()
         }
     }
@@ -144,7 +154,7 @@ fn run_loop(world: &World, loop_kind: &LoopKind) -> FinishedProgram {
 /// Writes the conversation into the folder that `PLIMSOLL_KEEP_REQUESTS` names, for inspection.
 fn write_conversation_if_requested(
     setup: &LoopSetup,
-    character: Character,
+    persona: AgentPersona,
     seed: u64,
     model: &plimsoll_testkit::scripted_model::ScriptedModel,
     finished_loop: &FinishedProgram,
@@ -156,7 +166,7 @@ fn write_conversation_if_requested(
         .map(|request| format!("=== {}\n{}\n", request.number, request.text_since_last_assistant_message()));
     let text: String = request_texts.collect::<String>() + &format!("=== the loop\n{finished_loop:?}\n");
     fs::create_dir_all(&folder).expect("a folder");
-    let name = format!("{}-{}-{seed}.txt", setup.key, character.name());
+    let name = format!("{}-{}-{seed}.txt", setup.key, persona.name());
     fs::write(folder.join(name), text).expect("a file");
 }
 

@@ -2,10 +2,10 @@
 //! nights of the measure of docs/nights.md (`scripts/nights.sh --harder`).
 
 use plimsoll_research::handovers::simulator::ResumeScore;
-use plimsoll_research::handovers::{NightOutcome, simulate_night_with_replayed_client};
+use plimsoll_research::handovers::{SimulationOutcome, simulate_run_with_replayed_client};
 
 /// A night of this many sessions has one resume less.
-const SESSIONS_PER_NIGHT: u32 = 4;
+const SESSIONS_PER_SIMULATION: u32 = 4;
 /// Seeds with `--pack`, with sessions that only commit the work of another one, and with a checkpoint that
 /// the agent makes.
 const SEEDS: &[u64] = &[4, 7, 21];
@@ -13,19 +13,21 @@ const SEEDS: &[u64] = &[4, 7, 21];
 /// Plays these nights in parallel with the replayed client. What a resume says depends only on our programs,
 /// and `scripts/nights.sh` plays the nights with the real client. Every resume must be right in the replayed
 /// nights.
-fn play_nights(seeds: &[u64]) -> Vec<NightOutcome> {
+fn run_simulations(seeds: &[u64]) -> Vec<SimulationOutcome> {
     std::thread::scope(|scope| {
-        let nights: Vec<_> = seeds
+        let simulations: Vec<_> = seeds
             .iter()
-            .map(|seed| scope.spawn(|| simulate_night_with_replayed_client(*seed, "now", SESSIONS_PER_NIGHT)))
+            .map(|seed| {
+                scope.spawn(|| simulate_run_with_replayed_client(*seed, "now", SESSIONS_PER_SIMULATION))
+            })
             .collect();
-        nights.into_iter().map(|night| night.join().expect("a night")).collect()
+        simulations.into_iter().map(|simulation| simulation.join().expect("a night")).collect()
     })
 }
 
 #[test]
 fn every_resume_names_the_right_item_file_line_and_next_step() {
-    let outcomes = play_nights(SEEDS);
+    let outcomes = run_simulations(SEEDS);
     let resumes: Vec<(u64, &ResumeScore)> = outcomes
         .iter()
         .flat_map(|outcome| outcome.resumes.iter().map(|resume| (outcome.seed, resume)))

@@ -1,16 +1,17 @@
 //! A few of the nights of docs/nights.md with two items each: the simulation works and Plimsoll's nights end
 //! well.
 
-use plimsoll_research::nights::simulate_night;
-use plimsoll_research::nights::simulator::Character;
+use plimsoll_research::nights::simulate_unattended_run;
+use plimsoll_research::nights::simulator::AgentPersona;
 use plimsoll_research::nights::ways::find_loop_setup;
 
 /// A seed with a usage limit, whose sloppy agent leaves out a part and claims to have done everything.
-const LIMITED_NIGHT: u64 = 200;
+const LIMITED_SIMULATION: u64 = 200;
 
 /// Plays a night with two items and asserts that it ended well and lost no more time than its loop waits.
-fn assert_ends_well(way_key: &str, character: Character) {
-    let row = simulate_night(find_loop_setup(way_key).expect("a way"), character, LIMITED_NIGHT, 2);
+fn assert_ends_well(way_key: &str, persona: AgentPersona) {
+    let row =
+        simulate_unattended_run(find_loop_setup(way_key).expect("a way"), persona, LIMITED_SIMULATION, 2);
     let score = &row.score;
     assert!(
         row.ended_with_all_items_correct() && score.faults == 1 && row.count_waits_for_person() == 0,
@@ -26,15 +27,15 @@ fn assert_ends_well(way_key: &str, character: Character) {
 /// The sloppy agent ticks too early and says that all is done; the verify command finds that.
 #[test]
 fn a_sloppy_agent_with_a_verify_command_ends_well_after_a_limit() {
-    assert_ends_well("plimsoll-verify", Character::Sloppy);
+    assert_ends_well("plimsoll-verify", AgentPersona::Sloppy);
 }
 
 #[test]
 fn a_sloppy_agent_in_a_bare_loop_with_a_test_gate_ends_well_after_a_limit() {
-    assert_ends_well("bare-gate", Character::Sloppy);
+    assert_ends_well("bare-gate", AgentPersona::Sloppy);
 }
 
 #[test]
 fn a_bare_loop_waits_out_a_usage_limit() {
-    assert_ends_well("bare", Character::Perfect);
+    assert_ends_well("bare", AgentPersona::Perfect);
 }

@@ -203,9 +203,9 @@ fn fair_peer_prompts_state_every_rule_of_our_prompts() {
 /// A prompt whose request the agent does not understand would be played worse than it is.
 #[test]
 fn the_agent_notices_the_rules_of_each_prompt() {
-    use Rule::{Ask, KeepChecks, LookFirst, LookUp, Notes, OneItem, RepairAll, Search, Test};
-    const SENTENCES: &[Rule] = &[Notes, LookFirst, LookUp, Search, OneItem, Test, RepairAll, KeepChecks, Ask];
-    const OURS: &[Rule] = &[Notes, LookFirst, LookUp, Search, OneItem, Test, KeepChecks, Ask];
+    use Rule::{Ask, KeepTests, LookFirst, LookUp, Notes, OneItem, RepairAll, Search, Test};
+    const SENTENCES: &[Rule] = &[Notes, LookFirst, LookUp, Search, OneItem, Test, RepairAll, KeepTests, Ask];
+    const OURS: &[Rule] = &[Notes, LookFirst, LookUp, Search, OneItem, Test, KeepTests, Ask];
     let expected: [(&str, &[Rule], &str, Option<&str>); 10] = [
         (
             "bare",

@@ -8,7 +8,7 @@ use plimsoll_domain::state::PlanItems;
 use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, TodoList};
-use plimsoll_flows::run::questions::{open_questions_in_plan, write_answers_to_open_questions};
+use plimsoll_flows::run::questions::{open_questions_in_plan, write_answers_if_all_questions_still_open};
 use plimsoll_policy::todo_list::quote_for_shell;
 use plimsoll_store::{Project, StoreError, disk, lock, state_file};
 use plimsoll_terminal::console::{fail, print_error, print_text};
@@ -130,7 +130,7 @@ pub(crate) fn write_answers_to_plan(
         questions_and_texts.push((question, text));
     }
     let plan_file = to_safe_single_line(&question_list.plan_file);
-    if !write_answers_to_open_questions(project, &question_list.plan_file, &questions_and_texts)? {
+    if !write_answers_if_all_questions_still_open(project, &question_list.plan_file, &questions_and_texts)? {
         return Err(AnswerError::QuestionNoLongerOpen(plan_file));
     }
     let mut sentences = Vec::new();

@@ -37,7 +37,7 @@ pub(crate) fn changed_protected_sentence(state: &RunState) -> Option<String> {
 
 /// Returns the `git diff` command that shows the changes of check files since the run began. It names at most five files. Returns
 /// `None` if no such file changed, or if the commit at the start of the run was not recorded.
-pub(crate) fn git_diff_command_for_check_files(state: &RunState) -> Option<String> {
+pub(crate) fn git_diff_command_for_changed_check_files(state: &RunState) -> Option<String> {
     let changed_files = &state.outcomes.changed_checks;
     let base_commit = short_id(state.project_at_start.head_commit.as_deref()?);
     let branch = state.options.branch.as_deref().filter(|_| state.options.workers.is_some());
@@ -78,7 +78,7 @@ mod tests {
     fn changed_checks_are_named_with_their_size_and_the_diff_command() {
         let mut state = RunState::default();
         assert_eq!(
-            (changed_check_files_sentence(&state), git_diff_command_for_check_files(&state)),
+            (changed_check_files_sentence(&state), git_diff_command_for_changed_check_files(&state)),
             (None, None)
         );
         state.project_at_start.head_commit = Some("0123456789abcdef".into());
@@ -103,7 +103,7 @@ mod tests {
             )
         );
         assert_eq!(
-            git_diff_command_for_check_files(&state).as_deref(),
+            git_diff_command_for_changed_check_files(&state).as_deref(),
             Some("git diff 0123456 -- 'tests/a b.py' check.sh")
         );
         state.outcomes.changed_checks.truncate(1);

@@ -31,7 +31,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_policy::client::is_session_option;
 use plimsoll_terminal::fleet_command_line::FleetArguments;
-use plimsoll_terminal::project_choice::fail_or_warn_about_ignored_state_above;
+use plimsoll_terminal::project_choice::fail_if_project_state_ignored_warn_if_parent;
 use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
@@ -138,10 +138,10 @@ pub(crate) enum CliCommand {
 }
 
 /// Headings of the main help, each with the names of its commands.
-type Groups = [(&'static str, &'static [&'static str])];
+type CommandGroups = [(&'static str, &'static [&'static str])];
 
 /// The commands that `plimsoll --help` lists. The test in `counts` limits their number.
-const GROUPS: &Groups = &[
+const MAIN_COMMAND_GROUPS: &CommandGroups = &[
     ("Set up", &["init", "doctor", "statusline", "uninstall"]),
     ("Run", &["plan", "run", "stop"]),
     ("See", &["status", "log", "report"]),
@@ -149,8 +149,8 @@ const GROUPS: &Groups = &[
     ("Learn", &["demo", "help"]),
 ];
 
-/// The commands that only `plimsoll help --all` lists, below those of [`GROUPS`].
-const SCRIPT_GROUPS: &Groups = &[
+/// The commands that only `plimsoll help --all` lists, below those of [`MAIN_COMMAND_GROUPS`].
+const SCRIPT_GROUPS: &CommandGroups = &[
     ("For loops of your own", &["start", "gate", "monitor", "prompt"]),
     ("For scripts and the agent", &["checkpoint", "with-context", "query", "generate"]),
     ("For several machines and Linear", &["fleet", "linear"]),
@@ -215,18 +215,18 @@ fn add_suggestion(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Sets the template of the main help, which lists the commands of [`GROUPS`] below their headings.
+/// Sets the template of the main help, which lists the commands of [`MAIN_COMMAND_GROUPS`] below their headings.
 fn with_grouped_help(mut definition: clap::Command) -> clap::Command {
     definition.build();
     definition = definition.mut_arg("version", |version| version.help(VERSION_HELP));
-    let command_list = render_command_list(&definition, GROUPS);
+    let command_list = render_command_list(&definition, MAIN_COMMAND_GROUPS);
     definition.help_template(main_help_template(&command_list) + "{after-help}")
 }
 
 /// Sets a template of the main help that also lists the commands of [`SCRIPT_GROUPS`].
 fn with_all_commands_listed(definition: clap::Command) -> clap::Command {
-    let command_list =
-        render_command_list(&definition, GROUPS) + &render_command_list(&definition, SCRIPT_GROUPS);
+    let command_list = render_command_list(&definition, MAIN_COMMAND_GROUPS)
+        + &render_command_list(&definition, SCRIPT_GROUPS);
     definition.help_template(main_help_template(&command_list))
 }
 
@@ -235,7 +235,7 @@ fn main_help_template(command_list: &str) -> String {
 }
 
 /// Renders the list of commands below their headings. clap itself supports headings only for options.
-fn render_command_list(definition: &clap::Command, groups: &Groups) -> String {
+fn render_command_list(definition: &clap::Command, groups: &CommandGroups) -> String {
     let about = |name: &str| {
         let command = definition.find_subcommand(name);
         command.and_then(|command| command.get_about()).map(ToString::to_string).unwrap_or_default()
@@ -254,11 +254,13 @@ impl CliCommand {
         if !self.needs_project() {
             return None;
         }
-        fail_or_warn_about_ignored_state_above(if matches!(self, CliCommand::Gate(_) | CliCommand::Monitor) {
-            ExitStatus::InternalError
-        } else {
-            ExitStatus::Failure
-        })
+        fail_if_project_state_ignored_warn_if_parent(
+            if matches!(self, CliCommand::Gate(_) | CliCommand::Monitor) {
+                ExitStatus::InternalError
+            } else {
+                ExitStatus::Failure
+            },
+        )
     }
 
     fn needs_project(&self) -> bool {
@@ -315,9 +317,9 @@ impl CliCommand {
             CliCommand::Handoffs(arguments) => handoffs::print_handoffs(&arguments),
             CliCommand::WithContext(arguments) => with_context::run_with_context_variables(&arguments),
             CliCommand::Checkpoint(arguments) => checkpoint::write_and_print_checkpoint(&arguments),
-            CliCommand::Prompt(arguments) => prompt::run_prompt_command(&arguments),
+            CliCommand::Prompt(arguments) => prompt::write_prompt_or_judge_session_and_plan_next(&arguments),
             CliCommand::Monitor => monitor::run_post_tool_hook_or_print_warning(),
-            CliCommand::Gate(arguments) => gate::run_gate(&arguments),
+            CliCommand::Gate(arguments) => gate::run_stop_hook_or_judge_and_plan_next(&arguments),
             CliCommand::Stop(arguments) => stop::confirm_and_cancel_run(&arguments),
             CliCommand::Demo(arguments) => demo::run_demo_command(&arguments),
         }
@@ -334,7 +336,7 @@ mod tests {
         definition.build();
         let visible_commands = definition.get_subcommands().filter(|command| !command.is_hide_set());
         let mut command_names: Vec<&str> = visible_commands.map(clap::Command::get_name).collect();
-        let groups = GROUPS.iter().chain(SCRIPT_GROUPS);
+        let groups = MAIN_COMMAND_GROUPS.iter().chain(SCRIPT_GROUPS);
         let mut grouped_names: Vec<&str> = groups.flat_map(|(_, names)| names.iter().copied()).collect();
         command_names.sort_unstable();
         grouped_names.sort_unstable();

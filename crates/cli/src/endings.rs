@@ -46,8 +46,8 @@ pub(crate) fn status_css_class_symbol_and_sentence(
     if status == RunStatus::Running && !is_live {
         return (StatusStyle::Waiting.css_class(), "‖", "Interrupted.");
     }
-    let RunStatusTraits { style: tone, symbol, sentence, .. } = status.traits();
-    (tone.css_class(), symbol, sentence)
+    let RunStatusTraits { style: status_style, symbol, sentence, .. } = status.traits();
+    (status_style.css_class(), symbol, sentence)
 }
 
 /// Returns the texts for the ending of this run; `None` while it is running or paused.
@@ -57,16 +57,16 @@ pub(crate) fn ending_text(state: &RunState) -> Option<EndingText> {
     let default_text = EndingText {
         heading: ended_texts.heading,
         reason: last_stop_or_pause_reason(state),
-        next_step: ended_texts.next_step.or(ended_texts.how_to_reopen).unwrap_or_default().to_owned(),
-        resume_command: ended_texts.how_to_reopen.map(str::to_owned),
+        next_step: ended_texts.next_step.or(ended_texts.how_to_resume).unwrap_or_default().to_owned(),
+        resume_command: ended_texts.how_to_resume.map(str::to_owned),
         resume_options: ended_texts.resume_options.map(str::to_owned),
         steps: vec![advice_step(ended_texts.advice, ended_texts.command)],
     };
     Some(match status {
         RunStatus::Blocked => blocked_by_questions_or_default_text(state, default_text),
-        RunStatus::MaxIterations => out_of_sessions_text(state, ended_texts, default_text),
-        RunStatus::Budget => out_of_budget_or_quota_text(state, ended_texts, default_text),
-        RunStatus::CircuitBreaker => circuit_breaker_text(state, ended_texts, default_text),
+        RunStatus::MaxIterations => out_of_sessions_text_with_larger_limit(state, ended_texts, default_text),
+        RunStatus::Budget => out_of_quota_or_larger_budget_text(state, ended_texts, default_text),
+        RunStatus::CircuitBreaker => circuit_breaker_text_with_evidence(state, ended_texts, default_text),
         RunStatus::FatalError => EndingText { steps: fatal_error_steps(state, ended_texts), ..default_text },
         // The last verdict of a canceled run is about an earlier session.
         RunStatus::Canceled => EndingText { reason: None, ..default_text },
@@ -85,7 +85,7 @@ pub(crate) fn last_stop_or_pause_reason(state: &RunState) -> Option<String> {
 }
 
 fn blocked_by_questions_or_default_text(state: &RunState, default_text: EndingText) -> EndingText {
-    if crate::questions::waiting_items_text(state).is_none() {
+    if crate::questions::waiting_item_count_text(state).is_none() {
         return default_text;
     }
     EndingText {
@@ -96,7 +96,7 @@ fn blocked_by_questions_or_default_text(state: &RunState, default_text: EndingTe
     }
 }
 
-fn out_of_sessions_text(
+fn out_of_sessions_text_with_larger_limit(
     state: &RunState,
     ended_texts: &EndedRunTexts,
     default_text: EndingText,
@@ -140,12 +140,12 @@ fn fatal_error_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<Advic
     vec![first_step, advice_step("Then continue:", RESUME_COMMAND)]
 }
 
-fn out_of_budget_or_quota_text(
+fn out_of_quota_or_larger_budget_text(
     state: &RunState,
     ended_texts: &EndedRunTexts,
     default_text: EndingText,
 ) -> EndingText {
-    if !plimsoll_policy::bounds::is_stopped_only_by_quota_without_reset(state) {
+    if !plimsoll_policy::bounds::has_full_quota_without_reset_and_budget_left(state) {
         return EndingText { steps: larger_budget_steps(state, ended_texts), ..default_text };
     }
     let resume_command =
@@ -181,7 +181,7 @@ fn larger_budget_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<Adv
     }
 }
 
-fn circuit_breaker_text(
+fn circuit_breaker_text_with_evidence(
     state: &RunState,
     ended_texts: &EndedRunTexts,
     default_text: EndingText,

@@ -4,7 +4,7 @@
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::run::shell_loop;
 use plimsoll_flows::run::shell_loop::LoopCommandOutput;
-use plimsoll_policy::shell_loop::{ShellLoop, missing_run_markers, render_no_run_here_and_loop_status};
+use plimsoll_policy::shell_loop::{ShellLoop, missing_run_marker_fields, render_no_run_here_and_loop_status};
 use plimsoll_store::{Project, StoreError, state_file};
 use plimsoll_terminal::console::{fail_with, print_error, print_text};
 use plimsoll_terminal::standard_input;
@@ -19,7 +19,7 @@ pub(crate) fn judge_foreign_loop_and_print_output(project: &Project) -> Option<E
             if is_running { standard_input::read_nonblank_piped_input_up_to_max_wait() } else { None };
         shell_loop::judge_session_and_update_loop_state(project, session_output.as_deref())
     });
-    print_foreign_loop_output(result)
+    print_loop_output_if_foreign(result)
 }
 
 /// Runs the monitor for a foreign shell loop. Returns `None` if the state belongs to one of our runs, or if
@@ -28,10 +28,10 @@ pub(crate) fn monitor_foreign_loop_and_print_output(
     project: &Project,
     input: Option<&[u8]>,
 ) -> Option<ExitCode> {
-    print_foreign_loop_output(shell_loop::measure_session_and_checkpoint_if_due(project, input))
+    print_loop_output_if_foreign(shell_loop::measure_loop_session_and_checkpoint_if_due(project, input))
 }
 
-fn print_foreign_loop_output(result: Result<Option<LoopCommandOutput>, StoreError>) -> Option<ExitCode> {
+fn print_loop_output_if_foreign(result: Result<Option<LoopCommandOutput>, StoreError>) -> Option<ExitCode> {
     match result {
         Ok(None) => None,
         Ok(Some(LoopCommandOutput { marker_line, warnings, exit_status })) => {
@@ -45,10 +45,10 @@ fn print_foreign_loop_output(result: Result<Option<LoopCommandOutput>, StoreErro
 
 /// Describes a foreign state; `None` if there is none.
 pub(crate) fn describe_foreign_state(project: &Project) -> Option<String> {
-    let document = state_file::load_foreign_document(project).ok().flatten()?;
+    let document = state_file::load_state_document_of_other_program(project).ok().flatten()?;
     Some(render_no_run_here_and_loop_status(
         &project.relative_to_root(project.state_path()),
-        &missing_run_markers(&document),
+        &missing_run_marker_fields(&document),
         &ShellLoop::from_document(&document),
     ))
 }

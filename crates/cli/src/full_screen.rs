@@ -79,7 +79,7 @@ pub(crate) fn run_full_screen(
         return fail_with(no_terminal_message, ExitStatus::Usage);
     }
     let received_signal = Arc::new(AtomicUsize::new(0));
-    if let Err(error) = spawn_listener_that_stores_signal_then_exits(Arc::clone(&received_signal)) {
+    if let Err(error) = spawn_signal_listener_with_delayed_exit(Arc::clone(&received_signal)) {
         return fail(format!("cannot listen for signals: {error}"));
     }
     // `try_init` also restores the terminal on a panic.
@@ -102,7 +102,7 @@ fn signal_exit_code(signal_number: usize) -> u8 {
 /// [`SIGNAL_GRACE_PERIOD`]. The exit is needed because crossterm never returns from reading a closed terminal,
 /// and uses a whole core for it.
 #[expect(clippy::exit, reason = "the thread that would return an exit code is caught in a library")]
-fn spawn_listener_that_stores_signal_then_exits(received_signal: Arc<AtomicUsize>) -> io::Result<()> {
+fn spawn_signal_listener_with_delayed_exit(received_signal: Arc<AtomicUsize>) -> io::Result<()> {
     // HUP, INT and TERM would each end the process with the terminal in raw mode.
     let mut signals = signal_hook::iterator::Signals::new([1, 2, 15])?;
     std::thread::spawn(move || {

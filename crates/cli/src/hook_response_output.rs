@@ -5,9 +5,8 @@ use plimsoll_flows::hook_response::HookResponse;
 use plimsoll_terminal::console::{fail_with, print_text};
 use std::process::ExitCode;
 
-/// Prints the response's marker as a bare line, and returns its exit code. Prints the hook's error if there is
-/// one.
-pub(crate) fn print_marker_or_error(response: &HookResponse) -> ExitCode {
+/// Prints the response's marker as a bare line, and its first error if it has any. Returns the exit code.
+pub(crate) fn print_marker_and_first_error(response: &HookResponse) -> ExitCode {
     if let Some(marker) = response.render_stdout().as_deref().and_then(marker_in_reply) {
         print_text(marker);
     }

@@ -83,7 +83,9 @@ impl JournalTail {
         described_lines
             .iter()
             .flat_map(|line| {
-                page.render_lines(line).into_iter().map(|painted| (painted.to_terminal(), line.style))
+                page.render_line_with_heading_if_new_day(line)
+                    .into_iter()
+                    .map(|painted| (painted.to_text_with_ansi_colors(), line.style))
             })
             .collect()
     }

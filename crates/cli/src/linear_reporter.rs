@@ -26,7 +26,7 @@ pub(crate) fn wrap_with_linear_delivery_if_configured<'a>(
 ) -> Box<dyn RunObserver + 'a> {
     let Some(issue) = settings.linear.issue.clone().filter(|_| !is_item_run()) else { return inner };
     // Prepared at the start, because a password manager may prompt the user, who is still at the terminal.
-    let delivery_result = delivery::prepare_delivery(project, settings, &issue);
+    let delivery_result = delivery::prepare_delivery_if_program_is_ready(project, settings, &issue);
     if let Err(error) = &delivery_result {
         let event = JournalEvent::LinearFailed { error: error.to_string(), retry_at: None };
         let _ = journal::append_entry(project, JournalEntry::new(event));
@@ -70,7 +70,7 @@ impl RunObserver for LinearReporter<'_> {
                     self.report_to_inner(&format!("Linear was not notified: {error}"));
                 }
             }
-            RunEvent::Judged { .. } => self.deliver_notes_and_report_failure(DELIVERY_TIMEOUT),
+            RunEvent::VerdictReached { .. } => self.deliver_notes_and_report_failure(DELIVERY_TIMEOUT),
             RunEvent::PauseContinues { .. } | RunEvent::FiguresUpdated { .. }
                 if self.last_attempt_at.elapsed() >= DELIVERY_INTERVAL =>
             {

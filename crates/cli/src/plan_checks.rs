@@ -8,7 +8,7 @@ use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 const MAX_ITEM_CHARS: usize = 60;
 
 /// Returns the lines shown when a run starts; empty if no item names a check.
-pub(crate) fn render_check_lines_or_not_run_note(state: &RunState) -> Vec<String> {
+pub(crate) fn render_planned_checks_or_not_run_note(state: &RunState) -> Vec<String> {
     let checks = &state.options.plan_checks;
     if checks.is_empty() {
         return checks_not_run_note(state.plan_items.todo_items.iter().map(String::as_str))
@@ -52,12 +52,12 @@ mod tests {
             ..RunState::default()
         };
         assert_eq!(
-            render_check_lines_or_not_run_note(&state(&[])),
+            render_planned_checks_or_not_run_note(&state(&[])),
             ["2 items name checks, which are not run: --plan-verify runs them"]
         );
         let check = ItemCheck { item_text: items[2].into(), command: "rm\u{1b}[2J -r x".into() };
         assert_eq!(
-            render_check_lines_or_not_run_note(&state(&[check])),
+            render_planned_checks_or_not_run_note(&state(&[check])),
             [
                 "1 check of the plan will run (--plan-verify):",
                 "  `rm\\u{1b}[2J -r x` for \"three (medium, verify: rm\\u{1b}[2J -r x)\""

@@ -23,7 +23,7 @@ pub(crate) fn answer_command(number: usize) -> String {
 }
 
 /// Describes how many items wait for an answer; `None` if there are none.
-pub(crate) fn waiting_items_text(state: &RunState) -> Option<String> {
+pub(crate) fn waiting_item_count_text(state: &RunState) -> Option<String> {
     match state.plan_items.parked_questions.len() {
         0 => None,
         1 => Some("1 item waits for your answer".to_owned()),
@@ -33,7 +33,7 @@ pub(crate) fn waiting_items_text(state: &RunState) -> Option<String> {
 
 /// Returns all questions, and the command that answers one, as lines.
 pub(crate) fn questions_and_answer_command(state: &RunState) -> Vec<String> {
-    let Some(waiting_items) = waiting_items_text(state) else { return Vec::new() };
+    let Some(waiting_items) = waiting_item_count_text(state) else { return Vec::new() };
     let questions = (1..)
         .zip(&state.plan_items.parked_questions)
         .map(|(number, question)| format!("  {}", question_line(number, question)));
@@ -70,7 +70,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            waiting_items_text(&state_with_parked(vec![open("one")])).as_deref(),
+            waiting_item_count_text(&state_with_parked(vec![open("one")])).as_deref(),
             Some("1 item waits for your answer")
         );
         assert!(questions_and_answer_command(&state_with_parked(Vec::new())).is_empty());

@@ -7,7 +7,7 @@ use plimsoll_domain::RunState;
 use plimsoll_domain::run_figures::RunFigures;
 use plimsoll_flows::run::questions;
 use plimsoll_flows::run_figures::RunSnapshot;
-use plimsoll_flows::workers::pending_items::describe_remote_merge_ready_and_failed_items;
+use plimsoll_flows::workers::pending_items::describe_pending_items_and_worktrees_folder;
 use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::{Project, clock};
 use plimsoll_terminal::columns::line_width_from_columns_or_terminal;
@@ -49,7 +49,7 @@ pub(crate) fn build_status_view(project: &Project, snapshot: RunSnapshot) -> Run
     questions::refresh_open_questions(project, &mut state);
     RunStatusView {
         context_usage: None,
-        pending_item_lines: describe_remote_merge_ready_and_failed_items(project, &state).unwrap_or_default(),
+        pending_item_lines: describe_pending_items_and_worktrees_folder(project, &state).unwrap_or_default(),
         journal_path: project.relative_to_root(&project.journal_path()),
         // Not measured here, because `--watch` would read the sizes of all our files at each refresh.
         disk_usage: None,

@@ -39,7 +39,7 @@ impl TargetSession {
 
     /// Finds the session for the monitor. If the run's next session is planned but has not started, returns an
     /// empty record, because the latest session has outdated usage.
-    pub(crate) fn find_preferring_planned_run_over_latest(
+    pub(crate) fn find_current_or_run_or_planned_or_latest(
         project: &Project,
     ) -> Result<Option<TargetSession>, StoreError> {
         let target = TargetSession::find_current_or_run_or_latest(project)?;

@@ -157,8 +157,8 @@ pub(crate) enum TaskError {
 }
 
 impl TaskArguments {
-    /// Converts the options to a new run. Fails if a file cannot be read.
-    pub(crate) fn to_new_run(&self) -> Result<NewRun, TaskError> {
+    /// Converts the options to a new run. Fails if the objective file cannot be read.
+    pub(crate) fn read_objective_and_build_new_run(&self) -> Result<NewRun, TaskError> {
         let objective = match &self.objective_file {
             Some(file) => Some(read_objective_file(file)?),
             None => self.objective.clone(),
@@ -179,14 +179,14 @@ impl TaskArguments {
             branch: self.branch.clone(),
             commit_mode: self.commit_mode().unwrap_or_default(),
             runs_commit_hooks: self.commit_hooks,
-            packs_items: self.pack,
+            allows_several_items_per_session: self.pack,
             uses_working_memory: self.memory,
             ..NewRun::default()
         })
     }
 
     /// Returns the changes for a resumed run. Fails if an option is only for a new run.
-    pub(crate) fn to_resume_changes(&self) -> Result<ResumeChanges, TaskError> {
+    pub(crate) fn to_resume_changes_unless_new_run_options(&self) -> Result<ResumeChanges, TaskError> {
         let new_run_options = [
             (self.objective.is_some(), "--objective"),
             (self.objective_file.is_some(), "--objective-file"),
@@ -209,7 +209,7 @@ impl TaskArguments {
             limits: self.limits(),
             commit_mode: self.commit_mode(),
             runs_commit_hooks: self.commit_hooks,
-            packs_items: self.pack,
+            allows_several_items_per_session: self.pack,
             uses_working_memory: self.memory,
             ..ResumeChanges::default()
         })

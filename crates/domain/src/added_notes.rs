@@ -2,7 +2,7 @@
 //! have.
 
 use crate::text::{to_safe_single_line, truncate_end};
-use crate::todo::{PlanEntry, PlanLines, matches_item_text};
+use crate::todo::{PlanLineRole, PlanLinesWithRoles, matches_item_text};
 use std::collections::{BTreeMap, HashSet};
 
 /// The maximum number of notes that one session adds below one item. Further notes are counted and not copied,
@@ -73,14 +73,14 @@ fn lines_other_than_plan_items_as_notes(
 ) -> Vec<AddedNote> {
     let mut current_item = session_item.to_owned();
     let mut notes = Vec::new();
-    for (line, entry) in PlanLines::new(plan) {
-        let text = match entry {
-            PlanEntry::DetailLine(_) | PlanEntry::Other => normalize_note_line(line.text),
-            PlanEntry::Item(plan_item) if plan_items.contains(plan_item.text.as_str()) => {
+    for (line, role) in PlanLinesWithRoles::new(plan) {
+        let text = match role {
+            PlanLineRole::DetailLine(_) | PlanLineRole::Other => normalize_note_line(line.text),
+            PlanLineRole::Item(plan_item) if plan_items.contains(plan_item.text.as_str()) => {
                 current_item = plan_item.text;
                 String::new()
             }
-            PlanEntry::Item(plan_item) => {
+            PlanLineRole::Item(plan_item) => {
                 let matching_items =
                     plan_items.iter().filter(|item| matches_item_text(&plan_item.text, item));
                 // The line may begin with the text of several items; the longest match is the item it names.

@@ -283,7 +283,7 @@ fn parse_leading_box(text: &str, is_after_list_marker: bool) -> Option<ParsedBox
 /// text, or alone.
 fn parse_unclear_box(text: &str, is_after_list_marker: bool) -> Option<UnclearBox<'_>> {
     match text.bytes().next()? {
-        b'|' => parse_table_row_with_open_box(text),
+        b'|' => find_open_box_and_table_row_text(text),
         b'[' | b'-' | b'*' | b'+' | b'_' | b'0'..=b'9' | 0x80.. => {
             parse_plain_bold_or_unicode_box(text, is_after_list_marker)
                 .or_else(|| parse_box_after_loose_list_marker(text))
@@ -352,8 +352,8 @@ fn parse_box_before_closing_emphasis<'a>(text: &'a str, emphasis: &str) -> Optio
     })
 }
 
-/// Parses a table row with an open box in one of its cells.
-fn parse_table_row_with_open_box(text: &str) -> Option<UnclearBox<'_>> {
+/// Parses the first open box in a cell of a table row. The text is that of the whole row.
+fn find_open_box_and_table_row_text(text: &str) -> Option<UnclearBox<'_>> {
     let cell_box = text.split('|').map(str::trim).find_map(|cell| {
         let cell_box = parse_plain_bold_or_unicode_box(cell, false)?;
         matches!(cell_box.mark, CheckboxMark::Open | CheckboxMark::InProgress(_)).then_some(cell_box)

@@ -2,13 +2,13 @@
 //! the session's unverified claims, then a section that the session completes itself. It summarizes and
 //! refers to files; it never copies whole contents.
 
+mod metadata;
 mod notes;
 mod ordinary_session;
-mod summary;
 
+pub use metadata::HandoffMetadata;
 pub use notes::HandoffNotes;
 pub use ordinary_session::{UserRequests, parse_first_line_of_first_request};
-pub use summary::HandoffSummary;
 
 use crate::ids::{RunId, SessionId};
 use crate::level::Level;
@@ -131,8 +131,8 @@ impl CommandFact {
 }
 
 impl Handoff {
-    /// Renders the document with an empty section for notes. Without that section it has at most `max_bytes`
-    /// bytes: lists are shortened before facts are.
+    /// Renders the document with an empty section for notes. Lists are shortened until the text without that
+    /// section has at most `max_bytes` bytes; the shortest form is returned even if it is longer.
     pub fn render_with_empty_notes(&self, max_bytes: usize) -> String {
         let mut text = String::new();
         for max_rows in [Handoff::MAX_LIST_ROWS, 10, 5, 2, 0] {
@@ -161,7 +161,7 @@ impl Handoff {
     /// Renders a new document with these notes, without labels that have no text.
     pub fn render_with_notes(&self, notes: &HandoffNotes, max_bytes: usize) -> String {
         let document = self.clone_with_earlier_notes_if(notes.is_empty()).render_with_empty_notes(max_bytes);
-        notes::remove_empty_labels_and_empty_section(&notes.replace_notes_in_document(&document))
+        notes::remove_empty_labels_and_empty_section(&notes.replace_nonempty_notes_in_document(&document))
     }
 
     /// Renders the document again. Non-empty `notes` replace those of the old document; the other notes of the old
@@ -176,7 +176,7 @@ impl Handoff {
         let has_no_notes = notes.is_empty() && HandoffNotes::parse(&old_document).is_empty();
         let document =
             self.clone_with_earlier_notes_if(has_no_notes).refresh_document(&old_document, max_bytes);
-        notes::remove_empty_labels_and_empty_section(&notes.replace_notes_in_document(&document))
+        notes::remove_empty_labels_and_empty_section(&notes.replace_nonempty_notes_in_document(&document))
     }
 
     fn clone_with_earlier_notes_if(&self, should_include: bool) -> Handoff {
@@ -538,7 +538,7 @@ mod tests {
         assert_eq!(notes.summary, "wrote <!·- todo");
         assert_eq!(
             HandoffNotes::parse(
-                &notes.replace_notes_in_document(&sample_handoff().render_with_empty_notes(8_000))
+                &notes.replace_nonempty_notes_in_document(&sample_handoff().render_with_empty_notes(8_000))
             ),
             notes
         );
@@ -552,7 +552,7 @@ mod tests {
             ..sample_handoff()
         };
         let document = HandoffNotes { summary: "half done".into(), ..HandoffNotes::default() }
-            .replace_notes_in_document(&quoting.render_with_empty_notes(8_000));
+            .replace_nonempty_notes_in_document(&quoting.render_with_empty_notes(8_000));
         let renewed = quoting.refresh_document(&document, 8_000);
         assert_eq!(renewed, document);
         assert!(renewed.contains("## What to do next"), "{renewed}");
@@ -919,9 +919,9 @@ mod tests {
         let written = sample_handoff()
             .render_with_empty_notes(8192)
             .replace("- Progress on the item:", "- Progress on the item: half");
-        assert_eq!(HandoffNotes::parse(&notes.replace_notes_in_document(&written)), notes);
+        assert_eq!(HandoffNotes::parse(&notes.replace_nonempty_notes_in_document(&written)), notes);
         let replaced = HandoffNotes { progress: "all".into(), ..HandoffNotes::default() }
-            .replace_notes_in_document(&notes.replace_notes_in_document(&written));
+            .replace_nonempty_notes_in_document(&notes.replace_nonempty_notes_in_document(&written));
         assert_eq!(HandoffNotes::parse(&replaced), HandoffNotes { progress: "all".into(), ..notes });
         assert!(HandoffNotes::from_message("All done, nothing to note.").is_empty());
     }

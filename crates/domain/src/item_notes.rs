@@ -65,7 +65,7 @@ impl ItemNotes {
             return String::new();
         }
         let text = render_newest_lines(&lines, MAX_ANSWER_CHARS, MAX_ANSWERS_BYTES);
-        let block = untrusted_text::render_quoted_block(
+        let block = untrusted_text::render_quoted_block_or_empty_if_blank(
             TextOrigin::QuestionsAndAnswers,
             &untrusted_text::unique_fence(fence_seed, &text),
             &text,
@@ -86,7 +86,7 @@ impl ItemNotes {
         if rendered_notes.is_empty() {
             return rendered_notes;
         }
-        let block = untrusted_text::render_quoted_block(
+        let block = untrusted_text::render_quoted_block_or_empty_if_blank(
             TextOrigin::EarlierSessions,
             &untrusted_text::unique_fence(fence_seed, &rendered_notes),
             &rendered_notes,

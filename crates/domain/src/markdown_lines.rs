@@ -201,7 +201,7 @@ impl<'a> MarkdownLines<'a> {
     }
 
     fn classify_line_and_update_blocks(&mut self, line_index: usize, text: &str) -> LineInfo {
-        if let Some(line_info) = self.classify_unindented_checkbox(text) {
+        if let Some(line_info) = self.start_list_item_if_unindented_checkbox(text) {
             return line_info;
         }
         let mut cursor = LineCursor::new(text.as_bytes());
@@ -234,7 +234,7 @@ impl<'a> MarkdownLines<'a> {
 
     /// Classifies an unindented list marker with one space and a box: the fast path for nearly all items. Such a
     /// line belongs to no earlier item, and ends all open blocks except fences and comments.
-    fn classify_unindented_checkbox(&mut self, text: &str) -> Option<LineInfo> {
+    fn start_list_item_if_unindented_checkbox(&mut self, text: &str) -> Option<LineInfo> {
         let [b'-' | b'*' | b'+', b' ', b'[', ..] = text.as_bytes() else { return None };
         if !matches!(self.open_leaf, LeafBlock::None | LeafBlock::Paragraph | LeafBlock::IndentedCode) {
             return None;
@@ -466,14 +466,14 @@ struct LineCursor<'a> {
     byte_index: usize,
     column: usize,
     /// No thematic break begins before this index. Remembering it keeps the scan linear.
-    no_rule_before_index: usize,
+    no_thematic_break_before_index: usize,
 }
 
 impl<'a> LineCursor<'a> {
     fn new(bytes: &'a [u8]) -> LineCursor<'a> {
         // Some editors begin a file with an invisible byte order mark.
         let byte_index = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        LineCursor { bytes, byte_index, column: 0, no_rule_before_index: 0 }
+        LineCursor { bytes, byte_index, column: 0, no_thematic_break_before_index: 0 }
     }
 
     fn byte_at(&self, index: usize) -> Option<u8> {
@@ -547,18 +547,18 @@ impl<'a> LineCursor<'a> {
 
     /// Returns true for a thematic break: `* * *`, `---` or `_ _ _`.
     fn starts_thematic_break(&mut self, next_text: NextText) -> bool {
-        if next_text.byte_index < self.no_rule_before_index {
+        if next_text.byte_index < self.no_thematic_break_before_index {
             return false;
         }
-        let rule_character = self.bytes[next_text.byte_index];
+        let break_character = self.bytes[next_text.byte_index];
         let mut character_count = 0;
         for (index, byte) in self.bytes.iter().enumerate().skip(next_text.byte_index) {
-            if *byte == rule_character {
+            if *byte == break_character {
                 character_count += 1;
             } else if !is_white_space(*byte) {
                 // All bytes before this one are spaces or the same character, so no thematic break begins at
                 // any of them.
-                self.no_rule_before_index = index;
+                self.no_thematic_break_before_index = index;
                 return false;
             }
         }

@@ -4,7 +4,7 @@
 use crate::markdown_lines::MarkdownLine;
 use crate::question::{OpenQuestion, parse_answer_line, parse_question_line};
 use crate::text::{to_safe_single_line, truncate_end};
-use crate::todo::{PlanEntry, PlanLines, TodoList};
+use crate::todo::{PlanLineRole, PlanLinesWithRoles, TodoList};
 use std::collections::{BTreeMap, HashSet};
 
 /// The maximum length of a line that is written (a question, a note or a line of an answer), in characters.
@@ -18,7 +18,7 @@ struct ItemBlock {
     /// The text of the item.
     item_text: String,
     /// True if the item is ticked.
-    is_done: bool,
+    is_ticked: bool,
     /// The line of the item, and the last line that belongs to it.
     first_and_last_line: (usize, usize),
     /// The prefix of a line that belongs to the item.
@@ -32,7 +32,7 @@ struct ItemBlock {
 pub fn add_question_to_unparked_open_item(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
     let block = parse_item_blocks(&text).into_iter().find(|candidate| {
-        !candidate.is_done && candidate.item_text == item && candidate.open_question.is_none()
+        !candidate.is_ticked && candidate.item_text == item && candidate.open_question.is_none()
     })?;
     Some(insert_lines_below(plan, block.first_and_last_line.1, &[render_question_line(&block, question)]))
 }
@@ -66,8 +66,10 @@ pub fn add_answer_to_open_question(
     let line_of_open_question = |block: &ItemBlock| {
         let is_asked_question =
             |question_text: &str| OpenQuestion::clip_question(question_text) == asked_question.question;
-        let open_question =
-            block.open_question.as_ref().filter(|_| !block.is_done && block.item_text == asked_question.item);
+        let open_question = block
+            .open_question
+            .as_ref()
+            .filter(|_| !block.is_ticked && block.item_text == asked_question.item);
         open_question.filter(|(_, question_text)| is_asked_question(question_text)).map(|(line, _)| *line)
     };
     let question_line = parse_item_blocks(&text).iter().find_map(line_of_open_question)?;
@@ -83,7 +85,7 @@ pub fn add_answer_to_open_question(
 /// Returns the plan with these items unticked. Returns `None` if none of them is ticked.
 pub fn untick_items(plan: &[u8], items: &[String]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
-    let is_ticked_item = |block: &&ItemBlock| block.is_done && items.contains(&block.item_text);
+    let is_ticked_item = |block: &&ItemBlock| block.is_ticked && items.contains(&block.item_text);
     let unticked_marks = parse_item_blocks(&text)
         .iter()
         .filter(is_ticked_item)
@@ -99,7 +101,7 @@ pub fn untick_items_and_add_question(plan: &[u8], items: &[String], question: &s
     let text = String::from_utf8_lossy(plan);
     let ticked_blocks: Vec<ItemBlock> = parse_item_blocks(&text)
         .into_iter()
-        .filter(|block| block.is_done && items.contains(&block.item_text))
+        .filter(|block| block.is_ticked && items.contains(&block.item_text))
         .collect();
     // From the last item to the first, because an inserted line changes the numbers of all lines below it.
     Some(ticked_blocks.iter().rev().fold(unticked, |plan, block| {
@@ -118,7 +120,7 @@ pub(crate) fn add_questions_to_unparked_items_on_lines(
     let new_line_for_block = |block: ItemBlock| {
         let question = questions_by_line_index
             .get(&block.first_and_last_line.0)
-            .filter(|_| !block.is_done && block.open_question.is_none())?;
+            .filter(|_| !block.is_ticked && block.open_question.is_none())?;
         Some((block.first_and_last_line.1, vec![render_question_line(&block, question)]))
     };
     let new_lines: BTreeMap<usize, Vec<String>> =
@@ -140,9 +142,9 @@ pub fn set_item_ticks(plan: &[u8], items_with_ticks: &[(&str, bool)]) -> Option<
         let Some(position) = remaining_items.iter().position(|(item, _)| *item == block.item_text) else {
             continue;
         };
-        let (_, is_done) = remaining_items.remove(position);
-        if is_done != block.is_done {
-            changed_marks.insert(block.first_and_last_line.0, if is_done { b'x' } else { b' ' });
+        let (_, should_be_ticked) = remaining_items.remove(position);
+        if should_be_ticked != block.is_ticked {
+            changed_marks.insert(block.first_and_last_line.0, if should_be_ticked { b'x' } else { b' ' });
         }
     }
     set_checkbox_marks_on_lines(plan, &changed_marks)
@@ -170,22 +172,22 @@ fn set_checkbox_marks_on_lines(plan: &[u8], marks_by_line_index: &BTreeMap<usize
 /// questions and answers.
 fn parse_item_blocks(text: &str) -> Vec<ItemBlock> {
     let mut blocks: Vec<ItemBlock> = Vec::new();
-    for (line, entry) in PlanLines::new(text) {
+    for (line, role) in PlanLinesWithRoles::new(text) {
         let line_index = line.line_index;
-        let text_below = match entry {
-            PlanEntry::Item(item) => {
+        let text_below = match role {
+            PlanLineRole::Item(item) => {
                 let (lines, indent) = ((line_index, line_index), indent_for_lines_below(&line));
                 blocks.push(ItemBlock {
                     item_text: item.text,
-                    is_done: item.is_ticked,
+                    is_ticked: item.is_ticked,
                     first_and_last_line: lines,
                     indent,
                     open_question: None,
                 });
                 continue;
             }
-            PlanEntry::DetailLine(detail_text) => detail_text,
-            PlanEntry::Other => continue,
+            PlanLineRole::DetailLine(detail_text) => detail_text,
+            PlanLineRole::Other => continue,
         };
         let Some(block) = blocks.last_mut() else { continue };
         let is_indented = text_below.starts_with([' ', '\t']) && !text_below.trim().is_empty();

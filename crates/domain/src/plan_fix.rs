@@ -7,7 +7,7 @@
 use crate::checkbox::{CheckboxMark, PlanLine, UnclearBox, UnclearLine, classify_plan_line};
 use crate::markdown_lines::MarkdownLine;
 use crate::plan_edit::add_questions_to_unparked_items_on_lines;
-use crate::todo::{PlanEntry, PlanLines, TodoList};
+use crate::todo::{PlanLineRole, PlanLinesWithRoles, TodoList};
 use crate::todo_without_boxes::insert_boxes_if_none_exist;
 
 /// The result of fixing a plan.
@@ -26,7 +26,7 @@ pub struct FixedPlan {
 const MAX_PASSES: usize = 8;
 
 /// Rewrites lines that look like items as items. In a plan without any checkbox, adds a checkbox to each bullet.
-pub fn add_boxes_or_fix_unclear_lines(markdown: &str) -> FixedPlan {
+pub fn add_missing_boxes_and_fix_unclear_lines(markdown: &str) -> FixedPlan {
     let plan = TodoList::parse(markdown);
     let has_no_boxes = plan.items.is_empty() && plan.unclear_lines.is_empty();
     let text = if has_no_boxes { insert_boxes_if_none_exist(markdown) } else { markdown.to_owned() };
@@ -35,7 +35,7 @@ pub fn add_boxes_or_fix_unclear_lines(markdown: &str) -> FixedPlan {
     let mut fixed_plan = FixedPlan { text, question_count: 0, unclear_lines: plan.unclear_lines };
     let mut item_count = plan.items.len();
     for _ in 0..MAX_PASSES {
-        let (text, questions) = rewrite_unclear_lines_as_items(&fixed_plan.text);
+        let (text, questions) = rewrite_unclear_lines_asking_about_marks(&fixed_plan.text);
         let plan = TodoList::parse(&text);
         if plan.items.len() <= item_count {
             break;
@@ -54,12 +54,14 @@ pub fn add_boxes_or_fix_unclear_lines(markdown: &str) -> FixedPlan {
 
 /// Rewrites each unclear line as an item. Returns the new text, and the questions about ambiguous marks by line
 /// number, counted from 1.
-fn rewrite_unclear_lines_as_items(markdown: &str) -> (String, Vec<(usize, String)>) {
+fn rewrite_unclear_lines_asking_about_marks(markdown: &str) -> (String, Vec<(usize, String)>) {
     let mut text = String::with_capacity(markdown.len() + 100);
     let mut questions = Vec::new();
-    for ((line, entry), line_with_ending) in PlanLines::new(markdown).zip(markdown.split_inclusive('\n')) {
-        match (entry, classify_plan_line(&line)) {
-            (PlanEntry::Other, PlanLine::Unclear(unclear_box)) if !unclear_box.is_in_table => {
+    for ((line, role), line_with_ending) in
+        PlanLinesWithRoles::new(markdown).zip(markdown.split_inclusive('\n'))
+    {
+        match (role, classify_plan_line(&line)) {
+            (PlanLineRole::Other, PlanLine::Unclear(unclear_box)) if !unclear_box.is_in_table => {
                 text.push_str(&rewrite_as_item_line(&line, &unclear_box));
                 text.push_str(&line_with_ending[line.text.len()..]);
                 if unclear_box.mark == CheckboxMark::Unknown {
@@ -107,9 +109,12 @@ mod tests {
 
     #[test]
     fn lines_revealed_by_a_new_checkbox_are_fixed_or_reported() {
-        let fixed = add_boxes_or_fix_unclear_lines("-    one\n\n    - [?] two\n");
+        let fixed = add_missing_boxes_and_fix_unclear_lines("-    one\n\n    - [?] two\n");
         assert_eq!(fixed.unclear_lines, TodoList::parse(&fixed.text).unclear_lines);
-        assert_eq!(add_boxes_or_fix_unclear_lines(&fixed.text), FixedPlan { question_count: 0, ..fixed });
+        assert_eq!(
+            add_missing_boxes_and_fix_unclear_lines(&fixed.text),
+            FixedPlan { question_count: 0, ..fixed }
+        );
     }
 
     #[test]
@@ -141,10 +146,10 @@ mod tests {
             // Plans without any checkbox.
             ("1. one\n2. two\n", "- [ ] one\n- [ ] two\n"),
         ] {
-            let fixed = add_boxes_or_fix_unclear_lines(before);
+            let fixed = add_missing_boxes_and_fix_unclear_lines(before);
             assert_eq!(fixed.text, after, "{before:?}");
             assert_eq!((fixed.question_count, fixed.unclear_lines), (0, Vec::new()), "{before:?}");
-            assert_eq!(add_boxes_or_fix_unclear_lines(after).text, after, "{after:?}");
+            assert_eq!(add_missing_boxes_and_fix_unclear_lines(after).text, after, "{after:?}");
         }
     }
 
@@ -164,13 +169,13 @@ mod tests {
             ("> * [!] one", format!("> * [ ] one\n>   {}", question("[!]"))),
             ("- ☒ one\r\n", format!("- [ ] one\r\n  {}\r\n", question("☒"))),
         ] {
-            let fixed = add_boxes_or_fix_unclear_lines(before);
+            let fixed = add_missing_boxes_and_fix_unclear_lines(before);
             assert_eq!(fixed.text, after, "{before:?}");
             assert_eq!((fixed.question_count, fixed.unclear_lines), (1, Vec::new()), "{before:?}");
             assert_eq!(TodoList::parse(&after).parked_items_with_questions().len(), 1, "{after:?}");
         }
         let plan_with_question = "- [-] one\n  ? Who?\n";
-        assert_eq!(add_boxes_or_fix_unclear_lines(plan_with_question).text, "- [ ] one\n  ? Who?\n");
+        assert_eq!(add_missing_boxes_and_fix_unclear_lines(plan_with_question).text, "- [ ] one\n  ? Who?\n");
     }
 
     #[test]
@@ -181,7 +186,7 @@ mod tests {
             ("- [ ] one\n<!--\n- [ ] two\n", &[3]),
             ("- [ ]\n  one\n", &[1]),
         ] {
-            let fixed = add_boxes_or_fix_unclear_lines(text);
+            let fixed = add_missing_boxes_and_fix_unclear_lines(text);
             assert_eq!(fixed.text, text);
             let unclear_lines: Vec<usize> = fixed.unclear_lines.iter().map(|line| line.line_number).collect();
             assert_eq!(unclear_lines, lines, "{text:?}");

@@ -4,7 +4,7 @@
 use crate::checkbox::{ParsedBox, PlanLine, UnclearLine, classify_plan_line};
 use crate::markdown_lines::{LineKind, MarkdownLine};
 use crate::text::{to_safe_single_line, truncate_end};
-use crate::todo::{PlanEntry, PlanLines};
+use crate::todo::{PlanLineRole, PlanLinesWithRoles};
 
 /// Keywords of headings below which work is optional or for later.
 const OPTIONAL_HEADING_KEYWORDS: [&str; 22] = [
@@ -54,8 +54,8 @@ pub fn find_optional_items_and_unclear_lines(markdown: &str) -> PlanRemarks {
     // The level and the text of the current heading for optional work.
     let mut optional_heading: Option<(usize, String)> = None;
     let mut paragraph = "";
-    let mut lines = PlanLines::new(markdown);
-    for (line, entry) in lines.by_ref() {
+    let mut lines = PlanLinesWithRoles::new(markdown);
+    for (line, role) in lines.by_ref() {
         if let Some((level, heading_text)) = parse_heading_or_bold_line(&line, paragraph) {
             let ends_optional_section =
                 optional_heading.as_ref().is_none_or(|(optional_level, _)| level <= *optional_level);
@@ -73,7 +73,7 @@ pub fn find_optional_items_and_unclear_lines(markdown: &str) -> PlanRemarks {
         if line.kind == LineKind::IndentedCode && has_item_checkbox(&line) {
             remarks.checkbox_lines_in_code.push(line.line_index + 1);
         }
-        let PlanEntry::Item(item) = entry else { continue };
+        let PlanLineRole::Item(item) = role else { continue };
         item_number += 1;
         if item.is_ticked {
             continue;

@@ -17,9 +17,9 @@ const MAX_QUOTED_CHARS: usize = 100;
 /// The claim in the last assistant message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromiseClaim {
-    /// `<promise>COMPLETE nonce</promise>`: all work is done.
+    /// `<promise>COMPLETE CODE</promise>`: all work is done.
     Complete,
-    /// `<promise>BLOCKED nonce reason</promise>`: the session cannot continue, for this reason.
+    /// `<promise>BLOCKED CODE REASON</promise>`: the session cannot continue, for this reason.
     Blocked(String),
     /// The message has no promise.
     None,

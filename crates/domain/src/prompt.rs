@@ -180,7 +180,7 @@ fn render_completion_refusals(state: &RunState) -> String {
         .iter()
         .map(|reason| format!("- {}\n", truncate_middle(reason.trim(), max_chars_per_reason)))
         .collect();
-    let reasons = untrusted_text::render_quoted_block(
+    let reasons = untrusted_text::render_quoted_block_or_empty_if_blank(
         TextOrigin::CommandOutput,
         &untrusted_text::unique_fence(&state.promise_code, &reasons),
         &reasons,
@@ -201,7 +201,7 @@ fn render_no_progress_section(progress_paragraph: Option<&str>, fence_seed: &str
     if text.is_empty() {
         return text;
     }
-    let block = untrusted_text::render_quoted_block(
+    let block = untrusted_text::render_quoted_block_or_empty_if_blank(
         TextOrigin::EarlierSessions,
         &untrusted_text::unique_fence(fence_seed, &text),
         &text,

@@ -136,7 +136,7 @@ impl UsageReading {
 
     /// Returns the percentage that the client shows: the input tokens of the last request, at most 100. After a
     /// compaction it is 0, because no request has been sent yet.
-    pub fn percent_used_by_client(&self) -> Option<u64> {
+    pub fn percent_shown_by_client(&self) -> Option<u64> {
         let sent_tokens = if self.usage_source == UsageSource::Compaction { 0 } else { self.used_tokens };
         Some(rounded_percent(sent_tokens, self.window.as_ref()?.tokens)?.min(100))
     }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordedHookFailure {
-    /// RFC 3339, UTC, with milliseconds. Set by the writer.
+    /// When the failure was recorded (RFC 3339, UTC, with milliseconds). The function that appends the failure to the file
+    /// sets it; a value from the caller is overwritten.
     #[serde(rename = "at")]
     pub occurred_at: Timestamp,
     /// The Plimsoll program that failed.

@@ -372,7 +372,7 @@ pub fn render_checks(checks: &[CheckResult]) -> String {
 }
 
 /// Describes the last result of a check: who ran it, whether it passed, and the failures.
-pub fn describe_check(check: &CheckResult, executor: &str) -> String {
+pub fn describe_check(check: &CheckResult, by_executor: &str) -> String {
     let command = to_line_for_backticks(&check.command, 160);
     let outcome = if check.passed { "passed" } else { "FAILED" };
     let staleness_note = if check.is_before_edit { ", before its last edit" } else { "" };
@@ -382,7 +382,7 @@ pub fn describe_check(check: &CheckResult, executor: &str) -> String {
         .take(MAX_NAMED)
         .map(|line| format!("\n- {}", truncate_end(&to_safe_single_line(line), 160)))
         .collect();
-    format!("`{command}`, run {executor}: {outcome}{staleness_note}{failures}")
+    format!("`{command}`, run {by_executor}: {outcome}{staleness_note}{failures}")
 }
 
 /// Renders the session's claims about its work in a fence that marks them as unchecked. No other line of the section
@@ -400,7 +400,7 @@ fn render_last_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> Stri
         .filter_map(|(label, claim, _)| Some(format!("{label}: {}", clip_claim_unless_unknown(claim)?)))
         .collect();
     let text = claim_lines.join("\n");
-    untrusted_text::render_quoted_block(
+    untrusted_text::render_quoted_block_or_empty_if_blank(
         TextOrigin::EarlierSessions,
         &untrusted_text::unique_fence(fence_seed, &text),
         &text,
@@ -422,7 +422,7 @@ fn render_earlier_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> S
         .filter_map(|(label, claim)| Some(format!("{label}: {}", clip_claim_unless_unknown(claim)?)));
     let claim_lines: Vec<String> = claim_lines.collect();
     let text = claim_lines.join("\n");
-    let block = untrusted_text::render_quoted_block(
+    let block = untrusted_text::render_quoted_block_or_empty_if_blank(
         TextOrigin::EarlierSessions,
         &untrusted_text::unique_fence(fence_seed, &text),
         &text,

@@ -129,7 +129,7 @@ pub struct ReviewOutcome {
     pub cost_usd: f64,
     /// The tokens used, as counted by the client.
     pub tokens: u64,
-    /// The duration in seconds.
+    /// How long the review took, in seconds, including an attempt that gave no verdict.
     pub seconds: u64,
 }
 

@@ -92,7 +92,7 @@ pub struct Models {
 
 impl Models {
     /// Returns the model for items of this size.
-    pub fn model_for_size(&self, size: ItemSize) -> Option<&str> {
+    pub fn configured_model_for_size(&self, size: ItemSize) -> Option<&str> {
         let model = match size {
             ItemSize::Trivial => &self.trivial,
             ItemSize::Simple => &self.simple,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A complexity class of the original design, as an item may state it: `- [ ] Parse dates (medium)`.
+/// How large an item is, as its text may state it: `- [ ] Parse dates (medium)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemSize {
@@ -49,7 +49,7 @@ impl ItemSize {
         }
     }
 
-    /// Returns the name that the original design's table uses.
+    /// Returns the name of the size, such as `very complex`.
     pub fn as_str(self) -> &'static str {
         match self {
             ItemSize::Trivial => "trivial",
@@ -60,8 +60,8 @@ impl ItemSize {
         }
     }
 
-    /// Returns the largest share of a context window that an item of this size is expected to use, in percent. The numbers are
-    /// those of the original design's table.
+    /// Returns the largest share of a context window that an item of this size is expected to use, in
+    /// percent.
     pub fn expected_max_window_percent(self) -> u64 {
         match self {
             ItemSize::Trivial => 10,
@@ -90,11 +90,11 @@ pub struct ContextGrowth {
     /// Bytes of the transcript that have been read.
     pub read_bytes: u64,
     /// Growth of the context up to `read_bytes`, in tokens.
-    pub grown_tokens: u64,
+    pub growth_tokens: u64,
     /// The highest usage since the last compaction; `None` before the first response.
     pub peak_usage: Option<u64>,
     /// The part of the growth that items have been charged with, in tokens.
-    pub charged_tokens: u64,
+    pub attributed_tokens: u64,
 }
 
 impl ContextGrowth {
@@ -102,7 +102,7 @@ impl ContextGrowth {
     /// starting point.
     pub fn add_growth_above_peak(&mut self, usage_tokens: u64) {
         let peak_usage = self.peak_usage.get_or_insert(usage_tokens);
-        self.grown_tokens = self.grown_tokens.saturating_add(usage_tokens.saturating_sub(*peak_usage));
+        self.growth_tokens = self.growth_tokens.saturating_add(usage_tokens.saturating_sub(*peak_usage));
         *peak_usage = usage_tokens.max(*peak_usage);
     }
 }
@@ -114,16 +114,16 @@ impl From<Vec<u64>> for ContextGrowth {
         let peak_usage = Some(number_at(2)).filter(|peak| *peak > 0);
         ContextGrowth {
             read_bytes: number_at(0),
-            grown_tokens: number_at(1),
+            growth_tokens: number_at(1),
             peak_usage,
-            charged_tokens: number_at(3),
+            attributed_tokens: number_at(3),
         }
     }
 }
 
 impl From<ContextGrowth> for Vec<u64> {
     fn from(
-        ContextGrowth { read_bytes, grown_tokens: tokens, peak_usage: peak, charged_tokens: charged }: ContextGrowth,
+        ContextGrowth { read_bytes, growth_tokens: tokens, peak_usage: peak, attributed_tokens: charged }: ContextGrowth,
     ) -> Vec<u64> {
         vec![read_bytes, tokens, peak.unwrap_or_default(), charged]
     }
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn measured_growth_is_stored_as_a_list_that_may_be_short() {
         let growth =
-            |peak| ContextGrowth { read_bytes: 9, grown_tokens: 5, peak_usage: peak, charged_tokens: 4 };
+            |peak| ContextGrowth { read_bytes: 9, growth_tokens: 5, peak_usage: peak, attributed_tokens: 4 };
         for (text, expected) in [("[9,5,7,4]", growth(Some(7))), ("[9,5,0,4]", growth(None))] {
             assert_eq!(serde_json::from_str::<ContextGrowth>(text).unwrap(), expected);
             assert_eq!(serde_json::to_string(&expected).unwrap(), text);

@@ -178,7 +178,7 @@ impl RunState {
     }
 
     /// Updates open and ticked items, set-aside items and parked questions from the current plan.
-    pub fn update_items_from_plan(&mut self, plan: &TodoList) {
+    pub fn update_items_and_questions_from_plan(&mut self, plan: &TodoList) {
         self.plan_items.todo_items = plan.open_items();
         self.plan_items.completed_items = plan.ticked_items();
         // Ticked items stay here even if the plan loses the line: removing a finished item is allowed.
@@ -275,16 +275,16 @@ impl RunState {
     /// iteration number.
     pub fn filter_ticked_in_session(&self, ticked_items: &[String]) -> Vec<String> {
         let IterationRecord {
-            ticked_before_iteration: done_before,
-            ticked_before_session: done_at_start,
+            ticked_before_iteration: before_iteration,
+            ticked_before_session: before_session,
             ..
         } = &self.iteration_record;
-        item_set::items_not_in(ticked_items, &[done_before, done_at_start])
+        item_set::items_not_in(ticked_items, &[before_iteration, before_session])
     }
 
     /// Returns the check that the user allowed for an item, if the item named one when the run began. The item is still
     /// recognized if text was added after it since then.
-    pub fn find_allowed_check(&self, item: &str) -> Option<&ItemCheck> {
+    pub fn find_check_allowed_at_run_start(&self, item: &str) -> Option<&ItemCheck> {
         let checks = &self.options.plan_checks;
         let is_original_item = self.plan_items.known_items.iter().any(|known_item| known_item == item);
         let exact_match = checks.iter().find(|check| check.item_text == item);
@@ -325,9 +325,9 @@ impl RunState {
         index.map_or(0, |position| self.plan_items.open_item_costs.remove(position).tokens)
     }
 
-    /// Removes the recorded cost of a measured item. Returns its tokens, so that they can be charged again; 0 if the cost is
-    /// unknown.
-    pub fn remove_item_cost(&mut self, measured_item: &MeasuredItem) -> u64 {
+    /// Removes the recorded cost of a measured item, if it is still recorded. Returns the item's tokens, so
+    /// that they can be charged again; 0 if its cost is unknown.
+    pub fn remove_item_cost_returning_tokens(&mut self, measured_item: &MeasuredItem) -> u64 {
         let Some(cost) = measured_item.cost else { return 0 };
         // Equal costs are interchangeable, so any of them may be removed.
         if let Some(index) =
@@ -371,7 +371,7 @@ mod tests {
         let mut state = RunState { iteration: 3, ..RunState::default() };
         let update_in_phase = |state: &mut RunState, phase, plan: &str| {
             state.iteration_record.phase = phase;
-            state.update_items_from_plan(&TodoList::parse(plan));
+            state.update_items_and_questions_from_plan(&TodoList::parse(plan));
             let questions = state
                 .plan_items
                 .parked_questions

@@ -79,11 +79,11 @@ pub struct RunStatusTraits {
 pub struct EndedRunTexts {
     /// The heading in `plimsoll status`.
     pub heading: &'static str,
-    /// What the user does next, in one line; `None` if that is to reopen the run.
+    /// What the user does next, in one line; `None` if that is to resume the run.
     pub next_step: Option<&'static str>,
-    /// How to reopen the run; `None` if it cannot be reopened.
-    pub how_to_reopen: Option<&'static str>,
-    /// The options that reopen the run; `None` if the user must choose a new limit for it.
+    /// How to resume the run; `None` if it cannot be resumed.
+    pub how_to_resume: Option<&'static str>,
+    /// The options that resume the run; `None` if the user must choose a new limit for it.
     pub resume_options: Option<&'static str>,
     /// Advice about what the user should do now.
     pub advice: &'static str,
@@ -120,7 +120,7 @@ impl RunStatus {
 
     /// Returns true if the run has ended and cannot be reopened.
     pub fn is_final(self) -> bool {
-        self.traits().ended_texts.as_ref().is_some_and(|texts| texts.how_to_reopen.is_none())
+        self.traits().ended_texts.as_ref().is_some_and(|texts| texts.how_to_resume.is_none())
     }
 
     /// Returns the exit code of `plimsoll run`.
@@ -158,7 +158,7 @@ static COMPLETED: RunStatusTraits = RunStatusTraits {
     ended_texts: Some(EndedRunTexts {
         heading: "completed",
         next_step: Some("nothing: the run is done; see git log and plimsoll report"),
-        how_to_reopen: None,
+        how_to_resume: None,
         resume_options: None,
         advice: "Nothing is left to do. Review what was done:",
         command: "git log --stat",
@@ -173,7 +173,7 @@ static BLOCKED: RunStatusTraits = RunStatusTraits {
     ended_texts: Some(EndedRunTexts {
         heading: "blocked: the agent cannot continue",
         next_step: Some("answer what blocks it, then: plimsoll run --resume"),
-        how_to_reopen: Some(RESUME_COMMAND),
+        how_to_resume: Some(RESUME_COMMAND),
         resume_options: Some("--resume"),
         advice: "Answer in PROMPT.md what blocks it (the agent's message is above), then:",
         command: RESUME_COMMAND,
@@ -188,7 +188,7 @@ static MAX_ITERATIONS: RunStatusTraits = RunStatusTraits {
     ended_texts: Some(EndedRunTexts {
         heading: "out of sessions (max_iterations)",
         next_step: None,
-        how_to_reopen: Some("plimsoll run --resume --max-iterations N, with a larger N"),
+        how_to_resume: Some("plimsoll run --resume --max-iterations N, with a larger N"),
         resume_options: None,
         advice: "All its sessions are used. Allow more:",
         command: RESUME_COMMAND,
@@ -203,7 +203,7 @@ static BUDGET: RunStatusTraits = RunStatusTraits {
     ended_texts: Some(EndedRunTexts {
         heading: "out of money or tokens (budget)",
         next_step: None,
-        how_to_reopen: Some("plimsoll run --resume --max-cost USD (or --max-tokens N), with more"),
+        how_to_resume: Some("plimsoll run --resume --max-cost USD (or --max-tokens N), with more"),
         resume_options: None,
         advice: "Its budget is used. Set a larger one:",
         command: RESUME_COMMAND,
@@ -218,7 +218,7 @@ static DEADLINE: RunStatusTraits = RunStatusTraits {
     ended_texts: Some(EndedRunTexts {
         heading: "out of time (deadline)",
         next_step: None,
-        how_to_reopen: Some("plimsoll run --resume --deadline TIME, with a later one"),
+        how_to_resume: Some("plimsoll run --resume --deadline TIME, with a later one"),
         resume_options: None,
         advice: "Its deadline has passed. Set a later one:",
         command: "plimsoll run --resume --deadline 8h",
@@ -233,7 +233,7 @@ static CIRCUIT_BREAKER: RunStatusTraits = RunStatusTraits {
     ended_texts: Some(EndedRunTexts {
         heading: "stuck (circuit_breaker)",
         next_step: None,
-        how_to_reopen: Some("fix what stopped it, then: plimsoll run --resume --reset-breaker"),
+        how_to_resume: Some("fix what stopped it, then: plimsoll run --resume --reset-breaker"),
         resume_options: Some("--resume --reset-breaker"),
         advice: "No more progress. Describe the current item more clearly, or split it, then:",
         command: "plimsoll run --resume --reset-breaker",
@@ -248,7 +248,7 @@ static FATAL_ERROR: RunStatusTraits = RunStatusTraits {
     ended_texts: Some(EndedRunTexts {
         heading: "a fatal error (fatal_error)",
         next_step: Some("fix the cause, then: plimsoll run --resume"),
-        how_to_reopen: Some(RESUME_COMMAND),
+        how_to_resume: Some(RESUME_COMMAND),
         resume_options: Some("--resume"),
         advice: "No session can succeed until this is fixed. Find out what is wrong:",
         command: "plimsoll doctor",
@@ -263,7 +263,7 @@ static CANCELED: RunStatusTraits = RunStatusTraits {
     ended_texts: Some(EndedRunTexts {
         heading: "cancelled with `plimsoll stop`",
         next_step: Some("start a new run with: plimsoll run"),
-        how_to_reopen: None,
+        how_to_resume: None,
         resume_options: None,
         advice: "It was cancelled and cannot be resumed. For the open items, start a new run:",
         command: "plimsoll run",

@@ -1,6 +1,6 @@
 //! Helpers for text: truncating, escaping for a terminal, parsing JSON, and formatting numbers.
 
-use plimsoll_protocol::untrusted_text::{escape_hidden_characters, is_hidden_character};
+use plimsoll_protocol::untrusted_text::{escape_hidden_characters, is_hidden_or_control_character};
 use std::borrow::Cow;
 
 /// Truncates a text to at most `max_chars` characters. A truncated text ends with `…`.
@@ -91,7 +91,7 @@ impl SafeText {
     /// Escapes every hidden character of a JSON text except line ends. The JSON value stays the same.
     pub fn from_json(text: &str) -> SafeText {
         SafeText(escape_json_characters(text, |character| {
-            character == '\n' || !is_hidden_character(character)
+            character == '\n' || !is_hidden_or_control_character(character)
         }))
     }
 
@@ -99,7 +99,7 @@ impl SafeText {
     /// contain a raw escape character, so only the coloring does.
     pub fn from_colored_json(text: &str) -> SafeText {
         SafeText(escape_json_characters(text, |character| {
-            matches!(character, '\n' | '\u{1b}') || !is_hidden_character(character)
+            matches!(character, '\n' | '\u{1b}') || !is_hidden_or_control_character(character)
         }))
     }
 
@@ -219,7 +219,7 @@ mod tests {
         for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
             let safe = SafeText::from_json(&text);
             assert!(
-                !safe.as_str().chars().any(|letter| letter != '\n' && is_hidden_character(letter)),
+                !safe.as_str().chars().any(|letter| letter != '\n' && is_hidden_or_control_character(letter)),
                 "{safe:?}"
             );
             assert_eq!(serde_json::from_str::<serde_json::Value>(safe.as_str()).unwrap(), value);

@@ -67,12 +67,14 @@ impl TodoList {
     /// Parses the items of a Markdown text. Checkboxes in code and in comments are examples, not items.
     pub fn parse(markdown: &str) -> TodoList {
         let mut items: Vec<PlanItem> = Vec::new();
-        let mut lines = PlanLines::new(markdown);
-        for (_, entry) in lines.by_ref() {
-            match (entry, items.last_mut()) {
-                (PlanEntry::Item(item), _) => items.push(item),
-                (PlanEntry::DetailLine(line), Some(last_item)) => last_item.add_note_question_or_answer(line),
-                (PlanEntry::DetailLine(_) | PlanEntry::Other, _) => {}
+        let mut lines = PlanLinesWithRoles::new(markdown);
+        for (_, role) in lines.by_ref() {
+            match (role, items.last_mut()) {
+                (PlanLineRole::Item(item), _) => items.push(item),
+                (PlanLineRole::DetailLine(line), Some(last_item)) => {
+                    last_item.add_note_question_or_answer(line)
+                }
+                (PlanLineRole::DetailLine(_) | PlanLineRole::Other, _) => {}
             }
         }
         TodoList { items, unclear_lines: lines.into_unclear_lines() }
@@ -158,7 +160,7 @@ impl TodoList {
 
 /// The role of a line in a plan.
 #[derive(Debug)]
-pub(crate) enum PlanEntry<'a> {
+pub(crate) enum PlanLineRole<'a> {
     Item(PlanItem),
     /// A line that may belong to the item above it, without the `>` markers of the block quotes that contain the item.
     DetailLine(&'a str),
@@ -167,16 +169,16 @@ pub(crate) enum PlanEntry<'a> {
 }
 
 /// Iterates over the lines of a plan, each with its role.
-pub(crate) struct PlanLines<'a> {
+pub(crate) struct PlanLinesWithRoles<'a> {
     lines: MarkdownLines<'a>,
     unclear_lines: UnclearLineCollector,
     /// How many block quotes contain the last item; `None` before the first item.
     item_quote_depth: Option<usize>,
 }
 
-impl<'a> PlanLines<'a> {
-    pub(crate) fn new(markdown: &'a str) -> PlanLines<'a> {
-        PlanLines {
+impl<'a> PlanLinesWithRoles<'a> {
+    pub(crate) fn new(markdown: &'a str) -> PlanLinesWithRoles<'a> {
+        PlanLinesWithRoles {
             lines: MarkdownLines::new(markdown),
             unclear_lines: UnclearLineCollector::default(),
             item_quote_depth: None,
@@ -189,8 +191,8 @@ impl<'a> PlanLines<'a> {
     }
 }
 
-impl<'a> Iterator for PlanLines<'a> {
-    type Item = (MarkdownLine<'a>, PlanEntry<'a>);
+impl<'a> Iterator for PlanLinesWithRoles<'a> {
+    type Item = (MarkdownLine<'a>, PlanLineRole<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.lines.next()?;
@@ -200,31 +202,31 @@ impl<'a> Iterator for PlanLines<'a> {
             && self.item_quote_depth.is_some()
             && indented_quote_text(unquoted_text).is_some()
         {
-            return Some((line, PlanEntry::DetailLine(unquoted_text)));
+            return Some((line, PlanLineRole::DetailLine(unquoted_text)));
         }
         let plan_line_kind = classify_plan_line(&line);
         self.unclear_lines.record_line_if_it_looks_like_item(&line, &plan_line_kind);
-        let entry = match plan_line_kind {
+        let role = match plan_line_kind {
             PlanLine::Checkbox(checkbox) => match parse_item_with_text(&checkbox) {
                 Some(item) => {
                     let prefix = &line.text.as_bytes()[..line.quote_end];
                     self.item_quote_depth = Some(prefix.iter().filter(|byte| **byte == b'>').count());
-                    PlanEntry::Item(item)
+                    PlanLineRole::Item(item)
                 }
-                None => PlanEntry::DetailLine(unquoted_text),
+                None => PlanLineRole::DetailLine(unquoted_text),
             },
-            PlanLine::Unclear(_) => PlanEntry::Other,
+            PlanLine::Unclear(_) => PlanLineRole::Other,
             PlanLine::Other => match line.kind {
-                LineKind::Fence | LineKind::Comment | LineKind::FrontMatter => PlanEntry::Other,
+                LineKind::Fence | LineKind::Comment | LineKind::FrontMatter => PlanLineRole::Other,
                 LineKind::Blank
                 | LineKind::ParagraphStart
                 | LineKind::ParagraphContinuation
                 | LineKind::Heading
                 | LineKind::Rule
-                | LineKind::IndentedCode => PlanEntry::DetailLine(unquoted_text),
+                | LineKind::IndentedCode => PlanLineRole::DetailLine(unquoted_text),
             },
         };
-        Some((line, entry))
+        Some((line, role))
     }
 }
 

@@ -46,7 +46,7 @@ pub fn insert_boxes_if_none_exist(markdown: &str) -> String {
     let mut text = String::with_capacity(markdown.len() + 4 * bullets.len());
     for (index, line) in markdown.split_inclusive('\n').enumerate() {
         match bullets.next_if(|bullet| bullet.line_index == index) {
-            Some(Bullet { indent, content: rest, .. }) => text.extend([indent, "- [ ] ", rest]),
+            Some(Bullet { indent, content: item_text, .. }) => text.extend([indent, "- [ ] ", item_text]),
             None => text.push_str(line),
         }
     }

@@ -1,8 +1,8 @@
 //! The turn: one response of the model with its tool calls and their results. It is created by one of two constructors and is
 //! immutable afterwards: there is no setter, no default and no other way to create one.
 //!
-//! ARC-001: the eight fields. ARC-010: the raw response is always present. DBG-001, DBG-002: whole programs, complete
-//! data.
+//! A turn has eight fields, always contains the raw response, and keeps programs and data in full (ARC-001,
+//! ARC-010, DBG-001, DBG-002).
 
 mod failure;
 mod outline;

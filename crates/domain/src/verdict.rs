@@ -25,6 +25,7 @@ pub enum Verdict {
         #[serde(default)]
         kind: PauseKind,
         /// The end of the pause (RFC 3339), if it is known.
+        #[serde(rename = "until")]
         pause_end: Option<Timestamp>,
         reason: String,
     },
@@ -150,7 +151,7 @@ pub struct SessionEndingTraits {
 
 impl SessionEnding {
     /// Returns the properties that all endings of this kind have.
-    pub fn traits(&self) -> SessionEndingTraits {
+    pub fn category_and_description(&self) -> SessionEndingTraits {
         let new_traits =
             |ending_category, description| SessionEndingTraits { category: ending_category, description };
         match self {
@@ -189,7 +190,7 @@ impl SessionEnding {
 
     /// Returns true if the session ended abruptly in the middle of its work, so that the user should be informed.
     pub fn is_aborted(&self) -> bool {
-        self.traits().category == EndingCategory::Aborted
+        self.category_and_description().category == EndingCategory::Aborted
     }
 
     /// Returns the name that is written to the journal.

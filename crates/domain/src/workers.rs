@@ -235,7 +235,7 @@ impl WorkersState {
             .chain(ready_to_merge_commits)
             .chain(attempted_merge_commits)
             .chain([&self.start_commit_id]);
-        // An empty one means the tip of the target branch.
+        // An empty commit id means the tip of the target branch.
         for commit in all_commits.filter(|commit| !commit.is_empty()) {
             CommitId::parse(commit)?;
         }
@@ -264,7 +264,7 @@ impl WorkersState {
     }
 
     /// Returns the total usage of all items.
-    pub fn total_usage(&self) -> WorkUsage {
+    pub fn total_usage_of_all_items(&self) -> WorkUsage {
         let mut total = WorkUsage::default();
         self.item_progress.iter().for_each(|progress| {
             total += progress.earlier_usage;
@@ -387,7 +387,7 @@ mod tests {
         let state: WorkersState = serde_json::from_str(text).expect("a record");
         assert_eq!(state.attempt_branch_name(1, 3), "plimsoll-items/fix_plan-1a2b3c4d/2/3");
         assert_eq!(
-            state.total_usage(),
+            state.total_usage_of_all_items(),
             WorkUsage { cost_usd: 0.75, tokens: 3_000, sessions: 3, ..WorkUsage::default() }
         );
         let read_back: WorkersState =

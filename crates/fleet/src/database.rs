@@ -127,7 +127,7 @@ impl Database {
         FleetError::Database {
             action,
             server: self.last_server_address.clone(),
-            fault: classify_postgres_error(error),
+            database_error: classify_postgres_error(error),
         }
     }
 
@@ -142,12 +142,16 @@ impl Database {
         let mut last_error = DatabaseError::Unreachable("no server is named".to_owned());
         for server in &self.settings.servers {
             self.last_server_address = server.to_string();
-            match connect_to_server_trying_transports(&self.settings, &self.tls, server) {
+            match connect_trying_next_transport_if_rejected(&self.settings, &self.tls, server) {
                 Ok(client) => return Ok(client),
                 Err(server_error) => last_error = server_error,
             }
         }
-        Err(FleetError::Database { action, server: self.last_server_address.clone(), fault: last_error })
+        Err(FleetError::Database {
+            action,
+            server: self.last_server_address.clone(),
+            database_error: last_error,
+        })
     }
 
     /// Converts an error. Drops the connection unless the server reported the error and stays connected: otherwise its state is unknown.
@@ -156,13 +160,13 @@ impl Database {
         action: &'static str,
         error: &postgres::Error,
     ) -> FleetError {
-        let fault = classify_postgres_error(error);
+        let database_error = classify_postgres_error(error);
         if error.as_db_error().is_none()
-            || matches!(fault, DatabaseError::Restarting | DatabaseError::ConnectionLost)
+            || matches!(database_error, DatabaseError::Restarting | DatabaseError::ConnectionLost)
         {
             self.client = None;
         }
-        FleetError::Database { action, server: self.last_server_address.clone(), fault }
+        FleetError::Database { action, server: self.last_server_address.clone(), database_error }
     }
 }
 
@@ -199,7 +203,7 @@ fn run_in_read_committed_transaction<T>(
     Ok(value)
 }
 
-fn connect_to_server_trying_transports(
+fn connect_trying_next_transport_if_rejected(
     settings: &ConnectionSettings,
     tls: &ClientConfig,
     server: &Server,

@@ -21,13 +21,13 @@ pub enum FleetError {
     #[error(transparent)]
     Trust(#[from] TrustError),
     /// An error of the database. If the connection was lost, the operation may have happened.
-    #[error("cannot {action} (PostgreSQL at {server}): {fault}")]
+    #[error("cannot {action} (PostgreSQL at {server}): {database_error}")]
     Database {
         /// The operation that failed, such as `claim an item`.
         action: &'static str,
         /// The server's address.
         server: String,
-        fault: DatabaseError,
+        database_error: DatabaseError,
     },
     /// The claim's epoch is stale: another worker has claimed the item since.
     #[error(transparent)]
@@ -113,7 +113,7 @@ impl FleetError {
             FleetError::Settings(_) | FleetError::Store(_) => {
                 Some(format!("set {URL}, or libpq's variables (PGHOST, PGSERVICE, …)"))
             }
-            FleetError::Database { fault, .. } => fault.hint(),
+            FleetError::Database { database_error: fault, .. } => fault.hint(),
             FleetError::NoSchema(_) => {
                 Some(format!("create a fleet first, or set {URL} to the database that has it"))
             }
@@ -138,7 +138,7 @@ impl FleetError {
 
     /// Returns true for an error that may be temporary, so that repeating the operation may succeed.
     pub fn is_transient(&self) -> bool {
-        let FleetError::Database { fault, .. } = self else { return false };
+        let FleetError::Database { database_error: fault, .. } = self else { return false };
         matches!(
             fault,
             DatabaseError::Unreachable(_)
@@ -346,18 +346,21 @@ mod tests {
 
     #[test]
     fn only_transient_faults_are_worth_waiting_for() {
-        let database_error =
-            |fault| FleetError::Database { action: "claim an item", server: "db:5432".to_owned(), fault };
-        for (fault, expected) in [
+        let fleet_error = |database_error| FleetError::Database {
+            action: "claim an item",
+            server: "db:5432".to_owned(),
+            database_error,
+        };
+        for (database_error, expected) in [
             (DatabaseError::ConnectionLost, true),
             (DatabaseError::Restarting, true),
             (DatabaseError::DiskFull("x".to_owned()), true),
             (DatabaseError::NoTls, false),
             (DatabaseError::WrongPassword("x".to_owned()), false),
         ] {
-            assert_eq!(database_error(fault).is_transient(), expected);
+            assert_eq!(fleet_error(database_error).is_transient(), expected);
         }
-        let shown = database_error(DatabaseError::ConnectionLost).to_string();
+        let shown = fleet_error(DatabaseError::ConnectionLost).to_string();
         assert_eq!(
             shown,
             "cannot claim an item (PostgreSQL at db:5432): the connection was lost before the answer came"

@@ -8,7 +8,7 @@ pub(crate) mod libpq;
 pub(crate) mod pass_file;
 pub(crate) mod service_file;
 
-pub(crate) use connection_string::parse as parse_connection_string;
+pub(crate) use connection_string::parse_url_or_keyword_list as parse_connection_string;
 
 use libpq::{IGNORED_PARAMETERS, REJECTED_PARAMETERS, SUPPORTED_PARAMETERS};
 use postgres::Config;

@@ -75,21 +75,21 @@ impl TlsConnect<Socket> for SizeLimitedTlsConnect {
 
 /// Requests TLS from the server. Reads only the one byte of the response: bytes after it may have been injected by an attacker.
 async fn request_tls(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Result<(), DatabaseError> {
-    let to_closed_fault = |_| DatabaseError::ClosedWhileConnecting;
-    socket.write_all(&TLS_REQUEST).await.map_err(to_closed_fault)?;
-    socket.flush().await.map_err(to_closed_fault)?;
+    let to_closed_error = |_| DatabaseError::ClosedWhileConnecting;
+    socket.write_all(&TLS_REQUEST).await.map_err(to_closed_error)?;
+    socket.flush().await.map_err(to_closed_error)?;
     let mut response = [0];
-    socket.read_exact(&mut response).await.map_err(to_closed_fault)?;
+    socket.read_exact(&mut response).await.map_err(to_closed_error)?;
     match response {
         [b'S'] => Ok(()),
         [b'N'] => Err(DatabaseError::NoTls),
-        [b'E'] => Err(read_error_message_as_fault(socket).await?),
+        [b'E'] => Err(read_error_message_as_database_error(socket).await?),
         _ => Err(DatabaseError::NotPostgres),
     }
 }
 
-/// Reads an error message after its type byte and converts it to a fault.
-async fn read_error_message_as_fault(
+/// Reads an error message after its type byte and converts it to a [`DatabaseError`].
+async fn read_error_message_as_database_error(
     socket: &mut (impl AsyncRead + Unpin),
 ) -> Result<DatabaseError, DatabaseError> {
     let mut length_bytes = [0; 4];
@@ -168,13 +168,13 @@ impl MessageHeaderValidator {
             self.has_received_bytes = true;
             if self.header_length == HEADER_BYTES {
                 self.header_length = 0;
-                self.validate_length_and_start_body()?;
+                self.check_message_and_total_size_and_start_body()?;
             }
         }
         Ok(())
     }
 
-    fn validate_length_and_start_body(&mut self) -> Result<(), DatabaseError> {
+    fn check_message_and_total_size_and_start_body(&mut self) -> Result<(), DatabaseError> {
         let [message_type, length_bytes @ ..] = self.header;
         let length = u32::from_be_bytes(length_bytes);
         let (max_message_bytes, max_total_bytes) = if self.is_ready {

@@ -22,7 +22,7 @@ pub fn run_with_settings_and_timeout<T: Send + 'static>(
     let timeout_error = || FleetError::Database {
         action,
         server: servers.join(", "),
-        fault: DatabaseError::NoResponse(timeout),
+        database_error: DatabaseError::NoResponse(timeout),
     };
     run_in_thread_with_timeout(timeout, move || operation(settings)).unwrap_or_else(|| Err(timeout_error()))
 }

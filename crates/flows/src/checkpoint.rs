@@ -8,7 +8,7 @@ pub(crate) mod item_work;
 use crate::linear::notes;
 use crate::run_context::RunContext;
 use facts::HandoffInput;
-use plimsoll_domain::handoff::{Handoff, HandoffNotes, HandoffSummary, RunFacts, VerifyCommandFact};
+use plimsoll_domain::handoff::{Handoff, HandoffMetadata, HandoffNotes, RunFacts, VerifyCommandFact};
 use plimsoll_domain::journal::{CheckpointWritten, JournalEntry, JournalEvent};
 use plimsoll_domain::level::Level;
 use plimsoll_domain::memory::render::render_summary_lines;
@@ -88,8 +88,8 @@ fn write_handoff_and_record_checkpoint(
     session_facts: Handoff,
 ) -> Result<String, StoreError> {
     let handoff = add_measurement_run_and_memory(request, session_facts);
-    // The handoff is written first: the state names its file, and a kill in between must not leave the state
-    // with the name of a missing file.
+    // The handoff is written first, so that the state never names a missing file if the process is killed
+    // in between.
     let (handoff_file, document) = create_or_refresh_handoff(request, record, &handoff)?;
     let state_write_result = save_checkpoint_and_queue_linear_note(
         request,
@@ -103,7 +103,8 @@ fn write_handoff_and_record_checkpoint(
         disk::sync_folder(&request.project.handoffs_folder());
         add_to_handoff_index_as_unread(request, &handoff_file);
     }
-    // The claim is cleared last: a kill before that may repeat a journal line, but never loses one.
+    // The claim is cleared last: if the process is killed before that, a journal line may be repeated, but
+    // none is lost.
     record_checkpoint_in_journal(request, &handoff, &handoff_file, state_write_result.as_ref().err());
     // If this fails, the claim stays and a later event writes the checkpoint once more.
     let _ = sessions::update_session_record(request.project, request.session_id, LOCK_TIMEOUT, |record| {
@@ -175,7 +176,7 @@ fn add_measurement_run_and_memory(request: &CheckpointRequest<'_>, session_facts
     let measured_facts = Handoff {
         level: request.level,
         usage_percent: request.reading.and_then(UsageReading::projected_percent),
-        client_usage_percent: request.reading.and_then(UsageReading::percent_used_by_client),
+        client_usage_percent: request.reading.and_then(UsageReading::percent_shown_by_client),
         transcript_path: request.transcript_path.as_ref().map(|path| path.to_string_lossy().into_owned()),
         ..session_facts
     };
@@ -239,15 +240,15 @@ fn create_or_refresh_handoff(
     // Several events may arrive at once, each with a record from before the first handoff was written. The
     // lock on the record is held while the handoff is found or created, and its name is recorded before the
     // lock is released.
-    let mut locked_result = None;
+    let mut result_under_lock = None;
     let update_result =
         sessions::update_session_record(request.project, request.session_id, LOCK_TIMEOUT, |record| {
             let lookup_result = find_or_create_handoff(request, record, handoff);
             record.checkpoint_progress.last_handoff =
                 lookup_result.as_ref().ok().map(|existing_or_new| existing_or_new.handoff_file.clone());
-            locked_result = Some(lookup_result);
+            result_under_lock = Some(lookup_result);
         });
-    let handoff_result = match (locked_result, update_result) {
+    let handoff_result = match (result_under_lock, update_result) {
         // A failed write of the record does no harm: the next event finds the handoff by the session id in
         // its text.
         (Some(result), _) => result,
@@ -321,7 +322,7 @@ pub(crate) fn recorded_handoff_if_owned_by_session(
 
 fn handoff_belongs_to_session(path: &Path, session_id: &SessionId) -> bool {
     let text = if disk::is_link(path) { None } else { disk::read_text(path).ok().flatten() };
-    text.is_some_and(|text| HandoffSummary::parse(&text).session_id == *session_id)
+    text.is_some_and(|text| HandoffMetadata::parse(&text).session_id == *session_id)
 }
 
 /// How many of the newest handoffs are searched for one that is missing from the record.
@@ -471,7 +472,7 @@ fn record_checkpoint_in_journal(
         cause: Some(request.cause),
         level: request.level,
         percent: reading.and_then(UsageReading::projected_percent),
-        percent_used: reading.and_then(UsageReading::percent_used_by_client),
+        percent_used: reading.and_then(UsageReading::percent_shown_by_client),
         handoff_path: handoff_file.to_owned(),
         files: Some(handoff.changed_files.iter().map(|file| file.path.clone()).collect()),
         item: credited_item(handoff),

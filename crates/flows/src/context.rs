@@ -16,10 +16,10 @@ use std::path::Path;
 
 /// A variable with its value. `None` means unknown: the variable is then removed, because an inherited value
 /// may be another session's.
-type ContextVariable = (&'static str, Option<String>);
+type VariableToSetOrRemove = (&'static str, Option<String>);
 
-/// Measures the session that a hook's payload identifies. Returns the variables with its figures.
-pub fn measure_context_variables_for_hook(payload: &[u8]) -> Vec<ContextVariable> {
+/// Measures the session that a hook's payload identifies. Returns the variables with its context usage.
+pub fn measure_context_variables_for_hook(payload: &[u8]) -> Vec<VariableToSetOrRemove> {
     let reading = HookInvocation::parse_input_and_load_project(payload).ok().and_then(|invocation| {
         let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
         measure::measure_hook_session(&invocation, &record).reading
@@ -27,8 +27,12 @@ pub fn measure_context_variables_for_hook(payload: &[u8]) -> Vec<ContextVariable
     variables_unless_reading_is_from_environment(reading.as_ref())
 }
 
-/// Measures a session from within one of its tool calls. Returns the variables with its figures.
-pub fn measure_context_variables_for_tool(project: &Project, record: &SessionRecord) -> Vec<ContextVariable> {
+/// Waits until the calling tool's response is in the transcript, then measures the session. Returns the
+/// variables with its context usage.
+pub fn wait_and_measure_context_variables_for_tool(
+    project: &Project,
+    record: &SessionRecord,
+) -> Vec<VariableToSetOrRemove> {
     let (settings, _) = config::load_settings(project);
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
     let input = MeasureInput {
@@ -43,14 +47,16 @@ pub fn measure_context_variables_for_tool(project: &Project, record: &SessionRec
     )
 }
 
-fn variables_unless_reading_is_from_environment(reading: Option<&UsageReading>) -> Vec<ContextVariable> {
+fn variables_unless_reading_is_from_environment(
+    reading: Option<&UsageReading>,
+) -> Vec<VariableToSetOrRemove> {
     if reading.is_some_and(|reading| reading.usage_source == UsageSource::Environment) {
         // Another program has already set the variables for this session.
         return Vec::new();
     }
     let to_text = |value: Option<u64>| value.map(|value| value.to_string());
     vec![
-        ("CLAUDE_CONTEXT_PERCENT", to_text(reading.and_then(UsageReading::percent_used_by_client))),
+        ("CLAUDE_CONTEXT_PERCENT", to_text(reading.and_then(UsageReading::percent_shown_by_client))),
         ("CLAUDE_CONTEXT_TOKENS_USED", to_text(reading.map(|reading| reading.used_tokens))),
         (
             "CLAUDE_CONTEXT_TOKENS_MAX",

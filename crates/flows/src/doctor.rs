@@ -38,7 +38,8 @@ const MAX_TRANSCRIPT_TAIL_BYTES: u64 = 1024 * 1024;
 pub fn collect_diagnostics(input: &DoctorInput<'_>) -> Diagnostics {
     let project = input.project;
     let client = find_client_and_query_version(input.client_path);
-    let settings_files = settings::read_settings_files(project, client.hook_support());
+    let settings_files =
+        settings::read_settings_files(project, client.hook_support_assuming_modern_if_missing());
     let enabled_plugins = plugins::find_enabled_plugins(&settings_files);
     let plugin = plugins::find_plugin_with_our_hooks(project, &settings_files, &enabled_plugins);
     let settings = settings::build_settings_check_input(
@@ -55,7 +56,7 @@ pub fn collect_diagnostics(input: &DoctorInput<'_>) -> Diagnostics {
         disk: disk::collect_permissions_locks_and_disk_space(project, &settings_files),
         window: window::measure_session_and_resolve_window(input, &settings_files, &client),
         preferences: collect_ignored_keys_and_user_file(project),
-        hook_failures: collect_recorded_faults_and_hook_failures(input),
+        hook_failures: collect_recorded_and_client_hook_failures(input),
         run: collect_run_state_and_process(project),
         client,
         settings,
@@ -70,7 +71,7 @@ fn find_foreign_stop_hooks(
 ) -> Vec<StopHook> {
     let hooks_of_file = |file: &SettingsFile| {
         let commands =
-            file.summary_if_parsed().map(|survey| survey.foreign_stop_commands.clone()).unwrap_or_default();
+            file.summary_if_parsed().map(|summary| summary.foreign_stop_commands.clone()).unwrap_or_default();
         let to_stop_hook = |command| StopHook { file: file.path.clone(), plugin: None, command };
         commands.into_iter().map(to_stop_hook).collect::<Vec<_>>()
     };
@@ -93,7 +94,7 @@ fn find_client_and_query_version(requested_client: Option<&Path>) -> ClientInfo 
     }
 }
 
-fn collect_recorded_faults_and_hook_failures(input: &DoctorInput<'_>) -> HookFailures {
+fn collect_recorded_and_client_hook_failures(input: &DoctorInput<'_>) -> HookFailures {
     let transcript = input.session_record.start.transcript_path.as_ref().map(PathBuf::from);
     let hook_failures =
         transcript.map(|path| tail::read_hook_failures(&path, MAX_TRANSCRIPT_TAIL_BYTES).unwrap_or_default());
@@ -120,7 +121,7 @@ fn collect_run_state_and_process(project: &Project) -> RunInfo {
     } else {
         let open_run =
             state.as_ref().ok().and_then(Option::as_ref).filter(|state| !state.lifecycle.has_ended());
-        match open_run.and_then(|state| crate::run::lifecycle::find_orphaned_client(state)) {
+        match open_run.and_then(|state| crate::run::lifecycle::find_live_client_of_current_iteration(state)) {
             Some(client) => RunProcess::ClientOnly(client.pid),
             None => RunProcess::NoProcess,
         }
@@ -133,20 +134,23 @@ fn collect_run_state_and_process(project: &Project) -> RunInfo {
     }
 }
 
-/// Returns `None` if no Linear issue is set.
+/// Returns the state of the connection to Linear, or `None` if no Linear issue is set.
 fn collect_linear_status_if_issue_set(project: &Project) -> Option<LinearInfo> {
     let settings = config::load_from_current_files(project).settings;
     Some(LinearInfo {
         issue: settings.linear.issue?,
-        program: find_linear_program(project),
+        program: find_linear_program_and_query_status(project),
         has_key: settings.linear.key_command.is_some() || environment::variable("LINEAR_API_KEY").is_some(),
         undelivered_count: outbox::undelivered_note_count_of_all_runs(project),
         last_error: outbox::load_backoff(project).map(|backoff| backoff.last_error),
     })
 }
 
-fn find_linear_program(project: &Project) -> LinearProgram {
-    match crate::optional_program::find_sibling_or_trusted_program(project, crate::optional_program::LINEAR) {
+fn find_linear_program_and_query_status(project: &Project) -> LinearProgram {
+    match crate::optional_program::find_sibling_or_trusted_program(
+        project,
+        crate::optional_program::LINEAR_PROGRAM,
+    ) {
         Err(error) => {
             LinearProgram::Missing { message: error.to_string(), advice: error.install_hint().to_owned() }
         }

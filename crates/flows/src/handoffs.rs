@@ -1,7 +1,7 @@
 //! The handoffs of a project, for users and sessions that want to continue from one.
 
 use plimsoll_domain::SessionId;
-use plimsoll_domain::handoff::HandoffSummary;
+use plimsoll_domain::handoff::HandoffMetadata;
 use plimsoll_policy::handoff_choice::{self, HandoffOrigin};
 use plimsoll_policy::messages::render_continue_prompt;
 use plimsoll_protocol::transcript::read_or_attached_file_paths;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct HandoffFile {
     pub path: PathBuf,
     /// The fields parsed from its text.
-    pub summary: HandoffSummary,
+    pub summary: HandoffMetadata,
     /// Whether the handoff is unread, offered to a session, or read. `None` for a run's handoff, which the run's next
     /// session reads, and for a handoff that is not in this user's index.
     pub state: Option<HandoffState>,
@@ -41,7 +41,7 @@ pub fn update_read_states_and_list_handoffs(project: &Project) -> Vec<HandoffFil
         .filter_map(|path| {
             // Symbolic links are skipped: they may point anywhere, and Plimsoll never creates one.
             let text = if disk::is_link(&path) { None } else { disk::read_text(&path).ok().flatten() }?;
-            let mut summary = HandoffSummary::parse(&text);
+            let mut summary = HandoffMetadata::parse(&text);
             if clock::parse_timestamp(&summary.written_at).is_none() {
                 let modified = disk::modified_at(&path).map(chrono::DateTime::from);
                 summary.written_at = modified.map(clock::to_timestamp).unwrap_or_default();
@@ -159,7 +159,7 @@ fn scan_transcripts_and_mark_opened_handoffs(project: &Project, index: &HandoffI
 fn handoff_names_opened_in_transcript(transcript_path: &Path) -> BTreeSet<String> {
     let mut opened_names = BTreeSet::new();
     // If the transcript cannot be read, no handoff counts as opened.
-    let _ = tail::visit_lines_and_partial_end_from(transcript_path, 0, &mut |line| {
+    let _ = tail::visit_lines_and_partial_from_resume_offset(transcript_path, 0, &mut |line| {
         if !tail::contains_marker(line, "handoffs/") {
             return;
         }

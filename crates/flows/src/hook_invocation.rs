@@ -69,7 +69,7 @@ impl HookInvocation {
                 is_session_start: matches!(payload.event, HookEvent::SessionStart(_)),
             });
         }
-        let project = Project::for_hook(payload.cwd.as_deref())?;
+        let project = Project::from_project_dir_variable_or_cwd(payload.cwd.as_deref())?;
         let (settings, settings_error) = config::load_settings(&project);
         Ok(HookInvocation {
             session_id: SessionId::from(payload.session_id.clone().unwrap_or_default()),
@@ -155,7 +155,7 @@ impl HookInvocation {
     #[inline(never)]
     pub fn load_owned_run(&self) -> Result<Option<RunState>, StoreError> {
         let Some(run_id) = ledger::run_id_from_environment() else { return Ok(None) };
-        let state = state_file::load_state_without_history(&self.project, Some(&run_id))?;
+        let state = state_file::load_reconciled_state_without_history(&self.project, Some(&run_id))?;
         Ok(state.filter(|state| state.is_owned_by(Some(&run_id), Some(&self.session_id))))
     }
 }

@@ -5,8 +5,8 @@
 //! popped around a subagent; `handoff_offer` is SessionStart's message about an unread handoff;
 //! `item_packing` decides at Stop whether the session has room for the next item.
 
-pub mod faults;
 pub(crate) mod handoff_offer;
+pub mod hook_failures;
 pub(crate) mod item_packing;
 pub mod memory;
 pub mod post_tool;
@@ -51,7 +51,7 @@ pub const PROGRAMS: [(&str, HookProgram); 8] = [
     ("plimsoll-session-end", |start| session_end::run_session_end_hook(start.input)),
     // The briefing at SessionStart, then the first part of the memory.
     ("plimsoll-session-start", |start| {
-        let origin = HookOrigin::from_arguments(start.arguments);
+        let origin = HookOrigin::from_plugin_or_guarded_flag(start.arguments);
         run_usage_part_then_memory_part(start, |invocation| {
             session_start::run_session_start_hook(invocation, origin)
         })
@@ -61,7 +61,7 @@ pub const PROGRAMS: [(&str, HookProgram); 8] = [
         Some((option, command)) if option == "--wrap" => {
             statusline::publish_and_exec_wrapped_status_line(start.input, command)
         }
-        _ => statusline::run_status_line(start.input),
+        _ => statusline::render_and_publish_status_line(start.input),
     }),
     // The gate: Stop and StopFailure. Then, at Stop and SubagentStop, the end of a frame.
     ("plimsoll-stop-gate", |start| run_usage_part_then_memory_part(start, stop::run_stop_hook)),

@@ -23,15 +23,15 @@ pub(crate) use command_links::command_link_folder;
 use command_links::plan_links_to_copied_programs;
 pub use command_links::{CommandLink, CommandLinks};
 pub use files::InstalledFileOutcome;
-use files::{plan_exclude_lines, plan_file_unless_user_owned};
+use files::{plan_exclude_lines_with_or_without_commands, plan_file_unless_user_owned};
 use install_paths::{InstallPaths, has_hooks_that_never_yield, has_our_hooks};
 pub use memory::{MemoryInstallationReport, ServerEntryOutcome};
 use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, InvalidSettings};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
-use program_home::program_path_for_settings;
+use program_home::version_link_or_upgrade_safe_program_path;
 pub use program_home::{
-    copy_programs_and_update_version_link, planned_copy_folder, program_folder_or_permanent_copy,
+    copy_programs_and_update_version_link, planned_copy_folder, program_folder_or_copy_if_in_npm_or_plugin,
 };
 pub(crate) use program_home::{
     copy_programs_if_needed_and_create_hook_links, needs_permanent_copy, upgrade_safe_or_direct_program_path,
@@ -41,7 +41,7 @@ pub use restored_file::RestoredFile;
 pub use slash_commands::SLASH_COMMAND_FILES;
 use slash_commands::{replace_program_in_permission_and_code, shell_quoted_program_path_or_name};
 use std::path::{Path, PathBuf};
-pub use team::{TeamFiles, plan_team_files_without_hooks};
+pub use team::{TeamFiles, plan_team_preferences_and_gitignore};
 
 /// The settings file into which the hooks are installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +185,7 @@ pub fn plan_installation(
     options: InstallOptions,
 ) -> Result<InstallPlan<InstallationReport>, InstallError> {
     let InstallOptions { install_memory, wrap_status_line } = options;
-    let hook_support = client.hook_support();
+    let hook_support = client.hook_support_or_modern_if_missing();
     if install_memory && hook_support == HookSupport::Classic {
         return Err(client.no_memory_support_error());
     }
@@ -213,7 +213,12 @@ pub fn plan_installation(
     let backup_file = if updated_settings.text == settings_text {
         None
     } else {
-        plan_settings_and_backup_of_original(&paths, &current_bytes, updated_settings.text, &mut changes)?
+        plan_settings_and_backup_before_first_install(
+            &paths,
+            &current_bytes,
+            updated_settings.text,
+            &mut changes,
+        )?
     };
     // A project has only one set of slash commands and of server entries, so they belong to the team as soon as
     // the team's settings have hooks.
@@ -234,7 +239,7 @@ pub fn plan_installation(
         InstallScope::User => None,
         // Slash commands with a path are valid only on this user's machine, so they should not be committed.
         InstallScope::Project | InstallScope::Local => {
-            Some(plan_exclude_lines(project, !shared_with_team, &mut changes)?)
+            Some(plan_exclude_lines_with_or_without_commands(project, !shared_with_team, &mut changes)?)
         }
     };
     let team_files = match scope {
@@ -292,7 +297,7 @@ fn plan_slash_command_files(
 
 /// Plans the new text of the settings, and before it a backup if the file has no entries of ours yet. Returns
 /// the path of the backup, or `None` if none is planned.
-fn plan_settings_and_backup_of_original(
+fn plan_settings_and_backup_before_first_install(
     paths: &InstallPaths,
     current_bytes: &Option<Vec<u8>>,
     new_text: String,
@@ -343,7 +348,7 @@ pub fn apply_plan<Report>(plan: &InstallPlan<Report>) -> Result<(), InstallError
         match &change.after {
             Some(bytes) => disk::replace(&change.path, bytes, Durability::Durable)?,
             // If the path is a link, the link is the user's and is kept; only its target is removed.
-            None => disk::remove_if_exists(&disk::resolve_if_link(&change.path))?,
+            None => disk::remove_if_exists(&disk::canonicalize_if_link(&change.path))?,
         }
     }
     for link in &plan.links {
@@ -372,7 +377,9 @@ pub fn apply_plan<Report>(plan: &InstallPlan<Report>) -> Result<(), InstallError
 /// the program next to this one, otherwise its path. The sessions inherit the PATH from the run. The bare name
 /// is preferred because the client starts only one of two MCP servers with the same command.
 pub fn program_name_or_path_for_session(program: &str) -> String {
-    let Some(program_folder) = program_folder_or_permanent_copy() else { return program.to_owned() };
+    let Some(program_folder) = program_folder_or_copy_if_in_npm_or_plugin() else {
+        return program.to_owned();
+    };
     let program_on_path = environment::find_program(program).map(|path| disk::canonicalize_or_keep(&path));
     if program_on_path.as_deref().and_then(Path::parent) == Some(program_folder.as_path()) {
         program.to_owned()
@@ -384,7 +391,8 @@ pub fn program_name_or_path_for_session(program: &str) -> String {
 /// Returns the absolute path of one of our programs for a settings file, or its bare name if the path is
 /// unknown.
 fn absolute_program_path_or_name(program: &str) -> String {
-    program_path_for_settings(program).map_or_else(|| program.to_owned(), |path| path.display().to_string())
+    version_link_or_upgrade_safe_program_path(program)
+        .map_or_else(|| program.to_owned(), |path| path.display().to_string())
 }
 
 fn decode_settings<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, InstallError> {
@@ -393,7 +401,7 @@ fn decode_settings<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, InstallE
 }
 
 fn programs_missing_after_setup(options: EntryOptions) -> Vec<PathBuf> {
-    let Some(program_folder) = program_folder_or_permanent_copy() else { return Vec::new() };
+    let Some(program_folder) = program_folder_or_copy_if_in_npm_or_plugin() else { return Vec::new() };
     let mut names = settings::hook_and_status_line_programs(options);
     names.extend(options.include_memory.then(|| settings::servers::SERVER_PROGRAM.to_owned()));
     let paths = names.into_iter().map(|program| program_folder.join(program));

@@ -11,7 +11,7 @@ use plimsoll_domain::{RunState, SessionId};
 use plimsoll_launcher::process::{self, ProcessIdentity};
 use plimsoll_policy::frames::{self, Caller};
 use plimsoll_protocol::event::SessionSource;
-use plimsoll_store::memory::{self, LockedMemory, ShownRecord, ShownRevision};
+use plimsoll_store::memory::{self, LockedMemory, ShownMemoryState, ShownRevision};
 use plimsoll_store::{Project, StoreError, environment, ledger, lock, sessions, state_file};
 use std::path::Path;
 use std::time::Duration;
@@ -51,7 +51,8 @@ pub(crate) fn restore_run_memory_from_copy(invocation: &HookInvocation) {
     }
 }
 
-/// Returns the key of the conversation in the shown record: the subagent's id, or that of the main stream.
+/// Returns the key of the conversation in the shown record: the subagent's id, or that of the main
+/// conversation.
 pub(crate) fn conversation_key(invocation: &HookInvocation) -> &str {
     invocation.payload.agent_id.as_deref().unwrap_or(MAIN_STREAM)
 }
@@ -70,11 +71,11 @@ pub(crate) fn render_and_record_memory_part_at_start(
         && session_source != SessionSource::Compact
     {
         memory::remove_expired_shown_records_once_a_day(&invocation.project);
-        abandon_frames_of_ended_sessions(invocation, true)?;
+        abandon_all_frames_if_their_session_ended(invocation, true)?;
     }
     let memory = memory::load_memory(&invocation.project)?;
     let Some(depth) = memory.frame_depth_of_agent(agent_id) else { return Ok(None) };
-    let shown_revision = memory::load_shown_record(&invocation.project, &invocation.session_id)
+    let shown_revision = memory::load_shown_memory_state(&invocation.project, &invocation.session_id)
         .revision_shown_to(conversation_key(invocation));
     let is_up_to_date = |revision: ShownRevision| {
         revision.fully_shown_rev_after_resume() >= memory.revision && revision.rev <= memory.revision
@@ -107,9 +108,9 @@ fn record_revision_shown_at_start(
     (memory_revision, shown_up_to_rev): (u64, u64),
 ) -> Result<(), StoreError> {
     let locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
-    locked_memory.update_shown_record(&invocation.session_id, |shown_record| {
+    locked_memory.update_shown_memory_state(&invocation.session_id, |shown_memory| {
         let previous_revision =
-            shown_record.revision_shown_to(conversation_key(invocation)).unwrap_or_default();
+            shown_memory.revision_shown_to(conversation_key(invocation)).unwrap_or_default();
         let oldest_start_rev =
             Some(previous_revision.oldest_start_rev.unwrap_or(shown_up_to_rev).min(shown_up_to_rev));
         let mut updated_revision = ShownRevision {
@@ -121,8 +122,8 @@ fn record_revision_shown_at_start(
             (updated_revision.rev, updated_revision.calls_since_registers_shown) = (memory_revision, 0);
         }
         // The entries run concurrently, so only the first batch can determine what they have shown together.
-        shown_record.shown_position = None;
-        shown_record.set_shown_revision(conversation_key(invocation), updated_revision);
+        shown_memory.shown_position = None;
+        shown_memory.set_shown_revision(conversation_key(invocation), updated_revision);
     })
 }
 
@@ -136,7 +137,7 @@ pub(crate) fn frame_owner(invocation: &HookInvocation) -> FrameOwner {
 
 /// Abandons all frames if their session has ended, or if it is this session and it starts again, because no
 /// agent will return from them. Returns the resulting memory.
-pub(crate) fn abandon_frames_of_ended_sessions(
+pub(crate) fn abandon_all_frames_if_their_session_ended(
     invocation: &HookInvocation,
     is_session_start: bool,
 ) -> Result<Memory, StoreError> {
@@ -147,7 +148,7 @@ pub(crate) fn abandon_frames_of_ended_sessions(
         None => first_frame
             .push_call_id
             .as_ref()
-            .and_then(|call_id| memory::find_frame_pusher(&invocation.project, call_id)),
+            .and_then(|call_id| memory::find_owner_of_last_push_by_call_id(&invocation.project, call_id)),
     };
     let is_abandoned = owner.is_none_or(|owner| {
         let is_current_session = owner.session_id == invocation.session_id;
@@ -201,7 +202,7 @@ pub(crate) fn begin_run_memory_if_enabled(project: &Project, run: &RunState) -> 
     // BeginRun is never refused.
     let _ = locked_memory.apply("run", &MemoryOp::BeginRun { objective: root_objective(run) });
     locked_memory.write_changes_and_release()?;
-    memory::restore_memory_and_create_copy(project)
+    memory::restore_damaged_memory_and_create_copy(project)
 }
 
 fn root_objective(run: &RunState) -> String {
@@ -235,7 +236,7 @@ pub(crate) fn abandon_frames_and_reopen_root_for_iteration(
     if !run.options.uses_working_memory {
         return Ok(());
     }
-    memory::restore_memory_and_create_copy(project)?;
+    memory::restore_damaged_memory_and_create_copy(project)?;
     let mut locked_memory = memory::lock_memory(project, LOCK_TIMEOUT)?;
     let frame_count = locked_memory.memory().depth();
     abandon_top_frames(&mut locked_memory, frame_count);
@@ -251,7 +252,7 @@ pub(crate) fn abandon_frames_and_reopen_root_for_iteration(
 }
 
 /// Records the end of a session and abandons its frames, because no agent will return from them.
-pub fn record_session_end_and_abandon_frames(
+pub fn record_shown_as_stored_and_abandon_frames(
     project: &Project,
     session_id: &SessionId,
 ) -> Result<(), StoreError> {
@@ -259,7 +260,8 @@ pub fn record_session_end_and_abandon_frames(
         return Ok(());
     }
     let mut locked_memory = memory::lock_memory(project, LOCK_TIMEOUT)?;
-    locked_memory.update_shown_record(session_id, ShownRecord::record_all_revisions_as_stored)?;
+    locked_memory
+        .update_shown_memory_state(session_id, ShownMemoryState::mark_all_shown_revisions_stored_by_client)?;
     abandon_unreturned_frames(&mut locked_memory, project, session_id);
     locked_memory.write_changes_and_release().map(drop)
 }
@@ -271,8 +273,8 @@ pub(crate) fn abandon_unreturned_frames(
     project: &Project,
     session_id: &SessionId,
 ) {
-    let shown_record = memory::load_shown_record(project, session_id);
-    let caller = Caller { agent: None, last_push_call: shown_record.last_push_call_id() };
+    let shown_memory = memory::load_shown_memory_state(project, session_id);
+    let caller = Caller { agent: None, last_push_call: shown_memory.last_push_call_id() };
     let frame_count =
         frames::count_frames_above_ended_conversation(locked_memory.memory(), caller, session_id);
     abandon_top_frames(locked_memory, frame_count);
@@ -302,8 +304,8 @@ pub(crate) fn abandon_frames_at_prompt_and_render_changes(
     let mut locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
     if is_from_user {
         abandon_unreturned_frames(&mut locked_memory, &invocation.project, &invocation.session_id);
-        locked_memory.update_shown_record(&invocation.session_id, |shown_record| {
-            shown_record.is_root_popped = false;
+        locked_memory.update_shown_memory_state(&invocation.session_id, |shown_memory| {
+            shown_memory.is_root_popped = false;
         })?;
         if locked_memory.memory().root_result.is_some() && !is_outside_active_run(invocation)? {
             // Reopening is never refused.
@@ -325,8 +327,8 @@ pub(crate) fn render_and_record_changes_by_others(
 ) -> Result<Option<String>, StoreError> {
     let (text, shown_revision) =
         render_changes_by_others(locked_memory, invocation, (depth, max_utf16_units), &[])?;
-    locked_memory.update_shown_record(&invocation.session_id, |shown_record| {
-        shown_record.set_shown_revision(conversation_key(invocation), shown_revision);
+    locked_memory.update_shown_memory_state(&invocation.session_id, |shown_memory| {
+        shown_memory.set_shown_revision(conversation_key(invocation), shown_revision);
     })?;
     Ok(text)
 }
@@ -339,20 +341,23 @@ fn render_changes_by_others(
     (depth, max_utf16_units): (usize, usize),
     conversation_call_ids: &[&str],
 ) -> Result<(Option<String>, ShownRevision), StoreError> {
-    let previous_revision = memory::load_shown_record(&invocation.project, &invocation.session_id)
+    let previous_revision = memory::load_shown_memory_state(&invocation.project, &invocation.session_id)
         .revision_shown_to(conversation_key(invocation))
         .unwrap_or_default();
     // If the memory's revision is lower than the one shown, the memory was replaced, so all of it is new.
     let last_shown_rev = Some(previous_revision.fully_shown_rev())
         .filter(|rev| *rev <= locked_memory.memory().revision)
         .unwrap_or(0);
-    let conversation_revs = if locked_memory.memory().revision > last_shown_rev
-        && !conversation_call_ids.is_empty()
-    {
-        memory::revisions_with_content_from_calls(&invocation.project, last_shown_rev, conversation_call_ids)?
-    } else {
-        Vec::new()
-    };
+    let conversation_revs =
+        if locked_memory.memory().revision > last_shown_rev && !conversation_call_ids.is_empty() {
+            memory::register_or_heap_write_revisions_of_calls(
+                &invocation.project,
+                last_shown_rev,
+                conversation_call_ids,
+            )?
+        } else {
+            Vec::new()
+        };
     let rendered_changes = render::render_changes_since_within(
         locked_memory.memory(),
         depth,
@@ -392,7 +397,7 @@ pub(crate) fn render_and_record_changes_after_batch(
     shown_revision.calls_since_registers_shown += 1;
     if is_main_conversation {
         shown_revision.calls_since_registers_shown +=
-            memory::load_shown_record(&invocation.project, &invocation.session_id)
+            memory::load_shown_memory_state(&invocation.project, &invocation.session_id)
                 .calls_since_shown_position(&invocation.project, &invocation.session_id);
     }
     locked_memory.count_response_on_release(&invocation.session_id);
@@ -402,16 +407,16 @@ pub(crate) fn render_and_record_changes_after_batch(
         shown_revision.calls_since_registers_shown =
             if text.is_some() { 0 } else { shown_revision.calls_since_registers_shown };
     }
-    // The shortcut is disabled inside a frame, because the next batch may end the frame.
+    // Inside a frame no position is recorded, because the next batch may end the frame.
     let is_whole_memory_shown = is_main_conversation
         && locked_memory.memory().depth() == 0
         && shown_revision.rev == locked_memory.memory().revision;
     let shown_position = if is_whole_memory_shown { locked_memory.shown_position() } else { None };
-    locked_memory.update_shown_record(&invocation.session_id, |shown_record| {
+    locked_memory.update_shown_memory_state(&invocation.session_id, |shown_memory| {
         if is_main_conversation {
-            shown_record.shown_position = shown_position;
+            shown_memory.shown_position = shown_position;
         }
-        shown_record.set_shown_revision(conversation_key(invocation), shown_revision);
+        shown_memory.set_shown_revision(conversation_key(invocation), shown_revision);
     })?;
     locked_memory.write_changes_and_release()?;
     Ok(text)

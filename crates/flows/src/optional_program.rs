@@ -8,16 +8,16 @@ use std::fmt::{Display, Formatter};
 use std::path::{Path, PathBuf};
 
 /// The program that sends notes to Linear.
-pub const LINEAR: &str = "plimsoll-linear";
+pub const LINEAR_PROGRAM: &str = "plimsoll-linear";
 
 /// The program that sends telemetry to an OpenTelemetry collector.
-pub const OTEL: &str = "plimsoll-otel";
+pub const OTEL_PROGRAM: &str = "plimsoll-otel";
 
 /// The program that connects to PostgreSQL.
-pub const FLEET: &str = "plimsoll-fleet";
+pub const FLEET_PROGRAM: &str = "plimsoll-fleet";
 
 /// All optional programs. If one of them is not installed, only its feature is missing.
-pub const OPTIONAL_PROGRAMS: [&str; 3] = [FLEET, LINEAR, OTEL];
+pub const OPTIONAL_PROGRAMS: [&str; 3] = [FLEET_PROGRAM, LINEAR_PROGRAM, OTEL_PROGRAM];
 
 /// The program is not installed, or only at paths that are not trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -86,7 +86,7 @@ pub(crate) fn find_trusted_program_on_path(
     let project_folders = project_root_and_working_tree(project);
     let mut ignored = Vec::new();
     for path in environment::find_all_programs(name) {
-        match reason_to_ignore(&path, &project_folders) {
+        match reason_if_relative_or_in_project(&path, &project_folders) {
             None => return Ok(path),
             Some(reason) => ignored.push((path, reason)),
         }
@@ -103,7 +103,10 @@ pub(crate) fn project_root_and_working_tree(project: &Project) -> Vec<PathBuf> {
 }
 
 /// Returns the reason not to trust a program at this path, if there is one.
-pub(crate) fn reason_to_ignore(path: &Path, project_folders: &[PathBuf]) -> Option<IgnoredProgramReason> {
+pub(crate) fn reason_if_relative_or_in_project(
+    path: &Path,
+    project_folders: &[PathBuf],
+) -> Option<IgnoredProgramReason> {
     if !path.is_absolute() {
         return Some(IgnoredProgramReason::Relative);
     }
@@ -150,7 +153,7 @@ mod tests {
             for root in ["clone", "clone/below"] {
                 let places = project_root_and_working_tree(&Project::with_local_files(&path_in(root)));
                 assert_eq!(
-                    reason_to_ignore(&path_in(path).join(LINEAR), &places),
+                    reason_if_relative_or_in_project(&path_in(path).join(LINEAR_PROGRAM), &places),
                     expected,
                     "{path} of {root}"
                 );
@@ -158,14 +161,17 @@ mod tests {
         }
         let places = project_root_and_working_tree(&Project::with_local_files(&path_in("clone")));
         for relative in ["plimsoll-linear", "./plimsoll-linear", "../outside/plimsoll-linear"] {
-            assert_eq!(reason_to_ignore(Path::new(relative), &places), Some(IgnoredProgramReason::Relative));
+            assert_eq!(
+                reason_if_relative_or_in_project(Path::new(relative), &places),
+                Some(IgnoredProgramReason::Relative)
+            );
         }
     }
 
     #[test]
     fn ignored_programs_are_listed_with_their_reasons() {
         let error = ProgramNotFound {
-            name: LINEAR,
+            name: LINEAR_PROGRAM,
             folder: "/opt/bin".into(),
             ignored: IgnoredPrograms(vec![
                 ("bin/plimsoll-linear".into(), IgnoredProgramReason::Relative),

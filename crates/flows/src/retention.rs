@@ -2,7 +2,7 @@
 //! the working memory, the settings and the plan are always kept.
 
 use crate::handoffs::update_read_states_and_list_unopened;
-use plimsoll_domain::handoff::HandoffSummary;
+use plimsoll_domain::handoff::HandoffMetadata;
 use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Settings};
 use plimsoll_launcher::process::{self, ProcessIdentity};
 use plimsoll_policy::prune::{
@@ -66,7 +66,8 @@ pub fn list_records_with_reasons_to_keep(project: &Project) -> Result<ProjectRec
     }
     for name in records::handoff_names(project) {
         let record_size = records::handoff_size_and_age(project, &name);
-        let retention_reason = retention_context.reason_to_keep_handoff(&name, &handoffs_of_open_sessions);
+        let retention_reason =
+            retention_context.reason_to_keep_unread_or_used_handoff(&name, &handoffs_of_open_sessions);
         prunable.push(new_prunable_record(record_size, RecordKind::Handoff, name, retention_reason));
     }
     for id in records::runs_with_output_or_cache(project) {
@@ -292,7 +293,7 @@ impl RetentionContext<'_> {
         may_session_be_open(record, age_seconds).then_some(RetentionReason::SessionOpen)
     }
 
-    fn reason_to_keep_handoff(
+    fn reason_to_keep_unread_or_used_handoff(
         &self,
         name: &str,
         handoffs_of_open_sessions: &BTreeSet<String>,
@@ -300,7 +301,7 @@ impl RetentionContext<'_> {
         let path = self.project.handoffs_folder().join(name);
         let belongs_to_open_run = || {
             let text = disk::read_text(&path).ok().flatten().unwrap_or_default();
-            let run_line = HandoffSummary::parse(&text).run;
+            let run_line = HandoffMetadata::parse(&text).run;
             run_line.is_some_and(|run_line| {
                 self.open_runs.iter().any(|run| run_line.contains(run.run_id.as_str()))
             })

@@ -86,7 +86,7 @@ pub struct LaunchOptions {
     /// False with `--no-wait`: a pause ends the program.
     pub should_wait: bool,
     /// True if the run's own spans are exported: the spans of its sessions are then their children.
-    pub has_spans: bool,
+    pub exports_spans: bool,
 }
 
 /// Why a run could not continue.
@@ -239,8 +239,8 @@ impl Runner<'_> {
         self.last_state = state.clone();
         self.clear_expired_pause(&state)?;
         // Includes questions that a killed process did not report.
-        self.report_new_questions(&state)?;
-        let verdict = match self.recover_iteration_or_pause(&state)? {
+        self.mark_and_report_unnotified_questions(&state)?;
+        let verdict = match self.recover_and_judge_iteration_or_pause(&state)? {
             Some(verdict) => verdict,
             None => match self.run_baseline_before_session()? {
                 BaselineStep::Paused(pause_verdict) => pause_verdict,
@@ -248,14 +248,14 @@ impl Runner<'_> {
                 BaselineStep::Proceed => self.run_iteration()?,
             },
         };
-        self.apply_verdict(&verdict)
+        self.wait_or_get_exit_code_for_verdict(&verdict)
     }
 
     /// Clears the paused status that an earlier process left in the state of a resumed run, unless this process
     /// has to wait for the same pause.
     fn clear_expired_pause(&self, run: &RunState) -> Result<(), StoreError> {
-        let keeps_waiting =
-            run.iteration_record.phase == IterationPhase::Judged && unexpired_pause(run).is_some();
+        let keeps_waiting = run.iteration_record.phase == IterationPhase::Judged
+            && unexpired_or_still_limited_pause(run).is_some();
         if run.lifecycle.status() == RunStatus::Paused && !keeps_waiting {
             self.context.update_state_without_sync(|state| {
                 state.lifecycle.mark_running_if_open();
@@ -267,17 +267,17 @@ impl Runner<'_> {
     /// Recovers the iteration that an earlier `plimsoll run` left behind: adopts its client if that still runs,
     /// and judges it otherwise, so that no session is started twice. Returns a pause if the run has to wait
     /// before its next session, and `None` if the next session can start.
-    fn recover_iteration_or_pause(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
+    fn recover_and_judge_iteration_or_pause(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
         let record = &run.iteration_record;
         if record.phase == IterationPhase::Judged {
-            return match unexpired_pause(run) {
+            return match unexpired_or_still_limited_pause(run) {
                 Some(pause_verdict) => Ok(Some(pause_verdict)),
                 None => self.pause_if_daily_limit_spent(run),
             };
         }
-        if let Some(orphan) = lifecycle::find_orphaned_client(run) {
+        if let Some(orphan) = lifecycle::find_live_client_of_current_iteration(run) {
             self.watchdog.watch_client(orphan, lifecycle::session_environment_markers(run));
-            self.context.record_session_event(run, JournalEvent::ClientAdopted { pid: orphan.pid })?;
+            self.context.journal_session_event(run, JournalEvent::ClientAdopted { pid: orphan.pid })?;
             self.observer.on_event(&RunEvent::Notice(format!(
                 "adopted the client of iteration {} (pid {})",
                 run.iteration, orphan.pid
@@ -314,13 +314,13 @@ impl Runner<'_> {
             state.clone()
         })?;
         if let Some(state) = state.filter(|state| !state.lifecycle.has_ended()) {
-            self.context.record_session_event(
+            self.context.journal_session_event(
                 &state,
                 JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(
                     &pause_verdict,
                 ))),
             )?;
-            self.observer.on_event(&RunEvent::Judged { state: &state, verdict: &pause_verdict });
+            self.observer.on_event(&RunEvent::VerdictReached { state: &state, verdict: &pause_verdict });
         }
         Ok(Some(pause_verdict))
     }
@@ -387,7 +387,7 @@ impl Runner<'_> {
         let status = state.lifecycle.status();
         match state.lifecycle.last_verdict().filter(|_| status == RunStatus::Blocked) {
             Some(verdict) => {
-                self.observer.on_event(&RunEvent::Judged { state, verdict });
+                self.observer.on_event(&RunEvent::VerdictReached { state, verdict });
                 verdict.clone()
             }
             None => Verdict::Stop { status, reason: String::new() },
@@ -422,7 +422,7 @@ impl Runner<'_> {
             Durability::Lazy,
         )?;
         // This only cleans up, so a failure must not end the run.
-        let _ = prompt::remove_block_from_prompt(self.context.project, state);
+        let _ = prompt::remove_block_from_user_prompt(self.context.project, state);
         let session_id = state.session_id.clone().unwrap_or_default();
         let fixed_arguments = [
             "-p",
@@ -467,7 +467,7 @@ impl Runner<'_> {
             self.watchdog.watch_client(identity, lifecycle::session_environment_markers(state));
             self.record_client_process_and_spawned_phase(identity)?;
         }
-        self.context.record_session_event(
+        self.context.journal_session_event(
             state,
             JournalEvent::ClientStarted { pid: identity.map(|identity| identity.pid), model },
         )?;
@@ -478,7 +478,7 @@ impl Runner<'_> {
     fn session_environment(&self, state: &RunState, session_id: &SessionId) -> Vec<(String, String)> {
         let plugin_variable = hook_precedence::run_hooks_variable(session_id, self.entry_options);
         let mut variables = vec![(RUN_VARIABLE.to_owned(), self.context.run_id.to_string()), plugin_variable];
-        variables.extend(labels::session_telemetry_variables(state, session_id, self.options.has_spans));
+        variables.extend(labels::session_telemetry_variables(state, session_id, self.options.exports_spans));
         let (name, value) = plimsoll_protocol::settings::memory_variable();
         if self.options.uses_working_memory && environment::variable(&name).is_none() {
             variables.push((name, value));
@@ -542,8 +542,10 @@ impl Runner<'_> {
             self.observer.on_event(&RunEvent::TicksReverted { reverted_ticks: reverted });
         }
         let newest_state = self.context.load_newest_state()?;
-        self.observer
-            .on_event(&RunEvent::Judged { state: newest_state.as_ref().unwrap_or(state), verdict: &verdict });
+        self.observer.on_event(&RunEvent::VerdictReached {
+            state: newest_state.as_ref().unwrap_or(state),
+            verdict: &verdict,
+        });
         Ok(verdict)
     }
 
@@ -597,7 +599,8 @@ impl Runner<'_> {
                 .map(describe_process)
                 .collect();
         if !processes.is_empty() {
-            let _ = self.context.record_session_event(state, JournalEvent::ProcessesLeftBehind { processes });
+            let _ =
+                self.context.journal_session_event(state, JournalEvent::ProcessesLeftBehind { processes });
         }
     }
 
@@ -645,7 +648,7 @@ fn remaining_budget_arguments(
 
 /// Returns the pause that a resumed run still has to wait for. A quota pause continues only if the configured
 /// percentage of the quota is still reached.
-fn unexpired_pause(run: &RunState) -> Option<Verdict> {
+fn unexpired_or_still_limited_pause(run: &RunState) -> Option<Verdict> {
     let Some(Verdict::Pause { kind, pause_end: Some(end_time), .. }) = run.lifecycle.last_verdict() else {
         return None;
     };
@@ -695,7 +698,11 @@ mod tests {
             (PauseKind::Limit, Some(100), true),
             (PauseKind::Interrupted, Some(80), false),
         ] {
-            assert_eq!(unexpired_pause(&paused_run(kind, share)).is_some(), is_paused, "{kind:?} {share:?}");
+            assert_eq!(
+                unexpired_or_still_limited_pause(&paused_run(kind, share)).is_some(),
+                is_paused,
+                "{kind:?} {share:?}"
+            );
         }
     }
 }

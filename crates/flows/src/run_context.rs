@@ -55,12 +55,12 @@ impl RunContext<'_> {
     }
 
     /// Adds an event of the run to the journal.
-    pub(crate) fn record_run_event(&self, state: &RunState, event: JournalEvent) -> Result<(), StoreError> {
+    pub(crate) fn journal_run_event(&self, state: &RunState, event: JournalEvent) -> Result<(), StoreError> {
         journal::append_entry(self.project, JournalEntry::for_run(state, event))
     }
 
     /// Adds an event of the iteration's session to the journal.
-    pub(crate) fn record_session_event(
+    pub(crate) fn journal_session_event(
         &self,
         state: &RunState,
         event: JournalEvent,

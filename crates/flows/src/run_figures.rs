@@ -48,7 +48,7 @@ pub fn read_run_snapshot(
         let is_active_now = lock::is_run_locked(project);
         attempts += 1;
         if is_active_now == is_run_active || attempts == MAX_SNAPSHOT_ATTEMPTS {
-            return Ok(Some(build_snapshot(project, state, figures, is_active_now)));
+            return Ok(Some(read_activity_and_build_snapshot(project, state, figures, is_active_now)));
         }
         is_run_active = is_active_now;
     }
@@ -63,7 +63,12 @@ pub fn snapshot_of_newest_or_earlier_run(
 ) -> Result<RunSnapshot, StoreError> {
     if is_newest_run {
         let figures = read_run_figures(project, state, &mut RunFiguresReader::default())?;
-        return Ok(build_snapshot(project, state.clone(), figures, lock::is_run_locked(project)));
+        return Ok(read_activity_and_build_snapshot(
+            project,
+            state.clone(),
+            figures,
+            lock::is_run_locked(project),
+        ));
     }
     Ok(RunSnapshot {
         figures: figures_of_sequential_run(state, None),
@@ -74,7 +79,7 @@ pub fn snapshot_of_newest_or_earlier_run(
     })
 }
 
-fn build_snapshot(
+fn read_activity_and_build_snapshot(
     project: &Project,
     state: RunState,
     figures: RunFigures,

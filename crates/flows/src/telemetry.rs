@@ -7,7 +7,7 @@
 
 pub mod command;
 
-use crate::optional_program::{self, OTEL};
+use crate::optional_program::{self, OTEL_PROGRAM};
 use command::follow_arguments;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, StreamEntry};
 use plimsoll_domain::{RunId, RunState};
@@ -30,9 +30,9 @@ const LAST_LINE_TIMEOUT: Duration = Duration::from_millis(200);
 #[derive(Debug, Default)]
 pub struct ExporterStartOutcome {
     /// Sends lines to the exporter; `None` if nothing is exported.
-    pub feed: Option<ExporterFeed>,
+    pub line_sender: Option<ExporterLineSender>,
     /// True if spans are exported.
-    pub has_spans: bool,
+    pub exports_spans: bool,
     /// Problems that the user should know about.
     pub errors: Vec<TelemetryError>,
 }
@@ -44,7 +44,7 @@ pub enum TelemetryError {
     #[error("telemetry: {0}")]
     InvalidVariable(InvalidVariable),
     /// The system could not start the program.
-    #[error("telemetry: {OTEL} cannot be started: {0}")]
+    #[error("telemetry: {OTEL_PROGRAM} cannot be started: {0}")]
     NotStarted(std::io::Error),
 }
 
@@ -57,7 +57,7 @@ pub fn start_exporter_if_configured(project: &Project, run: &RunState) -> Export
     if !config.has_target() {
         return start_outcome;
     }
-    let Ok(program) = optional_program::find_sibling_or_trusted_program(project, OTEL) else {
+    let Ok(program) = optional_program::find_sibling_or_trusted_program(project, OTEL_PROGRAM) else {
         return start_outcome;
     };
     // Entries before this offset belong to an earlier process and are not exported.
@@ -72,9 +72,9 @@ pub fn start_exporter_if_configured(project: &Project, run: &RunState) -> Export
                 &run.run_id,
                 environment::variable(telemetry::TRACEPARENT_VARIABLE).as_deref(),
             );
-            start_outcome.has_spans = config.traces.is_some() && trace.is_sampled();
-            start_outcome.feed =
-                Some(ExporterFeed::start_writer_thread(exporter_process, project, &run.run_id));
+            start_outcome.exports_spans = config.traces.is_some() && trace.is_sampled();
+            start_outcome.line_sender =
+                Some(ExporterLineSender::start_writer_thread(exporter_process, project, &run.run_id));
         }
         Err(error) => start_outcome.errors.push(TelemetryError::NotStarted(error)),
     }
@@ -83,7 +83,7 @@ pub fn start_exporter_if_configured(project: &Project, run: &RunState) -> Export
 
 /// Sends lines to the exporter through a bounded queue. Lines are dropped while the queue is full.
 #[derive(Debug)]
-pub struct ExporterFeed {
+pub struct ExporterLineSender {
     line_sender: Option<SyncSender<String>>,
     /// Receives the number of lines that could not be written because the exporter has ended; sent after the
     /// last line.
@@ -94,12 +94,12 @@ pub struct ExporterFeed {
     run_id: RunId,
 }
 
-impl ExporterFeed {
+impl ExporterLineSender {
     fn start_writer_thread(
         mut exporter_process: BackgroundHelper,
         project: &Project,
         run_id: &RunId,
-    ) -> ExporterFeed {
+    ) -> ExporterLineSender {
         let (line_sender, line_receiver) = sync_channel::<String>(MAX_QUEUED_LINES);
         let (unwritten_count_sender, unwritten_count_receiver) = channel();
         std::thread::spawn(move || {
@@ -112,7 +112,7 @@ impl ExporterFeed {
             // An error means that the receiver no longer waits for the count.
             let _ = unwritten_count_sender.send(unwritten_count);
         });
-        ExporterFeed {
+        ExporterLineSender {
             line_sender: Some(line_sender),
             unwritten_count_receiver,
             dropped_count: 0,
@@ -130,7 +130,7 @@ impl ExporterFeed {
     }
 }
 
-impl Drop for ExporterFeed {
+impl Drop for ExporterLineSender {
     fn drop(&mut self) {
         self.line_sender = None;
         // A timeout means that the exporter is stopped. It may still read the contents of its pipe later.
@@ -145,7 +145,7 @@ impl Drop for ExporterFeed {
             let event = JournalEvent::TelemetryLost {
                 span_count: lost_count,
                 log_count: 0,
-                last_error: format!("{OTEL} {reason}"),
+                last_error: format!("{OTEL_PROGRAM} {reason}"),
             };
             let _ = journal::append_entry(
                 &self.project,

@@ -7,7 +7,7 @@ mod selection;
 mod turn_lookup;
 
 pub use selection::{TurnSelection, file_paths_in_calls, labeled_texts};
-pub use turn_lookup::find_turn_by_name;
+pub use turn_lookup::find_turn_or_record_by_name;
 
 use plimsoll_domain::log_line::{LogLine, MAIN_STREAM, RecordHeader, RecordKind};
 use plimsoll_domain::turn::record::{DecodeError, decode_fields, decode_turn};
@@ -115,7 +115,7 @@ pub fn records_from_end(
 
 /// Returns the log of the session whose id starts with this prefix; the most recently written log if several match.
 pub fn find_log_by_id_prefix(project: &Project, id_prefix: &str) -> Option<TurnLog> {
-    TurnLog::one_per_session_by_modified_time(project)
+    TurnLog::one_per_session_oldest_modified_first(project)
         .into_iter()
         .rfind(|log| log.session_id().starts_with(id_prefix))
 }

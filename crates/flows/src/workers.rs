@@ -42,7 +42,7 @@ use crate::run_context::RunContext;
 use board::{Board, FleetBoard, LocalBoard};
 use connection::BoardConnection;
 use context::ParallelRun;
-use new_record::{create_workers_state_and_reset_shown_plan, new_fleet_member_state};
+use new_record::{new_fleet_member_state, new_state_and_reset_earlier_shown_plan};
 use plimsoll_domain::RunState;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_launcher::own_repository::OwnRepository;
@@ -132,7 +132,7 @@ pub fn run_parallel_plan(
         worktrees: &worktrees,
     };
     std::thread::scope(|scope| {
-        Scheduler::new(scope, parallel_run, observer, true).run_loop_and_stop_workers_on_error()
+        Scheduler::new(scope, parallel_run, observer, true).run_loop_and_request_worker_end_on_error()
     })
 }
 
@@ -213,7 +213,7 @@ pub fn run_fleet_member(
         });
         // Does not report to Linear, because each machine of a fleet would report only its own part.
         let exit_code =
-            Scheduler::new(scope, parallel_run, observer, false).run_loop_and_stop_workers_on_error();
+            Scheduler::new(scope, parallel_run, observer, false).run_loop_and_request_worker_end_on_error();
         should_stop.store(true, Ordering::Relaxed);
         exit_code
     })
@@ -250,7 +250,7 @@ fn open_workers_file_and_ensure_target_branch(
 ) -> Result<(WorkersFile, Worktrees), WorkersError> {
     let checkout = project_checkout::read_checkout_with_branch_and_head(project)?;
     let workers_file = WorkersFile::open_or_create(project, &run_state.run_id, || {
-        create_workers_state_and_reset_shown_plan(project, run_state, &checkout)
+        new_state_and_reset_earlier_shown_plan(project, run_state, &checkout)
     })?;
     let workers_state = workers_file.workers_state();
     let repository = &checkout.repository_root;
@@ -364,5 +364,6 @@ pub fn project_in_item_worktree(
 }
 
 fn task_file_path(project: &Project, run_state: &RunState) -> Option<std::path::PathBuf> {
-    ledger::run_record_folder(project, &run_state.run_id).map(|folder| folder.join("task.md"))
+    ledger::inherited_or_default_run_record_folder(project, &run_state.run_id)
+        .map(|folder| folder.join("task.md"))
 }

@@ -31,9 +31,13 @@ pub(crate) fn install_panic_hook() {
 
 /// Reads the payload from standard input, runs the hook and writes its response. Does nothing in a review session, or if
 /// another entry runs the same hook. Returns the hook's exit code.
-pub(crate) fn run_hook_unless_skipped(program: HookProgram, name: &str, arguments: &[String]) -> ExitCode {
+pub(crate) fn run_hook_unless_elsewhere_or_in_review(
+    program: HookProgram,
+    name: &str,
+    arguments: &[String],
+) -> ExitCode {
     // Checked before reading standard input: the client accepts a hook that does not read it (2.1.329).
-    let parts = HookParts::parts_to_run(name, arguments);
+    let parts = HookParts::parts_to_run_unless_other_hook_precedes(name, arguments);
     if parts.runs_nothing() || is_review_session() {
         return ExitCode::SUCCESS;
     }
@@ -52,7 +56,11 @@ pub(crate) fn run_hook_unless_skipped(program: HookProgram, name: &str, argument
     write_response_to_stdout_and_stderr(&response);
     // Recorded after the response is written, so that a failure here cannot lose the response.
     if !response.stderr_lines.is_empty() {
-        plimsoll_flows::hooks::faults::record_errors_of_hook_event(&input, name, &response.stderr_lines);
+        plimsoll_flows::hooks::hook_failures::record_errors_of_hook_event(
+            &input,
+            name,
+            &response.stderr_lines,
+        );
     }
     response.exit_status.into()
 }
@@ -116,7 +124,7 @@ fn save_response_for_panic(response: &HookResponse) {
 fn respond_and_exit_after_panic(panic_info: &std::panic::PanicHookInfo<'_>) {
     let response = response_after_panic(panic_info);
     write_response_to_stdout_and_stderr(&response);
-    plimsoll_flows::hooks::faults::record_errors_without_payload(
+    plimsoll_flows::hooks::hook_failures::record_errors_without_payload(
         &current_program_name(),
         &response.stderr_lines,
     );

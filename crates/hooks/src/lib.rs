@@ -38,7 +38,7 @@ pub fn main() -> ExitCode {
         return hook::print_version_as_text_or_json(&name, &arguments);
     }
     match hooks::find_program(&name) {
-        Some(program) => hook::run_hook_unless_skipped(program, &name, &arguments),
+        Some(program) => hook::run_hook_unless_elsewhere_or_in_review(program, &name, &arguments),
         None => hook::report_invalid_start_and_succeed(&hook::valid_names_hint()),
     }
 }

@@ -104,7 +104,9 @@ pub fn read_head_state(folder: &Path) -> Result<HeadState, BranchError> {
     match (name, outcome.exit_code) {
         (Some(name), _) => Ok(HeadState::Branch(name)),
         (None, Some(1)) => Ok(HeadState::Detached),
-        (None, _) => Err(BranchError::HeadUnreadable(shorten_reason(&git_output::failure_reason(&outcome)))),
+        (None, _) => Err(BranchError::HeadUnreadable(shorten_reason(
+            &git_output::fatal_message_or_last_output_line(&outcome),
+        ))),
     }
 }
 
@@ -222,7 +224,7 @@ pub fn switch_to_or_create_branch(
     let reason = if outcome.timed_out {
         format!("it took longer than {} seconds", SWITCH_TIMEOUT.as_secs())
     } else if stderr_text.trim().is_empty() {
-        git_output::failure_reason(&outcome)
+        git_output::fatal_message_or_last_output_line(&outcome)
     } else {
         stderr_text
     };

@@ -1,4 +1,5 @@
-//! The differences between a working tree and its HEAD as git reports them. Paths are the bytes on disk.
+//! The differences between a working tree and its HEAD, and the filters that apply to paths. Paths are raw bytes as git
+//! reports them, because a file name need not be UTF-8.
 
 use crate::child::{self, ChildOptions};
 use crate::git::list_query::{
@@ -73,8 +74,8 @@ pub(crate) struct PathFilters {
     pub(crate) at_head: Vec<PathAndFilterName>,
 }
 
-/// Returns which of `paths` are under a filter according to the current attributes and to those of HEAD. Runs
-/// no filter. Returns an error if git cannot determine this.
+/// Returns which of `queried_paths` are under a filter according to the current attributes and to those of
+/// HEAD. Runs no filter. Returns an error if git cannot determine this.
 ///
 /// `git check-attr --source` exists only since git 2.40, so HEAD is read into a temporary index, which works
 /// with any git. If an attributes file is missing in the working tree, git reads it from the index. Attributes
@@ -83,10 +84,10 @@ pub(crate) fn filters_after_commit_and_at_head(
     folder: &Path,
     head: &CommitId,
     changed_paths: &[Vec<u8>],
-    paths: &[Vec<u8>],
+    queried_paths: &[Vec<u8>],
     limit: TimeLimit,
 ) -> Result<PathFilters, GitError> {
-    let input = join_nul_terminated(&mut paths.iter().map(Vec::as_slice));
+    let input = join_nul_terminated(&mut queried_paths.iter().map(Vec::as_slice));
     if input.is_empty() {
         return Ok(PathFilters::default());
     }

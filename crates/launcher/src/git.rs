@@ -25,13 +25,13 @@ pub use programs::AllowedPrograms;
 pub(crate) use programs::remove_project_folders_from_search_path;
 pub use protected::{
     GitAddError, ReferenceEntries, checked_out_branch_full_ref, entries_git_would_commit,
-    entries_of_references_until_timeout, repository_identity_with_folder_prefix,
+    entries_of_references_until_timeout, git_folder_identities_with_folder_prefix,
 };
 pub(crate) use read_only::{has_configured_filters, read_only_command, read_only_command_with_settings};
 pub use work_summary::{
     ChangedFile, FileCommit, Hunk, LineCounts, RepositoryState, WorkBase, WorkQuery, WorkSummary,
-    commits_of_file_with_changed_lines, merge_and_format_last_line_ranges, start_filter_and_subject_queries,
-    summarize_work,
+    commits_of_file_with_changed_line_texts, format_last_merged_ranges_keeping_edited,
+    start_filter_and_subject_queries, summarize_work,
 };
 
 use crate::time_limit::TimeLimit;

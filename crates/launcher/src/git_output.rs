@@ -3,7 +3,7 @@
 use crate::CommandOutcome;
 
 /// Returns the reason why git failed: its `fatal:` message, otherwise the last line that git or a hook printed.
-pub(crate) fn failure_reason(outcome: &CommandOutcome) -> String {
+pub(crate) fn fatal_message_or_last_output_line(outcome: &CommandOutcome) -> String {
     let stderr_text = String::from_utf8_lossy(&outcome.stderr);
     let stdout_text = String::from_utf8_lossy(&outcome.stdout);
     let mut lines_from_end = stderr_text.lines().rev().chain(stdout_text.lines().rev());

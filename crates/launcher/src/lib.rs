@@ -121,8 +121,8 @@ pub struct Sandbox {
 }
 
 /// Runs a command line in a sandbox, with the sandbox's environment and `added_variables`. It is ended early
-/// when `should_cancel` returns true. When this returns, everything that the command started has ended, including children that left
-/// its process group.
+/// when `should_cancel` returns true. When this returns, everything that the command started has ended,
+/// including children that left its process group.
 pub fn run_shell_command_in_sandbox(
     command_line: &str,
     sandbox: &Sandbox,

@@ -301,7 +301,7 @@ impl MergeRepository {
     /// checkout reads them. Each content is compared with its id. A pointer whose content the clone lacks
     /// stays a pointer.
     fn copy_lfs_objects(&self, commit: &CommitId) {
-        let lfs_attribute_search = self.own_repository.run_query(&[
+        let lfs_attribute_search = self.own_repository.run_offline_git(&[
             "grep",
             "--quiet",
             "--fixed-strings",
@@ -328,7 +328,7 @@ impl MergeRepository {
 
     /// Returns the ids of the contents that the git-lfs pointers of a commit name.
     fn lfs_object_ids(&self, commit: &CommitId) -> BTreeSet<String> {
-        let outcome = self.own_repository.run_query(&["ls-tree", "-r", "-l", "-z", commit.as_str()]);
+        let outcome = self.own_repository.run_offline_git(&["ls-tree", "-r", "-l", "-z", commit.as_str()]);
         let is_small = |fields: &Vec<&str>| {
             fields
                 .get(3)
@@ -759,8 +759,9 @@ mod tests {
         );
         std::fs::create_dir_all(folder.path().join("merge.draft/objects")).unwrap();
         let merge = open_merge_repository(&folder, &repository);
-        let read_setting =
-            |name: &str| git::trimmed_stdout(&merge.own_repository().run_query(&["config", "--local", name]));
+        let read_setting = |name: &str| {
+            git::trimmed_stdout(&merge.own_repository().run_offline_git(&["config", "--local", name]))
+        };
         assert_eq!(
             (read_setting("core.autocrlf"), read_setting("user.name"), read_setting("core.fsmonitor")),
             ("input".into(), "T".into(), String::new())

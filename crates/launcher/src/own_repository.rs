@@ -184,7 +184,7 @@ impl OwnRepository {
         for name in ["pack/multi-pack-index.d", "info/commit-graphs"] {
             disk::remove_folder_and_contents(&draft.join("objects").join(name))?;
         }
-        draft_repository.copy_selected_clone_settings()?;
+        draft_repository.copy_selected_settings_and_configure_lfs()?;
         draft_repository.copy_git_crypt_keys()?;
         Ok(disk::rename(&draft, &self.git_folder)?)
     }
@@ -193,10 +193,10 @@ impl OwnRepository {
         OwnRepositoryError::CopyFailed { folder: self.git_folder.clone(), reason: error_message(outcome) }
     }
 
-    fn copy_selected_clone_settings(&self) -> Result<(), OwnRepositoryError> {
+    fn copy_selected_settings_and_configure_lfs(&self) -> Result<(), OwnRepositoryError> {
         let config_file = self.clone_git_folder.join("config");
         let config_path = config_file.to_string_lossy();
-        let outcome = self.run_query(&["config", "--file", &config_path, "--null", "--list"]);
+        let outcome = self.run_offline_git(&["config", "--file", &config_path, "--null", "--list"]);
         let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
         let should_copy = |key: &str| {
             COPIED_SETTINGS.contains(&key)
@@ -215,7 +215,7 @@ impl OwnRepository {
 
     /// Writes a setting of this repository.
     pub(crate) fn set_config(&self, key: &str, value: &str) -> Result<(), OwnRepositoryError> {
-        let outcome = self.run_query(&["config", "--local", "--replace-all", key, value]);
+        let outcome = self.run_offline_git(&["config", "--local", "--replace-all", key, value]);
         if outcome.succeeded() { Ok(()) } else { Err(self.copy_error(&outcome)) }
     }
 
@@ -239,12 +239,12 @@ impl OwnRepository {
 
     /// Returns whether the repository has a commit.
     pub fn has_commit(&self, commit: &CommitId) -> bool {
-        self.run_query(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).succeeded()
+        self.run_offline_git(&["cat-file", "-e", &format!("{commit}^{{commit}}")]).succeeded()
     }
 
     /// Returns whether `commit` is `tip` or an ancestor of it. Returns false if a commit does not exist.
     pub fn history_contains(&self, tip: &CommitId, commit: &CommitId) -> bool {
-        self.run_query(&["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()]).succeeded()
+        self.run_offline_git(&["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()]).succeeded()
     }
 
     /// Returns whether `target` contains every change of `commit` except changes to `ignored_files`, either as the
@@ -255,7 +255,7 @@ impl OwnRepository {
         commit: &CommitId,
         ignored_files: &[RepoPath],
     ) -> bool {
-        let merge_base_outcome = self.run_query(&["merge-base", target.as_str(), commit.as_str()]);
+        let merge_base_outcome = self.run_offline_git(&["merge-base", target.as_str(), commit.as_str()]);
         let base = CommitId::parse(&git::trimmed_stdout(&merge_base_outcome)).ok();
         // A commit of the target may also tick an item in the plan, so both sides are compared without these
         // files.
@@ -267,7 +267,7 @@ impl OwnRepository {
         else {
             return false;
         };
-        let outcome = self.run_query(&["cherry", rewritten_target.as_str(), rewritten_commit.as_str()]);
+        let outcome = self.run_offline_git(&["cherry", rewritten_target.as_str(), rewritten_commit.as_str()]);
         outcome.succeeded()
             && !String::from_utf8_lossy(&outcome.stdout).lines().any(|line| line.starts_with('+'))
     }
@@ -293,7 +293,7 @@ impl OwnRepository {
 
     fn reference_is_commit(&self, reference: &str, commit: &CommitId) -> bool {
         let outcome =
-            self.run_query(&["rev-parse", "--verify", "--quiet", &format!("{reference}^{{commit}}")]);
+            self.run_offline_git(&["rev-parse", "--verify", "--quiet", &format!("{reference}^{{commit}}")]);
         outcome.succeeded() && git::trimmed_stdout(&outcome) == commit.as_str()
     }
 
@@ -339,7 +339,7 @@ impl OwnRepository {
         let base = match base {
             Some(base) => base.to_string(),
             None => git::trimmed_stdout(
-                &self.run_query_with_input(&["hash-object", "-t", "tree", "--stdin"], Some(Vec::new())),
+                &self.run_offline_git_with_input(&["hash-object", "-t", "tree", "--stdin"], Some(Vec::new())),
             ),
         };
         let subfolder = subfolder.to_string_lossy();
@@ -502,7 +502,7 @@ impl OwnRepository {
     }
 
     fn verify_pack(&self, index_file: &Path) -> Result<(), OwnRepositoryError> {
-        let outcome = self.run_query(&["verify-pack", &index_file.to_string_lossy()]);
+        let outcome = self.run_offline_git(&["verify-pack", &index_file.to_string_lossy()]);
         if outcome.succeeded() {
             Ok(())
         } else {
@@ -511,11 +511,15 @@ impl OwnRepository {
     }
 
     /// Runs a git command in this repository that needs no working tree and no network.
-    pub(crate) fn run_query(&self, arguments: &[&str]) -> CommandOutcome {
-        self.run_query_with_input(arguments, None)
+    pub(crate) fn run_offline_git(&self, arguments: &[&str]) -> CommandOutcome {
+        self.run_offline_git_with_input(arguments, None)
     }
 
-    pub(crate) fn run_query_with_input(&self, arguments: &[&str], input: Option<Vec<u8>>) -> CommandOutcome {
+    pub(crate) fn run_offline_git_with_input(
+        &self,
+        arguments: &[&str],
+        input: Option<Vec<u8>>,
+    ) -> CommandOutcome {
         let command = offline_own_repository_command(Some(&self.git_folder), &self.git_folder, arguments);
         child::run(command, ChildOptions { input, ..ChildOptions::with_timeout(QUERY_TIMEOUT) })
     }
@@ -539,7 +543,10 @@ pub fn is_partial_clone(clone_root: &Path) -> bool {
 
 pub(crate) fn error_message(outcome: &CommandOutcome) -> String {
     let errors = String::from_utf8_lossy(&outcome.stderr);
-    let message =
-        if errors.trim().is_empty() { git_output::failure_reason(outcome) } else { errors.into_owned() };
+    let message = if errors.trim().is_empty() {
+        git_output::fatal_message_or_last_output_line(outcome)
+    } else {
+        errors.into_owned()
+    };
     truncate_end(&to_safe_single_line(message.trim()), MAX_REASON_CHARS)
 }

@@ -49,7 +49,8 @@ pub enum RemoteError {
         "git may not use the transport `{0}` here: see where `git config --get-regexp 'url.*insteadof'` leads, and what GIT_ALLOW_PROTOCOL names"
     )]
     ForbiddenTransport(String),
-    /// Another client has pushed to the reference in the meantime.
+    /// The reference does not have the value that the push expects, or is being updated at this moment; usually another
+    /// machine has pushed to it.
     #[error("it has moved meanwhile")]
     ReferenceMoved,
     /// The remote rejects the push.
@@ -207,14 +208,16 @@ impl Remote {
 
     /// Returns the object of a reference in our own repository.
     pub fn object_of_local_reference(&self, reference: &str) -> Option<ObjectId> {
-        let outcome = self.run_query(&["rev-parse", "--verify", "--quiet", reference], None);
+        let outcome = self.run_offline_git_with_input(&["rev-parse", "--verify", "--quiet", reference], None);
         outcome.succeeded().then(|| ObjectId::parse(&git::trimmed_stdout(&outcome)).ok()).flatten()
     }
 
     /// Returns the references of our own repository whose names begin with a path, and their objects.
     pub fn local_references_below(&self, name_prefix: &str) -> Vec<(String, ObjectId)> {
-        let outcome =
-            self.run_query(&["for-each-ref", "--format=%(refname) %(objectname)", name_prefix], None);
+        let outcome = self.run_offline_git_with_input(
+            &["for-each-ref", "--format=%(refname) %(objectname)", name_prefix],
+            None,
+        );
         let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
         let parse_reference = |line: &str| {
             let (name, id) = line.split_once(' ')?;
@@ -225,7 +228,8 @@ impl Remote {
 
     /// Stores a text as an object of our own repository and returns its id.
     pub fn store_text_as_local_blob(&self, text: &str) -> Result<ObjectId, RemoteError> {
-        let outcome = self.run_query(&["hash-object", "-w", "--stdin"], Some(text.as_bytes().to_vec()));
+        let outcome = self
+            .run_offline_git_with_input(&["hash-object", "-w", "--stdin"], Some(text.as_bytes().to_vec()));
         match ObjectId::parse(&git::trimmed_stdout(&outcome)) {
             Ok(id) if outcome.succeeded() => Ok(id),
             _ => Err(RemoteError::TextNotStored(redacted_error_message(&outcome))),
@@ -234,12 +238,12 @@ impl Remote {
 
     /// Returns the text of an object in our own repository; `None` if the object does not exist or is not a blob.
     pub fn read_local_blob_as_text(&self, id: &ObjectId) -> Option<String> {
-        let outcome = self.run_query(&["cat-file", "blob", id.as_str()], None);
+        let outcome = self.run_offline_git_with_input(&["cat-file", "blob", id.as_str()], None);
         outcome.succeeded().then(|| String::from_utf8_lossy(&outcome.stdout).into_owned())
     }
 
-    fn run_query(&self, arguments: &[&str], input: Option<Vec<u8>>) -> CommandOutcome {
-        self.own_repository.run_query_with_input(arguments, input)
+    fn run_offline_git_with_input(&self, arguments: &[&str], input: Option<Vec<u8>>) -> CommandOutcome {
+        self.own_repository.run_offline_git_with_input(arguments, input)
     }
 
     fn run_git_with_remote_access(
@@ -361,8 +365,11 @@ fn redacted_error_message(outcome: &CommandOutcome) -> String {
         return format!("git took longer than {} s", REMOTE_TIMEOUT.as_secs());
     }
     let stderr_text = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    let message =
-        if stderr_text.trim().is_empty() { git_output::failure_reason(outcome) } else { stderr_text };
+    let message = if stderr_text.trim().is_empty() {
+        git_output::fatal_message_or_last_output_line(outcome)
+    } else {
+        stderr_text
+    };
     // Git's messages contain addresses, which may contain a user's name and password.
     let redacted_words: Vec<String> =
         message.split_whitespace().map(strip_credentials_except_ssh_user).collect();

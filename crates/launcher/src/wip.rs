@@ -130,7 +130,8 @@ fn try_commit_wip(
     let mut selection = CommitSelection::default();
     let secret_search_limit = TimeLimit::from_now(SECRET_SEARCH_TIMEOUT);
     let writer = GitWriter::new(folder, allowed_programs);
-    let mut writer = writer.map_err(|outcome| GitError::Failed(git_output::failure_reason(&outcome)))?;
+    let mut writer = writer
+        .map_err(|outcome| GitError::Failed(git_output::fatal_message_or_last_output_line(&outcome)))?;
     let filtering_writer = (allowed_programs != AllowedPrograms::NoPrograms).then_some(&writer);
     for change in changes::changes_since_head_with_untracked(folder, head.as_ref(), filtering_writer, limit)?
     {
@@ -332,13 +333,17 @@ impl CommitCommands<'_> {
         Err(if outcome.timed_out {
             GitError::CommitTimedOut(timeout)
         } else {
-            GitError::Failed(git_output::failure_reason(&outcome))
+            GitError::Failed(git_output::fatal_message_or_last_output_line(&outcome))
         })
     }
 
     fn run_index_command(&self, arguments: &[&str], paths: &[Vec<u8>]) -> Result<(), GitError> {
         let outcome = self.run_git_with_pathspecs_on_stdin(arguments, paths, SELECTION_TIMEOUT);
-        if outcome.succeeded() { Ok(()) } else { Err(GitError::Failed(git_output::failure_reason(&outcome))) }
+        if outcome.succeeded() {
+            Ok(())
+        } else {
+            Err(GitError::Failed(git_output::fatal_message_or_last_output_line(&outcome)))
+        }
     }
 
     fn run_git_with_pathspecs_on_stdin(
@@ -420,11 +425,11 @@ impl IndexFile {
 }
 
 fn shorten_reason(reason: &str) -> String {
-    text::truncate_end(&text::to_safe_single_line(&strip_color_codes(reason)), MAX_REASON_CHARS)
+    text::truncate_end(&text::to_safe_single_line(&strip_ansi_control_sequences(reason)), MAX_REASON_CHARS)
 }
 
 /// Removes the color codes that hooks print: an escape character, a bracket, parameters, and a letter.
-fn strip_color_codes(text: &str) -> String {
+fn strip_ansi_control_sequences(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let text_before_first_code = parts.next().unwrap_or_default().to_owned();
     let is_final_character = |character: char| character.is_ascii_alphabetic();

@@ -7,7 +7,7 @@
 mod stale_locks;
 
 pub(crate) use stale_locks::remove_locks_in_git_folder;
-pub use stale_locks::{remove_unused_git_locks_created_since, wait_for_git_and_remove_locks};
+pub use stale_locks::{remove_and_return_unused_git_locks_since, wait_for_git_and_remove_locks};
 
 use crate::git::list_query;
 use crate::git::{self, AllowedPrograms};
@@ -211,7 +211,7 @@ impl PlanFiles {
 /// branch exists at another commit, because it contains work. If HEAD is `start_commit` or a descendant of it, the
 /// branch begins at HEAD. Before other files change, the plan files are restored; the caller has already saved
 /// their changes elsewhere.
-pub fn switch_to_new_or_unmoved_branch(
+pub fn create_or_switch_to_branch_unless_moved(
     folder: &Path,
     branch: &BranchName,
     start_commit: &CommitId,
@@ -414,7 +414,11 @@ fn run_git_with_allowed_programs(
 pub(crate) fn combined_output_or_failure_reason(outcome: &crate::CommandOutcome) -> String {
     let output =
         format!("{}\n{}", String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
-    let message = if output.trim().is_empty() { git_output::failure_reason(outcome) } else { output };
+    let message = if output.trim().is_empty() {
+        git_output::fatal_message_or_last_output_line(outcome)
+    } else {
+        output
+    };
     truncate_start(message.trim(), MAX_MESSAGE_CHARS)
 }
 
@@ -556,7 +560,7 @@ pub(crate) mod tests {
         let repo_path = |name: &str| RepoPath::parse(name).unwrap();
         let plan_files =
             PlanFiles { plan: Some(repo_path("docs/[plan].md")), item_plan: repo_path("item.md") };
-        switch_to_new_or_unmoved_branch(
+        create_or_switch_to_branch_unless_moved(
             worktree,
             &branch(name),
             commit,

@@ -159,7 +159,7 @@ impl FileContents<'_> {
             let mode = object_info.get(..6)?;
             let id = object_info.rsplit(|byte| *byte == b' ').next()?;
             if mode == b"160000" {
-                self.add_nested_repository_files_without_git(&folder.join(OsStr::from_bytes(path)), path)?;
+                self.add_nested_repository_files_from_disk(&folder.join(OsStr::from_bytes(path)), path)?;
                 continue;
             }
             let is_link = mode == b"120000";
@@ -186,7 +186,7 @@ impl FileContents<'_> {
                     self.add_content(relative_path, symlink_content(&path)?)?;
                 }
                 Ok(metadata) if metadata.is_dir() && is_nested_repository(&change) => {
-                    self.add_nested_repository_files_without_git(&path, &relative_path)?;
+                    self.add_nested_repository_files_from_disk(&path, &relative_path)?;
                 }
                 Ok(metadata) if metadata.is_file() => {
                     let mode = git_mode_of_change(&change, &metadata);
@@ -208,7 +208,7 @@ impl FileContents<'_> {
 
     /// Adds every file of a repository inside this one. Git is not run there, because it would read that
     /// repository's settings, which the agent may have written.
-    fn add_nested_repository_files_without_git(&mut self, folder: &Path, relative_path: &[u8]) -> Option<()> {
+    fn add_nested_repository_files_from_disk(&mut self, folder: &Path, relative_path: &[u8]) -> Option<()> {
         let relative_path = relative_path.strip_suffix(b"/").unwrap_or(relative_path);
         self.add_content(relative_path.to_owned(), b"160000".to_vec())?;
         if folder.is_symlink() {

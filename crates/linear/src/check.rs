@@ -76,7 +76,7 @@ fn check_parts_until_first_problem(
     report: &mut CheckReport,
 ) -> Option<()> {
     let Some(issue_name) = settings.linear.issue.as_deref() else {
-        return add_problem_for_missing_or_ignored_issue(project, report);
+        return add_unset_or_ignored_issue_setting_problem(project, report);
     };
     report.add_ok("Setting", format!("notes go to {issue_name}"));
     let key = match client_setup::parse_key_from_variable_or_command(project, settings) {
@@ -101,7 +101,7 @@ fn check_parts_until_first_problem(
 
 /// Adds the problem that no issue is set. A project's settings file may not set one, because its author would then choose
 /// where text of the session is sent. If the project sets one, the problem names this ignored setting.
-fn add_problem_for_missing_or_ignored_issue(project: &Project, report: &mut CheckReport) -> Option<()> {
+fn add_unset_or_ignored_issue_setting_problem(project: &Project, report: &mut CheckReport) -> Option<()> {
     let user_settings_path = config::user_settings_path()
         .map_or("your own settings file".to_owned(), |file| file.display().to_string());
     let advice = format!("put {{\"linear\": {{\"issue\": \"ENG-123\"}}}} into {user_settings_path}");

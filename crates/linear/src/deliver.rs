@@ -2,7 +2,7 @@
 //! id is saved before anything is sent: after a crash between request and response, the next attempt finds the comment.
 
 use crate::client::{
-    LinearClient, LinearError, PostedComment, RequestedWait as Asks, RetryLimits, WithWarnings,
+    LinearClient, LinearError, PostedComment, RequestedWait as Wait, RetryLimits, WithWarnings,
 };
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LinearDelivered};
@@ -11,7 +11,7 @@ use plimsoll_flows::linear::failure;
 use plimsoll_store::{Project, StoreError, clock, journal, outbox};
 use std::time::Duration;
 
-/// Who requested a delivery. A user's request ignores the backoff after failures, except a rate limit set by Linear.
+/// The requester of a delivery. A user's request ignores the backoff after failures, except a rate limit set by Linear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Requester {
     Run,
@@ -87,7 +87,7 @@ pub(crate) fn deliver_notes_for_issue_until_error(
         match post_comment_if_run_has_new_notes(project, client, limits, &run_id)? {
             Ok(delivery) => report.delivered_runs.extend(delivery),
             Err(error) => {
-                report.is_new_error = save_backoff_and_check_if_error_is_new(
+                report.is_new_error = save_backoff_and_journal_error_if_new(
                     project,
                     &run_id,
                     previous_backoff.as_ref(),
@@ -196,7 +196,7 @@ pub(crate) fn redact_and_render_comment_body(notes: &[LinearNote]) -> String {
             ..note.clone()
         })
         .collect();
-    plimsoll_policy::linear::render_comment_shortening_oldest_notes(
+    plimsoll_policy::linear::render_comment_shortening_or_omitting_oldest(
         &notes,
         plimsoll_policy::linear::MAX_COMMENT_CHARS,
     )
@@ -221,7 +221,7 @@ fn record_delivery_in_journal(
 }
 
 /// Saves the backoff until the next attempt, and journals a new error. Returns true if the error differs from the previous one.
-fn save_backoff_and_check_if_error_is_new(
+fn save_backoff_and_journal_error_if_new(
     project: &Project,
     run_id: &RunId,
     previous_backoff: Option<&LinearBackoff>,
@@ -245,14 +245,14 @@ fn retry_time_and_is_rate_limited(
 ) -> (chrono::DateTime<chrono::Utc>, bool) {
     let default_retry_at = failure::retry_time_after_failures(failure_count);
     match error {
-        LinearError::RateLimited { requested_wait: Asks::UntilUnixMillis(unix_millis) } => {
+        LinearError::RateLimited { requested_wait: Wait::UntilUnixMillis(unix_millis) } => {
             // Timestamps have whole seconds. The time is rounded up, so that the next attempt is never too early.
             (clock::from_unix_seconds(unix_millis.div_ceil(1_000)).unwrap_or(default_retry_at), true)
         }
-        LinearError::RateLimited { requested_wait: Asks::ForDuration(duration) } => {
+        LinearError::RateLimited { requested_wait: Wait::ForDuration(duration) } => {
             (clock::now() + *duration + Duration::from_secs(1), true)
         }
-        LinearError::RateLimited { requested_wait: Asks::Unspecified } => (default_retry_at, true),
+        LinearError::RateLimited { requested_wait: Wait::Unspecified } => (default_retry_at, true),
         _ => (default_retry_at, false),
     }
 }
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn rate_limit_sets_retry_time_and_timeout_uses_own_backoff() {
         let rate_limited =
-            LinearError::RateLimited { requested_wait: Asks::UntilUnixMillis(1_767_786_300_001) };
+            LinearError::RateLimited { requested_wait: Wait::UntilUnixMillis(1_767_786_300_001) };
         assert_eq!(
             retry_time_and_is_rate_limited(&rate_limited, 1),
             (clock::from_unix_seconds(1_767_786_301).unwrap(), true)

@@ -20,7 +20,7 @@ use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::linear::command::LinearCommand;
 use plimsoll_store::{Project, config};
 use plimsoll_terminal::console::{fail_with, fail_with_store_error, print_text};
-use plimsoll_terminal::project_choice::fail_or_warn_about_ignored_state_above;
+use plimsoll_terminal::project_choice::fail_if_project_state_ignored_warn_if_parent;
 use plimsoll_terminal::signals;
 use std::process::ExitCode;
 
@@ -76,7 +76,7 @@ fn run_command(command: &LinearCommand) -> ExitCode {
 }
 
 fn run_for_user_with_settings(command: impl FnOnce(&Project, &Settings) -> ExitCode) -> ExitCode {
-    if let Some(exit_code) = fail_or_warn_about_ignored_state_above(ExitStatus::Failure) {
+    if let Some(exit_code) = fail_if_project_state_ignored_warn_if_parent(ExitStatus::Failure) {
         return exit_code;
     }
     let project = Project::find_upwards_from_current_dir();

@@ -8,18 +8,18 @@ use rmcp::transport::Transport;
 use std::future::Future;
 
 /// A transport that drops messages until the first request.
-pub(crate) struct FirstRequestTransport<T> {
+pub(crate) struct SkipUntilFirstRequestTransport<T> {
     inner: T,
     has_received_request: bool,
 }
 
-impl<T> FirstRequestTransport<T> {
-    pub(crate) fn new(inner: T) -> FirstRequestTransport<T> {
-        FirstRequestTransport { inner, has_received_request: false }
+impl<T> SkipUntilFirstRequestTransport<T> {
+    pub(crate) fn new(inner: T) -> SkipUntilFirstRequestTransport<T> {
+        SkipUntilFirstRequestTransport { inner, has_received_request: false }
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for FirstRequestTransport<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for SkipUntilFirstRequestTransport<T> {
     type Error = T::Error;
 
     fn send(

@@ -1,7 +1,7 @@
 //! The server. It dispatches calls to tools until its input ends or a signal arrives.
 
 use crate::call::{ToolCall, ToolResult};
-use crate::first_request_transport::FirstRequestTransport;
+use crate::first_request_transport::SkipUntilFirstRequestTransport;
 use crate::instructions::INSTRUCTIONS;
 use crate::tool_error::ToolError;
 use crate::tools::{self, Tool};
@@ -41,7 +41,7 @@ impl Server {
     /// Creates the server of the project that the client works in.
     pub(crate) fn for_current_project(has_workspace_tools: bool) -> Server {
         Server {
-            project: Project::for_mcp_server(),
+            project: Project::from_project_dir_variable_or_found_upwards(),
             tools: Arc::new(tools::all_tools(has_workspace_tools)),
             order_lock: Arc::default(),
             running_calls: Arc::default(),
@@ -183,7 +183,7 @@ async fn serve_stdio_until_input_end_or_signal(server: Server) -> ExitCode {
     let running_calls = Arc::clone(&server.running_calls);
     let (input, output) = rmcp::transport::stdio();
     let transport = AsyncRwTransport::new_server(input, output);
-    let running_service = match server.serve(FirstRequestTransport::new(transport)).await {
+    let running_service = match server.serve(SkipUntilFirstRequestTransport::new(transport)).await {
         Ok(running_service) => running_service,
         Err(ServerInitializeError::ConnectionClosed(_)) => return ExitCode::SUCCESS,
         Err(error) => return fail_with(&error.to_string()),

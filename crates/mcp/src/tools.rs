@@ -7,7 +7,7 @@ use crate::{memory, turns, workspace};
 use plimsoll_domain::memory::{
     MAX_CHUNK_NAME_UTF16_UNITS, MAX_CHUNK_UTF16_UNITS, MAX_DESCRIPTION_CHARS, MAX_FRAME_NAME_CHARS, Register,
 };
-use rmcp::model::{MetaObject, Tool as Described, ToolAnnotations};
+use rmcp::model::{MetaObject, Tool as McpTool, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
 pub(crate) struct Tool {
@@ -51,18 +51,14 @@ impl ToolEffect {
 
 impl Tool {
     /// Converts the tool to its entry in the result of `tools/list`.
-    pub(crate) fn to_always_loaded_mcp_tool(&self) -> Described {
+    pub(crate) fn to_always_loaded_mcp_tool(&self) -> McpTool {
         let mut meta = Map::new();
         // Without this, Claude Code defers the tool and the model has to search for it first.
         meta.insert("anthropic/alwaysLoad".to_owned(), Value::from(true));
-        Described::new(
-            self.name,
-            self.description,
-            arguments::build_json_schema_of_arguments(&self.arguments),
-        )
-        .with_title(self.title)
-        .with_annotations(self.effect.to_mcp_annotations(self.title))
-        .with_meta(MetaObject(meta))
+        McpTool::new(self.name, self.description, arguments::build_json_schema_of_arguments(&self.arguments))
+            .with_title(self.title)
+            .with_annotations(self.effect.to_mcp_annotations(self.title))
+            .with_meta(MetaObject(meta))
     }
 
     /// Returns true if a call may run long, so that later calls do not wait for it.

@@ -7,7 +7,7 @@ use plimsoll_domain::text::{to_safe_single_line, truncate_end, truncate_middle};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_flows::turns::rendering::{ok_or_failure_reason, render_summary, render_turn};
-use plimsoll_flows::turns::{LoggedRecord, RecordBody, TurnSelection, find_turn_by_name};
+use plimsoll_flows::turns::{LoggedRecord, RecordBody, TurnSelection, find_turn_or_record_by_name};
 use plimsoll_store::clock;
 
 pub(crate) const MAX_LISTED_TURNS: u64 = 200;
@@ -52,7 +52,8 @@ fn render_turn_line(record: &LoggedRecord) -> String {
 
 pub(crate) fn record_missing_and_show_turn(call: &ToolCall) -> ToolResult {
     record_missing_turns(call);
-    let (_, record) = find_turn_by_name(&call.project, call.arguments.text_or_empty("turn").trim(), None)?;
+    let (_, record) =
+        find_turn_or_record_by_name(&call.project, call.arguments.text_or_empty("turn").trim(), None)?;
     match &record.body {
         RecordBody::Turn(turn) => Ok(neutralize_tags_and_hidden_chars(&truncate_middle(
             &render_turn(&record, turn),

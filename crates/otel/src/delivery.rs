@@ -20,7 +20,7 @@ pub(crate) fn send_batches_until_closed<T>(
     collector: &Collector,
     encode_batch: impl Fn(Vec<T>) -> Vec<u8>,
 ) {
-    while let Some(batch) = queue.take_batch(BATCH_INTERVAL) {
+    while let Some(batch) = queue.take_batch_until_closed_and_empty(BATCH_INTERVAL) {
         let item_count = batch.len() as u64;
         let body = encode_batch(batch);
         send_batch_with_retries(queue, collector, &body, item_count);

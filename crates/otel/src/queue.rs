@@ -66,17 +66,21 @@ impl<T> ExportQueue<T> {
         self.state_changed.notify_all();
     }
 
-    /// Waits for the next batch and removes it from the queue. A batch that is not full is returned after `max_wait`, or when
-    /// the queue is closed. An empty queue is waited for until it is closed; then `None` is returned.
-    pub(crate) fn take_batch(&self, max_wait: Duration) -> Option<Vec<T>> {
-        let batch_deadline = Instant::now() + max_wait;
+    /// Waits for the next batch and removes it from the queue. A batch that is not full is returned after
+    /// `max_wait_to_fill_batch`, or when the queue is closed. An empty queue is waited for until it is
+    /// closed; then `None` is returned.
+    pub(crate) fn take_batch_until_closed_and_empty(
+        &self,
+        max_wait_to_fill_batch: Duration,
+    ) -> Option<Vec<T>> {
+        let batch_deadline = Instant::now() + max_wait_to_fill_batch;
         let mut state = self.lock_state();
         while state.waiting_items.len() < MAX_BATCH_ITEMS && state.send_deadline.is_none() {
             let remaining = batch_deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() && !state.waiting_items.is_empty() {
                 break;
             }
-            let wait_time = if remaining.is_zero() { max_wait } else { remaining };
+            let wait_time = if remaining.is_zero() { max_wait_to_fill_batch } else { remaining };
             state =
                 self.state_changed.wait_timeout(state, wait_time).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -121,7 +125,7 @@ mod tests {
     fn full_queue_drops_the_oldest_items_and_counts_them_as_lost() {
         let queue = ExportQueue::default();
         queue.push_all_and_drop_oldest_if_full(0..MAX_WAITING_ITEMS + 10);
-        let first = queue.take_batch(SHORT_WAIT).unwrap();
+        let first = queue.take_batch_until_closed_and_empty(SHORT_WAIT).unwrap();
         assert_eq!((first.len(), first[0]), (MAX_BATCH_ITEMS, 10));
         queue.add_accepted_count(first.len() as u64);
         assert_eq!(queue.lost_count_and_last_error().0, (MAX_WAITING_ITEMS + 10 - MAX_BATCH_ITEMS) as u64);
@@ -131,11 +135,11 @@ mod tests {
     fn partial_batch_is_returned_after_the_wait_and_none_after_close() {
         let queue = ExportQueue::default();
         queue.push_all_and_drop_oldest_if_full([1, 2]);
-        assert_eq!(queue.take_batch(SHORT_WAIT), Some(vec![1, 2]));
+        assert_eq!(queue.take_batch_until_closed_and_empty(SHORT_WAIT), Some(vec![1, 2]));
         queue.push_all_and_drop_oldest_if_full([3]);
         queue.close(Instant::now());
-        assert_eq!(queue.take_batch(Duration::from_secs(60)), Some(vec![3]));
-        assert_eq!(queue.take_batch(Duration::from_secs(60)), None);
+        assert_eq!(queue.take_batch_until_closed_and_empty(Duration::from_secs(60)), Some(vec![3]));
+        assert_eq!(queue.take_batch_until_closed_and_empty(Duration::from_secs(60)), None);
         queue.wait_until_closed(Duration::from_secs(60));
     }
 }

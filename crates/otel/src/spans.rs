@@ -70,9 +70,11 @@ impl SpanBuilder {
         let event_nanos = unix_nanos(&entry.recorded_at);
         match &entry.event {
             StreamEvent::Client { model, version } => self.add_client_attributes_to_iteration(model, version),
-            StreamEvent::Pause { until, reason, .. } => self.begin_pause_span(until, reason, event_nanos),
+            StreamEvent::Pause { until, reason, .. } => {
+                self.end_previous_and_begin_pause_span(until, reason, event_nanos)
+            }
             StreamEvent::PauseEnded => self.end_pause_span(event_nanos),
-            StreamEvent::RunEnded(run_end) => self.end_run_and_open_spans(run_end, event_nanos),
+            StreamEvent::RunEnded(run_end) => self.record_run_end_and_end_all_spans(run_end, event_nanos),
             // These events have no span. They are logged, except tool calls, which the client exports itself.
             StreamEvent::Tool { .. }
             | StreamEvent::Retry { .. }
@@ -123,7 +125,7 @@ impl SpanBuilder {
         if let Some(run_span) = &mut self.run_span {
             run_span.mark_failed("the process of the run ended without a word");
         }
-        self.end_open_spans(end_nanos);
+        self.end_all_open_spans_including_run(end_nanos);
         std::mem::take(&mut self.ended_spans)
     }
 
@@ -329,7 +331,12 @@ impl SpanBuilder {
         self.end_iteration_and_gate_spans(event_nanos);
     }
 
-    fn begin_pause_span(&mut self, paused_until: &Timestamp, reason: &str, start_nanos: u64) {
+    fn end_previous_and_begin_pause_span(
+        &mut self,
+        paused_until: &Timestamp,
+        reason: &str,
+        start_nanos: u64,
+    ) {
         self.end_pause_span(start_nanos);
         let mut span =
             OpenSpan::new(self.new_span_id("pause", start_nanos), self.run_span_id(), "pause", start_nanos);
@@ -400,7 +407,7 @@ impl SpanBuilder {
         self.end_span(span, end_nanos);
     }
 
-    fn end_run_and_open_spans(&mut self, run_end: &RunEnded, end_nanos: u64) {
+    fn record_run_end_and_end_all_spans(&mut self, run_end: &RunEnded, end_nanos: u64) {
         if let Some(run_span) = &mut self.run_span {
             let attributes = &mut run_span.attributes;
             attributes
@@ -429,10 +436,10 @@ impl SpanBuilder {
                 run_span.mark_failed(&run_end.error.clone().or(marker).unwrap_or_default());
             }
         }
-        self.end_open_spans(end_nanos);
+        self.end_all_open_spans_including_run(end_nanos);
     }
 
-    fn end_open_spans(&mut self, end_nanos: u64) {
+    fn end_all_open_spans_including_run(&mut self, end_nanos: u64) {
         self.end_pause_span(end_nanos);
         self.end_iteration_and_gate_spans(end_nanos);
         for (_, item_span) in std::mem::take(&mut self.item_spans_by_worker) {

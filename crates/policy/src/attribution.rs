@@ -55,10 +55,10 @@ fn next_open_item<'a>(input: &AttributionInput<'a>) -> Option<&'a String> {
 const READ_ONLY_TOOLS: [&str; 9] =
     ["Read", "Grep", "Glob", "LS", "TodoWrite", "WebFetch", "WebSearch", "ToolSearch", "AskUserQuestion"];
 /// Programs that a command line may run without counting as a change of files.
-const COMMIT_LINE_PROGRAMS: [&str; 6] = ["git", "cd", "true", "echo", "head", "tail"];
+const PROGRAMS_NOT_COUNTED_AS_CHANGE: [&str; 6] = ["git", "cd", "true", "echo", "head", "tail"];
 
 /// Returns true if a tool call may have changed project files. `command` is the command line of a shell tool; it
-/// counts unless it runs only `COMMIT_LINE_PROGRAMS`. A commit does not count, although its hooks may format files.
+/// counts unless it runs only `PROGRAMS_NOT_COUNTED_AS_CHANGE`. A commit does not count, although its hooks may format files.
 pub fn may_change_files_besides_commits(tool_name: &str, command: Option<&str>) -> bool {
     let Some(command) = command else { return !READ_ONLY_TOOLS.contains(&tool_name) };
     // A commit message may be passed as a here-document.
@@ -70,7 +70,7 @@ pub fn may_change_files_besides_commits(tool_name: &str, command: Option<&str>) 
     let program_name =
         |simple_command: &str| simple_command.split_whitespace().next().unwrap_or_default().to_owned();
     !simple_commands
-        .all(|simple_command| COMMIT_LINE_PROGRAMS.contains(&program_name(simple_command).as_str()))
+        .all(|simple_command| PROGRAMS_NOT_COUNTED_AS_CHANGE.contains(&program_name(simple_command).as_str()))
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub fn passed_deadline<'a>(state: &'a RunState, now: &Timestamp) -> Option<&'a T
 
 /// Returns true if a quota for which the client reports no reset time has reached the limit, and the cost and token
 /// budgets are not spent.
-pub fn is_stopped_only_by_quota_without_reset(state: &RunState) -> bool {
+pub fn has_full_quota_without_reset_and_budget_left(state: &RunState) -> bool {
     let max_percent = state.options.limits.stop_at_limit_percent.map(f64::from);
     let is_full_without_reset = |window: &QuotaWindow| {
         window.resets_at.is_none()

@@ -227,7 +227,7 @@ pub fn set_aside_item_one_session_before_trip(
 
 /// Implements `--reset-breaker`: resets the counters and makes the next session a trial: if it fails with the cause
 /// that tripped the breaker, the breaker trips again. The last error fingerprint is kept to recognize the same error.
-pub fn reset_breaker_for_trial_session(state: &mut RunState) {
+pub fn clear_trip_and_counters_for_trial_session(state: &mut RunState) {
     let tripped_cause = state.outcomes.breaker.trip.take().map(|trip| trip.cause);
     state.outcomes.breaker =
         plimsoll_domain::breaker::BreakerState { half_open_cause: tripped_cause, ..Default::default() };
@@ -371,7 +371,7 @@ mod tests {
         for _ in 0..3 {
             record_session_and_trip_if_due(&mut state, &SessionObservation::default(), None, &LIMITS);
         }
-        reset_breaker_for_trial_session(&mut state);
+        clear_trip_and_counters_for_trial_session(&mut state);
         assert_eq!(state.outcomes.breaker.half_open_cause, Some(BreakerCause::NoProgress));
         let mut closed = state.clone();
         assert_eq!(record_session_and_trip_if_due(&mut closed, &with_commit(), None, &LIMITS), None);
@@ -399,7 +399,7 @@ mod tests {
             );
         }
         assert!(state.outcomes.breaker.trip.is_some());
-        reset_breaker_for_trial_session(&mut state);
+        clear_trip_and_counters_for_trial_session(&mut state);
         let (mut same, mut without_error) = (state.clone(), state.clone());
         assert_eq!(
             record_session_and_trip_if_due(&mut state, &with_error("cannot access 'nowhere'"), None, &LIMITS),

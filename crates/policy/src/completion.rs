@@ -140,7 +140,10 @@ pub(crate) enum MissingPromiseOutcome {
 
 /// Returns the number of consecutive missing promises, including this session's. Remaining work resets the count to
 /// zero; a session that did not end by itself leaves it unchanged.
-pub(crate) fn count_consecutive_missing_promises(state: &RunState, evidence: &SessionEvidence) -> u32 {
+pub(crate) fn consecutive_missing_promises_after_session(
+    state: &RunState,
+    evidence: &SessionEvidence,
+) -> u32 {
     if lacks_only_promise(state, evidence) {
         return state.outcomes.promise_failures.saturating_add(1);
     }
@@ -196,7 +199,7 @@ pub(crate) fn decide_after_missing_promise(
     let verify_commands_decide =
         !state.options.unique_verify_and_check_commands().is_empty() && !state.options.strict_promise;
     if !verify_commands_decide
-        && count_consecutive_missing_promises(state, evidence) < MAX_CONSECUTIVE_MISSING_PROMISES
+        && consecutive_missing_promises_after_session(state, evidence) < MAX_CONSECUTIVE_MISSING_PROMISES
     {
         return MissingPromiseOutcome::RetryPromise;
     }
@@ -211,7 +214,7 @@ pub(crate) fn decide_after_missing_promise(
     } else if has_verify_run {
         MissingPromiseOutcome::Completed(format!(
             "{}, without the promise",
-            describe_completed_items_and_checks(state, evidence)
+            render_ticked_item_and_verify_counts(state, evidence)
         ))
     } else {
         MissingPromiseOutcome::VerifyPending
@@ -299,7 +302,7 @@ fn quote_first_item_names(items: &[String]) -> String {
 }
 
 /// Describes the ticked items and passed verify commands of a completed run.
-pub(crate) fn describe_completed_items_and_checks(state: &RunState, evidence: &SessionEvidence) -> String {
+pub(crate) fn render_ticked_item_and_verify_counts(state: &RunState, evidence: &SessionEvidence) -> String {
     let mut parts = Vec::new();
     if state.options.todo_file.is_some()
         && let Some(todo) = &evidence.todo

@@ -2,8 +2,8 @@
 
 mod client;
 mod disk;
-mod faults;
 mod fleet;
+mod hook_failures;
 mod linear;
 mod memory;
 mod plugin;
@@ -16,13 +16,13 @@ mod window;
 
 pub use client::ClientInfo;
 pub use disk::{DiskInfo, FileSystem, LockStatus, PathInfo, RecordedBytes};
-pub use faults::{HookFailureInTranscript, HookFailures};
 pub use fleet::{DatabaseInfo, FleetDiagnostics, FleetInfo, RemoteInfo, UnavailableReason, run_fleet_checks};
+pub use hook_failures::{HookFailureInTranscript, HookFailures};
 pub use linear::{LinearInfo, LinearProgram};
 pub use memory::{McpServerStatus, MemoryInfo};
 pub use plugin::PluginInfo;
 pub use preferences::PreferenceInfo;
-pub use programs::{ConfiguredProgram, ProgramInfo, ProgramStatus, StartFailure, UnstartableEntry};
+pub use programs::{ConfiguredProgram, EntryThatFailsWithoutPath, ProgramInfo, ProgramStatus, StartFailure};
 pub use run::{RunInfo, RunProcess};
 pub use settings::{SettingsFile, SettingsInfo, SettingsScope, file_disabling_hooks_by_precedence};
 pub use stop_hooks::StopHook;
@@ -168,7 +168,7 @@ pub fn run_installation_checks(diagnostics: &Diagnostics) -> Vec<Section> {
         Some(disk::check_permissions_locks_and_disk_space(&diagnostics.disk)),
         Some(window::check_context_window(&diagnostics.window)),
         linear,
-        Some(faults::check_recent_hook_failures(&diagnostics.hook_failures)),
+        Some(hook_failures::check_recent_hook_failures(&diagnostics.hook_failures)),
         Some(run::check_run_state_and_process(&diagnostics.run)),
     ]
     .into_iter()

@@ -25,7 +25,7 @@ pub fn explain_entry(entry: &JournalEntry, related_entries: &[JournalEntry]) -> 
         JournalEvent::VerifyCommandsRan(VerifyCommandsRan { results: verify }) => {
             verify.iter().map(explain_verify_result).collect()
         }
-        JournalEvent::Reviewed(reviewed) => explain_review(reviewed),
+        JournalEvent::Reviewed(reviewed) => explain_review_model_findings_and_cost(reviewed),
         JournalEvent::ContinuedWithNextItem(estimate) => vec![explain_fit_estimate(estimate, "item", true)],
         JournalEvent::NextItemDoesNotFit(estimate) => vec![explain_fit_estimate(estimate, "item", false)],
         JournalEvent::NoRoomForStep(estimate) => {
@@ -38,7 +38,8 @@ pub fn explain_entry(entry: &JournalEntry, related_entries: &[JournalEntry]) -> 
 
 fn explain_reached_level(level_reached: &LevelReached) -> Vec<String> {
     let LevelReached { level, reading, thresholds, waited_ms, session_message: reason, .. } = level_reached;
-    let mut lines = explain_usage_and_thresholds(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
+    let mut lines =
+        explain_usage_thresholds_and_wait(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
     let reason = reason.as_deref().and_then(non_empty_line);
     lines.extend(reason.map(|reason| format!("The reason given to the session: {reason}.")));
     lines
@@ -46,12 +47,13 @@ fn explain_reached_level(level_reached: &LevelReached) -> Vec<String> {
 
 fn explain_checkpoint(checkpoint_written: &CheckpointWritten) -> Vec<String> {
     let CheckpointWritten { level, reading, thresholds, waited_ms, .. } = checkpoint_written;
-    let mut lines = explain_usage_and_thresholds(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
+    let mut lines =
+        explain_usage_thresholds_and_wait(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
     lines.extend(explain_handoff_and_files(checkpoint_written));
     lines
 }
 
-fn explain_usage_and_thresholds(
+fn explain_usage_thresholds_and_wait(
     level: Level,
     reading: Option<&UsageReading>,
     thresholds: Option<&Thresholds>,
@@ -83,7 +85,7 @@ fn explain_reading(reading: &UsageReading) -> Vec<String> {
         format_tokens(reading.output_tokens),
         format_tokens(reading.estimated_added_tokens),
     )];
-    if let Some(percent) = reading.percent_used_by_client() {
+    if let Some(percent) = reading.percent_shown_by_client() {
         lines.push(format!("The client showed {percent}%: it counts input tokens only."));
     }
     let time_suffix =
@@ -157,18 +159,18 @@ fn explain_handoff_and_files(checkpoint_written: &CheckpointWritten) -> Vec<Stri
 }
 
 fn explain_verdict(verdict_reached: &VerdictReached, related_entries: &[JournalEntry]) -> Vec<String> {
-    let mut lines = vec![explain_marker(&verdict_reached.marker)];
+    let mut lines = vec![explain_verdict_marker(&verdict_reached.marker)];
     lines.extend(verdict_reached.ending.as_ref().map(explain_ending));
     lines.extend(explain_item_counts_and_ticks(verdict_reached));
     lines.extend(verdict_reached.verify_results.iter().flatten().map(explain_verify_result));
-    lines.extend(explain_progress(verdict_reached));
+    lines.extend(explain_progress_error_and_cost(verdict_reached));
     lines.extend(related_entries.iter().filter_map(explain_related_entry));
     lines
 }
 
 fn explain_provisional_verdict(marker: &Marker) -> Vec<String> {
     let provisional_note = "This is the Stop hook's provisional verdict, before the verify commands have run; the final one follows when the session is over.";
-    vec![explain_marker(marker), provisional_note.to_owned()]
+    vec![explain_verdict_marker(marker), provisional_note.to_owned()]
 }
 
 fn explain_verify_result(result: &VerifyResult) -> String {
@@ -183,7 +185,7 @@ fn explain_verify_result(result: &VerifyResult) -> String {
     format!("Verify `{command}` did not pass{duration_text}{output_suffix}.")
 }
 
-fn explain_review(reviewed: &ReviewOutcome) -> Vec<String> {
+fn explain_review_model_findings_and_cost(reviewed: &ReviewOutcome) -> Vec<String> {
     let model_line = reviewed
         .model
         .as_deref()
@@ -232,7 +234,7 @@ fn explain_related_entry(entry: &JournalEntry) -> Option<String> {
 }
 
 /// Explains a verdict's marker in one sentence.
-fn explain_marker(marker: &Marker) -> String {
+fn explain_verdict_marker(marker: &Marker) -> String {
     let because_clause =
         |text: &str| non_empty_line(text).map(|reason| format!(", because: {reason}")).unwrap_or_default();
     match marker {
@@ -270,7 +272,7 @@ fn explain_marker(marker: &Marker) -> String {
 }
 
 fn explain_ending(ending: &SessionEnding) -> String {
-    let description = ending.traits().description;
+    let description = ending.category_and_description().description;
     let detail_suffix = ending
         .detail_text()
         .and_then(non_empty_line)
@@ -289,7 +291,7 @@ fn explain_item_counts_and_ticks(verdict_reached: &VerdictReached) -> Option<Str
     Some(format!("Items: {done_count} done, {open_count} open; {ticked_text}."))
 }
 
-fn explain_progress(verdict_reached: &VerdictReached) -> Vec<String> {
+fn explain_progress_error_and_cost(verdict_reached: &VerdictReached) -> Vec<String> {
     let idle_session_count = verdict_reached.no_progress_count.unwrap_or(0).max(1) as usize;
     let progress = verdict_reached.progress.as_ref().map(|progress| {
         match truncate_each_to_one_line(progress.iter()).as_slice() {

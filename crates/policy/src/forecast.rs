@@ -15,9 +15,9 @@ const MAX_GAINS: usize = 120;
 pub const MAX_FORECAST_SAMPLES: usize = MAX_GAINS + 1;
 /// Work comes in phases, so this many consecutive responses are drawn as a block.
 const BLOCK_LENGTH: usize = 8;
-/// How many paths to the threshold are simulated.
+/// The number of simulations of the growth up to a threshold.
 // Odd, so that the middle value is the median.
-const PATH_COUNT: usize = 41;
+const SIMULATION_COUNT: usize = 41;
 /// Typical tokens added by a response, over many sessions: small edits, tests and searches, large files. They
 /// supplement the session's gains while it has few responses, and have less weight as it has more.
 const TYPICAL_GAIN_TOKENS: [u64; 3] = [800, 2_500, 7_000];
@@ -36,16 +36,20 @@ pub struct ResponseGain {
     pub seconds: Option<u64>,
 }
 
-/// Forecasts when each threshold is reached. `projected` is the estimated usage of the next request in tokens.
+/// Forecasts when each threshold is reached. `projected_tokens` is the estimated usage of the next request.
 /// Returns `None` if there is too little data.
 pub fn forecast_thresholds(
     samples: &[UsageSample],
-    projected: u64,
+    projected_tokens: u64,
     thresholds: &Thresholds,
 ) -> Option<Forecast> {
     let gains = gains_since_last_reset(samples);
     let forecast_for = |threshold: u64| {
-        if projected < threshold { forecast_until_tokens_added(&gains, threshold - projected) } else { None }
+        if projected_tokens < threshold {
+            forecast_until_tokens_added(&gains, threshold - projected_tokens)
+        } else {
+            None
+        }
     };
     let forecast = Forecast {
         sample_count: gains.len(),
@@ -84,19 +88,19 @@ pub fn forecast_until_tokens_added(
     if gains.len() < MIN_GAINS || gains.iter().all(|gain| gain.tokens == 0) {
         return None;
     }
-    let scale = gain_ratio_to_typical(gains);
+    let typical_gain_scale = median_to_typical_ratio_weighted_toward_one(gains);
     let mut rng = DeterministicRng(0x9E37_79B9_7F4A_7C15);
-    let mut turn_counts = Vec::with_capacity(PATH_COUNT);
-    let mut minute_counts = Vec::with_capacity(PATH_COUNT);
-    for _ in 0..PATH_COUNT {
-        let sample = resample_gains(gains, scale, &mut rng);
+    let mut turn_counts = Vec::with_capacity(SIMULATION_COUNT);
+    let mut minute_counts = Vec::with_capacity(SIMULATION_COUNT);
+    for _ in 0..SIMULATION_COUNT {
+        let sample = resample_gains_mixed_with_typical(gains, typical_gain_scale, &mut rng);
         let (turn_count, seconds) =
             simulate_turns_and_seconds_until_added(&sample, remaining_tokens, &mut rng);
         turn_counts.push(turn_count);
         minute_counts.extend(seconds.map(|seconds| (seconds + 30) / 60));
     }
     let turn_range = to_forecast_range(turn_counts);
-    let has_all_times = minute_counts.len() == PATH_COUNT && turn_range.median < MAX_FORECAST_TURNS;
+    let has_all_times = minute_counts.len() == SIMULATION_COUNT && turn_range.median < MAX_FORECAST_TURNS;
     Some(ThresholdForecast {
         turns: turn_range,
         minutes: has_all_times.then(|| to_forecast_range(minute_counts)),
@@ -104,9 +108,9 @@ pub fn forecast_until_tokens_added(
 }
 
 /// Resamples the session's gains: draws blocks of them, mixed with typical gains.
-fn resample_gains(
+fn resample_gains_mixed_with_typical(
     gains: &[ResponseGain],
-    scale: (u64, u64),
+    typical_gain_scale: (u64, u64),
     rng: &mut DeterministicRng,
 ) -> Vec<ResponseGain> {
     let sample_length = gains.len() + TYPICAL_GAIN_TOKENS.len() * TYPICAL_GAIN_WEIGHT;
@@ -118,8 +122,10 @@ fn resample_gains(
             Some(typical_index) => {
                 let gain = |tokens| ResponseGain { tokens, seconds: typical_seconds };
                 sample.extend(
-                    [gain(TYPICAL_GAIN_TOKENS[typical_index / TYPICAL_GAIN_WEIGHT] * scale.0 / scale.1);
-                        BLOCK_LENGTH],
+                    [gain(
+                        TYPICAL_GAIN_TOKENS[typical_index / TYPICAL_GAIN_WEIGHT] * typical_gain_scale.0
+                            / typical_gain_scale.1,
+                    ); BLOCK_LENGTH],
                 );
                 if typical_index % TYPICAL_GAIN_WEIGHT == 0 {
                     sample.push(gain(HUGE_GAIN_TOKENS));
@@ -133,7 +139,7 @@ fn resample_gains(
 
 /// Returns the ratio of this session's gains to typical ones as numerator and denominator. With few gains it is
 /// closer to one.
-fn gain_ratio_to_typical(gains: &[ResponseGain]) -> (u64, u64) {
+fn median_to_typical_ratio_weighted_toward_one(gains: &[ResponseGain]) -> (u64, u64) {
     let median_tokens = upper_median(gains.iter().map(|gain| gain.tokens.min(HUGE_GAIN_TOKENS)).collect())
         .unwrap_or(TYPICAL_GAIN_TOKENS[1]);
     let (session_weight, typical_weight) =

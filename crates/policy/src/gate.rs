@@ -4,8 +4,9 @@
 use crate::bounds;
 use crate::breaker::{self, SessionObservation};
 use crate::completion::{
-    ClaimAssessment, MissingPromiseOutcome, assess_completion_claim, count_consecutive_missing_promises,
-    decide_after_missing_promise, describe_completed_items_and_checks, reasons_to_refuse_promise,
+    ClaimAssessment, MissingPromiseOutcome, assess_completion_claim,
+    consecutive_missing_promises_after_session, decide_after_missing_promise, reasons_to_refuse_promise,
+    render_ticked_item_and_verify_counts,
 };
 pub use crate::evidence::SessionEvidence;
 use crate::questions::{QuestionOutcome, record_questions_of_session};
@@ -53,7 +54,7 @@ fn decide_verdict(state: &mut RunState, evidence: &SessionEvidence, settings: &S
         return verdict;
     }
     let missing_promise = decide_after_missing_promise(state, evidence);
-    state.outcomes.promise_failures = count_consecutive_missing_promises(state, evidence);
+    state.outcomes.promise_failures = consecutive_missing_promises_after_session(state, evidence);
     match &missing_promise {
         MissingPromiseOutcome::Completed(_) if is_review_missing(state, evidence) => {}
         MissingPromiseOutcome::Completed(reason) => {
@@ -67,7 +68,7 @@ fn decide_verdict(state: &mut RunState, evidence: &SessionEvidence, settings: &S
         | MissingPromiseOutcome::VerifyPending
         | MissingPromiseOutcome::VerifyFailed => {}
     }
-    if let Some(verdict) = ending_verdict_unless_budget_spent(state, evidence) {
+    if let Some(verdict) = ending_verdict_replaced_if_budget_spent(state, evidence) {
         return verdict;
     }
     let is_refused = question_outcome == QuestionOutcome::NoEffect
@@ -107,7 +108,7 @@ fn decide_verdict(state: &mut RunState, evidence: &SessionEvidence, settings: &S
     if question_outcome == QuestionOutcome::OtherItemsOpen {
         return Verdict::Continue {
             kind: ContinueKind::NextItem,
-            reason: describe_ending_and_open_items(state, evidence),
+            reason: describe_ending_and_open_item_count(state, evidence),
         };
     }
     choose_continue_verdict(state, evidence, refusal)
@@ -129,7 +130,7 @@ fn completed_or_blocked_verdict(
             Some(unclear_reason.map_or_else(
                 || Verdict::Stop {
                     status: RunStatus::Completed,
-                    reason: describe_completed_items_and_checks(state, evidence),
+                    reason: render_ticked_item_and_verify_counts(state, evidence),
                 },
                 |reason| Verdict::Stop { status: RunStatus::Blocked, reason },
             ))
@@ -203,10 +204,10 @@ fn stop_if_only_user_can_restore_protected(evidence: &SessionEvidence) -> Option
 
 /// Returns a stop or pause verdict for a session that could not work and does not count as an iteration. If the run
 /// would wait but its budget is spent or its deadline has passed, returns that stop verdict.
-fn ending_verdict_unless_budget_spent(state: &RunState, evidence: &SessionEvidence) -> Option<Verdict> {
+fn ending_verdict_replaced_if_budget_spent(state: &RunState, evidence: &SessionEvidence) -> Option<Verdict> {
     let verdict = stop_or_pause_for_ending(state, evidence)
         .filter(|_| !is_repeated_overload_during_work(state, evidence))?;
-    // Such a session still has a cost, so the budget is checked.
+    // A session that is followed by a pause still has a cost, so the budget is checked first.
     let is_transient = matches!(&verdict, Verdict::Pause { kind, .. } if kind.resolves_by_waiting());
     let budget_verdict =
         if is_transient { bounds::budget_or_deadline_verdict(state, &evidence.now) } else { None };
@@ -308,7 +309,7 @@ fn choose_continue_verdict(
         return Verdict::Continue { kind: ContinueKind::RefusedPromise, reason };
     }
     let checkpoint = &state.context_checkpoint;
-    if crate::resume::active_checkpoint_to_resume(
+    if crate::resume::checkpoint_to_resume_if_unfinished_or_forced(
         checkpoint,
         evidence.todo.as_ref(),
         &state.plan_items.set_aside_items,
@@ -319,11 +320,11 @@ fn choose_continue_verdict(
     }
     Verdict::Continue {
         kind: ContinueKind::NextItem,
-        reason: describe_ending_and_open_items(state, evidence),
+        reason: describe_ending_and_open_item_count(state, evidence),
     }
 }
 
-fn describe_ending_and_open_items(state: &RunState, evidence: &SessionEvidence) -> String {
+fn describe_ending_and_open_item_count(state: &RunState, evidence: &SessionEvidence) -> String {
     let ending_clause = match &evidence.ending {
         SessionEnding::Completed | SessionEnding::HookStopped | SessionEnding::Unknown => String::new(),
         SessionEnding::WindowFull(reason) => format!("the window was full ({reason}); "),

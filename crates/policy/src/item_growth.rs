@@ -38,8 +38,9 @@ struct CallTick {
     /// `None` if the call does not name the item.
     item_index: Option<usize>,
     call_id: Option<String>,
-    /// True for an edit that replaced an open box. In that case an earlier tick of the item was undone before.
-    replaces_open_box: bool,
+    /// True for an edit that replaced an unticked checkbox. In that case an earlier tick of the item was
+    /// undone before.
+    replaces_unticked_checkbox: bool,
     /// Growth after the response that makes the call.
     growth: u64,
 }
@@ -68,7 +69,7 @@ impl<'a> GrowthReader<'a> {
             items,
             plan_changed_at,
             growth,
-            tokens_at_start: growth.grown_tokens,
+            tokens_at_start: growth.growth_tokens,
             response_id: None,
             ticks: Vec::new(),
             first_tick_index_of_response: 0,
@@ -83,10 +84,10 @@ impl<'a> GrowthReader<'a> {
     pub fn needs_tool_calls(&self, entry: &TranscriptEntry) -> bool {
         let is_after_tick = self.items.is_empty() || !self.ticks.is_empty();
         is_after_tick && !self.wrote_file_since_tick
-            || !self.wrote_file_since_plan_change && self.is_entry_after_plan_change(entry)
+            || !self.wrote_file_since_plan_change && self.is_entry_known_to_follow_plan_change(entry)
     }
 
-    fn is_entry_after_plan_change(&self, entry: &TranscriptEntry) -> bool {
+    fn is_entry_known_to_follow_plan_change(&self, entry: &TranscriptEntry) -> bool {
         let written_at = entry.timestamp.as_deref().map(Timestamp::from);
         self.plan_changed_at
             .as_ref()
@@ -100,7 +101,7 @@ impl<'a> GrowthReader<'a> {
     }
 
     /// Processes the next line of the transcript.
-    pub fn process_entry(&mut self, entry: &TranscriptEntry) {
+    pub fn record_growth_and_successful_ticks(&mut self, entry: &TranscriptEntry) {
         if entry.is_sidechain {
             return;
         }
@@ -132,8 +133,8 @@ impl<'a> GrowthReader<'a> {
         if entry.message.id.is_none() || entry.message.id != self.response_id {
             self.response_id.clone_from(&entry.message.id);
             self.first_tick_index_of_response = self.ticks.len();
-            if self.growth_at_plan_change.is_none() && self.is_entry_after_plan_change(entry) {
-                self.growth_at_plan_change = Some(self.growth.grown_tokens);
+            if self.growth_at_plan_change.is_none() && self.is_entry_known_to_follow_plan_change(entry) {
+                self.growth_at_plan_change = Some(self.growth.growth_tokens);
             }
         }
         let usage = entry.message.usage.unwrap_or_default();
@@ -143,7 +144,7 @@ impl<'a> GrowthReader<'a> {
         for call in entry.message.blocks().iter().filter(|block| block.kind.as_deref() == Some("tool_use")) {
             self.record_ticks_and_file_writes(call);
         }
-        let growth = self.growth.grown_tokens;
+        let growth = self.growth.growth_tokens;
         self.ticks[self.first_tick_index_of_response..].iter_mut().for_each(|tick| tick.growth = growth);
     }
 
@@ -159,7 +160,7 @@ impl<'a> GrowthReader<'a> {
         self.ticks.extend(ticks.into_iter().map(|item| CallTick {
             item_index: item,
             call_id: call.id.clone(),
-            replaces_open_box: call.input.old_string.is_some(),
+            replaces_unticked_checkbox: call.input.old_string.is_some(),
             growth: 0,
         }));
     }
@@ -170,8 +171,8 @@ impl<'a> GrowthReader<'a> {
     /// - If no call names the item: at one of the last calls that tick an item without naming it, in the plan's order.
     /// - If no call shows the tick (it was made by a script, a subagent or the user): at the tick of the next item in the plan, with which
     ///   the item shares the growth. Without a next item, at the last change of the plan, otherwise at the end.
-    pub fn into_session_growth(self) -> SessionGrowth {
-        let growth_at_end = self.growth.grown_tokens;
+    pub fn into_growth_with_growth_at_each_tick(self) -> SessionGrowth {
+        let growth_at_end = self.growth.growth_tokens;
         let mut growth_at_ticks: Vec<Option<u64>> =
             (0..self.items.len()).map(|item_index| self.growth_at_tick_naming_item(item_index)).collect();
         let growth_at_unnamed_ticks: Vec<u64> =
@@ -203,7 +204,7 @@ impl<'a> GrowthReader<'a> {
         };
         // Growth that the last measurement left uncharged came from files that were written after its last tick.
         let has_uncharged_growth =
-            growth_at_ticks.is_empty() && self.growth.charged_tokens < self.tokens_at_start;
+            growth_at_ticks.is_empty() && self.growth.attributed_tokens < self.tokens_at_start;
         SessionGrowth {
             growth: self.growth,
             growth_at_ticks: growth_at_ticks.into_iter().flatten().collect(),
@@ -214,7 +215,7 @@ impl<'a> GrowthReader<'a> {
     fn growth_at_tick_naming_item(&self, item_index: usize) -> Option<u64> {
         let mut ticks_of_item = self.ticks.iter().filter(|tick| tick.item_index == Some(item_index));
         let first_tick = ticks_of_item.clone().next()?;
-        Some(ticks_of_item.rfind(|tick| tick.replaces_open_box).unwrap_or(first_tick).growth)
+        Some(ticks_of_item.rfind(|tick| tick.replaces_unticked_checkbox).unwrap_or(first_tick).growth)
     }
 }
 
@@ -229,7 +230,7 @@ pub struct OpenItems<'a> {
 
 /// The tokens charged to items. Together with `uncharged_tokens` they add up to the growth that was not charged before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ItemCharges {
+pub struct ItemAttribution {
     /// Tokens of each ticked item, in the plan's order.
     pub tokens_by_ticked_item: Vec<u64>,
     /// The open item that the session worked on last, and its tokens.
@@ -237,21 +238,21 @@ pub struct ItemCharges {
     /// Tokens for the item that the session ticked last before this measurement.
     pub previous_item_tokens: u64,
     /// Tokens left for the next measurement.
-    pub uncharged_tokens: u64,
+    pub unattributed_tokens: u64,
 }
 
 /// Charges each ticked item with the growth between the previous tick and its own; items ticked together share it
 /// equally. Growth after the last tick belongs to the open item if the session has started that item, otherwise to the
 /// item that was ticked last. While the session is running, growth of an open item stays uncharged.
-pub fn charge_growth_between_ticks_to_items(
+pub fn attribute_growth_between_ticks_to_items(
     session_growth: &SessionGrowth,
     open_items: OpenItems<'_>,
     has_session_ended: bool,
-) -> ItemCharges {
+) -> ItemAttribution {
     let SessionGrowth { growth, growth_at_ticks, wrote_file_since_tick } = session_growth;
-    let charged_before = growth.charged_tokens.min(growth.grown_tokens);
+    let charged_before = growth.attributed_tokens.min(growth.growth_tokens);
     let clamped_growth_at_tick =
-        |item_index: usize| growth_at_ticks[item_index].clamp(charged_before, growth.grown_tokens);
+        |item_index: usize| growth_at_ticks[item_index].clamp(charged_before, growth.growth_tokens);
     let mut sorted_tick_growths: Vec<u64> = (0..growth_at_ticks.len()).map(clamped_growth_at_tick).collect();
     let last_ticked_item_index = (0..sorted_tick_growths.len()).reduce(|last_index, item_index| {
         if sorted_tick_growths[item_index] >= sorted_tick_growths[last_index] {
@@ -262,9 +263,9 @@ pub fn charge_growth_between_ticks_to_items(
     });
     let growth_at_tick_by_item = sorted_tick_growths.clone();
     sorted_tick_growths.sort_unstable();
-    let mut charges = ItemCharges {
+    let mut attribution = ItemAttribution {
         tokens_by_ticked_item: vec![0; growth_at_tick_by_item.len()],
-        ..ItemCharges::default()
+        ..ItemAttribution::default()
     };
     let (mut charged_item_count, mut previous_tick_growth) = (0, charged_before);
     while let Some(current_tick_growth) = sorted_tick_growths.get(charged_item_count).copied() {
@@ -279,12 +280,12 @@ pub fn charge_growth_between_ticks_to_items(
             .enumerate()
             .filter(|(_, tick_growth)| **tick_growth == current_tick_growth)
         {
-            charges.tokens_by_ticked_item[item_index] = share + u64::from(remainder > 0);
+            attribution.tokens_by_ticked_item[item_index] = share + u64::from(remainder > 0);
             remainder = remainder.saturating_sub(1);
         }
         (charged_item_count, previous_tick_growth) = (charged_item_count + tied_count, current_tick_growth);
     }
-    let growth_after_last_tick = growth.grown_tokens - previous_tick_growth;
+    let growth_after_last_tick = growth.growth_tokens - previous_tick_growth;
     let item_in_progress = if *wrote_file_since_tick {
         open_items.assigned.or(open_items.next_in_plan)
     } else {
@@ -292,14 +293,14 @@ pub fn charge_growth_between_ticks_to_items(
     };
     match (item_in_progress, last_ticked_item_index) {
         _ if growth_after_last_tick == 0 => {}
-        (Some(_), _) if !has_session_ended => charges.uncharged_tokens = growth_after_last_tick,
-        (Some(item), _) => charges.open_item_tokens = Some((item.to_owned(), growth_after_last_tick)),
+        (Some(_), _) if !has_session_ended => attribution.unattributed_tokens = growth_after_last_tick,
+        (Some(item), _) => attribution.open_item_tokens = Some((item.to_owned(), growth_after_last_tick)),
         (None, Some(ticked_item_index)) => {
-            charges.tokens_by_ticked_item[ticked_item_index] += growth_after_last_tick;
+            attribution.tokens_by_ticked_item[ticked_item_index] += growth_after_last_tick;
         }
-        (None, None) => charges.previous_item_tokens = growth_after_last_tick,
+        (None, None) => attribution.previous_item_tokens = growth_after_last_tick,
     }
-    charges
+    attribution
 }
 
 #[cfg(test)]

@@ -185,7 +185,7 @@ fn escape_markdown_on_one_line(raw_text: &str) -> String {
 
 /// Renders the whole comment of a run. If it would be longer than `max_chars`, the oldest notes are shortened and then
 /// omitted; the newest note is always complete.
-pub fn render_comment_shortening_oldest_notes(notes: &[LinearNote], max_chars: usize) -> String {
+pub fn render_comment_shortening_or_omitting_oldest(notes: &[LinearNote], max_chars: usize) -> String {
     let notes = latest_note_per_iteration_and_kind(notes);
     let Some(newest_note) = notes.last() else { return String::new() };
     let short_run_id = newest_note.run_id.split('-').next().unwrap_or_default();

@@ -75,7 +75,7 @@ pub fn render_advice_outside_run_for_model(
     handoff_path: Option<&str>,
 ) -> String {
     let marker = Marker::Warning { level, percent };
-    let auto_compact_sentence = render_auto_compact_sentence(thresholds);
+    let auto_compact_sentence = render_auto_compact_or_refusal_sentence(thresholds);
     let handoff_sentence = handoff_path
         .map(|path| {
             format!(" A handoff with the facts of this session is ready in {}.", to_safe_single_line(path))
@@ -97,7 +97,7 @@ pub fn render_advice_outside_run_for_user(
     continue_command: Option<&str>,
 ) -> String {
     let marker = Marker::Warning { level, percent };
-    let auto_compact_sentence = render_auto_compact_sentence(thresholds);
+    let auto_compact_sentence = render_auto_compact_or_refusal_sentence(thresholds);
     let handoff_sentence = match continue_command {
         Some(command) => {
             format!(
@@ -151,7 +151,7 @@ pub fn render_other_client_notice() -> String {
 }
 
 /// Renders the sentence about what the client does at the auto-compact threshold.
-fn render_auto_compact_sentence(thresholds: &Thresholds) -> String {
+fn render_auto_compact_or_refusal_sentence(thresholds: &Thresholds) -> String {
     let percent = thresholds.percent_of_window(thresholds.auto_compact.tokens);
     match thresholds.auto_compact.action {
         AutoCompactAction::Compacts => format!("Claude Code compacts at about {percent}%."),
@@ -197,7 +197,7 @@ pub fn render_compaction_instructions(facts_to_keep: &[String]) -> String {
 
 /// Renders a reading for people, such as `67% (669k of 1M tokens)`.
 pub fn render_usage(reading: &UsageReading) -> String {
-    match (reading.percent_used_by_client(), &reading.window) {
+    match (reading.percent_shown_by_client(), &reading.window) {
         (Some(percent), Some(window)) => {
             format!(
                 "{percent}% ({} of {} tokens)",

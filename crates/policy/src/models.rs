@@ -28,7 +28,8 @@ pub fn choose_model_by_item_then_size_then_argument<'a>(
     let is_stated_model =
         |name: &&str| stated_model.is_some_and(|stated_name| stated_name.eq_ignore_ascii_case(name));
     let allowed_model = models.all_configured_models().chain(argument_model).find(is_stated_model);
-    let model_for_size = || ItemSize::parse_from_item(item).and_then(|size| models.model_for_size(size));
+    let model_for_size =
+        || ItemSize::parse_from_item(item).and_then(|size| models.configured_model_for_size(size));
     ModelChoice {
         model: allowed_model.or_else(model_for_size).or(argument_model),
         ignored_model: stated_model.filter(|_| allowed_model.is_none()),

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::step::{NextStepTooLarge, predict_step_exceeding_l2_by_median};
+use crate::step::{NextStepTooLarge, predict_step_reaching_l2_by_median};
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::reading::UsageSource;
 use plimsoll_domain::record::{CheckpointClaim, CheckpointProgress, LastUsage};
@@ -169,7 +169,7 @@ fn record_commit_and_check_next_step(
     let should_check =
         is_new && commit.used_tokens.is_some() && input.item_is_open && !record.own_commits.was_asked_to_end;
     if should_check {
-        predict_step_exceeding_l2_by_median(&record.own_commits.usage_samples, thresholds.l2)
+        predict_step_reaching_l2_by_median(&record.own_commits.usage_samples, thresholds.l2)
     } else {
         None
     }
@@ -186,7 +186,7 @@ fn record_reading(usage: &mut LastUsage, reading: &UsageReading, percent: u64) {
         usage.largest_step = usage.largest_step.max(step);
         usage.last_reading = Some(reading.clone());
         usage.projected_percent = Some(percent);
-        usage.percent_used_by_client = reading.percent_used_by_client();
+        usage.percent_used_by_client = reading.percent_shown_by_client();
     }
     usage.peak_projected_percent = usage.peak_projected_percent.max(percent);
 }

@@ -9,7 +9,7 @@ const READ_ONLY_PROGRAMS: [&str; 14] =
 const IN_PLACE_EDITORS: [&str; 4] = ["gsed", "perl", "ruby", "sed"];
 
 /// Returns true if a call adds a tick to the plan.
-pub fn adds_tick_to_plan(input: &ToolInput, plan_file: &str) -> bool {
+pub fn may_add_tick_to_plan(input: &ToolInput, plan_file: &str) -> bool {
     let is_plan = input.file_path.as_ref().is_some_and(|path| path.ends_with(plan_file));
     // An edit may contain ticks of other items around its change.
     let new_text = input.new_string.as_ref().or(input.content.as_ref());
@@ -30,14 +30,14 @@ pub fn indexes_of_items_ticked_by_call(
     plan_file: &str,
     items: &[String],
 ) -> Vec<Option<usize>> {
-    if !adds_tick_to_plan(input, plan_file) {
+    if !may_add_tick_to_plan(input, plan_file) {
         return Vec::new();
     }
     if let Some(command) = &input.command {
         return if is_read_only_command(command) {
             Vec::new()
         } else {
-            indexes_of_items_ticked_by_command(command, items)
+            indexes_of_items_named_in_ticking_command(command, items)
         };
     }
     let mut old_ticks = indexes_of_ticked_items_in_text(input.old_string.as_ref(), items);
@@ -67,7 +67,7 @@ fn indexes_of_ticked_items_in_text(text: Option<&String>, items: &[String]) -> V
 
 /// Returns the items that a command ticks. The command names an item after the ticked box, or after the open box that it
 /// searches for. Returns one `None` if it names no item.
-fn indexes_of_items_ticked_by_command(command: &str, items: &[String]) -> Vec<Option<usize>> {
+fn indexes_of_items_named_in_ticking_command(command: &str, items: &[String]) -> Vec<Option<usize>> {
     let mut ticks = Vec::new();
     for is_ticked in [true, false] {
         for text_after_box in texts_after_checkboxes(command, is_ticked) {

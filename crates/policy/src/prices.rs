@@ -87,9 +87,9 @@ pub struct BilledTokens {
 impl BilledTokens {
     /// Splits the usage of a response by kind as the client does. Cache writes without a duration count as five minutes.
     pub fn from_usage(usage: &BilledUsage) -> BilledTokens {
-        let writes_by_duration = &usage.cache_creation;
-        let cache_write_5m = writes_by_duration.ephemeral_5m_input_tokens.unwrap_or(0);
-        let cache_write_1h = writes_by_duration.ephemeral_1h_input_tokens.unwrap_or(0);
+        let cache_writes_by_duration = &usage.cache_creation;
+        let cache_write_5m = cache_writes_by_duration.ephemeral_5m_input_tokens.unwrap_or(0);
+        let cache_write_1h = cache_writes_by_duration.ephemeral_1h_input_tokens.unwrap_or(0);
         let cache_writes = usage
             .cache_creation_input_tokens
             .filter(|tokens| *tokens > 0)

@@ -99,7 +99,10 @@ pub fn parse_protected_path(text: &str, plan_file: Option<&str>) -> Result<Strin
 }
 
 /// Checks the entries at, above and below a path. Links at or above it, unreadable files and a missing path are errors.
-pub fn check_entries_are_protectable(path: &str, entries: &[ProtectedEntry]) -> Result<(), ProtectError> {
+pub fn reject_links_and_unreadable_entries(
+    path: &str,
+    entries: &[ProtectedEntry],
+) -> Result<(), ProtectError> {
     for entry in entries.iter().filter(|entry| paths_overlap(&entry.path, path)) {
         let is_path_or_parent = is_same_or_below(path, &entry.path);
         match &entry.content {
@@ -201,9 +204,9 @@ pub fn list_changes_since_record(recorded: &ProtectedFiles, current: &CurrentFil
 pub fn changes_to_undo_unless_made_outside_sessions(
     earlier_changes: &[String],
     earlier_changes_needed_user: bool,
-    current: ProtectedChanges,
+    current_changes: ProtectedChanges,
 ) -> Result<Vec<String>, ProtectError> {
-    let ProtectedChanges { descriptions, needs_user, git_timed_out: has_git_timed_out } = current;
+    let ProtectedChanges { descriptions, needs_user, git_timed_out: has_git_timed_out } = current_changes;
     if has_git_timed_out {
         return Err(ProtectError::GitTimedOut);
     }
@@ -297,7 +300,7 @@ pub fn add_new_paths_keeping_recorded(
     let is_new =
         |path: &str| !recorded_paths.iter().any(|recorded_path| is_same_or_below(path, recorded_path));
     // The verify commands may write below a new path, so none of them is known to be harmless.
-    let harmless_verify =
+    let harmless_verify_commands =
         if new_files.paths.is_empty() { recorded_files.harmless_verify_commands } else { Vec::new() };
     let paths = remove_nested_paths(recorded_paths.iter().cloned().chain(new_files.paths));
     entries.extend(new_files.entries.into_iter().filter(|entry| is_new(&entry.path)));
@@ -322,7 +325,7 @@ pub fn add_new_paths_keeping_recorded(
         paths,
         entries,
         commits: merged_commits,
-        harmless_verify_commands: harmless_verify,
+        harmless_verify_commands,
         ..ProtectedFiles::default()
     }
 }
@@ -402,15 +405,17 @@ mod tests {
     #[test]
     fn links_are_refused_at_or_above_a_path_and_allowed_below_it() {
         assert!(matches!(
-            check_entries_are_protectable("a/b", &[link("a")]),
+            reject_links_and_unreadable_entries("a/b", &[link("a")]),
             Err(ProtectError::InvalidPath { .. })
         ));
         assert!(matches!(
-            check_entries_are_protectable("a", &[link("a")]),
+            reject_links_and_unreadable_entries("a", &[link("a")]),
             Err(ProtectError::InvalidPath { .. })
         ));
-        assert_eq!(check_entries_are_protectable("a", &[link("a/b"), file("a/c", "1")]), Ok(()));
-        assert!(check_entries_are_protectable("a/b", &[file("a", "1")]) == Err(missing_path_error("a/b")));
+        assert_eq!(reject_links_and_unreadable_entries("a", &[link("a/b"), file("a/c", "1")]), Ok(()));
+        assert!(
+            reject_links_and_unreadable_entries("a/b", &[file("a", "1")]) == Err(missing_path_error("a/b"))
+        );
     }
 
     #[test]

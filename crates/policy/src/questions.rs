@@ -92,7 +92,7 @@ pub(crate) fn record_questions_of_session(
     completion: &ClaimAssessment,
 ) -> QuestionOutcome {
     let Some(plan) = plan_with_open_items(state, evidence) else { return QuestionOutcome::NoEffect };
-    // At Stop, the question of a blocked session is not in the plan yet.
+    // When the Stop hook runs, the question of a blocked session is not in the plan yet.
     let unwritten_question = unwritten_question_of_blocked_session(state, evidence);
     state.update_parked_questions_from_plan(plan);
     state.plan_items.parked_questions.extend(unwritten_question);

@@ -90,10 +90,10 @@ fn parse_time_of_day(text: &str) -> Option<((u32, u32), &str)> {
         }
         None => (None, remaining),
     };
-    let (half_day_start, remaining) = parse_am_pm_to_start_hour(remaining);
-    let hour = match half_day_start {
+    let (half_day_start_hour, remaining) = parse_am_pm_to_start_hour(remaining);
+    let hour = match half_day_start_hour {
         // 12 am is midnight, 12 pm is noon.
-        Some(half_day_start) if (1..=12).contains(&hour) => half_day_start + hour % 12,
+        Some(half_day_start_hour) if (1..=12).contains(&hour) => half_day_start_hour + hour % 12,
         None if minute.is_some() && hour < 24 => hour,
         _ => return None,
     };

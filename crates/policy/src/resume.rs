@@ -11,7 +11,7 @@ use plimsoll_domain::{RunState, SessionEnding, TodoList};
 /// Returns the checkpoint that the next session resumes, if there is one. A checkpoint that was requested, or written
 /// before a compaction, is not resumed once its item is ticked. If the item of another checkpoint has been ticked since,
 /// the checkpoint is changed for the next item and loses the details of the finished one.
-pub fn active_checkpoint_to_resume(
+pub fn checkpoint_to_resume_if_unfinished_or_forced(
     checkpoint: &Checkpoint,
     todo: Option<&TodoList>,
     set_aside_items: &[String],
@@ -33,9 +33,15 @@ pub fn active_checkpoint_to_resume(
 
 /// Removes and returns the checkpoint for the planned session: only the one of its assigned item. The checkpoint of
 /// another half-done item is stored until that item is next.
-pub fn take_checkpoint_for_next_session(state: &mut RunState, todo: Option<&TodoList>) -> Option<Checkpoint> {
-    let checkpoint =
-        active_checkpoint_to_resume(&state.context_checkpoint, todo, &state.plan_items.set_aside_items);
+pub fn store_half_done_and_take_next_checkpoint(
+    state: &mut RunState,
+    todo: Option<&TodoList>,
+) -> Option<Checkpoint> {
+    let checkpoint = checkpoint_to_resume_if_unfinished_or_forced(
+        &state.context_checkpoint,
+        todo,
+        &state.plan_items.set_aside_items,
+    );
     let item = current_unparked_item(state).cloned();
     state
         .half_done_checkpoints
@@ -123,7 +129,7 @@ pub fn describe_current_iteration_result(state: &RunState, ending: &SessionEndin
         (true, Some(item)) => format!("worked on {}, which is still open", quote_item(item)),
         (true, None) => "ticked no item".to_owned(),
     };
-    let ending_text = match ending.traits().category {
+    let ending_text = match ending.category_and_description().category {
         EndingCategory::Completed => String::new(),
         EndingCategory::StoppedExternally | EndingCategory::Aborted => {
             format!(" (it ended early: {})", ending.as_str().replace('_', " "))
@@ -155,23 +161,35 @@ mod tests {
             (CheckpointCause::Manual, &ticked, false),
         ] {
             assert_eq!(
-                active_checkpoint_to_resume(&checkpoint(cause, true), Some(todo), &[]).is_some(),
+                checkpoint_to_resume_if_unfinished_or_forced(&checkpoint(cause, true), Some(todo), &[])
+                    .is_some(),
                 should_resume,
                 "{cause:?}"
             );
-            assert_eq!(active_checkpoint_to_resume(&checkpoint(cause, false), Some(todo), &[]), None);
+            assert_eq!(
+                checkpoint_to_resume_if_unfinished_or_forced(&checkpoint(cause, false), Some(todo), &[]),
+                None
+            );
         }
         let ticked_by_its_session = |cause| Checkpoint {
             item_work: ItemWork { ticked_items: vec!["one".into()], is_begun: false, ..ItemWork::default() },
             ..checkpoint(cause, true)
         };
         assert!(
-            active_checkpoint_to_resume(&ticked_by_its_session(CheckpointCause::Manual), Some(&open), &[])
-                .is_none()
+            checkpoint_to_resume_if_unfinished_or_forced(
+                &ticked_by_its_session(CheckpointCause::Manual),
+                Some(&open),
+                &[]
+            )
+            .is_none()
         );
         assert!(
-            active_checkpoint_to_resume(&ticked_by_its_session(CheckpointCause::Level), Some(&open), &[])
-                .is_some()
+            checkpoint_to_resume_if_unfinished_or_forced(
+                &ticked_by_its_session(CheckpointCause::Level),
+                Some(&open),
+                &[]
+            )
+            .is_some()
         );
     }
 
@@ -189,8 +207,8 @@ mod tests {
         };
         let next_checkpoint_item = |state: &mut RunState, text: &str| {
             let list = todo(text);
-            state.update_items_from_plan(&list);
-            let next = take_checkpoint_for_next_session(state, Some(&list));
+            state.update_items_and_questions_from_plan(&list);
+            let next = store_half_done_and_take_next_checkpoint(state, Some(&list));
             state.context_checkpoint.active = false;
             next.map(|next| next.current_todo_item)
         };
@@ -255,7 +273,9 @@ mod tests {
             ..Checkpoint::default()
         };
         let todo = TodoList::parse("- [x] one\n- [x] two\n- [ ] stuck\n- [ ] three\n");
-        let resumed = active_checkpoint_to_resume(&checkpoint, Some(&todo), &["stuck".to_owned()]).unwrap();
+        let resumed =
+            checkpoint_to_resume_if_unfinished_or_forced(&checkpoint, Some(&todo), &["stuck".to_owned()])
+                .unwrap();
         assert_eq!((resumed.current_todo_item.as_str(), resumed.resume_summary.as_str()), ("three", "UTC"));
         assert_eq!((resumed.progress_on_item.as_str(), resumed.next_step.as_str()), (NOT_STARTED, ""));
         assert!(resumed.files_in_progress.is_empty());

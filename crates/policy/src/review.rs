@@ -34,9 +34,9 @@ fn is_session_reviewed(state: &RunState) -> bool {
 /// Returns the ticked items that no review has covered yet: first those of earlier sessions, then those of this one.
 fn ticked_items_awaiting_review(state: &RunState, todo: &TodoList) -> Vec<String> {
     let done_items = todo.ticked_items();
-    let done_set = item_set::to_text_set(&done_items);
+    let done_item_set = item_set::to_text_set(&done_items);
     let earlier_waiting_items =
-        state.outcomes.reviews.waiting_items.iter().filter(|item| done_set.contains(item.as_str()));
+        state.outcomes.reviews.waiting_items.iter().filter(|item| done_item_set.contains(item.as_str()));
     let mut waiting_items: Vec<String> = earlier_waiting_items.cloned().collect();
     if !is_session_reviewed(state) {
         item_set::append_new_items(&mut waiting_items, &state.filter_ticked_in_session(&done_items));
@@ -80,7 +80,7 @@ pub fn record_work_start_on_current_item(state: &mut RunState, head: Option<&str
 }
 
 /// Returns HEAD at the start of the work on these items; `None` before the first commit.
-pub fn commit_before_work<'a>(state: &'a RunState, items: &[String]) -> Option<&'a str> {
+pub fn commit_before_work_or_iteration_start<'a>(state: &'a RunState, items: &[String]) -> Option<&'a str> {
     let first_work_start =
         state.outcomes.reviews.work_starts.iter().find(|work_start| items.contains(&work_start.item));
     let head_at_iteration_start = || {
@@ -91,7 +91,7 @@ pub fn commit_before_work<'a>(state: &'a RunState, items: &[String]) -> Option<&
 
 /// Updates, at the end of a session, the list of ticked items that wait for their review, and the starts of the work on
 /// them.
-pub fn update_items_awaiting_review(state: &mut RunState, todo: Option<&TodoList>) {
+pub fn update_items_awaiting_review_and_work_starts(state: &mut RunState, todo: Option<&TodoList>) {
     let Some(todo) = todo.filter(|_| state.options.items_per_review > 0) else { return };
     let current_waiting_items = ticked_items_awaiting_review(state, todo);
     // Work on an item that a session did in addition to its assigned one began with that session.
@@ -117,7 +117,8 @@ pub fn parse_findings(answer: &str, items: &[String]) -> Option<Vec<Finding>> {
     let verdicts: Vec<(usize, &str)> =
         lines.iter().enumerate().filter_map(|(index, line)| Some((index, parse_verdict(line)?))).collect();
     let [(verdict_index, verdict)] = verdicts[..] else { return None };
-    let findings_below = lines[verdict_index + 1..].iter().filter_map(|line| parse_finding_line(line, items));
+    let findings_below =
+        lines[verdict_index + 1..].iter().filter_map(|line| parse_finding_bullet(line, items));
     let findings: Vec<Finding> = findings_below.take(MAX_FINDINGS).collect();
     match verdict {
         verdict_text if verdict_text.eq_ignore_ascii_case("pass") => findings.is_empty().then_some(findings),
@@ -137,7 +138,7 @@ fn parse_verdict(line: &str) -> Option<&str> {
 }
 
 /// Parses a line `- 2: text`. Without the number of an item the finding is about all of them.
-fn parse_finding_line(line: &str, items: &[String]) -> Option<Finding> {
+fn parse_finding_bullet(line: &str, items: &[String]) -> Option<Finding> {
     let text = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "))?.trim();
     let (item, text) = match split_item_number(text, items) {
         Some((item, finding_text)) => (Some(item.clone()), finding_text),

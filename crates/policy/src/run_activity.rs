@@ -26,15 +26,15 @@ pub struct ActivityEvidence<'a> {
 impl ActivityEvidence<'_> {
     /// Builds the evidence from the state alone, without checking for processes that outlived their `plimsoll run`.
     pub fn from_state(state: &RunState, is_run_active: bool) -> ActivityEvidence<'_> {
-        let record = &state.iteration_record;
+        let iteration_record = &state.iteration_record;
         ActivityEvidence {
             lifecycle: &state.lifecycle,
             is_run_active,
-            is_stop_requested: record.stops_run_after_session,
-            is_api_failing: record.api_retry.is_some(),
+            is_stop_requested: iteration_record.stops_run_after_session,
+            is_api_failing: iteration_record.api_retry.is_some(),
             client_pid: None,
             running_item_count: 0,
-            was_started_by_run: state.options.workers.is_some() || record.pid.is_some(),
+            was_started_by_run: state.options.workers.is_some() || iteration_record.pid.is_some(),
         }
     }
 }

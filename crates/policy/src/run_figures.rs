@@ -68,27 +68,29 @@ fn count_plan_items(state: &RunState, is_session_running: bool) -> ItemCounts {
 /// Returns the figures of a parallel run, from its record and from snapshots of the item runs. `item_run_snapshots` has
 /// an entry for each item, or is empty.
 pub fn figures_of_parallel_run(
-    record: &WorkersState,
+    workers_state: &WorkersState,
     item_run_snapshots: &[ItemRunSnapshot],
     is_run_active: bool,
 ) -> RunFigures {
-    let mut figures = RunFigures { items: count_board_items_by_stage(record), ..RunFigures::default() };
-    for (item_index, work) in record.item_progress.iter().enumerate() {
-        let snapshot =
-            item_run_snapshots.get(item_index).filter(|snapshot| is_from_recorded_process(snapshot, work));
+    let mut figures =
+        RunFigures { items: count_board_items_by_stage(workers_state), ..RunFigures::default() };
+    for (item_index, progress) in workers_state.item_progress.iter().enumerate() {
+        let snapshot = item_run_snapshots
+            .get(item_index)
+            .filter(|snapshot| is_from_recorded_process(snapshot, progress));
         let current_usage = snapshot
             .and_then(|snapshot| snapshot.usage)
-            .map_or(work.current_usage, |usage| usage.usage_since(work.already_counted_usage));
-        figures.add_usage(work.earlier_usage);
+            .map_or(progress.current_usage, |usage| usage.usage_since(progress.already_counted_usage));
+        figures.add_usage(progress.earlier_usage);
         figures.add_usage(current_usage);
         figures.sessions_running += u32::from(snapshot.is_some_and(|snapshot| snapshot.is_session_running));
-        if record.is_leased_by_this_machine(item_index) {
+        if workers_state.is_leased_by_this_machine(item_index) {
             figures.workers.push(WorkerFigures {
-                worker_number: work.worker_number,
+                worker_number: progress.worker_number,
                 item_number: item_index + 1,
-                item_text: record.board.items[item_index].text.clone(),
+                item_text: workers_state.board.items[item_index].text.clone(),
                 activity: worker_activity(
-                    work,
+                    progress,
                     snapshot.is_some_and(|snapshot| snapshot.is_alive),
                     is_run_active,
                 ),
@@ -106,22 +108,22 @@ pub fn figures_of_parallel_run(
 
 /// Returns true if the snapshot is of the recorded process. A running process without a recorded pid has survived a kill
 /// and was found by its lock.
-fn is_from_recorded_process(snapshot: &ItemRunSnapshot, work: &ItemProgress) -> bool {
-    snapshot.pid == work.pid && (snapshot.pid.is_some() || snapshot.is_alive)
+fn is_from_recorded_process(snapshot: &ItemRunSnapshot, progress: &ItemProgress) -> bool {
+    snapshot.pid == progress.pid && (snapshot.pid.is_some() || snapshot.is_alive)
 }
 
-fn worker_activity(work: &ItemProgress, is_item_run_alive: bool, is_run_active: bool) -> WorkerActivity {
+fn worker_activity(progress: &ItemProgress, is_item_run_alive: bool, is_run_active: bool) -> WorkerActivity {
     match (is_item_run_alive, is_run_active) {
         (true, _) => WorkerActivity::Working,
         (false, false) => WorkerActivity::Stopped,
-        (false, true) if work.is_waiting => WorkerActivity::Waiting,
+        (false, true) if progress.is_waiting => WorkerActivity::Waiting,
         (false, true) => WorkerActivity::Preparing,
     }
 }
 
-fn count_board_items_by_stage(record: &WorkersState) -> ItemCounts {
-    let mut counts = ItemCounts { total: record.board.items.len(), ..ItemCounts::default() };
-    for board_item in &record.board.items {
+fn count_board_items_by_stage(workers_state: &WorkersState) -> ItemCounts {
+    let mut counts = ItemCounts { total: workers_state.board.items.len(), ..ItemCounts::default() };
+    for board_item in &workers_state.board.items {
         match &board_item.stage {
             ItemStage::Open => {}
             ItemStage::Leased { .. } => counts.in_progress += 1,

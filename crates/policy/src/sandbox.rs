@@ -321,7 +321,7 @@ const SECRET_WORDS: [&str; 6] = ["TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL",
 /// Returns true if a sandboxed command keeps the variable.
 ///
 /// HOME and XDG_CACHE_HOME are set separately. A `CARGO_TARGET_DIR` outside the project could not be written.
-pub fn should_keep_variable_in_sandbox(name: &str, value: &str, project: &Path) -> bool {
+pub fn is_variable_allowlisted_for_sandbox(name: &str, value: &str, project: &Path) -> bool {
     if name == "CARGO_TARGET_DIR" {
         let folder = Path::new(value);
         return !folder.is_absolute() || folder.starts_with(project);

@@ -9,12 +9,12 @@ use plimsoll_protocol::result::ClientResult;
 pub fn classify_ending(result: Option<&ClientResult>, exit: ProcessExit) -> SessionEnding {
     match result {
         Some(result) if result.is_error => classify_error_result(result),
-        Some(result) => classify_non_error_result(result),
+        Some(result) => classify_non_error_by_terminal_reason(result),
         None => SessionEnding::Crashed(describe_missing_result(exit)),
     }
 }
 
-fn classify_non_error_result(result: &ClientResult) -> SessionEnding {
+fn classify_non_error_by_terminal_reason(result: &ClientResult) -> SessionEnding {
     // A session that was ended by a hook looks like success (exit 0, `is_error` false); only this field shows it (2.1.329).
     // Clients 1.0.128 and 2.0.77 do not have the field.
     match result.terminal_reason.as_deref() {
@@ -33,7 +33,7 @@ fn classify_error_result(result: &ClientResult) -> SessionEnding {
         }
         (_, "error_max_turns") => SessionEnding::ClientLimit("--max-turns".to_owned()),
         (_, "error_max_budget_usd") => SessionEnding::ClientLimit("--max-budget-usd".to_owned()),
-        // The exit code does not show it: SIGINT ends `-p` with 0 (2.1.329).
+        // The exit code does not show an interruption: after SIGINT, `-p` exits with 0 (2.1.329).
         (reason, _) if reason.starts_with("aborted") => SessionEnding::Interrupted,
         _ if message.to_lowercase().starts_with("prompt is too long") => {
             SessionEnding::WindowFull("prompt_too_long".to_owned())

@@ -26,12 +26,12 @@ struct ResponseUsage {
 
 impl SessionUsage {
     /// Adds the usage in a line of the client's output or of a transcript. Ignores lines without usage.
-    pub fn add_usage_from_line(&mut self, line: &[u8]) {
+    pub fn add_response_or_reported_usage_from_line(&mut self, line: &[u8]) {
         match BilledLine::parse_response_or_reported_totals(line) {
             Some(BilledLine::Response { id, model, usage }) => {
                 self.add_response(id, model.as_deref(), &usage);
             }
-            Some(BilledLine::Reported(reported)) => self.record_reported_usage_unless_lower(reported),
+            Some(BilledLine::Reported(reported)) => self.record_reported_usage_unless_cost_lower(reported),
             None => {}
         }
     }
@@ -44,7 +44,7 @@ impl SessionUsage {
 
     /// Records the usage that the client reported, unless an earlier report has a higher cost. The figures are
     /// cumulative.
-    pub fn record_reported_usage_unless_lower(&mut self, reported: ReportedUsage) {
+    pub fn record_reported_usage_unless_cost_lower(&mut self, reported: ReportedUsage) {
         let finite_cost =
             |reported_usage: &ReportedUsage| reported_usage.cost_usd.filter(|usd| usd.is_finite());
         let current_usd = self.reported.as_ref().and_then(finite_cost);
@@ -66,7 +66,10 @@ impl SessionUsage {
     /// Adds the usage from another source. For a response in both, the usage from `other` counts.
     pub fn merge(&mut self, other: SessionUsage) {
         self.responses.extend(other.responses);
-        other.reported.into_iter().for_each(|reported| self.record_reported_usage_unless_lower(reported));
+        other
+            .reported
+            .into_iter()
+            .for_each(|reported| self.record_reported_usage_unless_cost_lower(reported));
     }
 
     /// Returns true if no source had any usage.
@@ -178,7 +181,7 @@ mod tests {
 
     fn usage_from_lines(lines: &[String]) -> SessionUsage {
         let mut usage = SessionUsage::default();
-        lines.iter().for_each(|line| usage.add_usage_from_line(line.as_bytes()));
+        lines.iter().for_each(|line| usage.add_response_or_reported_usage_from_line(line.as_bytes()));
         usage
     }
 

@@ -59,7 +59,7 @@ pub struct ShellLoop {
 }
 
 /// Returns the fields that identify a document as Plimsoll's and that it lacks; empty if Plimsoll wrote it.
-pub fn missing_run_markers(document: &Value) -> Vec<&'static str> {
+pub fn missing_run_marker_fields(document: &Value) -> Vec<&'static str> {
     let has_text =
         |field: &&str| document.get(*field).and_then(Value::as_str).is_some_and(|id| !id.is_empty());
     RUN_MARKER_FIELDS.into_iter().filter(|field| !has_text(field)).collect()
@@ -176,7 +176,7 @@ pub fn build_gate_judgment(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) 
     LastGateJudgment {
         loop_started_at: shell_loop.started_at.clone(),
         session_number: ended_session_number(shell_loop, evidence.last_judgment),
-        no_change_count: Some(count_sessions_without_change(shell_loop, evidence)),
+        no_change_count: Some(count_unchanged_sessions_unless_scripts_did(shell_loop, evidence)),
         last_diff_hash: shell_loop.last_diff_hash.clone(),
         open_items: shell_loop.open_items.clone(),
         worktree_fingerprint: evidence.fingerprint.clone(),
@@ -233,7 +233,10 @@ pub fn ended_session_number(shell_loop: &ShellLoop, last_judgment: Option<&LastG
 
 /// Returns the number of consecutive sessions without a change. As with the iteration, the gate counts if the
 /// scripts have changed neither the counter nor their hash since its last verdict.
-pub fn count_sessions_without_change(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> u64 {
+pub fn count_unchanged_sessions_unless_scripts_did(
+    shell_loop: &ShellLoop,
+    evidence: &LoopEvidence<'_>,
+) -> u64 {
     let Some(last_judgment) = evidence.last_judgment else { return shell_loop.no_change_count };
     if last_judgment.no_change_count != Some(shell_loop.no_change_count)
         || last_judgment.last_diff_hash != shell_loop.last_diff_hash
@@ -251,8 +254,8 @@ pub fn count_sessions_without_change(shell_loop: &ShellLoop, evidence: &LoopEvid
     }
 }
 
-/// Decides like the loop's own script, in this order: ended, completed, fatal error, iteration limit, circuit
-/// breaker, otherwise continue.
+/// Decides as the loop's own script does. Checks in this order: the loop has ended, it is completed, a fatal error, the
+/// iteration limit, the circuit breaker, a pending checkpoint. Otherwise the loop continues.
 pub fn judge_loop(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> LoopVerdict {
     let stop = |status: RunStatus, reason: String| LoopVerdict::Stop(status.as_str().to_owned(), reason);
     if !shell_loop.is_running() {
@@ -302,7 +305,7 @@ pub fn judge_loop(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> LoopVe
 /// Plimsoll's own runs.
 fn breaker_open_reason(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> Option<String> {
     let limits = &evidence.breaker_limits;
-    let no_change_count = count_sessions_without_change(shell_loop, evidence);
+    let no_change_count = count_unchanged_sessions_unless_scripts_did(shell_loop, evidence);
     let is_limit_reached = |count: u64, limit: u32| limit > 0 && count >= u64::from(limit);
     let sessions_text = |count: u64| count_with_noun(usize::try_from(count).unwrap_or(usize::MAX), "session");
     if is_limit_reached(shell_loop.same_error_count, limits.same_error) {
@@ -368,7 +371,7 @@ pub fn render_resume_instructions(document: &Value) -> String {
         "## CONTEXT CHECKPOINT RESUME\n\n> The previous session hit {percent}% of its context window ({} threshold).\n\n{}{}\n1. **Do not start over**, and do not restart the task from scratch.\n2. Read `{}` first; do not re-read files that it explains.\n",
         text("level"),
         labeled_line("Item", text("current_todo_item")),
-        untrusted_text::render_quoted_block(
+        untrusted_text::render_quoted_block_or_empty_if_blank(
             TextOrigin::EarlierSessions,
             &untrusted_text::unique_fence("", &session_claims),
             &session_claims
@@ -423,7 +426,7 @@ pub struct CheckpointInput {
 }
 
 /// Writes a checkpoint into the document, in the fields that the scripts use.
-pub fn write_checkpoint_into_document(
+pub fn write_checkpoint_and_history_into_document(
     document: &mut Value,
     level: Level,
     percent: u64,
@@ -449,8 +452,10 @@ pub fn write_checkpoint_into_document(
         "progress_on_item": "unknown",
     });
     match &mut document["context_checkpoint"] {
-        slot @ Value::Object(_) => plimsoll_domain::state::merge_keeping_unknown_fields(slot, checkpoint),
-        slot => *slot = checkpoint,
+        field_value @ Value::Object(_) => {
+            plimsoll_domain::state::merge_keeping_unknown_fields(field_value, checkpoint)
+        }
+        field_value => *field_value = checkpoint,
     }
     let entry = json!({ "iteration": shell_loop.iteration, "peak_percent": percent, "checkpoint": true });
     match &mut document["context_history"] {
@@ -463,7 +468,7 @@ pub fn write_checkpoint_into_document(
                 None => history.push(entry),
             }
         }
-        slot => *slot = json!([entry]),
+        field_value => *field_value = json!([entry]),
     }
 }
 

@@ -8,7 +8,7 @@ mod theme;
 mod truncate;
 mod view;
 
-pub use context_usage::{median_growth, render_usage_bar, tokens_added_per_response};
+pub use context_usage::{median_growth, render_usage_bar_with_thresholds, tokens_added_per_response};
 pub use hidden_reason::HiddenReason;
 pub use view::{CacheView, ContextUsageView, GitView, LimitView, MemoryView, RunView, StatusLineView};
 
@@ -38,7 +38,7 @@ pub fn render_bar_and_percent(view: &StatusLineView, cells: u64) -> String {
     let segment_state = segments::SegmentState::from_level(usage_level(view));
     let text = format!(
         "{} {}",
-        render_usage_bar(&view.context_usage, cells),
+        render_usage_bar_with_thresholds(&view.context_usage, cells),
         context_usage::format_used_percent(&view.context_usage)
     );
     theme::paint_text(&text, segment_state, None, Default::default(), view.use_color)

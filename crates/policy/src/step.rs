@@ -19,7 +19,7 @@ pub struct NextStepTooLarge {
 /// Returns an estimate if the median step of the session does not fit below `l2_tokens`, so that the next step probably will not either.
 /// `used_tokens_at_commits` has the usage at each commit of the session; the last one is the current usage. Returns `None` if the step
 /// fits, or with fewer than two steps.
-pub fn predict_step_exceeding_l2_by_median(
+pub fn predict_step_reaching_l2_by_median(
     used_tokens_at_commits: &[u64],
     l2_tokens: u64,
 ) -> Option<NextStepTooLarge> {
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn a_stop_is_advised_if_the_median_step_does_not_fit_below_l2() {
         let predict = |commits: &[u64]| {
-            predict_step_exceeding_l2_by_median(commits, 850)
+            predict_step_reaching_l2_by_median(commits, 850)
                 .map(|prediction| (prediction.typical_step_tokens, prediction.tokens_below_l2))
         };
         for (commits, expected) in [

@@ -61,7 +61,7 @@ pub struct LabeledSession<'a> {
 ///
 /// The labels are appended to the user's. `TRACEPARENT` is set only if the run exports spans, which are then inserted between the user's
 /// parent span and the session, or if the user has no parent span.
-pub fn telemetry_environment_for_session(
+pub fn telemetry_variables_for_session_if_enabled(
     environment: &TelemetryEnvironment,
     session: LabeledSession<'_>,
 ) -> Vec<(&'static str, String)> {
@@ -91,7 +91,7 @@ pub fn telemetry_environment_for_session(
 
 /// Returns the environment variables for the `plimsoll run` of a worker in a parallel run. They label its sessions and spans with
 /// the parallel run and, if that exports spans, make them children of the item's span. Returns nothing if telemetry is off.
-pub fn telemetry_environment_for_worker(
+pub fn telemetry_variables_for_worker_if_enabled(
     environment: &TelemetryEnvironment,
     run_id: &RunId,
     item_number: usize,
@@ -155,7 +155,7 @@ mod tests {
         item: Option<&str>,
     ) -> Vec<(&'static str, String)> {
         let (run_id, session_id) = (RunId::from("r-1"), SessionId::from("s-1"));
-        telemetry_environment_for_session(
+        telemetry_variables_for_session_if_enabled(
             user,
             LabeledSession { run_id: &run_id, run_name: name, iteration: 3, session_id: &session_id, item },
         )
@@ -214,7 +214,7 @@ mod tests {
                 session_id: &session_id,
                 item: None,
             };
-            telemetry_environment_for_session(&enabled_environment(), session)
+            telemetry_variables_for_session_if_enabled(&enabled_environment(), session)
                 .into_iter()
                 .find(|(name, _)| *name == TRACEPARENT_VARIABLE)
                 .map(|(_, value)| value)
@@ -248,7 +248,7 @@ mod tests {
         let with_attributes =
             TelemetryEnvironment { resource_attributes: Some("team=a".to_owned()), ..enabled_environment() };
         let worker_variables =
-            |user: &TelemetryEnvironment| telemetry_environment_for_worker(user, &run_id, 2, 1);
+            |user: &TelemetryEnvironment| telemetry_variables_for_worker_if_enabled(user, &run_id, 2, 1);
         assert_eq!(worker_variables(&TelemetryEnvironment::default()), []);
         let (name, value) = &worker_variables(&with_attributes)[0];
         assert_eq!(
@@ -266,7 +266,7 @@ mod tests {
         assert!(value.contains(&trace::item_span_id(&run_id, 2, 1)), "{value}");
         assert_ne!(
             worker_variables(&spans),
-            telemetry_environment_for_worker(&spans, &run_id, 2, 2),
+            telemetry_variables_for_worker_if_enabled(&spans, &run_id, 2, 2),
             "each attempt has a span of its own"
         );
     }

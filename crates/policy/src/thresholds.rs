@@ -134,15 +134,15 @@ pub fn compute_thresholds(
             .min(usable_tokens_minus_margin(margins.l2.max(largest_step_tokens.min(MAX_STEP_TOKENS)), 5))
             .min(l3.saturating_sub(1)),
     );
-    let warning_lead_times_100 = window
+    let warning_lead_hundredths = window
         .saturating_mul(WARNING_LEAD_PERCENT)
         .min(usable_tokens.saturating_mul(MAX_WARNING_LEAD_PERCENT_OF_USABLE));
     let l1 = round_to_shown_percent(
-        tokens_at_percent(levels.l1).min(l2.saturating_sub(warning_lead_times_100 / 100)),
+        tokens_at_percent(levels.l1).min(l2.saturating_sub(warning_lead_hundredths / 100)),
     );
-    let clamped = l3 < round_to_shown_percent(tokens_at_percent(levels.l3))
+    let is_clamped = l3 < round_to_shown_percent(tokens_at_percent(levels.l3))
         || l2 < round_to_shown_percent(tokens_at_percent(levels.l2));
-    Thresholds { window, l1, l2, l3, auto_compact, is_clamped: clamped }
+    Thresholds { window, l1, l2, l3, auto_compact, is_clamped }
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! Checks the ticks of a session with the verify commands. A tick is revoked if a command fails that passed earlier in this run,
-//! or if the check of the item itself fails: later items would build on something broken.
+//! Checks the ticks of a session with the verify commands. A tick is reverted if a command fails that passed
+//! earlier in this run, or if the check of the item itself fails: later items would build on something
+//! broken.
 //!
-//! A command that has never passed revokes no tick. Otherwise a plan that makes a failing test suite pass item by item would lose
-//! all its ticks. If a session ticked several items, it is unknown which of them broke a command, so all of these ticks are
-//! revoked. The check of an item affects only that item.
+//! A command that has never passed reverts no tick. Otherwise a plan that makes a failing test suite pass
+//! item by item would lose all its ticks. If a session ticked several items, it is unknown which of them
+//! broke a command, so all of these ticks are reverted. The check of an item affects only that item.
 
 use crate::completion::needs_verify_commands_before_verdict;
 use crate::evidence::{SessionEvidence, VerifyOutcome};
@@ -25,7 +26,7 @@ pub fn verify_commands_for_completion_or_ticks(state: &RunState, evidence: &Sess
         return Vec::new();
     }
     let mut commands = state.options.verify_commands.clone();
-    for check in ticked_items.iter().filter_map(|item| state.find_allowed_check(item)) {
+    for check in ticked_items.iter().filter_map(|item| state.find_check_allowed_at_run_start(item)) {
         if !commands.contains(&check.command) {
             commands.push(check.command.clone());
         }
@@ -73,10 +74,11 @@ pub fn ticked_item_checks_not_in_original_plan(
     ticked_items.into_iter().filter_map(parse_item_check).filter(is_new).collect()
 }
 
-/// Returns the session's ticks to revoke because of failed commands, with these commands: all ticks if a command failed that had passed
-/// before, otherwise those whose item's check failed. Returns `None` if all ticks stay. A command that timed out or could not be started
-/// revokes nothing, because it says nothing about the work.
-pub fn ticks_to_revoke_for_regression_or_item_check(
+/// Returns the session's ticks to revert because of failed commands, with these commands: all ticks if a
+/// command failed that had passed before, otherwise those whose item's check failed. Returns `None` if all
+/// ticks stay. A command that timed out or could not be started reverts nothing, because it says nothing
+/// about the work.
+pub fn ticks_to_revert_for_regression_or_item_check(
     state: &RunState,
     evidence: &SessionEvidence,
 ) -> Option<RevertedTicks> {
@@ -89,13 +91,13 @@ pub fn ticks_to_revoke_for_regression_or_item_check(
     let passed_before =
         |outcome: &VerifyOutcome| state.outcomes.passed_verify_commands.contains(&outcome.command);
     let is_check_of_item = |item: &String, outcome: &VerifyOutcome| {
-        state.find_allowed_check(item).is_some_and(|check| check.command == outcome.command)
+        state.find_check_allowed_at_run_start(item).is_some_and(|check| check.command == outcome.command)
     };
     let has_regression = failed_outcomes().any(passed_before);
-    let should_revoke =
+    let should_revert =
         |item: &&String| has_regression || failed_outcomes().any(|outcome| is_check_of_item(item, outcome));
-    let items: Vec<String> = ticked_items.iter().filter(should_revoke).cloned().collect();
-    let is_cause_of_revocation = |outcome: &&VerifyOutcome| {
+    let items: Vec<String> = ticked_items.iter().filter(should_revert).cloned().collect();
+    let is_cause_of_revert = |outcome: &&VerifyOutcome| {
         passed_before(outcome) || items.iter().any(|item| is_check_of_item(item, outcome))
     };
     let to_failed_command = |outcome: &VerifyOutcome| FailedCommand {
@@ -103,23 +105,24 @@ pub fn ticks_to_revoke_for_regression_or_item_check(
         output_excerpt: outcome.summary.clone(),
         seconds: outcome.seconds,
     };
-    let failed_commands = failed_outcomes().filter(is_cause_of_revocation).map(to_failed_command).collect();
-    (!items.is_empty()).then(|| RevertedTicks { failed_commands, ..new_pending_revocation(state, items) })
+    let failed_commands = failed_outcomes().filter(is_cause_of_revert).map(to_failed_command).collect();
+    (!items.is_empty()).then(|| RevertedTicks { failed_commands, ..new_pending_revert(state, items) })
 }
 
-/// Returns the session's ticks, to be revoked, if protected files differ from the start of the run, no matter which session changed
-/// them. `None` if the session ticked nothing, or if no protected file differs. `--verify-each` does not disable this.
-pub fn ticks_to_revoke_if_protected_files_differ(
+/// Returns the session's ticks, to be reverted, if protected files differ from the start of the run, no
+/// matter which session changed them. `None` if the session ticked nothing, or if no protected file differs.
+/// `--verify-each` does not disable this.
+pub fn ticks_to_revert_if_protected_files_differ(
     state: &RunState,
     evidence: &SessionEvidence,
 ) -> Option<RevertedTicks> {
     let changed_files = evidence.protected_file_changes.clone();
     let items = items_ticked_in_session(state, evidence.todo.as_ref());
     (!items.is_empty() && !changed_files.is_empty())
-        .then(|| RevertedTicks { protected_changes: changed_files, ..new_pending_revocation(state, items) })
+        .then(|| RevertedTicks { protected_changes: changed_files, ..new_pending_revert(state, items) })
 }
 
-fn new_pending_revocation(state: &RunState, items: Vec<String>) -> RevertedTicks {
+fn new_pending_revert(state: &RunState, items: Vec<String>) -> RevertedTicks {
     RevertedTicks {
         iteration: state.iteration,
         session_id: state.session_id.clone(),
@@ -129,38 +132,38 @@ fn new_pending_revocation(state: &RunState, items: Vec<String>) -> RevertedTicks
     }
 }
 
-/// Restores the outcomes of the failed commands for which the ticks were revoked, for a process that continues after the previous one was
-/// killed.
-pub fn restore_failed_verify_outcomes(revocation: &RevertedTicks) -> Vec<VerifyOutcome> {
+/// Restores the outcomes of the failed commands for which the ticks were reverted, for a process that
+/// continues after the previous one was killed.
+pub fn restore_failed_verify_outcomes(reverted_ticks: &RevertedTicks) -> Vec<VerifyOutcome> {
     let to_outcome = |failed: &FailedCommand| VerifyOutcome {
         command: failed.command.clone(),
         summary: failed.output_excerpt.clone(),
         seconds: failed.seconds,
         ..VerifyOutcome::default()
     };
-    revocation.failed_commands.iter().map(to_outcome).collect()
+    reverted_ticks.failed_commands.iter().map(to_outcome).collect()
 }
 
 /// Updates the state after ticks were removed from the plan file: the items are open again, in the state and in the checkpoint, and the
 /// tokens spent on them so far will count towards their final cost. A second call changes nothing.
-pub fn reopen_revoked_items_and_their_costs(
+pub fn reopen_reverted_items_and_their_costs(
     state: &mut RunState,
-    revocation: &RevertedTicks,
+    reverted_ticks: &RevertedTicks,
     todo: &TodoList,
 ) {
-    let is_revoked = |item: &String| revocation.items.contains(item);
-    state.update_items_from_plan(todo);
+    let is_reverted = |item: &String| reverted_ticks.items.contains(item);
+    state.update_items_and_questions_from_plan(todo);
     let done_items = state.plan_items.completed_items.clone();
-    state.plan_items.ever_ticked_items.retain(|item| !is_revoked(item) || done_items.contains(item));
+    state.plan_items.ever_ticked_items.retain(|item| !is_reverted(item) || done_items.contains(item));
     let measured_items = std::mem::take(&mut state.iteration_record.measured_items);
-    let (revoked_items, remaining_items): (Vec<MeasuredItem>, Vec<MeasuredItem>) =
-        measured_items.into_iter().partition(|measured| is_revoked(&measured.item));
+    let (reverted_items, remaining_items): (Vec<MeasuredItem>, Vec<MeasuredItem>) =
+        measured_items.into_iter().partition(|measured| is_reverted(&measured.item));
     state.iteration_record.measured_items = remaining_items;
-    for measured in revoked_items.into_iter().filter(|measured| measured.cost.is_some()) {
-        let tokens = state.remove_item_cost(&measured);
+    for measured in reverted_items.into_iter().filter(|measured| measured.cost.is_some()) {
+        let tokens = state.remove_item_cost_returning_tokens(&measured);
         state.add_open_item_cost_and_drop_closed(OpenItemCost { item: measured.item, tokens });
     }
-    reopen_items_in_checkpoint(&mut state.context_checkpoint, &revocation.items);
+    reopen_items_in_checkpoint(&mut state.context_checkpoint, &reverted_ticks.items);
 }
 
 /// Removes the items from the ticked items of a checkpoint, so that the handoff does not call them finished.
@@ -220,11 +223,11 @@ pub fn record_last_run_of_verify_commands(
     tree: &VerifiedTree,
 ) {
     let commands = state.options.unique_verify_and_check_commands();
-    let runs = &mut state.outcomes.verify_runs;
-    runs.retain(|run| commands.contains(&run.command));
+    let verify_runs = &mut state.outcomes.verify_runs;
+    verify_runs.retain(|run| commands.contains(&run.command));
     for outcome in verify_outcomes.iter().filter(|outcome| !outcome.is_inconclusive) {
-        runs.retain(|run| run.command != outcome.command);
-        runs.push(VerifyRun {
+        verify_runs.retain(|run| run.command != outcome.command);
+        verify_runs.push(VerifyRun {
             command: outcome.command.clone(),
             passed: outcome.passed,
             iteration: state.iteration,

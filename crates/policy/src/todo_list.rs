@@ -147,7 +147,9 @@ pub fn render_unclear_lines_if_no_item_open(plan: &TodoList, file: &str) -> Opti
     let listed_lines = remaining_lines
         .iter()
         .take(MAX_LISTED_LINES - 1)
-        .fold(quote_line(first_line), |text, line| format!("{text}, {}", quote_line(line)));
+        .fold(quote_line_with_number(first_line), |text, line| {
+            format!("{text}, {}", quote_line_with_number(line))
+        });
     let unlisted_count = remaining_lines.len().saturating_sub(MAX_LISTED_LINES - 1);
     let unlisted_text =
         if unlisted_count > 0 { format!(" and {unlisted_count} more") } else { String::new() };
@@ -163,7 +165,7 @@ pub fn render_unclear_lines_if_no_item_open(plan: &TodoList, file: &str) -> Opti
     ))
 }
 
-fn quote_line(line: &UnclearLine) -> String {
+fn quote_line_with_number(line: &UnclearLine) -> String {
     format!(
         "line {} \"{}\"",
         line.line_number,

@@ -43,7 +43,7 @@ pub fn add_refused_tools_to_allowed(arguments: &[String], refused_tools: &[Strin
 const MODES_WITHOUT_PROMPTS: [&str; 2] = ["bypassPermissions", "auto"];
 
 /// Returns true if the user's arguments let a session run some shell commands without asking the user.
-pub fn arguments_allow_bash(arguments: &[String]) -> bool {
+pub fn arguments_allow_bash_without_prompt(arguments: &[String]) -> bool {
     let lists_bash = |value: &str| value.split([',', ' ']).any(is_bash_rule);
     let mut current_flag = "";
     arguments.iter().any(|argument| {
@@ -63,7 +63,7 @@ pub fn arguments_allow_bash(arguments: &[String]) -> bool {
 
 /// Returns true if the client's settings let a session run some shell commands without asking the user.
 /// `settings_files` are in order of precedence, highest first.
-pub fn settings_allow_bash(settings_files: &[PermissionSettings]) -> bool {
+pub fn settings_allow_bash_without_prompt(settings_files: &[PermissionSettings]) -> bool {
     let mode = settings_files.iter().find_map(|settings| settings.permissions.default_mode.as_deref());
     let is_sandboxed = settings_files.iter().find_map(|settings| settings.sandbox.enabled) == Some(true);
     let prompts_in_sandbox =
@@ -131,7 +131,7 @@ mod tests {
             ("--permission-mode=auto", true),
             ("--dangerously-skip-permissions", true),
         ] {
-            assert_eq!(arguments_allow_bash(&split_words(arguments)), expected, "{arguments}");
+            assert_eq!(arguments_allow_bash_without_prompt(&split_words(arguments)), expected, "{arguments}");
         }
     }
 
@@ -157,7 +157,7 @@ mod tests {
         ] {
             let keys: Vec<PermissionSettings> =
                 files.iter().map(|text| PermissionSettings::parse(text.as_bytes())).collect();
-            assert_eq!(settings_allow_bash(&keys), expected, "{files:?}");
+            assert_eq!(settings_allow_bash_without_prompt(&keys), expected, "{files:?}");
         }
     }
 

@@ -70,7 +70,10 @@ pub fn resolve_window(evidence: &WindowEvidence<'_>) -> Option<WindowSize> {
 
 /// Returns the learned window of `model` from a session's last reading, which saves another lookup. Returns `None` for a window of 200,000 or
 /// less: `CLAUDE_CODE_DISABLE_1M_CONTEXT` may have reduced it, and the next process may run without that variable.
-pub fn learned_window_above_200k_of_reading(last_reading: Option<&UsageReading>, model: &str) -> Option<u64> {
+pub fn learned_window_of_reading_if_above_200k(
+    last_reading: Option<&UsageReading>,
+    model: &str,
+) -> Option<u64> {
     let reading_of_model = last_reading.filter(|reading| reading.model.as_deref() == Some(model));
     let window = reading_of_model.and_then(|reading| reading.window.as_ref());
     window
@@ -248,12 +251,12 @@ mod tests {
                 is_one_request_behind: false,
             };
             assert_eq!(
-                learned_window_above_200k_of_reading(Some(&reading), "claude-opus-5-5"),
+                learned_window_of_reading_if_above_200k(Some(&reading), "claude-opus-5-5"),
                 expected,
                 "{reading:?}"
             );
         }
-        assert_eq!(learned_window_above_200k_of_reading(None, "claude-opus-5-5"), None);
+        assert_eq!(learned_window_of_reading_if_above_200k(None, "claude-opus-5-5"), None);
     }
 
     #[test]

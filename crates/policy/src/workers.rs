@@ -20,7 +20,7 @@ use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 /// renewals.
 pub const LEASE_DURATION_MS: BoardMillis = 90_000;
 /// The number of failed attempts after which an item is set aside.
-pub const MAX_TRIES: u32 = 3;
+pub const MAX_FAILED_ATTEMPTS: u32 = 3;
 /// The maximum number of characters of a question or reason that are stored on the board.
 const MAX_REASON_CHARS: usize = 500;
 
@@ -28,7 +28,7 @@ const MAX_REASON_CHARS: usize = 500;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     /// The index of the item on the board.
-    pub item: usize,
+    pub item_index: usize,
     /// The item's epoch at the time of the claim (fencing token).
     pub epoch: u64,
 }
@@ -53,33 +53,33 @@ pub struct StaleEpoch;
 
 /// Leases the first claimable item to a worker and increments the item's epoch. Returns `None` if no item can be claimed now.
 pub fn claim_next_item(board: &mut BoardState, worker_name: &str, now: BoardMillis) -> Option<Claim> {
-    let item = first_claimable_item(board, now)?;
-    let row = &mut board.items[item];
-    row.epoch += 1;
-    row.stage = ItemStage::Leased {
+    let item_index = first_claimable_item_index(board, now)?;
+    let board_item = &mut board.items[item_index];
+    board_item.epoch += 1;
+    board_item.stage = ItemStage::Leased {
         lease: Lease { holder: worker_name.to_owned(), expires_at: now + LEASE_DURATION_MS },
     };
-    Some(Claim { item, epoch: row.epoch })
+    Some(Claim { item_index, epoch: board_item.epoch })
 }
 
 /// Returns the index of the first item that is open or whose lease has expired, whose dependencies are merged, and which overlaps neither
 /// the areas of leased items nor the conflicting files of leased or unblocked ready items. Returns `None` while claims are paused.
-fn first_claimable_item(board: &BoardState, now: BoardMillis) -> Option<usize> {
+fn first_claimable_item_index(board: &BoardState, now: BoardMillis) -> Option<usize> {
     if now < board.paused_until {
         return None;
     }
-    let contested_files = frequently_changed_conflict_files(board);
-    let is_claimable = |row: &BoardItem| {
-        is_open_or_lease_expired(row, now)
-            && row
+    let contested_files = conflict_files_changed_by_half_of_items(board);
+    let is_claimable = |board_item: &BoardItem| {
+        is_open_or_lease_expired(board_item, now)
+            && board_item
                 .dependency_indices
                 .iter()
                 .all(|dependency_index| is_dependency_merged_or_missing(board, *dependency_index))
             && !leased_items(board, now)
-                .any(|(_, other)| areas_overlap(&row.stated_areas, &other.stated_areas))
+                .any(|(_, other)| areas_overlap(&board_item.stated_areas, &other.stated_areas))
             && !leased_or_unblocked_ready_items(board, now).any(|other| {
                 areas_overlap(
-                    &conflicting_files(row, &contested_files),
+                    &conflicting_files(board_item, &contested_files),
                     &conflicting_files(other, &contested_files),
                 )
             })
@@ -91,32 +91,39 @@ fn first_claimable_item(board: &BoardState, now: BoardMillis) -> Option<usize> {
 /// and changes the same contested file, would conflict as well. Ready items that wait for the retry of another item are not included,
 /// because that item must be able to begin.
 fn leased_or_unblocked_ready_items(board: &BoardState, now: BoardMillis) -> impl Iterator<Item = &BoardItem> {
-    let is_leased_or_unblocked = move |(index, row): &(usize, &BoardItem)| match &row.stage {
+    let is_leased_or_unblocked = move |(index, board_item): &(usize, &BoardItem)| match &board_item.stage {
         ItemStage::Leased { lease } => lease.is_active(now),
         ItemStage::ReadyToMerge { .. } => !must_merge_after_retry_of_other_item(board, *index),
         ItemStage::Open | ItemStage::Merged | ItemStage::SetAside { .. } => false,
     };
-    board.items.iter().enumerate().filter(is_leased_or_unblocked).map(|(_, row)| row)
+    board.items.iter().enumerate().filter(is_leased_or_unblocked).map(|(_, board_item)| board_item)
 }
 
 /// Returns the files in which the work on an item conflicted, and the contested files that it changes. If its changed files are not
 /// recorded yet, all contested files are returned.
-fn conflicting_files(row: &BoardItem, contested_files: &[String]) -> Vec<String> {
-    let writes = |file: &&String| row.changed_files.is_empty() || row.changed_files.contains(file);
-    row.conflict_files.iter().chain(contested_files.iter().filter(writes)).cloned().collect()
+fn conflicting_files(board_item: &BoardItem, contested_files: &[String]) -> Vec<String> {
+    let writes =
+        |file: &&String| board_item.changed_files.is_empty() || board_item.changed_files.contains(file);
+    board_item.conflict_files.iter().chain(contested_files.iter().filter(writes)).cloned().collect()
 }
 
 /// Returns the files, such as a changelog, in which work conflicted and which are changed by at least two items and by at least half of the
 /// items whose changed files are recorded. An item that is not started yet will probably change them, too. A file that only a few items
 /// change does not block others.
-fn frequently_changed_conflict_files(board: &BoardState) -> Vec<String> {
-    let examined_count = board.items.iter().filter(|row| !row.changed_files.is_empty()).count();
+fn conflict_files_changed_by_half_of_items(board: &BoardState) -> Vec<String> {
+    let examined_count = board.items.iter().filter(|board_item| !board_item.changed_files.is_empty()).count();
     let is_changed_by_half = |file: &&String| {
-        let changing_item_count = board.items.iter().filter(|row| row.changed_files.contains(file)).count();
+        let changing_item_count =
+            board.items.iter().filter(|board_item| board_item.changed_files.contains(file)).count();
         changing_item_count >= 2 && 2 * changing_item_count >= examined_count
     };
-    let mut files: Vec<String> =
-        board.items.iter().flat_map(|row| &row.conflict_files).filter(is_changed_by_half).cloned().collect();
+    let mut files: Vec<String> = board
+        .items
+        .iter()
+        .flat_map(|board_item| &board_item.conflict_files)
+        .filter(is_changed_by_half)
+        .cloned()
+        .collect();
     files.sort_unstable();
     files.dedup();
     files
@@ -125,27 +132,26 @@ fn frequently_changed_conflict_files(board: &BoardState) -> Vec<String> {
 /// Returns true if the item is ready to merge and changes a file in which another item conflicted whose next attempt is not finished
 /// yet. If the item were merged first, that attempt would conflict again. An item that conflicted in the same file itself does not
 /// wait.
-fn must_merge_after_retry_of_other_item(board: &BoardState, item: usize) -> bool {
-    let row = &board.items[item];
+fn must_merge_after_retry_of_other_item(board: &BoardState, item_index: usize) -> bool {
+    let board_item = &board.items[item_index];
     let is_blocking_retry = |(index, other): (usize, &BoardItem)| {
-        index != item
+        index != item_index
             && matches!(other.stage, ItemStage::Open | ItemStage::Leased { .. })
-            && areas_overlap(&other.conflict_files, &row.changed_files)
-            && !areas_overlap(&other.conflict_files, &row.conflict_files)
+            && areas_overlap(&other.conflict_files, &board_item.changed_files)
+            && !areas_overlap(&other.conflict_files, &board_item.conflict_files)
     };
-    matches!(row.stage, ItemStage::ReadyToMerge { .. })
+    matches!(board_item.stage, ItemStage::ReadyToMerge { .. })
         && board.items.iter().enumerate().any(is_blocking_retry)
 }
 
 /// Returns the items with a valid lease, each with its index.
 fn leased_items(board: &BoardState, now: BoardMillis) -> impl Iterator<Item = (usize, &BoardItem)> {
-    let is_leased =
-        move |row: &BoardItem| matches!(&row.stage, ItemStage::Leased { lease } if lease.is_active(now));
-    board.items.iter().enumerate().filter(move |(_, row)| is_leased(row))
+    let is_leased = move |board_item: &BoardItem| matches!(&board_item.stage, ItemStage::Leased { lease } if lease.is_active(now));
+    board.items.iter().enumerate().filter(move |(_, board_item)| is_leased(board_item))
 }
 
-fn is_open_or_lease_expired(row: &BoardItem, now: BoardMillis) -> bool {
-    match &row.stage {
+fn is_open_or_lease_expired(board_item: &BoardItem, now: BoardMillis) -> bool {
+    match &board_item.stage {
         ItemStage::Open => true,
         ItemStage::Leased { lease } => !lease.is_active(now),
         ItemStage::ReadyToMerge { .. } | ItemStage::Merged | ItemStage::SetAside { .. } => false,
@@ -154,19 +160,20 @@ fn is_open_or_lease_expired(row: &BoardItem, now: BoardMillis) -> bool {
 
 // A dependency that is not in the plan counts as merged, so that it blocks nothing: `plimsoll plan` reports it.
 fn is_dependency_merged_or_missing(board: &BoardState, dependency_index: usize) -> bool {
-    board.items.get(dependency_index).is_none_or(|row| row.stage == ItemStage::Merged)
+    board.items.get(dependency_index).is_none_or(|board_item| board_item.stage == ItemStage::Merged)
 }
 
 /// Renews the lease of a claim. An expired lease can be renewed unless the item was claimed again or an item with an overlapping area is
 /// leased now; otherwise the result is [`StaleEpoch`].
-pub fn renew_claim_unless_stale_or_overlapping(
+pub fn renew_claim_unless_stale_or_area_taken(
     board: &mut BoardState,
     claim: Claim,
     now: BoardMillis,
 ) -> Result<(), StaleEpoch> {
     let claimed_areas = leased_item_if_claim_is_current(board, claim)?.stated_areas.clone();
-    let overlaps_other_lease = leased_items(board, now)
-        .any(|(index, other)| index != claim.item && areas_overlap(&claimed_areas, &other.stated_areas));
+    let overlaps_other_lease = leased_items(board, now).any(|(index, other)| {
+        index != claim.item_index && areas_overlap(&claimed_areas, &other.stated_areas)
+    });
     match &mut leased_item_if_claim_is_current(board, claim)?.stage {
         ItemStage::Leased { lease } if lease.is_active(now) || !overlaps_other_lease => {
             lease.expires_at = lease.expires_at.max(now + LEASE_DURATION_MS);
@@ -199,18 +206,18 @@ pub fn reopen_claimed_item(board: &mut BoardState, claim: Claim) -> Result<(), S
 
 /// Counts a failed attempt of a worker that could not finish its item, and reopens the item with `reason` as a note for the next session.
 /// After [`MAX_TRIES`] failed attempts the item is set aside instead.
-pub fn reopen_or_set_aside_after_failed_try(
+pub fn reopen_or_set_aside_after_failed_attempt(
     board: &mut BoardState,
     claim: Claim,
     reason: &str,
 ) -> Result<(), StaleEpoch> {
-    let row = leased_item_if_claim_is_current(board, claim)?;
-    row.failed_merge_count += 1;
-    row.next_session_note = truncate_end(&to_safe_single_line(reason), MAX_REASON_CHARS);
-    row.stage = if row.failed_merge_count < MAX_TRIES {
+    let board_item = leased_item_if_claim_is_current(board, claim)?;
+    board_item.failed_merge_count += 1;
+    board_item.next_session_note = truncate_end(&to_safe_single_line(reason), MAX_REASON_CHARS);
+    board_item.stage = if board_item.failed_merge_count < MAX_FAILED_ATTEMPTS {
         ItemStage::Open
     } else {
-        ItemStage::SetAside { reason: SetAsideReason::RunEnded(row.next_session_note.clone()) }
+        ItemStage::SetAside { reason: SetAsideReason::RunEnded(board_item.next_session_note.clone()) }
     };
     Ok(())
 }
@@ -236,9 +243,9 @@ fn leased_item_if_claim_is_current(
     board: &mut BoardState,
     claim: Claim,
 ) -> Result<&mut BoardItem, StaleEpoch> {
-    let row = board.items.get_mut(claim.item).ok_or(StaleEpoch)?;
-    let is_current = matches!(row.stage, ItemStage::Leased { .. }) && row.epoch == claim.epoch;
-    if is_current { Ok(row) } else { Err(StaleEpoch) }
+    let board_item = board.items.get_mut(claim.item_index).ok_or(StaleEpoch)?;
+    let is_current = matches!(board_item.stage, ItemStage::Leased { .. }) && board_item.epoch == claim.epoch;
+    if is_current { Ok(board_item) } else { Err(StaleEpoch) }
 }
 
 /// Acquires or renews the merger's lease for `merger_name` and returns its epoch, which is incremented unless the lease is still active.
@@ -280,8 +287,9 @@ pub fn renew_current_merger_lease(
     Ok(())
 }
 
-/// Marks every item as merged that has a recorded commit in the target branch, and returns the indices of the items that were not marked
-/// before. This includes commits that were pushed by a merger without a valid lease; a worker that works on such an item again is fenced.
+/// Marks every item as merged that has a recorded commit in the target branch, and returns the indices of the
+/// items that were not marked before. This includes commits that were pushed by a merger without a valid lease.
+/// A worker that is working on such an item again can no longer change the board.
 ///
 /// A merger calls this before it merges anything, for the head of the target from which it will push. A commit that arrives in between
 /// moves that head, so the push fails.
@@ -290,11 +298,11 @@ pub fn mark_items_in_target_as_merged(
     is_in_target: impl Fn(&str) -> bool,
 ) -> Vec<usize> {
     let mut merged_indices = Vec::new();
-    for (index, row) in board.items.iter_mut().enumerate() {
-        if row.stage != ItemStage::Merged
-            && row.attempted_merge_commits.iter().any(|commit| is_in_target(commit))
+    for (index, board_item) in board.items.iter_mut().enumerate() {
+        if board_item.stage != ItemStage::Merged
+            && board_item.attempted_merge_commits.iter().any(|commit| is_in_target(commit))
         {
-            row.stage = ItemStage::Merged;
+            board_item.stage = ItemStage::Merged;
             merged_indices.push(index);
         }
     }
@@ -303,7 +311,7 @@ pub fn mark_items_in_target_as_merged(
 
 /// Returns the indices of the items that are ready to merge, in the plan's order.
 pub fn ready_to_merge_items(board: &BoardState) -> Vec<usize> {
-    let is_ready = |row: &BoardItem| matches!(row.stage, ItemStage::ReadyToMerge { .. });
+    let is_ready = |board_item: &BoardItem| matches!(board_item.stage, ItemStage::ReadyToMerge { .. });
     (0..board.items.len()).filter(|index| is_ready(&board.items[*index])).collect()
 }
 
@@ -321,11 +329,13 @@ pub fn items_to_merge(board: &BoardState, include_waiting: bool) -> Vec<usize> {
 }
 
 /// Records the files that the work on an item changes. Does nothing if the item is not ready to merge.
-pub fn record_changed_files_if_ready_to_merge(board: &mut BoardState, item: usize, files: &[String]) {
-    if let Some(row) =
-        board.items.get_mut(item).filter(|row| matches!(row.stage, ItemStage::ReadyToMerge { .. }))
+pub fn record_changed_files_if_ready_to_merge(board: &mut BoardState, item_index: usize, files: &[String]) {
+    if let Some(board_item) = board
+        .items
+        .get_mut(item_index)
+        .filter(|board_item| matches!(board_item.stage, ItemStage::ReadyToMerge { .. }))
     {
-        row.changed_files = files.to_vec();
+        board_item.changed_files = files.to_vec();
     }
 }
 
@@ -333,12 +343,12 @@ pub fn record_changed_files_if_ready_to_merge(board: &mut BoardState, item: usiz
 pub fn record_merge_candidate_commit(
     board: &mut BoardState,
     merger_epoch: u64,
-    item: usize,
+    item_index: usize,
     commit: &str,
 ) -> Result<(), StaleEpoch> {
-    let row = ready_item_if_merger_is_current(board, merger_epoch, item)?;
-    if !row.attempted_merge_commits.iter().any(|recorded| recorded == commit) {
-        row.attempted_merge_commits.push(commit.to_owned());
+    let board_item = ready_item_if_merger_is_current(board, merger_epoch, item_index)?;
+    if !board_item.attempted_merge_commits.iter().any(|recorded| recorded == commit) {
+        board_item.attempted_merge_commits.push(commit.to_owned());
     }
     Ok(())
 }
@@ -348,13 +358,13 @@ pub fn record_merge_candidate_commit(
 pub fn reopen_or_set_aside_rejected_item(
     board: &mut BoardState,
     merger_epoch: u64,
-    item: usize,
+    item_index: usize,
     note: &str,
 ) -> Result<(), StaleEpoch> {
-    let row = ready_item_if_merger_is_current(board, merger_epoch, item)?;
-    row.failed_merge_count += 1;
-    row.next_session_note = note.to_owned();
-    row.stage = if row.failed_merge_count < MAX_TRIES {
+    let board_item = ready_item_if_merger_is_current(board, merger_epoch, item_index)?;
+    board_item.failed_merge_count += 1;
+    board_item.next_session_note = note.to_owned();
+    board_item.stage = if board_item.failed_merge_count < MAX_FAILED_ATTEMPTS {
         ItemStage::Open
     } else {
         ItemStage::SetAside { reason: SetAsideReason::TooManyFailedMerges }
@@ -367,16 +377,16 @@ pub fn reopen_or_set_aside_rejected_item(
 pub fn reopen_conflicting_item(
     board: &mut BoardState,
     merger_epoch: u64,
-    item: usize,
+    item_index: usize,
     note: &str,
     files: &[String],
 ) -> Result<(), StaleEpoch> {
-    let row = ready_item_if_merger_is_current(board, merger_epoch, item)?;
-    row.next_session_note = note.to_owned();
-    row.stage = ItemStage::Open;
+    let board_item = ready_item_if_merger_is_current(board, merger_epoch, item_index)?;
+    board_item.next_session_note = note.to_owned();
+    board_item.stage = ItemStage::Open;
     for file in files {
-        if !row.conflict_files.contains(file) {
-            row.conflict_files.push(file.clone());
+        if !board_item.conflict_files.contains(file) {
+            board_item.conflict_files.push(file.clone());
         }
     }
     Ok(())
@@ -386,13 +396,13 @@ pub fn reopen_conflicting_item(
 fn ready_item_if_merger_is_current(
     board: &mut BoardState,
     merger_epoch: u64,
-    item: usize,
+    item_index: usize,
 ) -> Result<&mut BoardItem, StaleEpoch> {
     if board.merger_epoch != merger_epoch {
         return Err(StaleEpoch);
     }
-    let row = board.items.get_mut(item).ok_or(StaleEpoch)?;
-    if matches!(row.stage, ItemStage::ReadyToMerge { .. }) { Ok(row) } else { Err(StaleEpoch) }
+    let board_item = board.items.get_mut(item_index).ok_or(StaleEpoch)?;
+    if matches!(board_item.stage, ItemStage::ReadyToMerge { .. }) { Ok(board_item) } else { Err(StaleEpoch) }
 }
 
 /// Pauses all claims until `pause_end`. An earlier call with a later end takes precedence.
@@ -402,12 +412,12 @@ pub fn pause_claims_at_least_until(board: &mut BoardState, pause_end: BoardMilli
 
 /// Reopens an item that was set aside, after an answer or at the user's request, and resets its failed attempts. Returns false if it was
 /// not set aside.
-pub fn reopen_item_set_aside(board: &mut BoardState, item: usize) -> bool {
-    let Some(row) = board.items.get_mut(item) else { return false };
-    let is_set_aside = matches!(row.stage, ItemStage::SetAside { .. });
+pub fn reopen_set_aside_item(board: &mut BoardState, item_index: usize) -> bool {
+    let Some(board_item) = board.items.get_mut(item_index) else { return false };
+    let is_set_aside = matches!(board_item.stage, ItemStage::SetAside { .. });
     if is_set_aside {
-        row.stage = ItemStage::Open;
-        row.failed_merge_count = 0;
+        board_item.stage = ItemStage::Open;
+        board_item.failed_merge_count = 0;
     }
     is_set_aside
 }
@@ -421,12 +431,12 @@ pub fn classify_board_progress(board: &BoardState, now: BoardMillis) -> BoardPro
     };
     let is_paused = now < board.paused_until;
     let pause_end = board.paused_until.max(now);
-    if board.items.iter().all(|row| row.stage == ItemStage::Merged) {
+    if board.items.iter().all(|board_item| board_item.stage == ItemStage::Merged) {
         BoardProgress::Done
-    } else if first_claimable_item(board, now).is_some() {
+    } else if first_claimable_item_index(board, now).is_some() {
         BoardProgress::ItemAvailable
     } else if board.items.iter().any(is_in_progress)
-        || is_paused && first_claimable_item(board, pause_end).is_some()
+        || is_paused && first_claimable_item_index(board, pause_end).is_some()
     {
         BoardProgress::InProgress
     } else {
@@ -477,8 +487,9 @@ mod tests {
             (&["a (area: src)", "b (area: src/x)", "c (area: docs)", "d"], &[0, 2, 3]),
         ] {
             let mut board = board_of_items(items);
-            let claimed_items: Vec<usize> =
-                std::iter::from_fn(|| claim_next_item(&mut board, "w", 0)).map(|taken| taken.item).collect();
+            let claimed_items: Vec<usize> = std::iter::from_fn(|| claim_next_item(&mut board, "w", 0))
+                .map(|taken| taken.item_index)
+                .collect();
             assert_eq!(claimed_items, expected, "{items:?}");
         }
     }
@@ -517,15 +528,19 @@ mod tests {
             assert_eq!(claim_next_item(&mut board, "other", 0), None, "one at a time: {board:?}");
             mark_claimed_item_ready_to_merge(&mut board, taken, "c").expect("mine");
             assert_eq!(claim_next_item(&mut board, "other", 0), None, "not before the work is merged");
-            record_changed_files_if_ready_to_merge(&mut board, taken.item, &["CHANGELOG.md".to_owned()]);
+            record_changed_files_if_ready_to_merge(
+                &mut board,
+                taken.item_index,
+                &["CHANGELOG.md".to_owned()],
+            );
             assert_eq!(
                 claim_next_item(&mut board, "other", 0),
                 None,
                 "also once it is known to write the file"
             );
-            assert_eq!(unblocked_ready_to_merge_items(&board), [taken.item]);
-            record_merge_candidate_commit(&mut board, merger, taken.item, "l").expect("offered");
-            board.items[taken.item].stage = ItemStage::Merged;
+            assert_eq!(unblocked_ready_to_merge_items(&board), [taken.item_index]);
+            record_merge_candidate_commit(&mut board, merger, taken.item_index, "l").expect("offered");
+            board.items[taken.item_index].stage = ItemStage::Merged;
         }
         assert_eq!((classify_board_progress(&board, 0), sessions), (BoardProgress::Done, 15));
         assert!(board.items.iter().all(|row| row.failed_merge_count == 0));
@@ -540,8 +555,9 @@ mod tests {
             stage: ItemStage::Merged,
             ..BoardItem::default()
         });
-        let claimed: Vec<usize> =
-            std::iter::from_fn(|| claim_next_item(&mut board, "w", 0)).map(|taken| taken.item).collect();
+        let claimed: Vec<usize> = std::iter::from_fn(|| claim_next_item(&mut board, "w", 0))
+            .map(|taken| taken.item_index)
+            .collect();
         assert_eq!(claimed, [1, 4, 5, 6, 7]);
     }
 
@@ -573,7 +589,7 @@ mod tests {
                 match random_below(3) {
                     0 if can_claim => {
                         let taken = claim_next_item(&mut board, "w", 0).expect("an item is free");
-                        landed_at_claim[taken.item] = landed.len();
+                        landed_at_claim[taken.item_index] = landed.len();
                         claims.push(taken);
                         sessions += 1;
                     }
@@ -629,7 +645,7 @@ mod tests {
         );
         // Work that waits for the item does not block it.
         let retry = claim_next_item(&mut board, "w", 0).expect("the item that was sent back");
-        assert_eq!(retry.item, 0);
+        assert_eq!(retry.item_index, 0);
         assert_eq!(unblocked_ready_to_merge_items(&board), [2], "also while somebody works on it");
         mark_claimed_item_ready_to_merge(&mut board, retry, "c2").expect("mine");
         assert_eq!(unblocked_ready_to_merge_items(&board), [0, 1, 2]);
@@ -657,7 +673,7 @@ mod tests {
         let second = claim_next_item(&mut board, "two", LEASE_DURATION_MS).expect("the lease is over");
         let before = board.clone();
         for result in [
-            renew_claim_unless_stale_or_overlapping(&mut board, first, LEASE_DURATION_MS),
+            renew_claim_unless_stale_or_area_taken(&mut board, first, LEASE_DURATION_MS),
             mark_claimed_item_ready_to_merge(&mut board, first, "c1"),
             reopen_claimed_item(&mut board, first),
             set_claimed_item_aside(&mut board, first, SetAsideReason::TooManyFailedMerges),
@@ -678,7 +694,7 @@ mod tests {
         let mut board = board_of_items(&["a"]);
         let own_claim = claim_next_item(&mut board, "one", 0).expect("an item");
         assert_eq!(
-            renew_claim_unless_stale_or_overlapping(&mut board, own_claim, 10 * LEASE_DURATION_MS),
+            renew_claim_unless_stale_or_area_taken(&mut board, own_claim, 10 * LEASE_DURATION_MS),
             Ok(())
         );
         assert_eq!(claim_next_item(&mut board, "two", 10 * LEASE_DURATION_MS + 1), None);
@@ -717,13 +733,16 @@ mod tests {
             Some(second + 1),
             "it is free"
         );
-        assert_eq!(claim_next_item(&mut board, "w", 2 * LEASE_DURATION_MS).map(|one| one.item), Some(1));
+        assert_eq!(
+            claim_next_item(&mut board, "w", 2 * LEASE_DURATION_MS).map(|one| one.item_index),
+            Some(1)
+        );
     }
 
     #[test]
     fn work_that_cannot_be_merged_is_reopened_and_finally_set_aside() {
         let mut board = board_of_items(&["a", "b (after: 1)"]);
-        for round in 1..=MAX_TRIES {
+        for round in 1..=MAX_FAILED_ATTEMPTS {
             let own_claim = claim_next_item(&mut board, "w", 0).expect("open");
             assert_eq!(own_claim.epoch, u64::from(round));
             mark_claimed_item_ready_to_merge(&mut board, own_claim, "c").expect("mine");
@@ -736,20 +755,23 @@ mod tests {
             (board.items[0].next_session_note.as_str(), classify_board_progress(&board, 0)),
             ("red", BoardProgress::Blocked)
         );
-        assert!(reopen_item_set_aside(&mut board, 0) && !reopen_item_set_aside(&mut board, 1));
+        assert!(reopen_set_aside_item(&mut board, 0) && !reopen_set_aside_item(&mut board, 1));
         assert_eq!(classify_board_progress(&board, 0), BoardProgress::ItemAvailable);
     }
 
     #[test]
     fn an_item_that_keeps_failing_is_set_aside_with_the_last_reason() {
         let mut board = board_of_items(&["a"]);
-        for round in 1..=MAX_TRIES {
+        for round in 1..=MAX_FAILED_ATTEMPTS {
             let own_claim = claim_next_item(&mut board, "w", 0).expect("open");
             assert_eq!(
-                reopen_or_set_aside_after_failed_try(&mut board, own_claim, &format!("stuck\n{round}")),
+                reopen_or_set_aside_after_failed_attempt(&mut board, own_claim, &format!("stuck\n{round}")),
                 Ok(())
             );
-            assert_eq!(reopen_or_set_aside_after_failed_try(&mut board, own_claim, "late"), Err(StaleEpoch));
+            assert_eq!(
+                reopen_or_set_aside_after_failed_attempt(&mut board, own_claim, "late"),
+                Err(StaleEpoch)
+            );
         }
         assert_eq!(
             board.items[0].stage,

@@ -29,7 +29,7 @@ pub fn parse_leading_decimal(text: &str) -> Option<f64> {
 
 /// Parses a compaction window in tokens: a whole number, or a number with the unit `k` or `m`. Raises a smaller
 /// window to the minimum.
-pub fn parse_clamped_compaction_window(text: &str) -> Option<u64> {
+pub fn parse_compaction_window_raised_to_minimum(text: &str) -> Option<u64> {
     let text = text.trim();
     let tokens_per_unit = match text.chars().last()?.to_ascii_lowercase() {
         'k' => 1e3,
@@ -117,7 +117,7 @@ mod tests {
             ("0k", None),
             ("é", None),
         ] {
-            assert_eq!(parse_clamped_compaction_window(text), expected, "{text:?}");
+            assert_eq!(parse_compaction_window_raised_to_minimum(text), expected, "{text:?}");
         }
     }
 

@@ -109,7 +109,7 @@ impl CompactionSettings {
     /// Returns the windows at which the client compacts, in its lookup order (2.1.329): windows of single models
     /// before the default for all. Of two names for one model the shorter comes first, because the canonical name has
     /// no date, region or suffix.
-    pub fn windows_in_lookup_order(&self) -> Vec<CompactionWindow> {
+    pub fn model_windows_then_default_window(&self) -> Vec<CompactionWindow> {
         let to_model_window = |(model, settings): (&String, &ModelCompactionSettings)| {
             Some(CompactionWindow {
                 model: Some(model.clone()),
@@ -147,7 +147,8 @@ mod tests {
     #[test]
     fn windows_of_single_models_precede_the_default_window() {
         let windows = |text: &str| {
-            let windows = CompactionSettings::parse(text.as_bytes()).windows_in_lookup_order().into_iter();
+            let windows =
+                CompactionSettings::parse(text.as_bytes()).model_windows_then_default_window().into_iter();
             windows.map(|window| (window.model.unwrap_or_default(), window.tokens)).collect::<Vec<_>>()
         };
         let window = |model: &str, tokens| (model.to_owned(), tokens);

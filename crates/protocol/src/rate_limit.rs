@@ -46,17 +46,18 @@ impl RateLimit {
 
     /// Returns the five-hour window.
     pub fn five_hour_window(&self) -> Option<QuotaWindow> {
-        self.window_with_top_level_fallback("five_hour")
+        self.window_with_top_level_values_if_kind_matches("five_hour")
     }
 
     /// Returns the seven-day window, or the fullest one of a single model if the client reports no general one.
     pub fn seven_day_window(&self) -> Option<QuotaWindow> {
-        self.window_with_top_level_fallback("seven_day").or_else(|| self.fullest_model_seven_day_window())
+        self.window_with_top_level_values_if_kind_matches("seven_day")
+            .or_else(|| self.fullest_model_seven_day_window())
     }
 
     /// Returns a window by its name. Missing values are taken from the top-level fields if those describe this
     /// window: older clients have only those.
-    fn window_with_top_level_fallback(&self, name: &str) -> Option<QuotaWindow> {
+    fn window_with_top_level_values_if_kind_matches(&self, name: &str) -> Option<QuotaWindow> {
         let mut window = self.unified_windows.get(name).cloned().unwrap_or_default();
         if self.kind.as_deref() == Some(name) {
             window.utilization = window.utilization.or(self.utilization);
@@ -70,7 +71,7 @@ impl RateLimit {
     fn fullest_model_seven_day_window(&self) -> Option<QuotaWindow> {
         ["seven_day_opus", "seven_day_sonnet"]
             .into_iter()
-            .filter_map(|name| self.window_with_top_level_fallback(name))
+            .filter_map(|name| self.window_with_top_level_values_if_kind_matches(name))
             .max_by(|left, right| utilization_or_zero(left).total_cmp(&utilization_or_zero(right)))
     }
 }

@@ -84,7 +84,7 @@ impl HookReply {
     /// Allows a call that would otherwise need the user's permission. Replaces its input if there is a new one.
     pub fn allow_tool_call(self, new_input: Option<Value>) -> HookReply {
         let updated_input = new_input.map(remove_nulls_recursively);
-        self.with_pre_tool_use_output(HookSpecificOutput {
+        self.replace_specific_output_for_pre_tool_use(HookSpecificOutput {
             permission_decision: Some("allow"),
             updated_input,
             ..HookSpecificOutput::default()
@@ -94,14 +94,14 @@ impl HookReply {
     /// Denies a call and gives the model the reason.
     pub fn deny_tool_call(self, reason: String) -> HookReply {
         let permission_decision_reason = Some(reason);
-        self.with_pre_tool_use_output(HookSpecificOutput {
+        self.replace_specific_output_for_pre_tool_use(HookSpecificOutput {
             permission_decision: Some("deny"),
             permission_decision_reason,
             ..HookSpecificOutput::default()
         })
     }
 
-    fn with_pre_tool_use_output(self, specific_output: HookSpecificOutput) -> HookReply {
+    fn replace_specific_output_for_pre_tool_use(self, specific_output: HookSpecificOutput) -> HookReply {
         let hook_event_name = "PreToolUse".to_owned();
         HookReply {
             hook_specific_output: Some(HookSpecificOutput { hook_event_name, ..specific_output }),

@@ -18,7 +18,7 @@ mod template;
 mod variable;
 
 pub use command::{GUARDED_FLAG, runs_our_program_in_exec_or_shell_form, shell_quote_if_needed};
-use command::{command_executable_allowing_spaces, program_name};
+use command::{command_executable_with_spaces_if_ours, program_name};
 pub use hook_entries::{EntryDifference, EntryDifferenceKind};
 use hook_entries::{
     find_our_entries, find_unexpected_entry, object_members_or_error, parse_hook_entries,
@@ -30,9 +30,9 @@ pub use permissions::{UnprivilegedSettings, drop_permissions_and_extract_environ
 use serde_json::Value;
 use std::sync::LazyLock;
 pub use summary::{
-    ConfiguredStatusLine, SettingsSummary, find_differences_from_template, summarize_settings,
+    ConfiguredStatusLine, SettingsSummary, find_template_differences_if_installed, summarize_settings,
 };
-use template::{TemplateEntry, merged_template_entries};
+use template::{TemplateEntry, template_entries_with_memory_replacements};
 pub use template::{hook_and_status_line_programs, hooks_settings, memory_variable};
 pub use variable::MemoryVariable;
 
@@ -152,7 +152,7 @@ impl OurHookEntry {
 
     /// Returns the executable: a path, or a name to look up on PATH.
     pub fn executable(&self) -> String {
-        command_executable_allowing_spaces(&self.command)
+        command_executable_with_spaces_if_ours(&self.command)
     }
 
     /// Returns the arguments that distinguish several entries of one program. [`MEMORY_ARGUMENT`] does not distinguish
@@ -250,7 +250,7 @@ pub fn install_or_update_our_entries(
         include_memory: requested_options.include_memory || memory_is_installed,
         ..requested_options
     };
-    let expected_entries = merged_template_entries(effective_options, command_for);
+    let expected_entries = template_entries_with_memory_replacements(effective_options, command_for);
     check_entries_can_be_inserted(&settings_json, &expected_entries, requested_options.includes_memory())?;
     // Located again for each entry, because every edit moves the positions after it.
     for index in 0..expected_entries.len() {
@@ -331,7 +331,7 @@ pub fn remove_our_entries_and_empty_containers(
     let json_without_status_line = status::remove_or_unwrap_status_line(&settings_json)?;
     let status_line_removed = json_without_status_line.is_some();
     settings_json = json_without_status_line.unwrap_or(settings_json);
-    // If the file has no entry of the memory, we did not set the variable.
+    // If none of the removed entries is for the memory, the variable was not set by us.
     let had_memory = removed_entries.iter().any(OurHookEntry::is_for_memory);
     // As in `install_or_update_our_entries`: the error must name its line in the file, not in the edited text.
     let error_at_position_in_file = |error| {
@@ -379,7 +379,7 @@ pub fn is_unchanged_since_install(original: &str, current: &str) -> bool {
         let command = hooks.iter().find(|hook| hook.program == program).map(|hook| hook.command.clone());
         let command = command
             .or_else(|| status_command.clone().filter(|command| program_name(command, false) == program));
-        command.map_or_else(|| program.to_owned(), |command| command_executable_allowing_spaces(&command))
+        command.map_or_else(|| program.to_owned(), |command| command_executable_with_spaces_if_ours(&command))
     };
     [HookSupport::Modern.into(), HookSupport::Classic.into(), HookSupport::Modern.with_memory()]
         .into_iter()

@@ -315,8 +315,8 @@ impl TranscriptLine {
         };
         let kind = match non_empty_text(fields.kind).as_deref() {
             Some("assistant") => parse_response_line(&fields).map(TranscriptLineKind::Response),
-            Some("user") => parse_user_prompt_or_tool_results(&fields),
-            Some("attachment") => parse_rendered_attachment(&fields),
+            Some("user") => parse_tool_results_summary_or_prompt(&fields),
+            Some("attachment") => parse_rendered_attachment_as_context(&fields),
             Some("system") if non_empty_text(fields.subtype).as_deref() == Some("compact_boundary") => {
                 let metadata: CompactionFields =
                     fields.compact_metadata.and_then(lenient::parse_unless_list_or_null).unwrap_or_default();
@@ -337,8 +337,8 @@ impl TranscriptLine {
 /// any other line.
 fn parse_tool_result_line_in_one_pass(text: &str) -> Option<TranscriptLine> {
     // Searches the start of the line for the type first, because after a failed attempt the line is parsed a second time.
-    let line_start = (TYPE_SEARCH_BYTES - 3..=TYPE_SEARCH_BYTES).rev().find_map(|end| text.get(..end))?;
-    if !line_start.contains(USER_TYPE_MARKER) {
+    let line_prefix = (TYPE_SEARCH_BYTES - 3..=TYPE_SEARCH_BYTES).rev().find_map(|end| text.get(..end))?;
+    if !line_prefix.contains(USER_TYPE_MARKER) {
         return None;
     }
     let mut fields: RawLineFields<'_, ResultMessageFields<'_>> = serde_json::from_str(text).ok()?;
@@ -441,7 +441,7 @@ fn parse_response_line(fields: &RawLineFields<'_, RawMessageFields<'_>>) -> Opti
     })
 }
 
-fn parse_user_prompt_or_tool_results(
+fn parse_tool_results_summary_or_prompt(
     fields: &RawLineFields<'_, RawMessageFields<'_>>,
 ) -> Option<TranscriptLineKind> {
     let JsonObject(message) = fields.message.as_ref()?;
@@ -476,7 +476,9 @@ fn raw_content_text_with_placeholders(content: &RawValue) -> String {
 
 /// Parses the rendered text of an attachment, which is the only part that the model received. Returns `None` if there is
 /// no such text.
-fn parse_rendered_attachment(fields: &RawLineFields<'_, RawMessageFields<'_>>) -> Option<TranscriptLineKind> {
+fn parse_rendered_attachment_as_context(
+    fields: &RawLineFields<'_, RawMessageFields<'_>>,
+) -> Option<TranscriptLineKind> {
     let attachment: Attachment = fields.attachment.and_then(lenient::parse_unless_list_or_null)?;
     let texts: Vec<String> = lenient::raw_elements(fields.rendered?)
         .into_iter()

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// Returns true for control characters and for characters that are not visible: Unicode's default-ignorable
 /// characters, direction marks, line separators, and the tag characters, which spell invisible ASCII.
-pub fn is_hidden_character(character: char) -> bool {
+pub fn is_hidden_or_control_character(character: char) -> bool {
     character.is_control()
         || matches!(u32::from(character),
             0xad | 0x34f | 0x61c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180f | 0x200b..=0x200f
@@ -42,7 +42,7 @@ fn rewrite_hidden_characters(text: &str, write_replacement: impl Fn(char, &mut S
         let next = characters.peek().copied();
         let starts_crlf = character == '\r' && next == Some('\n');
         let is_kept = matches!(character, '\n' | '\t')
-            || !is_hidden_character(character)
+            || !is_hidden_or_control_character(character)
             || is_needed_joiner_or_selector(previous, character, next);
         if is_kept {
             output.push(character);
@@ -59,7 +59,7 @@ fn rewrite_hidden_characters(text: &str, write_replacement: impl Fn(char, &mut S
 fn is_needed_joiner_or_selector(previous: Option<char>, character: char, next: Option<char>) -> bool {
     let is_symbol = |character: char| matches!(u32::from(character), 0xa9 | 0xae | 0x2010..=0x2027 | 0x2030..=0x205e | 0x2100..=0x2bff | 0x3030..=0x303d | 0x3297..=0x3299 | 0x1f000..=0x1faff);
     let can_be_joined = |character: char| {
-        !is_hidden_character(character)
+        !is_hidden_or_control_character(character)
             && matches!(u32::from(character), 0x600..=0x1fff | 0x2190..=0x2bff | 0x1f000..=0x1faff)
     };
     match (previous, character, next) {
@@ -113,14 +113,15 @@ pub fn neutralize_tags<'a>(text: &'a str, tag_prefixes: &[&str]) -> Cow<'a, str>
 }
 
 fn starts_with_tag_prefix(text_after_bracket: &str, tag_prefixes: &[&str]) -> bool {
-    let is_skipped =
-        |character: &char| *character == '/' || character.is_whitespace() || is_hidden_character(*character);
+    let is_skipped = |character: &char| {
+        *character == '/' || character.is_whitespace() || is_hidden_or_control_character(*character)
+    };
     let trimmed = text_after_bracket.trim_start_matches(|character| is_skipped(&character));
     let max_prefix_length = tag_prefixes.iter().map(|tag| tag.len()).max().unwrap_or(0);
     // A space ends the name; a hidden character does not.
     let name: String = trimmed
         .chars()
-        .filter(|character| !is_hidden_character(*character))
+        .filter(|character| !is_hidden_or_control_character(*character))
         .take(max_prefix_length)
         .collect();
     tag_prefixes

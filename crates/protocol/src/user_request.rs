@@ -64,13 +64,13 @@ pub fn parse_user_request(line_bytes: &[u8]) -> Option<String> {
         return None;
     }
     match line.kind.as_deref()? {
-        "user" => user_text_or_slash_command(&message_text(&line.message)?),
+        "user" => user_text_or_slash_command_with_arguments(&message_text(&line.message)?),
         "attachment" => {
             let QueuedCommand { kind, prompt, command_mode, origin } = line.attachment;
             let is_prompt = command_mode.as_deref().is_none_or(|mode| mode == "prompt");
             let is_queued = kind.as_deref() == Some("queued_command") && is_prompt && is_from_user(&origin);
             let message = Message { content: prompt.filter(|_| is_queued), ..Message::default() };
-            user_text_or_slash_command(&message_text(&message)?)
+            user_text_or_slash_command_with_arguments(&message_text(&message)?)
         }
         _ => None,
     }
@@ -100,7 +100,7 @@ pub fn is_interruption(line: &TranscriptEntry) -> bool {
 
 /// Returns the part of a text that the user wrote; for a slash command its name and arguments. Returns `None` for text
 /// that the client wrote, and for a command without arguments, such as `/context`, which is not a request.
-fn user_text_or_slash_command(text: &str) -> Option<String> {
+fn user_text_or_slash_command_with_arguments(text: &str) -> Option<String> {
     let text = strip_system_reminders(text);
     let text = text.trim();
     if let Some(name) = command_tag_content(text, "command-name") {

@@ -1,8 +1,8 @@
 //! Settings files are summarized, and compared with the templates.
 
 use plimsoll_protocol::settings::{
-    EntryDifference, EntryDifferenceKind, HookSupport, MODERN_TEMPLATE, find_differences_from_template,
-    install_or_update_our_entries, plugins, summarize_settings,
+    EntryDifference, EntryDifferenceKind, HookSupport, MODERN_TEMPLATE,
+    find_template_differences_if_installed, install_or_update_our_entries, plugins, summarize_settings,
 };
 use serde_json::{Value, json};
 
@@ -58,27 +58,27 @@ fn manual_changes_to_our_entries_are_found() {
     for parts in [HookSupport::Modern.into(), HookSupport::Classic.into(), HookSupport::Modern.with_memory()]
     {
         let text = install_or_update_our_entries("{}", parts, &absolute).unwrap().text;
-        assert_eq!(find_differences_from_template(&text, parts).unwrap(), [], "{text}");
+        assert_eq!(find_template_differences_if_installed(&text, parts).unwrap(), [], "{text}");
     }
     assert_eq!(
-        find_differences_from_template("{}", HookSupport::Modern).unwrap(),
+        find_template_differences_if_installed("{}", HookSupport::Modern).unwrap(),
         [],
         "nothing of ours, nothing to compare"
     );
     let text = install_or_update_our_entries("{}", HookSupport::Modern, &absolute).unwrap().text;
     let stop = |text: String| (text, "Stop".to_owned(), "plimsoll-stop-gate".to_owned());
     let (edited, event, program) = stop(text.replacen("\"timeout\": 20", "\"timeout\": 1", 4));
-    let found = find_differences_from_template(&edited, HookSupport::Modern).unwrap();
+    let found = find_template_differences_if_installed(&edited, HookSupport::Modern).unwrap();
     let differs =
         |kind, event: &str| EntryDifference { kind, event: event.to_owned(), program: program.clone() };
     assert!(found.contains(&differs(EntryDifferenceKind::Edited, &event)), "{found:?}");
     let (renamed, event, _) = stop(text.replace("\"Stop\"", "\"Stopp\""));
-    let found = find_differences_from_template(&renamed, HookSupport::Modern).unwrap();
+    let found = find_template_differences_if_installed(&renamed, HookSupport::Modern).unwrap();
     assert_eq!(
         found,
         [differs(EntryDifferenceKind::Missing, &event), differs(EntryDifferenceKind::Unexpected, "Stopp")]
     );
-    let classic_differences = find_differences_from_template(&text, HookSupport::Classic).unwrap();
+    let classic_differences = find_template_differences_if_installed(&text, HookSupport::Classic).unwrap();
     for wanted in
         [(EntryDifferenceKind::Missing, "PostToolUse"), (EntryDifferenceKind::Unexpected, "PostToolBatch")]
     {

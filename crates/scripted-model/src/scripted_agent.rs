@@ -21,11 +21,11 @@ pub struct AgentTurn<'a> {
 pub fn start_model_with_turn_script(
     mut choose_step: impl FnMut(&AgentTurn<'_>) -> Step + Send + 'static,
 ) -> ScriptedModel {
-    ScriptedModel::start(move |request| choose_step(&AgentTurn::from_request(request)))
+    ScriptedModel::start(move |request| choose_step(&AgentTurn::parse_prompt_in_request(request)))
 }
 
 impl<'a> AgentTurn<'a> {
-    fn from_request(request: &'a Request) -> AgentTurn<'a> {
+    fn parse_prompt_in_request(request: &'a Request) -> AgentTurn<'a> {
         let text = request.full_text();
         let text_between = |start: &str, end: &str| {
             let remaining_text = &text[text.find(start)? + start.len()..];

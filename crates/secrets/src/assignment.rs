@@ -266,7 +266,7 @@ fn parse_quoted_or_bare_value(text: &str, start: usize) -> Option<(ValueForm, Ra
     let remaining_text = text_within_limit(text, start);
     for quote in ['"', '\''] {
         if let Some(inner) = remaining_text.strip_prefix(quote) {
-            return length_before_closing_quote(inner, quote)
+            return quoted_length_if_closed_and_long_enough(inner, quote)
                 .map(|length| (ValueForm::Quoted, start + 1..start + 1 + length));
         }
     }
@@ -295,7 +295,7 @@ fn text_within_limit(text: &str, start: usize) -> &str {
 
 /// Returns the length in bytes of the text before the closing quote. A backslash escapes the next character. Returns
 /// `None` if the text has a line break, fewer than four characters, or no closing quote within the limit.
-fn length_before_closing_quote(inner: &str, quote: char) -> Option<usize> {
+fn quoted_length_if_closed_and_long_enough(inner: &str, quote: char) -> Option<usize> {
     let (mut char_count, mut is_escaped) = (0, false);
     for (position, character) in inner.char_indices() {
         if character == '\n' || position > MAX_VALUE_BYTES {

@@ -38,7 +38,7 @@ struct KeywordHit {
 /// All rules and their keywords, built when the first text is searched.
 struct Detector {
     keywords: KeywordIndex<KeywordOwner>,
-    tokens: Vec<TokenRule>,
+    token_rules: Vec<TokenRule>,
     rules: Vec<Rule>,
 }
 
@@ -66,26 +66,28 @@ pub(crate) fn contains_keyword(text: &str) -> bool {
 
 impl Detector {
     fn new() -> Detector {
-        let tokens: Vec<TokenRule> = TOKEN_TABLE.lines().filter_map(TokenRule::parse).collect();
+        let token_rules: Vec<TokenRule> = TOKEN_TABLE.lines().filter_map(TokenRule::parse).collect();
         let rules: Vec<Rule> = split_at_byte(OUR_RULES, b'\n')
             .chain(split_at_byte(BETTERLEAKS_RULES, b'\n'))
             .filter_map(Rule::parse)
             .collect();
         let mut keywords: Vec<(&'static str, KeywordOwner)> = Vec::new();
         keywords.extend(
-            tokens.iter().enumerate().map(|(index, token)| (token.prefix, KeywordOwner::Token(index))),
+            token_rules.iter().enumerate().map(|(index, token)| (token.prefix, KeywordOwner::Token(index))),
         );
         keywords.extend(private_keys::KEYWORDS.map(|keyword| (keyword, KeywordOwner::PrivateKey)));
         for (index, rule) in rules.iter().enumerate() {
             keywords.extend(rule.keywords.iter().map(|keyword| (*keyword, KeywordOwner::Rule(index))));
         }
         keywords.extend(assignment::SECRET_NAME_ENDINGS.map(|keyword| (keyword, KeywordOwner::Assignment)));
-        Detector { keywords: KeywordIndex::new(keywords), tokens, rules }
+        Detector { keywords: KeywordIndex::new(keywords), token_rules, rules }
     }
 
     fn find_keywords(&self, text: &[u8]) -> Vec<KeywordHit> {
         let mut hits = Vec::new();
-        self.keywords.find_all(text, &mut |owner, start, end| hits.push(KeywordHit { owner, start, end }));
+        self.keywords.find_all_ignoring_case(text, &mut |owner, start, end| {
+            hits.push(KeywordHit { owner, start, end })
+        });
         hits
     }
 
@@ -93,7 +95,7 @@ impl Detector {
         let Some(first_hit) = hits.first() else { return };
         match first_hit.owner {
             KeywordOwner::Token(index) => {
-                let token = &self.tokens[index];
+                let token = &self.token_rules[index];
                 matches.extend(hits.iter().filter_map(|hit| {
                     let end = token.end_of_valid_token_at(text.as_bytes(), hit.start)?;
                     Some(SecretMatch { kind: token.kind, range: hit.start..end })
@@ -116,13 +118,14 @@ impl Detector {
 
 /// If checking a rule at each keyword would read more than this many times the length of the text, the rule searches
 /// the text around the keywords once instead.
-const MAX_TEXT_READS: usize = 8;
+const MAX_TEXT_LENGTHS_READ_AT_KEYWORDS: usize = 8;
 
 impl Rule {
     fn find_matches(&self, text: &str, hits: &[KeywordHit], matches: &mut Vec<SecretMatch>) {
         let Some(patterns) = self.compiled_patterns() else { return };
         if self.starts_with_keyword
-            && hits.len().saturating_mul(self.max_bytes_after) <= MAX_TEXT_READS * text.len() + 4096
+            && hits.len().saturating_mul(self.max_bytes_after)
+                <= MAX_TEXT_LENGTHS_READ_AT_KEYWORDS * text.len() + 4096
         {
             self.find_at_keywords(patterns, text, hits, matches);
         } else {

@@ -34,7 +34,7 @@ impl<R: Copy> KeywordIndex<R> {
     }
 
     /// Calls `report` for each occurrence of each keyword, with its owner, start and end.
-    pub(crate) fn find_all(&self, text: &[u8], report: &mut dyn FnMut(R, usize, usize)) {
+    pub(crate) fn find_all_ignoring_case(&self, text: &[u8], report: &mut dyn FnMut(R, usize, usize)) {
         let mut prefix = text.iter().take(PREFIX_BYTES - 1).fold(0, append_lowercase_byte);
         for (start, byte) in text.iter().skip(PREFIX_BYTES - 1).enumerate() {
             prefix = append_lowercase_byte(prefix, byte);
@@ -73,12 +73,15 @@ mod tests {
         let words = vec![("sk-", 1), ("sk-ant-", 2), ("://", 3), ("SECRET", 4), ("secret_key", 5), ("ab", 6)];
         let keywords = KeywordIndex::new(words);
         let mut reported = Vec::new();
-        keywords.find_all("x SK-ant-://sEcReT_key sk-ab".as_bytes(), &mut |owner, start, end| {
-            reported.push((owner, start, end));
-        });
+        keywords.find_all_ignoring_case(
+            "x SK-ant-://sEcReT_key sk-ab".as_bytes(),
+            &mut |owner, start, end| {
+                reported.push((owner, start, end));
+            },
+        );
         reported.sort_unstable();
         assert_eq!(reported, [(1, 2, 5), (1, 23, 26), (2, 2, 9), (3, 9, 12), (4, 12, 18), (5, 12, 22)]);
-        keywords.find_all(b"sk", &mut |_, _, _| panic!("too short"));
-        keywords.find_all(b"", &mut |_, _, _| panic!("nothing"));
+        keywords.find_all_ignoring_case(b"sk", &mut |_, _, _| panic!("too short"));
+        keywords.find_all_ignoring_case(b"", &mut |_, _, _| panic!("nothing"));
     }
 }

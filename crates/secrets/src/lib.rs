@@ -50,7 +50,7 @@ pub fn find_secrets(text: &str) -> Vec<SecretMatch> {
 }
 
 /// Returns a match if the value of this JSON key looks like a secret. The range of the match is the whole value.
-pub fn find_secret_in_key_value(key: &str, value: &str) -> Option<SecretMatch> {
+pub fn match_whole_value_if_key_value_is_secret(key: &str, value: &str) -> Option<SecretMatch> {
     let match_whole_value = |kind| SecretMatch { kind, range: 0..value.len() };
     if key.eq_ignore_ascii_case("authorization") {
         let credential = value.split_once(' ').map_or(value, |(_, credential)| credential);

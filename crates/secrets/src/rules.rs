@@ -73,14 +73,14 @@ impl Rule {
             (optional_fields.next().flatten(), optional_fields.next().flatten());
         let mut rule =
             Rule { kind, keywords, pattern, excluded_pattern, required_pattern, ..Rule::default() };
-        split_at_byte(flags, b' ').for_each(|flag| rule.apply_flag(flag));
+        split_at_byte(flags, b' ').for_each(|flag| rule.apply_flag_or_set_value_check(flag));
         if !rule.starts_with_keyword && rule.max_bytes_before == 0 {
             rule.max_bytes_before = rule.max_bytes_after;
         }
         Some(rule)
     }
 
-    fn apply_flag(&mut self, flag: &str) {
+    fn apply_flag_or_set_value_check(&mut self, flag: &str) {
         let (name, value) = flag.split_once('=').unwrap_or((flag, ""));
         match name {
             "start" => self.starts_with_keyword = true,

@@ -1,6 +1,6 @@
 //! The corpus: texts that are secrets, and texts that are not.
 
-use plimsoll_secrets::{find_secret_in_key_value, find_secrets};
+use plimsoll_secrets::{find_secrets, match_whole_value_if_key_value_is_secret};
 
 const SECRETS: &str = include_str!("../../../tests/fixtures/secrets/secrets.txt");
 const FALSE_FRIENDS: &str = include_str!("../../../tests/fixtures/secrets/friends.txt");
@@ -56,11 +56,11 @@ fn a_json_key_can_make_its_value_a_secret() {
     for (key, value) in
         [("password", "swordfish"), ("api_key", "a1b2c3d4e5f6"), ("Authorization", "Basic dXNlcjpw")]
     {
-        assert!(find_secret_in_key_value(key, value).is_some(), "{key}");
+        assert!(match_whole_value_if_key_value_is_secret(key, value).is_some(), "{key}");
     }
     for (key, value) in
         [("password", "Password"), ("pwd", "/home/me2"), ("token_type", "a1b2c3d4e5f6"), ("token", "comma")]
     {
-        assert!(find_secret_in_key_value(key, value).is_none(), "{key}");
+        assert!(match_whole_value_if_key_value_is_secret(key, value).is_none(), "{key}");
     }
 }

@@ -18,7 +18,7 @@ pub fn is_foreign_or_outdated(ledger_state: &RunState, file_state: &RunState) ->
 /// (`file_state`). Everything that starts a program, counts, limits or ends the run comes from the ledger.
 /// The description of the work comes from the file, which may also make the run end sooner: by canceling it,
 /// or by a smaller limit.
-pub fn merge_file_into_ledger(ledger_state: RunState, file_state: &RunState) -> RunState {
+pub fn merge_permitted_file_changes_into_ledger(ledger_state: RunState, file_state: &RunState) -> RunState {
     if is_foreign_or_outdated(&ledger_state, file_state) {
         return ledger_state;
     }
@@ -185,7 +185,7 @@ mod tests {
         let merge_forged = |forge: fn(&mut RunState)| {
             let mut file_state = sample_ledger_state();
             forge(&mut file_state);
-            merge_file_into_ledger(sample_ledger_state(), &file_state)
+            merge_permitted_file_changes_into_ledger(sample_ledger_state(), &file_state)
         };
         assert_eq!(merge_forged(|_| ()), sample_ledger_state(), "what both say holds");
         let forgeries: [fn(&mut RunState); 26] = [
@@ -233,7 +233,7 @@ mod tests {
         let merge_changed = |change: fn(&mut RunState)| {
             let mut file_state = sample_ledger_state();
             change(&mut file_state);
-            merge_file_into_ledger(sample_ledger_state(), &file_state)
+            merge_permitted_file_changes_into_ledger(sample_ledger_state(), &file_state)
         };
         assert_eq!(
             merge_changed(|state| state.lifecycle.cancel_if_open(None)).lifecycle.status(),
@@ -280,7 +280,10 @@ mod tests {
             },
             ..ledger_state.clone()
         };
-        assert_eq!(merge_file_into_ledger(ledger_state.clone(), &outdated_state), ledger_state);
+        assert_eq!(
+            merge_permitted_file_changes_into_ledger(ledger_state.clone(), &outdated_state),
+            ledger_state
+        );
     }
 
     #[test]
@@ -290,14 +293,16 @@ mod tests {
         let canceled_state =
             RunState { lifecycle: Lifecycle::with_status(RunStatus::Canceled), ..sample_ledger_state() };
         assert_eq!(
-            merge_file_into_ledger(completed_state, &canceled_state).lifecycle.status(),
+            merge_permitted_file_changes_into_ledger(completed_state, &canceled_state).lifecycle.status(),
             RunStatus::Completed
         );
         let mut older_iteration_state = sample_ledger_state();
         older_iteration_state.iteration_record =
             IterationRecord { iteration: 2, is_closed: true, ..IterationRecord::default() };
         assert!(
-            !merge_file_into_ledger(sample_ledger_state(), &older_iteration_state).iteration_record.is_closed
+            !merge_permitted_file_changes_into_ledger(sample_ledger_state(), &older_iteration_state)
+                .iteration_record
+                .is_closed
         );
     }
 
@@ -310,12 +315,12 @@ mod tests {
         file_state.session_id = Some("s9".into());
         file_state.iteration_record.phase = IterationPhase::Spawned;
         file_state.iteration_record.started_at = Some("2026-01-01T00:00:00Z".into());
-        let merged = merge_file_into_ledger(ledger_state.clone(), &file_state);
+        let merged = merge_permitted_file_changes_into_ledger(ledger_state.clone(), &file_state);
         assert_eq!(
             (merged.session_id.as_deref(), merged.iteration_record.phase),
             (Some("s9"), IterationPhase::Spawned)
         );
         file_state.iteration_record.iteration = 2;
-        assert_eq!(merge_file_into_ledger(ledger_state, &file_state).session_id, None);
+        assert_eq!(merge_permitted_file_changes_into_ledger(ledger_state, &file_state).session_id, None);
     }
 }

@@ -198,14 +198,14 @@ fn merge_allowed_project_keys_over_user(
 }
 
 fn settings_from_keys(keys: &Value, path: &Path) -> Result<Settings, StoreError> {
-    sessions::parse_json_object(keys.to_string().as_bytes()).map_err(|error| settings_error(path, error))
+    sessions::parse_json_unless_list(keys.to_string().as_bytes()).map_err(|error| settings_error(path, error))
 }
 
 /// Reads one settings file. Unknown keys and wrong types are errors that name the file and the position.
 fn read_settings_file(path: &Path) -> Result<Option<SettingsContent>, StoreError> {
     let Some(bytes) = disk::read(path)? else { return Ok(None) };
-    let settings = sessions::parse_json_object(&bytes).map_err(|error| settings_error(path, error))?;
-    let keys = sessions::parse_json_object(&bytes).map_err(|error| settings_error(path, error))?;
+    let settings = sessions::parse_json_unless_list(&bytes).map_err(|error| settings_error(path, error))?;
+    let keys = sessions::parse_json_unless_list(&bytes).map_err(|error| settings_error(path, error))?;
     Ok(Some(SettingsContent { keys, settings }))
 }
 
@@ -284,7 +284,7 @@ fn read_compaction_settings(
         let Ok(Some(bytes)) = disk::read(&path) else { continue };
         let keys = CompactionSettings::parse(&bytes);
         settings.auto_compact_enabled = settings.auto_compact_enabled.or(keys.auto_compact_enabled);
-        settings.compaction_windows.extend(keys.windows_in_lookup_order());
+        settings.compaction_windows.extend(keys.model_windows_then_default_window());
     }
     settings
 }

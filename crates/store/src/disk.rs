@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the one door to the disk")]
 
 pub use crate::plain_path::{
-    DRAFT_SUFFIX, Durability, canonicalize_or_keep, read_link_target, resolve_if_link,
+    DRAFT_SUFFIX, Durability, canonicalize_if_link, canonicalize_or_keep, read_link_target,
 };
 use crate::safe_open::{self, FinalLink, FolderEntry, OpenedFile};
 use crate::size_limited_write::{self, SizeLimitedFile};
@@ -30,7 +30,7 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
 }
 
 fn open_if_exists(path: &Path) -> Result<Option<OpenedFile>, StoreError> {
-    match safe_open::open_regular_file_confined_to_root(path, OFlags::RDONLY) {
+    match safe_open::open_regular_file_confined_to_root_if_any(path, OFlags::RDONLY) {
         Ok(opened) => Ok(Some(opened)),
         Err(error) if error.is_missing() => Ok(None),
         Err(error) => Err(error.into_store_error("read", path)),
@@ -54,7 +54,7 @@ pub fn remove_abandoned_drafts(folder: &Path, is_dead_process: impl Fn(u32) -> b
 /// the user and of the client, where only the drafts of files that Plimsoll writes may be removed.
 pub fn remove_abandoned_drafts_of_file(path: &Path) {
     // A file behind a link is replaced at the link's target.
-    let path = resolve_if_link(path);
+    let path = canonicalize_if_link(path);
     let Some(file_name) = path.file_name().and_then(std::ffi::OsStr::to_str) else { return };
     remove_drafts_where(parent_or_current(&path), |target_name, writer_pid| {
         target_name == file_name && plimsoll_system::liveness_of_pid(writer_pid).has_ended()
@@ -160,7 +160,7 @@ pub fn open_for_append(path: &Path) -> Result<File, StoreError> {
 
 /// Opens a plain file, and creates it and missing folders.
 pub(crate) fn open_or_create_with_parents(path: &Path, flags: OFlags) -> Result<OpenedFile, StoreError> {
-    let open = || safe_open::open_regular_file_confined_to_root(path, flags | OFlags::CREATE);
+    let open = || safe_open::open_regular_file_confined_to_root_if_any(path, flags | OFlags::CREATE);
     match open() {
         Err(error) if error.is_folder_missing() => {
             create_folder(parent_or_current(path))?;
@@ -278,7 +278,7 @@ fn copy_to_executable_draft(source_path: &Path, draft: &Path) -> Result<(), Stor
 
 /// Opens a file for reading.
 pub fn open(path: &Path) -> Result<File, StoreError> {
-    safe_open::open_regular_file_confined_to_root(path, OFlags::RDONLY)
+    safe_open::open_regular_file_confined_to_root_if_any(path, OFlags::RDONLY)
         .map(|opened| opened.file)
         .map_err(|error| error.into_store_error("open", path))
 }
@@ -294,7 +294,8 @@ pub(crate) fn open_with_size_if_exists(path: &Path) -> Result<Option<(File, u64)
 
 /// Opens a plain file and refuses a link, for callers that found the path by walking folders.
 pub fn open_without_following_link(path: &Path) -> std::io::Result<File> {
-    let opened = safe_open::open_regular_file_confined_to_root(path, OFlags::RDONLY | OFlags::NOFOLLOW);
+    let opened =
+        safe_open::open_regular_file_confined_to_root_if_any(path, OFlags::RDONLY | OFlags::NOFOLLOW);
     opened.map(|opened| opened.file).map_err(|error| match error.into_store_error("open", path) {
         StoreError::Io { source, .. } => source,
         other => std::io::Error::other(other.to_string()),
@@ -303,9 +304,9 @@ pub fn open_without_following_link(path: &Path) -> std::io::Result<File> {
 
 /// Reads up to `length` bytes of a file at an offset, without clearing the buffer first; fewer at the end of
 /// the file.
-pub(crate) fn read_range(file: &File, offset: u64, length: usize) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(length);
-    while bytes.len() < length {
+pub(crate) fn read_range(file: &File, offset: u64, max_length: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(max_length);
+    while bytes.len() < max_length {
         let position = offset + bytes.len() as u64;
         match rustix::io::pread(file, spare_capacity(&mut bytes), position) {
             Ok(0) => break,
@@ -313,7 +314,7 @@ pub(crate) fn read_range(file: &File, offset: u64, length: usize) -> std::io::Re
             Err(error) => return Err(error.into()),
         }
     }
-    bytes.truncate(length);
+    bytes.truncate(max_length);
     Ok(bytes)
 }
 
@@ -355,7 +356,7 @@ pub(crate) fn open_unnamed_temp_file() -> Result<File, StoreError> {
 
 /// Truncates a file to a length and syncs it.
 pub fn truncate_and_sync(path: &Path, length: u64) -> Result<(), StoreError> {
-    let opened = safe_open::open_regular_file_confined_to_root(path, OFlags::WRONLY)
+    let opened = safe_open::open_regular_file_confined_to_root_if_any(path, OFlags::WRONLY)
         .map_err(|error| error.into_store_error("open", path))?;
     opened
         .file
@@ -472,7 +473,8 @@ fn file_type(stat: &Stat) -> FileType {
 
 /// Returns the size of a plain file in bytes.
 pub fn file_size(path: &Path) -> Option<u64> {
-    let stat = safe_open::stat_without_checking_parents(path).filter(|stat| file_type(stat).is_file())?;
+    let stat =
+        safe_open::stat_checking_final_link_but_not_parents(path).filter(|stat| file_type(stat).is_file())?;
     u64::try_from(stat.st_size).ok()
 }
 
@@ -487,13 +489,13 @@ pub fn file_change_stamp(path: &Path) -> Option<String> {
 /// Returns the change stamp of a folder, its mtime. It changes if a name is added or removed.
 pub(crate) fn folder_change_stamp(path: &Path) -> Option<String> {
     let Stat { st_mtime, st_mtime_nsec, .. } =
-        safe_open::stat_without_checking_parents(path).filter(|stat| file_type(stat).is_dir())?;
+        safe_open::stat_checking_final_link_but_not_parents(path).filter(|stat| file_type(stat).is_dir())?;
     Some(format!("{st_mtime}.{st_mtime_nsec:09}"))
 }
 
 /// Returns when a file was last written.
 pub fn modified_at(path: &Path) -> Option<SystemTime> {
-    let stat = safe_open::stat_without_checking_parents(path)?;
+    let stat = safe_open::stat_checking_final_link_but_not_parents(path)?;
     to_system_time(stat.st_mtime, stat.st_mtime_nsec)
 }
 
@@ -540,7 +542,11 @@ pub const SKIPPED_FOLDERS: [&str; 6] = [".git", ".claude", "node_modules", "targ
 
 /// Returns the newest `max_files` files below a folder that were modified at or after `cutoff`, newest last.
 /// Skips caches and version control.
-pub fn newest_files_modified_since(folder: &Path, cutoff: SystemTime, max_files: usize) -> Vec<PathBuf> {
+pub fn newest_files_in_tree_modified_since(
+    folder: &Path,
+    cutoff: SystemTime,
+    max_files: usize,
+) -> Vec<PathBuf> {
     // Limits the time of a checkpoint in a project with very many files.
     const MAX_ENTRIES: usize = 50_000;
     let mut files = Vec::new();

@@ -82,7 +82,7 @@ pub fn find_all_programs(name: &str) -> Vec<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).filter(|path| is_executable(path)).collect()
 }
 
-/// Returns true if a file may be executed.
+/// Returns true if the path leads to a regular file with at least one execute bit, whether or not this user may execute it.
 pub fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)

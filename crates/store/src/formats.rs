@@ -12,7 +12,8 @@ use std::path::PathBuf;
 pub fn files_in_newer_format(project: &Project) -> Vec<PathBuf> {
     let run_names =
         ledger::records_folder(project).map(|folder| disk::list_names(&folder)).unwrap_or_default();
-    let record_folder = |run_name: String| ledger::run_record_folder(project, &RunId::from(run_name));
+    let record_folder =
+        |run_name: String| ledger::inherited_or_default_run_record_folder(project, &RunId::from(run_name));
     let record_folders = run_names.into_iter().filter_map(record_folder);
     let ledger_paths = record_folders
         .flat_map(|folder| ["ledger.json", "workers.json", "protected.json"].map(|name| folder.join(name)));
@@ -28,7 +29,7 @@ pub fn files_in_newer_format(project: &Project) -> Vec<PathBuf> {
     };
     let mut newer_files: Vec<PathBuf> = documents.filter(is_newer).collect();
     // Compressed logs are skipped: they would have to be read completely, and their next writer checks the format.
-    let logs = TurnLog::all_in_both_locations_by_modified_time(project)
+    let logs = TurnLog::all_in_both_locations_oldest_modified_first(project)
         .into_iter()
         .filter(|log| !log.is_compressed());
     let logs = logs.chain([memory::memory_log(project)]);

@@ -19,7 +19,7 @@ pub fn record_hook_failure_if_data_folder_exists(
     if !disk::is_folder(project.data_folder()) {
         return Ok(());
     }
-    let path = project.faults_path();
+    let path = project.hook_failures_path();
     let size = match disk::file_size(&path) {
         None if disk::exists(&path) => return Err(StoreError::NotAFile { path }),
         size => size.unwrap_or(0),
@@ -55,7 +55,7 @@ pub fn all_hook_failures(project: &Project) -> Vec<RecordedHookFailure> {
 
 /// Reads the file of failures; empty if it is missing or too large to be ours.
 fn read_failures_text(project: &Project) -> String {
-    let path = project.faults_path();
+    let path = project.hook_failures_path();
     let is_small_file = disk::file_size(&path).is_some_and(|size| size <= 4 * MAX_FILE_BYTES);
     if is_small_file { disk::read_text(&path).ok().flatten().unwrap_or_default() } else { String::new() }
 }
@@ -93,14 +93,14 @@ mod tests {
             )
             .unwrap();
         }
-        let size = disk::file_size(&project.faults_path()).unwrap();
+        let size = disk::file_size(&project.hook_failures_path()).unwrap();
         assert!(size < 2 * MAX_FILE_BYTES, "{size}");
         let newest = last_hook_failure(&project).unwrap();
         assert!(
             newest.message.starts_with("499 ") && clock::parse_timestamp(&newest.occurred_at).is_some(),
             "{newest:?}"
         );
-        disk::append(&project.faults_path(), b"{\"what\": \"to").unwrap();
+        disk::append(&project.hook_failures_path(), b"{\"what\": \"to").unwrap();
         assert_eq!(last_hook_failure(&project), Some(newest), "a torn line is none");
         assert!(all_hook_failures(&project).len() > 5);
     }

@@ -34,9 +34,10 @@ const SESSIONS_FOLDER: &str = "/sessions/";
 impl Project {
     /// Returns the project of a hook: the folder in which the client was started, or else the session's
     /// working directory.
-    pub fn for_hook(cwd: Option<&str>) -> Result<Project, StoreError> {
+    pub fn from_project_dir_variable_or_cwd(cwd: Option<&str>) -> Result<Project, StoreError> {
         let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
-        // The payload's `cwd` moves with the session's `cd`; CLAUDE_PROJECT_DIR stays (2.1.329).
+        // The hook payload's `cwd` changes when the session runs `cd`; CLAUDE_PROJECT_DIR does not (Claude Code
+        // 2.1.329).
         Project::with_local_or_external_files(
             &root.or(cwd.map(PathBuf::from)).unwrap_or_else(environment::current_dir),
         )
@@ -44,7 +45,7 @@ impl Project {
 
     /// Returns the project of a server that the client started: the folder in `CLAUDE_PROJECT_DIR`, or else the
     /// one that [`Project::find_upwards_from_current_dir`] finds.
-    pub fn for_mcp_server() -> Project {
+    pub fn from_project_dir_variable_or_found_upwards() -> Project {
         let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
         match root.filter(|root| disk::is_folder(root)) {
             Some(root) => Project::with_session_files_or_local(&root),
@@ -79,7 +80,7 @@ impl Project {
 
     /// Returns a state above the current directory that [`Project::find_upwards_from_current_dir`] ignores, with
     /// the reason. `None` if the current project has a run, because then the user does not mean the other one.
-    pub fn ignored_state_above() -> Option<IgnoredState> {
+    pub fn ignored_state_above_unless_other_exists() -> Option<IgnoredState> {
         let current_dir = environment::current_dir();
         let ignored_state =
             AncestorSearch::search_upwards_from(&current_dir).find_ignored_state_above(&current_dir)?;
@@ -148,7 +149,7 @@ impl Project {
     /// Returns the project at a folder with our files inside, for a project that has a run or is about to
     /// have one.
     pub fn with_local_files(root: &Path) -> Project {
-        safe_open::register_root(root, safe_open::RootKind::Project);
+        safe_open::register_root_unless_covered(root, safe_open::RootKind::Project);
         let state_file = match environment::variable("RALPH_STATE_FILE") {
             Some(file) => root.join(file),
             None => append_to_path(root, &["/.claude/ralph-state.json"]),
@@ -297,7 +298,7 @@ impl Project {
     }
 
     /// Returns the path of the file with the last errors of our own hooks.
-    pub fn faults_path(&self) -> PathBuf {
+    pub fn hook_failures_path(&self) -> PathBuf {
         append_to_path(self.data_folder(), &["/faults.jsonl"])
     }
 
@@ -409,7 +410,7 @@ pub fn shared_git_folder(git_folder: &Path) -> Option<PathBuf> {
     };
     let shared_folder = git_folder.join(shared_path_text.trim());
     is_git_folder(&shared_folder).then(|| {
-        safe_open::register_root(&shared_folder, safe_open::RootKind::Git);
+        safe_open::register_root_unless_covered(&shared_folder, safe_open::RootKind::Git);
         shared_folder
     })
 }
@@ -425,7 +426,7 @@ fn resolve_git_folder(dot_git: &Path) -> Option<PathBuf> {
         let target_path = Path::new(text.trim().strip_prefix("gitdir:")?.trim()).to_owned();
         Some(dot_git.parent()?.join(target_path)).filter(|folder| is_git_folder(folder))?
     };
-    safe_open::register_root(&git_folder, safe_open::RootKind::Git);
+    safe_open::register_root_unless_covered(&git_folder, safe_open::RootKind::Git);
     Some(git_folder)
 }
 

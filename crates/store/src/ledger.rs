@@ -18,7 +18,7 @@ const LEDGER_FILE: &str = "ledger.json";
 
 /// The environment variable with the path of the run's record, for a shell loop or a process that has another
 /// home.
-pub const RECORD_VARIABLE: &str = "PLIMSOLL_RUN_RECORD";
+pub const RUN_RECORD_VARIABLE: &str = "PLIMSOLL_RUN_RECORD";
 
 /// The record of a run: its project and the command that started it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,11 +63,11 @@ pub fn records_folder(project: &Project) -> Option<PathBuf> {
 }
 
 /// Returns the folder of a run's record; `None` without a home, or for an id that cannot be a file name.
-pub fn run_record_folder(project: &Project, run_id: &RunId) -> Option<PathBuf> {
+pub fn inherited_or_default_run_record_folder(project: &Project, run_id: &RunId) -> Option<PathBuf> {
     if !crate::layout::is_plain_file_name(run_id) {
         return None;
     }
-    let record_path = environment::variable(RECORD_VARIABLE).map(PathBuf::from);
+    let record_path = environment::variable(RUN_RECORD_VARIABLE).map(PathBuf::from);
     let inherited_folder = record_path.and_then(|record| record.parent().map(Path::to_owned));
     // The variable may be inherited from another run, so the folder must have this run's id as its name.
     let is_folder_of_run = |folder: &PathBuf| {
@@ -102,7 +102,7 @@ pub fn cache_folder_of_worktree_or_run(project: &Project, run_id: &RunId) -> Opt
 
 /// Returns the folder of all caches of a run, even if it does not exist yet; `None` without a home.
 pub fn run_cache_folder(project: &Project, run_id: &RunId) -> Option<PathBuf> {
-    Some(run_record_folder(project, run_id)?.join(CACHE_FOLDER))
+    Some(inherited_or_default_run_record_folder(project, run_id)?.join(CACHE_FOLDER))
 }
 
 /// Returns the runs of this project that have caches.
@@ -115,7 +115,7 @@ pub(crate) fn runs_with_cache(project: &Project) -> Vec<RunId> {
 
 /// Returns the path of a run's record, for `PLIMSOLL_RUN_RECORD`.
 pub fn run_record_path(project: &Project, run_id: &RunId) -> Option<PathBuf> {
-    run_record_folder(project, run_id).map(|folder| folder.join("record.json"))
+    inherited_or_default_run_record_folder(project, run_id).map(|folder| folder.join("record.json"))
 }
 
 /// Loads the record of a run; `None` if this user has none.
@@ -242,11 +242,11 @@ fn write_ledger(project: &Project, state: &RunState) -> Result<(), StoreError> {
 
 /// Returns the path of the copy of the project's settings from the run's start.
 pub(crate) fn settings_copy_path(project: &Project, run_id: &RunId) -> Option<PathBuf> {
-    run_record_folder(project, run_id).map(|folder| folder.join("preferences.json"))
+    inherited_or_default_run_record_folder(project, run_id).map(|folder| folder.join("preferences.json"))
 }
 
 fn ledger_path(project: &Project, run_id: &RunId) -> Option<PathBuf> {
-    run_record_folder(project, run_id).map(|folder| folder.join(LEDGER_FILE))
+    inherited_or_default_run_record_folder(project, run_id).map(|folder| folder.join(LEDGER_FILE))
 }
 
 fn canonical_root_text(project: &Project) -> String {

@@ -48,7 +48,7 @@ pub use disk::Durability;
 pub use handoff_index::HandoffIndex;
 pub use layout::Project;
 pub use turn_log::TurnLog;
-pub use writable_project::{WritableProject, move_data_folder_into_project_if_unwritable};
+pub use writable_project::{WritableProject, copy_data_folder_into_project_if_unwritable};
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,7 @@ pub enum StoreError {
     /// The part of the memory's log without a snapshot is too long to be read while a process waits.
     #[error(
         "the memory's log {path} has more than {} MB that no snapshot covers, and is not read",
-        memory::MAX_FOLDED_BYTES / 1024 / 1024
+        memory::MAX_REPLAYED_LOG_BYTES / 1024 / 1024
     )]
     MemoryLogTooLong { path: PathBuf },
     /// The file is larger than any legitimate file of its kind.

@@ -9,13 +9,15 @@ mod response_counter;
 mod shown_record;
 mod snapshot;
 
-pub use memory_copy::{remove_copy, restore_memory_and_create_copy, restore_missing_memory_from_copy};
+pub use memory_copy::{
+    remove_copy, restore_damaged_memory_and_create_copy, restore_missing_memory_from_copy,
+};
 pub use memory_head::MemoryHead;
 pub use past_memory::PastMemory;
 use plimsoll_domain::{SessionId, Timestamp};
 pub use shown_record::{
-    FramePush, ShownPosition, ShownRecord, ShownRevision, count_response_if_memory_unchanged,
-    find_frame_pusher, load_shown_record, remove_expired_shown_records_once_a_day,
+    FramePush, ShownMemoryState, ShownPosition, ShownRevision, count_response_if_memory_unchanged,
+    find_owner_of_last_push_by_call_id, load_shown_memory_state, remove_expired_shown_records_once_a_day,
 };
 
 use crate::turn_log::{LogHead, LogWriter, NewRecord, RawLine};
@@ -34,7 +36,7 @@ use std::time::Duration;
 /// while a hook, a server or a command waits: about a quarter of a second. Every process that changes the
 /// memory saves a snapshot, so usually nothing is replayed, and after a kill a few lines. A longer part without
 /// a snapshot comes from elsewhere, such as a clone; [`replay_long_log_and_save_snapshot`] replays it once.
-pub const MAX_FOLDED_BYTES: u64 = 2 * 1024 * 1024;
+pub const MAX_REPLAYED_LOG_BYTES: u64 = 2 * 1024 * 1024;
 
 /// How long to wait for the lock. Two servers and a command that write at the same time need milliseconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -120,14 +122,14 @@ pub fn load_memory(project: &Project) -> Result<Memory, StoreError> {
         project,
         log.current_head().as_ref(),
         response_counter::total_response_count(project),
-        MAX_FOLDED_BYTES,
+        MAX_REPLAYED_LOG_BYTES,
     )
 }
 
 /// Returns true if the log is too long for hooks to read. Then the memory is shown to no session until
 /// [`replay_long_log_and_save_snapshot`] has been called.
 pub fn is_log_too_long(project: &Project) -> bool {
-    memory_log(project).has_more_bytes_after_head_than(MAX_FOLDED_BYTES)
+    memory_log(project).has_more_bytes_after_head_than(MAX_REPLAYED_LOG_BYTES)
         || matches!(load_memory(project), Err(StoreError::MemoryLogTooLong { .. }))
 }
 
@@ -163,7 +165,7 @@ fn load_from_snapshot_and_later_records(
     let memory = if head.is_some_and(|head| snapshot.position.is_last_line_of(head)) {
         snapshot.memory
     } else {
-        replay_to_end(match Replay::from_snapshot(&log, snapshot, max_bytes)? {
+        replay_to_end(match Replay::from_snapshot_if_log_continues_it(&log, snapshot, max_bytes)? {
             Some(replay) => replay,
             None => return replay_to_end(Replay::from_start(&log, max_bytes)?),
         })?
@@ -244,7 +246,7 @@ pub struct LockedMemory<'a> {
 
 /// Locks the memory; waits no longer than the timeout.
 pub fn lock_memory(project: &Project, timeout: Duration) -> Result<LockedMemory<'_>, StoreError> {
-    lock_memory_with_log_limit(project, timeout, MAX_FOLDED_BYTES)
+    lock_memory_with_log_limit(project, timeout, MAX_REPLAYED_LOG_BYTES)
 }
 
 fn lock_memory_with_log_limit(
@@ -347,7 +349,7 @@ impl LockedMemory<'_> {
 /// Returns the newest change in the log; `None` if there is none. Returns an error if the read budget is used up.
 fn newest_change(project: &Project) -> Result<Option<MemoryChange>, StoreError> {
     let log = memory_log(project);
-    let budget = ReadBudget::new(MAX_FOLDED_BYTES);
+    let budget = ReadBudget::new(MAX_REPLAYED_LOG_BYTES);
     for line in log.backward_lines()? {
         if let Some(change) = parse_if_memory_change(&log, &line?, &budget) {
             return Ok(Some(change));
@@ -361,16 +363,17 @@ fn newest_change(project: &Project) -> Result<Option<MemoryChange>, StoreError> 
 
 /// Returns the revisions after `after_revision` that were made by these tool calls of a model and whose content
 /// is in the call itself. A call that pops a frame also writes the merged result, which is in no call.
-pub fn revisions_with_content_from_calls(
+pub fn register_or_heap_write_revisions_of_calls(
     project: &Project,
     after_revision: u64,
     call_ids: &[&str],
 ) -> Result<Vec<u64>, StoreError> {
     let log = memory_log(project);
     let mut revisions = Vec::new();
-    let budget = ReadBudget::new(MAX_FOLDED_BYTES);
+    let budget = ReadBudget::new(MAX_REPLAYED_LOG_BYTES);
     for line in log.backward_lines()? {
-        // At the limit the search stops: the conversation is shown its own older changes once more.
+        // The search stops, so changes in older records are missing from the result: the conversation is shown its
+        // own ones once more.
         if budget.is_exhausted() {
             break;
         }
@@ -436,8 +439,11 @@ mod tests {
         assert_eq!(history.iter().map(|change| change.rev).collect::<Vec<_>>(), [1, 2, 3, 4]);
         assert_eq!((history[1].author.as_str(), history[1].step), ("mcp", 1));
         assert_eq!((history[0].call_id.as_deref(), history[1].call_id.as_deref()), (None, Some("toolu_1")));
-        assert_eq!(revisions_with_content_from_calls(&project, 1, &["toolu_1"]).unwrap(), [4, 3, 2]);
-        assert_eq!(revisions_with_content_from_calls(&project, 3, &["toolu_1", "toolu_2"]).unwrap(), [4]);
+        assert_eq!(register_or_heap_write_revisions_of_calls(&project, 1, &["toolu_1"]).unwrap(), [4, 3, 2]);
+        assert_eq!(
+            register_or_heap_write_revisions_of_calls(&project, 3, &["toolu_1", "toolu_2"]).unwrap(),
+            [4]
+        );
         assert!(memory_log(&project).verify().unwrap().is_intact());
     }
 
@@ -448,7 +454,7 @@ mod tests {
         apply_changes_atomically(&project, "x", &[alloc_op("a")]).unwrap();
         // A clone has no snapshot and no head, and its log may be longer than any written here.
         let line = std::fs::read(memory_log(&project).path()).unwrap();
-        let long = line.repeat(MAX_FOLDED_BYTES as usize / line.len() + 1);
+        let long = line.repeat(MAX_REPLAYED_LOG_BYTES as usize / line.len() + 1);
         std::fs::write(memory_log(&project).path(), long).unwrap();
         for name in ["state.json", "log.head"] {
             disk::remove_if_exists(&project.memory_folder().join(name)).unwrap();
@@ -457,7 +463,7 @@ mod tests {
         assert!(is_log_too_long(&project) && is_long(&load_memory(&project).unwrap_err()));
         assert!(is_long(&lock_memory(&project, LOCK_TIMEOUT).unwrap_err()));
         assert!(
-            PastMemory::from_head_or_empty(MemoryHead::load(&project))
+            PastMemory::from_head_or_log_else_empty(MemoryHead::load(&project))
                 .memory_at(&"2999-01-07T12:00:00Z".into())
                 .is_none()
         );
@@ -480,7 +486,7 @@ mod tests {
         }
         locked.write_changes_and_release().unwrap();
         disk::remove_if_exists(&project.memory_folder().join("state.json")).unwrap();
-        assert!(disk::file_size(&memory_log(&project).path()).unwrap() < MAX_FOLDED_BYTES);
+        assert!(disk::file_size(&memory_log(&project).path()).unwrap() < MAX_REPLAYED_LOG_BYTES);
         assert!(matches!(load_memory(&project).unwrap_err(), StoreError::MemoryLogTooLong { .. }));
         replay_long_log_and_save_snapshot(&project).unwrap();
         assert_eq!(load_memory(&project).unwrap().revision, 600);
@@ -504,7 +510,7 @@ mod tests {
             &[alloc_op("a"), push, MemoryOp::PopFrame { result: "r".into() }],
         )
         .unwrap();
-        assert_eq!(revisions_with_content_from_calls(&project, 0, &["toolu_1"]).unwrap(), [1]);
+        assert_eq!(register_or_heap_write_revisions_of_calls(&project, 0, &["toolu_1"]).unwrap(), [1]);
     }
 
     #[test]

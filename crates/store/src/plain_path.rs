@@ -26,7 +26,7 @@ pub(crate) fn create_folder_with_mode(folder: &Path, mode: RawMode) -> std::io::
 }
 
 /// Returns the fully resolved target if the path itself is a symbolic link, else the path unchanged.
-pub fn resolve_if_link(path: &Path) -> PathBuf {
+pub fn canonicalize_if_link(path: &Path) -> PathBuf {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_symlink() => {
             fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())

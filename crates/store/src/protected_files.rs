@@ -33,7 +33,7 @@ pub fn write_protected_record(
     files: &ProtectedFiles,
 ) -> Result<(), StoreError> {
     let no_home_error = || StoreError::NoHome { project: project.root().to_owned() };
-    let folder = ledger::run_record_folder(project, run_id).ok_or_else(no_home_error)?;
+    let folder = ledger::inherited_or_default_run_record_folder(project, run_id).ok_or_else(no_home_error)?;
     disk::replace(
         &folder.join(RECORD_FILE),
         &serde_json::to_vec(files).unwrap_or_default(),
@@ -43,7 +43,9 @@ pub fn write_protected_record(
 
 /// Reads the record of a run's protected paths. Returns `None` if it is missing or does not parse.
 pub fn read_protected_record(project: &Project, run_id: &RunId) -> Option<ProtectedFiles> {
-    sessions::read_json_if_valid(&ledger::run_record_folder(project, run_id)?.join(RECORD_FILE))
+    sessions::read_json_if_valid(
+        &ledger::inherited_or_default_run_record_folder(project, run_id)?.join(RECORD_FILE),
+    )
 }
 
 /// Returns an unused path, outside the project, for a temporary git index. Creates its folder, and removes the

@@ -15,7 +15,7 @@ pub fn append_receipt(
     run_id: &RunId,
     receipt: &VerificationReceipt,
 ) -> Result<(), StoreError> {
-    let Some(folder) = ledger::run_record_folder(project, run_id) else { return Ok(()) };
+    let Some(folder) = ledger::inherited_or_default_run_record_folder(project, run_id) else { return Ok(()) };
     let line = serde_json::to_string(receipt).unwrap_or_default();
     disk::append_line(&folder.join(RECEIPTS_FILE), &line)
 }

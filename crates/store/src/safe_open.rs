@@ -1,6 +1,6 @@
 //! Opens files safely. All files of a project are opened through this module.
 //!
-//! Guarantees: below a registered root ([`register_root`]) no link leads outside, not even one that is created
+//! Guarantees: below a registered root ([`register_root_unless_covered`]) no link leads outside, not even one that is created
 //! during the access. Only regular files are opened, no device, pipe or socket, and opening never blocks on one.
 //! Writes go to a draft with an unpredictable name, or into a file without a second hard link, because the other
 //! name may be outside. Links of a path that is below no root are followed, but there, too, only regular files are
@@ -16,7 +16,7 @@ pub(crate) mod path_walk;
 mod registered_roots;
 
 pub(crate) use folder_entry::{FinalLink, FolderEntry};
-pub(crate) use registered_roots::{RootKind, forget_open_folders, register_root};
+pub(crate) use registered_roots::{RootKind, forget_open_folders, register_root_unless_covered};
 
 use crate::{StoreError, io_error};
 use path_walk::{Destination, PathWalk, WalkError};
@@ -53,7 +53,7 @@ pub(crate) fn max_read_bytes_by_file_name(path: &Path, is_below_root: bool) -> u
 
 /// Returns true if a path is below a registered root: a project or a git folder.
 pub(crate) fn is_below_root(path: &Path) -> bool {
-    registered_roots::find_innermost_root(path).is_some()
+    registered_roots::find_innermost_confining_root(path).is_some()
 }
 
 /// Returns the maximum length of a line in bytes. Logs below a root store large content in separate files; a
@@ -152,7 +152,7 @@ impl OpenedFile {
 /// Opens a regular file. Below a root, links that lead outside are refused, and so is writing to a file with several
 /// hard links. With [`OFlags::CREATE`] a missing file is created, accessible to the owner only; its folder must
 /// exist.
-pub(crate) fn open_regular_file_confined_to_root(
+pub(crate) fn open_regular_file_confined_to_root_if_any(
     path: &Path,
     access_flags: OFlags,
 ) -> Result<OpenedFile, OpenError> {
@@ -160,10 +160,10 @@ pub(crate) fn open_regular_file_confined_to_root(
     let flags = access_flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     // `openat2` returns an error for a mode if no file is to be created; `openat` ignores it.
     let mode = if access_flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o600) } else { Mode::empty() };
-    let path_below_root = registered_roots::find_innermost_root(path);
+    let path_below_root = registered_roots::find_innermost_confining_root(path);
     let handle = match &path_below_root {
         Some(path_below_root) => open_below_root(path_below_root, flags, mode)?,
-        None => rustix::fs::openat(CWD, path, flags, mode).map_err(open_error_from_errno)?,
+        None => rustix::fs::openat(CWD, path, flags, mode).map_err(not_a_file_or_system_error)?,
     };
     let is_new = access_flags.contains(OFlags::CREATE | OFlags::EXCL);
     let stat = if is_new { None } else { Some(stat_if_plain_file(&handle)?) };
@@ -186,7 +186,7 @@ fn stat_if_plain_file(handle: &OwnedFd) -> Result<Stat, OpenError> {
 
 /// Converts an error code; the codes for a pipe without a reader, a socket, and a folder opened for writing become
 /// [`OpenError::NotAFile`].
-fn open_error_from_errno(error: Errno) -> OpenError {
+fn not_a_file_or_system_error(error: Errno) -> OpenError {
     match error {
         Errno::NXIO => OpenError::NotAFile,
         Errno::ISDIR => OpenError::NotAFile,
@@ -200,7 +200,7 @@ fn open_below_root(
     mode: Mode,
 ) -> Result<OwnedFd, OpenError> {
     if let Some(result) = open_with_openat2_if_no_link(path_below_root, flags, mode) {
-        return result.map_err(open_error_from_errno);
+        return result.map_err(not_a_file_or_system_error);
     }
     let destination = path_below_root.walk_path(opens_for_writing(flags), None, true)?;
     let Some(name) = &destination.name else { return Err(OpenError::NotAFile) };
@@ -210,7 +210,7 @@ fn open_below_root(
     }
     // `NOFOLLOW` refuses a link that was created after the walk.
     rustix::fs::openat(destination.containing_folder(), &**name, flags | OFlags::NOFOLLOW, mode)
-        .map_err(open_error_from_errno)
+        .map_err(not_a_file_or_system_error)
 }
 
 fn opens_for_writing(flags: OFlags) -> bool {
@@ -266,8 +266,8 @@ impl PathBelowRoot<'_> {
 /// Returns the metadata of a path and follows links. Returns `None` if nothing is there or the last part is a link
 /// that leads outside. If the last part is not a link, this is a single call that does not check the parent folders
 /// for links; this is safe because nothing is opened.
-pub(crate) fn stat_without_checking_parents(path: &Path) -> Option<Stat> {
-    let Some(path_below_root) = registered_roots::find_innermost_root(path) else {
+pub(crate) fn stat_checking_final_link_but_not_parents(path: &Path) -> Option<Stat> {
+    let Some(path_below_root) = registered_roots::find_innermost_confining_root(path) else {
         return rustix::fs::stat(path).ok();
     };
     let stat = rustix::fs::statat(
@@ -287,19 +287,21 @@ pub(crate) fn stat_without_checking_parents(path: &Path) -> Option<Stat> {
 /// Returns the metadata of a path after checking its parent folders. Returns `None` if nothing is there or a link
 /// leads outside.
 pub(crate) fn stat_after_checking_parents(path: &Path) -> Option<Stat> {
-    let Some(path_below_root) = registered_roots::find_innermost_root(path) else {
+    let Some(path_below_root) = registered_roots::find_innermost_confining_root(path) else {
         return rustix::fs::stat(path).ok();
     };
     match open_with_openat2_if_no_link(&path_below_root, INSPECT_FLAGS, Mode::empty()) {
         Some(opened) => rustix::fs::fstat(opened.ok()?).ok(),
-        None if path_below_root.walk_path(false, None, true).is_ok() => stat_without_checking_parents(path),
+        None if path_below_root.walk_path(false, None, true).is_ok() => {
+            stat_checking_final_link_but_not_parents(path)
+        }
         None => None,
     }
 }
 
 /// Returns true if something is at a path and no link on it leads outside.
 pub(crate) fn exists_after_checking_parents(path: &Path) -> bool {
-    let Some(path_below_root) = registered_roots::find_innermost_root(path) else {
+    let Some(path_below_root) = registered_roots::find_innermost_confining_root(path) else {
         return rustix::fs::stat(path).is_ok();
     };
     let result = open_with_openat2_if_no_link(&path_below_root, INSPECT_FLAGS, Mode::empty());
@@ -309,7 +311,7 @@ pub(crate) fn exists_after_checking_parents(path: &Path) -> bool {
 /// Opens a folder for listing or syncing.
 pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd, OpenError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Some(path_below_root) = registered_roots::find_innermost_root(path) else {
+    let Some(path_below_root) = registered_roots::find_innermost_confining_root(path) else {
         return Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
     };
     if let Some(result) = open_with_openat2_if_no_link(&path_below_root, flags, Mode::empty()) {
@@ -322,7 +324,7 @@ pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd, OpenError> {
 /// Creates a folder and its missing parents, accessible to the owner only.
 pub(crate) fn create_owner_only_folder_and_parents(path: &Path) -> Result<(), OpenError> {
     const OWNER_ONLY_MODE: RawMode = 0o700;
-    let Some(path_below_root) = registered_roots::find_innermost_root(path) else {
+    let Some(path_below_root) = registered_roots::find_innermost_confining_root(path) else {
         return crate::plain_path::create_folder_with_mode(path, OWNER_ONLY_MODE)
             .map_err(|error| errno_from_io_error(&error).into());
     };

@@ -35,7 +35,7 @@ fn baseline_newline_search() -> Option<memchr::arch::all::memchr::One> {
 
 pub(crate) fn contains_bytes(bytes: &[u8], needle: &[u8]) -> bool {
     let baseline_result = if bytes.len() < MIN_BYTES_FOR_CPU_DETECTION {
-        contains_by_baseline_search(bytes, needle)
+        contains_by_baseline_simd_if_usable(bytes, needle)
     } else {
         None
     };
@@ -43,7 +43,7 @@ pub(crate) fn contains_bytes(bytes: &[u8], needle: &[u8]) -> bool {
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn contains_by_baseline_search(bytes: &[u8], needle: &[u8]) -> Option<bool> {
+fn contains_by_baseline_simd_if_usable(bytes: &[u8], needle: &[u8]) -> Option<bool> {
     #[cfg(target_arch = "aarch64")]
     use memchr::arch::aarch64::neon::packedpair::Finder;
     use memchr::arch::all::rabinkarp;
@@ -57,7 +57,7 @@ fn contains_by_baseline_search(bytes: &[u8], needle: &[u8]) -> Option<bool> {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn contains_by_baseline_search(_bytes: &[u8], _needle: &[u8]) -> Option<bool> {
+fn contains_by_baseline_simd_if_usable(_bytes: &[u8], _needle: &[u8]) -> Option<bool> {
     None
 }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Loads the record of a session, or returns a new record if there is none or it cannot be read. The file is not
 /// moved, because another program may be writing it now; the next writer sets an invalid file aside.
 pub fn load_session_record(project: &Project, session_id: &SessionId) -> SessionRecord {
-    load_or_default_for_update(project, session_id).unwrap_or_else(|_| new_record(session_id, false))
+    load_or_new_marked_if_unreadable(project, session_id).unwrap_or_else(|_| new_record(session_id, false))
 }
 
 fn new_record(session_id: &SessionId, was_unreadable: bool) -> SessionRecord {
@@ -24,7 +24,7 @@ fn new_record(session_id: &SessionId, was_unreadable: bool) -> SessionRecord {
 
 /// Loads a session's record for a caller that writes it back, or returns a new record if there is none or it is
 /// invalid. Returns an error if the file exists and cannot be read, so that it is not overwritten.
-pub fn load_or_default_for_update(
+pub fn load_or_new_marked_if_unreadable(
     project: &Project,
     session_id: &SessionId,
 ) -> Result<SessionRecord, StoreError> {
@@ -34,7 +34,7 @@ pub fn load_or_default_for_update(
     let Some(bytes) = disk::read(&path)? else { return Ok(new_record(session_id, false)) };
     // A record with the id of another session counts as invalid.
     let record =
-        parse_json_object(&bytes).ok().filter(|record: &SessionRecord| record.session_id == *session_id);
+        parse_json_unless_list(&bytes).ok().filter(|record: &SessionRecord| record.session_id == *session_id);
     Ok(record.unwrap_or_else(|| new_record(session_id, true)))
 }
 
@@ -106,7 +106,7 @@ pub fn save_record_and_set_aside_unreadable(
     // The file is renamed before the new record is written: a kill in between leaves the old bytes under the other
     // name and no record, as for a new session.
     if record.was_unreadable {
-        set_aside_corrupt_file(&path)?;
+        set_aside_corrupt_file_and_return_path(&path)?;
     }
     write_as_json(&path, record, durability)
 }
@@ -119,7 +119,7 @@ pub fn update_session_record<T>(
     change: impl FnOnce(&mut SessionRecord) -> T,
 ) -> Result<T, StoreError> {
     let _lock = lock_session_if_id_is_file_name(project, session_id, timeout)?;
-    let original_record = load_or_default_for_update(project, session_id)?;
+    let original_record = load_or_new_marked_if_unreadable(project, session_id)?;
     let mut updated_record = original_record.clone();
     let result = change(&mut updated_record);
     if updated_record != original_record {
@@ -156,19 +156,19 @@ fn write_as_json(path: &Path, record: &impl Serialize, durability: Durability) -
 
 /// Reads a JSON object from a file. Returns `None` if the file is missing or does not parse.
 pub(crate) fn read_json_if_valid<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    parse_json_object(&disk::read(path).ok().flatten()?).ok()
+    parse_json_unless_list(&disk::read(path).ok().flatten()?).ok()
 }
 
 /// Sets a file aside if it is not a JSON object, so that it is not overwritten.
 pub(crate) fn set_aside_if_invalid(path: &Path) -> Result<(), StoreError> {
     let is_invalid = disk::read(path)?.is_some_and(|bytes| {
-        parse_json_object::<serde_json::Map<String, serde_json::Value>>(&bytes).is_err()
+        parse_json_unless_list::<serde_json::Map<String, serde_json::Value>>(&bytes).is_err()
     });
-    if is_invalid { set_aside_corrupt_file(path).map(|_| ()) } else { Ok(()) }
+    if is_invalid { set_aside_corrupt_file_and_return_path(path).map(|_| ()) } else { Ok(()) }
 }
 
 /// Parses a JSON object. The text is validated as UTF-8 as a whole, which is cheaper than validating each string.
-pub(crate) fn parse_json_object<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+pub(crate) fn parse_json_unless_list<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     if bytes.trim_ascii_start().starts_with(b"[") {
         // serde would fill a struct's fields from a list, in order.
         return Err(serde::de::Error::custom("a list, not an object"));
@@ -177,7 +177,7 @@ pub(crate) fn parse_json_object<T: DeserializeOwned>(bytes: &[u8]) -> serde_json
 }
 
 /// Renames a file that does not parse to a name with the current time, and returns the new path.
-pub(crate) fn set_aside_corrupt_file(path: &Path) -> Result<String, StoreError> {
+pub(crate) fn set_aside_corrupt_file_and_return_path(path: &Path) -> Result<String, StoreError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // Millisecond precision: a rename onto the name of an earlier corrupt file would replace that one.
     let timestamp = clock::now().format("%Y%m%dT%H%M%S%3fZ");

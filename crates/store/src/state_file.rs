@@ -27,15 +27,15 @@ pub struct LoadedState {
     file_bytes: Vec<u8>,
     /// The repairs that were made, for the journal.
     pub repair_reason: Option<String>,
-    /// True if the copy has a different revision: the last writer died before writing it, or the write
-    /// failed.
+    /// True if the copy has a different revision: the last writer was killed before it wrote the copy,
+    /// or the write failed.
     is_copy_outdated: bool,
     /// True if the ledger overrules the file: the file is outdated or forged.
     is_overruled_by_ledger: bool,
 }
 
 /// Loads the state. Returns `None` if there is no run, or only a file that none of our runs wrote
-/// ([`load_foreign_document`]). With `run_id`, only that run's state counts: if the file is missing, does not parse,
+/// ([`load_state_document_of_other_program`]). With `run_id`, only that run's state counts: if the file is missing, does not parse,
 /// belongs to another run or has an older revision, the state comes from the copy if that belongs to the run.
 pub fn load_state(project: &Project, run_id: Option<&RunId>) -> Result<Option<RunState>, StoreError> {
     Ok(load_reconciled_state_with_history(project, run_id)?.map(|loaded| loaded.state))
@@ -43,7 +43,7 @@ pub fn load_state(project: &Project, run_id: Option<&RunId>) -> Result<Option<Ru
 
 /// Loads the state like [`load_state`], with an empty history. For hooks, which do not need the history and should
 /// not wait for it to be parsed.
-pub fn load_state_without_history(
+pub fn load_reconciled_state_without_history(
     project: &Project,
     run_id: Option<&RunId>,
 ) -> Result<Option<RunState>, StoreError> {
@@ -73,7 +73,7 @@ pub fn read_state_text(project: &Project) -> Result<Option<String>, StoreError> 
 /// Returns the document of a state that none of our runs wrote: a JSON object without the id of one of our
 /// runs. Returns `None` if there is no file, if the object is empty, or if it is ours. A file that is not a
 /// JSON object is reported by [`load_state`].
-pub fn load_foreign_document(project: &Project) -> Result<Option<Value>, StoreError> {
+pub fn load_state_document_of_other_program(project: &Project) -> Result<Option<Value>, StoreError> {
     let Some(bytes) = disk::read(project.state_path())? else { return Ok(None) };
     let is_empty_object = |document: &Value| document.as_object().is_some_and(Map::is_empty);
     Ok(parse_document_of_no_run_of_user(project, &bytes).filter(|document| !is_empty_object(document)))
@@ -82,7 +82,7 @@ pub fn load_foreign_document(project: &Project) -> Result<Option<Value>, StoreEr
 /// Returns the document if it is a JSON object that does not have the id of a run that this user started here.
 /// Also returns an empty object.
 fn parse_document_of_no_run_of_user(project: &Project, bytes: &[u8]) -> Option<Value> {
-    let document: Value = sessions::parse_json_object(bytes).ok()?;
+    let document: Value = sessions::parse_json_unless_list(bytes).ok()?;
     let run_id = document.get("run_id").and_then(Value::as_str).filter(|id| !id.is_empty());
     (document.is_object()
         && !run_id.is_some_and(|id| ledger::is_run_of_user_in_project(project, &RunId::from(id))))
@@ -108,15 +108,15 @@ fn file_belongs_to_no_run_of_user(
     }
 }
 
-/// Changes a foreign document under the state's lock, by replacing the whole file. `change` receives the
-/// newest document; if it returns false, nothing is written. Returns whether the file was written; false also
-/// if it no longer exists or now belongs to one of our runs.
-pub fn update_foreign_document(
+/// Changes the document of another program under the state's lock, by replacing the whole file. `change`
+/// receives the newest document; if it returns false, nothing is written. Returns whether the file was
+/// written; false also if it no longer exists or now belongs to one of our runs.
+pub fn update_state_document_of_other_program(
     project: &Project,
     change: impl FnOnce(&mut Value) -> bool,
 ) -> Result<bool, StoreError> {
     let _lock = lock_state(project, LOCK_TIMEOUT)?;
-    let Some(mut document) = load_foreign_document(project)? else { return Ok(false) };
+    let Some(mut document) = load_state_document_of_other_program(project)? else { return Ok(false) };
     if !change(&mut document) {
         return Ok(false);
     }
@@ -258,8 +258,8 @@ fn apply_change_and_write_if_needed<T>(
             || loaded.is_overruled_by_ledger && is_canonical_state_text(&loaded.file_bytes);
         write_next_revision_to_ledger_file_and_copy(project, &mut loaded, has_only_our_fields, durability)?;
     } else if loaded.is_copy_outdated {
-        // The last writer died before writing the copy, or the write failed. Write it now, without a new
-        // revision.
+        // The last writer was killed before it wrote the copy, or the write failed. The copy is
+        // written now, without a new revision.
         write_copy_lazily(project, &to_pretty_json(&parse_object_or_empty(&loaded.file_bytes)));
     }
     // Written after the state: a kill in between loses this line, but the journal never reports a repair that
@@ -434,7 +434,7 @@ fn apply_ledger_except_history_and_items(mut ledger_state: RunState, mut loaded:
     let (history, todo_items, completed_items) = take_long_lists(&mut loaded.state);
     // Usually both are equal, and nothing is overruled.
     if loaded.state != ledger_state {
-        let state = authority::merge_file_into_ledger(ledger_state, &loaded.state);
+        let state = authority::merge_permitted_file_changes_into_ledger(ledger_state, &loaded.state);
         loaded.is_overruled_by_ledger = state != loaded.state;
         loaded.state = state;
     }
@@ -476,10 +476,10 @@ fn newer_of_file_and_copy(project: &Project, loaded: LoadedState, parse_state: S
     if memchr::arch::all::is_equal(&copy_bytes, &loaded.file_bytes) {
         return loaded;
     }
-    let copy_header = sessions::parse_json_object::<StateRevision>(&copy_bytes)
+    let copy_of_same_run = sessions::parse_json_unless_list::<StateRevision>(&copy_bytes)
         .ok()
         .filter(|header| header.run_id == loaded.state.run_id);
-    let copy_revision = copy_header.map(|header| header.revision);
+    let copy_revision = copy_of_same_run.map(|header| header.revision);
     if copy_revision.is_some_and(|revision| revision > loaded.state.revision)
         && let Some(copy) = load_copy(project, parse_state)
     {
@@ -517,7 +517,8 @@ fn load_state_setting_aside_unusable_file(
                 Some(loaded) if loaded.repair_reason.as_deref() == Some(WRONG_RUN_REASON) => {
                     // A kill before the new one is written looks like a missing state, which is restored from the
                     // copy.
-                    let set_aside_path = sessions::set_aside_corrupt_file(project.state_path())?;
+                    let set_aside_path =
+                        sessions::set_aside_corrupt_file_and_return_path(project.state_path())?;
                     Ok(Some(loaded.with_repair_reason(&format!(
                         "{WRONG_RUN_REASON}; the old file is {set_aside_path}"
                     ))))
@@ -528,7 +529,7 @@ fn load_state_setting_aside_unusable_file(
         // The ledger, which no agent can write, is in this version's format, so no newer version wrote the
         // file.
         Err(StoreError::NewerFormat { path, format }) if has_readable_ledger(project, run_id) => {
-            let set_aside_path = sessions::set_aside_corrupt_file(&path)?;
+            let set_aside_path = sessions::set_aside_corrupt_file_and_return_path(&path)?;
             let reason = format!(
                 "the state was in format {format}, and its ledger is not; the old file is {set_aside_path}"
             );
@@ -536,7 +537,7 @@ fn load_state_setting_aside_unusable_file(
                 .map(|repaired| repaired.with_repair_reason(&reason)))
         }
         Err(StoreError::Corrupt { path, reason, .. }) => {
-            let set_aside_path = sessions::set_aside_corrupt_file(&path)?;
+            let set_aside_path = sessions::set_aside_corrupt_file_and_return_path(&path)?;
             match load_reconciled_state_with_history(project, run_id)? {
                 Some(repaired) => Ok(Some(repaired.with_repair_reason(&format!(
                     "the state did not parse ({reason}); the old file is {set_aside_path}"
@@ -663,7 +664,7 @@ mod tests {
             assert!(load_state(&project, None).unwrap().is_none(), "{text}");
             assert!(update_state(&project, None, Durability::Lazy, |_| ()).unwrap().is_none(), "{text}");
             assert!(read_state_text(&project).unwrap().is_none(), "{text}");
-            assert!(load_foreign_document(&project).unwrap().is_some(), "{text}");
+            assert!(load_state_document_of_other_program(&project).unwrap().is_some(), "{text}");
             assert_eq!(disk::read_text(project.state_path()).unwrap().as_deref(), Some(text));
         }
         assert_eq!(
@@ -671,25 +672,25 @@ mod tests {
             Some(2),
             "the run that it was written over goes on from its copy"
         );
-        assert!(load_foreign_document(&project).unwrap().is_none(), "and is ours again");
+        assert!(load_state_document_of_other_program(&project).unwrap().is_none(), "and is ours again");
     }
 
     #[test]
     fn only_a_foreign_document_can_be_updated_as_one() {
         let (_folder, project) = project_with_run();
-        assert!(!update_foreign_document(&project, |_| true).unwrap(), "ours");
+        assert!(!update_state_document_of_other_program(&project, |_| true).unwrap(), "ours");
         disk::replace(project.state_path(), br#"{"status":"running","mine":[1]}"#, Durability::Lazy).unwrap();
-        assert!(!update_foreign_document(&project, |_| false).unwrap());
+        assert!(!update_state_document_of_other_program(&project, |_| false).unwrap());
         let set_completed = |document: &mut Value| {
             document["status"] = "completed".into();
             true
         };
-        assert!(update_foreign_document(&project, set_completed).unwrap());
-        let document = load_foreign_document(&project).unwrap().unwrap();
+        assert!(update_state_document_of_other_program(&project, set_completed).unwrap());
+        let document = load_state_document_of_other_program(&project).unwrap().unwrap();
         assert_eq!(document, serde_json::json!({"status": "completed", "mine": [1]}));
         for text in ["{}", "[]", "{"] {
             disk::replace(project.state_path(), text.as_bytes(), Durability::Lazy).unwrap();
-            assert!(load_foreign_document(&project).unwrap().is_none(), "{text}");
+            assert!(load_state_document_of_other_program(&project).unwrap().is_none(), "{text}");
         }
         disk::replace(project.state_path(), b"{}", Durability::Lazy).unwrap();
         assert!(load_state(&project, None).unwrap().is_none(), "nothing in it is no run either");
@@ -767,7 +768,7 @@ mod tests {
             disk::remove_if_exists(&file).unwrap();
         }
         assert_eq!(increment_iteration(&project), Some(3));
-        // The same folder under another path is another project.
+        // A project in another folder does not own the run, although it uses the same ledger.
         let elsewhere = Project::with_local_files(&folder.path().join("runs"))
             .with_runs_folder(&folder.path().join("runs"));
         assert!(
@@ -826,7 +827,9 @@ mod tests {
             for file in [project.state_path().to_owned(), state_copy_path(&project)] {
                 disk::replace(&file, text.as_bytes(), Durability::Lazy).unwrap();
             }
-            let ledger = ledger::run_record_folder(&project, &"r1".into()).unwrap().join("ledger.json");
+            let ledger = ledger::inherited_or_default_run_record_folder(&project, &"r1".into())
+                .unwrap()
+                .join("ledger.json");
             disk::replace(&ledger, text.as_bytes(), Durability::Lazy).unwrap();
             let change = |state: &mut RunState| {
                 state.iteration += 1;
@@ -843,7 +846,8 @@ mod tests {
                 assert_eq!(disk::read_text(&file).unwrap().unwrap(), expected, "{text}");
             }
             assert_eq!(load_state(&project, None).unwrap().unwrap(), state, "{text}");
-            let without = load_state_without_history(&project, Some(&"r1".into())).unwrap().unwrap();
+            let without =
+                load_reconciled_state_without_history(&project, Some(&"r1".into())).unwrap().unwrap();
             assert_eq!(without, RunState { context_history: Vec::new(), ..state }, "{text}");
         }
     }
@@ -874,7 +878,8 @@ mod tests {
             let expected = current.state().iteration + 1;
             assert_eq!(increment_from(current), expected);
         }
-        let ledger = ledger::run_record_folder(&project, &id).unwrap().join("ledger.json");
+        let ledger =
+            ledger::inherited_or_default_run_record_folder(&project, &id).unwrap().join("ledger.json");
         let (current, previous) = (take_snapshot(), disk::read(&ledger).unwrap().unwrap());
         assert_eq!(increment_iteration(&project), Some(8));
         for file in [project.state_path().to_owned(), state_copy_path(&project)] {

@@ -142,12 +142,12 @@ pub fn read_usage_samples_since_compaction(
 
 /// Calls `visit` for each line of a transcript that begins at this byte or later, including an unfinished last
 /// line. Returns the offset for the next call: the start of an unfinished line, or else the end of the file.
-pub fn visit_lines_and_partial_end_from(
+pub fn visit_lines_and_partial_from_resume_offset(
     path: &Path,
-    offset: u64,
+    resume_offset: u64,
     visit: &mut dyn FnMut(&[u8]),
 ) -> Result<u64, StoreError> {
-    let mut lines = ForwardLines::open_at(path, LineStart { line_number: 0, offset })?;
+    let mut lines = ForwardLines::open_at(path, LineStart { line_number: 0, offset: resume_offset })?;
     let mut line = ForwardLines::empty_line();
     while lines.read_line_into(&mut line)? {
         visit(&line.bytes);

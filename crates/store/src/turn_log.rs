@@ -98,8 +98,8 @@ impl TurnLog {
     /// Returns the logs of all sessions, the most recently written last. Includes those in the project's
     /// earlier location; if a session has a log in both, only the one in the project is returned, which is
     /// complete.
-    pub fn one_per_session_by_modified_time(project: &Project) -> Vec<TurnLog> {
-        let mut logs = TurnLog::all_in_both_locations_by_modified_time(project);
+    pub fn one_per_session_oldest_modified_first(project: &Project) -> Vec<TurnLog> {
+        let mut logs = TurnLog::all_in_both_locations_oldest_modified_first(project);
         let folder = project.turn_logs_folder();
         let session_ids_in_project: BTreeSet<SessionId> =
             logs.iter().filter(|log| log.folder == folder).map(|log| log.session_id.clone()).collect();
@@ -108,9 +108,9 @@ impl TurnLog {
     }
 
     /// Returns the logs of all sessions in both locations, the most recently written last. Unlike
-    /// [`TurnLog::one_per_session_by_modified_time`], includes the second log of a session that has one in each. For callers that check
+    /// [`TurnLog::one_per_session_oldest_modified_first`], includes the second log of a session that has one in each. For callers that check
     /// what any log still contains.
-    pub fn all_in_both_locations_by_modified_time(project: &Project) -> Vec<TurnLog> {
+    pub fn all_in_both_locations_oldest_modified_first(project: &Project) -> Vec<TurnLog> {
         let unsorted_logs = project
             .current_and_earlier_location()
             .iter()
@@ -259,14 +259,14 @@ impl TurnLog {
 
     /// Takes the lock without opening a writer. No other process writes while the lock is held.
     pub fn acquire_lock(&self, timeout: Duration) -> Result<lock::Lock, StoreError> {
-        self.refuse_symlinked_files()?;
+        self.refuse_symlinked_files_outside_roots()?;
         lock::acquire(&self.lock_path(), timeout)
     }
 
     /// Returns an error if a file of the log is a symbolic link: a repository may contain links, and nothing may be
     /// written through a link to a file outside. Below a registered root the check is not
     /// needed: each file is opened there by a path walk that follows no links.
-    fn refuse_symlinked_files(&self) -> Result<(), StoreError> {
+    fn refuse_symlinked_files_outside_roots(&self) -> Result<(), StoreError> {
         if safe_open::is_below_root(&self.folder) {
             return Ok(());
         }

@@ -29,7 +29,7 @@ fn completion_marker_path(project: &Project) -> PathBuf {
 }
 
 /// Returns the sessions that may have unread lines, or all sessions while there is no complete index.
-pub fn load_unread_or_all_sessions(project: &Project) -> UnreadSessions {
+pub fn load_unread_sessions_from_index_or_all(project: &Project) -> UnreadSessions {
     if !disk::exists(&completion_marker_path(project)) {
         return UnreadSessions { sessions: sessions::sessions_with_record(project), is_from_index: false };
     }
@@ -75,19 +75,19 @@ mod tests {
             sessions::save_record_and_set_aside_unreadable(&project, &record, Durability::Lazy).unwrap();
         }
         add_unread_session(&project, &"two".into()).unwrap();
-        let unread = load_unread_or_all_sessions(&project);
+        let unread = load_unread_sessions_from_index_or_all(&project);
         assert_eq!((unread.is_from_index, unread.sessions.len()), (false, 2), "not whole yet");
         mark_index_complete(&project).unwrap();
-        assert_eq!(load_unread_or_all_sessions(&project).sessions, ["two"]);
+        assert_eq!(load_unread_sessions_from_index_or_all(&project).sessions, ["two"]);
         for id in ["two", "three", "../three", ""] {
             add_unread_session(&project, &id.into()).unwrap();
         }
-        let unread = load_unread_or_all_sessions(&project);
+        let unread = load_unread_sessions_from_index_or_all(&project);
         assert_eq!((unread.is_from_index, unread.sessions), (true, vec!["three".into(), "two".into()]));
         for id in ["two", "two", "../sessions/one.json"] {
             remove_read_session(&project, &id.into());
         }
-        assert_eq!(load_unread_or_all_sessions(&project).sessions, ["three"]);
+        assert_eq!(load_unread_sessions_from_index_or_all(&project).sessions, ["three"]);
         assert_eq!(sessions::sessions_with_record(&project).len(), 2);
     }
 }

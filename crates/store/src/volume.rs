@@ -18,9 +18,9 @@ pub struct AccessRights {
     pub is_owned_by_current_user: bool,
 }
 
-/// Returns the mode of the file or folder at a path, and what the current user may do with it. Follows links.
-/// Returns `None` if nothing exists at the path.
-pub fn access_rights_of_current_user(path: &Path) -> Option<AccessRights> {
+/// Returns whether the current user may write and owns the file or folder at a path, and its mode.
+/// Follows links. Returns `None` if nothing exists at the path.
+pub fn writability_mode_and_ownership(path: &Path) -> Option<AccessRights> {
     let metadata = path.metadata().ok()?;
     let required_access = if metadata.is_dir() {
         Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK
@@ -60,10 +60,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o750)).unwrap();
         assert_eq!(
-            access_rights_of_current_user(folder.path()),
+            writability_mode_and_ownership(folder.path()),
             Some(AccessRights { is_writable: true, mode: 0o750, is_owned_by_current_user: true })
         );
-        assert_eq!(access_rights_of_current_user(&folder.path().join("none")), None);
+        assert_eq!(writability_mode_and_ownership(&folder.path().join("none")), None);
         assert!(available_bytes(folder.path()).is_some_and(|free| free > 0));
         assert!(file_system_type(folder.path()).is_some());
     }

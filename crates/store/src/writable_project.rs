@@ -23,9 +23,9 @@ pub struct WritableProject {
 /// The files that later sessions and commands need.
 const MOVED_FILES_AND_FOLDERS: [&str; 4] = ["memory", "sessions", "journal.jsonl", "windows.json"];
 
-/// Returns the project, after moving its files into its own folder if their external folder cannot be
-/// written.
-pub fn move_data_folder_into_project_if_unwritable(project: Project) -> Result<WritableProject, StoreError> {
+/// Returns the project. If its external folder cannot be written, first copies its files into the
+/// project, and returns the project with these local files.
+pub fn copy_data_folder_into_project_if_unwritable(project: Project) -> Result<WritableProject, StoreError> {
     let local_project = Project::with_local_files(project.root());
     if project.data_folder() == local_project.data_folder() || can_create_files_in(project.data_folder()) {
         return Ok(WritableProject { project, was_moved: false });
@@ -38,7 +38,7 @@ pub fn move_data_folder_into_project_if_unwritable(project: Project) -> Result<W
 fn can_create_files_in(folder: &Path) -> bool {
     folder
         .ancestors()
-        .find_map(volume::access_rights_of_current_user)
+        .find_map(volume::writability_mode_and_ownership)
         .is_some_and(|rights| rights.is_writable)
 }
 
@@ -49,8 +49,10 @@ const MEMORY_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// that waits for the lock then finds the memory in the project ([`lock::acquire_at_current_location`]). If the lock is not
 /// available, as on NFS, the files are moved anyway.
 fn lock_memory_and_copy_files_into_project(source: &Project, target: &Project) -> Result<(), StoreError> {
-    let _memory_lock =
-        lock::acquire_read_only_if_supported(&memory::memory_log(source).lock_path(), MEMORY_LOCK_TIMEOUT)?;
+    let _memory_lock = lock::acquire_read_only_if_exists_and_supported(
+        &memory::memory_log(source).lock_path(),
+        MEMORY_LOCK_TIMEOUT,
+    )?;
     copy_files_to_draft_and_rename(source, target)
 }
 
@@ -283,7 +285,7 @@ mod tests {
         disk::create_folder(&root).unwrap();
         let external_project =
             Project::with_local_files(&root).with_external_folder(&folder.path().join("not/yet/there"));
-        let writable = move_data_folder_into_project_if_unwritable(external_project.clone()).unwrap();
+        let writable = copy_data_folder_into_project_if_unwritable(external_project.clone()).unwrap();
         assert!(!writable.was_moved && writable.project.data_folder() == external_project.data_folder());
         assert!(!disk::exists(&root.join(".claude")));
     }

@@ -5,7 +5,7 @@
 use plimsoll_domain::memory::{Memory, MemoryOp, Register};
 use plimsoll_store::memory::{
     apply_changes_atomically, load_memory, lock_memory, read_changes, remove_copy,
-    restore_memory_and_create_copy,
+    restore_damaged_memory_and_create_copy,
 };
 use plimsoll_store::{Durability, Project, disk};
 use std::path::Path;
@@ -47,11 +47,11 @@ fn writes_after_a_git_clean_do_not_replace_the_copy() {
         &[alloc_op("a"), set_register_op(Register::Constraints, "no network")],
     )
     .unwrap();
-    restore_memory_and_create_copy(&project).unwrap();
+    restore_damaged_memory_and_create_copy(&project).unwrap();
     disk::rename(project.data_folder(), &folder.path().join("cleaned")).unwrap();
     // The session continues and writes, as its instructions tell it to do in every step.
     apply_changes_atomically(&project, "mcp", &[set_register_op(Register::Status, "on")]).unwrap();
-    restore_memory_and_create_copy(&project).unwrap();
+    restore_damaged_memory_and_create_copy(&project).unwrap();
     let memory = load_memory(&project).unwrap();
     assert_eq!(chunk_names(&memory), ["a"], "the copy was overwritten by what began anew");
     assert_eq!(memory.register_text(Register::Constraints), "no network");

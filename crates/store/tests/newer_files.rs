@@ -54,7 +54,7 @@ fn increment_iteration(project: &Project) -> Result<Option<u32>, StoreError> {
 }
 
 fn ledger_path(project: &Project) -> PathBuf {
-    ledger::run_record_folder(project, &RunId::from(RUN_ID)).unwrap().join("ledger.json")
+    ledger::inherited_or_default_run_record_folder(project, &RunId::from(RUN_ID)).unwrap().join("ledger.json")
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub fn print_json(document: impl Display) {
 
 /// Prints all lines in one write, with colors if they are enabled. Fails if the pipe is closed.
 pub fn print_painted_lines(lines: &[PaintedLine]) -> io::Result<()> {
-    let render = if has_colors() { PaintedLine::to_terminal } else { PaintedLine::to_plain };
+    let render = if has_colors() { PaintedLine::to_text_with_ansi_colors } else { PaintedLine::to_plain };
     let text: String = lines.iter().map(|line| render(line) + "\n").collect();
     write_and_flush(stdout(), &text)
 }
@@ -76,7 +76,7 @@ pub fn print_text_above_bar(bar: &ProgressBar, text: &str) {
 /// Prints a colored line above a live progress bar.
 #[expect(clippy::disallowed_methods, reason = "only this module prints")]
 pub fn print_painted_above_bar(bar: &ProgressBar, line: &PaintedLine) {
-    bar.println(line.to_terminal());
+    bar.println(line.to_text_with_ansi_colors());
 }
 
 /// Sets the text of a live progress bar.

@@ -1,4 +1,5 @@
-//! The page of findings: a heading for each check with its findings and advice below it, and a verdict at the end.
+//! The page of findings: a heading for each check with its findings and advice below it, and a
+//! conclusion at the end.
 
 use crate::columns::line_width_from_columns_or_terminal;
 use crate::console::{self, PaintedLine, has_colors};
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 pub fn print_findings(sections: &[Section]) {
     let page = FindingPage { has_colors: has_colors(), max_columns: line_width_from_columns_or_terminal() };
     // A closed pipe is not an error.
-    let _ = console::print_painted_lines(&page.render_sections_and_verdict(sections));
+    let _ = console::print_painted_lines(&page.render_sections_and_conclusion(sections));
 }
 
 /// Prints the page of findings, or JSON. Returns exit code 1 if any finding is a problem.
@@ -62,7 +63,7 @@ const NAME_WIDTH: usize = 12;
 const INDENT: &str = "    ";
 
 impl FindingPage {
-    fn render_sections_and_verdict(&self, sections: &[Section]) -> Vec<PaintedLine> {
+    fn render_sections_and_conclusion(&self, sections: &[Section]) -> Vec<PaintedLine> {
         let mut lines: Vec<PaintedLine> =
             sections.iter().flat_map(|section| self.render_section(section)).collect();
         lines.push(PaintedLine::default());
@@ -167,14 +168,14 @@ mod tests {
     }
 
     fn to_terminal_lines(lines: &[PaintedLine]) -> Vec<String> {
-        lines.iter().map(PaintedLine::to_terminal).collect()
+        lines.iter().map(PaintedLine::to_text_with_ansi_colors).collect()
     }
 
     #[test]
     fn signs_are_words_without_colors_and_lines_are_wrapped() {
         let page = FindingPage { has_colors: false, max_columns: 60 };
         let lines = to_terminal_lines(
-            &page.render_sections_and_verdict(&[section(None), section(Some(Severity::Problem))]),
+            &page.render_sections_and_conclusion(&[section(None), section(Some(Severity::Problem))]),
         );
         assert_eq!(lines[0], "ok       Settings     hooks");
         assert_eq!(lines[2], "PROBLEM  Settings     hooks");
@@ -183,7 +184,7 @@ mod tests {
         assert!(lines.iter().all(|line| line.chars().count() <= 70), "{lines:#?}");
         let colored_lines = to_terminal_lines(
             &FindingPage { has_colors: true, max_columns: 60 }
-                .render_sections_and_verdict(&[section(Some(Severity::Note))]),
+                .render_sections_and_conclusion(&[section(Some(Severity::Note))]),
         );
         assert!(colored_lines[0].starts_with("\u{1b}[32m✓"), "{colored_lines:#?}");
     }

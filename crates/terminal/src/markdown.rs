@@ -13,13 +13,13 @@ pub struct PageFormat {
     pub has_colors: bool,
 }
 
-const BOLD_CODE: &str = "1";
-const CODE_COLOR: &str = "36";
+const BOLD: &str = "1";
+const INLINE_CODE_COLOR: &str = "36";
 const FENCE: &str = "```";
 /// The line below a table's header.
-const RULE: char = '─';
+const HEADER_LINE_CHAR: char = '─';
 const TABLE_STYLE: TableStyle =
-    TableStyle::new().header_separator(LineStyle::none().fill(RULE).junction(RULE));
+    TableStyle::new().header_separator(LineStyle::none().fill(HEADER_LINE_CHAR).junction(HEADER_LINE_CHAR));
 
 /// Prints a page, wrapped and colored on a terminal, plain in a pipe. Prints the Markdown source if `as_source` is true, for a
 /// program that renders Markdown itself.
@@ -37,10 +37,11 @@ pub fn render_markdown(markdown: &str, format: PageFormat) -> Vec<PaintedLine> {
     let mut rendered_lines = Vec::new();
     while let Some(line) = lines.next() {
         if let Some(heading) = parse_heading(line) {
-            rendered_lines.push(format.paint_text(BOLD_CODE, heading));
+            rendered_lines.push(format.paint_text(BOLD, heading));
         } else if line.starts_with('|') {
             let rows = std::iter::from_fn(|| lines.next_if(|line| line.starts_with('|')));
-            rendered_lines.extend(format.render_table_without_rule_rows(std::iter::once(line).chain(rows)));
+            rendered_lines
+                .extend(format.render_table_without_delimiter_rows(std::iter::once(line).chain(rows)));
         } else if line.starts_with(FENCE) {
             let fence = &line[..line.len() - line.trim_start_matches('`').len()];
             let fenced_lines = lines.by_ref().take_while(|line| !line.starts_with(fence));
@@ -76,11 +77,14 @@ impl PageFormat {
 
     /// Renders a table: header, separator line and rows. A column is as wide as its widest cell, or narrower if the table would exceed
     /// the maximum width.
-    fn render_table_without_rule_rows<'a>(self, lines: impl Iterator<Item = &'a str>) -> Vec<PaintedLine> {
-        let is_rule_row = |cells: &Vec<String>| {
+    fn render_table_without_delimiter_rows<'a>(
+        self,
+        lines: impl Iterator<Item = &'a str>,
+    ) -> Vec<PaintedLine> {
+        let is_delimiter_row = |cells: &Vec<String>| {
             cells.iter().all(|cell| cell.chars().all(|character| "-: ".contains(character)))
         };
-        let mut rows = lines.map(split_table_cells).filter(|cells| !is_rule_row(cells));
+        let mut rows = lines.map(split_table_cells).filter(|cells| !is_delimiter_row(cells));
         let Some(header_cells) = rows.next() else { return Vec::new() };
         let mut table = Table::new();
         table.load_style(TABLE_STYLE).set_header(header_cells).add_rows(rows);
@@ -96,10 +100,11 @@ impl PageFormat {
         };
         table.set_content_arrangement(arrangement);
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-        let header_line_count = lines.iter().position(|line| line.starts_with(RULE)).unwrap_or_default();
+        let header_line_count =
+            lines.iter().position(|line| line.starts_with(HEADER_LINE_CHAR)).unwrap_or_default();
         let paint_line = |(line_index, line): (usize, &String)| {
             if line_index < header_line_count {
-                self.paint_text(BOLD_CODE, line)
+                self.paint_text(BOLD, line)
             } else {
                 PaintedLine::plain(line)
             }
@@ -135,7 +140,7 @@ impl InlineStyle {
             for (code_index, text) in code_parts.into_iter().enumerate() {
                 self.is_code ^= code_index > 0;
                 let color_code =
-                    if self.is_code { Some(CODE_COLOR) } else { self.is_strong.then_some(BOLD_CODE) };
+                    if self.is_code { Some(INLINE_CODE_COLOR) } else { self.is_strong.then_some(BOLD) };
                 painted_line = painted_line.with_text(color_code.filter(|_| has_colors), text);
             }
         }
@@ -152,7 +157,7 @@ mod tests {
         - Item 1: `make`, which takes longer than a line has room for\n\n```\n- [ ] Read  a | b **c**\n```\n";
 
     fn render_to_text(format: PageFormat) -> String {
-        render_markdown(PAGE, format).iter().map(|line| line.to_terminal() + "\n").collect()
+        render_markdown(PAGE, format).iter().map(|line| line.to_text_with_ansi_colors() + "\n").collect()
     }
 
     #[test]

@@ -321,9 +321,9 @@ fn render_progress_line(run_event: &RunEvent<'_>) -> Option<String> {
             )
         }
         RunEvent::ToolsDenied { state, tools } => {
-            format!("   {}", render_denied_tools_with_resume_command(state, tools))
+            format!("   {}", render_denied_tools_and_resume_command_if_any(state, tools))
         }
-        RunEvent::Judged { state, verdict } => {
+        RunEvent::VerdictReached { state, verdict } => {
             let cost = state.spending.cost_basis().format_usd(state.spending.cost_usd);
             format!("   {}   ({cost})", verdict.to_marker())
         }
@@ -339,7 +339,7 @@ fn render_progress_line(run_event: &RunEvent<'_>) -> Option<String> {
             format_seconds(*seconds as i64),
             to_safe_single_line(reason)
         ),
-        RunEvent::WorkersEvent { event } => worker_event_text::render_worker_or_note_event(event)?,
+        RunEvent::WorkersEvent { event } => worker_event_text::render_parallel_run_or_note_event(event)?,
         RunEvent::Notice(text) => format!("   {text}"),
         RunEvent::TemporaryErrorRetry { error, retry_seconds: seconds } => {
             format!("   {error}; trying again in {seconds} s")
@@ -405,7 +405,7 @@ fn render_item_state(item: Option<(&str, bool)>) -> String {
     format!("; \"{}\" {state_text}", truncate_end(&to_safe_single_line(item), 80))
 }
 
-fn render_denied_tools_with_resume_command(state: &RunState, tools: &[String]) -> String {
+fn render_denied_tools_and_resume_command_if_any(state: &RunState, tools: &[String]) -> String {
     let tool_names = to_safe_single_line(&tools.join(", "));
     let (tool, pronoun) = if tools.len() == 1 { ("tool", "it") } else { ("tools", "them") };
     match render_resume_command_if_tools_can_be_allowed(state, tools, "--resume") {

@@ -151,7 +151,7 @@ pub fn deadline(text: &str) -> Result<Timestamp, ValueError> {
 
 /// Parses a past time: `07:00` (its last occurrence), `2026-01-07`, RFC 3339, or a duration ago (`12h`). Returns it in the turn log's
 /// format.
-pub fn past_timestamp(text: &str) -> Result<Timestamp, ValueError> {
+pub fn timestamp_moved_back_a_day_if_in_future(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
     let time_ago = humantime::parse_duration(text).ok().map(|duration| now - duration);
     let start_of_day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
@@ -248,15 +248,17 @@ mod tests {
     #[test]
     fn a_past_time_is_never_in_the_future() {
         let age_of_text_seconds = |text: &str| {
-            (clock::now() - clock::parse_rfc3339(past_timestamp(text).unwrap().as_str()).unwrap())
-                .num_seconds()
+            (clock::now()
+                - clock::parse_rfc3339(timestamp_moved_back_a_day_if_in_future(text).unwrap().as_str())
+                    .unwrap())
+            .num_seconds()
         };
         assert!((43_199..=43_201).contains(&age_of_text_seconds("12h")));
         for text in ["00:00", "23:59", "2026-01-07", "2026-01-07 07:00", "2026-01-07T07:00:00Z"] {
             assert!(age_of_text_seconds(text) >= 0, "{text}");
         }
         assert!((0..=86_400).contains(&age_of_text_seconds("23:59")));
-        assert!(past_timestamp("yesterday").is_err());
+        assert!(timestamp_moved_back_a_day_if_in_future("yesterday").is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ const MAX_ITEM_CHARS: usize = 60;
 const MAX_REASON_CHARS: usize = 400;
 
 /// Describes an event of a parallel run, or a note, in one line. Returns `None` for any other event.
-pub fn render_worker_or_note_event(event: &JournalEvent) -> Option<String> {
+pub fn render_parallel_run_or_note_event(event: &JournalEvent) -> Option<String> {
     if let JournalEvent::WorkerBegan(event) = event {
         Some(render_worker_started(event))
     } else if let JournalEvent::WorkerEnded(event) = event {

@@ -18,7 +18,7 @@ const INSTALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Returns the pinned client: `PLIMSOLL_TEST_CLIENT` if set, else the one installed with npm into the build
 /// folder.
-pub fn pinned_claude() -> PathBuf {
+pub fn find_claude_from_env_or_install_pinned() -> PathBuf {
     static PINNED: OnceLock<PathBuf> = OnceLock::new();
     let path_from_env = || std::env::var_os("PLIMSOLL_TEST_CLIENT").map(PathBuf::from);
     PINNED
@@ -78,7 +78,7 @@ fn assert_installed_version(program: &Path, version: &str) {
         .arg("--version")
         .env_clear()
         .env("HOME", temporary_home.path())
-        .env("PATH", path_variable_with_node_and_git(&[]));
+        .env("PATH", path_variable_with_system_node_and_git(&[]));
     let output = tool::run_for_combined_output(&mut command, Duration::from_secs(30));
     let is_expected_version = output.as_ref().is_ok_and(|text| text.starts_with(version));
     assert!(
@@ -88,7 +88,7 @@ fn assert_installed_version(program: &Path, version: &str) {
 }
 
 /// Returns a PATH value with `first_folders`, the standard system folders, and the folders of node and git.
-pub(crate) fn path_variable_with_node_and_git(first_folders: &[PathBuf]) -> std::ffi::OsString {
+pub(crate) fn path_variable_with_system_node_and_git(first_folders: &[PathBuf]) -> std::ffi::OsString {
     let mut folders = first_folders.to_vec();
     // Test agents edit files with GNU tools, which are in separate folders on macOS.
     if cfg!(target_os = "macos") {

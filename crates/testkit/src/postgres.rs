@@ -148,7 +148,7 @@ impl Postgres {
 
     /// Allows clients from these addresses to connect with a password. `listen_addresses` must include the address
     /// they connect to.
-    pub fn allow_addresses(&self, addresses: &str) {
+    pub fn add_allowed_addresses_and_reload_config(&self, addresses: &str) {
         let path = self.folder().join("data/pg_hba.conf");
         let access_rules = fs::read_to_string(&path).expect("our own file");
         fs::write(&path, format!("{access_rules}host all all {addresses} scram-sha-256\n"))
@@ -242,20 +242,20 @@ impl Drop for PgBouncer {
 #[derive(Debug)]
 struct ServerProcess {
     child: Child,
-    log: PathBuf,
+    log_path: PathBuf,
 }
 
 impl ServerProcess {
     fn spawn_with_log_in_folder(command: &mut Command, folder: &Path) -> ServerProcess {
-        let log = folder.join("log");
-        let stdout_file = fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log");
+        let log_path = folder.join("log");
+        let stdout_file = fs::OpenOptions::new().create(true).append(true).open(&log_path).expect("a log");
         let stderr_file = stdout_file.try_clone().expect("a second handle");
         let child = command.stdin(Stdio::null()).stdout(stdout_file).stderr(stderr_file).spawn();
-        ServerProcess { child: child.expect("a server's process"), log }
+        ServerProcess { child: child.expect("a server's process"), log_path }
     }
 
     fn wait_until_ready(&self, is_ready: impl Fn() -> bool) {
-        ServerProcess::wait_until_or_panic_with_log(&self.log, is_ready);
+        ServerProcess::wait_until_or_panic_with_log(&self.log_path, is_ready);
     }
 
     fn wait_until_or_panic_with_log(log_path: &Path, mut is_ready: impl FnMut() -> bool) {
@@ -424,8 +424,8 @@ fn try_start_server_and_wait_until_ready(
         pid_file.lines().next() == Some(&pid) && pid_file.lines().any(|line| line.trim_end() == "ready")
     };
     let mut has_exited = false;
-    let ServerProcess { child, log } = &mut server;
-    ServerProcess::wait_until_or_panic_with_log(log, || {
+    let ServerProcess { child, log_path } = &mut server;
+    ServerProcess::wait_until_or_panic_with_log(log_path, || {
         has_exited = matches!(child.try_wait(), Ok(Some(_)));
         has_exited || is_ready()
     });

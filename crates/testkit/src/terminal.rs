@@ -59,7 +59,7 @@ impl Terminal {
     /// In a terminal its default is auto mode, which sends a permission check that a scripted model does not answer.
     /// A test with tool calls passes `--permission-mode default --allowedTools Bash`.
     pub fn start_claude(world: &World, args: &[&str], columns: u16, rows: u16) -> Terminal {
-        Terminal::start(world, crate::client::pinned_claude(), args, columns, rows)
+        Terminal::start(world, crate::client::find_claude_from_env_or_install_pinned(), args, columns, rows)
     }
 
     /// Types text, or keys as a terminal sends them (`"\u{3}"` is Ctrl-C).

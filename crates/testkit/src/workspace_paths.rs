@@ -38,7 +38,8 @@ const HOOK_PROGRAM_NAMES: &str = include_str!("../../hooks/programs.txt");
 /// first call in each process.
 pub fn find_or_build_bin_dir() -> PathBuf {
     static BIN_DIR: OnceLock<PathBuf> = OnceLock::new();
-    let build_programs = || link_hook_programs(cargo_build_into_debug_dir(&["-p", "plimsoll", "--bins"]));
+    let build_programs =
+        || hard_link_plimsoll_hook_as_each_program(cargo_build_into_debug_dir(&["-p", "plimsoll", "--bins"]));
     let from_env_or_build =
         || std::env::var_os("PLIMSOLL_BIN_DIR").map_or_else(build_programs, PathBuf::from);
     BIN_DIR.get_or_init(from_env_or_build).clone()
@@ -59,7 +60,7 @@ pub fn find_or_build_replayed_client() -> PathBuf {
 
 /// Creates a hard link to `plimsoll-hook` for each hook name and returns `folder`. Each link is renamed into
 /// place, because other tests create the same links at the same time.
-fn link_hook_programs(folder: PathBuf) -> PathBuf {
+fn hard_link_plimsoll_hook_as_each_program(folder: PathBuf) -> PathBuf {
     for name in HOOK_PROGRAM_NAMES.lines() {
         let temporary_link = folder.join(format!("{name}.{}", std::process::id()));
         std::fs::hard_link(folder.join("plimsoll-hook"), &temporary_link)

@@ -82,7 +82,7 @@ fn the_client_is_on_the_path_only_after_use_model() {
     let search_path =
         |world: &World| world.env().into_iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
     let before = search_path(&world);
-    world.use_client_with_model(&ScriptedModel::start_with_steps_repeating_last(Vec::new()));
+    world.put_client_on_path_and_set_model_url(&ScriptedModel::start_with_steps_repeating_last(Vec::new()));
     assert_ne!(before, search_path(&world));
 }
 

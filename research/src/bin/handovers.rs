@@ -3,8 +3,8 @@
 //! NAME labels the programs in `PLIMSOLL_BIN_DIR`; the page compares `before` with `now`.
 
 use plimsoll_research::handovers::{
-    MAX_SESSIONS, NightOutcome, render_harder_nights_section, replace_or_append_harder_nights_section,
-    simulate_night_with_real_client,
+    MAX_SESSIONS, SimulationOutcome, render_harder_simulations_section,
+    replace_or_append_harder_simulations_section, simulate_run_with_real_client,
 };
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use std::time::Instant;
 /// The labels of the programs in the table, in this order.
 const COMPARED_PROGRAM_LABELS: [&str; 2] = ["before", "now"];
 /// Nights mostly wait, so several can run on each processor.
-const PARALLEL_NIGHTS: usize = 3;
+const PARALLEL_SIMULATIONS: usize = 3;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -29,30 +29,30 @@ fn main() {
         .into_iter()
         .filter(|label| outcomes.iter().any(|outcome| outcome.programs == *label))
         .collect();
-    let section = render_harder_nights_section(&outcomes, &row_labels);
+    let section = render_harder_simulations_section(&outcomes, &row_labels);
     println!("{section}");
     if row_labels.len() == COMPARED_PROGRAM_LABELS.len() {
         let page_path = plimsoll_testkit::workspace_root().join("docs/nights.md");
         let text = fs::read_to_string(&page_path).expect("the page is there");
-        fs::write(&page_path, replace_or_append_harder_nights_section(&text, &section))
+        fs::write(&page_path, replace_or_append_harder_simulations_section(&text, &section))
             .expect("docs/ is writable");
     }
     println!("{:.0} s", started_at.elapsed().as_secs_f64());
 }
 
-fn read_outcomes(outcomes_file: &Path) -> Vec<NightOutcome> {
+fn read_outcomes(outcomes_file: &Path) -> Vec<SimulationOutcome> {
     let text = fs::read_to_string(outcomes_file).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// Stores an outcome, replacing an earlier one with the same label and seed. Called after each night, so that
 /// a later crash does not lose it.
-fn upsert_outcome_in_file(outcomes_file: &Path, outcome: NightOutcome) {
+fn upsert_outcome_in_file(outcomes_file: &Path, outcome: SimulationOutcome) {
     let mut outcomes = read_outcomes(outcomes_file);
     outcomes.retain(|stored| (&stored.programs, stored.seed) != (&outcome.programs, outcome.seed));
     outcomes.push(outcome);
     outcomes.sort_by_key(|outcome| (outcome.programs.clone(), outcome.seed));
-    let to_json_line = |outcome: &NightOutcome| serde_json::to_string(outcome).expect("JSON") + "\n";
+    let to_json_line = |outcome: &SimulationOutcome| serde_json::to_string(outcome).expect("JSON") + "\n";
     fs::write(outcomes_file, outcomes.iter().map(to_json_line).collect::<String>())
         .expect("target/ is writable");
 }
@@ -63,7 +63,7 @@ fn simulate_and_store_seeds(programs_label: &str, first_seed: u64, last_seed: u6
         loop {
             let Some(seed) = remaining_seeds.lock().expect("no panic").next() else { break };
             let Ok(outcome) = std::panic::catch_unwind(|| {
-                simulate_night_with_real_client(seed, programs_label, MAX_SESSIONS)
+                simulate_run_with_real_client(seed, programs_label, MAX_SESSIONS)
             }) else {
                 eprintln!("seed {seed}: not played to its end");
                 continue;
@@ -74,13 +74,13 @@ fn simulate_and_store_seeds(programs_label: &str, first_seed: u64, last_seed: u6
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..PARALLEL_NIGHTS {
+        for _ in 0..PARALLEL_SIMULATIONS {
             scope.spawn(simulate_remaining_seeds);
         }
     });
 }
 
-fn print_outcome_and_mistakes(outcome: &NightOutcome) {
+fn print_outcome_and_mistakes(outcome: &SimulationOutcome) {
     let correct_count = outcome.resumes.iter().filter(|resume| resume.is_fully_correct()).count();
     eprintln!(
         "seed {}: {correct_count} of {} right, {:?}, exit {:?}, {:.0} s",

@@ -5,11 +5,13 @@
 //! report FIRST LAST [BUILD]               writes docs/nights.md and docs/nights.tsv from those seeds of which
 //!                                         this build, or BUILD, has stored all nights
 
-use plimsoll_research::handovers::{find_harder_nights_section, replace_or_append_harder_nights_section};
+use plimsoll_research::handovers::{
+    find_harder_simulations_section, replace_or_append_harder_simulations_section,
+};
 use plimsoll_research::nights::page::{render_page, render_tsv, rows_of_complete_seeds};
-use plimsoll_research::nights::simulator::Character;
+use plimsoll_research::nights::simulator::AgentPersona;
 use plimsoll_research::nights::ways::{LOOP_SETUPS, LoopSetup, find_loop_setup};
-use plimsoll_research::nights::{ITEMS_PER_NIGHT, NightRow, build_id, simulate_night};
+use plimsoll_research::nights::{ITEMS_PER_SIMULATION, SimulationRow, build_id, simulate_unattended_run};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
@@ -18,14 +20,14 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 
 /// Nights mostly wait, so several can run on each processor.
-const PARALLEL_NIGHTS: usize = 5;
+const PARALLEL_SIMULATIONS: usize = 5;
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match &args[..] {
         ["play", first, last, filters @ ..] => {
-            parse_seed_range(first, last).and_then(|seeds| try_simulate_missing_nights(seeds, filters))
+            parse_seed_range(first, last).and_then(|seeds| try_run_missing_simulations(seeds, filters))
         }
         ["report", first, last] => {
             parse_seed_range(first, last).map(|seeds| write_report_of_complete_seeds(seeds, &build_id()))
@@ -46,17 +48,17 @@ fn parse_seed_range(first: &str, last: &str) -> Option<std::ops::RangeInclusive<
     Some(first.parse().ok()?..=last.parse().ok()?)
 }
 
-fn stored_nights_path() -> PathBuf {
+fn stored_rows_path() -> PathBuf {
     plimsoll_testkit::target_dir().join("nights.jsonl")
 }
 
 /// Reads the stored rows. Skips a line that was cut off by a kill, so its night is simulated again.
-fn read_rows(path: &Path) -> Vec<NightRow> {
+fn read_rows(path: &Path) -> Vec<SimulationRow> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn try_simulate_missing_nights(
+fn try_run_missing_simulations(
     seeds: std::ops::RangeInclusive<u64>,
     setup_and_character_filters: &[&str],
 ) -> Option<()> {
@@ -64,59 +66,59 @@ fn try_simulate_missing_nights(
         Some(setup_keys) => setup_keys.split(',').map(find_loop_setup).collect::<Option<_>>()?,
         None => LOOP_SETUPS.iter().collect(),
     };
-    let find_character = |name: &str| Character::ALL.into_iter().find(|character| character.name() == name);
-    let characters: Vec<Character> = match setup_and_character_filters.get(1) {
+    let find_character = |name: &str| AgentPersona::ALL.into_iter().find(|persona| persona.name() == name);
+    let characters: Vec<AgentPersona> = match setup_and_character_filters.get(1) {
         Some(character_names) => character_names.split(',').map(find_character).collect::<Option<_>>()?,
-        None => Character::ALL.to_vec(),
+        None => AgentPersona::ALL.to_vec(),
     };
     let build = build_id();
-    let stored_nights: BTreeSet<(u64, String, Character)> = read_rows(&stored_nights_path())
+    let stored_nights: BTreeSet<(u64, String, AgentPersona)> = read_rows(&stored_rows_path())
         .into_iter()
         .filter(|row| row.build == build)
-        .map(|row| (row.seed, row.way, row.character))
+        .map(|row| (row.seed, row.way, row.persona))
         .collect();
     let mut missing_nights = Vec::new();
     for seed in seeds {
-        for character in &characters {
+        for persona in &characters {
             let missing_setups = setups
                 .iter()
-                .filter(|setup| !stored_nights.contains(&(seed, setup.key.to_owned(), *character)));
-            missing_nights.extend(missing_setups.map(|setup| (seed, *setup, *character)));
+                .filter(|setup| !stored_nights.contains(&(seed, setup.key.to_owned(), *persona)));
+            missing_nights.extend(missing_setups.map(|setup| (seed, *setup, *persona)));
         }
     }
     println!("build {build}: {} nights to play", missing_nights.len());
-    simulate_nights_and_append_rows(missing_nights);
+    run_simulations_and_append_rows(missing_nights);
     Some(())
 }
 
-fn simulate_nights_and_append_rows(nights: Vec<(u64, &'static LoopSetup, Character)>) {
+fn run_simulations_and_append_rows(simulations: Vec<(u64, &'static LoopSetup, AgentPersona)>) {
     let mut file = fs::OpenOptions::new()
         .create(true)
         .append(true)
-        .open(stored_nights_path())
+        .open(stored_rows_path())
         .expect("target/ is writable");
-    // Ends a line that a kill may have cut off.
+    // Ends the last line, which is incomplete if an earlier run was killed while it wrote.
     file.write_all(b"\n").expect("target/ is writable");
-    let (remaining_nights, file) = (Mutex::new(nights.into_iter()), Mutex::new(file));
-    let simulate_remaining_nights = || {
+    let (remaining_nights, file) = (Mutex::new(simulations.into_iter()), Mutex::new(file));
+    let run_remaining_simulations = || {
         loop {
-            let night = remaining_nights.lock().expect("no panic").next();
-            let Some((seed, setup, character)) = night else { break };
-            let row = simulate_night(setup, character, seed, ITEMS_PER_NIGHT);
+            let simulation = remaining_nights.lock().expect("no panic").next();
+            let Some((seed, setup, persona)) = simulation else { break };
+            let row = simulate_unattended_run(setup, persona, seed, ITEMS_PER_SIMULATION);
             let line = serde_json::to_string(&row).expect("JSON");
             println!("{line}");
             writeln!(file.lock().expect("no panic"), "{line}").expect("target/ is writable");
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..PARALLEL_NIGHTS {
-            scope.spawn(simulate_remaining_nights);
+        for _ in 0..PARALLEL_SIMULATIONS {
+            scope.spawn(run_remaining_simulations);
         }
     });
 }
 
 fn write_report_of_complete_seeds(seeds: std::ops::RangeInclusive<u64>, build: &str) {
-    let all_rows = read_rows(&stored_nights_path());
+    let all_rows = read_rows(&stored_rows_path());
     let mut rows = rows_of_complete_seeds(&all_rows, build, seeds);
     let other_build_count = all_rows.iter().filter(|row| row.build != build).count();
     println!(
@@ -124,13 +126,13 @@ fn write_report_of_complete_seeds(seeds: std::ops::RangeInclusive<u64>, build: &
         rows.len()
     );
     rows.sort_by_key(|row| {
-        (row.seed, row.character, LOOP_SETUPS.iter().position(|setup| setup.key == row.way))
+        (row.seed, row.persona, LOOP_SETUPS.iter().position(|setup| setup.key == row.way))
     });
     let docs_folder = plimsoll_testkit::workspace_root().join("docs");
     let old_page = fs::read_to_string(docs_folder.join("nights.md")).unwrap_or_default();
     let mut page = render_page(&rows, build);
-    if let Some(harder_nights_section) = find_harder_nights_section(&old_page) {
-        page = replace_or_append_harder_nights_section(&page, harder_nights_section);
+    if let Some(harder_nights_section) = find_harder_simulations_section(&old_page) {
+        page = replace_or_append_harder_simulations_section(&page, harder_nights_section);
     }
     if page.contains("DRAFT") {
         println!("finish the part that is marked DRAFT in research/src/nights/tail.md, then report again");

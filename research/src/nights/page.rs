@@ -1,9 +1,9 @@
 //! The page about the nights, and its table. Every row is published, whichever setup does best in it.
 
 use super::simulator::price::TokenCounts;
-use super::simulator::{Character, RULES, RuleEntry, Task, price};
+use super::simulator::{AgentPersona, RULES, RuleEntry, Task, price};
 use super::ways::{LOOP_SETUPS, LoopKind, LoopSetup, TEST_GATE_KEY, find_loop_setup};
-use super::{ITEMS_PER_NIGHT, NightRow};
+use super::{ITEMS_PER_SIMULATION, SimulationRow};
 use plimsoll_testkit::SeededRng;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -18,19 +18,19 @@ const TARGET_PRICE_RATIO: f64 = 0.85;
 
 /// Returns the rows of the complete seeds: those with a row of this build for every setup and every character.
 pub fn rows_of_complete_seeds(
-    rows: &[NightRow],
+    rows: &[SimulationRow],
     build: &str,
     seeds: std::ops::RangeInclusive<u64>,
-) -> Vec<NightRow> {
-    let rows_of_build: Vec<&NightRow> =
+) -> Vec<SimulationRow> {
+    let rows_of_build: Vec<&SimulationRow> =
         rows.iter().filter(|row| row.build == build && seeds.contains(&row.seed)).collect();
-    let has_row = |seed: u64, setup: &LoopSetup, character: Character| {
-        rows_of_build.iter().any(|row| row.seed == seed && row.way == setup.key && row.character == character)
+    let has_row = |seed: u64, setup: &LoopSetup, persona: AgentPersona| {
+        rows_of_build.iter().any(|row| row.seed == seed && row.way == setup.key && row.persona == persona)
     };
     let is_complete = |seed: &u64| {
         LOOP_SETUPS
             .iter()
-            .all(|setup| Character::ALL.iter().all(|character| has_row(*seed, setup, *character)))
+            .all(|setup| AgentPersona::ALL.iter().all(|persona| has_row(*seed, setup, *persona)))
     };
     let seeds: BTreeSet<u64> = rows_of_build.iter().map(|row| row.seed).collect();
     let complete_seeds: BTreeSet<u64> = seeds.into_iter().filter(is_complete).collect();
@@ -38,7 +38,7 @@ pub fn rows_of_complete_seeds(
 }
 
 /// Renders the rows as tab-separated values with a header line.
-pub fn render_tsv(rows: &[NightRow]) -> String {
+pub fn render_tsv(rows: &[SimulationRow]) -> String {
     let mut text = TSV_HEADER.to_owned();
     for row in rows {
         let score = &row.score;
@@ -53,15 +53,15 @@ pub fn render_tsv(rows: &[NightRow]) -> String {
             score.converted_twice,
         ];
         let (visible, found_by_search, needed) = score.learned_facts;
-        let test_figures = [u32::from(score.is_test_changed), u32::from(row.names_changed_test)];
-        let fact_figures = [
+        let test_counts = [u32::from(score.is_test_changed), u32::from(row.names_changed_test)];
+        let fact_counts = [
             score.needed_facts.0,
             score.needed_facts.1,
             visible,
             found_by_search,
             needed,
-            test_figures[0],
-            test_figures[1],
+            test_counts[0],
+            test_counts[1],
         ];
         let session_counts = [score.sessions, score.compactions, score.test_runs, score.faults];
         let join_with_tabs =
@@ -71,10 +71,10 @@ pub fn render_tsv(rows: &[NightRow]) -> String {
             "{}\t{}\t{}\t{}\t{}\t{question}\t{}\t{}\t{}\t{}\t{}\t{:.3}\t{:.2}\t{:.2}\t{code}\t{}",
             row.seed,
             row.way,
-            row.character.name(),
+            row.persona.name(),
             row.build,
             join_with_tabs(&counts),
-            join_with_tabs(&fact_figures),
+            join_with_tabs(&fact_counts),
             join_with_tabs(&session_counts),
             score.tokens.cache_write,
             score.tokens.cache_read,
@@ -89,29 +89,33 @@ pub fn render_tsv(rows: &[NightRow]) -> String {
 }
 
 /// The rows of one setup, with one character or with all.
-struct RowGroup<'a>(Vec<&'a NightRow>);
+struct RowGroup<'a>(Vec<&'a SimulationRow>);
 
 impl<'a> RowGroup<'a> {
-    fn for_setup_and_character(
-        rows: &'a [NightRow],
+    fn for_setup_and_persona(
+        rows: &'a [SimulationRow],
         setup: &LoopSetup,
-        character: Character,
+        persona: AgentPersona,
     ) -> RowGroup<'a> {
-        RowGroup::for_setup_key(rows, setup.key, Some(character))
+        RowGroup::for_setup_key(rows, setup.key, Some(persona))
     }
 
     /// Selects the rows of a setup. Without a character, selects the rows of all characters.
-    fn for_setup_key(rows: &'a [NightRow], setup_key: &str, character: Option<Character>) -> RowGroup<'a> {
+    fn for_setup_key(
+        rows: &'a [SimulationRow],
+        setup_key: &str,
+        persona: Option<AgentPersona>,
+    ) -> RowGroup<'a> {
         let is_selected =
-            |row: &&NightRow| row.way == setup_key && character.is_none_or(|wanted| row.character == wanted);
+            |row: &&SimulationRow| row.way == setup_key && persona.is_none_or(|wanted| row.persona == wanted);
         RowGroup(rows.iter().filter(is_selected).collect())
     }
 
-    fn sum_count(&self, count_of: impl Fn(&NightRow) -> u32) -> u64 {
+    fn sum_count(&self, count_of: impl Fn(&SimulationRow) -> u32) -> u64 {
         self.0.iter().map(|row| u64::from(count_of(row))).sum()
     }
 
-    fn sum_amount(&self, amount_of: impl Fn(&NightRow) -> f64) -> f64 {
+    fn sum_amount(&self, amount_of: impl Fn(&SimulationRow) -> f64) -> f64 {
         self.0.iter().map(|row| amount_of(row)).sum()
     }
 
@@ -119,7 +123,7 @@ impl<'a> RowGroup<'a> {
         self.sum_count(|row| row.score.passing)
     }
 
-    fn amount_per_passing_item(&self, amount_of: impl Fn(&NightRow) -> f64) -> f64 {
+    fn amount_per_passing_item(&self, amount_of: impl Fn(&SimulationRow) -> f64) -> f64 {
         self.sum_amount(amount_of) / self.passing_items().max(1) as f64
     }
 
@@ -127,7 +131,7 @@ impl<'a> RowGroup<'a> {
         self.amount_per_passing_item(|row| row.score.tokens.cost_dollars())
     }
 
-    fn nights_ended_well(&self) -> u64 {
+    fn count_runs_ended_well(&self) -> u64 {
         self.0.iter().filter(|row| row.ended_with_all_items_correct()).count() as u64
     }
 
@@ -142,20 +146,20 @@ impl<'a> RowGroup<'a> {
             self.amount_per_passing_item(|row| row.score.tokens.input() as f64 / 1_000.0),
             self.amount_per_passing_item(|row| row.score.hours),
             self.sum_amount(|row| row.score.lost_hours) / self.0.len().max(1) as f64,
-            render_share(self.nights_ended_well(), self.0.len() as u64),
-            self.sum_count(NightRow::count_waits_for_person),
+            render_share(self.count_runs_ended_well(), self.0.len() as u64),
+            self.sum_count(SimulationRow::count_waits_for_person),
             self.passing_items() as f64 / self.sum_count(|row| row.score.sessions).max(1) as f64,
             render_share(
                 self.sum_count(|row| row.score.needed_facts.0),
                 self.sum_count(|row| row.score.needed_facts.1)
             ),
-            self.render_learned_fact_share(),
+            self.render_learned_fact_share_and_found_count(),
         )
     }
 
     /// Renders how many learned facts, which are in no file, were still visible, and how many decisions a search
     /// found.
-    fn render_learned_fact_share(&self) -> String {
+    fn render_learned_fact_share_and_found_count(&self) -> String {
         let visible_share = render_share(
             self.sum_count(|row| row.score.learned_facts.0),
             self.sum_count(|row| row.score.learned_facts.2),
@@ -177,20 +181,20 @@ impl<'a> RowGroup<'a> {
 }
 
 /// Renders the page, without the section about the harder nights.
-pub fn render_page(rows: &[NightRow], build: &str) -> String {
+pub fn render_page(rows: &[SimulationRow], build: &str) -> String {
     let seeds: BTreeSet<u64> = rows.iter().map(|row| row.seed).collect();
     let seed_ranges = render_number_ranges(&seeds.iter().copied().collect::<Vec<_>>());
     let template = PAGE_HEAD.to_owned() + PAGE_TAIL;
     template.replace("NIGHTS", &rows.len().to_string())
         .replace("SEEDS", if seed_ranges.is_empty() { "none yet" } else { &seed_ranges })
         .replace("BUILD", build)
-        .replace("RESULTS\n", &render_results_by_character(rows))
+        .replace("RESULTS\n", &render_results_by_persona(rows))
         .replace("COMPARISON\n", &render_comparison_with_rivals(rows))
         .replace("TAMPERING\n", &render_tampering_table(rows))
-        .replace("PRICE PARTS\n", &render_cost_breakdown_with_test_gate(rows))
+        .replace("PRICE PARTS\n", &describe_cost_shares_of_test_gate_setup(rows))
         .replace("TARGETS\n", &render_targets_table(rows))
         .replace("WAYS\n", &render_setups_table())
-        .replace("CHARACTERS\n", &render_character_behavior_table())
+        .replace("CHARACTERS\n", &render_persona_behavior_table())
         .replace("RULES\n", &render_rules_table())
         .replace("PRICES", &format!("{} for input, {} for what is written into the cache, {:.2} for what is read from it, {} for output", price::INPUT_PRICE, price::CACHE_WRITE_PRICE, price::CACHE_READ_PRICE, price::OUTPUT_PRICE))
 }
@@ -205,16 +209,16 @@ fn render_number_ranges(numbers: &[u64]) -> String {
     ranges.collect::<Vec<_>>().join(", ")
 }
 
-fn render_results_by_character(rows: &[NightRow]) -> String {
+fn render_results_by_persona(rows: &[SimulationRow]) -> String {
     let mut text = String::new();
-    for character in Character::ALL {
+    for persona in AgentPersona::ALL {
         let _ = write!(
             text,
             "### {}\n\n| way | items that pass | false ticks (findable) | $ an item | input an item | hours an item | hours lost a night | ended well | waited for a person | items a session | facts kept | learned and kept |\n| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | ---: | ---: | --- | --- |\n",
-            capitalize(character.name())
+            capitalize(persona.name())
         );
         for setup in LOOP_SETUPS {
-            text += &RowGroup::for_setup_and_character(rows, setup, character).render_row(setup);
+            text += &RowGroup::for_setup_and_persona(rows, setup, persona).render_row(setup);
         }
         text.push('\n');
     }
@@ -230,7 +234,7 @@ const RIVAL_KEYS: [&str; 3] = ["bare", "bare-sentences", TEST_GATE_KEY];
 
 /// Renders the ratio of Plimsoll's price and tokens (with `--verify`) to those of each rival, for all nights
 /// and for those without a question.
-fn render_comparison_with_rivals(rows: &[NightRow]) -> String {
+fn render_comparison_with_rivals(rows: &[SimulationRow]) -> String {
     let rivals: Vec<&LoopSetup> = RIVAL_KEYS.iter().filter_map(|key| find_loop_setup(key)).collect();
     let mut text = String::from("| nights | agent |");
     for rival in &rivals {
@@ -239,14 +243,14 @@ fn render_comparison_with_rivals(rows: &[NightRow]) -> String {
     text += " items that pass: Plimsoll `--verify`, bare with a test gate | false ticks | beside the test gate |\n| --- | --- |";
     text += &" ---: | ---: |".repeat(rivals.len());
     text += " --- | --- | --- |\n";
-    let rows_without_question: Vec<NightRow> =
+    let rows_without_question: Vec<SimulationRow> =
         rows.iter().filter(|row| row.score.is_question_asked.is_none()).cloned().collect();
     for (night_label, rows) in [("all", rows), ("without a question", &rows_without_question[..])] {
-        let characters = Character::ALL.into_iter().map(Some).chain([None]);
-        for character in characters {
-            let rows_for_key = |key: &str| RowGroup::for_setup_key(rows, key, character);
+        let characters = AgentPersona::ALL.into_iter().map(Some).chain([None]);
+        for persona in characters {
+            let rows_for_key = |key: &str| RowGroup::for_setup_key(rows, key, persona);
             let (our_rows, gate_rows) = (rows_for_key("plimsoll-verify"), rows_for_key(TEST_GATE_KEY));
-            let _ = write!(text, "| {night_label} | {} |", character.map_or("all", Character::name));
+            let _ = write!(text, "| {night_label} | {} |", persona.map_or("all", AgentPersona::name));
             for rival in &rivals {
                 let rival_rows = rows_for_key(rival.key);
                 let ratios = [
@@ -258,11 +262,11 @@ fn render_comparison_with_rivals(rows: &[NightRow]) -> String {
                         write!(text, " {} |", ratio.map_or("–".to_owned(), |value| format!("{value:.2}")));
                 }
             }
-            let [(passing, false_ticks), (gate_passing, gate_ticks)] =
+            let [(passing, false_ticks), (gate_passing, gate_false_ticks)] =
                 [our_rows.passing_items_and_false_ticks(), gate_rows.passing_items_and_false_ticks()];
             let _ = writeln!(
                 text,
-                " {}, {} | {false_ticks}, {gate_ticks} | {} |",
+                " {}, {} | {false_ticks}, {gate_false_ticks} | {} |",
                 render_share(passing, our_rows.sum_count(|row| row.score.items)),
                 render_share(gate_passing, gate_rows.sum_count(|row| row.score.items)),
                 describe_price_and_correctness_lead(&our_rows, &gate_rows),
@@ -288,9 +292,9 @@ fn describe_price_and_correctness_lead(our_rows: &RowGroup<'_>, their_rows: &Row
         _ if price < 1.05 => "costs about the same",
         _ => "dearer",
     };
-    let [(our_passing, our_ticks), (their_passing, their_ticks)] =
+    let [(our_passing, our_false_ticks), (their_passing, their_false_ticks)] =
         [our_rows.passing_items_and_false_ticks(), their_rows.passing_items_and_false_ticks()];
-    let correctness_text = match (our_passing.cmp(&their_passing), their_ticks.cmp(&our_ticks)) {
+    let correctness_text = match (our_passing.cmp(&their_passing), their_false_ticks.cmp(&our_false_ticks)) {
         (Ordering::Equal, Ordering::Equal) => "equally right",
         (Ordering::Greater | Ordering::Equal, Ordering::Greater | Ordering::Equal) => "right more often",
         (Ordering::Less | Ordering::Equal, Ordering::Less | Ordering::Equal) => "right less often",
@@ -301,13 +305,13 @@ fn describe_price_and_correctness_lead(our_rows: &RowGroup<'_>, their_rows: &Row
 
 /// Renders the parts of the price with a test gate: those that a loop could save, and the one that no loop
 /// can.
-fn render_cost_breakdown_with_test_gate(rows: &[NightRow]) -> String {
+fn describe_cost_shares_of_test_gate_setup(rows: &[SimulationRow]) -> String {
     let gate_rows = RowGroup::for_setup_key(rows, TEST_GATE_KEY, None);
     let dollars_for = |token_count: fn(&TokenCounts) -> u64, price: f64| {
         gate_rows.sum_amount(|row| token_count(&row.score.tokens) as f64 * price / 1e6)
     };
-    let text_dollars = gate_rows.sum_amount(|row| {
-        Task::random(SeededRng::new(row.seed), ITEMS_PER_NIGHT).file_bytes_without_blocked_items() as f64
+    let file_text_dollars = gate_rows.sum_amount(|row| {
+        Task::random(SeededRng::new(row.seed), ITEMS_PER_SIMULATION).file_bytes_without_blocked_items() as f64
             / 4.0
             * price::CACHE_WRITE_PRICE
             / 1e6
@@ -325,8 +329,8 @@ fn render_cost_breakdown_with_test_gate(rows: &[NightRow]) -> String {
          The rest is what one could: {} for what else is written into the cache (how each session begins, and what is done again after \
          a trouble), {} for reading a conversation again with each answer (shorter conversations, subagents), and {} for the answers \
          (fewer of them).\n",
-        percent(text_dollars),
-        percent(cache_write_dollars - text_dollars),
+        percent(file_text_dollars),
+        percent(cache_write_dollars - file_text_dollars),
         percent(cache_read_dollars),
         percent(output_dollars),
     )
@@ -334,12 +338,12 @@ fn render_cost_breakdown_with_test_gate(rows: &[NightRow]) -> String {
 
 /// Renders, for each setup, how often the tamperer weakened the project's test and how often the loop's output
 /// reported that.
-fn render_tampering_table(rows: &[NightRow]) -> String {
+fn render_tampering_table(rows: &[SimulationRow]) -> String {
     let mut text = String::from(
         "| way | nights in which the test was weakened | of these, named at the end | false ticks (the test of the evening finds) |\n| --- | --- | --- | ---: |\n",
     );
     for setup in LOOP_SETUPS {
-        let row_group = RowGroup::for_setup_and_character(rows, setup, Character::Tamperer);
+        let row_group = RowGroup::for_setup_and_persona(rows, setup, AgentPersona::Tamperer);
         let weakened_count = row_group.sum_count(|row| u32::from(row.score.is_test_changed));
         let reported_count =
             row_group.sum_count(|row| u32::from(row.score.is_test_changed && row.names_changed_test));
@@ -357,10 +361,10 @@ fn render_tampering_table(rows: &[NightRow]) -> String {
 }
 
 /// Renders the targets for each Plimsoll setup that has a verify command.
-fn render_targets_table(rows: &[NightRow]) -> String {
+fn render_targets_table(rows: &[SimulationRow]) -> String {
     let mut text = String::from("| target | way | measured | met |\n| --- | --- | --- | --- |\n");
     let met_text = |is_met: bool| if is_met { "yes" } else { "**no**" };
-    let rows_without_question: Vec<NightRow> =
+    let rows_without_question: Vec<SimulationRow> =
         rows.iter().filter(|row| row.score.is_question_asked.is_none()).cloned().collect();
     let setups_with_verify = LOOP_SETUPS.iter().filter(|setup| match setup.loop_kind {
         LoopKind::Plimsoll(arguments) => arguments.contains(&"--verify"),
@@ -371,10 +375,10 @@ fn render_targets_table(rows: &[NightRow]) -> String {
             let met = is_met.map_or("not measured", met_text);
             let _ = writeln!(text, "| {target} | {} | {measured} | {met} |", setup.name);
         };
-        for character in Character::ALL.into_iter().filter(|character| *character != Character::Stubborn) {
-            let row_group = RowGroup::for_setup_and_character(rows, setup, character);
+        for persona in AgentPersona::ALL.into_iter().filter(|persona| *persona != AgentPersona::Stubborn) {
+            let row_group = RowGroup::for_setup_and_persona(rows, setup, persona);
             let (passing, items) = (row_group.passing_items(), row_group.sum_count(|row| row.score.items));
-            let name = character.name();
+            let name = persona.name();
             add_target(
                 format!("{name}: items that pass ≥ 98 %"),
                 render_share(passing, items),
@@ -382,7 +386,7 @@ fn render_targets_table(rows: &[NightRow]) -> String {
             );
             let price = ratio_if_measured(
                 row_group.dollars_per_item(),
-                RowGroup::for_setup_key(rows, TEST_GATE_KEY, Some(character)).dollars_per_item(),
+                RowGroup::for_setup_key(rows, TEST_GATE_KEY, Some(persona)).dollars_per_item(),
             );
             add_target(
                 format!("{name}: price of an item ≤ 1.00 of the bare loop's with a test gate"),
@@ -396,9 +400,9 @@ fn render_targets_table(rows: &[NightRow]) -> String {
                 RowGroup::for_setup_key(rows, TEST_GATE_KEY, None),
             );
             let price = ratio_if_measured(our_rows.dollars_per_item(), gate_rows.dollars_per_item());
-            let [(passing, ticks), (gate_passing, gate_ticks)] =
+            let [(passing, false_ticks), (gate_passing, gate_false_ticks)] =
                 [our_rows.passing_items_and_false_ticks(), gate_rows.passing_items_and_false_ticks()];
-            let is_as_correct = passing >= gate_passing && ticks <= gate_ticks;
+            let is_as_correct = passing >= gate_passing && false_ticks <= gate_false_ticks;
             add_target(
                 format!(
                     "aim for the next build, all agents{night_label}: ≤ {TARGET_PRICE_RATIO:.2} of the price with a test gate, and no less right"
@@ -410,17 +414,17 @@ fn render_targets_table(rows: &[NightRow]) -> String {
             );
         }
         let all_rows = RowGroup::for_setup_key(rows, setup.key, None);
-        let (ended_well, nights) = (all_rows.nights_ended_well(), all_rows.0.len() as u64);
+        let (ended_well, simulations) = (all_rows.count_runs_ended_well(), all_rows.0.len() as u64);
         let findable = all_rows.sum_count(|row| row.score.findable_false_ticks);
         add_target(
             "no false tick that the test could have found".to_owned(),
             findable.to_string(),
-            (nights > 0).then_some(findable == 0),
+            (simulations > 0).then_some(findable == 0),
         );
         add_target(
             "nights that ended well: 100 %".to_owned(),
-            render_share(ended_well, nights),
-            (nights > 0).then_some(ended_well == nights),
+            render_share(ended_well, simulations),
+            (simulations > 0).then_some(ended_well == simulations),
         );
         let nights_with_question =
             RowGroup(all_rows.0.into_iter().filter(|row| row.score.is_question_asked.is_some()).collect());
@@ -441,25 +445,25 @@ fn render_setups_table() -> String {
     head.to_owned() + &LOOP_SETUPS.iter().map(line).collect::<String>()
 }
 
-fn render_character_behavior_table() -> String {
+fn render_persona_behavior_table() -> String {
     let mut text = String::from(
         "| agent | writes down | looks | tests | leaves out | repairs | weakens | disobeys | claims | at once |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
-    for character in Character::ALL {
-        let habits = character.behavior();
+    for persona in AgentPersona::ALL {
+        let behavior = persona.behavior();
         let _ = writeln!(
             text,
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            character.name(),
-            habits.remembers_percent,
-            habits.inspects_percent,
-            habits.tests_percent,
-            habits.omits_last_part_percent,
-            habits.repairs_percent,
-            habits.weakens_percent,
-            habits.disobeys_percent,
-            habits.falsely_claims_done_percent,
-            habits.items_at_once
+            persona.name(),
+            behavior.remembers_percent,
+            behavior.inspects_percent,
+            behavior.tests_percent,
+            behavior.omits_last_part_percent,
+            behavior.repairs_percent,
+            behavior.weakens_percent,
+            behavior.disobeys_percent,
+            behavior.falsely_claims_done_percent,
+            behavior.items_at_once
         );
     }
     text
@@ -479,18 +483,18 @@ fn render_share(part: u64, total: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nights::simulator::NightScore;
+    use crate::nights::simulator::SimulationScore;
 
     /// Returns a row with four items, of which this many pass, at this price.
-    fn test_row(way: &str, seed: u64, passing: u32, dollars: u64, question: Option<bool>) -> NightRow {
+    fn test_row(way: &str, seed: u64, passing: u32, dollars: u64, question: Option<bool>) -> SimulationRow {
         // A million output tokens cost twenty dollars.
         let tokens = TokenCounts { output: dollars * 50_000, ..TokenCounts::default() };
-        let mut score = NightScore::default();
+        let mut score = SimulationScore::default();
         (score.items, score.passing, score.is_question_asked, score.tokens) = (4, passing, question, tokens);
-        NightRow {
+        SimulationRow {
             seed,
             way: way.to_owned(),
-            character: Character::Perfect,
+            persona: AgentPersona::Perfect,
             build: "b".to_owned(),
             score,
             exit_code: Some(0),
@@ -501,9 +505,9 @@ mod tests {
     }
 
     /// Returns the comparison's line of all agents for these nights.
-    fn comparison_line(rows: &[NightRow], nights: &str) -> String {
+    fn comparison_line(rows: &[SimulationRow], simulations: &str) -> String {
         let table = render_comparison_with_rivals(rows);
-        let beginning = format!("| {nights} | all |");
+        let beginning = format!("| {simulations} | all |");
         table.lines().find(|line| line.starts_with(&beginning)).expect("a line").to_owned()
     }
 

@@ -75,7 +75,7 @@ fn type_and_submit(terminal: &mut Terminal, text: &str) {
 /// Fills a session, continues in a fresh one, and returns the handoff's text.
 fn fill_session_and_continue(world: &mut World, expected_folder: &str, with_slash_command: bool) -> String {
     let model = start_scripted_model();
-    world.use_client_with_model(&model);
+    world.put_client_on_path_and_set_model_url(&model);
     // The client has its task list only with some models, and if this variable is set (2.1.329).
     world.set_env("CLAUDE_CODE_ENABLE_TASKS", "1");
     let tools = "Bash,TaskCreate,TaskUpdate";

@@ -44,7 +44,7 @@ fn type_and_submit(terminal: &mut Terminal, text: &str) {
 fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
     let mut world = World::without_plimsoll_files();
     let model = start_scripted_model();
-    world.use_client_with_model(&model);
+    world.put_client_on_path_and_set_model_url(&model);
     world.write(".claude/settings.local.json", ORIGINAL_SETTINGS);
     let output = world.plimsoll(&["init", "--local"]).run().expect_success().stdout;
     insta::assert_snapshot!(world.replace_unstable_parts(&output), @"

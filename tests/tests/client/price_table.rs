@@ -95,8 +95,8 @@ fn every_price_of_the_table_matches_the_cost_that_the_client_reports() {
             Step::from_text("ok").with_extra_usage_fields(usage)
         }
     });
-    world.use_client_with_model(&model);
-    let client = plimsoll_testkit::client::pinned_claude();
+    world.put_client_on_path_and_set_model_url(&model);
+    let client = plimsoll_testkit::client::find_claude_from_env_or_install_pinned();
     let mut session = Command::new(client)
         .args([
             "-p",

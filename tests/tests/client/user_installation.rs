@@ -50,7 +50,7 @@ fn a_session_that_reaches_l2_adds_only_its_tools_files_to_the_project() {
             .with_delay(plimsoll_tests::LIFELIKE_DELAY),
         _ => Step::from_text("Done.").with_input_tokens(863_000),
     });
-    world.use_client_with_model(&model);
+    world.put_client_on_path_and_set_model_url(&model);
     let args = ["-p", "Make it.", "--model", "opus", "--allowedTools", "Bash"];
     world.claude(&args).run().expect_success();
     let after = file_checksums(&world, &world.project());

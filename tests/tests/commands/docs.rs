@@ -303,7 +303,7 @@ fn the_readme_leads_to_a_completed_first_run() {
 #[test]
 fn the_readme_demo_completes() {
     let world = World::without_git();
-    let client = plimsoll_testkit::client::pinned_claude();
+    let client = plimsoll_testkit::client::find_claude_from_env_or_install_pinned();
     let finished = world.plimsoll(&["demo", "--client", &client.display().to_string()]);
     let finished = finished.timeout(Duration::from_secs(120)).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");

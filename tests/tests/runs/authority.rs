@@ -1,7 +1,7 @@
 //! Only the user's own words start a program, lift a limit or complete a run, never a file of the project: an agent
 //! or a clone may have written that. Such a file may only end a run sooner.
 
-use plimsoll_testkit::client::pinned_claude;
+use plimsoll_testkit::client::find_claude_from_env_or_install_pinned;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::{Launch, World};
 use plimsoll_tests::{
@@ -257,7 +257,7 @@ fn a_run_does_not_start_if_its_sessions_could_write_its_records() {
     assert_refused(
         world.plimsoll(&start_arguments).env("XDG_STATE_HOME", link.join("state").display().to_string()),
     );
-    let client = pinned_claude().display().to_string();
+    let client = find_claude_from_env_or_install_pinned().display().to_string();
     let run_arguments = [
         "run",
         "--client",

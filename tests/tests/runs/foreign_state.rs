@@ -202,7 +202,7 @@ fn hooks_of_an_ordinary_session_do_not_change_a_foreign_state() {
         0 => Step::bash_call("true").with_input_tokens(870_000).with_delay(LIFELIKE_DELAY),
         _ => Step::from_text("<promise>COMPLETE</promise>").with_input_tokens(871_000),
     });
-    world.use_client_with_model(&model);
+    world.put_client_on_path_and_set_model_url(&model);
     let arguments =
         ["-p", "Look around.", "--model", "opus", "--allowedTools", "Bash", "--output-format", "json"];
     world.claude(&arguments).run().expect_success();
@@ -487,7 +487,7 @@ fn a_loop_of_scripts_resumes_and_ends_with_plimsoll_gate_and_monitor() {
         };
         step.with_delay(LIFELIKE_DELAY)
     });
-    world.use_client_with_model(&model);
+    world.put_client_on_path_and_set_model_url(&model);
     let script = r#"for session in 1 2 3 4; do
         claude -p --output-format json --model opus --allowedTools Bash < PROMPT.md | plimsoll gate
         [ "${PIPESTATUS[1]}" -eq 1 ] || exit 0

@@ -58,7 +58,7 @@ fn two_projects_run_at_the_same_time_with_one_home() {
         start_agent_waiting_for_other_run(&started_count),
         start_agent_waiting_for_other_run(&started_count),
     );
-    world.use_client_with_model(&first_model);
+    world.put_client_on_path_and_set_model_url(&first_model);
     // The first session of each run.
     world.use_real_client_in_sessions(&[1, 2]);
     let runs =

@@ -62,7 +62,7 @@ fn command_text_in(request: &str) -> &str {
 fn ralph_context_prints_the_runs_table_in_a_headless_session() {
     let mut world = world_with_started_run();
     let model = obedient_model("status --markdown");
-    world.use_client_with_model(&model);
+    world.put_client_on_path_and_set_model_url(&model);
     let result = run_claude_prompt(&world, "/ralph context");
     let request_text = model.main_requests()[0].text_since_last_assistant_message();
     insta::assert_snapshot!(world.replace_unstable_parts(command_text_in(&request_text)), @"
@@ -113,7 +113,7 @@ fn ralph_context_prints_the_runs_table_in_a_headless_session() {
 fn ralph_checkpoint_reports_its_iteration_and_the_next_step() {
     let mut world = world_with_started_run();
     let model = obedient_model("checkpoint --summary 'The form is done.'");
-    world.use_client_with_model(&model);
+    world.put_client_on_path_and_set_model_url(&model);
     let result = run_claude_prompt(&world, "/ralph checkpoint");
     let output = result["result"].as_str().unwrap_or_default();
     insta::assert_snapshot!(world.replace_unstable_parts(output), @r#"
@@ -133,7 +133,7 @@ fn ralph_checkpoint_reports_its_iteration_and_the_next_step() {
 fn ralph_context_renders_the_table_on_a_terminal() {
     let mut world = world_with_started_run();
     let model = obedient_model("status --markdown");
-    world.use_client_with_model(&model);
+    world.put_client_on_path_and_set_model_url(&model);
     let args = ["--model", "opus", "--permission-mode", "default"];
     let mut terminal = Terminal::start_claude(&world, &args, 140, 80);
     terminal.wait_for_text("❯");
@@ -156,7 +156,7 @@ fn ralph_without_a_known_word_names_the_command_that_starts_a_run() {
         let mut world = plimsoll_tests::world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
         world.plimsoll(&["init", "--local"]).run().expect_success();
         let model = ScriptedModel::start(|_: &Request| Step::from_text("Done."));
-        world.use_client_with_model(&model);
+        world.put_client_on_path_and_set_model_url(&model);
         run_claude_prompt(&world, prompt);
         let request_text = model.main_requests()[0].text_since_last_assistant_message();
         let (known_words, rest) =

@@ -248,7 +248,7 @@ fn a_folder_that_is_not_utf8_is_refused_before_anything_is_written() {
     let folder = world.home().join(std::ffi::OsString::from_vec(b"no\xff".to_vec()));
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("fix_plan.md"), "- [ ] Item one\n").unwrap();
-    let client = plimsoll_testkit::client::pinned_claude().display().to_string();
+    let client = plimsoll_testkit::client::find_claude_from_env_or_install_pinned().display().to_string();
     let objective = ["--objective", "Do the plan."];
     for arguments in
         [[&["run", "--client", &client], &objective[..]].concat(), [&["start"], &objective[..]].concat()]

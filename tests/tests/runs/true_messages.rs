@@ -431,7 +431,7 @@ fn plan_reports_that_nothing_fits_if_a_session_starts_above_l2() {
     let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::from_text("Hello.").with_input_tokens(900_000),
     ]);
-    world.use_client_with_model(&model);
+    world.put_client_on_path_and_set_model_url(&model);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     world.claude(&["-p", "Hello.", "--model", "opus"]).run().expect_success();
     let plan = world.plimsoll(&["plan", "--markdown"]).run().expect_success().stdout;

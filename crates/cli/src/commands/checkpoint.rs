@@ -11,7 +11,7 @@ use plimsoll_flows::context::measure::{MeasureInput, measure_usage_waiting_near_
 use plimsoll_flows::handoffs::continue_slash_command_or_prompt;
 use plimsoll_policy::messages::MOVED_INTO_PROJECT_NOTICE;
 use plimsoll_store::{
-    Project, StoreError, WritableProject, config, move_data_folder_into_project_if_unwritable,
+    Project, StoreError, WritableProject, config, copy_data_folder_into_project_if_unwritable,
 };
 use plimsoll_terminal::console::{fail, print_text};
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ Examples:
 /// Writes a checkpoint for the current session or run, and prints a report with the path of its handoff.
 pub(crate) fn write_and_print_checkpoint(arguments: &CheckpointArguments) -> ExitCode {
     let WritableProject { project, was_moved } =
-        match move_data_folder_into_project_if_unwritable(Project::find_upwards_from_current_dir()) {
+        match copy_data_folder_into_project_if_unwritable(Project::find_upwards_from_current_dir()) {
             Ok(writable) => writable,
             Err(error) => return fail(error),
         };

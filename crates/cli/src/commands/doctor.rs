@@ -8,7 +8,7 @@ use plimsoll_flows::doctor::{
     Diagnostics, DoctorInput, ProgramInfo, ProgramStatus, Section, collect_diagnostics, has_problem,
     run_installation_checks,
 };
-use plimsoll_flows::optional_program::FLEET;
+use plimsoll_flows::optional_program::FLEET_PROGRAM;
 use plimsoll_store::Project;
 use plimsoll_terminal::console;
 use plimsoll_terminal::finding_page::{findings_to_json, print_findings};
@@ -71,7 +71,7 @@ fn check_fleet(fleet: &str, arguments: &DoctorArguments) -> ExitCode {
     let remote = arguments.remote.as_deref().unwrap_or("origin");
     let command_words = ["check", "--remote", remote].into_iter().chain(arguments.json.then_some("--json"));
     // `--` precedes the name, because a fleet's name may begin with a dash.
-    replace_process_with_program(FLEET, &command_words.chain(["--", fleet]).collect::<Vec<_>>())
+    replace_process_with_program(FLEET_PROGRAM, &command_words.chain(["--", fleet]).collect::<Vec<_>>())
 }
 
 fn doctor_json(project: &Project, diagnostics: &Diagnostics, sections: &[Section]) -> Value {
@@ -91,7 +91,7 @@ fn doctor_json(project: &Project, diagnostics: &Diagnostics, sections: &[Section
             "session_id": window_diagnostics.session_id,
             "model": window_diagnostics.model.as_ref().map(|(model, _)| model),
             "window": window_diagnostics.window,
-            "sources": window_diagnostics.sources,
+            "sources": window_diagnostics.candidate_windows,
             "reading": window_diagnostics.reading,
             "marks": window_diagnostics.thresholds,
             "in_force": window_diagnostics.overrides,
@@ -100,17 +100,20 @@ fn doctor_json(project: &Project, diagnostics: &Diagnostics, sections: &[Section
 }
 
 /// Returns the JSON about this program, the other programs in its folder, and every `plimsoll` on the PATH.
-fn programs_json(diagnostics: &ProgramInfo) -> Value {
-    let sibling_path = |name: &str| format!("{}/{name}", diagnostics.program_folder);
-    let sibling_values =
-        diagnostics.sibling_programs.iter().map(|(name, status)| program_json(&sibling_path(name), status));
-    let values_on_path = diagnostics.programs_on_path.iter().map(|(path, status)| program_json(path, status));
+fn programs_json(program_info: &ProgramInfo) -> Value {
+    let sibling_path = |name: &str| format!("{}/{name}", program_info.program_folder);
+    let sibling_values = program_info
+        .sibling_programs
+        .iter()
+        .map(|(name, status)| program_path_and_build_json(&sibling_path(name), status));
+    let values_on_path =
+        program_info.programs_on_path.iter().map(|(path, status)| program_path_and_build_json(path, status));
     let program_values: Vec<Value> = sibling_values.chain(values_on_path).collect();
-    let current_build = &diagnostics.current_build;
-    json!({ "version": current_build.version, "target": current_build.target, "commit": current_build.commit, "folder": diagnostics.program_folder, "all": program_values })
+    let current_build = &program_info.current_build;
+    json!({ "version": current_build.version, "target": current_build.target, "commit": current_build.commit, "folder": program_info.program_folder, "all": program_values })
 }
 
-fn program_json(path: &str, status: &ProgramStatus) -> Value {
+fn program_path_and_build_json(path: &str, status: &ProgramStatus) -> Value {
     let build = match status {
         ProgramStatus::ReportedBuild(build) => Some(build),
         ProgramStatus::Missing

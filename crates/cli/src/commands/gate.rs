@@ -71,7 +71,7 @@ Exit codes:
 
 /// Judges the session that ended. Returns exit code 0 to stop the loop or if there is no run, 1 to continue, 75 for a pause, and 70
 /// for an internal error.
-pub(crate) fn run_gate(arguments: &GateArguments) -> ExitCode {
+pub(crate) fn run_stop_hook_or_judge_and_plan_next(arguments: &GateArguments) -> ExitCode {
     let project = Project::find_upwards_from_current_dir();
     if let Some(code) = foreign_state::judge_foreign_loop_and_print_output(&project) {
         return code;
@@ -82,7 +82,10 @@ pub(crate) fn run_gate(arguments: &GateArguments) -> ExitCode {
         None => input::read_stdin_while_session_unfinished(&project),
     };
     if let Some(payload) = document.as_deref().filter(|document| is_hook_payload(document)) {
-        return hook_response_output::print_marker_or_error(&run_hook_on_input(payload, run_stop_hook));
+        return hook_response_output::print_marker_and_first_error(&run_hook_on_input(
+            payload,
+            run_stop_hook,
+        ));
     }
     if let Some(refusal) = refusal_reason {
         return fail_with(refusal, ExitStatus::InternalError);
@@ -169,7 +172,7 @@ pub(super) fn judge_current_iteration(
             .chain(reverted_ticks.as_ref().map(RevertedTicks::describe_revert));
         messages.for_each(|line| print_error(&line));
     }
-    // The state is reloaded because `finish` wrote the verdict and the cost to it.
+    // The state is reloaded because `finish_iteration` wrote the verdict and the cost to it.
     let reloaded_state = state_file::load_state(project, Some(&state.run_id))?;
     if reloaded_state.is_some_and(|state| state.has_cost_limit_but_unknown_cost()) {
         print_error(&COST_UNKNOWN_WARNING);
@@ -272,7 +275,7 @@ fn end_loop_or_plan_next_iteration(
 pub(super) fn restore_prompt_file(project: &Project) {
     let run_id = ledger::run_id_from_environment();
     if let Ok(Some(state)) = state_file::load_state(project, run_id.as_ref()) {
-        let _ = plimsoll_flows::run::prompt::remove_block_from_prompt(project, &state);
+        let _ = plimsoll_flows::run::prompt::remove_block_from_user_prompt(project, &state);
     }
 }
 

@@ -139,11 +139,11 @@ fn render_table_and_continue_command(project: &Project, handoffs: &[HandoffFile]
     let header_row = render_row("WHEN", "SESSION", "STATE", "FILE", "FIRST REQUEST");
     let rows: String = handoffs.iter().map(render_handoff_row).collect();
     let relative_path = |handoff: &HandoffFile| project.relative_to_root(&handoff.path);
-    let newest_own_index = handoffs.iter().position(|handoff| handoff.state.is_some());
+    let newest_by_user_index = handoffs.iter().position(|handoff| handoff.state.is_some());
     let newest_unopened_index = handoffs.iter().position(HandoffFile::is_unopened);
     // The slash command continues from the user's newest handoff; any other handoff needs its path.
-    let command = match newest_unopened_index.or(newest_own_index) {
-        Some(index) if Some(index) == newest_own_index => {
+    let command = match newest_unopened_index.or(newest_by_user_index) {
+        Some(index) if Some(index) == newest_by_user_index => {
             continue_slash_command_or_prompt(project, &relative_path(&handoffs[index]))
         }
         Some(index) => render_continue_prompt(&relative_path(&handoffs[index])),

@@ -82,7 +82,7 @@ pub(crate) fn install_hooks_or_team_files(arguments: &InitArguments) -> ExitCode
         SetupChoice::TeamFiles => {
             return apply_or_show_plan(
                 file_arguments,
-                install::plan_team_files_without_hooks(&project),
+                install::plan_team_preferences_and_gitignore(&project),
                 |plan| lines::render_team_files_report(plan, &project),
             );
         }
@@ -99,7 +99,7 @@ pub(crate) fn install_hooks_or_team_files(arguments: &InitArguments) -> ExitCode
         .map_err(InstallError::from)
         .and_then(|_| install::plan_installation(scope, &project, InstalledClient::detect(), options));
     apply_or_show_plan(file_arguments, plan, |plan| {
-        lines::copied_programs_line(copy_folder.as_deref())
+        lines::copied_programs_line_or_empty(copy_folder.as_deref())
             + &lines::render_installation_report(plan, &project)
     })
 }

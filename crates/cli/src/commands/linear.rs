@@ -3,7 +3,7 @@
 use crate::optional_program::replace_process_with_program;
 use clap::{Args, Subcommand};
 use plimsoll_flows::linear::command::LinearCommand;
-use plimsoll_flows::optional_program::LINEAR;
+use plimsoll_flows::optional_program::LINEAR_PROGRAM;
 use std::process::ExitCode;
 
 /// What is asked about Linear.
@@ -50,5 +50,5 @@ impl LinearVerb {
 
 /// Replaces this process with `plimsoll-linear`. Returns exit code 1 if it cannot be started.
 pub(crate) fn exec_linear_program(arguments: &LinearArguments) -> ExitCode {
-    replace_process_with_program(LINEAR, &arguments.command.to_linear_command().to_arguments())
+    replace_process_with_program(LINEAR_PROGRAM, &arguments.command.to_linear_command().to_arguments())
 }

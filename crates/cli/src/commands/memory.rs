@@ -8,7 +8,7 @@ use plimsoll_domain::memory::{AbnormalEnd, ChangeReport, MemoryOp, Register, Reg
 use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_policy::messages::{HIDDEN_MEMORY_FIX, HIDDEN_MEMORY_WARNING, MOVED_INTO_PROJECT_NOTICE};
 use plimsoll_store::memory::{MemoryChange, MemoryError};
-use plimsoll_store::{Project, WritableProject, clock, memory, move_data_folder_into_project_if_unwritable};
+use plimsoll_store::{Project, WritableProject, clock, copy_data_folder_into_project_if_unwritable, memory};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail, fail_with_store_error, print_error, print_text};
 use plimsoll_terminal::markdown;
@@ -95,7 +95,8 @@ struct ShowArguments {
 /// Runs the requested memory command. Without a command, shows the memory.
 pub(crate) fn run_memory_command(arguments: &MemoryArguments) -> ExitCode {
     let project = Project::find_upwards_from_current_dir();
-    // Folding fails in a read-only project, where no snapshot can be written. The commands below then report the long log.
+    // In a read-only project no snapshot can be saved, so this fails. The commands below then report
+    // that the log is too long.
     let _ = memory::replay_long_log_and_save_snapshot(&project);
     let op = match &arguments.command {
         None => return print_memory(&project, &ShowArguments::default()),
@@ -132,11 +133,11 @@ pub(crate) fn run_memory_command(arguments: &MemoryArguments) -> ExitCode {
 }
 
 fn apply_and_print_change(project: Project, op: &MemoryOp) -> ExitCode {
-    let WritableProject { project, was_moved } = match move_data_folder_into_project_if_unwritable(project) {
+    let WritableProject { project, was_moved } = match copy_data_folder_into_project_if_unwritable(project) {
         Ok(writable) => writable,
         Err(error) => return fail_with_store_error(&error),
     };
-    match reopen_if_done_and_apply_change(&project, op) {
+    match reopen_if_done_outside_run_and_apply_change(&project, op) {
         Ok(report) => {
             print_text(render_applied_change(&report));
             if was_moved {
@@ -150,7 +151,10 @@ fn apply_and_print_change(project: Project, op: &MemoryOp) -> ExitCode {
 }
 
 /// Applies an operation of the user. A memory whose root frame is done is reopened first, unless its run is active.
-fn reopen_if_done_and_apply_change(project: &Project, op: &MemoryOp) -> Result<ChangeReport, MemoryError> {
+fn reopen_if_done_outside_run_and_apply_change(
+    project: &Project,
+    op: &MemoryOp,
+) -> Result<ChangeReport, MemoryError> {
     let is_done = memory::load_memory(project)?.root_result.is_some();
     if is_done && plimsoll_flows::memory::active_run_with_working_memory(project)?.is_none() {
         return memory::apply_changes_atomically(project, "command", &[MemoryOp::Reopen, op.clone()]);

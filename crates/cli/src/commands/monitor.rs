@@ -23,16 +23,17 @@ pub(crate) fn run_post_tool_hook_or_print_warning() -> ExitCode {
         return code;
     }
     match document {
-        Some(document) => {
-            hook_response_output::print_marker_or_error(&run_hook_on_input(&document, run_post_tool_hook))
-        }
+        Some(document) => hook_response_output::print_marker_and_first_error(&run_hook_on_input(
+            &document,
+            run_post_tool_hook,
+        )),
         None => print_warning_and_fail_at_l3_in_run(&Project::find_upwards_from_current_dir()),
     }
 }
 
 /// Prints a warning marker if the session has reached a threshold. Returns exit code 1 at L3 if the session belongs to a run.
 fn print_warning_and_fail_at_l3_in_run(project: &Project) -> ExitCode {
-    let target_session = match TargetSession::find_preferring_planned_run_over_latest(project) {
+    let target_session = match TargetSession::find_current_or_run_or_planned_or_latest(project) {
         Ok(Some(target_session)) => target_session,
         Ok(None) => return ExitCode::SUCCESS,
         Err(error) => return fail_with(error, ExitStatus::InternalError),

@@ -81,7 +81,7 @@ pub(crate) fn fix_draft_or_estimate_plan(arguments: &PlanArguments) -> ExitCode 
     if arguments.fix {
         return fix_plan_file(arguments);
     }
-    let project = run_project_or_plan_project(arguments);
+    let project = project_with_run_state_or_plan_project(arguments);
     if let Some(spec) = &arguments.draft {
         return draft::draft_plan(&project, arguments, spec);
     }
@@ -124,7 +124,7 @@ pub(crate) fn fix_draft_or_estimate_plan(arguments: &PlanArguments) -> ExitCode 
 }
 
 /// Returns the project of the current run, or without a run the project where one would begin.
-fn run_project_or_plan_project(arguments: &PlanArguments) -> Project {
+fn project_with_run_state_or_plan_project(arguments: &PlanArguments) -> Project {
     let run_project = Project::find_upwards_from_current_dir();
     let project_root = ProjectRoot::find_from_current_dir(arguments.todo.as_deref());
     project_root.render_notice_unless_current_dir().iter().for_each(console::print_error);

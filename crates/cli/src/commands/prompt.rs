@@ -37,7 +37,7 @@ Exit codes:
   1  it is not, or the run has ended or is paused";
 
 /// Writes PROMPT.md for the current iteration or, with `--checkpoint`, for the next one.
-pub(crate) fn run_prompt_command(arguments: &PromptArguments) -> ExitCode {
+pub(crate) fn write_prompt_or_judge_session_and_plan_next(arguments: &PromptArguments) -> ExitCode {
     let project = Project::find_upwards_from_current_dir();
     let state = match state_file::load_state(&project, None) {
         Ok(Some(state)) => state,
@@ -47,19 +47,19 @@ pub(crate) fn run_prompt_command(arguments: &PromptArguments) -> ExitCode {
     };
     let is_planned = state.iteration_record.phase == IterationPhase::Planned || state.lifecycle.has_ended();
     if !arguments.checkpoint || is_planned {
-        return write_prompt_file(&project, &state);
+        return write_prompt_file_and_print_path(&project, &state);
     }
     if gate::is_inside_session() {
         // A Stop hook of the loop calls this while its session is still running, which is too early to judge that session.
         print_error(
             &"this session has not ended, so the next one is not planned yet: run `plimsoll gate` in the loop after it",
         );
-        return write_prompt_file(&project, &state);
+        return write_prompt_file_and_print_path(&project, &state);
     }
-    judge_session_and_plan_next(&project, &state)
+    judge_session_and_plan_next_on_continue(&project, &state)
 }
 
-fn write_prompt_file(project: &Project, state: &RunState) -> ExitCode {
+fn write_prompt_file_and_print_path(project: &Project, state: &RunState) -> ExitCode {
     match plimsoll_flows::run::prompt::write_prompt(project, state) {
         Ok(_) => {
             print_text(format!(
@@ -80,7 +80,7 @@ fn fail_without_run(project: &Project) -> ExitCode {
 
 /// Judges the session that has ended, and plans the next one. Planning alone would not count the session's cost, so the limits would
 /// never end a loop that only calls this command.
-fn judge_session_and_plan_next(project: &Project, state: &RunState) -> ExitCode {
+fn judge_session_and_plan_next_on_continue(project: &Project, state: &RunState) -> ExitCode {
     if gate::is_run_active(project) {
         return fail(gate::ACTIVE_RUN_MESSAGE);
     }

@@ -52,7 +52,7 @@ pub(crate) fn run_prune(arguments: &PruneArguments) -> ExitCode {
     let result = if arguments.dry_run {
         plan_pruning_and_compression(&project, limits)
     } else {
-        prune_and_compress_logs(&project, limits)
+        prune_records_and_compress_logs(&project, limits)
     };
     match result {
         Ok(result) if arguments.json => console::print_json(result_json(&result)),
@@ -86,7 +86,10 @@ fn plan_pruning_and_compression(
     Ok(PruneResult { records, plan, compressed_count, saved_bytes: None })
 }
 
-fn prune_and_compress_logs(project: &Project, limits: RetentionLimits) -> Result<PruneResult, StoreError> {
+fn prune_records_and_compress_logs(
+    project: &Project,
+    limits: RetentionLimits,
+) -> Result<PruneResult, StoreError> {
     let (records, plan) = prune_records(project, limits)?;
     let compression = compress_logs_of_closed_sessions(project, &records, CompressionLimits::FOR_COMMAND);
     for (session, error) in &compression.errors {

@@ -138,7 +138,7 @@ fn run_filter_and_print_outputs(engine: &mut dyn Engine, inputs: Inputs, argumen
             FilterOutput::Halt(_) => ControlFlow::Break(()),
         }
     });
-    match printer.finish() {
+    match printer.flush_or_return_earlier_write_error() {
         Ok(()) => summary.exit_code(arguments.exit_status, progress.has_input_error()),
         // A closed output, such as a pipe to `head`, is a normal end.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => 0,

@@ -1,10 +1,10 @@
 //! `plimsoll report`: one HTML page about a run. The data is first read from the files into a `Report`, then rendered.
 
+mod chart_marks;
 mod contents;
 mod entry;
 mod handoffs;
 mod items;
-mod load_line_marks;
 mod next_steps;
 mod page;
 mod pauses;

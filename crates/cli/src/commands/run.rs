@@ -31,7 +31,7 @@ use plimsoll_store::{Project, StoreError, config, disk, environment, state_file}
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail_with_hint, print_error, print_text};
 use plimsoll_terminal::project_choice;
-use plimsoll_terminal::run_progress::telemetry::with_telemetry_export_if_started;
+use plimsoll_terminal::run_progress::telemetry::with_telemetry_export_and_start_errors_if_any;
 use plimsoll_terminal::run_progress::{self, ProgressFormat, new_run_observer_handling_signals};
 use plimsoll_terminal::value_parsers::{self, ValueError};
 use std::path::PathBuf;
@@ -219,7 +219,7 @@ impl RunCommandError {
         matches!(
             self,
             RunCommandError::Start(
-                StartError::NoTask | StartError::NoPlanToReview | StartError::NoPlanToShare
+                StartError::NoTask | StartError::NoPlanForReview | StartError::NoPlanForWorkers
             )
         )
     }
@@ -242,7 +242,9 @@ fn start_or_resume_and_print_next_steps(
     let (preflight, state) = if arguments.resume {
         match check_and_resume_with_answers(project, arguments, launch_inputs)? {
             (preflight, ResumeOutcome::Open(state)) => (preflight, *state),
-            (_, ResumeOutcome::Ended(state)) => return Ok(print_ended_run(&state, arguments.json)),
+            (_, ResumeOutcome::Ended(state)) => {
+                return Ok(print_ended_run_with_zero_code_if_final(&state, arguments.json));
+            }
         }
     } else {
         check_and_create_with_warnings(project, arguments, launch_inputs)?
@@ -254,8 +256,8 @@ fn start_or_resume_and_print_next_steps(
     let observer =
         new_run_observer_handling_signals(progress_format, "--resume").map_err(RunCommandError::Signals)?;
     let telemetry_exporter = telemetry::start_exporter_if_configured(project, &state);
-    options.has_spans = telemetry_exporter.has_spans;
-    let observer = with_telemetry_export_if_started(telemetry_exporter, observer);
+    options.exports_spans = telemetry_exporter.exports_spans;
+    let observer = with_telemetry_export_and_start_errors_if_any(telemetry_exporter, observer);
     let mut observer =
         wrap_with_linear_delivery_if_configured(project, &settings, state.run_id.clone(), observer);
     let context = RunContext { project, settings: &settings, run_id: &state.run_id };
@@ -294,7 +296,7 @@ fn check_settings_and_print_ignored_keys(project: &Project) -> Result<(), RunCom
 struct LaunchInputs {
     options: LaunchOptions,
     client_name: Option<String>,
-    notify: Option<Vec<String>>,
+    notify_command: Option<Vec<String>>,
 }
 
 impl LaunchInputs {
@@ -303,8 +305,9 @@ impl LaunchInputs {
         arguments: &RunArguments,
     ) -> Result<LaunchInputs, RunCommandError> {
         // Invalid arguments and a missing client are detected before anything is written.
-        let notify = arguments.notify.as_deref().map(value_parsers::split_command_into_words).transpose();
-        let notify = notify.map_err(RunCommandError::InvalidNotifyCommand)?;
+        let notify_command =
+            arguments.notify.as_deref().map(value_parsers::split_command_into_words).transpose();
+        let notify_command = notify_command.map_err(RunCommandError::InvalidNotifyCommand)?;
         let stored_options = if arguments.resume {
             lifecycle::load_launch_options(project)?
         } else {
@@ -325,9 +328,9 @@ impl LaunchInputs {
             client_arguments,
             uses_working_memory: arguments.task.memory() || stored_options.uses_working_memory,
             should_wait: !arguments.no_wait,
-            has_spans: false,
+            exports_spans: false,
         };
-        Ok(LaunchInputs { options, client_name, notify })
+        Ok(LaunchInputs { options, client_name, notify_command })
     }
 }
 
@@ -341,13 +344,13 @@ fn check_and_resume_with_answers(
         client_arguments: launch_inputs.options.client_arguments.clone(),
         idle_timeout_seconds: arguments.idle_timeout,
         tool_timeout_seconds: arguments.tool_timeout,
-        notify_command: launch_inputs.notify,
+        notify_command: launch_inputs.notify_command,
         items_per_review: arguments.review,
         review_model: arguments.review_model.clone(),
         worker_count: arguments.workers,
         item_brief: arguments.read_item_brief_file()?,
         resets_breaker: arguments.reset_breaker,
-        ..arguments.task.to_resume_changes()?
+        ..arguments.task.to_resume_changes_unless_new_run_options()?
     };
     sandbox::check_sandbox_for_resume(project, arguments.task.verify_sandbox())?;
     let preflight = check_preconditions_and_lock_run(project, &launch_inputs.options)?;
@@ -365,7 +368,7 @@ fn check_and_resume_with_answers(
         None if arguments.workers.is_some_and(|count| count > 1) => {
             return Err(RunCommandError::RunHasNoWorkers);
         }
-        None => lifecycle::switch_back_to_run_branch_before_resume(project)?.iter().for_each(print_error),
+        None => lifecycle::switch_back_with_notice_before_resume(project)?.iter().for_each(print_error),
     }
     if !arguments.answer.is_empty() {
         // The answers are written after all other checks. They stay in the plan even if the resume itself fails.
@@ -385,12 +388,12 @@ fn check_and_create_with_warnings(
         client_arguments: launch_inputs.options.client_arguments.clone(),
         idle_timeout_seconds: arguments.idle_timeout,
         tool_timeout_seconds: arguments.tool_timeout,
-        notify_command: launch_inputs.notify.unwrap_or_default(),
+        notify_command: launch_inputs.notify_command.unwrap_or_default(),
         items_per_review: arguments.review.unwrap_or(0),
         review_model: arguments.review_model.clone(),
         workers: worker_options_if_parallel(arguments)?,
         item_brief: arguments.read_item_brief_file()?,
-        ..arguments.task.to_new_run()?
+        ..arguments.task.read_objective_and_build_new_run()?
     };
     let new_run = match &arguments.positional_objective {
         Some(objective) if disk::is_file(&environment::current_dir().join(objective)) => {
@@ -424,8 +427,8 @@ fn check_and_create_with_warnings(
         other_plans::render_lines(project).iter().for_each(print_error);
     }
     lifecycle::warning_if_no_open_items(&state).iter().for_each(print_error);
-    plan_checks::render_check_lines_or_not_run_note(&state).iter().for_each(print_error);
-    if let Some(waiting_note) = questions::waiting_items_text(&state) {
+    plan_checks::render_planned_checks_or_not_run_note(&state).iter().for_each(print_error);
+    if let Some(waiting_note) = questions::waiting_item_count_text(&state) {
         print_error(&format!("{waiting_note}; until you answer, sessions skip what waits: plimsoll status"));
     }
     Ok((preflight, state))
@@ -495,7 +498,7 @@ fn print_next_steps_after_run(project: &Project) {
     changed_checks::changed_protected_sentence(&state).iter().for_each(print_error);
     if let Some(sentence) = changed_checks::changed_check_files_sentence(&state) {
         print_error(&sentence);
-        changed_checks::git_diff_command_for_check_files(&state)
+        changed_checks::git_diff_command_for_changed_check_files(&state)
             .iter()
             .for_each(|command| print_error(&format!("to see it: {command}")));
     }
@@ -509,7 +512,7 @@ fn print_next_steps_after_run(project: &Project) {
 
 /// Prints that the run has ended, and returns the exit code: 0 if the run can never be reopened (completed or canceled), else the code of
 /// its status. In the latter case, also prints how to reopen the run.
-fn print_ended_run(state: &RunState, as_json: bool) -> u8 {
+fn print_ended_run_with_zero_code_if_final(state: &RunState, as_json: bool) -> u8 {
     let has_final_status = state.lifecycle.status().is_final();
     let reason = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. }) if !has_final_status => reason.clone(),

@@ -17,7 +17,7 @@ use plimsoll_flows::run::lifecycle::{NewRun, StartError};
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_flows::run_context::RunContext;
-use plimsoll_store::ledger::{self, RECORD_VARIABLE};
+use plimsoll_store::ledger::{self, RUN_RECORD_VARIABLE};
 use plimsoll_store::{Project, config};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail, fail_with, fail_with_hint, print_error};
@@ -62,7 +62,7 @@ The sessions of a loop need the hooks that `plimsoll init` sets up.
 /// Creates the run, plans its first iteration and prints its environment for `eval`.
 pub(crate) fn prepare_run_and_print_exports(arguments: &StartArguments) -> ExitCode {
     let project = project_choice::find_project_for_new_run_and_print_notice(arguments.task.plan_file());
-    let new_run = match arguments.task.to_new_run() {
+    let new_run = match arguments.task.read_objective_and_build_new_run() {
         Ok(new_run) => new_run,
         Err(error) => return fail(error),
     };
@@ -70,11 +70,11 @@ pub(crate) fn prepare_run_and_print_exports(arguments: &StartArguments) -> ExitC
         return inside_session::check_and_refuse_with_terminal_command(&project, &new_run);
     }
     let create_result = create_run_and_print_warnings(&project, &new_run).and_then(|state| {
-        plan_checks::render_check_lines_or_not_run_note(&state).iter().for_each(print_error);
+        plan_checks::render_planned_checks_or_not_run_note(&state).iter().for_each(print_error);
         if state.options.todo_file.is_none() {
             other_plans::render_lines(&project).iter().for_each(print_error);
         }
-        run_and_print_verify_baseline(&project, state)
+        run_and_print_missing_verify_baseline(&project, state)
     });
     let plan_first_iteration = |state: RunState| {
         lifecycle::plan_iteration_or_end_if_all_parked(&project, &state.run_id, None)
@@ -102,7 +102,7 @@ pub(crate) fn prepare_run_and_print_exports(arguments: &StartArguments) -> ExitC
             ));
             if let Some(record_path) = ledger::run_record_path(&project, &state.run_id) {
                 console::print_text_escaped_only_on_terminal(&format!(
-                    "export {RECORD_VARIABLE}={}\n",
+                    "export {RUN_RECORD_VARIABLE}={}\n",
                     shell_quote(&record_path.to_string_lossy())
                 ));
             }
@@ -134,7 +134,10 @@ fn create_run_and_print_warnings(project: &Project, new_run: &NewRun) -> Result<
 
 /// Runs the verify commands that have no recorded result yet, prints their outcomes, and returns `state` unchanged. After Ctrl-C,
 /// `plimsoll stop` can cancel the run.
-fn run_and_print_verify_baseline(project: &Project, state: RunState) -> Result<RunState, StartCommandError> {
+fn run_and_print_missing_verify_baseline(
+    project: &Project,
+    state: RunState,
+) -> Result<RunState, StartCommandError> {
     let commands = baseline::commands_with_unknown_result_if_work_remains(project, &state);
     if !commands.is_empty() {
         print_error(&baseline::render_notice(&state, &commands));

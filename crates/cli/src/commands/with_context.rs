@@ -3,7 +3,9 @@
 use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_flows::context::{measure_context_variables_for_hook, measure_context_variables_for_tool};
+use plimsoll_flows::context::{
+    measure_context_variables_for_hook, wait_and_measure_context_variables_for_tool,
+};
 use plimsoll_store::{Project, disk};
 use plimsoll_terminal::console::{fail, fail_with};
 use std::process::ExitCode;
@@ -44,7 +46,7 @@ fn context_variables_of_payload_or_agent_session(payload: &[u8]) -> Vec<(&'stati
         TargetSession::find_current_or_run_or_latest(&project).ok().flatten().map(|target| target.record);
     record.map_or_else(
         || measure_context_variables_for_hook(payload),
-        |record| measure_context_variables_for_tool(&project, &record),
+        |record| wait_and_measure_context_variables_for_tool(&project, &record),
     )
 }
 

@@ -33,7 +33,7 @@ impl JournalDescriber {
     /// Describes a line; `None` if it is not shown.
     pub(crate) fn describe_line(&mut self, line: &JournalLine) -> Option<DescribedLine> {
         match line {
-            JournalLine::Foreign(text) => Some(describe_foreign_line(text)),
+            JournalLine::Foreign(text) => Some(describe_torn_or_foreign_line(text)),
             JournalLine::Entry(entry) => self.describe_entry(entry),
         }
     }
@@ -82,7 +82,7 @@ fn session_note_if_outside_run(entry: &JournalEntry) -> String {
     }
 }
 
-fn describe_foreign_line(text: &str) -> DescribedLine {
+fn describe_torn_or_foreign_line(text: &str) -> DescribedLine {
     let clipped_text = truncate_end(&to_safe_single_line(text), MAX_FOREIGN_CHARS);
     let kind = if text.trim_start().starts_with('{') { "a torn line" } else { "not a line of ours" };
     DescribedLine {

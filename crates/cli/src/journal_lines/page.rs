@@ -19,11 +19,11 @@ impl LogPage {
 
     /// Prints a line immediately. Returns false if the output is closed.
     pub(crate) fn print_line(&mut self, line: &DescribedLine) -> bool {
-        print_painted_lines(&self.render_lines(line)).is_ok()
+        print_painted_lines(&self.render_line_with_heading_if_new_day(line)).is_ok()
     }
 
     /// Renders a line, preceded by the date if it is a new day.
-    pub(crate) fn render_lines(&mut self, line: &DescribedLine) -> Vec<PaintedLine> {
+    pub(crate) fn render_line_with_heading_if_new_day(&mut self, line: &DescribedLine) -> Vec<PaintedLine> {
         let local_time = line.recorded_at.map(|at| at.with_timezone(&Local));
         let new_day = local_time.map(|at| at.date_naive()).filter(|day| self.last_day != Some(*day));
         let heading = new_day.map(|day| day.format("── %A, %-d %B %Y").to_string());

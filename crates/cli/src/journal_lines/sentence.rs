@@ -96,9 +96,9 @@ pub(super) fn describe_event(entry: &JournalEntry) -> EventSentence {
         JournalEvent::WorkerBegan(_)
         | JournalEvent::WorkerEnded(_)
         | JournalEvent::ItemsMerged(_)
-        | JournalEvent::ItemReturned(_) => {
-            shown_sentence(worker_event_text::render_worker_or_note_event(&entry.event).unwrap_or_default())
-        }
+        | JournalEvent::ItemReturned(_) => shown_sentence(
+            worker_event_text::render_parallel_run_or_note_event(&entry.event).unwrap_or_default(),
+        ),
         JournalEvent::StateRepaired { repaired_part: part } => {
             shown_sentence(format!("state repaired: {}", shorten_to_single_line(part)))
         }

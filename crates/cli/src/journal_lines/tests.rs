@@ -26,8 +26,8 @@ fn rendered_page(lines: &[JournalLine]) -> Vec<String> {
     lines
         .iter()
         .filter_map(|line| describer.describe_line(line))
-        .flat_map(|described| page.render_lines(&described))
-        .map(|line| line.to_terminal())
+        .flat_map(|described| page.render_line_with_heading_if_new_day(&described))
+        .map(|line| line.to_text_with_ansi_colors())
         .collect()
 }
 
@@ -207,7 +207,11 @@ fn only_verdicts_have_colors_and_only_if_colors_are_on() {
         let described = JournalDescriber::default()
             .describe_line(&journal_line(&entry_json("verdict", &json!({ "marker": marker }))))
             .unwrap();
-        LogPage::new(true).render_lines(&described).pop().unwrap().to_terminal()
+        LogPage::new(true)
+            .render_line_with_heading_if_new_day(&described)
+            .pop()
+            .unwrap()
+            .to_text_with_ansi_colors()
     };
     assert!(painted("RALPH_STOP|completed|x").ends_with("\u{1b}[1;32mrun completed: x\u{1b}[0m"));
     assert!(painted("RALPH_STOP|blocked|x").contains("\u{1b}[1;31m"));
@@ -215,5 +219,9 @@ fn only_verdicts_have_colors_and_only_if_colors_are_on() {
     let described = JournalDescriber::default()
         .describe_line(&journal_line(&entry_json("todo_mended", &json!({}))))
         .unwrap();
-    assert!(!LogPage::new(true).render_lines(&described)[1].to_terminal().contains('\u{1b}'));
+    assert!(
+        !LogPage::new(true).render_line_with_heading_if_new_day(&described)[1]
+            .to_text_with_ansi_colors()
+            .contains('\u{1b}')
+    );
 }

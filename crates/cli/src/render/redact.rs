@@ -13,7 +13,7 @@ const MAX_PARTIAL_SECRET_CHARS: usize = 12;
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RedactedText {
     text: String,
-    is_our_text: bool,
+    is_plimsoll_text: bool,
 }
 
 impl RedactedText {
@@ -22,12 +22,12 @@ impl RedactedText {
     pub(crate) fn single_line(text: &str, max_chars: usize) -> RedactedText {
         let redacted_text = plimsoll_secrets::redact(without_long_word_before_ellipsis(text));
         let line = show_hidden_characters(&redacted_text).split_whitespace().collect::<Vec<_>>().join(" ");
-        RedactedText { text: truncate_end(&line, max_chars), is_our_text: false }
+        RedactedText { text: truncate_end(&line, max_chars), is_plimsoll_text: false }
     }
 
-    /// Returns a sentence of our own, in which backticks mean code.
-    pub(crate) fn our_sentence(text: &str, max_chars: usize) -> RedactedText {
-        RedactedText { is_our_text: true, ..RedactedText::single_line(text, max_chars) }
+    /// Returns a sentence written by Plimsoll, in which backticks mean code.
+    pub(crate) fn plimsoll_sentence(text: &str, max_chars: usize) -> RedactedText {
+        RedactedText { is_plimsoll_text: true, ..RedactedText::single_line(text, max_chars) }
     }
 
     /// Returns the text with its line breaks, at most `max_chars` characters in total.
@@ -37,7 +37,7 @@ impl RedactedText {
                 .trim_end(),
             max_chars,
         );
-        RedactedText { text, is_our_text: false }
+        RedactedText { text, is_plimsoll_text: false }
     }
 
     /// Returns the text, not escaped.
@@ -45,9 +45,9 @@ impl RedactedText {
         &self.text
     }
 
-    /// Returns true for a sentence of our own, without untrusted text.
-    pub(crate) fn is_our_text(&self) -> bool {
-        self.is_our_text
+    /// Returns true for a sentence written by Plimsoll, without untrusted text.
+    pub(crate) fn is_plimsoll_text(&self) -> bool {
+        self.is_plimsoll_text
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -60,9 +60,9 @@ impl HandoffNotes {
         HandoffNotes::parse_labeled_lines_and_text_before(message).0
     }
 
-    /// Returns the document with these notes in its notes section. A note that is empty does not replace the
-    /// document's note.
-    pub fn replace_notes_in_document(&self, document: &str) -> String {
+    /// Returns the document with these notes in its notes section. An empty note leaves the document's note
+    /// unchanged.
+    pub fn replace_nonempty_notes_in_document(&self, document: &str) -> String {
         let Some(notes_start) = find_notes_start(document) else { return document.to_owned() };
         let (text_above, mut section) = (&document[..notes_start], document[notes_start..].to_owned());
         for (label, note) in NOTE_LABELS.iter().zip([&self.summary, &self.progress, &self.next_step]) {

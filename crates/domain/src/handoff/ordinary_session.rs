@@ -28,7 +28,7 @@ impl Handoff {
     ) -> Vec<String> {
         vec![
             "# Handoff\n".to_owned(),
-            requests.render_section_scaled_to_rows(max_rows),
+            requests.render_with_char_limits_scaled_to_rows(max_rows),
             self.render_files_section("Changed files", max_rows),
             self.render_relevant_command_and_unread_outputs(max_rows),
             self.render_list_if_no_plan("Done", &self.done_items, max_rows),
@@ -83,7 +83,7 @@ impl Handoff {
 }
 
 impl UserRequests {
-    fn render_section_scaled_to_rows(&self, max_rows: usize) -> String {
+    fn render_with_char_limits_scaled_to_rows(&self, max_rows: usize) -> String {
         let Some((newest, older)) = self.last_requests.split_last() else { return String::new() };
         // Shorter limits for lower row counts, so that long requests are shortened before facts are left out.
         let scaled_limit = |max_chars: usize| (max_chars * (max_rows + 1) / 21).max(160);

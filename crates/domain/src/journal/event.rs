@@ -6,7 +6,7 @@ use super::event_details::{
     NextStepSizeEstimate, RunStartDetails, SessionEnded, TicksReverted, VerdictReached, VerifyCommandsRan,
     WipCommit,
 };
-use super::traits::{DECISION, EventSeverity, EventTraits, NOTICE, PROBLEM, RECORD};
+use super::traits::{DECISION, EventSeverity, EventTraits, NOTICE, PROBLEM, RECORD_ONLY};
 use super::workers::{ItemReturned, ItemsMerged, WorkerEnded, WorkerStarted};
 use crate::marker::Marker;
 use crate::review::ReviewOutcome;
@@ -256,7 +256,7 @@ impl JournalEvent {
         match self {
             E::RunStarted(_) => EventTraits { severity: EventSeverity::Milestone, ..DECISION }.with_stream_as_log_source(),
             E::RunResumed(_) => DECISION.with_stream_as_log_source(),
-            E::Planned(_) | E::ClientStarted { .. } | E::SessionStart { .. } | E::VerifyCommandsRan(_) => RECORD,
+            E::Planned(_) | E::ClientStarted { .. } | E::SessionStart { .. } | E::VerifyCommandsRan(_) => RECORD_ONLY,
             E::ClientAdopted { .. } | E::Checkpoint(_) | E::ProvisionalVerdict { .. } => DECISION,
             E::Warning(_) | E::SessionEndRequested(_) | E::CutOffByClient { .. } => NOTICE,
             E::ContinuedWithNextItem(_) | E::NextItemDoesNotFit(_) | E::NoRoomForStep(_) => DECISION,
@@ -270,14 +270,14 @@ impl JournalEvent {
                 EventTraits { severity: EventSeverity::Alarm, is_record_only: true, ..PROBLEM }.following_verdict()
             }
             // The stream's entry also has cost, tokens and ticks.
-            E::IterationClosed(_) | E::SessionEnd(_) => RECORD.with_stream_as_log_source(),
+            E::IterationClosed(_) | E::SessionEnd(_) => RECORD_ONLY.with_stream_as_log_source(),
             E::ClientEnded { .. } | E::ProcessesLeftBehind { .. } => EventTraits { can_be_problem: true, ..NOTICE },
             E::HooksDidNotRun { .. } | E::Fault { .. } | E::ItemReturned(_) => PROBLEM,
             // The event's fields state whether there is a commit.
             E::WipCommit(_) => EventTraits { can_be_problem: true, ..DECISION },
             E::Cancelled | E::ItemsMerged(_) => EventTraits { severity: EventSeverity::Milestone, ..DECISION },
             // The event's fields state whether the program could be called.
-            E::Notified { .. } => EventTraits { can_be_problem: true, ..RECORD },
+            E::Notified { .. } => EventTraits { can_be_problem: true, ..RECORD_ONLY },
             E::PromptRestored { .. } | E::PlanRestored { .. } | E::StateRepaired { .. } => NOTICE,
             E::LinearDelivered(_) | E::WorkerBegan(_) | E::WorkerEnded(_) => DECISION,
             // The delivery is retried, and `doctor` reports a note that stays undelivered.

@@ -51,7 +51,7 @@ pub(super) const DECISION: EventTraits = EventTraits {
 };
 
 /// An event that is recorded only.
-pub(super) const RECORD: EventTraits = EventTraits { is_record_only: true, ..DECISION };
+pub(super) const RECORD_ONLY: EventTraits = EventTraits { is_record_only: true, ..DECISION };
 
 /// A decision that is worth a look.
 pub(super) const NOTICE: EventTraits = EventTraits { severity: EventSeverity::Notice, ..DECISION };

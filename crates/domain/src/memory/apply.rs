@@ -100,12 +100,12 @@ impl Memory {
                 self.push_frame_inheriting_registers(frame)
             }
             MemoryOp::StartFrame { start_call_id: call_id, owner } => {
-                self.record_subagent_launch_once(call_id, owner)
+                self.record_first_subagent_launch_of_frame(call_id, owner)
             }
             MemoryOp::EnterFrame { agent } => self.assign_subagent_to_current_frame(agent),
             MemoryOp::PopFrame { result } => self.pop_frame_or_finish_root(result),
             MemoryOp::CloseFrame { abnormal_end, last_message } => {
-                self.merge_or_drop_frame_after_abnormal_end(*abnormal_end, last_message)
+                self.merge_or_abandon_non_root_frame(*abnormal_end, last_message)
             }
             MemoryOp::HeapAlloc { name, content, description } => {
                 self.alloc_chunk(name, content, description)

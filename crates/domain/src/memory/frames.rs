@@ -52,7 +52,7 @@ impl Memory {
     }
 
     /// Records the tool call that starts the current frame's subagent. Returns an error if one was recorded already.
-    pub(super) fn record_subagent_launch_once(
+    pub(super) fn record_first_subagent_launch_of_frame(
         &mut self,
         call_id: &str,
         owner: &FrameOwner,
@@ -87,10 +87,10 @@ impl Memory {
             let note = "the root frame is done; open items and verify commands still decide whether the run is complete";
             return Ok(ChangeReport { notes: vec![note.to_owned()], ..ChangeReport::default() });
         }
-        Ok(self.pop_and_merge_frame_into_parent(result, None))
+        Ok(self.pop_frame_merging_result_and_questions(result, None))
     }
 
-    pub(super) fn merge_or_drop_frame_after_abnormal_end(
+    pub(super) fn merge_or_abandon_non_root_frame(
         &mut self,
         abnormal_end: AbnormalEnd,
         last_message: &str,
@@ -98,15 +98,15 @@ impl Memory {
         match abnormal_end {
             _ if self.depth() == 0 => refuse_change("the root frame is closed by pop_frame alone".into()),
             AbnormalEnd::TurnEndedWithoutPop => {
-                Ok(self.pop_and_merge_frame_into_parent(last_message, Some(abnormal_end)))
+                Ok(self.pop_frame_merging_result_and_questions(last_message, Some(abnormal_end)))
             }
-            AbnormalEnd::Abandoned => Ok(self.pop_abandoned_frame_copying_its_registers(last_message)),
+            AbnormalEnd::Abandoned => Ok(self.pop_abandoned_frame_merging_if_started(last_message)),
         }
     }
 
     /// Pops the current frame and writes its result into the parent's R7, R3, R2 and R6. No other register of
     /// the parent changes.
-    fn pop_and_merge_frame_into_parent(
+    fn pop_frame_merging_result_and_questions(
         &mut self,
         result: &str,
         abnormal_end: Option<AbnormalEnd>,
@@ -142,7 +142,7 @@ impl Memory {
 
     /// Pops a frame whose subagent died or was never started. If a subagent worked in it, R7, R6 and R1 are copied
     /// into the parent, because these registers are the only record of its work.
-    fn pop_abandoned_frame_copying_its_registers(&mut self, last_message: &str) -> ChangeReport {
+    fn pop_abandoned_frame_merging_if_started(&mut self, last_message: &str) -> ChangeReport {
         let Some(child) = self.frames.pop() else { return ChangeReport::default() };
         let depth = self.depth();
         if child.agent_id.is_some() {

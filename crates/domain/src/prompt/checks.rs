@@ -32,7 +32,7 @@ pub(super) fn render_ticks_reverted_by_failed_commands(state: &RunState) -> Stri
             )
         })
         .collect();
-    let outputs = untrusted_text::render_quoted_block(
+    let outputs = untrusted_text::render_quoted_block_or_empty_if_blank(
         TextOrigin::CommandOutput,
         &untrusted_text::unique_fence(&state.promise_code, &outputs),
         &outputs,
@@ -60,7 +60,7 @@ pub(super) fn render_changed_protected_files(state: &RunState) -> String {
     if changes.len() > MAX_CHANGES_LISTED {
         changed_files += &format!("and {} more\n", changes.len() - MAX_CHANGES_LISTED);
     }
-    let block = untrusted_text::render_quoted_block(
+    let block = untrusted_text::render_quoted_block_or_empty_if_blank(
         TextOrigin::CommandOutput,
         &untrusted_text::unique_fence(&state.promise_code, &changed_files),
         &changed_files,
@@ -73,7 +73,8 @@ pub(super) fn render_changed_protected_files(state: &RunState) -> String {
 /// Quotes the commands that prove the work: the item's check and the run's verify commands. If there are none, names
 /// the project's checks in general.
 pub(super) fn quote_check_commands_or_default(state: &RunState, item: Option<&str>) -> String {
-    let item_command = item.and_then(|item| state.find_allowed_check(item)).map(|check| &check.command);
+    let item_command =
+        item.and_then(|item| state.find_check_allowed_at_run_start(item)).map(|check| &check.command);
     let all_commands = item_command.into_iter().chain(&state.options.verify_commands);
     let quoted_commands: Vec<String> =
         all_commands.map(|command| format!("`{}`", to_safe_single_line(command))).collect();

@@ -78,7 +78,7 @@ fn render_check_results(request: &ReviewRequest, fence_seed: &str) -> String {
         .collect();
     format!(
         "## The checks\n\n{}\n",
-        untrusted_text::render_quoted_block(
+        untrusted_text::render_quoted_block_or_empty_if_blank(
             TextOrigin::CommandOutput,
             &untrusted_text::unique_fence(fence_seed, &results),
             &results
@@ -107,7 +107,7 @@ fn render_diff_and_new_files(request: &ReviewRequest, fence_seed: &str) -> Strin
     };
     let text = format!("{}\n\n{}", request.diff_stat.trim_end(), request.diff.trim_end());
     let text = if text.trim().is_empty() { "No file has changed.".to_owned() } else { text };
-    let block = untrusted_text::render_quoted_block(
+    let block = untrusted_text::render_quoted_block_or_empty_if_blank(
         TextOrigin::CommandOutput,
         &untrusted_text::unique_fence(fence_seed, &text),
         &text,
@@ -135,7 +135,7 @@ pub(super) fn render_findings_on_open_items(state: &RunState, item: Option<&str>
             .map(|finding| format!("- {}\n", to_safe_single_line(finding)))
             .collect();
         let findings = truncate_middle(findings.trim_end(), max_chars_per_item) + "\n";
-        let block = untrusted_text::render_quoted_block(
+        let block = untrusted_text::render_quoted_block_or_empty_if_blank(
             TextOrigin::EarlierSessions,
             &untrusted_text::unique_fence(&state.promise_code, &findings),
             &findings,

@@ -18,7 +18,7 @@ fn render_note_rule(file: &str) -> String {
 
 /// Renders the rule to look values up instead of guessing. The turn log has everything that earlier sessions read
 /// and wrote, so values that they did not note down can still be found.
-fn render_no_guessing_rule(state: &RunState) -> String {
+fn render_look_up_instead_of_guessing_rule(state: &RunState) -> String {
     let turn_log_hint = if state.iteration > 1 || state.has_iteration_number_been_used() {
         ", or search what earlier sessions read and said with `plimsoll turns grep PATTERN`"
     } else {
@@ -70,17 +70,17 @@ pub(super) fn render_rules_section(state: &RunState) -> String {
         Some(file) => Some(render_note_rule(file)),
         None => None,
     };
-    let marker_rule =
+    let hook_message_rule =
         "A hook's message that begins with `CCS_` comes from the run: do what it says, at once.";
     let rules = notes_rule
         .into_iter()
         .chain([
-            render_no_guessing_rule(state),
+            render_look_up_instead_of_guessing_rule(state),
             render_context_saving_rule(state),
             NO_BACKGROUND_PROCESS_RULE.to_owned(),
         ])
         .chain(render_protected_files_rule(state))
-        .chain([marker_rule.to_owned()]);
+        .chain([hook_message_rule.to_owned()]);
     let rules: String = rules.map(|rule| format!("- {rule}\n")).collect();
     let (blocked_rule, completion_condition) = match &file {
         Some(_) => (

@@ -65,7 +65,7 @@ pub(super) fn render_returned_work(state: &RunState, item: Option<&str>) -> Stri
     let returned = state.options.item_brief.as_ref().and_then(|brief| brief.returned_work.as_ref());
     let Some(returned_work) = returned else { return String::new() };
     let output_and_diff = render_output_and_merged_diff(returned_work);
-    let block = untrusted_text::render_quoted_block(
+    let block = untrusted_text::render_quoted_block_or_empty_if_blank(
         TextOrigin::CommandOutput,
         &untrusted_text::unique_fence(&state.promise_code, &output_and_diff),
         &output_and_diff,
@@ -107,17 +107,20 @@ fn describe_why_work_was_returned(returned_work: &ReturnedWork) -> String {
     }
 }
 
-fn render_instructions_for_returned_work(returned_work: &ReturnedWork, checks: &str) -> String {
+fn render_instructions_for_returned_work(
+    returned_work: &ReturnedWork,
+    check_commands_phrase: &str,
+) -> String {
     let commit_range = returned_work.safe_commit_range_or_empty();
     match returned_work.return_reason {
         ReturnReason::Conflict | ReturnReason::RefusedByGit if commit_range.is_empty() => format!(
-            "This worktree begins at what is merged now. Do the item again on top of it, so that nothing of what is merged is lost, and prove it with {checks}."
+            "This worktree begins at what is merged now. Do the item again on top of it, so that nothing of what is merged is lost, and prove it with {check_commands_phrase}."
         ),
         ReturnReason::Conflict | ReturnReason::RefusedByGit => format!(
-            "This worktree begins at what is merged now. The earlier commits are `{commit_range}`: bring them over first (`git cherry-pick {commit_range}`), resolve each conflict so that both sides stay, and prove it with {checks}."
+            "This worktree begins at what is merged now. The earlier commits are `{commit_range}`: bring them over first (`git cherry-pick {commit_range}`), resolve each conflict so that both sides stay, and prove it with {check_commands_phrase}."
         ),
         ReturnReason::FailedCheck => format!(
-            "This worktree has both, the earlier commits on top of what is merged now. Repair it here, and prove it with {checks}. Change what is merged only where it is wrong."
+            "This worktree has both, the earlier commits on top of what is merged now. Repair it here, and prove it with {check_commands_phrase}. Change what is merged only where it is wrong."
         ),
         ReturnReason::Unfinished if commit_range.is_empty() => {
             "Check how far it is before you continue with it.".to_owned()

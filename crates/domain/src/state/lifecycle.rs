@@ -109,7 +109,7 @@ impl Lifecycle {
 
     /// Pauses an open run and records a verdict that does not come from the gate, so the pause is not counted. Does nothing if the
     /// run has ended.
-    pub fn pause_if_open_and_record_verdict(&mut self, verdict: &Verdict) {
+    pub fn pause_and_record_verdict_if_open(&mut self, verdict: &Verdict) {
         if !self.has_ended() {
             let pause_end = match verdict {
                 Verdict::Pause { pause_end: until, .. } => until.clone(),
@@ -180,7 +180,7 @@ mod tests {
             ("stop by the gate", &|run| run.apply_verdict(&stop)),
             ("go on", &|run| run.mark_running_if_open()),
             ("wait", &|run| run.pause_if_open(Some(reset.clone()))),
-            ("wait for", &|run| run.pause_if_open_and_record_verdict(&pause(None))),
+            ("wait for", &|run| run.pause_and_record_verdict_if_open(&pause(None))),
             ("stop", &|run| run.stop_if_open(RunStatus::Deadline, &stop, now.clone())),
             ("cancel", &|run| run.cancel_if_open(Some(now.clone()))),
             ("end", &|run| run.record_end_time_if_ended(now.clone())),
@@ -212,7 +212,7 @@ mod tests {
         lifecycle.cancel_if_open(Some(now.clone()));
         lifecycle.mark_running_if_open();
         lifecycle.pause_if_open(None);
-        lifecycle.pause_if_open_and_record_verdict(&pause(None));
+        lifecycle.pause_and_record_verdict_if_open(&pause(None));
         lifecycle.record_end_time_if_ended("2026-01-07T09:00:00Z".into());
         assert_eq!(
             (lifecycle.status(), lifecycle.ended_at(), lifecycle.last_verdict()),

@@ -20,7 +20,7 @@ pub(super) fn parse_state(text: &str, history_mode: HistoryMode) -> serde_json::
     Ok(state)
 }
 
-/// Whether the history of a state is read or skipped. It grows with the run.
+/// Whether the history of a state is read or skipped. The history grows with the run.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum HistoryMode {
     Read,

@@ -67,7 +67,7 @@ pub fn render_unless_all_fields_empty<'a>(
             }
             FormatPart::Group(group_source) if should_show_group(group_source) => {
                 let length_before = output.len();
-                match append_group_unless_field_empty(group_source, &mut output, field_value) {
+                match append_group_or_none_at_empty_field(group_source, &mut output, field_value) {
                     Some(has_field) => has_value |= has_field,
                     None => output.truncate(length_before),
                 }
@@ -87,7 +87,7 @@ pub fn render_unless_all_fields_empty<'a>(
 
 /// Appends a group to the output, and returns whether the group has a field. Returns `None` if a field in the group is empty; then
 /// part of the group may have been appended.
-fn append_group_unless_field_empty<'a>(
+fn append_group_or_none_at_empty_field<'a>(
     source: &str,
     output: &mut String,
     field_value: &dyn Fn(&str) -> Option<&'a str>,

@@ -6,7 +6,7 @@ mod packed_memory;
 mod packer;
 
 pub use packed_memory::PackedMemory;
-use packer::{Packed, Packer};
+use packer::{Packer, WithLargeTextsAsBlobs};
 
 use super::{Block, ResponseOutline, ToolCall, Turn, TurnFailure, parse_response_outline};
 use crate::digest::sha256_hex;
@@ -72,9 +72,9 @@ pub struct EncodingHints {
 struct EncodedTurn<'a> {
     raw_response: Vec<Cow<'a, RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    program: Option<Packed<'a, Value>>,
-    result: Packed<'a, Value>,
-    prints: Vec<Packed<'a, str>>,
+    program: Option<WithLargeTextsAsBlobs<'a, Value>>,
+    result: WithLargeTextsAsBlobs<'a, Value>,
+    prints: Vec<WithLargeTextsAsBlobs<'a, str>>,
     tool_calls: Vec<EncodedCall<'a>>,
     // `memory`, which is JSON already, and `ext` are appended after these fields.
 }
@@ -83,9 +83,9 @@ struct EncodedTurn<'a> {
 #[derive(Serialize)]
 struct EncodedCall<'a> {
     #[serde(rename = "asked", skip_serializing_if = "Option::is_none")]
-    name_and_args: Option<(&'a str, Packed<'a, Value>)>,
-    result: Packed<'a, Value>,
-    ext: Packed<'a, Map<String, Value>>,
+    name_and_args: Option<(&'a str, WithLargeTextsAsBlobs<'a, Value>)>,
+    result: WithLargeTextsAsBlobs<'a, Value>,
+    ext: WithLargeTextsAsBlobs<'a, Map<String, Value>>,
 }
 
 /// A call as read from the log.

@@ -44,7 +44,7 @@ pub(super) fn reopen_set_aside_item_unless_question(
             let is_question =
                 items.get(index).is_some_and(|item| item.set_aside_kind.as_deref() == Some("question"));
             // Another user may answer the question at this moment, which also reopens the item.
-            if is_question { Ok(None) } else { fleet.reopen_item_set_aside(index).map(Some) }
+            if is_question { Ok(None) } else { fleet.reopen_set_aside_item(index).map(Some) }
         })?;
     match reopened_unless_question {
         Some(true) => {

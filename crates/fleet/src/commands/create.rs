@@ -89,12 +89,12 @@ impl CreateError {
 /// Checks everything, pushes the target branch and creates the fleet.
 pub(super) fn create_fleet(arguments: &CreateArguments) -> Result<ExitCode, CommandError> {
     let prepared_fleet = PreparedFleet::from_checked_arguments_and_remote(arguments)?;
-    // The database comes before the remote, so that a database error leaves nothing to undo.
+    // The tables are prepared before anything is pushed, so that a database error leaves nothing to undo.
     let name = arguments.name.clone();
     connect_and_run_with_timeout("prepare the tables", move |mut database| {
         migrate_and_check_write_rights_and_name(&mut database, &name)
     })?;
-    prepared_fleet.create_target_branch_or_dry_run_push()?;
+    prepared_fleet.create_missing_target_or_dry_run_if_merging()?;
     let plan_items = plan_items_without_estimates(&prepared_fleet.shared_work);
     let plan = prepared_fleet.new_plan(arguments);
     let result = connect_and_run_with_timeout("create the fleet", move |database| {
@@ -139,7 +139,7 @@ impl PreparedFleet {
         if arguments.deliver == DeliverTo::Merge && arguments.branch.is_some() {
             return Err(CreateError::BranchOptionWithMerge);
         }
-        if let Some(ignored_state) = Project::ignored_state_above() {
+        if let Some(ignored_state) = Project::ignored_state_above_unless_other_exists() {
             if ignored_state.is_current_project() {
                 return Err(CreateError::ProjectOwnedByOtherUser(ignored_state.to_string()));
             }
@@ -189,7 +189,7 @@ impl PreparedFleet {
     }
 
     /// Creates the target branch. With `merge`, only checks with a dry run that pushing is allowed.
-    fn create_target_branch_or_dry_run_push(&self) -> Result<(), CreateError> {
+    fn create_missing_target_or_dry_run_if_merging(&self) -> Result<(), CreateError> {
         let commit = &self.checkout.head_commit;
         match self.deliver_to {
             DeliverTo::Branch if self.is_target_missing => {

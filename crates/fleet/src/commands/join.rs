@@ -315,7 +315,7 @@ fn launch_options_and_requested_client(
         client_arguments: arguments.client_arguments.clone(),
         uses_working_memory: false,
         should_wait: !arguments.no_wait,
-        has_spans: false,
+        exports_spans: false,
     };
     Ok((launch_options, arguments.client.clone()))
 }
@@ -512,7 +512,7 @@ fn record_join_and_warn_about_versions(
     member_name: &str,
     worker_count: usize,
 ) -> Result<(), JoinError> {
-    let machines_of_other_version = fleet.list_active_machines_with_other_version()?;
+    let machines_of_other_version = fleet.describe_active_machines_of_other_versions()?;
     if !machines_of_other_version.is_empty() {
         print_error(&format!(
             "other machines of this fleet work with another version of Plimsoll than {}: {}",

@@ -48,7 +48,7 @@ fn read_all_events(fleet: &mut Fleet) -> Result<Vec<FleetEvent>, FleetError> {
     let mut events: Vec<FleetEvent> = Vec::new();
     loop {
         let last_sequence_number = events.last().map_or(0, |event| event.sequence_number);
-        let next_events = fleet.events_after(last_sequence_number, EVENTS_PER_READ)?;
+        let next_events = fleet.read_events_after(last_sequence_number, EVENTS_PER_READ)?;
         if next_events.is_empty() {
             return Ok(events);
         }
@@ -72,7 +72,7 @@ fn print_new_events_until_fleet_ends(
         let after_sequence_number = printer.last_sequence_number.saturating_sub(REREAD_EVENT_COUNT);
         let result = fleet.run_with_reconnect_and_timeout("read the journal", move |fleet| {
             // Read the status first: if the fleet has ended, all of its events are then among those read.
-            Ok((fleet.read_status()?, fleet.events_after(after_sequence_number, EVENTS_PER_READ)?))
+            Ok((fleet.read_status()?, fleet.read_events_after(after_sequence_number, EVENTS_PER_READ)?))
         });
         let (status, events) = match result {
             Ok(status_and_events) => status_and_events,

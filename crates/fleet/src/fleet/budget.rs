@@ -39,7 +39,7 @@ impl Fleet {
             let limits_row = transaction.query_typed_one(READ_LIMITS, &[(plan_id, Type::INT8)])?;
             let money_reservation = match limits_row.try_get::<_, Option<f64>>("max_cost")? {
                 None => Reservation::Share { usd: None, sessions: None },
-                Some(max_cost_usd) => next_share_of_remaining_money(
+                Some(max_cost_usd) => share_of_free_money_or_wait_for_others(
                     &read_worker_budgets(transaction, *plan_id)?,
                     &report.worker_name,
                     max_cost_usd,
@@ -50,8 +50,8 @@ impl Fleet {
             let reservation = match (limits_row.try_get::<_, Option<i64>>("max_sessions")?, report.item_index)
             {
                 (Some(max_sessions), Some(item_index)) => {
-                    let counts = read_session_counts(transaction, *plan_id, item_index)?;
-                    counts.next_share_of_remaining_sessions(
+                    let counts = read_sessions_used_and_allowed_to_others(transaction, *plan_id, item_index)?;
+                    counts.share_of_free_sessions_or_wait_for_others(
                         from_i64_or_zero(max_sessions),
                         u64::from(unreported_sessions),
                         usd,
@@ -92,7 +92,7 @@ struct SessionCounts {
     active_workers: u64,
 }
 
-fn read_session_counts(
+fn read_sessions_used_and_allowed_to_others(
     transaction: &mut Transaction<'_>,
     plan_id: i64,
     item_index: usize,
@@ -115,7 +115,7 @@ fn read_session_counts(
 impl SessionCounts {
     /// Returns how many of the remaining sessions an attempt that has used `unreported_sessions` may use next. All shares together
     /// never exceed the plan's limit. `reserved_usd` is passed on unchanged.
-    fn next_share_of_remaining_sessions(
+    fn share_of_free_sessions_or_wait_for_others(
         self,
         max_sessions: u64,
         unreported_sessions: u64,
@@ -166,7 +166,7 @@ fn read_worker_budgets(transaction: &mut Transaction<'_>, plan_id: i64) -> Resul
 }
 
 /// Returns how much of the remaining money a worker may spend next. All shares together never exceed the plan's limit.
-fn next_share_of_remaining_money(
+fn share_of_free_money_or_wait_for_others(
     budgets: &[WorkerBudget],
     worker_name: &str,
     max_cost_usd: f64,
@@ -209,7 +209,7 @@ mod tests {
         for index in 0..3 {
             let name = budgets[index].worker_name.clone();
             let Reservation::Share { usd: Some(share), .. } =
-                next_share_of_remaining_money(&budgets, &name, 6.0, 0.01)
+                share_of_free_money_or_wait_for_others(&budgets, &name, 6.0, 0.01)
             else {
                 panic!("there is enough")
             };
@@ -217,23 +217,26 @@ mod tests {
             budgets[index].max_worker_cost_usd = Some(budgets[index].cost_usd + share);
         }
         budgets[0].cost_usd = 2.0;
-        assert_eq!(next_share_of_remaining_money(&budgets, "a", 6.0, 0.01), Reservation::WaitForOthers);
+        assert_eq!(
+            share_of_free_money_or_wait_for_others(&budgets, "a", 6.0, 0.01),
+            Reservation::WaitForOthers
+        );
         // The machine of the second worker is gone: what it had reserved and not spent is free.
         (budgets[1].cost_usd, budgets[1].is_active) = (0.5, false);
         assert_eq!(
-            next_share_of_remaining_money(&budgets, "a", 6.0, 0.01),
+            share_of_free_money_or_wait_for_others(&budgets, "a", 6.0, 0.01),
             Reservation::Share { usd: Some(1.5), sessions: None }
         );
         (budgets[2].cost_usd, budgets[1].cost_usd) = (2.0, 2.0);
         assert_eq!(
-            next_share_of_remaining_money(&budgets, "a", 6.0, 0.01),
+            share_of_free_money_or_wait_for_others(&budgets, "a", 6.0, 0.01),
             Reservation::Exhausted(ExhaustedLimit::Money(6.0, 6.0))
         );
         // A remainder that is too small for two goes to the last one.
         budgets[2].cost_usd = 1.985;
         budgets[2].max_worker_cost_usd = Some(1.985);
         assert!(
-            matches!(next_share_of_remaining_money(&budgets, "a", 6.0, 0.01), Reservation::Share { usd: Some(share), .. } if (share - 0.015).abs() < 1e-9)
+            matches!(share_of_free_money_or_wait_for_others(&budgets, "a", 6.0, 0.01), Reservation::Share { usd: Some(share), .. } if (share - 0.015).abs() < 1e-9)
         );
     }
 
@@ -261,7 +264,7 @@ mod tests {
                 active_workers: workers,
             };
             assert_eq!(
-                counts.next_share_of_remaining_sessions(10, unreported_sessions, None),
+                counts.share_of_free_sessions_or_wait_for_others(10, unreported_sessions, None),
                 expected,
                 "{counts:?} {unreported_sessions}"
             );

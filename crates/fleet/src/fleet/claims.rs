@@ -83,7 +83,7 @@ impl Fleet {
             self.plan_id,
             to_i64_saturating(LEASE_DURATION_MS),
             to_i64_saturating(claim.epoch),
-            index_to_i32_saturating(claim.item),
+            index_to_i32_saturating(claim.item_index),
         );
         let parameters: [Parameter<'_>; 4] =
             [(&plan_id, Type::INT8), (&index, Type::INT4), (&epoch, Type::INT8), (&lease_ms, Type::INT8)];
@@ -103,12 +103,12 @@ impl Fleet {
         let change = BoardChange { action: ACTION, event_kind: "renewed", event_detail: "" };
         self.decide_and_write(
             change,
-            LockedRows::PlanAndItemAndLeasedItems(claim.item),
+            LockedRows::PlanAndItemAndLeasedItems(claim.item_index),
             |partial_board, now| {
-                let item = partial_board.local_index_or_max(claim.item);
-                workers::renew_claim_unless_stale_or_overlapping(
+                let item = partial_board.local_index_or_max(claim.item_index);
+                workers::renew_claim_unless_stale_or_area_taken(
                     &mut partial_board.board,
-                    Claim { item, ..claim },
+                    Claim { item_index: item, ..claim },
                     now,
                 )
             },
@@ -116,16 +116,16 @@ impl Fleet {
     }
 
     /// Reopens an item that was set aside. Returns false if it was not.
-    pub fn reopen_item_set_aside(&mut self, item: usize) -> Result<bool, FleetError> {
+    pub fn reopen_set_aside_item(&mut self, item: usize) -> Result<bool, FleetError> {
         let change = BoardChange { action: "open an item again", event_kind: "reopened", event_detail: "" };
         self.decide_and_write(change, LockedRows::Item(item), |partial_board, _| {
             let index = partial_board.local_index_or_max(item);
-            Ok(workers::reopen_item_set_aside(&mut partial_board.board, index))
+            Ok(workers::reopen_set_aside_item(&mut partial_board.board, index))
         })
     }
 }
 
 fn claim_from_row(row: &Row) -> Result<Claim, Error> {
     let item = usize::try_from(row.try_get::<_, i32>("place")?).unwrap_or(usize::MAX);
-    Ok(Claim { item, epoch: from_i64_or_zero(row.try_get("epoch")?) })
+    Ok(Claim { item_index: item, epoch: from_i64_or_zero(row.try_get("epoch")?) })
 }

@@ -79,7 +79,7 @@ pub struct ItemCounts {
     pub total: u64,
     /// Not claimed.
     pub open: u64,
-    /// Leased by a worker.
+    /// Items leased by a worker.
     #[serde(rename = "at_work")]
     pub in_progress: u64,
     /// Waiting to be merged.

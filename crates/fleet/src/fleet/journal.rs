@@ -38,7 +38,7 @@ pub struct FleetEvent {
 impl Fleet {
     /// Reads at most `max_count` events with sequence numbers above `after_sequence_number`, in order. An event of a transaction
     /// that commits late may appear after one with a larger number.
-    pub fn events_after(
+    pub fn read_events_after(
         &mut self,
         after_sequence_number: i64,
         max_count: u32,

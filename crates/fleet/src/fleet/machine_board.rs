@@ -121,7 +121,10 @@ impl Fleet {
     }
 
     /// Stores the result and usage of an attempt at an item. Does nothing if another machine has taken the item over.
-    pub fn store_item_result_unless_taken_by_other(&mut self, result: &ItemResult) -> Result<(), FleetError> {
+    pub fn store_result_unless_outcome_taken_by_other(
+        &mut self,
+        result: &ItemResult,
+    ) -> Result<(), FleetError> {
         let (event_kind, action, event_detail) = match &result.outcome {
             ItemOutcome::Offered => ("offered", "offer the work on an item", result.start_commit_id.clone()),
             ItemOutcome::Failed(reason) => ("failed", "give an item back", remove_nul_characters(reason)),
@@ -147,14 +150,14 @@ impl Fleet {
             LockedRows::Item(result.item),
             |partial_board, _| {
                 let claim =
-                    Claim { item: partial_board.local_index_or_max(result.item), epoch: result.epoch };
+                    Claim { item_index: partial_board.local_index_or_max(result.item), epoch: result.epoch };
                 let board = &mut partial_board.board;
                 match &result.outcome {
                     ItemOutcome::Offered => {
                         workers::mark_claimed_item_ready_to_merge(board, claim, &result.start_commit_id)
                     }
                     ItemOutcome::Failed(_) => {
-                        workers::reopen_or_set_aside_after_failed_try(board, claim, &event_detail)
+                        workers::reopen_or_set_aside_after_failed_attempt(board, claim, &event_detail)
                     }
                     ItemOutcome::WaitsForAnswer(_) => workers::set_claimed_item_aside(
                         board,
@@ -233,7 +236,7 @@ impl Fleet {
         })
     }
 
-    fn add_merge_candidate_commit_if_missing(
+    fn add_merge_candidate_commit_unless_listed(
         &mut self,
         plan_index: usize,
         commit: &str,
@@ -309,7 +312,7 @@ impl BoardConnection for MachineBoard {
         let worker_name = worker_name.to_owned();
         self.run_on_fleet(move |fleet| {
             let Some(claim) = fleet.claim_next_item(&worker_name)? else { return Ok(None) };
-            Ok(Some((claim, fleet.read_unmerged_item_or_default(claim.item)?)))
+            Ok(Some((claim, fleet.read_unmerged_item_or_default(claim.item_index)?)))
         })
     }
 
@@ -319,7 +322,7 @@ impl BoardConnection for MachineBoard {
 
     fn report_item_result(&mut self, item_result: &ItemResult) -> Result<(), BoardError> {
         let item_result = item_result.clone();
-        self.run_on_fleet(move |fleet| fleet.store_item_result_unless_taken_by_other(&item_result))
+        self.run_on_fleet(move |fleet| fleet.store_result_unless_outcome_taken_by_other(&item_result))
     }
 
     fn pause_all_workers(&mut self, duration: Duration) -> Result<(), BoardError> {
@@ -351,7 +354,7 @@ impl BoardConnection for MachineBoard {
 
     fn restore_merge_candidate_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError> {
         let commit = commit.to_owned();
-        self.run_on_fleet(move |fleet| fleet.add_merge_candidate_commit_if_missing(item, &commit))
+        self.run_on_fleet(move |fleet| fleet.add_merge_candidate_commit_unless_listed(item, &commit))
     }
 
     fn reject_item(&mut self, rejected_item: &RejectedItem) -> Result<(), BoardError> {

@@ -50,7 +50,7 @@ impl ReconnectingFleet {
         let timeout_error = || FleetError::Database {
             action,
             server: fleet_description(),
-            fault: DatabaseError::NoResponse(self.timeout),
+            database_error: DatabaseError::NoResponse(self.timeout),
         };
         let (result, fleet) = thread_outcome.unwrap_or_else(|| Err(timeout_error()))?;
         self.connected_fleet = Some(fleet);

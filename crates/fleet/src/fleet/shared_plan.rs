@@ -69,7 +69,7 @@ impl Fleet {
     }
 
     /// Reads at most 10 active machines that run another version of Plimsoll, each as `NAME (VERSION)`.
-    pub(crate) fn list_active_machines_with_other_version(&mut self) -> Result<Vec<String>, FleetError> {
+    pub(crate) fn describe_active_machines_of_other_versions(&mut self) -> Result<Vec<String>, FleetError> {
         let (version, lease_ms) = (env!("CARGO_PKG_VERSION"), to_i64_saturating(LEASE_DURATION_MS));
         let parameters: [Parameter<'_>; 3] =
             [(&self.plan_id, Type::INT8), (&version, Type::TEXT), (&lease_ms, Type::INT8)];

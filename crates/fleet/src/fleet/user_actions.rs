@@ -26,7 +26,7 @@ const END_AS_STOPPED: &str = "
       insert into plimsoll.event (at, plan, kind) select plimsoll.moment(), $1, 'stopped' from changed
     )
     select id from changed";
-/// Does what `policy::workers::reopen_item_set_aside` does, but keeps the number of failed merges.
+/// Does what `policy::workers::reopen_set_aside_item` does, but keeps the number of failed merges.
 const ANSWER_QUESTION: &str = "
     with answered as (
       update plimsoll.item set stage = 'open', aside = null, question = reason, reason = null, answer = $3

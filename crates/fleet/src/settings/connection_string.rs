@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
 /// Parses a URL or a list of `keyword=value`.
-pub(crate) fn parse(text: &str) -> Result<Parameters, SettingsError> {
+pub(crate) fn parse_url_or_keyword_list(text: &str) -> Result<Parameters, SettingsError> {
     let text = text.trim();
     let url_without_scheme =
         ["postgresql://", "postgres://"].iter().find_map(|scheme| text.strip_prefix(scheme));
@@ -41,7 +41,7 @@ fn parse_url(url_without_scheme: &str) -> Result<Parameters, SettingsError> {
         let (name, value) = pair.split_once('=').ok_or(SettingsError::MalformedAddress)?;
         let (name, value) = (percent_decode(name)?, percent_decode(value)?);
         match (name.as_str(), value.as_str()) {
-            // The form of JDBC, which libpq also accepts.
+            // JDBC's way to require TLS, which libpq also accepts.
             ("ssl", "true") => insert_if_not_empty(&mut parameters, "sslmode", "require".to_owned()),
             _ => insert_if_not_empty(
                 &mut parameters,

@@ -14,7 +14,7 @@ fn claim_until_none_left(address: &str, name: &str) -> Vec<(usize, u64)> {
         let mut fleet = open_fleet(address, name);
         let mut claimed = Vec::new();
         while let Some(claim) = fleet.claim_next_item(&format!("worker {worker}")).expect("an answer") {
-            claimed.push((claim.item, claim.epoch));
+            claimed.push((claim.item_index, claim.epoch));
         }
         claimed
     };
@@ -35,12 +35,12 @@ fn no_item_is_claimed_twice_by_simultaneous_workers() {
     claimed.sort_unstable();
     // A claim skips a row that another claim has locked, so a worker may have stopped early: claim what is left.
     while let Some(claim) = fleet.claim_next_item("late").expect("an answer") {
-        claimed.push((claim.item, claim.epoch));
+        claimed.push((claim.item_index, claim.epoch));
     }
     claimed.sort_unstable();
     let expected: Vec<(usize, u64)> = (0..texts.len()).map(|item| (item, 1)).collect();
     assert_eq!(claimed, expected);
-    let events = fleet.events_after(0, 10_000).expect("the journal");
+    let events = fleet.read_events_after(0, 10_000).expect("the journal");
     assert_eq!(events.iter().filter(|event| event.kind == "claimed").count(), texts.len());
 }
 
@@ -58,7 +58,7 @@ fn workers_share_the_few_connections_of_pgbouncer() {
     );
     let mut claimed = claim_until_none_left(&bouncer.connection_string(), "many");
     while let Some(claim) = fleet.claim_next_item("late").expect("an answer") {
-        claimed.push((claim.item, claim.epoch));
+        claimed.push((claim.item_index, claim.epoch));
     }
     claimed.sort_unstable();
     assert_eq!(claimed, (0..texts.len()).map(|item| (item, 1)).collect::<Vec<_>>());
@@ -68,7 +68,10 @@ fn workers_share_the_few_connections_of_pgbouncer() {
     // Errors are still specific, and the server may restart behind PgBouncer.
     let wrong = bouncer.connection_string().replace(plimsoll_testkit::postgres::PASSWORD, "hunter2");
     let error = crate::harness::connect(&wrong).map(|_| ()).expect_err("a wrong password");
-    assert!(matches!(&error, FleetError::Database { fault: DatabaseError::WrongPassword(_), .. }), "{error}");
+    assert!(
+        matches!(&error, FleetError::Database { database_error: DatabaseError::WrongPassword(_), .. }),
+        "{error}"
+    );
     server.restart_immediately();
     let started_at = Instant::now();
     while let Err(error) = fleet.read_board() {
@@ -148,7 +151,7 @@ fn a_pause_applies_to_all_and_the_journal_has_every_event_in_order() {
             .expect("an answer"),
         [0]
     );
-    let events = fleet.events_after(0, 100).expect("the journal");
+    let events = fleet.read_events_after(0, 100).expect("the journal");
     let event_lines: Vec<String> = events
         .iter()
         .map(|event| {

@@ -130,7 +130,7 @@ impl BoardUnderTest for BothBoards {
         self.local.pause(now, until);
     }
     fn reopen(&mut self, item: usize) -> bool {
-        assert_same((self.local.reopen(item), self.fleet.reopen_item_set_aside(item).expect("an answer")))
+        assert_same((self.local.reopen(item), self.fleet.reopen_set_aside_item(item).expect("an answer")))
     }
     fn board(&mut self) -> BoardState {
         assert_same((self.local.clone(), self.fleet.read_board().expect("an answer")))
@@ -169,7 +169,7 @@ fn a_late_renewal_does_not_take_an_area_that_somebody_else_has() {
     boards.reopen(0);
     let other_claim =
         boards.claim("three", LEASE_DURATION_MS).expect("the first, because the lease of the second is over");
-    assert_eq!((late_claim.item, other_claim.item), (1, 0));
+    assert_eq!((late_claim.item_index, other_claim.item_index), (1, 0));
     assert_eq!(boards.renew(late_claim, LEASE_DURATION_MS), Err(StaleEpoch));
     assert_eq!(boards.renew(other_claim, LEASE_DURATION_MS + 1), Ok(()));
     boards.board();

@@ -15,7 +15,7 @@ fn connect_with_variables(variables: &[(&str, &str)]) -> Result<Database, FleetE
 
 fn connect_fault(variables: &[(&str, &str)]) -> DatabaseError {
     match connect_with_variables(variables) {
-        Err(FleetError::Database { fault, .. }) => fault,
+        Err(FleetError::Database { database_error: fault, .. }) => fault,
         Err(other_error) => panic!("{variables:?}: {other_error}"),
         Ok(_) => panic!("{variables:?}: it is connected"),
     }
@@ -87,7 +87,7 @@ fn tls_that_only_one_side_demands_is_reported() {
     for mode in ["require", "verify-full sslrootcert=/etc/hostname"] {
         let address = format!("{} sslmode={mode}", server_without_tls.tcp_connection_string());
         let error = connect_with_variables(&[(URL_VARIABLE, &address)]).map(|_| ()).expect_err(mode);
-        let is_no_tls = matches!(error, FleetError::Database { fault: DatabaseError::NoTls, .. });
+        let is_no_tls = matches!(error, FleetError::Database { database_error: DatabaseError::NoTls, .. });
         assert!(is_no_tls || matches!(error, FleetError::Trust(_)), "{mode}: {error}");
     }
     for mode in ["allow", "prefer"] {
@@ -182,7 +182,7 @@ fn passwords_come_from_libpq_sources_and_appear_in_no_message() {
 
 fn expect_database_fault(result: Result<Database, FleetError>) -> DatabaseError {
     match result {
-        Err(FleetError::Database { fault, .. }) => fault,
+        Err(FleetError::Database { database_error: fault, .. }) => fault,
         Err(other_error) => panic!("{other_error}"),
         Ok(_) => panic!("it is connected"),
     }

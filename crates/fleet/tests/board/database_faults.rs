@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 fn expect_database_fault<T>(result: Result<T, FleetError>) -> DatabaseError {
     match result {
-        Err(FleetError::Database { fault, .. }) => fault,
+        Err(FleetError::Database { database_error: fault, .. }) => fault,
         Err(other_error) => panic!("{other_error}"),
         Ok(_) => panic!("it was done"),
     }
@@ -90,7 +90,10 @@ fn a_read_only_or_stopped_server_is_reported() {
         .map(|_| ()),
     ] {
         let error = result.expect_err("read-only");
-        assert!(matches!(&error, FleetError::Database { fault: DatabaseError::ReadOnly, .. }), "{error}");
+        assert!(
+            matches!(&error, FleetError::Database { database_error: DatabaseError::ReadOnly, .. }),
+            "{error}"
+        );
         assert!(error.hint().expect("what to do").contains("primary"), "{error}");
     }
     assert_eq!(late_fleet.read_board().expect("it can be read"), before);
@@ -115,7 +118,7 @@ fn a_lock_held_for_too_long_is_waited_for_and_then_reported() {
     let mut lock_client = client(&server);
     lock_client.batch_execute("begin; select from plimsoll.item where place = 0 for update").expect("a lock");
     // A claim skips the locked row and does not wait.
-    assert_eq!(fleet.claim_next_item("two").expect("an answer").map(|claim| claim.item), Some(1));
+    assert_eq!(fleet.claim_next_item("two").expect("an answer").map(|claim| claim.item_index), Some(1));
     let give_back_result = thread::scope(|scope| {
         let give_back_thread = scope.spawn(|| fleet.give_back(claim));
         thread::sleep(Duration::from_millis(300));
@@ -129,7 +132,8 @@ fn a_lock_held_for_too_long_is_waited_for_and_then_reported() {
     });
     let error = give_back_result.expect_err("it was ended");
     assert!(
-        error.is_transient() && matches!(&error, FleetError::Database { fault: DatabaseError::Busy(_), .. }),
+        error.is_transient()
+            && matches!(&error, FleetError::Database { database_error: DatabaseError::Busy(_), .. }),
         "{error}"
     );
     lock_client.batch_execute("rollback").expect("no lock");
@@ -145,7 +149,7 @@ fn a_role_without_rights_is_reported() {
     let error =
         Fleet::open(connect(&address).expect("a connection"), "x").map(|_| ()).expect_err("no rights");
     assert!(
-        matches!(&error, FleetError::Database { fault: DatabaseError::MissingPermission(_), .. }),
+        matches!(&error, FleetError::Database { database_error: DatabaseError::MissingPermission(_), .. }),
         "{error}"
     );
     let grants = role_and_grant_statements_from_docs("deckhand").replace("create role deckhand login;", "");
@@ -255,7 +259,7 @@ fn claim_with_cut_connection(
     let claimed = after.items.iter().zip(&before.items).filter(|(new, old)| new.epoch != old.epoch).count();
     assert!(claimed <= 1);
     // The journal must agree with the rows.
-    let events = observer_fleet.events_after(0, 10_000).expect("the journal");
+    let events = observer_fleet.read_events_after(0, 10_000).expect("the journal");
     let epochs: u64 = after.items.iter().map(|row| row.epoch).sum();
     assert_eq!(events.iter().filter(|event| event.kind == "claimed").count() as u64, epochs);
     let expire_leases = "update plimsoll.item set lease_until = 0 where stage = 'leased'";
@@ -343,7 +347,7 @@ fn a_worker_that_returns_after_its_lease_changes_nothing() {
     let expire_lease = format!("update plimsoll.item set lease_until = lease_until - {LEASE_DURATION_MS}");
     client(&server).batch_execute(&expire_lease).expect("90 seconds later");
     let other_claim = other_fleet.claim_next_item("two").expect("an answer").expect("it is over");
-    assert_eq!((other_claim.item, other_claim.epoch), (claim.item, claim.epoch + 1));
+    assert_eq!((other_claim.item_index, other_claim.epoch), (claim.item_index, claim.epoch + 1));
     let before = other_fleet.read_board().expect("an answer");
     for late_result in [
         fleet.renew_claim_unless_stale_or_overlapping(claim),

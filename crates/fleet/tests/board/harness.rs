@@ -93,8 +93,8 @@ pub(crate) trait MemberSteps {
 
 impl MemberSteps for Fleet {
     fn record_outcome(&mut self, claim: Claim, start: &str, outcome: ItemOutcome) -> Result<(), FleetError> {
-        let (item, epoch, start) = (claim.item, claim.epoch, start.to_owned());
-        self.store_item_result_unless_taken_by_other(&ItemResult {
+        let (item, epoch, start) = (claim.item_index, claim.epoch, start.to_owned());
+        self.store_result_unless_outcome_taken_by_other(&ItemResult {
             item,
             epoch,
             start_commit_id: start,

@@ -56,7 +56,7 @@ pub fn has_session_popped_root_frame(project: &Project, run: &RunState) -> bool 
     let popped_by_session = || {
         run.session_id
             .as_ref()
-            .is_some_and(|id| plimsoll_store::memory::load_shown_record(project, id).is_root_popped)
+            .is_some_and(|id| plimsoll_store::memory::load_shown_memory_state(project, id).is_root_popped)
     };
     run.options.uses_working_memory
         && popped_by_session()

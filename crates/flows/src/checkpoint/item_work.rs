@@ -10,7 +10,7 @@ use plimsoll_domain::state::{
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, TodoList};
 use plimsoll_launcher::git::{self, ChangedFile, LineCounts, WorkBase};
 use plimsoll_policy::attribution::{self, AttributionInput};
-use plimsoll_policy::plan_ticks::adds_tick_to_plan;
+use plimsoll_policy::plan_ticks::may_add_tick_to_plan;
 use plimsoll_protocol::tool::{ToolCall, ToolInput};
 use plimsoll_protocol::transcript::{ContentBlock, TranscriptEntry};
 use plimsoll_store::{Project, clock, disk};
@@ -76,7 +76,7 @@ pub(crate) fn determine_session_work(
     let last_tick = if ticked_items.is_empty() {
         None
     } else {
-        Some(find_last_tick(
+        Some(find_last_tick_in_commits_or_tool_calls(
             input,
             session_start.to_work_base(BaseRelation::Ancestor),
             &ticked_items,
@@ -84,7 +84,7 @@ pub(crate) fn determine_session_work(
         ))
     };
     let tick_commit_with_later_work =
-        last_tick.as_ref().and_then(|tick| tick_commit_if_it_has_later_work(input, tick));
+        last_tick.as_ref().and_then(|tick| tick_commit_if_it_contains_later_edits(input, tick));
     let parent_commit =
         tick_commit_with_later_work.and_then(|commit| git::parent_commit(input.project.root(), commit));
     let work_base = match &last_tick {
@@ -94,7 +94,7 @@ pub(crate) fn determine_session_work(
         }
         Some(LastTick { commit: None, .. }) => WorkBase::Head,
     };
-    let commits_by_others = commits_between_sessions_of_item(input);
+    let commits_by_others = commit_ids_between_sessions_of_item(input);
     let repository_work =
         repository.map(|repository| repository.into_work_summary(work_base, &commits_by_others));
     let (git_facts, changed_files, commits) = match repository_work {
@@ -278,14 +278,14 @@ fn resumed_or_current_checkpoint_of_item<'a>(input: &WorkInput<'a>) -> Option<&'
     let is_same_item = assigned_item == checkpoint.current_todo_item && checkpoint.item_work.is_begun;
     let is_resumed_or_current =
         run.iteration_record.resumes_checkpoint || checkpoint.iteration == run.iteration;
-    // A checkpoint that another tool wrote does not say where its item began.
+    // A checkpoint that another tool wrote does not record when its item began, so it cannot be used as its start.
     let has_item_start = checkpoint.item_work.began_at.is_some();
     (is_same_item && is_resumed_or_current && has_item_start).then_some(checkpoint)
 }
 
 /// Returns the commits that others made between the sessions of this item. They are in the range of its commits
 /// but are not its work.
-fn commits_between_sessions_of_item(input: &WorkInput<'_>) -> Vec<String> {
+fn commit_ids_between_sessions_of_item(input: &WorkInput<'_>) -> Vec<String> {
     let Some(checkpoint) = resumed_or_current_checkpoint_of_item(input) else { return Vec::new() };
     let recorded_commits = checkpoint.item_work.commits_by_others.clone();
     let is_from_this_iteration = input.run.is_some_and(|run| run.iteration == checkpoint.iteration);
@@ -339,7 +339,7 @@ fn item_start_point_and_relation_to_head(
     // Once the item's start is missing, the base of any later checkpoint is not where the item began either.
     let mut is_missing = resumed_or_current_checkpoint_of_item(input)
         .is_some_and(|checkpoint| checkpoint.item_work.base_relation == BaseRelation::Missing);
-    for candidate in item_start_point_of_earlier_session(input).iter().chain([session_start]) {
+    for candidate in item_start_point_from_checkpoint_or_planning(input).iter().chain([session_start]) {
         match relation_to_head(candidate) {
             BaseRelation::Missing => is_missing = true,
             relation if is_missing && relation == BaseRelation::Ancestor => {
@@ -357,8 +357,9 @@ fn item_start_recorded_at_planning<'a>(input: &WorkInput<'a>) -> Option<&'a Item
     record.item_start.as_ref().filter(|_| last_assigned_item(input) == record.item)
 }
 
-/// Returns the commit at which an earlier session began the item. Returns `None` if there was no such session.
-fn item_start_point_of_earlier_session(input: &WorkInput<'_>) -> Option<StartPoint> {
+/// Returns the commit at which the work on the item began, from its checkpoint, otherwise from the start that
+/// the run recorded when it planned the session. Returns `None` if neither exists or the id is invalid.
+fn item_start_point_from_checkpoint_or_planning(input: &WorkInput<'_>) -> Option<StartPoint> {
     let base_commit = match resumed_or_current_checkpoint_of_item(input) {
         Some(checkpoint) => checkpoint.item_work.base_commit.as_ref(),
         None => item_start_recorded_at_planning(input)?.base_commit.as_ref(),
@@ -382,7 +383,7 @@ struct LastTick {
 
 /// Returns the commit that contains the tick if it also contains work done after the tick. Edits after the
 /// commit do not count.
-fn tick_commit_if_it_has_later_work<'a>(
+fn tick_commit_if_it_contains_later_edits<'a>(
     input: &WorkInput<'_>,
     last_tick: &'a LastTick,
 ) -> Option<&'a CommitId> {
@@ -407,7 +408,7 @@ fn tick_commit_if_it_has_later_work<'a>(
 
 /// Finds where and when the last of these items was ticked. Uses the plan's git history, then the transcript,
 /// then the plan's modification time.
-fn find_last_tick(
+fn find_last_tick_in_commits_or_tool_calls(
     input: &WorkInput<'_>,
     work_base: WorkBase<'_>,
     ticked_items: &[String],
@@ -420,22 +421,24 @@ fn find_last_tick(
     let ticked_items_in = |lines: &[String]| TodoList::parse(&lines.join("\n")).ticked_items();
     let has_no_new_commits = repository.is_none_or(|state| state.is_base_at_head(work_base));
     let path = RepoPath::parse(plan_file).ok().filter(|_| !has_no_new_commits);
-    let plan_commits =
-        path.map(|path| git::commits_of_file_with_changed_lines(root, work_base, &path)).unwrap_or_default();
-    let new_ticks = |commit: &git::FileCommit| -> Vec<String> {
+    let plan_commits = path
+        .map(|path| git::commits_of_file_with_changed_line_texts(root, work_base, &path))
+        .unwrap_or_default();
+    let newly_ticked_items = |commit: &git::FileCommit| -> Vec<String> {
         let removed_ticks = ticked_items_in(&commit.removed_lines);
         ticked_items_in(&commit.added_lines)
             .into_iter()
             .filter(|item| ticked_items.contains(item) && !removed_ticks.contains(item))
             .collect()
     };
-    let committed_items: Vec<String> = plan_commits.iter().flat_map(new_ticks).collect();
-    let newest_tick_commit = plan_commits.iter().find(|commit| !new_ticks(commit).is_empty());
+    let committed_items: Vec<String> = plan_commits.iter().flat_map(newly_ticked_items).collect();
+    let newest_tick_commit = plan_commits.iter().find(|commit| !newly_ticked_items(commit).is_empty());
     let transcript_tick = find_last_tick_in_tool_calls(input, plan_file);
     if ticked_items.iter().all(|item| committed_items.contains(item)) {
         let committed_at = newest_tick_commit.and_then(|commit| {
-            let object_time = git::loose_object_path(root, &commit.id).as_deref().and_then(disk::modified_at);
-            object_time.or_else(|| {
+            let object_modified_at =
+                git::loose_object_path(root, &commit.id).as_deref().and_then(disk::modified_at);
+            object_modified_at.or_else(|| {
                 clock::from_unix_seconds(commit.committed_at.unsigned_abs() + 1).map(SystemTime::from)
             })
         });
@@ -453,10 +456,10 @@ fn find_last_tick(
     }
 }
 
-/// Finds the last tick in the pending calls, otherwise in the transcript.
+/// Finds the last tick in the pending calls, otherwise in the transcript. Does not find a tick's commit.
 fn find_last_tick_in_tool_calls(input: &WorkInput<'_>, plan_file: &str) -> LastTick {
     // The current call has just been completed.
-    if input.pending_calls.iter().any(|call| adds_tick_to_plan(&call.tool_input, plan_file)) {
+    if input.pending_calls.iter().any(|call| may_add_tick_to_plan(&call.tool_input, plan_file)) {
         return LastTick {
             ticked_at: Some(clock::now().into()),
             is_last_change: true,
@@ -471,7 +474,7 @@ fn find_last_tick_in_tool_calls(input: &WorkInput<'_>, plan_file: &str) -> LastT
         let line_time = || line.timestamp.as_deref().and_then(clock::parse_rfc3339).map(SystemTime::from);
         for block in line.message.blocks() {
             match block.kind.as_deref() {
-                Some("tool_use") if adds_tick_to_plan(&block.input, plan_file) => {
+                Some("tool_use") if may_add_tick_to_plan(&block.input, plan_file) => {
                     last_tick = Some((block.id.clone(), line_time()));
                     is_last_change = !pending_calls_may_change_files;
                 }
@@ -497,7 +500,7 @@ fn may_change_files(tool_name: Option<&str>, input: &ToolInput) -> bool {
 fn files_modified_since_item_start(input: &WorkInput<'_>) -> Vec<ChangedFile> {
     let started_at = item_start_time(input).as_ref().and_then(clock::parse_timestamp);
     let paths = started_at.map(|start_time| {
-        disk::newest_files_modified_since(input.project.root(), start_time.into(), MAX_FILES)
+        disk::newest_files_in_tree_modified_since(input.project.root(), start_time.into(), MAX_FILES)
     });
     let is_first_session = resumed_or_current_checkpoint_of_item(input).is_none();
     let change_text =
@@ -591,11 +594,11 @@ fn add_changed_files_with_line_ranges(
             touched_lines: if file.is_deleted {
                 String::new()
             } else {
-                git::merge_and_format_last_line_ranges(&ranges, last_edited_range)
+                git::format_last_merged_ranges_keeping_edited(&ranges, last_edited_range)
             },
             added_lines: line_counts.map(|line_counts| line_counts.added),
             removed_lines: line_counts.map(|line_counts| line_counts.removed),
-            description: describe_change(&file),
+            description: describe_change_kind_and_headings(&file),
             digest: content.map(|content| sha256_hex(&[&content])),
             path: file.path,
         });
@@ -616,7 +619,7 @@ fn count_lines(content: &[u8]) -> u64 {
     String::from_utf8_lossy(content).lines().count() as u64
 }
 
-fn describe_change(file: &ChangedFile) -> String {
+fn describe_change_kind_and_headings(file: &ChangedFile) -> String {
     let committed_suffix = if file.is_committed { ", committed" } else { "" };
     let others_suffix = if file.has_excluded_commits { ", also changed by others" } else { "" };
     let mut headings: Vec<&str> = Vec::new();
@@ -630,7 +633,7 @@ fn describe_change(file: &ChangedFile) -> String {
     format!("{}{committed_suffix}{others_suffix}{heading_suffix}", file.change_kind)
 }
 
-/// The last call of Edit or Write in the transcript or in the current message.
+/// The last successful edit of a file by the client's tools, or one in the current message.
 struct LastEdit {
     path: std::path::PathBuf,
     text: String,

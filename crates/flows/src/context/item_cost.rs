@@ -5,7 +5,7 @@ use plimsoll_domain::size::{ContextGrowth, ItemCost, ItemSize, MeasuredItem, Ope
 use plimsoll_domain::{RunState, SessionRecord, TodoList};
 use plimsoll_policy::current_item::current_unparked_item;
 use plimsoll_policy::item_growth::{
-    GrowthReader, OpenItems, SessionGrowth, charge_growth_between_ticks_to_items,
+    GrowthReader, OpenItems, SessionGrowth, attribute_growth_between_ticks_to_items,
 };
 use plimsoll_protocol::transcript::TranscriptEntry;
 use plimsoll_store::{Project, clock, disk, tail};
@@ -21,7 +21,7 @@ pub(crate) fn ticked_items_without_recorded_cost(run: &RunState, plan: &TodoList
 
 /// Charges the growth of the session's context to the items that it has ticked and, when the session has
 /// ended, to the open item. May be called repeatedly: growth is charged only once.
-pub(crate) fn charge_new_growth_to_items(
+pub(crate) fn attribute_new_growth_to_items(
     state: &mut RunState,
     session: &MeasuredSession<'_>,
     plan: &TodoList,
@@ -44,29 +44,32 @@ pub(crate) fn charge_new_growth_to_items(
         .filter(|item| open_items.contains(item))
         .cloned();
     let next_in_plan = current_unparked_item(state).cloned();
-    let charges = charge_growth_between_ticks_to_items(
+    let attribution = attribute_growth_between_ticks_to_items(
         &session_growth,
         OpenItems { assigned: assigned_item.as_deref(), next_in_plan: next_in_plan.as_deref() },
         session_has_ended,
     );
-    if charges.previous_item_tokens > 0
-        && session_growth.growth.charged_tokens > 0
+    if attribution.previous_item_tokens > 0
+        && session_growth.growth.attributed_tokens > 0
         && let Some(last_measured) = state.iteration_record.measured_items.pop()
     {
-        let tokens = state.remove_item_cost(&last_measured).saturating_add(charges.previous_item_tokens);
+        let tokens = state
+            .remove_item_cost_returning_tokens(&last_measured)
+            .saturating_add(attribution.previous_item_tokens);
         record_total_cost_of_ticked_item(state, session.project, last_measured.item, tokens);
     }
-    for (item, tokens) in ticked_items.into_iter().zip(charges.tokens_by_ticked_item) {
+    for (item, tokens) in ticked_items.into_iter().zip(attribution.tokens_by_ticked_item) {
         record_total_cost_of_ticked_item(state, session.project, item, tokens);
     }
-    if let Some((item, tokens)) = charges.open_item_tokens {
+    if let Some((item, tokens)) = attribution.open_item_tokens {
         state.add_open_item_cost_and_drop_closed(OpenItemCost { item, tokens });
     }
     let context_growth = session_growth.growth;
     let charged_tokens = context_growth
-        .charged_tokens
-        .max(context_growth.grown_tokens.saturating_sub(charges.uncharged_tokens));
-    state.iteration_record.context_growth = ContextGrowth { charged_tokens, ..context_growth };
+        .attributed_tokens
+        .max(context_growth.growth_tokens.saturating_sub(attribution.unattributed_tokens));
+    state.iteration_record.context_growth =
+        ContextGrowth { attributed_tokens: charged_tokens, ..context_growth };
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,22 +91,27 @@ fn read_growth_since_last_measurement(
     if disk::file_size(transcript)? < previous_growth.read_bytes {
         // Another program has replaced the file, so it is read from the start; tokens already charged stay
         // charged.
-        previous_growth =
-            ContextGrowth { charged_tokens: previous_growth.charged_tokens, ..ContextGrowth::default() };
+        previous_growth = ContextGrowth {
+            attributed_tokens: previous_growth.attributed_tokens,
+            ..ContextGrowth::default()
+        };
     }
     let plan_path = state.options.todo_file.as_deref().unwrap_or_default();
     let plan_changed_at = disk::modified_at(&session.project.root().join(plan_path));
     let plan_changed_at = plan_changed_at.map(|time| clock::to_millis_timestamp(time.into()));
     let mut reader = GrowthReader::new(plan_path, ticked_items, plan_changed_at, previous_growth);
-    let read_bytes =
-        tail::visit_lines_and_partial_end_from(transcript, previous_growth.read_bytes, &mut |bytes| {
+    let read_bytes = tail::visit_lines_and_partial_from_resume_offset(
+        transcript,
+        previous_growth.read_bytes,
+        &mut |bytes| {
             if let Some(line) = parse_line_if_relevant_to_growth(bytes, &reader) {
-                reader.process_entry(&line);
+                reader.record_growth_and_successful_ticks(&line);
             }
-        });
-    let mut session_growth = reader.into_session_growth();
+        },
+    );
+    let mut session_growth = reader.into_growth_with_growth_at_each_tick();
     session_growth.growth.read_bytes = read_bytes.ok()?;
-    let has_usage = session_growth.growth.peak_usage.is_some() || session_growth.growth.grown_tokens > 0;
+    let has_usage = session_growth.growth.peak_usage.is_some() || session_growth.growth.growth_tokens > 0;
     has_usage.then_some(session_growth)
 }
 

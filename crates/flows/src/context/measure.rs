@@ -84,8 +84,8 @@ pub fn wait_for_tool_call_and_measure_usage(input: &MeasureInput<'_>) -> Measure
     measure_usage_waiting_near_threshold(input)
 }
 
-/// The client's writer lagged by up to 106 ms (2.1.329). After this time without a write, nothing more is
-/// expected.
+/// The client (2.1.329) wrote lines with a delay of up to 106 ms. If the transcript has not grown for this
+/// time, it is considered complete.
 const TRANSCRIPT_QUIET_PERIOD: Duration = Duration::from_millis(200);
 
 /// Waits until the transcript ends with an open tool call. That call may be an earlier one whose result is
@@ -199,11 +199,11 @@ fn wait_for_response_near_threshold_or_commit(
     pending_call_ids: &[&str],
     measurement: &mut Measurement,
 ) -> Option<TranscriptTail> {
-    let has_pending_response = |tail: &TranscriptTail| {
+    let last_response_requested_tool_call = |tail: &TranscriptTail| {
         tail.last_response.as_ref().is_some_and(|response| response.has_requested_tool_call)
     };
     if pending_call_ids.is_empty()
-        || has_pending_response(first_tail)
+        || last_response_requested_tool_call(first_tail)
         || measurement.transcript_error.is_some()
     {
         return None;
@@ -218,7 +218,7 @@ fn wait_for_response_near_threshold_or_commit(
     let timeout = Duration::from_millis(input.settings.freshness_wait_ms);
     let mut tail = first_tail.clone();
     // On 2.1.329 only 5 of 90 fast hooks found their message in the transcript at once; it came within 89 ms.
-    while !has_pending_response(&tail) && started_at.elapsed() < timeout {
+    while !last_response_requested_tool_call(&tail) && started_at.elapsed() < timeout {
         std::thread::sleep(TRANSCRIPT_POLL_INTERVAL);
         if input.transcript_path.and_then(disk::file_size) != Some(tail.file_size) {
             tail = read_tail_or_set_transcript_error(input.transcript_path, pending_call_ids, measurement);
@@ -263,7 +263,7 @@ fn read_usage_from_newest_source(
     {
         reading = Some(status_reading);
     }
-    let mut reading = reading.or_else(reading_from_environment)?;
+    let mut reading = reading.or_else(reading_from_percent_in_environment)?;
     // A change of the model shows in the status line first, and in the transcript only with the next
     // response.
     if let Some(newer_status) = status.as_ref().filter(|status| is_status_newer(status, &reading)) {
@@ -289,14 +289,14 @@ fn read_usage_from_newest_source(
     if reading.usage_source == UsageSource::Compaction {
         reading.estimated_added_tokens = reading
             .estimated_added_tokens
-            .saturating_add(estimate_prompt_overhead(input, reading.window.as_ref()));
+            .saturating_add(estimate_prompt_overhead_from_first_request(input, reading.window.as_ref()));
     }
     Some(reading)
 }
 
 /// Estimates the tokens of the system prompt and the tools from the session's first request.
 #[inline(never)]
-fn estimate_prompt_overhead(input: &MeasureInput<'_>, window: Option<&WindowSize>) -> u64 {
+fn estimate_prompt_overhead_from_first_request(input: &MeasureInput<'_>, window: Option<&WindowSize>) -> u64 {
     let first_request = input.transcript_path.and_then(tail::read_first_request_tokens_and_prompt_bytes);
     first_request.map_or(0, |request| {
         let prompt_tokens = request.prompt_bytes / BYTES_PER_TOKEN;
@@ -377,7 +377,7 @@ fn reading_from_status_if_newer(
     })
 }
 
-fn reading_from_environment() -> Option<UsageReading> {
+fn reading_from_percent_in_environment() -> Option<UsageReading> {
     let percent = environment::numeric_variable("CLAUDE_CONTEXT_PERCENT")
         .filter(|percent| (0.0..=100.0).contains(percent))?;
     let window = WindowSize { tokens: 1_000_000, source: WindowSource::Assumed };
@@ -412,7 +412,7 @@ pub(crate) fn call_with_window_evidence<T>(
         user_windows: Some(&input.settings.windows),
         status_line_window: status_of_model.and_then(|status| status.window_tokens),
         learned_window: model.and_then(|model| {
-            window::learned_window_above_200k_of_reading(recorded_reading, model)
+            window::learned_window_of_reading_if_above_200k(recorded_reading, model)
                 .or_else(|| context_windows::load_context_windows(input.project).get(model).copied())
         }),
         is_1m_disabled: environment::is_variable_on("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
@@ -454,7 +454,7 @@ fn load_compaction_config(input: &MeasureInput<'_>, model: Option<&str>) -> Comp
     CompactionConfig {
         is_auto_compact_on: !is_disabled && client_settings.auto_compact_enabled.unwrap_or(true),
         compaction_window: variable("CLAUDE_CODE_AUTO_COMPACT_WINDOW")
-            .and_then(|text| client_environment::parse_clamped_compaction_window(&text))
+            .and_then(|text| client_environment::parse_compaction_window_raised_to_minimum(&text))
             .or_else(|| thresholds::configured_compaction_window(&client_settings.compaction_windows, model)),
         percent_override: variable("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")
             .and_then(|text| client_environment::parse_leading_decimal(&text)),

@@ -21,14 +21,14 @@ pub struct RunFiguresReader {
 impl RunFiguresReader {
     /// Reads the figures of a run without parallel workers, including its running session.
     pub(crate) fn read_figures_of_sequential_run(&mut self, project: &Project, run: &RunState) -> RunFigures {
-        let session = self.read_usage_of_running_session(project, run);
+        let session = self.read_usage_and_liveness_of_open_session(project, run);
         self.remove_sessions_not_read_since_last_call();
         figures_of_sequential_run(run, session)
     }
 
     /// Reads the usage of the current session that is not in any total yet, that is, from its start until its
-    /// end is recorded.
-    pub(crate) fn read_usage_of_running_session(
+    /// end is recorded, even if its client is no longer running.
+    pub(crate) fn read_usage_and_liveness_of_open_session(
         &mut self,
         project: &Project,
         state: &RunState,

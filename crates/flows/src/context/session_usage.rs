@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Adds the estimated cost and tokens to the result of a session that ended without a cost report. A reported
-/// cost is kept. A file that cannot be read counts as nothing, because a missing figure is no reason to fail.
+/// cost is kept. A file that cannot be read is ignored, because missing usage is no reason to fail.
 pub fn add_estimated_usage_if_cost_is_missing(
     project: &Project,
     session_id: &SessionId,
@@ -78,7 +78,7 @@ impl TranscriptUsage {
             return;
         };
         for line in lines.map_while(Result::ok) {
-            self.usage.add_usage_from_line(&line.bytes);
+            self.usage.add_response_or_reported_usage_from_line(&line.bytes);
             // A last line without a line end is read again, because the client may still be writing it.
             if line.has_newline {
                 *offset = line.start.offset + line.bytes.len() as u64 + 1;
@@ -100,15 +100,15 @@ fn add_usage_of_turn_log(project: &Project, session_id: &SessionId, usage: &mut 
     let records = TurnLog::for_session_where_started(project, session_id).and_then(|log| {
         turns::records_from_start(&log).ok().map(|records| records.map_while(Result::ok).collect::<Vec<_>>())
     });
-    records.into_iter().flatten().for_each(|record| add_usage_of_record(&record, usage));
+    records.into_iter().flatten().for_each(|record| add_usage_of_turn_log_record(&record, usage));
 }
 
 /// Adds the usage in one record of a turn log. A turn whose content was erased still has its tokens, but not
 /// its model.
-pub fn add_usage_of_record(record: &LoggedRecord, usage: &mut SessionUsage) {
+pub fn add_usage_of_turn_log_record(record: &LoggedRecord, usage: &mut SessionUsage) {
     match (record.header.kind, &record.body) {
         (RecordKind::Cost, RecordBody::Event(fields)) => {
-            usage.record_reported_usage_unless_lower(ReportedUsage::from_value(&Value::Object(
+            usage.record_reported_usage_unless_cost_lower(ReportedUsage::from_value(&Value::Object(
                 fields.clone(),
             )));
         }
@@ -200,7 +200,7 @@ mod tests {
         let mut output = SessionUsage::default();
         [response_line("m1", opus, 100_000, 1), response_line("m3", opus, 100_000, 1)]
             .iter()
-            .for_each(|line| output.add_usage_from_line(line.as_bytes()));
+            .for_each(|line| output.add_response_or_reported_usage_from_line(line.as_bytes()));
         let with_output = complete(SessionResult { output_usage: Some(output), ..SessionResult::default() });
         assert_eq!(with_output.tokens, 160_000 + 100_001);
         // A reported cost replaces the estimate.

@@ -5,9 +5,9 @@ use plimsoll_domain::SessionId;
 use plimsoll_domain::subagent_usage::{SubagentUsage, SubagentUsageEstimator};
 use plimsoll_store::{Project, TurnLog};
 
-/// Returns the usage of a session's subagents. Returns zero without a readable log, because a missing figure
-/// is no reason to fail.
-pub(crate) fn subagent_usage_of_session(project: &Project, session_id: &SessionId) -> SubagentUsage {
+/// Returns the usage of a session's subagents. Returns zero without a readable log, because missing usage is
+/// no reason to fail.
+pub(crate) fn read_subagent_usage_from_turn_log(project: &Project, session_id: &SessionId) -> SubagentUsage {
     let mut estimator = SubagentUsageEstimator::default();
     let lines =
         TurnLog::for_session_where_started(project, session_id).and_then(|log| log.forward_lines().ok());

@@ -21,7 +21,7 @@ pub(super) fn collect_permissions_locks_and_disk_space(
     let root = project.root();
     let client_folder = root.join(".claude");
     let inspect_path = |path: &Path, is_private: bool| {
-        let access = volume::access_rights_of_current_user(path)?;
+        let access = volume::writability_mode_and_ownership(path)?;
         let is_usable = access.is_writable && (disk::is_folder(path) || path == project.state_path());
         let path = project.relative_to_root(path);
         Some(PathInfo {
@@ -54,7 +54,7 @@ pub(super) fn collect_permissions_locks_and_disk_space(
             .iter()
             .map(|path| super::path_relative_to_project_or_home(project, path))
             .collect(),
-        tracked_records: run_files_tracked_by_git(project),
+        run_files_tracked_by_git: run_files_tracked_by_git(project),
         in_memory_state_folder: state_folder_if_in_memory_unlike_project(root)
             .map(|folder| super::path_relative_to_project_or_home(project, &folder)),
         hidden_memory_folder: memory::superseded_memory_folder(project)
@@ -69,8 +69,8 @@ pub(super) fn collect_permissions_locks_and_disk_space(
     }
 }
 
-/// Returns the user's state folder if it is in memory (tmpfs) while the project is on disk. If both are in
-/// memory, nothing needs to survive a reboot.
+/// Returns the user's state folder if it is in memory (tmpfs) and the project is on another file system. If both are on
+/// the same tmpfs, nothing needs to survive a reboot.
 fn state_folder_if_in_memory_unlike_project(root: &Path) -> Option<PathBuf> {
     /// TMPFS_MAGIC of statfs(2).
     const TMPFS: u64 = 0x0102_1994;
@@ -128,7 +128,7 @@ fn exclude_file_if_project_hooks_need_lines(
 ) -> Option<String> {
     let has_project_entries = |file: &SettingsFile| {
         let is_project_scope = matches!(file.scope, SettingsScope::Project | SettingsScope::Local);
-        is_project_scope && file.summary_if_parsed().is_some_and(|survey| !survey.our_hooks.is_empty())
+        is_project_scope && file.summary_if_parsed().is_some_and(|summary| !summary.our_hooks.is_empty())
     };
     if !settings_files.iter().any(has_project_entries) {
         return None;

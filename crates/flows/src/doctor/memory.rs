@@ -14,7 +14,7 @@ pub(super) fn collect_memory_status_if_installed(
     let programs_without_memory = hook_and_status_line_programs(HookSupport::Modern);
     let has_memory = |file: &&SettingsFile| {
         let our_entries =
-            file.summary_if_parsed().map(|survey| survey.our_hooks.as_slice()).unwrap_or_default();
+            file.summary_if_parsed().map(|summary| summary.our_hooks.as_slice()).unwrap_or_default();
         our_entries.iter().any(|entry| !programs_without_memory.contains(&entry.program))
     };
     let memory_scopes: Vec<SettingsScope> =
@@ -66,5 +66,5 @@ fn memory_server_status(mcp_json_text: &str, is_user_scope: bool) -> McpServerSt
 
 fn disables_our_server(file: &SettingsFile) -> bool {
     file.summary_if_parsed()
-        .is_some_and(|survey| survey.disabled_mcp_servers.iter().any(|name| name == servers::SERVER_NAME))
+        .is_some_and(|summary| summary.disabled_mcp_servers.iter().any(|name| name == servers::SERVER_NAME))
 }

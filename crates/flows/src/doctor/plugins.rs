@@ -107,7 +107,7 @@ impl EnabledPlugin {
 fn enabled_plugin_names(settings_files: &SettingsFiles) -> impl Iterator<Item = &str> {
     let mut enabled_by_plugin: BTreeMap<&str, bool> = BTreeMap::new();
     for (plugin, is_enabled) in
-        settings_files.iter().filter_map(|file| file.summary_if_parsed()).flat_map(|survey| &survey.plugins)
+        settings_files.iter().filter_map(|file| file.summary_if_parsed()).flat_map(|summary| &summary.plugins)
     {
         enabled_by_plugin.entry(plugin).or_insert(*is_enabled);
     }

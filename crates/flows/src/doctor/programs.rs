@@ -2,19 +2,19 @@
 
 use super::SettingsFiles;
 use crate::install::{
-    command_link_folder, program_folder_or_permanent_copy, upgrade_safe_or_direct_program_path,
+    command_link_folder, program_folder_or_copy_if_in_npm_or_plugin, upgrade_safe_or_direct_program_path,
 };
 use crate::optional_program;
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_policy::doctor::{
-    ConfiguredProgram, ProgramInfo, ProgramStatus, SettingsScope, StartFailure, UnstartableEntry,
+    ConfiguredProgram, EntryThatFailsWithoutPath, ProgramInfo, ProgramStatus, SettingsScope, StartFailure,
 };
 use plimsoll_protocol::settings::{OurHookEntry, PROGRAM_NAMES, servers};
 use plimsoll_store::{Project, disk, environment};
 use std::path::{Component, Path, PathBuf};
 
 pub(super) fn inspect_installed_programs(project: &Project, settings_files: &SettingsFiles) -> ProgramInfo {
-    let install_folder = program_folder_or_permanent_copy().unwrap_or_default();
+    let install_folder = program_folder_or_copy_if_in_npm_or_plugin().unwrap_or_default();
     let optional_programs = optional_program::OPTIONAL_PROGRAMS
         .into_iter()
         .filter(|program| disk::exists(&install_folder.join(program)));
@@ -37,7 +37,7 @@ pub(super) fn inspect_installed_programs(project: &Project, settings_files: &Set
             settings_files,
             &install_folder,
         ),
-        unstartable_entries: find_personal_entries_that_fail_without_path(
+        entries_that_fail_without_path: find_personal_entries_that_fail_without_path(
             project,
             settings_files,
             &install_folder,
@@ -153,9 +153,9 @@ fn find_personal_entries_that_fail_without_path(
     project: &Project,
     settings_files: &SettingsFiles,
     install_folder: &Path,
-) -> Vec<UnstartableEntry> {
+) -> Vec<EntryThatFailsWithoutPath> {
     let project_folders = optional_program::project_root_and_working_tree(project);
-    let mut entries: Vec<UnstartableEntry> = Vec::new();
+    let mut entries: Vec<EntryThatFailsWithoutPath> = Vec::new();
     for file in
         settings_files.iter().filter(|file| matches!(file.scope, SettingsScope::Local | SettingsScope::User))
     {
@@ -173,7 +173,7 @@ fn find_personal_entries_that_fail_without_path(
         let failing_entries = names.into_iter().filter_map(|name| {
             let failure =
                 find_failure_to_start_without_path(&name, file.scope, install_folder, &project_folders)?;
-            Some(UnstartableEntry { name, settings_file: file.path.clone(), failure })
+            Some(EntryThatFailsWithoutPath { name, settings_file: file.path.clone(), failure })
         });
         entries.extend(failing_entries);
     }
@@ -194,7 +194,8 @@ fn find_failure_to_start_without_path(
     // installation are started for it, and no program inside the project is ever started.
     let is_from_install_folder = disk::canonicalize_or_keep(&path)
         == disk::canonicalize_or_keep(&install_folder.join(path.file_name()?));
-    let is_safe_to_start = optional_program::reason_to_ignore(&path, project_folders).is_none()
+    let is_safe_to_start = optional_program::reason_if_relative_or_in_project(&path, project_folders)
+        .is_none()
         && (scope == SettingsScope::User || is_from_install_folder);
     let starts_without_path =
         || plimsoll_launcher::query_own_program_build_without_path(&path, &["version", "--json"]).is_some();

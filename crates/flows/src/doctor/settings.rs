@@ -63,7 +63,7 @@ fn read_settings_file_if_exists(
         path: path_relative_to_project_or_home(project, path),
         scope,
         summary: settings::summarize_settings(text).map_err(|error| InspectionError::new(&error)),
-        differences: settings::find_differences_from_template(text, hook_support).unwrap_or_default(),
+        differences: settings::find_template_differences_if_installed(text, hook_support).unwrap_or_default(),
     })
 }
 
@@ -89,7 +89,7 @@ pub(super) fn build_settings_check_input(
     SettingsInfo {
         files: settings_files.to_vec(),
         client_version: client.parsed_version(),
-        hook_support: Some(client.hook_support()),
+        hook_support: Some(client.hook_support_assuming_modern_if_missing()),
         plugin_name: plugin,
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn measure_session_and_resolve_window(
         }),
         session_id: measurement.reading.is_some().then(|| input.session_record.session_id.clone()),
         reading: measurement.reading,
-        sources: candidate_windows,
+        candidate_windows,
         window,
         levels: settings.levels,
         overrides: render_window_overrides(input, settings_files),
@@ -118,7 +118,7 @@ fn render_window_overrides(input: &DoctorInput<'_>, settings_files: &SettingsFil
         format!("autoCompactWindow: {tokens}{model}")
     }));
     for file in settings_files {
-        let session_variables = file.summary_if_parsed().map(|survey| &survey.env);
+        let session_variables = file.summary_if_parsed().map(|summary| &summary.env);
         let relevant_variables = session_variables
             .into_iter()
             .flatten()

@@ -51,8 +51,8 @@ pub(crate) fn record_item_costs_and_offer_next_item(
         transcript_path: invocation.transcript_path(),
     };
     let run = state_file::update_state(&invocation.project, Some(&run.run_id), Durability::Lazy, |state| {
-        state.update_items_from_plan(&plan);
-        item_cost::charge_new_growth_to_items(state, &measured_session, &plan, false);
+        state.update_items_and_questions_from_plan(&plan);
+        item_cost::attribute_new_growth_to_items(state, &measured_session, &plan, false);
         state.clone()
     })?;
     let should_share_session = |run: &RunState| {
@@ -126,8 +126,8 @@ fn is_session_idle_and_below_all_limits(
     let is_within_run_limits = bounds::passed_deadline(run, &clock::to_timestamp(clock::now())).is_none();
     let is_session_open =
         !run.lifecycle.has_ended() && !record.end.is_canceled && !invocation.payload.is_in_subagent();
-    // For the client, 0 means no limit. The client resets its count whenever tools are used. This count is never reset,
-    // so the session ends before the client's limit is reached.
+    // For the client, a limit of 0 means no limit. The client resets its count of blocks whenever tools are used, and
+    // `continuation_count` is never reset, so continuations stay below a limit of 2 or more.
     let is_below_block_limit = block_limit == 0 || continuation_count + 1 < block_limit.max(2);
     is_session_open
         && !has_unfinished_tasks
@@ -231,16 +231,16 @@ fn append_packing_decision_to_journal(
     free_tokens: u64,
     item_fits: bool,
 ) -> Result<(), StoreError> {
-    let fit_estimate = NextStepSizeEstimate {
+    let size_estimate = NextStepSizeEstimate {
         item: Some(item.to_owned()),
         estimate_tokens: Some(estimate.tokens),
         estimate_source: Some(estimate.source.describe()),
         free_tokens: Some(free_tokens),
     };
     let event = if item_fits {
-        JournalEvent::ContinuedWithNextItem(fit_estimate)
+        JournalEvent::ContinuedWithNextItem(size_estimate)
     } else {
-        JournalEvent::NextItemDoesNotFit(fit_estimate)
+        JournalEvent::NextItemDoesNotFit(size_estimate)
     };
     journal::append_entry(
         &invocation.project,

@@ -172,7 +172,8 @@ fn decide_and_save_record_under_lock(
     );
     let _lock =
         sessions::lock_session_if_id_is_file_name(&invocation.project, &invocation.session_id, LOCK_TIMEOUT)?;
-    let previous_record = sessions::load_or_default_for_update(&invocation.project, &invocation.session_id)?;
+    let previous_record =
+        sessions::load_or_new_marked_if_unreadable(&invocation.project, &invocation.session_id)?;
     let mut record = previous_record.clone();
     if changed_settings.is_some() {
         record.start.client_compaction_settings = changed_settings;

@@ -80,7 +80,7 @@ fn record_session_end_and_close_iteration(
         },
     )?;
     // After the record is saved, so that other sessions see this one as ended even if this hook is killed now.
-    memory::record_session_end_and_abandon_frames(&invocation.project, &invocation.session_id)?;
+    memory::record_shown_as_stored_and_abandon_frames(&invocation.project, &invocation.session_id)?;
     let run = invocation.load_owned_run()?;
     let event = JournalEvent::SessionEnd(SessionEnded {
         reason,

@@ -108,7 +108,8 @@ fn register_session_and_build_briefing(
 ) -> Result<String, StoreError> {
     // The run is claimed first: from now on, `plimsoll run` knows that our hooks run in this session.
     let run = claim_or_load_owned_run(invocation)?;
-    // Before the record, which marks the session as open: a kill in between leaves only a list entry without a record.
+    // Added before the record, which marks the session as open: if this hook is killed in between, only a
+    // list entry without a record remains.
     unread_sessions::add_unread_session(&invocation.project, &invocation.session_id)?;
     // git runs before the lock is taken, so that other processes do not have to wait for it.
     let is_first_start =

@@ -33,7 +33,7 @@ struct StatusLineInvocation<'a> {
 
 /// Renders the status line and publishes the usage figures. Renders a line even for invalid input, because the client
 /// hides an empty status line.
-pub fn run_status_line(input: &[u8]) -> HookResponse {
+pub fn render_and_publish_status_line(input: &[u8]) -> HookResponse {
     // The process exits after its response, so these values are not dropped.
     let invocation = ManuallyDrop::new(StatusLineInvocation::from_input_collecting_errors(input));
     let previous_record = ManuallyDrop::new(invocation.load_previous_record());
@@ -57,7 +57,7 @@ pub fn publish_and_exec_wrapped_status_line(input: &[u8], command: &[String]) ->
         &invocation.record_from_payload(previous_record.as_ref()),
     );
     let error = plimsoll_launcher::exec_with_stdin_using_shell_for_one_argument(command, input);
-    run_status_line(input)
+    render_and_publish_status_line(input)
         .with_stderr_line(Some(format!("cannot start the status line {command:?}: {error}")))
 }
 

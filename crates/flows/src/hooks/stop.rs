@@ -47,7 +47,7 @@ fn record_evidence_and_respond_with_verdict(invocation: &HookInvocation) -> Resu
         HookEvent::Stop(stop) => {
             // The evidence is recorded first: the verdict below is provisional, and the final judgment needs the last
             // message.
-            save_stop_evidence_in_session_record(invocation, stop)?;
+            save_stop_evidence_and_close_continuation(invocation, stop)?;
             let verdict = judge_and_journal_provisional_verdict(
                 invocation,
                 &run,
@@ -124,13 +124,13 @@ fn judge_and_journal_provisional_verdict(
         now,
         ..SessionEvidence::default()
     };
-    let verdict = judge_session_with_pending_checks(run, &evidence, &invocation.settings);
+    let verdict = judge_session_and_mention_pending_checks(run, &evidence, &invocation.settings);
     let entry = JournalEntry::for_run(run, JournalEvent::ProvisionalVerdict { marker: verdict.to_marker() });
     journal::append_entry(&invocation.project, entry.with_session(Some(&invocation.session_id)))?;
     Ok(verdict)
 }
 
-fn judge_session_with_pending_checks(
+fn judge_session_and_mention_pending_checks(
     run: &RunState,
     evidence: &SessionEvidence,
     settings: &Settings,
@@ -154,7 +154,10 @@ fn judge_session_with_pending_checks(
     }
 }
 
-fn save_stop_evidence_in_session_record(invocation: &HookInvocation, stop: &Stop) -> Result<(), StoreError> {
+fn save_stop_evidence_and_close_continuation(
+    invocation: &HookInvocation,
+    stop: &Stop,
+) -> Result<(), StoreError> {
     let running_tasks =
         stop.background_tasks.iter().filter(|task| task.status.as_deref() != Some("completed"));
     let evidence = StopEvidence {

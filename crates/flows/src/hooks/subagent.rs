@@ -10,7 +10,7 @@ use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::install::hook_precedence::HookOrigin;
 use crate::memory::{
-    HOOK_AUTHOR, LOCK_TIMEOUT, abandon_frames_of_ended_sessions, abandon_top_frames,
+    HOOK_AUTHOR, LOCK_TIMEOUT, abandon_all_frames_if_their_session_ended, abandon_top_frames,
     abandon_unreturned_frames, conversation_key, frame_owner, is_outside_active_run,
     render_and_record_changes_by_others, restore_run_memory_from_copy,
 };
@@ -27,7 +27,7 @@ use plimsoll_store::{StoreError, environment};
 /// Handles PreToolUse and PostToolUse of our memory tools and of Agent, and SubagentStart. The installation
 /// that added this hook (settings or plugin) also provides the frames' agent.
 pub fn run_frame_hook(start: &HookStart<'_>) -> HookResponse {
-    let frame_agent = match HookOrigin::from_arguments(start.arguments) {
+    let frame_agent = match HookOrigin::from_plugin_or_guarded_flag(start.arguments) {
         HookOrigin::PersonalSettingsOrRun | HookOrigin::TeamSettings => FrameAgent::Standalone,
         HookOrigin::Plugin => FrameAgent::Plugin,
     };
@@ -72,9 +72,9 @@ fn allow_or_deny_memory_tool_or_start_frame(
     let Some(access) = MemoryAccess::from_plimsoll_tool_name(&pending_call.tool_name) else {
         return Ok(HookReply::default());
     };
-    let memory = abandon_frames_of_ended_sessions(invocation, false)?;
-    let shown_record = memory::load_shown_record(&invocation.project, &invocation.session_id);
-    let caller = Caller { agent: agent_id(invocation), last_push_call: shown_record.last_push_call_id() };
+    let memory = abandon_all_frames_if_their_session_ended(invocation, false)?;
+    let shown_memory = memory::load_shown_memory_state(&invocation.project, &invocation.session_id);
+    let caller = Caller { agent: agent_id(invocation), last_push_call: shown_memory.last_push_call_id() };
     let nesting_limit =
         environment::numeric_variable(frames::NESTING_LIMIT_VARIABLE).map(|number| number as usize);
     if let Err(refusal) = frames::check_memory_access(&memory, caller, access, (frame_agent, nesting_limit)) {
@@ -82,7 +82,7 @@ fn allow_or_deny_memory_tool_or_start_frame(
     }
     let pops_root = access == MemoryAccess::Pop && memory.depth() == 0;
     let reopens_memory =
-        memory.root_result.is_some() && access != MemoryAccess::Read && !shown_record.is_root_popped;
+        memory.root_result.is_some() && access != MemoryAccess::Read && !shown_memory.is_root_popped;
     if (pops_root || reopens_memory) && is_outside_active_run(invocation)? {
         return Ok(HookReply::default().deny_tool_call(FrameRefusal::RootOfRun.to_string()));
     }
@@ -95,10 +95,10 @@ fn allow_or_deny_memory_tool_or_start_frame(
         }
         let frame_push =
             FramePush { call_id: pending_call.tool_use_id.clone(), owner: frame_owner(invocation) };
-        locked_memory.update_shown_record(&invocation.session_id, |shown_record| {
-            shown_record.is_root_popped |= pops_root;
+        locked_memory.update_shown_memory_state(&invocation.session_id, |shown_memory| {
+            shown_memory.is_root_popped |= pops_root;
             if access == MemoryAccess::Push {
-                shown_record.last_push = Some(frame_push);
+                shown_memory.last_push = Some(frame_push);
             }
         })?;
         locked_memory.write_changes_and_release()?;
@@ -119,8 +119,8 @@ fn start_waiting_frame_with_brief_as_prompt(
         return Ok(HookReply::default());
     }
     let mut locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
-    let shown_record = memory::load_shown_record(&invocation.project, &invocation.session_id);
-    let caller = Caller { agent: agent_id(invocation), last_push_call: shown_record.last_push_call_id() };
+    let shown_memory = memory::load_shown_memory_state(&invocation.project, &invocation.session_id);
+    let caller = Caller { agent: agent_id(invocation), last_push_call: shown_memory.last_push_call_id() };
     match frames::decide_frame_start(locked_memory.memory(), caller, &agent_call, frame_agent) {
         FrameStartDecision::NotAFrame => return Ok(HookReply::default()),
         FrameStartDecision::Refuse(refusal) => {
@@ -128,8 +128,8 @@ fn start_waiting_frame_with_brief_as_prompt(
         }
         FrameStartDecision::Start => {}
     }
-    // Written before the client starts the subagent. A kill in between leaves a started frame without a
-    // subagent; it is abandoned when its call, session or client has ended.
+    // Written before the client starts the subagent. If this hook is killed in between, a started frame
+    // without a subagent remains; it is abandoned when its call, session or client has ended.
     let op = MemoryOp::StartFrame {
         start_call_id: pending_call.tool_use_id.clone(),
         owner: frame_owner(invocation),
@@ -167,21 +167,21 @@ fn assign_subagent_to_started_frame(invocation: &HookInvocation) -> Result<HookR
         .filter(|launch| launch.owner.session_id == invocation.session_id);
     // A message may wake a subagent that has already returned; it then works in no frame. If an earlier run
     // of this hook was killed halfway, the subagent is recorded but in no frame, so it enters the frame now.
-    let shown_record = memory::load_shown_record(&invocation.project, &invocation.session_id);
-    let recorded_rev = shown_record.revision_shown_to(agent_id).map(|revision| revision.rev);
+    let shown_memory = memory::load_shown_memory_state(&invocation.project, &invocation.session_id);
+    let recorded_rev = shown_memory.revision_shown_to(agent_id).map(|revision| revision.rev);
     let is_in_frame = locked_memory.memory().frame_depth_of_agent(Some(agent_id)).is_some();
     let is_restarting = !is_in_frame
         && recorded_rev.is_some()
         && recorded_rev == subagent_launch.as_ref().map(|launch| launch.brief_revision);
-    let has_worked_before = shown_record.has_worked_in_frame(agent_id) && !is_restarting;
+    let has_worked_before = shown_memory.has_worked_in_frame(agent_id) && !is_restarting;
     if has_worked_before {
         return Ok(HookReply::default());
     }
     let Some(subagent_launch) = subagent_launch else { return Ok(HookReply::default()) };
     if locked_memory.apply(HOOK_AUTHOR, &MemoryOp::EnterFrame { agent: agent_id.to_owned() }).is_ok() {
         let revision = ShownRevision { rev: subagent_launch.brief_revision, ..ShownRevision::default() };
-        locked_memory.update_shown_record(&invocation.session_id, |shown_record| {
-            shown_record.set_shown_revision(agent_id, revision);
+        locked_memory.update_shown_memory_state(&invocation.session_id, |shown_memory| {
+            shown_memory.set_shown_revision(agent_id, revision);
         })?;
     }
     locked_memory.write_changes_and_release()?;
@@ -195,7 +195,7 @@ pub(super) fn remind_subagent_to_pop_or_close_frame(
     stop: &Stop,
 ) -> Result<Option<String>, StoreError> {
     let Some(agent_id) = agent_id(invocation) else { return Ok(None) };
-    let was_shown_memory = memory::load_shown_record(&invocation.project, &invocation.session_id)
+    let was_shown_memory = memory::load_shown_memory_state(&invocation.project, &invocation.session_id)
         .revision_shown_to(agent_id)
         .is_some();
     // SubagentStop also fires for the client's own summarizer at a compaction (2.1.329), which works in no
@@ -232,8 +232,8 @@ pub(super) fn remind_subagent_to_pop_or_close_frame(
             &MemoryOp::CloseFrame { abnormal_end: AbnormalEnd::TurnEndedWithoutPop, last_message },
         );
     }
-    locked_memory.update_shown_record(&invocation.session_id, |shown_record| {
-        shown_record.move_subagent_to_ended_list(agent_id);
+    locked_memory.update_shown_memory_state(&invocation.session_id, |shown_memory| {
+        shown_memory.move_subagent_to_ended_list(agent_id);
     })?;
     locked_memory.write_changes_and_release()?;
     Ok(None)
@@ -280,7 +280,7 @@ fn render_and_record_changes_too_long_for_batch(
     let Some(depth) = locked_memory.memory().frame_depth_of_agent(agent_id(invocation)) else {
         return Ok(None);
     };
-    let shown_revision = memory::load_shown_record(&invocation.project, &invocation.session_id)
+    let shown_revision = memory::load_shown_memory_state(&invocation.project, &invocation.session_id)
         .revision_shown_to(conversation_key(invocation))
         .unwrap_or_default();
     let fits_in_batch =

@@ -27,7 +27,7 @@ impl InstalledClient {
 
     /// Returns which hook events the client supports. If there is no client, assumes modern support for one
     /// that is installed later; for an unknown version, assumes only what every client supports.
-    pub fn hook_support(&self) -> HookSupport {
+    pub fn hook_support_or_modern_if_missing(&self) -> HookSupport {
         match self {
             InstalledClient::Missing => HookSupport::Modern,
             // Clients before 2.1 silently ignore all hooks of a settings file that has an event unknown to them.

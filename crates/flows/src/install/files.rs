@@ -60,7 +60,7 @@ pub(super) fn plan_file_removal_if_unchanged(
 
 /// Plans the lines in git's exclude file for the run files. Adds the lines for the slash commands, or removes
 /// them if `exclude_slash_commands` is false.
-pub(super) fn plan_exclude_lines(
+pub(super) fn plan_exclude_lines_with_or_without_commands(
     project: &Path,
     exclude_slash_commands: bool,
     changes: &mut Vec<FileChange>,
@@ -124,7 +124,7 @@ pub(super) fn plan_exclude_lines_removal(
 
 /// Plans the removal of our lines from `.gitignore`. The file itself is removed if it becomes empty; git's own
 /// exclude file is always kept.
-pub(super) fn plan_gitignore_lines_removal(
+pub(super) fn plan_gitignore_lines_or_empty_file_removal(
     project: &Path,
     changes: &mut Vec<FileChange>,
 ) -> Result<Option<PathBuf>, InstallError> {

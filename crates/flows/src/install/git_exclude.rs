@@ -108,22 +108,22 @@ impl IgnoreFile {
 
     /// Returns the file's content without the lines of our block for these paths.
     pub(crate) fn without_lines_for_paths(&self, text: &[u8], paths: &[&str]) -> Vec<u8> {
-        let mut block = ParsedIgnoreText::parse(text);
+        let mut parsed_text = ParsedIgnoreText::parse(text);
         let lines: Vec<Vec<u8>> =
             paths.iter().map(|path| self.anchored_pattern_for_path(path).into_bytes()).collect();
-        block.our_lines.retain(|line| !lines.contains(line));
-        block.render()
+        parsed_text.our_lines.retain(|line| !lines.contains(line));
+        parsed_text.render()
     }
 
     /// Returns the file's content without this project's lines in our block. For a project at the root of the
     /// working tree, removes all lines of our block.
     pub(crate) fn without_project_lines_or_all_at_root(&self, text: &[u8]) -> Vec<u8> {
-        let mut block = ParsedIgnoreText::parse(text);
+        let mut parsed_text = ParsedIgnoreText::parse(text);
         let project_pattern_prefix = format!("/{}", self.project_prefix);
-        block.our_lines.retain(|line| {
+        parsed_text.our_lines.retain(|line| {
             !self.project_prefix.is_empty() && !line.starts_with(project_pattern_prefix.as_bytes())
         });
-        block.render()
+        parsed_text.render()
     }
 
     /// Returns the git pattern for a path in the project. A pattern without an inner slash would match in

@@ -30,7 +30,7 @@ pub enum HookOrigin {
 
 impl HookOrigin {
     /// Determines the kind of entry from the program's arguments.
-    pub fn from_arguments(arguments: &[String]) -> HookOrigin {
+    pub fn from_plugin_or_guarded_flag(arguments: &[String]) -> HookOrigin {
         let has_argument = |expected: &str| arguments.iter().any(|argument| argument == expected);
         if has_argument(PLUGIN_ARGUMENT) {
             HookOrigin::Plugin
@@ -54,18 +54,19 @@ pub struct HookParts {
 impl HookParts {
     /// Returns the parts that this program runs. A plugin's or a team's entry skips each part that the client
     /// also starts from an entry with precedence.
-    pub fn parts_to_run(program: &str, arguments: &[String]) -> HookParts {
-        let memory = arguments.iter().any(|argument| argument == MEMORY_ARGUMENT);
-        let origin = HookOrigin::from_arguments(arguments);
+    pub fn parts_to_run_unless_other_hook_precedes(program: &str, arguments: &[String]) -> HookParts {
+        let is_memory_requested = arguments.iter().any(|argument| argument == MEMORY_ARGUMENT);
+        let origin = HookOrigin::from_plugin_or_guarded_flag(arguments);
         if origin == HookOrigin::PersonalSettingsOrRun {
-            return HookParts { runs_usage: true, runs_memory: memory };
+            return HookParts { runs_usage: true, runs_memory: is_memory_requested };
         }
         let run_hooks = environment::variable(RUN_HOOKS_VARIABLE).unwrap_or_default();
         let session_id = environment::variable(SESSION_VARIABLE).unwrap_or_default();
         let hooks_of_project = |project: Project| -> Vec<OurHookEntry> {
             settings_files(project.root()).flat_map(|file| our_hooks_in_file(&file)).collect()
         };
-        let configured_hooks = Project::for_hook(None).map(hooks_of_project).unwrap_or_default();
+        let configured_hooks =
+            Project::from_project_dir_variable_or_cwd(None).map(hooks_of_project).unwrap_or_default();
         // The client runs identical commands only once, but these entries have an additional argument, so without
         // this check both would run.
         let has_precedence = |hook: &&OurHookEntry| origin == HookOrigin::Plugin || !hook.is_team_entry;
@@ -75,7 +76,7 @@ impl HookParts {
         };
         HookParts {
             runs_usage: !is_provided_elsewhere(program),
-            runs_memory: memory && !is_provided_elsewhere(MEMORY_PROGRAM),
+            runs_memory: is_memory_requested && !is_provided_elsewhere(MEMORY_PROGRAM),
         }
     }
 

@@ -16,7 +16,7 @@ pub(super) const COMMAND_PROGRAMS: [&str; 5] =
 
 /// Returns the folder of the running program. If it is temporary (npm or plugin), returns the permanent folder
 /// for copies of this version, whether or not the copies exist yet.
-pub fn program_folder_or_permanent_copy() -> Option<PathBuf> {
+pub fn program_folder_or_copy_if_in_npm_or_plugin() -> Option<PathBuf> {
     let executable_folder = environment::executable_folder()?;
     if is_in_node_modules_or_plugin(&executable_folder, &disk::exists) {
         this_version_folder().or(Some(executable_folder))
@@ -34,12 +34,12 @@ pub(crate) fn needs_permanent_copy() -> bool {
 
 /// Returns the folder into which the programs will be copied, or `None` if they need no copy.
 pub fn planned_copy_folder() -> Option<PathBuf> {
-    program_folder_or_permanent_copy().filter(|_| needs_permanent_copy())
+    program_folder_or_copy_if_in_npm_or_plugin().filter(|_| needs_permanent_copy())
 }
 
 /// Returns the absolute path of one of our programs for a new entry in a settings file. A bare name would not
 /// do: a client started by an editor, the desktop or cron has a different PATH than the user's shell.
-pub(super) fn program_path_for_settings(program: &str) -> Option<PathBuf> {
+pub(super) fn version_link_or_upgrade_safe_program_path(program: &str) -> Option<PathBuf> {
     // In a dry run the link does not exist yet, so its path is computed.
     let version_link =
         current_version_link().filter(|_| needs_permanent_copy()).filter(|link| is_missing_or_link(link));
@@ -51,7 +51,7 @@ pub(super) fn program_path_for_settings(program: &str) -> Option<PathBuf> {
 /// there is none. Package managers replace the folder of a version and keep the folder of links
 /// (`/opt/homebrew/bin`, `~/.nix-profile/bin`, `~/.local/bin`).
 pub(crate) fn upgrade_safe_or_direct_program_path(program: &str) -> Option<PathBuf> {
-    let program_folder = program_folder_or_permanent_copy()?;
+    let program_folder = program_folder_or_copy_if_in_npm_or_plugin()?;
     let direct_path = program_folder.join(program);
     let leads_to_same_file = |folder: &Path, name: &str| {
         let (direct_file, linked_file) = (program_folder.join(name), folder.join(name));
@@ -94,7 +94,8 @@ pub(super) fn permanent_path_folders_outside_project() -> Vec<PathBuf> {
 /// can have created it.
 fn is_permanent_folder_outside_project(folder: &Path, project_folders: &[PathBuf]) -> bool {
     !is_in_node_modules_or_plugin(folder, &disk::exists)
-        && optional_program::reason_to_ignore(&folder.join("plimsoll"), project_folders).is_none()
+        && optional_program::reason_if_relative_or_in_project(&folder.join("plimsoll"), project_folders)
+            .is_none()
 }
 
 /// Returns the project's root and working tree, without those that contain the home folder: programs in the
@@ -142,7 +143,7 @@ pub(super) fn is_missing_or_link(path: &Path) -> bool {
 /// # Errors
 /// If the folder cannot be written.
 pub(crate) fn copy_programs_if_needed_and_create_hook_links() -> Result<Option<PathBuf>, StoreError> {
-    let Some(program_folder) = program_folder_or_permanent_copy() else { return Ok(None) };
+    let Some(program_folder) = program_folder_or_copy_if_in_npm_or_plugin() else { return Ok(None) };
     let source_folder = environment::executable_folder().filter(|folder| *folder != program_folder);
     if let Some(source_folder) = &source_folder {
         // Only files are copied. The links of the hook programs are created below, because npm's packages cannot

@@ -2,7 +2,7 @@
 //! editor or the desktop has a different PATH than the user's shell. Files that a team shares use the bare
 //! name.
 
-use super::program_home::program_path_for_settings;
+use super::program_home::version_link_or_upgrade_safe_program_path;
 use plimsoll_protocol::settings::shell_quote_if_needed;
 
 /// The name and text of each file, with the program's bare name.
@@ -17,7 +17,7 @@ const PERMISSION_DELIMITERS: (&str, &str) = ("Bash(", ":*)");
 
 /// Returns the program's path, quoted for the shell, or its bare name if the path is unknown.
 pub(super) fn shell_quoted_program_path_or_name() -> String {
-    program_path_for_settings(PROGRAM)
+    version_link_or_upgrade_safe_program_path(PROGRAM)
         .map_or_else(|| PROGRAM.to_owned(), |path| shell_quote_if_needed(&path.display().to_string()))
 }
 

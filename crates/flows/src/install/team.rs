@@ -20,7 +20,7 @@ pub struct TeamFiles {
 ///
 /// # Errors
 /// If the project is the home folder, whose settings are the user's own, or a file cannot be read.
-pub fn plan_team_files_without_hooks(project: &Path) -> Result<InstallPlan<TeamFiles>, InstallError> {
+pub fn plan_team_preferences_and_gitignore(project: &Path) -> Result<InstallPlan<TeamFiles>, InstallError> {
     let paths = InstallPaths::for_scope(InstallScope::Project, project)?;
     let mut changes = Vec::new();
     let report = plan_preferences_and_gitignore(&paths, project, &mut changes)?;
@@ -55,5 +55,8 @@ pub(super) fn plan_preferences_and_gitignore_removal(
     let (preferences, outcome) =
         plan_file_removal_if_unchanged(&paths.preferences_file, |text| text == NO_PREFERENCES, changes)?;
     let removed = (outcome == InstalledFileOutcome::Removed).then_some(preferences);
-    Ok(removed.into_iter().chain(files::plan_gitignore_lines_removal(project, changes)?).collect())
+    Ok(removed
+        .into_iter()
+        .chain(files::plan_gitignore_lines_or_empty_file_removal(project, changes)?)
+        .collect())
 }

@@ -5,7 +5,7 @@
 use super::command::LinearCommand;
 use super::key::{KEY_VARIABLE, KeyError, KeyText};
 use super::{failure, key};
-use crate::optional_program::{self, LINEAR as PROGRAM, ProgramNotFound};
+use crate::optional_program::{self, LINEAR_PROGRAM as PROGRAM, ProgramNotFound};
 use plimsoll_domain::linear::LinearBackoff;
 use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::{RunId, Settings};
@@ -78,7 +78,7 @@ impl DeliveryError {
 ///
 /// # Errors
 /// If one is missing, or the program reports that it cannot deliver.
-pub fn prepare_delivery(
+pub fn prepare_delivery_if_program_is_ready(
     project: &Project,
     settings: &Settings,
     issue: &str,

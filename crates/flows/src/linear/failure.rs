@@ -1,4 +1,5 @@
-//! Failed deliveries: computes when to retry, and reports each new error once.
+//! Computes when to retry a failed delivery to Linear, and writes an error to the journal only if it differs from the
+//! previous one.
 
 use chrono::{DateTime, Utc};
 use plimsoll_domain::RunId;

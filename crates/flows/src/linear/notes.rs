@@ -89,7 +89,7 @@ fn queue_note_if_issue_set_and_text_new(
     }
     if let Err(error) = outbox::append_note_with_best_effort_lock(context.project, &note) {
         let error = format!("{error}; {}", error.hint());
-        let _ = context.record_run_event(state, JournalEvent::LinearFailed { error, retry_at: None });
+        let _ = context.journal_run_event(state, JournalEvent::LinearFailed { error, retry_at: None });
     }
 }
 

@@ -18,7 +18,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 impl Runner<'_> {
     /// Applies a verdict: waits for the end of a pause, or notifies the user. Returns the exit code; `None` to
     /// continue with another round.
-    pub(super) fn apply_verdict(&mut self, verdict: &Verdict) -> Result<Option<u8>, RunError> {
+    pub(super) fn wait_or_get_exit_code_for_verdict(
+        &mut self,
+        verdict: &Verdict,
+    ) -> Result<Option<u8>, RunError> {
         let is_interrupted = self.observer.interrupts().has_requested(Interrupt::AfterSession);
         match verdict {
             Verdict::Stop { status, .. } => {
@@ -44,7 +47,7 @@ impl Runner<'_> {
     /// prevent the report of the end.
     fn report_last_questions(&mut self) {
         if let Ok(Some(state)) = self.context.load_newest_state() {
-            let _ = self.report_new_questions(&state);
+            let _ = self.mark_and_report_unnotified_questions(&state);
         }
     }
 
@@ -131,9 +134,9 @@ impl Runner<'_> {
             return Ok(Some(state.lifecycle.status().exit_code()));
         }
         let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(&verdict)));
-        self.context.record_run_event(&state, event)?;
+        self.context.journal_run_event(&state, event)?;
         archive_run(self.context.project, &state)?;
-        self.observer.on_event(&RunEvent::Judged { state: &state, verdict: &verdict });
+        self.observer.on_event(&RunEvent::VerdictReached { state: &state, verdict: &verdict });
         self.notify_user(&verdict);
         Ok(Some(RunStatus::Deadline.exit_code()))
     }

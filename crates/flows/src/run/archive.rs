@@ -19,7 +19,7 @@ pub(crate) fn archive_run(project: &Project, state: &RunState) -> Result<(), Sto
     }
     // After the copy above, because in a shell loop the file still contains the block of the last session. A
     // failed cleanup must not prevent the archive.
-    let _ = crate::run::prompt::remove_block_from_prompt(project, state);
+    let _ = crate::run::prompt::remove_block_from_user_prompt(project, state);
     // A run that stopped for a reason the user can fix may be resumed, and then needs the copy of its memory.
     if state.lifecycle.status().is_final() {
         plimsoll_store::memory::remove_copy(project)?;

@@ -49,7 +49,7 @@ fn update_plan_copy_and_state_unless_items_lost(
         return Ok(());
     }
     state_file::update_state(project, Some(&state.run_id), Durability::Lazy, |state| {
-        state.update_items_from_plan(todo);
+        state.update_items_and_questions_from_plan(todo);
     })
     .map(|_| ())
 }

@@ -5,7 +5,7 @@ use crate::checkpoint::facts;
 use crate::run::finish::checks::pause_interrupted_run_if_open;
 use crate::run::lifecycle::StartError;
 use crate::run::protect;
-use crate::run::verify::{read_head_and_tracked_changes, run_verify_commands_until_canceled};
+use crate::run::verify::{head_and_whether_tracked_files_changed, run_verify_commands_until_canceled};
 use crate::run_context::RunContext;
 use plimsoll_domain::journal::{JournalEvent, VerifyCommandsRan};
 use plimsoll_domain::text::to_safe_single_line;
@@ -68,24 +68,24 @@ pub fn run_baseline_or_pause_if_interrupted(
         return Ok(pause_verdict.map_or_else(|| BaselineResult::Outcomes(Vec::new()), BaselineResult::Paused));
     }
     // Read before the state is locked, because no lock is held while git runs.
-    let verified_tree = read_head_and_tracked_changes(context.project);
+    let verified_tree = head_and_whether_tracked_files_changed(context.project);
     context.update_state(|state| {
         ticks::record_verify_outcomes_and_seconds(state, &outcomes);
         ticks::record_last_run_of_verify_commands(state, &outcomes, &verified_tree);
     })?;
     let verifications = outcomes.iter().map(VerifyOutcome::to_verify_result).collect();
-    context.record_run_event(
+    context.journal_run_event(
         run,
         JournalEvent::VerifyCommandsRan(VerifyCommandsRan { results: verifications }),
     )?;
     if checks_protected_files {
-        protect::changes_next_session_must_undo(context.project, run)?;
+        protect::changes_to_undo_or_error_if_made_by_user(context.project, run)?;
         // A command that did not start, or was ended early, may still change protected files the next time.
-        let decided_outcomes = outcomes.iter().filter(|outcome| !outcome.is_inconclusive);
+        let conclusive_outcomes = outcomes.iter().filter(|outcome| !outcome.is_inconclusive);
         protect::record_harmless_verify_commands(
             context,
             run,
-            decided_outcomes.map(|outcome| outcome.command.clone()),
+            conclusive_outcomes.map(|outcome| outcome.command.clone()),
         )?;
     }
     Ok(BaselineResult::Outcomes(outcomes))

@@ -38,7 +38,7 @@ pub enum ClientError {
         "{feature} needs Claude Code {} or newer, whose `--restricted` keeps a session inside the project, and {program} says {version_output}: update Claude Code",
         format_version(FIRST_RESTRICTED_VERSION)
     )]
-    TooOldToConfine {
+    TooOldForRestrictedMode {
         /// The option that needs it.
         feature: &'static str,
         program: PathBuf,

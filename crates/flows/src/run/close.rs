@@ -31,7 +31,7 @@ use std::path::Path;
 /// Closes the iteration of a session unless it is closed. After a crash, also adds what is missing from the
 /// journal and the progress file. Returns the session with the newest state; `None` if the run no longer
 /// exists.
-pub(super) fn close_iteration_and_reload_state(
+pub(super) fn close_iteration_and_reload_if_run_exists(
     context: &RunContext<'_>,
     session: EndedSession,
 ) -> Result<Option<EndedSession>, StoreError> {
@@ -109,8 +109,8 @@ fn write_closing_records(
         if let Some(todo) = &todo {
             let transcript = record.start.transcript_path.as_ref().map(Path::new);
             let session = MeasuredSession { project, record: &record, transcript_path: transcript };
-            state.update_items_from_plan(todo);
-            item_cost::charge_new_growth_to_items(state, &session, todo, true);
+            state.update_items_and_questions_from_plan(todo);
+            item_cost::attribute_new_growth_to_items(state, &session, todo, true);
         }
         let history_entry = state.history_entry_or_insert(iteration);
         history_entry.peak_percent = history_entry.peak_percent.max(record.usage.peak_projected_percent);
@@ -243,12 +243,12 @@ fn measure_usage_after_last_response(context: &RunContext<'_>, record: &SessionR
 /// repeat it. The record keeps only the end of a long message. If that end starts with a long partial word,
 /// the word is left out, because it may be the second half of a secret.
 pub(crate) fn redacted_last_message_without_promises(record: &SessionRecord) -> String {
-    const MAX_HARMLESS_FRAGMENT_BYTES: usize = 12;
+    const MAX_PARTIAL_WORD_BYTES: usize = 12;
     let message = record.end.stop.as_ref().map_or("", |stop| stop.end_of_last_message.as_str());
     let first_word =
         message.strip_prefix('…').and_then(|message_tail| message_tail.split(char::is_whitespace).next());
     let skipped_bytes = first_word
-        .filter(|word| word.len() > MAX_HARMLESS_FRAGMENT_BYTES)
+        .filter(|word| word.len() > MAX_PARTIAL_WORD_BYTES)
         .map_or(0, |word| '…'.len_utf8() + word.len());
     promise::replace_promises_with_blocked_reasons(&plimsoll_secrets::redact(&message[skipped_bytes..]))
 }

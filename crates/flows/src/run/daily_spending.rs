@@ -18,13 +18,13 @@ pub(super) fn add_session_cost(
     let cost = result.cost.unwrap_or(Cost { usd: 0.0, basis: CostBasis::Estimated });
     bounds::add_session_cost(state, cost, result.tokens, &clock::format_local_date(clock::now()));
     if state.options.limits.max_cost_per_day_usd.is_some() {
-        state.spending.spent_today = Some(total_spent_today(context.project, state));
+        state.spending.spent_today = Some(spent_today_by_all_runs(context.project, state));
     }
     cost.usd
 }
 
 /// Returns the spending of all runs today, including this run.
-pub(crate) fn total_spent_today(project: &Project, state: &RunState) -> TodaysSpending {
+pub(crate) fn spent_today_by_all_runs(project: &Project, state: &RunState) -> TodaysSpending {
     let now = clock::now();
     let day = clock::format_local_date(now);
     let other_runs_cost = ledger::cost_of_other_runs_on_day(project, &day, &state.run_id);
@@ -35,7 +35,7 @@ pub(crate) fn total_spent_today(project: &Project, state: &RunState) -> TodaysSp
 /// Returns the remaining budget of today in USD; `None` without a daily limit.
 pub(crate) fn remaining_today(project: &Project, state: &RunState) -> Option<f64> {
     let daily_limit = state.options.limits.max_cost_per_day_usd?;
-    Some(daily_limit - total_spent_today(project, state).usd)
+    Some(daily_limit - spent_today_by_all_runs(project, state).usd)
 }
 
 /// Returns a pause if all runs together have spent the daily limit, according to the ledgers. The deadline is
@@ -43,7 +43,7 @@ pub(crate) fn remaining_today(project: &Project, state: &RunState) -> Option<f64
 pub(crate) fn daily_limit_pause_ignoring_deadline(project: &Project, run: &RunState) -> Option<Verdict> {
     run.options.limits.max_cost_per_day_usd?;
     let mut state = run.clone();
-    state.spending.spent_today = Some(total_spent_today(project, run));
+    state.spending.spent_today = Some(spent_today_by_all_runs(project, run));
     state.options.limits.deadline = None;
     bounds::daily_budget_verdict(&state, &clock::to_timestamp(clock::now()))
 }

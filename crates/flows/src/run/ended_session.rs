@@ -61,13 +61,13 @@ pub(super) fn record_session_end_and_cost_once(
             if let Some(quota) = &result.quota {
                 state.spending.quota.update_from(quota);
             }
-            add_session_to_iteration_history(state);
+            add_cost_duration_and_ending_to_history(state);
         }
         state.clone()
     })
 }
 
-fn add_session_to_iteration_history(state: &mut RunState) {
+fn add_cost_duration_and_ending_to_history(state: &mut RunState) {
     let record = state.iteration_record.clone();
     let parse_time = |timestamp: &Option<Timestamp>| timestamp.as_ref().and_then(clock::parse_timestamp);
     let seconds = parse_time(&record.ended_at)
@@ -82,10 +82,13 @@ fn add_session_to_iteration_history(state: &mut RunState) {
 
 /// Collects the data of an ended session. Also copies the working memory and captures the remaining turns; a
 /// failure of these copies must not end the run. After a crash the next process repeats this.
-pub(super) fn capture_and_measure_ended_session(context: &RunContext<'_>, state: RunState) -> EndedSession {
+pub(super) fn capture_turns_and_measure_ended_session(
+    context: &RunContext<'_>,
+    state: RunState,
+) -> EndedSession {
     let (project, settings) = (context.project, context.settings);
     if state.options.uses_working_memory {
-        let _ = plimsoll_store::memory::restore_memory_and_create_copy(project);
+        let _ = plimsoll_store::memory::restore_damaged_memory_and_create_copy(project);
     }
     let record = context.load_session_record_or_default(&state);
     let transcript = record.start.transcript_path.as_ref().map(Path::new);

@@ -12,7 +12,7 @@ mod verdict;
 
 pub use verdict::FinishedIteration;
 
-use crate::run::ended_session::{capture_and_measure_ended_session, record_session_end_and_cost_once};
+use crate::run::ended_session::{capture_turns_and_measure_ended_session, record_session_end_and_cost_once};
 use crate::run::review::Reviewer;
 use crate::run::{backup, close, save_work};
 use crate::run_context::RunContext;
@@ -23,7 +23,7 @@ use plimsoll_domain::item_check::ItemCheck;
 use plimsoll_domain::state::IterationPhase;
 use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_store::StoreError;
-use verdict::{judge_once_and_report, write_missing_verdict_report};
+use verdict::{judge_once_and_report_if_run_exists, write_missing_verdict_report};
 
 /// Finishes the iteration without a review and without interruption. Returns `None` if there is no run, or
 /// nothing to judge.
@@ -50,12 +50,14 @@ pub(super) fn finish_iteration_or_pause_if_interrupted(
         write_missing_verdict_report(context, &state)?;
         return Ok(state.lifecycle.last_verdict().cloned().map(FinishedIteration::from_verdict_only));
     }
-    let session = capture_and_measure_ended_session(context, state);
-    let Some(session) = save_work::write_handoff_and_commit_unfinished_work(context, session)? else {
+    let session = capture_turns_and_measure_ended_session(context, state);
+    let Some(session) = save_work::hand_off_and_commit_work_unless_run_ended(context, session)? else {
         return Ok(None);
     };
     // After the commit, so that the handoff contains the new HEAD.
-    let Some(session) = close::close_iteration_and_reload_state(context, session)? else { return Ok(None) };
+    let Some(session) = close::close_iteration_and_reload_if_run_exists(context, session)? else {
+        return Ok(None);
+    };
     let input = restore_plan_and_collect_evidence(context, session, result)?;
     let input = match run_checks_and_revert_failed_ticks(context, input, should_cancel, reviewer)? {
         ChecksOutcome::Proceed(input) => *input,
@@ -65,7 +67,7 @@ pub(super) fn finish_iteration_or_pause_if_interrupted(
         ChecksOutcome::RunMissing => return Ok(None),
     };
     let Some(input) = revert_ticks_if_protected_files_changed(context, input)? else { return Ok(None) };
-    judge_once_and_report(context, input)
+    judge_once_and_report_if_run_exists(context, input)
 }
 
 /// Restores lost journal lines, and writes the report of the last verdict if a kill prevented it. Called when

@@ -9,7 +9,7 @@ use plimsoll_store::environment;
 pub(super) fn session_telemetry_variables(
     state: &RunState,
     session_id: &SessionId,
-    has_spans: bool,
+    exports_spans: bool,
 ) -> Vec<(String, String)> {
     let run_name = plimsoll_secrets::redact(&state.options.task_name);
     let item = state.iteration_record.item.as_deref().map(plimsoll_secrets::redact);
@@ -20,8 +20,8 @@ pub(super) fn session_telemetry_variables(
         session_id,
         item: item.as_deref(),
     };
-    to_owned_pairs(telemetry::telemetry_environment_for_session(
-        &read_telemetry_environment(has_spans),
+    to_owned_pairs(telemetry::telemetry_variables_for_session_if_enabled(
+        &read_telemetry_environment(exports_spans),
         labeled_session,
     ))
 }
@@ -32,22 +32,22 @@ pub(crate) fn worker_telemetry_variables(
     run: &RunState,
     item_number: usize,
     attempt: u64,
-    has_spans: bool,
+    exports_spans: bool,
 ) -> Vec<(String, String)> {
-    to_owned_pairs(telemetry::telemetry_environment_for_worker(
-        &read_telemetry_environment(has_spans),
+    to_owned_pairs(telemetry::telemetry_variables_for_worker_if_enabled(
+        &read_telemetry_environment(exports_spans),
         &run.run_id,
         item_number,
         attempt,
     ))
 }
 
-fn read_telemetry_environment(has_spans: bool) -> telemetry::TelemetryEnvironment {
+fn read_telemetry_environment(exports_spans: bool) -> telemetry::TelemetryEnvironment {
     telemetry::TelemetryEnvironment {
         enable_telemetry: environment::variable(telemetry::ENABLE_VARIABLE),
         resource_attributes: environment::variable(telemetry::RESOURCE_ATTRIBUTES_VARIABLE),
         traceparent: environment::variable(telemetry::TRACEPARENT_VARIABLE),
-        exports_run_spans: has_spans,
+        exports_run_spans: exports_spans,
     }
 }
 

@@ -8,7 +8,7 @@ mod records;
 mod resume;
 
 pub(crate) use crate::run::orphans::{
-    end_surviving_processes, find_orphaned_client, session_environment_markers,
+    end_surviving_processes, find_live_client_of_current_iteration, session_environment_markers,
 };
 pub use crate::run::start_error::StartError;
 pub use cancel::cancel_newest_run_and_end_orphaned_client;
@@ -18,5 +18,5 @@ pub use create::{
 pub use plan::plan_iteration_or_end_if_all_parked;
 pub use resume::{
     ResumeChanges, ResumeOutcome, StoredLaunchOptions, load_launch_options, resume_run,
-    switch_back_to_run_branch_before_resume,
+    switch_back_with_notice_before_resume,
 };

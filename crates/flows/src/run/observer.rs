@@ -64,8 +64,8 @@ pub enum RunEvent<'a> {
         /// The item of its prompt, and whether it is still open.
         item: Option<(&'a str, bool)>,
     },
-    /// The gate has judged the iteration.
-    Judged { state: &'a RunState, verdict: &'a Verdict },
+    /// The gate has reached a verdict on the iteration.
+    VerdictReached { state: &'a RunState, verdict: &'a Verdict },
     /// Verify commands have run.
     VerifyCommandsFinished { outcomes: &'a [VerifyOutcome] },
     /// Ticked items were reviewed.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Returns the client of the current iteration if it is alive: identified by its recorded pid and start time,
 /// or by its session and run ids if `plimsoll run` died before it could record the pid.
-pub(crate) fn find_orphaned_client(run: &RunState) -> Option<process::ProcessIdentity> {
+pub(crate) fn find_live_client_of_current_iteration(run: &RunState) -> Option<process::ProcessIdentity> {
     let record = &run.iteration_record;
     let session_id = run.session_id.as_deref().filter(|id| !id.is_empty())?;
     let recorded_process = record

@@ -4,8 +4,8 @@
 use super::{ClientError, ClientSettingsError, LaunchOptions, RunError};
 use crate::install::install_paths::{our_hooks_in_file, settings_files};
 use crate::install::{
-    copy_programs_if_needed_and_create_hook_links, needs_permanent_copy, program_folder_or_permanent_copy,
-    program_name_or_path_for_session,
+    copy_programs_if_needed_and_create_hook_links, needs_permanent_copy,
+    program_folder_or_copy_if_in_npm_or_plugin, program_name_or_path_for_session,
 };
 use plimsoll_policy::models::{MODEL_OPTION, split_off_option};
 use plimsoll_policy::read_only::supports_restricted_mode;
@@ -90,7 +90,7 @@ pub(crate) fn check_client_supports_restricted_mode(
     }
     let version_output =
         plimsoll_domain::text::truncate_end(&plimsoll_domain::text::to_safe_single_line(version), 80);
-    Err(ClientError::TooOldToConfine { feature, program: client.to_owned(), version_output })
+    Err(ClientError::TooOldForRestrictedMode { feature, program: client.to_owned(), version_output })
 }
 
 impl Preflight {
@@ -161,14 +161,15 @@ const SETTINGS_FLAG: &str = "--settings";
 /// Returns the user's settings (JSON, or a file with it) with our hooks merged in.
 fn merge_hooks_into_settings(
     project: &Project,
-    user_settings: &str,
+    user_settings_json_or_path: &str,
     entry_options: EntryOptions,
     installed_hooks: &[OurHookEntry],
 ) -> Result<String, ClientSettingsError> {
-    let settings_text = if user_settings.trim_start().starts_with('{') {
-        user_settings.to_owned()
+    let settings_text = if user_settings_json_or_path.trim_start().starts_with('{') {
+        user_settings_json_or_path.to_owned()
     } else {
-        disk::read_text(&project.root().join(user_settings))?.ok_or(ClientSettingsError::Missing)?
+        disk::read_text(&project.root().join(user_settings_json_or_path))?
+            .ok_or(ClientSettingsError::Missing)?
     };
     Ok(settings::install_or_update_our_entries(
         &settings_text,
@@ -225,7 +226,7 @@ fn check_client_and_install_hook_programs(
 /// Returns the first of these programs that is neither next to this one nor on the PATH.
 fn first_missing_program(programs: &[String]) -> Option<&String> {
     programs.iter().find(|program| {
-        let sibling_path = program_folder_or_permanent_copy().map(|folder| folder.join(program));
+        let sibling_path = program_folder_or_copy_if_in_npm_or_plugin().map(|folder| folder.join(program));
         !sibling_path.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
     })
 }
@@ -260,13 +261,13 @@ fn arguments_for_missing_memory_server_and_agent(
 
 /// Returns the function that maps a hook program to the command in our settings. An installed entry's command
 /// is reused, because the client runs two entries once only if they are identical; otherwise it is the
-/// program's name or path. An entry in a shared project file (`guarded`) is never identical, and does nothing if
-/// a run passes its own entries.
+/// program's name or path. A team entry, in a shared project file, is never identical, and does nothing if a
+/// run passes its own entries.
 fn installed_or_default_hook_command(installed_hooks: &[OurHookEntry]) -> impl Fn(&str) -> String + '_ {
     move |program| {
-        let unguarded_hook =
+        let non_team_hook =
             installed_hooks.iter().find(|hook| hook.program == program && !hook.is_team_entry);
-        let runnable_hook = unguarded_hook.filter(|hook| environment::find_program(&hook.command).is_some());
+        let runnable_hook = non_team_hook.filter(|hook| environment::find_program(&hook.command).is_some());
         runnable_hook.map_or_else(|| program_name_or_path_for_session(program), |hook| hook.command.clone())
     }
 }

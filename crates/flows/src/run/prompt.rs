@@ -30,7 +30,7 @@ pub enum PromptError {
 
 /// Returns the user's own text, byte for byte: from PROMPT.md, or from the copy if an agent has deleted that
 /// file.
-pub fn read_task_text_or_copy(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
+pub fn read_task_from_prompt_or_copy(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
     match disk::read(&project.prompt_path())? {
         Some(prompt_bytes) => Ok(Some(
             prompt::strip_prompt_block(&prompt_bytes).map_err(|_| PromptError::MissingEndMarker)?.to_vec(),
@@ -41,11 +41,11 @@ pub fn read_task_text_or_copy(project: &Project) -> Result<Option<Vec<u8>>, Prom
 
 /// Writes PROMPT.md for the current iteration, and returns its content.
 pub fn write_prompt(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError> {
-    write_prompt_with_plan(project, state, facts::load_plan(project, state).as_ref())
+    write_prompt_with_block_and_save_task_copy(project, state, facts::load_plan(project, state).as_ref())
 }
 
 /// Writes PROMPT.md for the current iteration from a plan that was just read, and returns its content.
-pub fn write_prompt_with_plan(
+pub fn write_prompt_with_block_and_save_task_copy(
     project: &Project,
     state: &RunState,
     todo: Option<&TodoList>,
@@ -62,7 +62,7 @@ pub fn write_prompt_with_plan(
         no_progress_note: if is_no_progress_note_redundant {
             None
         } else {
-            last_progress_paragraph_if_no_tick(project, state)?
+            last_progress_if_no_tick_or_question(project, state)?
         },
         checkpoint_to_resume: resumed_checkpoint,
         item_notes: todo
@@ -79,7 +79,7 @@ pub fn write_prompt_with_plan(
 /// commit the block, and a run that has ended would leave the file dirty. `run` pipes a copy with the block
 /// into the client, so the file contains it only until then; a shell loop pipes the file itself, which keeps
 /// the block until the run ends or pauses.
-pub fn remove_block_from_prompt(project: &Project, state: &RunState) -> Result<(), PromptError> {
+pub fn remove_block_from_user_prompt(project: &Project, state: &RunState) -> Result<(), PromptError> {
     if state.options.is_prompt_generated {
         return Ok(());
     }
@@ -97,7 +97,7 @@ fn checkpoint_to_resume_with_staleness(
     state: &RunState,
     todo: Option<&TodoList>,
 ) -> Option<(Checkpoint, Staleness)> {
-    let due_checkpoint = plimsoll_policy::resume::active_checkpoint_to_resume(
+    let due_checkpoint = plimsoll_policy::resume::checkpoint_to_resume_if_unfinished_or_forced(
         &state.context_checkpoint,
         todo,
         &state.plan_items.set_aside_items,
@@ -105,12 +105,12 @@ fn checkpoint_to_resume_with_staleness(
     let current_checkpoint =
         || state.iteration_record.resumes_checkpoint.then(|| state.context_checkpoint.clone());
     let checkpoint = due_checkpoint.or_else(current_checkpoint)?;
-    let staleness = measure_staleness(project, &checkpoint);
+    let staleness = find_commits_and_changes_since_checkpoint(project, &checkpoint);
     Some((checkpoint, staleness))
 }
 
 /// Returns which commits and files have changed since the checkpoint.
-fn measure_staleness(project: &Project, checkpoint: &Checkpoint) -> Staleness {
+fn find_commits_and_changes_since_checkpoint(project: &Project, checkpoint: &Checkpoint) -> Staleness {
     let root = project.root();
     let mut staleness = Staleness::default();
     let head = git::head_commit(root);
@@ -148,7 +148,7 @@ fn read_task_or_copy_saving_damaged_prompt(
     state: &RunState,
 ) -> Result<Option<Vec<u8>>, PromptError> {
     let copy = disk::read(&task_copy_path(project))?.filter(|copy| !is_blank(copy));
-    let copy = match (read_task_text_or_copy(project), copy) {
+    let copy = match (read_task_from_prompt_or_copy(project), copy) {
         (Err(PromptError::MissingEndMarker), Some(copy)) => copy,
         (Ok(Some(text)), Some(copy)) if is_blank(&text) => copy,
         (text, _) => return text,
@@ -190,7 +190,7 @@ fn task_copy_path(project: &Project) -> std::path::PathBuf {
 
 /// Returns the progress file's paragraph about the previous session if that session neither ticked an item nor
 /// asked a question, so that its attempts are not repeated.
-fn last_progress_paragraph_if_no_tick(
+fn last_progress_if_no_tick_or_question(
     project: &Project,
     state: &RunState,
 ) -> Result<Option<String>, StoreError> {

@@ -16,14 +16,14 @@ use plimsoll_launcher::git::{self, AllowedPrograms};
 use plimsoll_policy::gate::SessionEvidence;
 use plimsoll_policy::protected::{
     CurrentFiles, ProtectError, add_new_paths_keeping_recorded, changes_to_undo_unless_made_outside_sessions,
-    check_entries_are_protectable, is_same_or_below, list_changes_since_record, missing_path_error,
-    other_repository_error, parse_protected_path, remove_nested_paths,
+    is_same_or_below, list_changes_since_record, missing_path_error, other_repository_error,
+    parse_protected_path, reject_links_and_unreadable_entries, remove_nested_paths,
 };
 use plimsoll_store::{Project, StoreError, config, disk, layout, protected_files, state_file};
 
 /// Checks the paths that are requested for a new run, and those of the user's settings that exist in the
 /// project. Returns them with their entries on the disk.
-pub(super) fn check_and_read_protected_paths(
+pub(super) fn check_and_read_requested_and_settings_paths(
     project: &Project,
     requested_paths: &[String],
     plan_file: Option<&str>,
@@ -51,7 +51,7 @@ pub(super) fn read_protected_files_with_committed_entries(
     plan_file: Option<&str>,
     runs_commit_hooks: bool,
 ) -> Result<ProtectedFiles, StartError> {
-    let files = check_and_read_protected_paths(project, requested_paths, plan_file)?;
+    let files = check_and_read_requested_and_settings_paths(project, requested_paths, plan_file)?;
     Ok(add_committed_and_committable_entries(
         project,
         files,
@@ -105,7 +105,7 @@ pub(super) fn add_paths_to_record_and_return_all(
             project,
             added_files,
             run_branch,
-            save_work::allowed_commit_programs(project, run),
+            save_work::commit_programs_unless_repository_replaced(project, run),
         )?;
         added_files.paths = paths;
     }
@@ -129,7 +129,7 @@ fn check_paths_can_be_protected(
     entries: &[ProtectedEntry],
 ) -> Result<(), ProtectError> {
     for path in paths {
-        check_entries_are_protectable(path, entries)?;
+        reject_links_and_unreadable_entries(path, entries)?;
         if !path_exists(project, path) {
             return Err(missing_path_error(path));
         }
@@ -160,7 +160,7 @@ fn add_committed_and_committable_entries(
         GitFailure::TimedOut => ProtectError::GitTimedOut,
         GitFailure::Unreadable => ProtectError::Git(format!("git cannot read {unreadable_part}")),
     };
-    let repository = git::repository_identity_with_folder_prefix(root)
+    let repository = git::git_folder_identities_with_folder_prefix(root)
         .map_err(|failure| to_protect_error(failure, "the repository"))?;
     let current_branch =
         git::checked_out_branch_full_ref(root).map_err(|failure| to_protect_error(failure, "HEAD"))?;
@@ -199,7 +199,7 @@ pub(super) fn refresh_repository_identity(project: &Project, run: &RunState) -> 
         return Ok(());
     };
     if let Some(commits) = &mut record.commits
-        && let Ok(repository) = git::repository_identity_with_folder_prefix(project.root())
+        && let Ok(repository) = git::git_folder_identities_with_folder_prefix(project.root())
         && commits.repository != repository
     {
         commits.repository = repository;
@@ -246,7 +246,7 @@ pub(super) fn add_changes_and_return_if_any_new(
     run: &RunState,
     evidence: &mut SessionEvidence,
 ) -> bool {
-    let changes = compare_with_record(context.project, run);
+    let changes = compare_protected_files_with_record(context.project, run);
     evidence.only_user_can_restore_protected |= changes.needs_user;
     let has_git_answered = !changes.git_timed_out;
     let evidence_changes = &mut evidence.protected_file_changes;
@@ -262,7 +262,7 @@ pub(super) fn add_changes_and_return_if_any_new(
 /// Returns the changes of protected files that the next session must undo. Fails instead of starting a
 /// session that could not complete the run, or that would undo what the user has changed since the last
 /// session was judged.
-pub(super) fn changes_next_session_must_undo(
+pub(super) fn changes_to_undo_or_error_if_made_by_user(
     project: &Project,
     run: &RunState,
 ) -> Result<Vec<String>, ProtectError> {
@@ -270,7 +270,7 @@ pub(super) fn changes_next_session_must_undo(
     changes_to_undo_unless_made_outside_sessions(
         &outcomes.protected_changes,
         outcomes.protected_needs_user,
-        compare_with_record(project, run),
+        compare_protected_files_with_record(project, run),
     )
 }
 
@@ -280,7 +280,7 @@ pub(super) fn record_changes_next_session_must_undo(
     context: &RunContext<'_>,
     run: &RunState,
 ) -> Result<Vec<String>, StartError> {
-    let remaining_changes = changes_next_session_must_undo(context.project, run)?;
+    let remaining_changes = changes_to_undo_or_error_if_made_by_user(context.project, run)?;
     if remaining_changes != run.outcomes.protected_changes {
         context.update_state_without_sync(|state| {
             state.outcomes.protected_changes.clone_from(&remaining_changes);
@@ -289,7 +289,7 @@ pub(super) fn record_changes_next_session_must_undo(
     Ok(remaining_changes)
 }
 
-fn compare_with_record(project: &Project, run: &RunState) -> ProtectedChanges {
+fn compare_protected_files_with_record(project: &Project, run: &RunState) -> ProtectedChanges {
     if run.options.protected_paths.is_empty() {
         return ProtectedChanges::default();
     }
@@ -303,7 +303,7 @@ fn compare_with_record(project: &Project, run: &RunState) -> ProtectedChanges {
     let entries = protected_files::read_protected_entries(root, &record.paths);
     let (mut repository, mut commits) = (Err(GitFailure::Unreadable), Vec::new());
     if let Some(recorded_commits) = &record.commits {
-        repository = git::repository_identity_with_folder_prefix(root);
+        repository = git::git_folder_identities_with_folder_prefix(root);
         let references: Vec<&str> =
             std::iter::once("HEAD").chain(recorded_commits.branch.as_deref()).collect();
         // If the first query times out, the others would time out as well.
@@ -328,7 +328,7 @@ fn compare_with_record(project: &Project, run: &RunState) -> ProtectedChanges {
 pub fn warning_if_last_run_left_protected_changes(project: &Project) -> Option<String> {
     let last_run =
         state_file::load_state(project, None).ok().flatten().filter(|run| run.lifecycle.has_ended())?;
-    let changes = compare_with_record(project, &last_run).descriptions;
+    let changes = compare_protected_files_with_record(project, &last_run).descriptions;
     let has_remaining_changes = !last_run.outcomes.protected_changes.is_empty() && !changes.is_empty();
     has_remaining_changes.then(|| {
         format!(

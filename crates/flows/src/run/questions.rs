@@ -34,7 +34,7 @@ pub fn open_questions_in_plan(state: &RunState, todo: &TodoList) -> Vec<OpenQues
 
 /// Writes each answer below its question. Writes none of them and returns false if one of the questions was
 /// removed or already has an answer.
-pub fn write_answers_to_open_questions(
+pub fn write_answers_if_all_questions_still_open(
     project: &Project,
     plan_file: &str,
     questions_and_answers: &[(&OpenQuestion, String)],
@@ -105,7 +105,7 @@ pub(crate) fn end_run_as_blocked_if_nothing_to_work_on(
     let Some(reason) = reason_only_parked_or_unclear_items(run, todo) else { return Ok(None) };
     let verdict = Verdict::Stop { status: RunStatus::Blocked, reason };
     let state = state_file::update_state(project, Some(&run.run_id), Durability::Durable, |state| {
-        state.update_items_from_plan(todo);
+        state.update_items_and_questions_from_plan(todo);
         state.lifecycle.stop_if_open(RunStatus::Blocked, &verdict, clock::to_timestamp(clock::now()));
         state.clone()
     })?;
@@ -127,13 +127,16 @@ fn reason_only_parked_or_unclear_items(run: &RunState, todo: &TodoList) -> Optio
         return unclear_lines_reason;
     }
     let mut refreshed_state = run.clone();
-    refreshed_state.update_items_from_plan(todo);
+    refreshed_state.update_items_and_questions_from_plan(todo);
     render_questions_if_all_items_parked(&refreshed_state, todo)
 }
 
 impl Runner<'_> {
     /// Reports each question to the user once.
-    pub(super) fn report_new_questions(&mut self, state: &RunState) -> Result<(), StoreError> {
+    pub(super) fn mark_and_report_unnotified_questions(
+        &mut self,
+        state: &RunState,
+    ) -> Result<(), StoreError> {
         if state.plan_items.parked_questions.iter().all(|question| question.was_notified) {
             return Ok(());
         }
@@ -187,7 +190,10 @@ mod tests {
             ),
         ] {
             disk::replace(&plan_path, plan.as_bytes(), Durability::Lazy).unwrap();
-            assert_eq!(write_answers_to_open_questions(&project, "plan.md", &answers).unwrap(), is_written);
+            assert_eq!(
+                write_answers_if_all_questions_still_open(&project, "plan.md", &answers).unwrap(),
+                is_written
+            );
             assert_eq!(disk::read_text(&plan_path).unwrap().as_deref(), Some(expected));
         }
     }

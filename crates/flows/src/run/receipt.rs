@@ -23,7 +23,9 @@ pub(super) fn save_receipt_if_all_passed_and_clean(
         return Ok(());
     }
     let (project, run_id) = (context.project, context.run_id);
-    let Some(records_folder) = ledger::run_record_folder(project, run_id) else { return Ok(()) };
+    let Some(records_folder) = ledger::inherited_or_default_run_record_folder(project, run_id) else {
+        return Ok(());
+    };
     let clean_commit =
         head_commit_if_clean(project.root(), &records_folder.join("receipt.index"), &is_plimsoll_file);
     let Some((commit, tree)) =

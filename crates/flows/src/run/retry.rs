@@ -138,7 +138,7 @@ impl Runner<'_> {
             ),
         }
         self.observer.on_event(&RunEvent::Notice(error.to_string()));
-        self.observer.on_event(&RunEvent::Judged { state: &self.last_state, verdict: &verdict });
+        self.observer.on_event(&RunEvent::VerdictReached { state: &self.last_state, verdict: &verdict });
         notify_user_of_end_or_pause(self.context.project, &self.last_state, &verdict);
         RunStatus::Deadline.exit_code()
     }
@@ -171,12 +171,12 @@ impl Runner<'_> {
         let verdict = Verdict::Pause { kind: PauseKind::Fault, pause_end: None, reason };
         self.journal_error_and_action(error, action_taken);
         let pause_result = self.context.update_state(|state| {
-            state.lifecycle.pause_if_open_and_record_verdict(&verdict);
+            state.lifecycle.pause_and_record_verdict_if_open(&verdict);
             state.clone()
         });
         match pause_result {
             Ok(Some(state)) => self.last_state = state,
-            _ => self.last_state.lifecycle.pause_if_open_and_record_verdict(&verdict),
+            _ => self.last_state.lifecycle.pause_and_record_verdict_if_open(&verdict),
         }
         verdict
     }
@@ -189,7 +189,7 @@ impl Runner<'_> {
         };
         // The disk itself may be the cause: a journal line that cannot be written must not replace the
         // reported error.
-        let _ = self.context.record_run_event(&self.last_state, event);
+        let _ = self.context.journal_run_event(&self.last_state, event);
     }
 }
 

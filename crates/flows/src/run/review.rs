@@ -205,7 +205,7 @@ impl DueReview<'_, '_> {
         let Some(attempt) = &state.outcomes.reviews.attempt_without_verdict else { return Ok(()) };
         let message = format!("{}; it is repeated once", attempt.outcome.describe());
         self.reviewer.observer.on_event(&RunEvent::Notice(message.clone()));
-        self.context.record_session_event(state, JournalEvent::Note { text: message })
+        self.context.journal_session_event(state, JournalEvent::Note { text: message })
     }
 
     /// Pauses the run as after a session that hit a limit; afterwards the same ticks are reviewed.

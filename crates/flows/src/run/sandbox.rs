@@ -163,9 +163,9 @@ fn configure_sandbox(project: &Project, scope: Option<&CommandScope>) -> Result<
     }
     let program = optional_program::find_trusted_program_on_path(project, BUBBLEWRAP_PROGRAM)
         .map_err(SandboxError::BubblewrapMissing)?;
-    let layout = collect_sandbox_layout(project, scope)?;
+    let layout = create_folders_and_collect_sandbox_layout(project, scope)?;
     let kept_variables = environment::all_variables()
-        .filter(|(name, value)| sandbox::should_keep_variable_in_sandbox(name, value, &layout.project));
+        .filter(|(name, value)| sandbox::is_variable_allowlisted_for_sandbox(name, value, &layout.project));
     let home_variables = [("HOME", layout.home.clone()), ("XDG_CACHE_HOME", layout.home.join(".cache"))];
     let home_variables =
         home_variables.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
@@ -177,7 +177,7 @@ fn configure_sandbox(project: &Project, scope: Option<&CommandScope>) -> Result<
 }
 
 /// Collects the paths that the sandbox hides, shows or makes read-only.
-fn collect_sandbox_layout(
+fn create_folders_and_collect_sandbox_layout(
     project: &Project,
     scope: Option<&CommandScope>,
 ) -> Result<SandboxLayout, SandboxError> {
@@ -222,7 +222,10 @@ fn collect_sandbox_layout(
             .into_iter()
             .filter(|path| disk::exists(path))
             .collect(),
-        cache_folder: scope.map(|scope| create_cache_folder(project, scope)).transpose()?.flatten(),
+        cache_folder: scope
+            .map(|scope| create_cache_folder_of_worktree_or_run(project, scope))
+            .transpose()?
+            .flatten(),
         project: root,
         home,
     })
@@ -237,7 +240,10 @@ fn readable_paths(path: PathBuf) -> Vec<ReadablePath> {
 
 /// Returns the run's cache folder, and creates it if it is missing. `prune` removes it with the other records
 /// of the run.
-fn create_cache_folder(project: &Project, scope: &CommandScope) -> Result<Option<PathBuf>, StoreError> {
+fn create_cache_folder_of_worktree_or_run(
+    project: &Project,
+    scope: &CommandScope,
+) -> Result<Option<PathBuf>, StoreError> {
     let Some(cache) = ledger::cache_folder_of_worktree_or_run(project, &scope.run_id) else {
         return Ok(None);
     };

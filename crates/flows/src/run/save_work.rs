@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// Saves unfinished work: its handoff first, then the commit. After a crash between them the work is
 /// uncommitted, and the handoff lists it; the next process updates the handoff and commits what is there.
 /// Returns `None` if the run no longer exists.
-pub(super) fn write_handoff_and_commit_unfinished_work(
+pub(super) fn hand_off_and_commit_work_unless_run_ended(
     context: &RunContext<'_>,
     session: EndedSession,
 ) -> Result<Option<EndedSession>, StoreError> {
@@ -32,7 +32,7 @@ pub(super) fn write_handoff_and_commit_unfinished_work(
         // SessionEnd may have closed the iteration since.
         return Ok(context.load_newest_state()?.map(|state| EndedSession { state, ..session }));
     }
-    remove_git_locks_created_in_session(context, state)?;
+    remove_unused_git_locks_created_in_session(context, state)?;
     let fingerprint_before = state.iteration_record.fingerprint_before.as_ref();
     let is_worktree_unchanged = fingerprint_before == Some(fingerprint);
     let has_changed_files = fingerprint_before
@@ -58,13 +58,17 @@ pub(super) fn write_handoff_and_commit_unfinished_work(
 
 /// Removes git locks that were created during the session: a git that was ended with its session leaves the
 /// repository locked, and no later session could commit.
-fn remove_git_locks_created_in_session(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+fn remove_unused_git_locks_created_in_session(
+    context: &RunContext<'_>,
+    state: &RunState,
+) -> Result<(), StoreError> {
     let session_start = state.iteration_record.started_at.as_ref().and_then(clock::parse_timestamp);
     let Some(session_start) = session_start else { return Ok(()) };
-    for lock in worktree::remove_unused_git_locks_created_since(context.project.root(), session_start.into())
+    for lock in
+        worktree::remove_and_return_unused_git_locks_since(context.project.root(), session_start.into())
     {
         let message = format!("removed {}, which a git of the session had left", lock.display());
-        context.record_session_event(state, JournalEvent::Note { text: message })?;
+        context.journal_session_event(state, JournalEvent::Note { text: message })?;
     }
     Ok(())
 }
@@ -204,7 +208,7 @@ fn commit_uncommitted_work_at_checkpoint(
                 project.root(),
                 &message,
                 &our_files::is_plimsoll_file,
-                allowed_commit_programs(project, state),
+                commit_programs_unless_repository_replaced(project, state),
             )
         }
     };
@@ -233,7 +237,7 @@ fn commit_uncommitted_work_at_checkpoint(
     // A kill after the commit loses this line and the handoff's report about it. The work is safe, and a
     // repeat finds nothing left to commit.
     let event = JournalEvent::WipCommit(WipCommit { message: Some(message), ..wip_commit });
-    context.record_session_event(state, event)?;
+    context.journal_session_event(state, event)?;
     context.update_state_without_sync(|state| {
         state.context_checkpoint.work_outcome = report;
         state.clone()
@@ -242,7 +246,10 @@ fn commit_uncommitted_work_at_checkpoint(
 
 /// Returns which hooks and filters a commit may run. In a repository that was created during the run these are
 /// none, because a session may have written its settings.
-pub(super) fn allowed_commit_programs(project: &Project, state: &RunState) -> AllowedPrograms {
+pub(super) fn commit_programs_unless_repository_replaced(
+    project: &Project,
+    state: &RunState,
+) -> AllowedPrograms {
     let current_identity = || plimsoll_store::layout::repository_identity(project.root());
     match &state.project_at_start.git_folder_id_at_start {
         Some(identity_at_start) if *identity_at_start != current_identity() => AllowedPrograms::NoPrograms,

@@ -48,7 +48,7 @@ const MAX_SUMMARY_CHARS: usize = 600;
 
 /// Returns true if a loop of shell scripts is running whose state was not written by one of our runs.
 pub fn is_shell_loop_running(project: &Project) -> Result<bool, StoreError> {
-    Ok(state_file::load_foreign_document(project)?
+    Ok(state_file::load_state_document_of_other_program(project)?
         .is_some_and(|document| ShellLoop::from_document(&document).is_running()))
 }
 
@@ -59,9 +59,10 @@ pub fn judge_session_and_update_loop_state(
     project: &Project,
     session_output: Option<&[u8]>,
 ) -> Result<Option<LoopCommandOutput>, StoreError> {
-    let Some(document) = state_file::load_foreign_document(project)? else { return Ok(None) };
+    let Some(document) = state_file::load_state_document_of_other_program(project)? else { return Ok(None) };
     let loop_state = ShellLoop::from_document(&document);
-    let last_message = session_output.map(LastMessage::parse).unwrap_or_default();
+    let last_message =
+        session_output.map(LastMessage::parse_hook_input_client_result_or_text).unwrap_or_default();
     let todo = facts::load_default_plan(project);
     let (settings, _) = config::load_settings(project);
     let last_judgment = load_last_judgment(project, &loop_state);
@@ -78,9 +79,9 @@ pub fn judge_session_and_update_loop_state(
     if is_running {
         let new_judgment = shell_loop::build_gate_judgment(&loop_state, &evidence);
         // The prompt is written first: after a kill between the two writes it is written again.
-        add_or_remove_resume_block_in_prompt(project, &document, &verdict)?;
+        add_resume_block_at_checkpoint_else_remove(project, &document, &verdict)?;
         save_last_judgment(project, &new_judgment)?;
-        state_file::update_foreign_document(project, |newest_document| {
+        state_file::update_state_document_of_other_program(project, |newest_document| {
             shell_loop::write_verdict_into_document(newest_document, &verdict, &new_judgment)
         })?;
     }
@@ -109,7 +110,7 @@ struct LastMessage {
 
 impl LastMessage {
     /// Parses the JSON of a Stop hook, the output of `claude -p` as `json` or `stream-json`, or plain text.
-    fn parse(input: &[u8]) -> LastMessage {
+    fn parse_hook_input_client_result_or_text(input: &[u8]) -> LastMessage {
         if let Ok(payload) = plimsoll_protocol::HookPayload::parse(input)
             && let HookEvent::Stop(stop) = payload.event
         {
@@ -150,7 +151,7 @@ fn judgment_path(project: &Project) -> PathBuf {
 
 /// Updates PROMPT.md: a checkpoint is written into a block above the user's own text; any other verdict than a
 /// stop removes the block again.
-fn add_or_remove_resume_block_in_prompt(
+fn add_resume_block_at_checkpoint_else_remove(
     project: &Project,
     document: &Value,
     verdict: &LoopVerdict,
@@ -180,7 +181,7 @@ fn prompt_with_resume_block(document: &Value, task: &[u8]) -> Vec<u8> {
 /// names. Returns `None` if no shell loop is running here, or its state has no active checkpoint. The state
 /// is not changed: the scripts clear the checkpoint.
 pub fn write_resume_prompt_and_return_handoff_path(project: &Project) -> Result<Option<String>, PromptError> {
-    let Some(document) = state_file::load_foreign_document(project)? else { return Ok(None) };
+    let Some(document) = state_file::load_state_document_of_other_program(project)? else { return Ok(None) };
     let loop_state = ShellLoop::from_document(&document);
     let Some((handoff_file, _)) = loop_state.pending_checkpoint.clone().filter(|_| loop_state.is_running())
     else {
@@ -210,11 +211,11 @@ struct MonitoredSession {
 
 /// Measures the session, and writes a checkpoint if one is due; `hook_input` is the JSON of a hook. Returns
 /// `None` if the state belongs to one of our runs, or does not exist.
-pub fn measure_session_and_checkpoint_if_due(
+pub fn measure_loop_session_and_checkpoint_if_due(
     project: &Project,
     hook_input: Option<&[u8]>,
 ) -> Result<Option<LoopCommandOutput>, StoreError> {
-    let Some(document) = state_file::load_foreign_document(project)? else { return Ok(None) };
+    let Some(document) = state_file::load_state_document_of_other_program(project)? else { return Ok(None) };
     let loop_state = ShellLoop::from_document(&document);
     if !loop_state.is_running() {
         return Ok(Some(LoopCommandOutput::default()));
@@ -336,8 +337,8 @@ fn write_loop_checkpoint_and_return_handoff(
             .unwrap_or_default(),
         files: session_facts.changed_files,
     };
-    state_file::update_foreign_document(project, |document| {
-        shell_loop::write_checkpoint_into_document(
+    state_file::update_state_document_of_other_program(project, |document| {
+        shell_loop::write_checkpoint_and_history_into_document(
             document,
             session.level,
             session.percent,

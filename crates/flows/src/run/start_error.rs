@@ -37,10 +37,10 @@ pub enum StartError {
     #[error(
         "--review needs a plan, whose ticked items it reviews: write fix_plan.md, or name one with --todo"
     )]
-    NoPlanToReview,
+    NoPlanForReview,
     /// Workers need a plan to share.
     #[error("workers need a plan, whose items they share: write fix_plan.md, or name one with --todo")]
-    NoPlanToShare,
+    NoPlanForWorkers,
     /// Reviews need a repository, because without one there is no diff.
     #[error(
         "--review needs a git repository, whose diff it reviews, and {0} is in none: run `git init`, or leave out --review"

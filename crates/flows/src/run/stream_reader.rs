@@ -42,7 +42,7 @@ pub(super) struct StreamReader {
     last_output_at: Duration,
     quota: Option<SubscriptionQuotas>,
     /// When the limit that rejected the client resets, in seconds since 1970.
-    rejecting_limit_resets_at: Option<u64>,
+    exceeded_limit_resets_at: Option<u64>,
     /// The usage so far, which counts if the session ends without a result.
     usage: SessionUsage,
     /// Tool calls that have no result yet, including those of subagents: the id, and a label of the tool with
@@ -70,7 +70,7 @@ impl StreamReader {
             last_state_check_at: Instant::now(),
             last_output_at: Duration::ZERO,
             quota: None,
-            rejecting_limit_resets_at: None,
+            exceeded_limit_resets_at: None,
             usage: SessionUsage::default(),
             running_calls: Vec::new(),
             api_retry: None,
@@ -112,7 +112,7 @@ impl StreamReader {
         let lines: Vec<u8> = self.partial_line.drain(..complete_length).collect();
         let mut events = Vec::new();
         for line in lines.split(|byte| *byte == b'\n') {
-            self.usage.add_usage_from_line(line);
+            self.usage.add_response_or_reported_usage_from_line(line);
             events.extend(self.apply_line_and_return_events(StreamLine::parse(line)));
         }
         events
@@ -147,7 +147,7 @@ impl StreamReader {
                 Vec::new()
             }
             StreamLine::RateLimit(limit) => {
-                self.rejecting_limit_resets_at = if limit.is_rejected() { limit.resets_at } else { None };
+                self.exceeded_limit_resets_at = if limit.is_rejected() { limit.resets_at } else { None };
                 self.quota.get_or_insert_default().update_from(&quotas_from_rate_limit(&limit));
                 Vec::new()
             }
@@ -190,7 +190,7 @@ impl StreamReader {
         let ended_at = self.file.as_ref().and_then(GrowingReader::modified_at);
         let reported_result = SessionResult::from_client_result(self.result.as_ref(), exit, ended_at);
         let reset_from_event =
-            self.rejecting_limit_resets_at.and_then(clock::from_unix_seconds).map(clock::to_timestamp);
+            self.exceeded_limit_resets_at.and_then(clock::from_unix_seconds).map(clock::to_timestamp);
         // A session that continued after its result has used more than the result reports. The client's reported
         // cost only grows, and a session can write into this file, so a last result with a lower cost than an
         // earlier one is ignored.

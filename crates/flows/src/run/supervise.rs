@@ -48,7 +48,7 @@ impl Runner<'_> {
             if let Some(exit) = exit {
                 break self.session_result_after_client_exit(state, &mut reader, exit)?;
             }
-            if let Some(reason) = self.refresh_state_and_find_reason_to_end(state, &mut reader)? {
+            if let Some(reason) = self.report_usage_and_find_reason_to_end_client(state, &mut reader)? {
                 break self.end_client_and_return_result(state, &mut reader, &mut client, reason)?;
             }
             // A short interval, because `ActiveTime` treats a much longer gap as a suspended computer.
@@ -71,7 +71,7 @@ impl Runner<'_> {
 
     /// Returns the reason to end the client, if there is one: the user, the run, or the client's silence. A few
     /// times a second it also updates the displayed usage, the copy of the plan and the state.
-    fn refresh_state_and_find_reason_to_end(
+    fn report_usage_and_find_reason_to_end_client(
         &mut self,
         state: &RunState,
         reader: &mut StreamReader,
@@ -110,7 +110,7 @@ impl Runner<'_> {
                 .tool_timeout_seconds
                 .unwrap_or(self.context.settings.tool_timeout_seconds),
         };
-        let linger_timeout = self.linger_timeout_by_background_work(&record, reader);
+        let linger_timeout = self.linger_timeout_given_background_work(&record, reader);
         Ok(match () {
             () if current_state.lifecycle.status() == RunStatus::Canceled => Some(ClientEndReason::Canceled),
             () if reader.runs_without_hooks() => Some(ClientEndReason::HooksNotRunning),
@@ -161,7 +161,11 @@ impl Runner<'_> {
     }
 
     /// Returns how long the client may stay alive after its result: longer if it has background work.
-    fn linger_timeout_by_background_work(&self, record: &SessionRecord, reader: &StreamReader) -> Duration {
+    fn linger_timeout_given_background_work(
+        &self,
+        record: &SessionRecord,
+        reader: &StreamReader,
+    ) -> Duration {
         // With a background task or a wakeup pending, `-p` stays alive after a stop and takes another turn
         // (2.1.329).
         let is_stopped = record.end.hook_end_reason.is_some() || reader.was_stopped_by_hook();
@@ -185,7 +189,7 @@ impl Runner<'_> {
         reason: ClientEndReason,
     ) -> Result<SessionResult, RunError> {
         if let Some(reason_text) = reason.journal_text() {
-            self.context.record_session_event(state, JournalEvent::ClientEnded { reason: reason_text })?;
+            self.context.journal_session_event(state, JournalEvent::ClientEnded { reason: reason_text })?;
         }
         client.terminate_process_group(reason.grace_period());
         orphans::end_surviving_processes(state);
@@ -237,7 +241,7 @@ impl Runner<'_> {
         }
         match exit.code {
             Some(code) if !reader.has_reported_session() && !are_hooks_running => Ok(SessionResult {
-                ending: self.fatal_or_crashed_ending_without_session(state, code),
+                ending: self.fatal_ending_if_first_iteration_else_crash(state, code),
                 ..result
             }),
             _ => Ok(result),
@@ -259,7 +263,7 @@ impl Runner<'_> {
         result: SessionResult,
     ) -> Result<SessionResult, RunError> {
         let client_version = reader.client_version();
-        self.context.record_session_event(
+        self.context.journal_session_event(
             state,
             JournalEvent::HooksDidNotRun { client_version: client_version.clone() },
         )?;
@@ -275,7 +279,7 @@ impl Runner<'_> {
     /// Returns the ending of a client that exited before its session began. In a run's first session this is
     /// fatal, because the next one would fail in the same way: a wrong option, a broken installation. Later
     /// it may be temporary (a client that is being updated), and the breaker counts it.
-    fn fatal_or_crashed_ending_without_session(&self, state: &RunState, exit_code: i32) -> SessionEnding {
+    fn fatal_ending_if_first_iteration_else_crash(&self, state: &RunState, exit_code: i32) -> SessionEnding {
         let error_output =
             disk::read_text(&self.output_path(state, "err")).ok().flatten().unwrap_or_default();
         let error_output = plimsoll_domain::text::to_safe_single_line(

@@ -30,7 +30,7 @@ pub(super) fn revert_ticks(
     untick_in_plan_and_add_question(context, &state, reverted_ticks)?;
     let Some(todo) = facts::load_plan(context.project, &state) else { return Ok(Some(state)) };
     let state = context.update_state(|state| {
-        ticks::reopen_revoked_items_and_their_costs(state, reverted_ticks, &todo);
+        ticks::reopen_reverted_items_and_their_costs(state, reverted_ticks, &todo);
         state.clone()
     })?;
     evidence.todo = Some(todo);

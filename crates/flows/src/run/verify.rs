@@ -18,7 +18,7 @@ const OUTPUT_EXCERPT_CHARS: usize = 2_000;
 
 /// Returns the head commit and whether tracked files, except Plimsoll's own, have uncommitted changes. Returns
 /// the empty default if git fails.
-pub(crate) fn read_head_and_tracked_changes(project: &Project) -> VerifiedTree {
+pub(crate) fn head_and_whether_tracked_files_changed(project: &Project) -> VerifiedTree {
     let Some(head) = git::head_commit(project.root()) else { return VerifiedTree::default() };
     match has_tracked_changes(project.root(), &our_files::is_plimsoll_file) {
         Ok(has_uncommitted) => {

@@ -59,7 +59,7 @@ impl Watchdog {
         let state = Arc::new(WatchdogState::default());
         std::thread::spawn({
             let state = Arc::clone(&state);
-            move || state.poll_and_end_client_or_exit_when_overdue(&config)
+            move || state.end_overdue_client_or_exit_until_stopped(&config)
         });
         Watchdog(state)
     }
@@ -123,7 +123,7 @@ impl WatchdogState {
         }
     }
 
-    fn poll_and_end_client_or_exit_when_overdue(&self, config: &WatchdogConfig) {
+    fn end_overdue_client_or_exit_until_stopped(&self, config: &WatchdogConfig) {
         let mut interrupted_at: Option<Instant> = None;
         while !self.is_stopped.load(Ordering::SeqCst) {
             std::thread::sleep(POLL_INTERVAL);

@@ -202,7 +202,8 @@ impl CaptureLimits {
     /// For a hook after a batch of tool calls, of which a session has hundreds: it does not wait for the
     /// disk.
     pub const BATCH: CaptureLimits = CaptureLimits { durability: Durability::Lazy, ..CaptureLimits::HOOK };
-    /// For the hook at a session's end, which reads everything.
+    /// Limits for the hook at a session's end. It reads the whole transcript, because no later event of the session
+    /// continues the reading.
     pub const SESSION_END: CaptureLimits = CaptureLimits { max_bytes: u64::MAX, ..CaptureLimits::HOOK };
     /// For commands of the user, and for a run between its sessions.
     pub const USER: CaptureLimits =
@@ -315,7 +316,11 @@ impl<'a> TurnContext<'a> {
 
     fn past_memory(&self) -> &PastMemory {
         self.past_memory.get_or_init(|| {
-            self.metadata().memory_head.clone().map(PastMemory::from_head_or_empty).unwrap_or_default()
+            self.metadata()
+                .memory_head
+                .clone()
+                .map(PastMemory::from_head_or_log_else_empty)
+                .unwrap_or_default()
         })
     }
 

@@ -34,7 +34,7 @@ pub fn record_missing_turns_of_unread_sessions(
 ) -> Result<u64, StoreError> {
     let mut catch_up =
         CatchUp { project, limits, remaining_bytes: limits.max_bytes, turn_count: 0, first_error: None };
-    let unread_index = unread_sessions::load_unread_or_all_sessions(project);
+    let unread_index = unread_sessions::load_unread_sessions_from_index_or_all(project);
     for session_id in &unread_index.sessions {
         match (catch_up.record_turns_and_return_is_fully_recorded(session_id), unread_index.is_from_index) {
             (true, true) => remove_from_unread_index_unless_resumed(project, session_id),
@@ -109,7 +109,8 @@ impl CatchUp<'_> {
                 .unwrap_or(0)
                 .saturating_sub(turn_log.transcript_offset_of(&source.stream_name));
             is_fully_recorded &= unread_bytes <= self.remaining_bytes
-                && (disk::file_size(&source.path).is_none() || is_older_than(&source.path, SETTLE_DELAY));
+                && (disk::file_size(&source.path).is_none()
+                    || is_older_than(&source.path, MIN_TIME_SINCE_LAST_WRITE));
             if unread_bytes > self.remaining_bytes {
                 continue;
             }
@@ -136,7 +137,7 @@ impl CatchUp<'_> {
 
 /// How long a transcript must be unchanged before it counts as complete, because the client writes its last lines
 /// after SessionEnd (2.1.329).
-const SETTLE_DELAY: Duration = Duration::from_secs(60);
+const MIN_TIME_SINCE_LAST_WRITE: Duration = Duration::from_secs(60);
 /// The client removes its transcripts after thirty days.
 const CLIENT_TRANSCRIPT_RETENTION: Duration = Duration::from_secs(30 * 24 * 3_600);
 

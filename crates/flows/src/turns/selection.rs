@@ -44,14 +44,17 @@ impl TurnSelection {
 
     /// Returns the selected logs, the most recently written first.
     pub fn selected_logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        self.filter_logs_by_session_newest_first(TurnLog::one_per_session_by_modified_time(project), project)
+        self.filter_logs_by_session_newest_first(
+            TurnLog::one_per_session_oldest_modified_first(project),
+            project,
+        )
     }
 
     /// Returns the selected logs, including a second log of the same session if both folders of the project's
     /// files have one.
     pub fn selected_logs_with_copies(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
         self.filter_logs_by_session_newest_first(
-            TurnLog::all_in_both_locations_by_modified_time(project),
+            TurnLog::all_in_both_locations_oldest_modified_first(project),
             project,
         )
     }
@@ -110,7 +113,7 @@ impl TurnSelection {
             let Some(header) = super::record_header(&line) else { continue };
             let is_too_old = oldest_needed_time
                 .is_some_and(|oldest_needed_time| header.recorded_at < *oldest_needed_time)
-                || !self.is_not_before_earliest_time(&header.recorded_at);
+                || !self.is_at_or_after_earliest_time(&header.recorded_at);
             if added_count >= max_count || is_too_old {
                 break;
             }
@@ -127,7 +130,7 @@ impl TurnSelection {
         Ok(())
     }
 
-    fn is_not_before_earliest_time(&self, timestamp: &Timestamp) -> bool {
+    fn is_at_or_after_earliest_time(&self, timestamp: &Timestamp) -> bool {
         self.earliest_time.as_ref().is_none_or(|earliest_time| timestamp >= earliest_time)
     }
 
@@ -136,7 +139,7 @@ impl TurnSelection {
         (self.include_subagents || header.stream == MAIN_STREAM)
             && header.kind == RecordKind::Turn
             && (!self.only_failures || header.succeeded == Some(false))
-            && self.is_not_before_earliest_time(&header.recorded_at)
+            && self.is_at_or_after_earliest_time(&header.recorded_at)
     }
 
     /// Returns true if the turn meets the conditions on its content: tool, iteration, file and text. A turn

@@ -5,15 +5,16 @@ use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind};
 use plimsoll_store::{Project, TurnLog};
 
 /// Finds the turn with this name: `SESSION:NUMBER`, `SESSION/AGENT:NUMBER`, or only the number, which refers
-/// to the session with `session_id_prefix` or to the newest session. The number is a turn number, as `plimsoll
-/// turns list` shows it. `record:NUMBER` refers to a record by its number; it need not be a turn.
-pub fn find_turn_by_name(
+/// to the session with `default_session_prefix`, or to the newest session without one. The number is a turn
+/// number, as `plimsoll turns list` shows it. `record:NUMBER` refers to a record by its number; it need not
+/// be a turn.
+pub fn find_turn_or_record_by_name(
     project: &Project,
     name: &str,
-    session_id_prefix: Option<&str>,
+    default_session_prefix: Option<&str>,
 ) -> Result<(TurnLog, LoggedRecord), TurnsError> {
     let no_turn_error = || TurnsError::NoTurn(name.to_owned());
-    let default_session = session_id_prefix.unwrap_or_default();
+    let default_session = default_session_prefix.unwrap_or_default();
     let (session_and_stream, number_text) = name.rsplit_once(':').unwrap_or((default_session, name));
     let is_record_number = session_and_stream == "record";
     let session_and_stream = if is_record_number { default_session } else { session_and_stream };
@@ -40,7 +41,7 @@ pub fn find_turn_by_name(
 }
 
 fn newest_turn_log_with_id_prefix(project: &Project, id_prefix: &str) -> Result<TurnLog, TurnsError> {
-    let turn_logs = TurnLog::one_per_session_by_modified_time(project);
+    let turn_logs = TurnLog::one_per_session_oldest_modified_first(project);
     if turn_logs.is_empty() {
         return Err(TurnsError::NoLog(project.root().to_owned()));
     }

@@ -32,7 +32,7 @@ pub(super) fn compute_item_budget(
     remaining_today_usd: Option<f64>,
 ) -> ItemBudget {
     let (total_usage, item_usage) =
-        (workers_state.total_usage(), workers_state.item_progress[item].current_usage);
+        (workers_state.total_usage_of_all_items(), workers_state.item_progress[item].current_usage);
     let remaining_sessions = run_state.options.max_iterations.saturating_sub(total_usage.sessions);
     if remaining_sessions == 0 {
         return ItemBudget::Exhausted(

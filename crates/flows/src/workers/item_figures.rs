@@ -48,7 +48,7 @@ fn read_item_run_snapshot(
     let Some(state) = item_run::load_current_run(project, &item_progress.earlier_run_id) else {
         return ItemRunSnapshot { pid: item_progress.pid, is_alive, ..ItemRunSnapshot::default() };
     };
-    let session = reader.read_usage_of_running_session(project, &state);
+    let session = reader.read_usage_and_liveness_of_open_session(project, &state);
     let mut usage = item_run::usage_of_run(&state);
     if let Some(session) = &session {
         usage += WorkUsage { sessions: 0, ..session.usage };

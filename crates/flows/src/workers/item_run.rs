@@ -99,7 +99,7 @@ impl ItemRunLaunch<'_> {
         let arguments = if continues_run {
             self.resume_arguments()
         } else {
-            self.remove_old_prompt_and_build_start_arguments()?
+            self.start_arguments_removing_untracked_prompt()?
         };
         let client = client::start_child_run(ClientLaunch {
             program: &program,
@@ -109,7 +109,7 @@ impl ItemRunLaunch<'_> {
             // Variables that would make the process work on another run or use the board.
             removed_variables: &[
                 RUN_VARIABLE,
-                ledger::RECORD_VARIABLE,
+                ledger::RUN_RECORD_VARIABLE,
                 "RALPH_STATE_FILE",
                 "CLAUDE_PROJECT_DIR",
                 DATABASE_URL_VARIABLE,
@@ -138,7 +138,7 @@ impl ItemRunLaunch<'_> {
             .collect()
     }
 
-    fn remove_old_prompt_and_build_start_arguments(&self) -> Result<Vec<String>, ItemRunStartError> {
+    fn start_arguments_removing_untracked_prompt(&self) -> Result<Vec<String>, ItemRunStartError> {
         let options = &self.run_state.options;
         let mut arguments = to_owned_strings(&["run", "--json", "--no-wait", "--todo", ITEM_PLAN_FILE]);
         arguments.push(format!("--name={}", truncate_end(&to_safe_single_line(self.item_text), 60)));
@@ -224,9 +224,9 @@ pub(super) fn has_run_to_continue(project: &Project) -> bool {
 
 /// Loads the state of an item's current run. Returns `None` if there is no state, or only that of an earlier
 /// attempt.
-pub(super) fn load_current_run(project: &Project, ended_run_id: &str) -> Option<RunState> {
+pub(super) fn load_current_run(project: &Project, earlier_run_id: &str) -> Option<RunState> {
     let state = state_file::load_state(project, None).ok().flatten();
-    state.filter(|state| ended_run_id.is_empty() || state.run_id != ended_run_id)
+    state.filter(|state| earlier_run_id.is_empty() || state.run_id != earlier_run_id)
 }
 
 /// Loads the id of the run in a worktree if that run cannot be resumed, so that the next attempt begins a new
@@ -238,13 +238,13 @@ pub(super) fn load_ended_run_id(project: &Project) -> Result<String, StoreError>
 }
 
 /// Loads the id of an item's current run.
-pub(super) fn load_current_run_id(project: &Project, ended_run_id: &str) -> Option<RunId> {
-    load_current_run(project, ended_run_id).map(|state| state.run_id)
+pub(super) fn load_current_run_id(project: &Project, earlier_run_id: &str) -> Option<RunId> {
+    load_current_run(project, earlier_run_id).map(|state| state.run_id)
 }
 
 /// Returns the usage of the ended sessions of an item's current run.
-pub(super) fn usage_of_current_run(project: &Project, ended_run_id: &str) -> WorkUsage {
-    usage_of_run(&load_current_run(project, ended_run_id).unwrap_or_default())
+pub(super) fn usage_of_current_run(project: &Project, earlier_run_id: &str) -> WorkUsage {
+    usage_of_run(&load_current_run(project, earlier_run_id).unwrap_or_default())
 }
 
 /// Returns the usage of the ended sessions of a run. The session count includes the session that is running.
@@ -258,19 +258,19 @@ pub(super) fn usage_of_run(state: &RunState) -> WorkUsage {
 }
 
 /// Returns true if an item's current run has ended and cannot be resumed.
-pub(super) fn has_current_run_ended(project: &Project, ended_run_id: &str) -> bool {
-    load_current_run(project, ended_run_id).is_some_and(|state| state.lifecycle.has_ended())
+pub(super) fn has_current_run_ended(project: &Project, earlier_run_id: &str) -> bool {
+    load_current_run(project, earlier_run_id).is_some_and(|state| state.lifecycle.has_ended())
 }
 
 /// Returns the outcome of an item's run from its exit and its recorded state. A run without a state, or with an
 /// exit that contradicts the state, has failed.
 pub(super) fn item_run_outcome(
     project: &Project,
-    ended_run_id: &str,
+    earlier_run_id: &str,
     exit: &ProcessExit,
     errors_path: &Path,
 ) -> ItemRunOutcome {
-    let Some(state) = load_current_run(project, ended_run_id) else {
+    let Some(state) = load_current_run(project, earlier_run_id) else {
         return ItemRunOutcome::Failed(describe_abnormal_exit(errors_path, exit));
     };
     if exit.code == Some(ExitStatus::Interrupted.code().into()) {

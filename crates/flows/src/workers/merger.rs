@@ -150,7 +150,7 @@ impl<'a> Merger<'a> {
 
     /// Returns the commands to run on the merge candidate, and the commands that must pass: those that have passed
     /// on the target branch, and the allowed checks of items that are merged or stacked.
-    fn commands_and_required_commands(&self) -> (Vec<String>, Vec<String>) {
+    fn all_and_required_verify_commands(&self) -> (Vec<String>, Vec<String>) {
         let workers_state = self.parallel_run.workers_state();
         let is_merged_or_stacked = |(index, board_item): &(usize, &BoardItem)| {
             board_item.stage == ItemStage::Merged
@@ -159,7 +159,13 @@ impl<'a> Merger<'a> {
         let items = workers_state.board.items.iter().enumerate().filter(is_merged_or_stacked);
         let checks: Vec<String> = items
             .filter_map(|(_, board_item)| {
-                Some(self.parallel_run.initial_state.find_allowed_check(&board_item.text)?.command.clone())
+                Some(
+                    self.parallel_run
+                        .initial_state
+                        .find_check_allowed_at_run_start(&board_item.text)?
+                        .command
+                        .clone(),
+                )
             })
             .collect();
         let mut commands = self.parallel_run.initial_state.options.verify_commands.clone();
@@ -263,7 +269,7 @@ impl<'a> Merger<'a> {
             Err(error @ WorktreeError::TimedOut(_)) => return Err(error.into()),
         };
         let last_commit =
-            self.amend_commit_with_tick_and_trailers(&workers_state, item, &commit_without_tick)?;
+            self.commit_or_amend_with_tick_and_trailers(&workers_state, item, &commit_without_tick)?;
         self.merge_candidate.clone_from(&last_commit);
         self.stacked_items.push(StackedItem { item_index: item, commit_without_tick, last_commit });
         Ok(true)
@@ -327,7 +333,7 @@ impl<'a> Merger<'a> {
 
     /// Sets the checkboxes of the plan to the state of the board and amends the last commit of the item's work with
     /// the plan and the item's trailers. An item without commits gets a new commit. Returns the new last commit.
-    fn amend_commit_with_tick_and_trailers(
+    fn commit_or_amend_with_tick_and_trailers(
         &self,
         workers_state: &WorkersState,
         item: usize,
@@ -408,7 +414,7 @@ impl<'a> Merger<'a> {
         start_and_base: Option<(CommitId, CommitId)>,
     ) -> Result<(), MergeError> {
         let (requested_start_commit, base_commit) = start_and_base.unzip();
-        let claim = Claim { item, epoch: workers_state.board.items[item].epoch };
+        let claim = Claim { item_index: item, epoch: workers_state.board.items[item].epoch };
         let start_commit = self.parallel_run.target.save_returned_work_and_start_commit(
             claim,
             &send_back_reason.returned_work,
@@ -467,7 +473,7 @@ impl MergeBackend for Merger<'_> {
     }
 
     fn verify_stack(&mut self) -> Result<Option<String>, MergeError> {
-        let (commands, required_commands) = self.commands_and_required_commands();
+        let (commands, required_commands) = self.all_and_required_verify_commands();
         let outcomes = run_verify_commands_until_canceled(
             &self.merge_project(),
             self.parallel_run.context.settings,

@@ -17,7 +17,7 @@ const MAX_PLAN_NAME_CHARS: usize = 40;
 
 /// Creates the state of a new parallel run from its plan. If an earlier run left a shown plan in a separate
 /// file, replaces that file with the new plan and the user's earlier answers.
-pub(super) fn create_workers_state_and_reset_shown_plan(
+pub(super) fn new_state_and_reset_earlier_shown_plan(
     project: &Project,
     run_state: &RunState,
     checkout: &ProjectCheckout,

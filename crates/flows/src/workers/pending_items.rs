@@ -13,7 +13,7 @@ const MAX_REASON_CHARS: usize = 200;
 
 /// Describes the items that are leased to other machines, wait to be merged, or were set aside after
 /// failures, and names the folder of the worktrees. Returns an empty list for a run without workers.
-pub fn describe_remote_merge_ready_and_failed_items(
+pub fn describe_pending_items_and_worktrees_folder(
     project: &Project,
     run_state: &RunState,
 ) -> Result<Vec<String>, StoreError> {
@@ -21,7 +21,7 @@ pub fn describe_remote_merge_ready_and_failed_items(
         return Ok(Vec::new());
     };
     let lines = workers_state.board.items.iter().enumerate().filter_map(|(item_index, board_item)| {
-        describe_if_remote_merge_ready_or_failed(&workers_state, item_index, board_item)
+        describe_if_leased_elsewhere_ready_or_failed(&workers_state, item_index, board_item)
     });
     let worktrees_line =
         super::worktrees::worktrees_folder(project, &run_state.run_id).filter(|folder| disk::exists(folder));
@@ -29,7 +29,7 @@ pub fn describe_remote_merge_ready_and_failed_items(
     Ok(lines.chain(worktrees_line).collect())
 }
 
-fn describe_if_remote_merge_ready_or_failed(
+fn describe_if_leased_elsewhere_ready_or_failed(
     workers_state: &WorkersState,
     item_index: usize,
     board_item: &BoardItem,

@@ -18,7 +18,7 @@ pub(super) enum RecordTransferError {
 }
 
 /// Copies the records of a worktree into the project, and verifies the turn logs there.
-pub(super) fn copy_records_and_verify_turn_logs(
+pub(super) fn record_missing_turns_then_copy_and_verify(
     worktree_project: &Project,
     main_project: &Project,
 ) -> Result<(), RecordTransferError> {

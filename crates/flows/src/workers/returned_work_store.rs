@@ -36,11 +36,11 @@ pub(super) fn load_or_convert_board_note(
     let saved_text = disk::read_text(&returned_work_path(project, run_state, item)).ok().flatten();
     saved_text
         .and_then(|text| from_json(&text))
-        .or_else(|| unfinished_work_from_note(&workers_state.board.items[item].next_session_note))
+        .or_else(|| note_as_unfinished_work_unless_empty(&workers_state.board.items[item].next_session_note))
 }
 
 /// Converts the board's note about work that was sent back. Returns `None` for an empty note.
-pub(super) fn unfinished_work_from_note(note: &str) -> Option<ReturnedWork> {
+pub(super) fn note_as_unfinished_work_unless_empty(note: &str) -> Option<ReturnedWork> {
     let returned_work = ReturnedWork {
         return_reason: ReturnReason::Unfinished,
         output: note.to_owned(),

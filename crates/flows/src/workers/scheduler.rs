@@ -92,7 +92,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     /// Runs the loop until the run ends, and returns the exit code. On an error, makes all threads stop, and
     /// requests that running items end after their current session.
-    pub(super) fn run_loop_and_stop_workers_on_error(mut self) -> Result<u8, WorkersError> {
+    pub(super) fn run_loop_and_request_worker_end_on_error(mut self) -> Result<u8, WorkersError> {
         let result = self.prepare_and_run_loop();
         if let Err(error) = &result {
             self.reporter.notify_observer(&RunEvent::RunFailed { error: error.to_string() });
@@ -121,7 +121,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
                 return Ok(exit_code);
             }
             self.claim_next_item_and_prepare_worktree()?;
-            self.record_waiting_items_and_stop_reason();
+            self.record_waiting_and_stop_reason_if_changed();
             self.reporter.notify_observer(&RunEvent::FiguresUpdated {
                 figures: &self.usage.run_figures(self.parallel_run),
             });
@@ -195,7 +195,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     /// Removes the worktrees of merged items that have no worker.
     fn remove_merged_worktrees(&mut self) -> Result<(), WorkersError> {
-        let active_items: Vec<usize> = self.worker_claims().iter().map(|claim| claim.item).collect();
+        let active_items: Vec<usize> = self.worker_claims().iter().map(|claim| claim.item_index).collect();
         Ok(self.cleanup.copy_records_and_remove_merged_worktrees(
             self.parallel_run,
             &active_items,
@@ -215,15 +215,16 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             let slot = self.slots.get(worker - 1).and_then(Option::as_ref);
             let running_slot = slot.filter(|slot| matches!(slot.stage, SlotStage::Running(_)));
             let item_run_state = running_slot.and_then(|slot| {
-                let project = self.parallel_run.item_project(slot.claim.item);
-                state_file::load_state_without_history(&project, None).ok().flatten()
+                let project = self.parallel_run.item_project(slot.claim.item_index);
+                state_file::load_reconciled_state_without_history(&project, None).ok().flatten()
             });
             let session_id = item_run_state.and_then(|state| state.session_id).map(|id| id.to_string());
             LocalWorkerReport {
                 worker_number: worker,
-                item: slot.map(|slot| slot.claim.item),
+                item: slot.map(|slot| slot.claim.item_index),
                 session_id: session_id.unwrap_or_default(),
-                context_percent: running_slot.and_then(|slot| self.usage.context_percent(slot.claim.item)),
+                context_percent: running_slot
+                    .and_then(|slot| self.usage.context_percent(slot.claim.item_index)),
                 cost_usd: workers_state.worker_cost_usd(worker),
             }
         });
@@ -243,7 +244,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         {
             return;
         }
-        if let Verdict::Pause { kind, reason, .. } = self.last_pause_verdict_with_current_end() {
+        if let Verdict::Pause { kind, reason, .. } = self.last_pause_or_limit_verdict_with_current_end() {
             self.closing_reason = Some(ClosingReason::Pause(kind, reason));
         }
     }
@@ -342,19 +343,20 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     /// a pause, which applies only while its limit does.
     fn record_running_or_remaining_pause(&mut self) -> Result<(), WorkersError> {
         self.is_pause_recorded = self.parallel_run.board.is_paused();
-        let current_pause = self.is_pause_recorded.then(|| self.last_pause_verdict_with_current_end());
+        let current_pause =
+            self.is_pause_recorded.then(|| self.last_pause_or_limit_verdict_with_current_end());
         if self.parallel_run.workers_state().stop_reason.is_some() {
             self.parallel_run.update_workers_state(|workers| workers.stop_reason = None)?;
         }
         self.parallel_run.context.update_state(|state| match &current_pause {
-            Some(current_pause) => state.lifecycle.pause_if_open_and_record_verdict(current_pause),
+            Some(current_pause) => state.lifecycle.pause_and_record_verdict_if_open(current_pause),
             None => state.lifecycle.mark_running_if_open(),
         })?;
         Ok(())
     }
 
     /// Returns the verdict for a pause that an earlier process recorded and that is still in effect.
-    fn last_pause_verdict_with_current_end(&self) -> Verdict {
+    fn last_pause_or_limit_verdict_with_current_end(&self) -> Verdict {
         let pause_end = finish::workers_paused_until(self.parallel_run);
         match self.parallel_run.initial_state.lifecycle.last_verdict() {
             Some(Verdict::Pause { kind, reason, .. }) if kind.resolves_by_waiting() => {
@@ -368,11 +370,11 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
 
     /// Records what `plimsoll status` cannot determine by itself: which workers wait, and why no new item
     /// starts.
-    fn record_waiting_items_and_stop_reason(&self) {
+    fn record_waiting_and_stop_reason_if_changed(&self) {
         let workers_state = self.parallel_run.workers_state();
         let is_waiting = |slot: &&Slot<'_>| slot.is_waiting();
         let waiting_items: Vec<usize> =
-            self.slots.iter().flatten().filter(is_waiting).map(|slot| slot.claim.item).collect();
+            self.slots.iter().flatten().filter(is_waiting).map(|slot| slot.claim.item_index).collect();
         let stop_reason = self.closing_reason.as_ref().map(ClosingReason::describe);
         let is_unchanged = |(item, item_progress): (usize, &ItemProgress)| {
             item_progress.is_waiting == waiting_items.contains(&item)

@@ -36,7 +36,7 @@ pub fn load_workers_state(project: &Project, run_id: &RunId) -> Result<Option<Wo
 }
 
 fn workers_file_path(project: &Project, run_id: &RunId) -> Option<PathBuf> {
-    ledger::run_record_folder(project, run_id).map(|folder| folder.join("workers.json"))
+    ledger::inherited_or_default_run_record_folder(project, run_id).map(|folder| folder.join("workers.json"))
 }
 
 impl WorkersFile {

@@ -152,7 +152,7 @@ impl Worktrees {
     /// Returns true if a folder is still the linked worktree that was created there. An agent can change the
     /// file that refers git to its repository. The hooks and settings of another repository are not the
     /// user's, and our commands must not run in the user's working tree or in another item's worktree.
-    pub(super) fn is_linked_worktree_of_repository(&self, worktree: &Path) -> bool {
+    pub(super) fn is_linked_worktree_of_project_repository(&self, worktree: &Path) -> bool {
         let (Some((worktree_root, git_folder)), Some(main_git_folder)) =
             (layout::find_repository(worktree), layout::find_git_folder(&self.checkout.repository_root))
         else {
@@ -178,12 +178,12 @@ impl Worktrees {
         let worktree = self.item_worktree(worktree_spec.item_index);
         let start_commit = worktree_spec.start_commit.as_ref().ok_or(WorktreeSetupError::TargetBranchGone)?;
         let worktree_exists = git::head_commit(&worktree).is_some();
-        if worktree_exists && !self.is_linked_worktree_of_repository(&worktree) {
+        if worktree_exists && !self.is_linked_worktree_of_project_repository(&worktree) {
             return Err(WorktreeSetupError::OtherRepository);
         }
         if worktree_exists {
             worktree::wait_for_git_and_remove_locks(&worktree);
-            worktree::switch_to_new_or_unmoved_branch(
+            worktree::create_or_switch_to_branch_unless_moved(
                 &worktree,
                 &worktree_spec.branch,
                 start_commit,

@@ -76,8 +76,8 @@ const KEPT_USER_VARIABLES: &[&str] = &[
     "GIT_DISCOVERY_ACROSS_FILESYSTEM",
 ];
 
-/// Returns the root of the working tree that contains `folder`. Outside a repository it returns an error without
-/// starting git, which would fail, too: variables that could lead it into another repository are removed.
+/// Returns the root of the working tree that contains `folder`, or an error outside a repository. Git is not started for
+/// that error: it would fail as well, because the variables that could lead it into another repository are removed.
 pub(super) fn find_working_tree_root(folder: &Path) -> Result<PathBuf, CommandOutcome> {
     let no_repository_outcome = || CommandOutcome {
         start_error: Some("there is no git repository".to_owned()),

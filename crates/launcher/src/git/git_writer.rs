@@ -265,6 +265,6 @@ pub(crate) fn run_write_command(
 
 /// Returns the outcome of a git command that was not started because no [`GitWriter`] could be created.
 pub(crate) fn not_started_outcome(cause: &CommandOutcome) -> CommandOutcome {
-    let start_error = format!("git is not started: {}", git_output::failure_reason(cause));
+    let start_error = format!("git is not started: {}", git_output::fatal_message_or_last_output_line(cause));
     CommandOutcome { start_error: Some(start_error), ..CommandOutcome::default() }
 }

@@ -4,7 +4,7 @@ use super::read_only_command;
 use crate::CommandOutcome;
 use crate::child::{self, ChildOptions};
 use crate::git_error::GitError;
-use crate::git_output::failure_reason;
+use crate::git_output::fatal_message_or_last_output_line;
 use crate::time_limit::TimeLimit;
 use std::path::Path;
 use std::process::Command;
@@ -70,7 +70,7 @@ pub(crate) fn complete_stdout_or_error(outcome: CommandOutcome) -> Result<Vec<u8
         return Err(GitError::TimedOut);
     }
     if !outcome.succeeded() {
-        return Err(GitError::Failed(failure_reason(&outcome)));
+        return Err(GitError::Failed(fatal_message_or_last_output_line(&outcome)));
     }
     // The output was cut off: an incomplete list would look like less work.
     if outcome.stdout.len() >= MAX_LIST_BYTES {

@@ -285,7 +285,7 @@ impl ProjectFolders {
 
     /// Returns true if an agent in the sandbox cannot have written the file that contains a setting. It can write
     /// `config.worktree` and included files of the working tree.
-    fn is_setting_file_unwritable_by_agent(&self, scope: &[u8], origin: &[u8]) -> bool {
+    fn is_in_repository_config_or_outside_project(&self, scope: &[u8], origin: &[u8]) -> bool {
         if scope == b"command" {
             return true;
         }
@@ -305,7 +305,7 @@ impl ProjectFolders {
         let command = std::str::from_utf8(&setting.command);
         // Hooks can also be configured by settings.
         !setting.driver.starts_with(b"hook.")
-            && self.is_setting_file_unwritable_by_agent(&setting.scope, &setting.origin)
+            && self.is_in_repository_config_or_outside_project(&setting.scope, &setting.origin)
             && command.is_ok_and(|command| self.is_trusted_command(command))
     }
 

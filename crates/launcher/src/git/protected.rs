@@ -4,7 +4,7 @@
 
 use super::{AllowedPrograms, GitWriter, read_only_command_with_settings};
 use crate::child::{self, ChildOptions};
-use crate::git_output::{failure_reason, split_nul_terminated};
+use crate::git_output::{fatal_message_or_last_output_line, split_nul_terminated};
 use crate::time_limit::TimeLimit;
 use crate::{CommandOutcome, MAX_OUTPUT_BYTES, run_without_stdin};
 use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
@@ -40,7 +40,7 @@ pub type ReferenceEntries = (String, Result<Vec<GitEntry>, GitFailure>);
 /// Returns the identity of the repository that git itself uses in a folder, including the folder's path in
 /// it. A `.git` file can lead git to another repository than our own search finds, because git keeps trailing
 /// spaces in the path.
-pub fn repository_identity_with_folder_prefix(folder: &Path) -> Result<String, GitFailure> {
+pub fn git_folder_identities_with_folder_prefix(folder: &Path) -> Result<String, GitFailure> {
     let outcome = query_with_retry(folder, None, &["rev-parse", "--absolute-git-dir", "--show-prefix"])?;
     let identity = || {
         let mut lines = outcome.stdout.split(|byte| *byte == b'\n');
@@ -150,7 +150,11 @@ pub fn entries_git_would_commit(
 
 fn git_add_error(outcome: &CommandOutcome) -> GitAddError {
     let timeout_message = || "git does not answer in time".to_owned();
-    GitAddError(if outcome.timed_out { timeout_message() } else { failure_reason(outcome) })
+    GitAddError(if outcome.timed_out {
+        timeout_message()
+    } else {
+        fatal_message_or_last_output_line(outcome)
+    })
 }
 
 /// Returns the commit of a reference; `None` for a HEAD without a commit.

@@ -261,7 +261,7 @@ impl RepositoryState<'_> {
 }
 
 /// Returns the commits since `work_base` that touched one file, newest first, with the changed lines.
-pub fn commits_of_file_with_changed_lines(
+pub fn commits_of_file_with_changed_line_texts(
     folder: &Path,
     work_base: WorkBase<'_>,
     file: &RepoPath,
@@ -299,7 +299,10 @@ pub fn commits_of_file_with_changed_lines(
 
 /// Formats line ranges as in `3-9, 45-120`. Ranges at most three lines apart are merged. If there are too
 /// many, only the last ones and the one that contains `last_edited` are listed.
-pub fn merge_and_format_last_line_ranges(ranges: &[(u64, u64)], last_edited: Option<(u64, u64)>) -> String {
+pub fn format_last_merged_ranges_keeping_edited(
+    ranges: &[(u64, u64)],
+    last_edited: Option<(u64, u64)>,
+) -> String {
     let mut merged_ranges: Vec<(u64, u64)> = Vec::new();
     for range in ranges {
         match merged_ranges.last_mut() {

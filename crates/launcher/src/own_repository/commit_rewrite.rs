@@ -220,7 +220,7 @@ impl OwnRepository {
         arguments: &[&str],
         input: Option<Vec<u8>>,
     ) -> Result<Vec<u8>, OwnRepositoryError> {
-        let outcome: CommandOutcome = self.run_query_with_input(arguments, input);
+        let outcome: CommandOutcome = self.run_offline_git_with_input(arguments, input);
         if outcome.succeeded() {
             return Ok(outcome.stdout);
         }
@@ -346,7 +346,7 @@ mod tests {
             .rewrite_commits_without_changes_to_files(&base, &tip, &repo_paths(&PLAN_FILES))
             .unwrap();
         let run_query = |arguments: &[&str]| {
-            String::from_utf8_lossy(&own_repository.run_query(arguments).stdout).into_owned()
+            String::from_utf8_lossy(&own_repository.run_offline_git(arguments).stdout).into_owned()
         };
         let plan_entries =
             |commit: &CommitId| run_query(&["ls-tree", "-r", commit.as_str(), "--", "docs/old"]);
@@ -438,7 +438,7 @@ mod tests {
         let rewritten_tip = own_repository
             .rewrite_commits_without_changes_to_files(&base, &tip, &repo_paths(&PLAN_FILES))
             .unwrap();
-        let merge_count = own_repository.run_query(&[
+        let merge_count = own_repository.run_offline_git(&[
             "rev-list",
             "--count",
             "--min-parents=2",
@@ -446,7 +446,7 @@ mod tests {
         ]);
         assert_eq!(git::trimmed_stdout(&merge_count), "1");
         let differing_files =
-            own_repository.run_query(&["diff", "--name-only", base.as_str(), rewritten_tip.as_str()]);
+            own_repository.run_offline_git(&["diff", "--name-only", base.as_str(), rewritten_tip.as_str()]);
         assert_eq!(git::trimmed_stdout(&differing_files), "main.txt\nside.txt");
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn remove_locks_in_git_folder(git_folder: &Path, work_tree: &Path) {
 /// Removes the locks that a session's git processes left in the user's working tree: locks created since
 /// `session_start`, if no git process runs there. Returns the removed locks. A program other than git holds a lock
 /// only briefly, so this first waits until the locks are two seconds old.
-pub fn remove_unused_git_locks_created_since(folder: &Path, session_start: SystemTime) -> Vec<PathBuf> {
+pub fn remove_and_return_unused_git_locks_since(folder: &Path, session_start: SystemTime) -> Vec<PathBuf> {
     // A session may have created a `.git` that points outside the working tree. Git processes that use its
     // target cannot be detected by a search in this folder.
     let is_git_folder_inside_tree =
@@ -140,9 +140,9 @@ mod tests {
         std::fs::File::options().write(true).open(&head).unwrap().set_modified(before_session).unwrap();
         std::fs::write(&index, "half").unwrap();
         let session_start = SystemTime::now() - Duration::from_secs(30);
-        assert_eq!(remove_unused_git_locks_created_since(&repository, session_start), [index]);
+        assert_eq!(remove_and_return_unused_git_locks_since(&repository, session_start), [index]);
         assert!(head.exists(), "it was there before");
-        assert_eq!(remove_unused_git_locks_created_since(&repository, session_start), [] as [PathBuf; 0]);
+        assert_eq!(remove_and_return_unused_git_locks_since(&repository, session_start), [] as [PathBuf; 0]);
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
             run_shell(&redirected_folder, redirect);
             assert!(layout::find_git_folder(&redirected_folder).is_some(), "{redirect}");
             assert_eq!(
-                remove_unused_git_locks_created_since(&redirected_folder, session_start),
+                remove_and_return_unused_git_locks_since(&redirected_folder, session_start),
                 [] as [PathBuf; 0],
                 "{redirect}"
             );

@@ -34,7 +34,7 @@ pub(super) fn tree_digest_by_size_and_time(
     };
     match FolderInWorkingTree::locate(folder, limit).ok()? {
         Some(folder_in_tree) if !contents.is_ignored_folder(folder, &folder_in_tree) => {
-            contents.add_sizes_and_times_of_changed_files(folder, &folder_in_tree)?;
+            contents.add_sizes_of_changed_and_submodule_files(folder, &folder_in_tree)?;
         }
         _ => contents.add_disk_files_below_folder(folder, b"")?,
     }
@@ -45,7 +45,7 @@ impl FileContents<'_> {
     /// Adds the files that `git status` lists, and all files of submodules. Each entry is a two-character status
     /// code, a space and the path from the root. The code is ignored, because staging a file is not a change of
     /// its content.
-    fn add_sizes_and_times_of_changed_files(
+    fn add_sizes_of_changed_and_submodule_files(
         &mut self,
         folder: &Path,
         folder_in_tree: &FolderInWorkingTree,
@@ -61,7 +61,7 @@ impl FileContents<'_> {
             let disk_path = folder.join(OsStr::from_bytes(path));
             match disk_path.symlink_metadata() {
                 Ok(metadata) if metadata.is_dir() => {
-                    self.add_nested_repository_files_without_git(&disk_path, path)?;
+                    self.add_nested_repository_files_from_disk(&disk_path, path)?;
                 }
                 Ok(metadata) => self.add_content(
                     path.to_owned(),
@@ -82,7 +82,7 @@ impl FileContents<'_> {
             if let Some(id_and_path) = entry.strip_prefix(b"160000 ") {
                 let tab = id_and_path.iter().position(|byte| *byte == b'\t')?;
                 let path = &id_and_path[tab + 1..];
-                self.add_nested_repository_files_without_git(&folder.join(OsStr::from_bytes(path)), path)?;
+                self.add_nested_repository_files_from_disk(&folder.join(OsStr::from_bytes(path)), path)?;
             }
         }
         Some(())

@@ -20,7 +20,7 @@ impl ClientInfo {
     }
 
     /// Returns which hooks the client supports. If no client was found, assumes the newest.
-    pub fn hook_support(&self) -> HookSupport {
+    pub fn hook_support_assuming_modern_if_missing(&self) -> HookSupport {
         match (&self.path, &self.version_text) {
             (None, _) => HookSupport::Modern,
             (_, version) => {
@@ -60,7 +60,7 @@ pub(super) fn check_client_version(client: &ClientInfo) -> Section {
         return Section::new("Client", format!("Claude Code {short_version} ({path})"), vec![finding]);
     }
     let first_modern = crate::client::format_version(FIRST_MODERN_VERSION);
-    let classic_warning = (client.hook_support() == HookSupport::Classic).then(|| {
+    let classic_warning = (client.hook_support_assuming_modern_if_missing() == HookSupport::Classic).then(|| {
         Finding::warning(
             "client.classic",
             format!(

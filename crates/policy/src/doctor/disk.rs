@@ -51,7 +51,7 @@ pub struct DiskInfo {
     /// git's exclude file, if it does not list the run's files although it should.
     pub incomplete_exclude_file: Option<String>,
     /// Plimsoll's recorded files that git tracks.
-    pub tracked_records: Vec<String>,
+    pub run_files_tracked_by_git: Vec<String>,
     /// Files written by a newer version of Plimsoll in a newer format.
     pub newer_format_files: Vec<String>,
     /// The folder of a second working memory of this project, which sessions do not see.
@@ -210,13 +210,13 @@ fn check_git_repository_and_exclude_file(disk: &DiskInfo) -> Option<Finding> {
 }
 
 fn check_records_tracked_by_git(disk: &DiskInfo) -> Option<Finding> {
-    let first_file = disk.tracked_records.first()?;
-    let files_text = count_with_noun(disk.tracked_records.len(), "file");
+    let first_file = disk.run_files_tracked_by_git.first()?;
+    let files_text = count_with_noun(disk.run_files_tracked_by_git.len(), "file");
     let message = format!(
         "{files_text} of our recorded files, such as this one, are tracked by git: transcripts and handoffs contain what the sessions saw"
     );
     let mut record_roots: Vec<&str> =
-        disk.tracked_records.iter().map(|path| containing_record_folder(path)).collect();
+        disk.run_files_tracked_by_git.iter().map(|path| containing_record_folder(path)).collect();
     record_roots.dedup();
     let advice = format!(
         "`git rm -r --cached {}`, then commit (the files stay); what was pushed stays in the history",
@@ -257,7 +257,7 @@ mod tests {
                 is_git_repository: true,
                 incomplete_exclude_file: None,
                 newer_format_files: Vec::new(),
-                tracked_records: Vec::new(),
+                run_files_tracked_by_git: Vec::new(),
                 in_memory_state_folder: None,
                 hidden_memory_folder: None,
                 oversized_memory_log: None,
@@ -269,7 +269,7 @@ mod tests {
         let cases: [Case; 20] = [
             (|_| (), &[]),
             (
-                |facts| facts.tracked_records = vec![".claude/plimsoll/journal.jsonl".to_owned()],
+                |facts| facts.run_files_tracked_by_git = vec![".claude/plimsoll/journal.jsonl".to_owned()],
                 &["disk.tracked"],
             ),
             (|facts| facts.paths[0].is_writable = false, &["disk.not_writable"]),

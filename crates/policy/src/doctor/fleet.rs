@@ -238,11 +238,12 @@ fn check_remote_address_branch_and_push(diagnostics: &FleetDiagnostics) -> Secti
     Section::new("Remote", format!("{}: {address}", remote.name), findings)
 }
 
-fn check_target_branch_exists(remote: &RemoteInfo, target: &str) -> Option<Finding> {
+fn check_target_branch_exists(remote: &RemoteInfo, target_branch: &str) -> Option<Finding> {
     match &remote.target_commit {
         Ok(Some(_)) => None,
         Ok(None) => {
-            let message = format!("the branch {target}, on which the work comes together, is not there");
+            let message =
+                format!("the branch {target_branch}, on which the work comes together, is not there");
             Some(Finding::problem(
                 "fleet.no_target",
                 message,

@@ -33,7 +33,7 @@ pub struct ConfiguredProgram {
 
 /// An entry of the user settings that a client with a different PATH cannot start.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnstartableEntry {
+pub struct EntryThatFailsWithoutPath {
     /// The program as written in the file.
     pub name: String,
     pub settings_file: String,
@@ -60,7 +60,7 @@ pub struct ProgramInfo {
     /// Programs named in settings that are in another folder or missing.
     pub configured_programs: Vec<ConfiguredProgram>,
     /// Entries of the user settings that do not start with every PATH.
-    pub unstartable_entries: Vec<UnstartableEntry>,
+    pub entries_that_fail_without_path: Vec<EntryThatFailsWithoutPath>,
     /// The folder to add to the PATH so that `plimsoll` can be run by name.
     pub command_folder: String,
     /// Every `plimsoll` on the PATH, in order. One inside the project is not run.
@@ -81,8 +81,8 @@ pub(super) fn check_program_builds_and_path(programs: &ProgramInfo) -> Section {
             .iter()
             .filter_map(|program| check_program_named_in_settings(programs, program)),
     );
-    findings.extend(check_unstartable_entries(programs));
-    findings.extend(check_plimsoll_on_path(programs));
+    findings.extend(check_entries_that_fail_without_path(programs));
+    findings.extend(check_plimsoll_is_first_and_only_on_path(programs));
     let programs_text = count_with_noun(programs.sibling_programs.len() + 1, "program");
     Section::new(
         "Programs",
@@ -122,10 +122,10 @@ fn check_program_named_in_settings(programs: &ProgramInfo, program: &ConfiguredP
 }
 
 /// Returns one finding for each file with bare names, and one for each program that does not respond.
-fn check_unstartable_entries(programs: &ProgramInfo) -> Vec<Finding> {
-    let has_bare_name = |entry: &&UnstartableEntry| entry.failure == StartFailure::BareName;
+fn check_entries_that_fail_without_path(programs: &ProgramInfo) -> Vec<Finding> {
+    let has_bare_name = |entry: &&EntryThatFailsWithoutPath| entry.failure == StartFailure::BareName;
     let mut bare_name_counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for entry in programs.unstartable_entries.iter().filter(has_bare_name) {
+    for entry in programs.entries_that_fail_without_path.iter().filter(has_bare_name) {
         *bare_name_counts.entry(&entry.settings_file).or_default() += 1;
     }
     let bare_name_findings = bare_name_counts.into_iter().map(|(file, count)| {
@@ -136,7 +136,7 @@ fn check_unstartable_entries(programs: &ProgramInfo) -> Vec<Finding> {
         Finding::warning("settings.bare_name", message, INIT_AGAIN_ADVICE).with_path(file)
     });
     let no_response_findings =
-        programs.unstartable_entries.iter().filter(|entry| !has_bare_name(entry)).map(|entry| {
+        programs.entries_that_fail_without_path.iter().filter(|entry| !has_bare_name(entry)).map(|entry| {
             let message =
                 format!("the settings name {}, which does not start with an empty PATH", entry.name);
             Finding::problem("settings.does_not_start", message, INIT_AGAIN_ADVICE)
@@ -188,7 +188,7 @@ pub(super) fn finding_unless_same_build(
     }
 }
 
-fn check_plimsoll_on_path(programs: &ProgramInfo) -> Option<Finding> {
+fn check_plimsoll_is_first_and_only_on_path(programs: &ProgramInfo) -> Option<Finding> {
     let describe_program = |(path, status): &(String, ProgramStatus)| match status {
         ProgramStatus::ReportedBuild(build) if *build != programs.current_build => format!("{path}, {build}"),
         ProgramStatus::NoVersionReported => format!("{path}, which does not report its version"),
@@ -231,7 +231,7 @@ mod tests {
             program_folder: "/opt".to_owned(),
             sibling_programs: vec![("plimsoll-stop-gate".to_owned(), known_build())],
             configured_programs: Vec::new(),
-            unstartable_entries: Vec::new(),
+            entries_that_fail_without_path: Vec::new(),
             command_folder: "/opt".to_owned(),
             programs_on_path: vec![("/opt/plimsoll".to_owned(), known_build())],
             is_first_on_path: true,
@@ -269,9 +269,9 @@ mod tests {
         };
         let with_unstarted_entries = |entries: &[(&str, StartFailure)]| {
             check_changed(|facts| {
-                facts.unstartable_entries = entries
+                facts.entries_that_fail_without_path = entries
                     .iter()
-                    .map(|(file, failure)| UnstartableEntry {
+                    .map(|(file, failure)| EntryThatFailsWithoutPath {
                         name: "plimsoll-stop-gate".to_owned(),
                         settings_file: (*file).to_owned(),
                         failure: *failure,

@@ -65,17 +65,18 @@ pub(super) fn check_run_state_and_process(run: &RunInfo) -> Section {
             )
         }
         (RunStatus::Paused, _) => {
-            let message = format!("it is paused{}", last_verdict_reason_suffix(state));
+            let message = format!("it is paused{}", last_stop_or_pause_reason_suffix(state));
             (format!("\"{name}\" is paused"), Some(Finding::note("run.paused", message, resume_advice)))
         }
-        (status, _) => {
-            (format!("\"{name}\" is over ({}){}", status.as_str(), last_verdict_reason_suffix(state)), None)
-        }
+        (status, _) => (
+            format!("\"{name}\" is over ({}){}", status.as_str(), last_stop_or_pause_reason_suffix(state)),
+            None,
+        ),
     };
     Section::new("Run", summary, finding.into_iter().collect())
 }
 
-fn last_verdict_reason_suffix(state: &RunState) -> String {
+fn last_stop_or_pause_reason_suffix(state: &RunState) -> String {
     match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. }) if !reason.is_empty() => {
             format!(": {}", truncate_end(&to_safe_single_line(reason), 200))

@@ -30,7 +30,7 @@ impl SettingsScope {
         }
     }
 
-    fn advice_to_run_init(self) -> &'static str {
+    fn advice_to_run_init_or_ask_admin(self) -> &'static str {
         match self {
             SettingsScope::Managed => "ask the administrator of this machine to change this file",
             SettingsScope::Local => "run `plimsoll init --local` again",
@@ -39,7 +39,7 @@ impl SettingsScope {
         }
     }
 
-    fn advice_to_uninstall(self) -> &'static str {
+    fn advice_to_uninstall_or_ask_admin(self) -> &'static str {
         match self {
             SettingsScope::Managed => "ask the administrator of this machine to change this file",
             SettingsScope::Local => "`plimsoll uninstall --local`",
@@ -180,7 +180,8 @@ fn check_events_unknown_to_old_client(settings: &SettingsInfo, file: &SettingsFi
             "this client does not know {}, and therefore silently drops every hook of the file",
             unknown_events.join(", ")
         );
-        let advice = format!("{}; remove other such events by hand", file.scope.advice_to_run_init());
+        let advice =
+            format!("{}; remove other such events by hand", file.scope.advice_to_run_init_or_ask_admin());
         Finding::problem("settings.unknown_event", message, &advice).with_path(file.path.clone())
     })
 }
@@ -190,7 +191,7 @@ fn check_entry_differences(settings: &SettingsInfo, file: &SettingsFile) -> Vec<
     let missing = list_entries_with_difference(file, EntryDifferenceKind::Missing);
     let unexpected = list_entries_with_difference(file, EntryDifferenceKind::Unexpected);
     let edited = list_entries_with_difference(file, EntryDifferenceKind::Edited);
-    let init_advice = file.scope.advice_to_run_init();
+    let init_advice = file.scope.advice_to_run_init_or_ask_admin();
     let edited_finding = edited.map(|edited| {
         let message = format!("entries of ours were changed by hand: {edited}");
         Finding::note("settings.edited", message, &format!("if that was not intended, {init_advice}"))
@@ -265,7 +266,7 @@ fn check_hooks_in_several_files(settings: &SettingsInfo) -> Option<Finding> {
         return Some(Finding::warning(
             "settings.doubled",
             message,
-            last_scope(locations).advice_to_uninstall(),
+            last_scope(locations).advice_to_uninstall_or_ask_admin(),
         ));
     }
     let locations = locations.values().next()?;
@@ -273,7 +274,7 @@ fn check_hooks_in_several_files(settings: &SettingsInfo) -> Option<Finding> {
         "our hooks are configured twice ({}); the client runs them once",
         render_file_list(locations)
     );
-    let advice = format!("nothing, or {}", last_scope(locations).advice_to_uninstall());
+    let advice = format!("nothing, or {}", last_scope(locations).advice_to_uninstall_or_ask_admin());
     Some(Finding::note("settings.doubled_alike", message, &advice))
 }
 
@@ -312,7 +313,7 @@ fn last_scope(locations: &[HookLocation<'_>]) -> SettingsScope {
 fn check_status_line_is_overridden(settings: &SettingsInfo) -> Option<Finding> {
     let mut status_lines =
         parsed_files(settings).filter_map(|(file, summary)| Some((file, summary.status_line.as_ref()?)));
-    let (first_file, shown_line) = status_lines.next()?;
+    let (overriding_file, shown_line) = status_lines.next()?;
     if shown_line.is_ours {
         return None;
     }
@@ -322,7 +323,10 @@ fn check_status_line_is_overridden(settings: &SettingsInfo) -> Option<Finding> {
         file_with_ours.path, shown_line.command
     );
     let advice = "remove that one to see ours; the hooks measure without it";
-    Some(Finding::note("settings.status_line_shadowed", message, advice).with_path(first_file.path.clone()))
+    Some(
+        Finding::note("settings.status_line_shadowed", message, advice)
+            .with_path(overriding_file.path.clone()),
+    )
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub struct WindowInfo {
     pub model: Option<(String, &'static str)>,
     pub window: Option<WindowSize>,
     /// All sources that state a window, including those that were overruled.
-    pub sources: Vec<WindowSize>,
+    pub candidate_windows: Vec<WindowSize>,
     /// The effective thresholds.
     pub thresholds: Option<Thresholds>,
     /// The thresholds as configured, in percent.
@@ -97,7 +97,7 @@ fn render_usage_sources_and_thresholds(
     lines.extend(
         window_info.model.iter().map(|(model, model_source)| format!("model {model}: {model_source}")),
     );
-    let unused_sources = window_info.sources.iter().filter(|source| source.source != window.source);
+    let unused_sources = window_info.candidate_windows.iter().filter(|source| source.source != window.source);
     lines.extend(
         unused_sources.map(|source| {
             format!("not used: {} ({})", format_tokens(source.tokens), source.source.describe())
@@ -169,7 +169,7 @@ mod tests {
             reading: None,
             model: Some(("claude-opus-4-6".to_owned(), "settings")),
             window: Some(window_from(window, WindowSource::StatusLine)),
-            sources: vec![
+            candidate_windows: vec![
                 window_from(window, WindowSource::StatusLine),
                 window_from(200_000, WindowSource::ModelTable),
             ],

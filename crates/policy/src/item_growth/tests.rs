@@ -83,8 +83,8 @@ fn to_strings(names: &[&str]) -> Vec<String> {
 fn measure_growth(steps: &[Step], items: &[String], plan_changed_at: Option<usize>) -> SessionGrowth {
     let plan_changed_at = plan_changed_at.map(|number| Timestamp::from(step_timestamp(number)));
     let mut reader = GrowthReader::new(PLAN, items, plan_changed_at, ContextGrowth::default());
-    transcript_lines(0, steps).iter().for_each(|line| reader.process_entry(line));
-    reader.into_session_growth()
+    transcript_lines(0, steps).iter().for_each(|line| reader.record_growth_and_successful_ticks(line));
+    reader.into_growth_with_growth_at_each_tick()
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn growth_counts_tokens_removed_by_compactions_and_is_never_negative() {
         // A compaction that reports less than the usage before it, and one before any response.
         (vec![Compaction(5_000), Response(20_000, no_call.clone()), Compaction(3_000)], 0),
     ] {
-        assert_eq!(measure_growth(&usages, &[], None).growth.grown_tokens, expected, "{usages:?}");
+        assert_eq!(measure_growth(&usages, &[], None).growth.growth_tokens, expected, "{usages:?}");
     }
 }
 
@@ -133,9 +133,11 @@ fn output_of_the_last_response_counts_and_lines_of_subagents_do_not() {
     ];
     let mut reader = GrowthReader::new(PLAN, &[], None, ContextGrowth::default());
     for line in lines {
-        reader.process_entry(&TranscriptEntry::parse(line.to_string().as_bytes()).expect("an object"));
+        reader.record_growth_and_successful_ticks(
+            &TranscriptEntry::parse(line.to_string().as_bytes()).expect("an object"),
+        );
     }
-    assert_eq!(reader.into_session_growth().growth.grown_tokens, 67);
+    assert_eq!(reader.into_growth_with_growth_at_each_tick().growth.growth_tokens, 67);
 }
 
 /// Each row has the steps, the items ticked meanwhile, the time of the plan's last change, and the tokens charged to
@@ -288,20 +290,20 @@ fn each_item_is_charged_with_the_growth_up_to_its_own_tick() {
         ),
     ] {
         let growth = measure_growth(&steps, ticked, plan_changed_in_step);
-        let charges = charge_growth_between_ticks_to_items(
+        let attribution = attribute_growth_between_ticks_to_items(
             &growth,
             OpenItems { assigned: None, next_in_plan: Some("three") },
             true,
         );
-        let open_item_tokens = charges.open_item_tokens.map_or(0, |(_, tokens)| tokens);
-        assert_eq!((charges.tokens_by_ticked_item, open_item_tokens), expected, "{case}");
+        let open_item_tokens = attribution.open_item_tokens.map_or(0, |(_, tokens)| tokens);
+        assert_eq!((attribution.tokens_by_ticked_item, open_item_tokens), expected, "{case}");
     }
 }
 
 #[test]
 fn growth_after_the_last_tick_is_charged_to_the_item_begun_then() {
     let growth = |ticked_at: &[u64], wrote_file| SessionGrowth {
-        growth: ContextGrowth { grown_tokens: 100, charged_tokens: 40, ..ContextGrowth::default() },
+        growth: ContextGrowth { growth_tokens: 100, attributed_tokens: 40, ..ContextGrowth::default() },
         growth_at_ticks: ticked_at.to_vec(),
         wrote_file_since_tick: wrote_file,
     };
@@ -333,18 +335,18 @@ fn growth_after_the_last_tick_is_charged_to_the_item_begun_then() {
         (ticked, open, previous_item_tokens, uncharged_tokens),
     ) in table
     {
-        let charges = charge_growth_between_ticks_to_items(
+        let attribution = attribute_growth_between_ticks_to_items(
             &growth(ticked_at, wrote_file),
             OpenItems { assigned: own, next_in_plan: next },
             has_ended,
         );
-        let expected = ItemCharges {
+        let expected = ItemAttribution {
             tokens_by_ticked_item: ticked.to_vec(),
             open_item_tokens: open.map(|(item, tokens)| (item.to_owned(), tokens)),
             previous_item_tokens,
-            uncharged_tokens,
+            unattributed_tokens: uncharged_tokens,
         };
-        assert_eq!(charges, expected, "{ticked_at:?} {wrote_file} {own:?} {next:?} {has_ended}");
+        assert_eq!(attribution, expected, "{ticked_at:?} {wrote_file} {own:?} {next:?} {has_ended}");
     }
 }
 
@@ -389,24 +391,24 @@ proptest! {
             }
             let plan_changed_at = plan_changed_in_step.map(|number| Timestamp::from(step_timestamp(number)));
             let mut reader = GrowthReader::new(PLAN, &ticked, plan_changed_at, growth);
-            transcript_lines(read_step_count, &all_steps[read_step_count..]).iter().for_each(|line| reader.process_entry(line));
+            transcript_lines(read_step_count, &all_steps[read_step_count..]).iter().for_each(|line| reader.record_growth_and_successful_ticks(line));
             read_step_count = all_steps.len();
-            let session = reader.into_session_growth();
-            prop_assert!(session.growth.grown_tokens >= growth.grown_tokens);
+            let session = reader.into_growth_with_growth_at_each_tick();
+            prop_assert!(session.growth.growth_tokens >= growth.growth_tokens);
             prop_assert_eq!(session.growth_at_ticks.len(), ticked.len());
             let assigned = Some("own").filter(|_| has_own && *is_assigned);
-            let charges = charge_growth_between_ticks_to_items(&session, OpenItems { assigned, next_in_plan: Some("next").filter(|_| has_next) }, has_ended);
+            let attribution = attribute_growth_between_ticks_to_items(&session, OpenItems { assigned, next_in_plan: Some("next").filter(|_| has_next) }, has_ended);
             // Growth of a session without any item is charged to no item.
-            let previous_item_tokens = if has_ticked { charges.previous_item_tokens } else { 0 };
-            let unassigned_tokens = charges.previous_item_tokens - previous_item_tokens;
-            charged += charges.tokens_by_ticked_item.iter().sum::<u64>() + charges.open_item_tokens.map_or(0, |(_, tokens)| tokens) + previous_item_tokens;
-            prop_assert!(!has_ended || charges.uncharged_tokens == 0);
+            let previous_item_tokens = if has_ticked { attribution.previous_item_tokens } else { 0 };
+            let unassigned_tokens = attribution.previous_item_tokens - previous_item_tokens;
+            charged += attribution.tokens_by_ticked_item.iter().sum::<u64>() + attribution.open_item_tokens.map_or(0, |(_, tokens)| tokens) + previous_item_tokens;
+            prop_assert!(!has_ended || attribution.unattributed_tokens == 0);
             has_ticked |= !ticked.is_empty();
-            growth = ContextGrowth { charged_tokens: session.growth.grown_tokens - charges.uncharged_tokens, ..session.growth };
-            prop_assert_eq!(charged + unassigned_tokens, growth.charged_tokens);
+            growth = ContextGrowth { attributed_tokens: session.growth.growth_tokens - attribution.unattributed_tokens, ..session.growth };
+            prop_assert_eq!(charged + unassigned_tokens, growth.attributed_tokens);
             prop_assert!(unassigned_tokens == 0 || !has_ticked);
         }
-        prop_assert_eq!(growth.grown_tokens, expected_growth(&all_steps));
+        prop_assert_eq!(growth.growth_tokens, expected_growth(&all_steps));
     }
 }
 

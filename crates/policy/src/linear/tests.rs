@@ -91,7 +91,7 @@ fn markdown_in_untrusted_text_is_escaped() {
         "![x](https://e.invalid/p.png)\n# <img src=a> @all `c` **b**".into();
     let rendered = render_checkpoint_note(&hostile, &keep_text);
     assert_eq!(rendered.lines().count(), 1);
-    let body = render_comment_shortening_oldest_notes(&[new_note(1, &rendered)], MAX_COMMENT_CHARS);
+    let body = render_comment_shortening_or_omitting_oldest(&[new_note(1, &rendered)], MAX_COMMENT_CHARS);
     insta::assert_snapshot!(body, @r"
     **Plimsoll: Dates** (run 04f3c1aa)
 
@@ -109,7 +109,7 @@ fn text_is_redacted_before_it_is_shortened() {
 
 #[test]
 fn every_paragraph_begins_with_its_iteration() {
-    let body = render_comment_shortening_oldest_notes(
+    let body = render_comment_shortening_or_omitting_oldest(
         &[new_note(1, "one."), new_note(3, "three.")],
         MAX_COMMENT_CHARS,
     );
@@ -117,7 +117,7 @@ fn every_paragraph_begins_with_its_iteration() {
         body,
         "**Plimsoll: Dates** (run 04f3c1aa)\n\n**Iteration 1** · 2026-01-07 11:45 UTC · one.\n\n**Iteration 3** · 2026-01-07 11:45 UTC · three.\n"
     );
-    assert_eq!(render_comment_shortening_oldest_notes(&[], MAX_COMMENT_CHARS), "");
+    assert_eq!(render_comment_shortening_or_omitting_oldest(&[], MAX_COMMENT_CHARS), "");
 }
 
 #[test]
@@ -125,14 +125,14 @@ fn old_notes_are_shortened_and_the_newest_stays_complete() {
     let long = "x".repeat(700);
     let notes: Vec<LinearNote> =
         (1..=40).map(|iteration| new_note(iteration, &format!("{iteration} {long}"))).collect();
-    let full_comment = render_comment_shortening_oldest_notes(&notes, MAX_COMMENT_CHARS);
+    let full_comment = render_comment_shortening_or_omitting_oldest(&notes, MAX_COMMENT_CHARS);
     assert!(full_comment.chars().count() <= MAX_COMMENT_CHARS, "{}", full_comment.chars().count());
     assert!(
         full_comment.contains(&format!("40 {long}\n")) && !full_comment.contains(&format!(" 1 {long}\n"))
     );
     assert!(full_comment.contains("**Iteration 1** · ") && !full_comment.contains("left out"));
     for max_chars in [100, 900, 1_000, 2_000, 5_000] {
-        let short = render_comment_shortening_oldest_notes(&notes, max_chars);
+        let short = render_comment_shortening_or_omitting_oldest(&notes, max_chars);
         assert!(short.contains(&format!("40 {long}\n")), "the newest stays whole in {max_chars}");
         assert!(short.chars().count() <= max_chars.max(900), "{max_chars}: {}", short.chars().count());
         assert!(short.contains("older notes left out"), "{max_chars}");
@@ -153,7 +153,7 @@ fn an_item_of_a_parallel_run_has_one_note_with_its_last_event() {
     assert_eq!(render(ItemEvent::SetAside("red")), "“Item one” was set aside: red");
     let item_note =
         |number, words: &str| LinearNote { kind: LinearNoteKind::Item, ..new_note(number, words) };
-    let body = render_comment_shortening_oldest_notes(
+    let body = render_comment_shortening_or_omitting_oldest(
         &[item_note(2, &requeued), item_note(1, "one."), new_note(2, "two."), item_note(2, "merged.")],
         MAX_COMMENT_CHARS,
     );

@@ -26,7 +26,7 @@ impl<'a> SessionGroup<'a> {
 
     /// Returns true if the item may join this session. An item that is too large for one session is never grouped, and
     /// all items of a session have the same model.
-    fn can_add(&self, item: &PlannedItem, capacity: SessionCapacity) -> bool {
+    fn has_room_and_same_model_for(&self, item: &PlannedItem, capacity: SessionCapacity) -> bool {
         let needs_separate_session = self.has_oversized_item || item.session_count > 1;
         let has_other_model = self.items.first().is_some_and(|first| first.model != item.model);
         !needs_separate_session
@@ -54,7 +54,7 @@ pub(super) fn group_while_fitting_below_l2<'a>(
     items: &[&'a PlannedItem],
     capacity: SessionCapacity,
 ) -> Vec<Vec<&'a PlannedItem>> {
-    group_consecutive_items_if(items, |group, item| group.can_add(item, capacity))
+    group_consecutive_items_if(items, |group, item| group.has_room_and_same_model_for(item, capacity))
 }
 
 /// Groups the items as a run without `--pack` does: one item per session, except that consecutive trivial items share
@@ -67,6 +67,6 @@ pub(super) fn group_one_per_session_unless_trivial<'a>(
         let ticked_items: Vec<String> =
             group.items.iter().map(|grouped_item| grouped_item.text.clone()).collect();
         may_share_session_if_all_trivial(&ticked_items, &item.text, group.items.len() as u32 - 1)
-            && group.can_add(item, capacity)
+            && group.has_room_and_same_model_for(item, capacity)
     })
 }

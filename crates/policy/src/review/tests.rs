@@ -15,7 +15,7 @@ fn running_state(review_every: u32) -> RunState {
         options: RunOptions { items_per_review: review_every, ..RunOptions::default() },
         ..RunState::default()
     };
-    state.update_items_from_plan(&TodoList::parse(PLAN));
+    state.update_items_and_questions_from_plan(&TodoList::parse(PLAN));
     begin_session(&mut state, 1, "h1");
     state
 }
@@ -71,8 +71,8 @@ fn tick_and_review(state: &mut RunState, iteration: u32, item: &str, answer: &st
     if !unticked_items.is_empty() {
         todo = plan_with_ticked(&[]);
     }
-    state.update_items_from_plan(&todo);
-    update_items_awaiting_review(state, Some(&todo));
+    state.update_items_and_questions_from_plan(&todo);
+    update_items_awaiting_review_and_work_starts(state, Some(&todo));
     unticked_items
 }
 
@@ -139,8 +139,8 @@ fn a_review_is_due_after_n_items_or_when_nothing_is_left() {
     }
     // Over several sessions; an item that is unticked again no longer waits.
     let mut state = running_state(3);
-    state.update_items_from_plan(&plan_with_ticked(&["one", "two"]));
-    update_items_awaiting_review(&mut state, Some(&plan_with_ticked(&["one", "two"])));
+    state.update_items_and_questions_from_plan(&plan_with_ticked(&["one", "two"]));
+    update_items_awaiting_review_and_work_starts(&mut state, Some(&plan_with_ticked(&["one", "two"])));
     assert_eq!(state.outcomes.reviews.waiting_items, ["one", "two"]);
     begin_session(&mut state, 2, "h2");
     assert!(
@@ -151,9 +151,9 @@ fn a_review_is_due_after_n_items_or_when_nothing_is_left() {
         items_to_review_now(&state, Some(&plan_with_ticked(&["one", "two", "three"]))),
         to_strings(&["one", "two", "three"])
     );
-    assert_eq!(commit_before_work(&state, &to_strings(&["three"])), Some("h2"));
+    assert_eq!(commit_before_work_or_iteration_start(&state, &to_strings(&["three"])), Some("h2"));
     assert_eq!(
-        commit_before_work(&state, &to_strings(&["two", "three"])),
+        commit_before_work_or_iteration_start(&state, &to_strings(&["two", "three"])),
         Some("h1"),
         "it began with the session that took it"
     );
@@ -169,7 +169,7 @@ fn a_tick_is_taken_back_twice_and_kept_the_third_time() {
     );
     assert_eq!(tick_and_review(&mut state, 2, "one", "VERDICT: findings\n- y"), ["one"]);
     assert_eq!(
-        commit_before_work(&state, &to_strings(&["one"])),
+        commit_before_work_or_iteration_start(&state, &to_strings(&["one"])),
         Some("h1"),
         "the next review sees all of the work"
     );

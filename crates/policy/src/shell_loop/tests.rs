@@ -28,9 +28,9 @@ fn a_state_is_plimsolls_only_with_both_marker_fields() {
         (json!({"run_id": 7, "nonce": null}), &["run_id", "nonce"]),
         (json!({"run_id": "r1", "nonce": "n"}), &[]),
     ] {
-        assert_eq!(missing_run_markers(&document(changes.clone())), missing, "{changes}");
+        assert_eq!(missing_run_marker_fields(&document(changes.clone())), missing, "{changes}");
     }
-    assert_eq!(missing_run_markers(&json!([])), RUN_MARKER_FIELDS);
+    assert_eq!(missing_run_marker_fields(&json!([])), RUN_MARKER_FIELDS);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn a_checkpoint_is_recorded_in_the_scripts_own_fields() {
         handoff: "h2.md".into(),
         ..CheckpointInput::default()
     };
-    write_checkpoint_into_document(&mut state, Level::L2, 87, &facts);
+    write_checkpoint_and_history_into_document(&mut state, Level::L2, 87, &facts);
     let checkpoint = &state["context_checkpoint"];
     assert_eq!((&checkpoint["active"], &checkpoint["level"]), (&json!(true), &json!("L2")));
     assert_eq!(checkpoint["current_todo_item"], "three");
@@ -338,7 +338,7 @@ fn a_checkpoint_is_recorded_in_the_scripts_own_fields() {
     assert_eq!(state["context_history"], json!([{"iteration": 5, "peak_percent": 87, "checkpoint": true}]));
 
     let mut bare = json!({"status": "running", "iteration": 2});
-    write_checkpoint_into_document(&mut bare, Level::L3, 96, &facts);
+    write_checkpoint_and_history_into_document(&mut bare, Level::L3, 96, &facts);
     assert_eq!(bare["context_history"], json!([{"iteration": 2, "peak_percent": 96, "checkpoint": true}]));
     assert_eq!(bare["context_checkpoint"]["handoff_file"], "h2.md");
 }

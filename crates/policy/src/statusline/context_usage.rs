@@ -7,7 +7,7 @@ use plimsoll_domain::level::Thresholds;
 
 /// Renders the context usage bar with `cell_count` cells: the used part, the thresholds of L1 and L2 (`┆`) and the auto-compact
 /// threshold (`┃`).
-pub fn render_usage_bar(usage: &ContextUsageView, cell_count: u64) -> String {
+pub fn render_usage_bar_with_thresholds(usage: &ContextUsageView, cell_count: u64) -> String {
     let filled_cells = usage.used_percent.map_or(0, |percent| (percent.min(100) * cell_count).div_ceil(100));
     let is_threshold_cell = |cell: u64, threshold_tokens: fn(&Thresholds) -> u64| {
         usage.thresholds.is_some_and(|thresholds| {
@@ -58,9 +58,9 @@ pub(super) fn forecast_until_threshold(
 
 /// Formats the median number of turns, such as `~13` or `>200`.
 pub(super) fn format_median_turns(forecast: &ThresholdForecast) -> String {
-    let likely_turns = forecast.turns.median;
-    if likely_turns < MAX_FORECAST_TURNS {
-        format!("~{likely_turns}")
+    let median_turns = forecast.turns.median;
+    if median_turns < MAX_FORECAST_TURNS {
+        format!("~{median_turns}")
     } else {
         format!(">{MAX_FORECAST_TURNS}")
     }

@@ -85,7 +85,7 @@ impl RenderedSegment<'_> {
     /// Redraws the context usage bar with `cells` cells. Returns `None` if nothing is left to show.
     pub(super) fn with_bar_cells(mut self, cells: u64, view: &StatusLineView) -> Option<Self> {
         self.fields.iter_mut().filter(|(name, _)| *name == "bar").for_each(|(_, bar)| {
-            *bar = context_usage::render_usage_bar(&view.context_usage, cells);
+            *bar = context_usage::render_usage_bar_with_thresholds(&view.context_usage, cells);
         });
         self.with_rerendered_text()
     }
@@ -313,7 +313,7 @@ fn context_usage_fields_and_state(view: &StatusLineView, template: &str) -> (Seg
     let level = usage_level(view);
     let or_empty = |value: Option<String>| value.unwrap_or_default();
     let mut fields = vec![
-        ("bar", context_usage::render_usage_bar(usage, FULL_BAR_CELLS)),
+        ("bar", context_usage::render_usage_bar_with_thresholds(usage, FULL_BAR_CELLS)),
         ("percent", context_usage::format_used_percent(usage)),
         ("used", or_empty(usage.used_tokens.map(format_tokens))),
         ("window", or_empty(usage.thresholds.map(|thresholds| format_tokens(thresholds.window)))),

@@ -57,7 +57,7 @@ fn evidence(plan: &str, verify: &[(&str, bool)]) -> SessionEvidence {
 
 /// Returns the items whose ticks are revoked and the commands that caused it.
 fn revoked_ticks(state: &RunState, verify: &[(&str, bool)]) -> Option<(Vec<String>, Vec<String>)> {
-    let revocation = ticks_to_revoke_for_regression_or_item_check(state, &evidence(PLAN, verify))?;
+    let revocation = ticks_to_revert_for_regression_or_item_check(state, &evidence(PLAN, verify))?;
     let commands = revocation.failed_commands.into_iter().map(|failed| failed.command);
     Some((revocation.items, commands.collect()))
 }
@@ -126,7 +126,7 @@ fn only_commands_that_had_passed_and_own_checks_revoke_a_tick() {
 fn a_command_that_timed_out_revokes_nothing() {
     let mut cut_off = evidence(PLAN, &[("make", false)]);
     cut_off.verify_outcomes[0].is_inconclusive = true;
-    assert_eq!(ticks_to_revoke_for_regression_or_item_check(&state(), &cut_off), None);
+    assert_eq!(ticks_to_revert_for_regression_or_item_check(&state(), &cut_off), None);
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn an_item_with_a_revoked_tick_is_open_and_keeps_its_tokens() {
     };
     let revocation = RevertedTicks { items: vec![one.clone(), two.clone()], ..RevertedTicks::default() };
     let todo = TodoList::parse(&PLAN.replace("[x] one", "[ ] one").replace("[x] two", "[ ] two"));
-    reopen_revoked_items_and_their_costs(&mut state, &revocation, &todo);
+    reopen_reverted_items_and_their_costs(&mut state, &revocation, &todo);
     let state_after_first = state.clone();
-    reopen_revoked_items_and_their_costs(&mut state, &revocation, &todo);
+    reopen_reverted_items_and_their_costs(&mut state, &revocation, &todo);
     assert_eq!(state, state_after_first, "done twice");
     assert_eq!(
         (state.plan_items.completed_items.as_slice(), state.items_ticked_in_iteration()),
@@ -223,7 +223,7 @@ fn the_progress_of_a_half_done_item_stays_if_another_tick_is_revoked() {
         ..Checkpoint::default()
     };
     let revocation = RevertedTicks { items: vec!["two".into()], ..RevertedTicks::default() };
-    reopen_revoked_items_and_their_costs(
+    reopen_reverted_items_and_their_costs(
         &mut state,
         &revocation,
         &TodoList::parse(&PLAN.replace("[x] two", "[ ] two")),

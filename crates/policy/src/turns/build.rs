@@ -39,7 +39,9 @@ pub(super) fn build_turn_record(
         .outline
         .calls
         .iter()
-        .filter_map(|(id, name, _)| command_output_from_result(name, &open_turn.results.get(id)?.result))
+        .filter_map(|(id, name, _)| {
+            stdout_and_stderr_or_bash_result_text(name, &open_turn.results.get(id)?.result)
+        })
         .filter(|text| !text.is_empty())
         .collect();
     let mut ext_fields = build_response_ext_fields(&open_turn, open_turn.outline.reasoning());
@@ -130,7 +132,7 @@ fn build_call_outcome(call: &ToolCall) -> ToolCallOutcome {
 
 /// Returns the output of a command: stdout and stderr if the result has them. The transcript of a subagent and the line of a failed
 /// command have neither, so the output of `Bash` is then taken from the text that the model received. Returns `None` otherwise.
-fn command_output_from_result(tool_name: &str, result: &ToolResult) -> Option<String> {
+fn stdout_and_stderr_or_bash_result_text(tool_name: &str, result: &ToolResult) -> Option<String> {
     let details = &result.tool_use_result;
     if details.stdout.is_some() || details.stderr.is_some() {
         let parts = [details.stdout.as_deref(), details.stderr.as_deref()];

@@ -129,7 +129,7 @@ fn the_lines_of_one_message_form_one_turn_in_any_order() {
     assert_records(&two_calls, EndOfInput::BatchReturned(&["a", "b"]), &["1 m1 3/2 ok"]);
     assert_records(&two_calls[..4], EndOfInput::BatchReturned(&["a", "b"]), &[]);
     assert_records(&two_calls[..4], COMPLETE, &["1 m1 3/1 abandoned"]);
-    // A result is written before a later block of its message.
+    // The result of the first call is written before the second call of the same message.
     let early_result = [
         call_line("m1", tool, "a"),
         result_line("a"),

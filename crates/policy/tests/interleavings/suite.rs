@@ -31,7 +31,7 @@ impl BoardUnderTest for BoardState {
         claim_next_item(self, worker, now)
     }
     fn renew(&mut self, claim: Claim, now: BoardMillis) -> Result<(), StaleEpoch> {
-        renew_claim_unless_stale_or_overlapping(self, claim, now)
+        renew_claim_unless_stale_or_area_taken(self, claim, now)
     }
     fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
         mark_claimed_item_ready_to_merge(self, claim, commit)
@@ -40,7 +40,7 @@ impl BoardUnderTest for BoardState {
         reopen_claimed_item(self, claim)
     }
     fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), StaleEpoch> {
-        reopen_or_set_aside_after_failed_try(self, claim, reason)
+        reopen_or_set_aside_after_failed_attempt(self, claim, reason)
     }
     fn set_aside(&mut self, claim: Claim, reason: SetAsideReason) -> Result<(), StaleEpoch> {
         set_claimed_item_aside(self, claim, reason)
@@ -61,7 +61,7 @@ impl BoardUnderTest for BoardState {
         pause_claims_at_least_until(self, until);
     }
     fn reopen(&mut self, item: usize) -> bool {
-        reopen_item_set_aside(self, item)
+        reopen_set_aside_item(self, item)
     }
     fn board(&mut self) -> BoardState {
         self.clone()
@@ -70,7 +70,7 @@ impl BoardUnderTest for BoardState {
 
 /// Returns the id of the last commit of an attempt's branch, as long as a git commit id.
 fn branch_head(claim: Claim) -> String {
-    format!("b{:07x}{:032x}", claim.item, claim.epoch)
+    format!("b{:07x}{:032x}", claim.item_index, claim.epoch)
 }
 
 /// A random number generator with a seed, so that runs are reproducible.
@@ -219,7 +219,7 @@ impl<K: BoardUnderTest> Simulation<K> {
             return;
         }
         let late_claim = self.late_claims[self.random.number_below(self.late_claims.len())];
-        let row = self.last_board.items[late_claim.item].clone();
+        let row = self.last_board.items[late_claim.item_index].clone();
         let is_still_leased = row.epoch == late_claim.epoch && matches!(row.stage, ItemStage::Leased { .. });
         let action = self.random.number_below(3);
         let result = match action {
@@ -231,7 +231,7 @@ impl<K: BoardUnderTest> Simulation<K> {
         assert!(is_still_leased || result.is_err(), "{late_claim:?} {row:?}");
         assert!(!is_still_leased || result.is_ok() || action == 0, "{late_claim:?} {row:?}");
         if result.is_err() {
-            assert_eq!(self.tested_board.board().items[late_claim.item], row);
+            assert_eq!(self.tested_board.board().items[late_claim.item_index], row);
         }
     }
 
@@ -394,11 +394,11 @@ fn the_model_detects_a_broken_rule() {
     for broken in [0, 1] {
         let mut world = Simulation::new(1, create_board_from_plan);
         let claim = world.tested_board.claim("w", 0).expect("an item");
-        let [written, unwritten] = [(); 2].map(|()| world.new_commit_id(claim.item));
+        let [written, unwritten] = [(); 2].map(|()| world.new_commit_id(claim.item_index));
         world.tested_board.offer(claim, &branch_head(claim)).expect("mine");
         let merger = world.tested_board.become_merger("m", 0).expect("the only one");
         if broken == 1 {
-            world.tested_board.land(merger, claim.item, &written).expect("the merger");
+            world.tested_board.land(merger, claim.item_index, &written).expect("the merger");
             world.target.push(written);
         }
         world.target.push(unwritten);

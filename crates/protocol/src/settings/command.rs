@@ -45,14 +45,17 @@ pub(super) fn program_name(command: &str, is_exec_form: bool) -> String {
     if let Some((program, _)) = parse_exec_if_installed_command(command) {
         return program.to_owned();
     }
-    let path =
-        if is_exec_form { command_executable_allowing_spaces(command) } else { first_shell_word(command) };
+    let path = if is_exec_form {
+        command_executable_with_spaces_if_ours(command)
+    } else {
+        first_shell_word(command)
+    };
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 /// Returns the executable of a command. In exec form the whole text is a path, which may contain spaces; if the user left
 /// arguments in it, only the first word is the executable.
-pub(super) fn command_executable_allowing_spaces(command: &str) -> String {
+pub(super) fn command_executable_with_spaces_if_ours(command: &str) -> String {
     if let Some((program, _)) = parse_exec_if_installed_command(command) {
         return program.to_owned();
     }
@@ -101,7 +104,7 @@ mod tests {
             let command = exec_if_installed_command("plimsoll-memory", &arguments);
             assert_eq!(parse_exec_if_installed_command(&command), Some(("plimsoll-memory", arguments)));
             assert!(runs_our_program(&command, false));
-            assert_eq!(command_executable_allowing_spaces(&command), "plimsoll-memory");
+            assert_eq!(command_executable_with_spaces_if_ours(&command), "plimsoll-memory");
         }
         let guarded_stop_gate = exec_if_installed_command("plimsoll-stop-gate", &[]);
         for changed_command in [

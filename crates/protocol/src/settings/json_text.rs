@@ -153,7 +153,7 @@ pub(super) fn append_child(
         |colon: &str, body: String| quoted_key.iter().fold(body, |body, name| format!("{name}{colon}{body}"));
     let content_end = container_range.end - 1;
     let content = &text[container_range.start + 1..content_end];
-    let Some((last_child_end, space_before_last_child)) =
+    let Some((last_child_end, whitespace_before_last_child)) =
         last_child_end_and_leading_whitespace(text, container_range)
     else {
         if has_content_on_one_line(text) {
@@ -174,7 +174,7 @@ pub(super) fn append_child(
         );
     };
     debug_assert!(!content.trim().is_empty());
-    let addition = match space_before_last_child.rsplit_once('\n') {
+    let addition = match whitespace_before_last_child.rsplit_once('\n') {
         Some((_, indent)) => {
             format!(
                 ",{}{indent}{}",
@@ -183,7 +183,7 @@ pub(super) fn append_child(
             )
         }
         None if has_content_on_one_line(text) => {
-            format!(",{space_before_last_child}{}", prepend_key(":", value.to_string()))
+            format!(",{whitespace_before_last_child}{}", prepend_key(":", value.to_string()))
         }
         // A container on one line of a longer file: the addition is formatted so that it stays readable.
         None => format!(
@@ -238,14 +238,17 @@ fn last_child_end_and_leading_whitespace<'t>(
 ) -> Option<(usize, &'t str)> {
     let children = child_ranges(text, container_range);
     let last_child = children.last()?;
-    let space_start = match children.len() {
+    let whitespace_start = match children.len() {
         1 => container_range.start + 1,
         count => {
             let previous_child_end = children[count - 2].end;
             previous_child_end + leading_whitespace_length(&text[previous_child_end..]) + 1
         }
     };
-    Some((last_child.end, &text[space_start..space_start + leading_whitespace_length(&text[space_start..])]))
+    Some((
+        last_child.end,
+        &text[whitespace_start..whitespace_start + leading_whitespace_length(&text[whitespace_start..])],
+    ))
 }
 
 fn child_ranges(text: &str, container_range: &Range<usize>) -> Vec<Range<usize>> {

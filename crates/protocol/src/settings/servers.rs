@@ -60,7 +60,7 @@ const PATH_SUFFIX: &str = ":${PATH:-/usr/bin:/bin}:${HOME}/.local/bin:${HOME}/.c
 /// Returns our server's entry for a project's list. It has the bare program name, like the plugin's entry, because the
 /// client starts only one of two servers with the same command. Its PATH contains the program's folder, for a client that
 /// was not started in a terminal.
-fn project_server_value_with_path_variable(program_path: &str) -> Value {
+fn server_value_with_folder_on_path_if_absolute(program_path: &str) -> Value {
     let folder = program_path.strip_suffix(SERVER_PROGRAM).and_then(|folder| folder.strip_suffix('/'));
     match folder.filter(|folder| folder.starts_with('/') && !folder.contains([':', '$'])) {
         Some(folder) => {
@@ -71,12 +71,12 @@ fn project_server_value_with_path_variable(program_path: &str) -> Value {
     }
 }
 
-/// Returns the program path for which [`project_server_value_with_path_variable`] wrote this entry.
+/// Returns the program path for which [`server_value_with_folder_on_path_if_absolute`] wrote this entry.
 fn program_path_of_entry(entry: &Value) -> Option<String> {
     let command = entry.get("command")?.as_str()?.to_owned();
     let folder = entry.pointer("/env/PATH").and_then(|path| path.as_str()?.strip_suffix(PATH_SUFFIX));
     let path = folder.map_or(command, |folder| format!("{folder}/{SERVER_PROGRAM}"));
-    (*entry == project_server_value_with_path_variable(&path)).then_some(path)
+    (*entry == server_value_with_folder_on_path_if_absolute(&path)).then_some(path)
 }
 
 /// Returns the author of the entry with our server's name; `None` if there is no such entry.
@@ -98,7 +98,7 @@ pub fn add_or_update_our_server(
     command_for: &dyn Fn(&str) -> String,
 ) -> Result<InstalledServerList, InvalidSettings> {
     let (byte_order_mark, list_json) = split_bom_and_default_to_empty_object(server_list_text);
-    let server = project_server_value_with_path_variable(&command_for(SERVER_PROGRAM));
+    let server = server_value_with_folder_on_path_if_absolute(&command_for(SERVER_PROGRAM));
     let (list_json, author) = match find_server(&list_json)? {
         Some(range) => match classify_entry_author(&list_json, &range) {
             McpEntryAuthor::Ours if json_text::value_at_or_null(&list_json, &range) != server => {

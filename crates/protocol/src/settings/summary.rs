@@ -1,9 +1,9 @@
 //! Summarizes a settings file: whether our hooks will run, and what else runs.
 
-use super::command::{command_executable_allowing_spaces, runs_our_program};
+use super::command::{command_executable_with_spaces_if_ours, runs_our_program};
 use super::hook_entries::{self, EntryDifference, find_our_entries, parse_hook_entries};
 use super::json_text::{self, InvalidSettings};
-use super::template::merged_template_entries;
+use super::template::template_entries_with_memory_replacements;
 use super::{EntryOptions, OurHookEntry, split_bom_and_default_to_empty_object};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -75,7 +75,7 @@ fn summarize_fields_except_hooks(root: &Value) -> SettingsSummary {
         managed_hooks_only: bool_field("allowManagedHooksOnly") == Some(true),
         status_line: command.map(|command| ConfiguredStatusLine {
             command: command.to_owned(),
-            executable: command_executable_allowing_spaces(command),
+            executable: command_executable_with_spaces_if_ours(command),
             is_ours: runs_our_program(command, false),
         }),
         has_invalid_status_line: command.is_none() && root.get("statusLine").is_some(),
@@ -117,7 +117,7 @@ fn hook_command_line_or_type_and_target(entry: &Value) -> String {
 /// Finds the differences between our entries in a settings text and the template for these options. Paths of programs are
 /// not compared. Returns an empty list if the text has no entry of ours. The memory's entries are expected if one of them
 /// is present.
-pub fn find_differences_from_template(
+pub fn find_template_differences_if_installed(
     settings_text: &str,
     options: impl Into<EntryOptions>,
 ) -> Result<Vec<EntryDifference>, InvalidSettings> {
@@ -130,15 +130,15 @@ pub fn find_differences_from_template(
         let entry_of_program = our_entries.iter().find(|entry| entry.hook.program == program);
         entry_of_program.map_or_else(
             || program.to_owned(),
-            |entry| command_executable_allowing_spaces(&entry.hook.command),
+            |entry| command_executable_with_spaces_if_ours(&entry.hook.command),
         )
     };
     let include_memory = our_entries.iter().any(|entry| entry.hook.is_for_memory());
-    let has_guarded_entry = our_entries.iter().any(|entry| entry.hook.is_team_entry);
-    let effective_options = EntryOptions { include_memory, for_team: has_guarded_entry, ..options.into() };
+    let has_team_entry = our_entries.iter().any(|entry| entry.hook.is_team_entry);
+    let effective_options = EntryOptions { include_memory, for_team: has_team_entry, ..options.into() };
     Ok(hook_entries::find_entry_differences(
         &settings_json,
         &our_entries,
-        &merged_template_entries(effective_options, &installed_executable),
+        &template_entries_with_memory_replacements(effective_options, &installed_executable),
     ))
 }

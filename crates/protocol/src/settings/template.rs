@@ -34,7 +34,7 @@ impl TemplateEntry {
 /// Returns the hooks of the templates as settings for the `--settings` option, with commands for this machine.
 pub fn hooks_settings(options: impl Into<EntryOptions>, command_for: &dyn Fn(&str) -> String) -> Value {
     let mut hooks = Map::new();
-    for entry in merged_template_entries(options.into(), command_for) {
+    for entry in template_entries_with_memory_replacements(options.into(), command_for) {
         let groups = hooks.entry(entry.event).or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(groups) = groups {
             groups.push(entry.group);
@@ -46,7 +46,7 @@ pub fn hooks_settings(options: impl Into<EntryOptions>, command_for: &dyn Fn(&st
 /// Returns the programs of the templates' hooks and of the status line, sorted and without duplicates.
 pub fn hook_and_status_line_programs(options: impl Into<EntryOptions>) -> Vec<String> {
     let entry_options = options.into();
-    let mut programs: Vec<String> = merged_template_entries(entry_options, &str::to_owned)
+    let mut programs: Vec<String> = template_entries_with_memory_replacements(entry_options, &str::to_owned)
         .into_iter()
         .map(|entry| entry.program)
         .collect();
@@ -61,7 +61,7 @@ pub fn hook_and_status_line_programs(options: impl Into<EntryOptions>) -> Vec<St
 
 /// Returns the client's template entries, then the memory's if the options include it. If both templates have an entry
 /// with the same program and event, the memory's entry replaces the other one, because it does both tasks.
-pub(super) fn merged_template_entries(
+pub(super) fn template_entries_with_memory_replacements(
     options: EntryOptions,
     command_for: &dyn Fn(&str) -> String,
 ) -> Vec<TemplateEntry> {
@@ -80,7 +80,11 @@ pub(super) fn merged_template_entries(
                 if options.for_team {
                     set_shared_project_command(hook, &program, &arguments);
                 } else {
-                    set_command_in_exec_or_shell_form(hook, options.hook_support, command_for(&program));
+                    set_command_quoted_for_classic_if_needed(
+                        hook,
+                        options.hook_support,
+                        command_for(&program),
+                    );
                 }
                 let entry = TemplateEntry { event: event.clone(), program, arguments, group };
                 match entries.iter_mut().find(|other| entry.replaces_entry_without_memory(other)) {
@@ -111,7 +115,7 @@ pub fn memory_variable() -> (String, String) {
 
 /// Sets the command of a hook. Some old clients accept the exec form but pass the command to a shell anyway, so a path
 /// that needs quotes is written in shell form for them, which every client reads in the same way.
-fn set_command_in_exec_or_shell_form(
+fn set_command_quoted_for_classic_if_needed(
     hook: &mut Map<String, Value>,
     hook_support: HookSupport,
     command: String,

@@ -25,12 +25,12 @@ pub(super) struct AncestorSearch<'a> {
 
 impl<'a> AncestorSearch<'a> {
     pub(super) fn search_upwards_from(start: &'a Path) -> AncestorSearch<'a> {
-        AncestorSearch::search_with(start, &is_trusted_or_missing, &|folder| {
+        AncestorSearch::search_trusted_up_to_repository_root(start, &is_trusted_or_missing, &|folder| {
             resolve_git_folder(&folder.join(".git")).is_some()
         })
     }
 
-    fn search_with(
+    fn search_trusted_up_to_repository_root(
         start: &'a Path,
         is_trusted: &dyn Fn(&Path) -> bool,
         is_repository_root: &dyn Fn(&Path) -> bool,
@@ -206,10 +206,11 @@ mod tests {
 
     fn search_from(start: &str, foreign: &[&str], roots: &[&str]) -> (Vec<String>, SearchEnd) {
         let is_in = |list: &[&str], path: &Path| list.iter().any(|entry| Path::new(entry) == path);
-        let search =
-            AncestorSearch::search_with(Path::new(start), &|path| !is_in(foreign, path), &|folder| {
-                is_in(roots, folder)
-            });
+        let search = AncestorSearch::search_trusted_up_to_repository_root(
+            Path::new(start),
+            &|path| !is_in(foreign, path),
+            &|folder| is_in(roots, folder),
+        );
         (search.folders.iter().map(|folder| folder.display().to_string()).collect(), search.end)
     }
 

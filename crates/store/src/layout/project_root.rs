@@ -42,7 +42,7 @@ impl ProjectRoot {
         let search = AncestorSearch::search_upwards_from(&current_dir);
         let home = environment::home_folder().map(disk::canonicalize_or_keep);
         let is_world_writable = |folder: &Path| {
-            volume::access_rights_of_current_user(folder).is_none_or(|rights| rights.mode & 0o002 != 0)
+            volume::writability_mode_and_ownership(folder).is_none_or(|rights| rights.mode & 0o002 != 0)
         };
         let candidates =
             current_dir_and_allowed_parents(&search, &current_dir, home.as_deref(), &is_world_writable);

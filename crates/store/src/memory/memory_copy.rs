@@ -12,7 +12,7 @@ fn copy_folder_path(project: &Project) -> PathBuf {
 /// Creates or updates the copy; from now on every change of the memory updates it. If there is a copy already and
 /// the log does not begin with it, the log was removed or overwritten, and is first restored from the copy. Does
 /// nothing if there is neither a memory nor a copy.
-pub fn restore_memory_and_create_copy(project: &Project) -> Result<(), StoreError> {
+pub fn restore_damaged_memory_and_create_copy(project: &Project) -> Result<(), StoreError> {
     restore_missing_memory_from_copy(project)?;
     if !exists(project) {
         return Ok(());
@@ -110,7 +110,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         disk::create_folder(&folder.path().join(".git")).unwrap();
         let project = Project::with_local_files(folder.path());
-        restore_memory_and_create_copy(&project).unwrap();
+        restore_damaged_memory_and_create_copy(&project).unwrap();
         assert!(!exists(&project), "nothing comes of nothing");
         let alloc = |name: &str| MemoryOp::HeapAlloc {
             name: name.into(),
@@ -119,7 +119,7 @@ mod tests {
             description: String::new(),
         };
         apply_changes_atomically(&project, "mcp", &[alloc("a")]).unwrap();
-        restore_memory_and_create_copy(&project).unwrap();
+        restore_damaged_memory_and_create_copy(&project).unwrap();
         // Every change updates the copy.
         apply_changes_atomically(&project, "mcp", &[alloc("b")]).unwrap();
         let live = load_memory(&project).unwrap();
@@ -129,11 +129,11 @@ mod tests {
         assert_eq!(load_memory(&project).unwrap().heap[..2], live.heap[..]);
         assert!(memory_log(&project).verify().unwrap().is_intact());
         disk::replace(&memory_log(&project).path(), b"{}\n", Durability::Lazy).unwrap();
-        restore_memory_and_create_copy(&project).unwrap();
+        restore_damaged_memory_and_create_copy(&project).unwrap();
         assert_eq!(load_memory(&project).unwrap().heap.len(), 3, "what was overwritten comes back");
         remove_copy(&project).unwrap();
         disk::rename(project.data_folder(), &folder.path().join("removed")).unwrap();
-        restore_memory_and_create_copy(&project).unwrap();
+        restore_damaged_memory_and_create_copy(&project).unwrap();
         assert!(!exists(&project));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::snapshot::{self, Replay};
 use super::{
-    MAX_FOLDED_BYTES, MemoryHead, exists, load_from_snapshot_and_later_records, memory_log, newest_change,
-    response_counter,
+    MAX_REPLAYED_LOG_BYTES, MemoryHead, exists, load_from_snapshot_and_later_records, memory_log,
+    newest_change, response_counter,
 };
 use crate::turn_log::{LogHead, RecordedMemory};
 use crate::{Project, StoreError, clock};
@@ -15,7 +15,7 @@ use std::cell::OnceCell;
 
 /// The maximum number of bytes of the log that are replayed for an earlier time. Such a replay happens once and
 /// saves a snapshot from which later turns start. A turn that would need more is recorded without the memory.
-const MAX_PAST_FOLDED_BYTES: u64 = 4 * MAX_FOLDED_BYTES;
+const MAX_PAST_REPLAYED_LOG_BYTES: u64 = 4 * MAX_REPLAYED_LOG_BYTES;
 
 /// The memory at any time, loaded on demand.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ pub struct PastMemory {
 
 impl PastMemory {
     /// Prepares access to earlier states of a project's memory. Returns an empty value if there is no memory.
-    pub fn from_head_or_empty(MemoryHead { project, head }: MemoryHead) -> PastMemory {
+    pub fn from_head_or_log_else_empty(MemoryHead { project, head }: MemoryHead) -> PastMemory {
         // A head is valid only with its log.
         if head.is_none() && !exists(&project) {
             return PastMemory::default();
@@ -50,13 +50,13 @@ impl PastMemory {
         }
     }
 
-    fn current_memory(&self) -> Option<&Memory> {
+    fn load_current_memory_once(&self) -> Option<&Memory> {
         let load = || {
             load_from_snapshot_and_later_records(
                 self.project.as_ref()?,
                 self.head.as_ref(),
                 self.response_count,
-                MAX_FOLDED_BYTES,
+                MAX_REPLAYED_LOG_BYTES,
             )
             .ok()
         };
@@ -82,7 +82,7 @@ impl PastMemory {
     pub fn to_recorded_memory_if_current(&self, packed: PackedMemory) -> Option<RecordedMemory> {
         let link = self.head.as_ref()?.link.clone();
         let is_current = self
-            .current_memory()
+            .load_current_memory_once()
             .is_some_and(|current| (current.revision, current.step_number) == (packed.rev, packed.step));
         is_current.then_some(RecordedMemory {
             log_link: link,
@@ -94,12 +94,12 @@ impl PastMemory {
 
     /// Returns the memory at a time (RFC 3339); `None` if there was no memory at that time.
     pub fn memory_at(&self, timestamp: &Timestamp) -> Option<Memory> {
-        let current = self.current_memory()?;
+        let current = self.load_current_memory_once()?;
         let requested_time = clock::parse_timestamp(timestamp)?;
         if is_not_after(&self.newest_change_at, requested_time) {
             return Some(current.clone());
         }
-        replay_log_to_cutoff_and_save_snapshot(self.project.as_ref()?, |timestamp| {
+        replay_log_to_cutoff_saving_first_snapshot(self.project.as_ref()?, |timestamp| {
             is_not_after(timestamp, requested_time)
         })
         .ok()?
@@ -114,18 +114,18 @@ fn is_not_after(timestamp: &Timestamp, cutoff: DateTime<Utc>) -> bool {
 /// Replays the log up to the last change that is not after the cutoff, from the latest suitable snapshot or from
 /// the beginning. A replay from the beginning saves a snapshot. Returns `None` if every change is after the
 /// cutoff.
-fn replay_log_to_cutoff_and_save_snapshot(
+fn replay_log_to_cutoff_saving_first_snapshot(
     project: &Project,
     is_at_or_before_cutoff: impl Fn(&Timestamp) -> bool,
 ) -> Result<Option<Memory>, StoreError> {
     let log = memory_log(project);
-    let mut replay = match Replay::from_snapshot(
+    let mut replay = match Replay::from_snapshot_if_log_continues_it(
         &log,
         snapshot::latest_earlier_snapshot(project, &is_at_or_before_cutoff),
-        MAX_PAST_FOLDED_BYTES,
+        MAX_PAST_REPLAYED_LOG_BYTES,
     )? {
         Some(replay) => replay,
-        None => Replay::from_start(&log, MAX_PAST_FOLDED_BYTES)?,
+        None => Replay::from_start(&log, MAX_PAST_REPLAYED_LOG_BYTES)?,
     };
     let starts_at_beginning = replay.snapshot.position.seq == 0;
     let mut has_changed = false;
@@ -153,7 +153,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::with_local_files(folder.path());
         assert!(
-            PastMemory::from_head_or_empty(MemoryHead::load(&project))
+            PastMemory::from_head_or_log_else_empty(MemoryHead::load(&project))
                 .memory_at(&"2026-01-01T00:00:00Z".into())
                 .is_none()
         );
@@ -170,7 +170,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
             moments.push(clock::to_millis_timestamp(clock::now()));
         }
-        let past = PastMemory::from_head_or_empty(MemoryHead::load(&project));
+        let past = PastMemory::from_head_or_log_else_empty(MemoryHead::load(&project));
         let next_register_at = |moment: &Timestamp| {
             past.memory_at(moment)
                 .map(|memory| memory.register_text(Register::Next).to_owned())
@@ -203,7 +203,7 @@ mod tests {
         }
         let moments = moments(&project);
         let memory_at_revision = |project: &Project, revision: usize| {
-            let memory = PastMemory::from_head_or_empty(MemoryHead::load(project))
+            let memory = PastMemory::from_head_or_log_else_empty(MemoryHead::load(project))
                 .memory_at(&moments[revision - 1])
                 .unwrap();
             (memory.revision, memory.register_text(Register::Next).to_owned())

@@ -46,11 +46,15 @@ pub(super) fn total_response_count(project: &Project) -> u64 {
     disk::file_size(&counter_path(project)).unwrap_or(0) / LINE_BYTES
 }
 
-/// Returns how many of the model responses after the first `skipped_count` are from a session. If more than
-/// [`MAX_SCANNED_LINES`] remain, returns the number of all of them.
-pub(super) fn count_session_responses(project: &Project, session_id: &SessionId, skipped_count: u64) -> u64 {
+/// Returns how many of the model responses after the first `leading_lines_to_skip` are from a session. If
+/// more than [`MAX_SCANNED_LINES`] remain, returns the number of all of them.
+pub(super) fn count_session_responses(
+    project: &Project,
+    session_id: &SessionId,
+    leading_lines_to_skip: u64,
+) -> u64 {
     let Ok(Some((file, size))) = disk::open_with_size_if_exists(&counter_path(project)) else { return 0 };
-    count_session_lines_or_all_if_over_limit(&file, size, session_id, skipped_count)
+    count_session_lines_or_all_if_over_limit(&file, size, session_id, leading_lines_to_skip)
 }
 
 /// Returns the same count as [`count_session_responses`], and a handle for counting the next response. Returns
@@ -58,7 +62,7 @@ pub(super) fn count_session_responses(project: &Project, session_id: &SessionId,
 pub(super) fn count_session_responses_and_open_appender(
     project: &Project,
     session_id: &SessionId,
-    skipped_count: u64,
+    leading_lines_to_skip: u64,
 ) -> (u64, Option<ResponseAppender>) {
     let Ok(opened) = disk::open_or_create_with_parents(&counter_path(project), OFlags::RDWR | OFlags::APPEND)
     else {
@@ -66,7 +70,7 @@ pub(super) fn count_session_responses_and_open_appender(
     };
     let size = opened.size();
     (
-        count_session_lines_or_all_if_over_limit(&opened.file, size, session_id, skipped_count),
+        count_session_lines_or_all_if_over_limit(&opened.file, size, session_id, leading_lines_to_skip),
         Some(ResponseAppender(opened.file)),
     )
 }
@@ -86,14 +90,14 @@ fn count_session_lines_or_all_if_over_limit(
     file: &File,
     size: u64,
     session_id: &SessionId,
-    skipped_count: u64,
+    leading_lines_to_skip: u64,
 ) -> u64 {
-    let line_count = (size / LINE_BYTES).saturating_sub(skipped_count);
+    let line_count = (size / LINE_BYTES).saturating_sub(leading_lines_to_skip);
     if line_count > MAX_SCANNED_LINES {
         return line_count;
     }
     let mut bytes = vec![0; (line_count * LINE_BYTES) as usize];
-    if file.read_exact_at(&mut bytes, skipped_count * LINE_BYTES).is_err() {
+    if file.read_exact_at(&mut bytes, leading_lines_to_skip * LINE_BYTES).is_err() {
         return 0;
     }
     bytes

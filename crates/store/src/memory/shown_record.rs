@@ -15,7 +15,7 @@ use std::time::Duration;
 /// work in its frames.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ShownRecord {
+pub struct ShownMemoryState {
     #[serde(rename = "streams")]
     revisions_by_conversation: BTreeMap<String, ShownRevision>,
     /// The position up to which the session's main conversation had been shown everything while there was no
@@ -90,7 +90,7 @@ impl ShownRevision {
     }
 }
 
-impl ShownRecord {
+impl ShownMemoryState {
     /// Returns what a conversation (`main`, or a subagent's id) has been shown; `None` if nothing.
     pub fn revision_shown_to(&self, conversation_key: &str) -> Option<ShownRevision> {
         self.revisions_by_conversation.get(conversation_key).copied()
@@ -102,7 +102,7 @@ impl ShownRecord {
     }
 
     /// Records, when the session ends normally, that the client has stored what its conversations were shown.
-    pub fn record_all_revisions_as_stored(&mut self) {
+    pub fn mark_all_shown_revisions_stored_by_client(&mut self) {
         for revision in self.revisions_by_conversation.values_mut() {
             *revision = ShownRevision {
                 rev: revision.fully_shown_rev(),
@@ -139,14 +139,15 @@ const MAX_ENDED_SUBAGENTS: usize = 100;
 /// The client keeps its transcripts for 30 days; after that the session cannot be resumed.
 const RECORD_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3_600);
 
-fn shown_records_folder(project: &Project) -> PathBuf {
+fn shown_memory_folder(project: &Project) -> PathBuf {
     project.memory_folder().join("seen")
 }
 
 /// Finds the agent whose call pushed the last frame of any session. Returns `None` if `call_id` is no such call.
-pub fn find_frame_pusher(project: &Project, call_id: &str) -> Option<FrameOwner> {
-    let folder = shown_records_folder(project);
-    let last_push_in_file = |name: &String| read_json_if_valid::<ShownRecord>(&folder.join(name))?.last_push;
+pub fn find_owner_of_last_push_by_call_id(project: &Project, call_id: &str) -> Option<FrameOwner> {
+    let folder = shown_memory_folder(project);
+    let last_push_in_file =
+        |name: &String| read_json_if_valid::<ShownMemoryState>(&folder.join(name))?.last_push;
     let last_push =
         disk::list_names(&folder).iter().filter_map(last_push_in_file).find(|push| push.call_id == call_id);
     last_push.map(|push| push.owner)
@@ -157,7 +158,7 @@ const CLEANUP_INTERVAL: Duration = Duration::from_secs(24 * 3_600);
 
 /// Removes the records of sessions that can no longer be resumed, at most once a day.
 pub fn remove_expired_shown_records_once_a_day(project: &Project) {
-    let folder = shown_records_folder(project);
+    let folder = shown_memory_folder(project);
     let cleanup_marker = project.memory_folder().join("seen.swept");
     if disk::time_since_modified(&cleanup_marker).is_some_and(|age| age < CLEANUP_INTERVAL) {
         return;
@@ -183,7 +184,7 @@ pub fn count_response_if_memory_unchanged<'m>(
     (session_id, conversation_key): (&SessionId, &str),
     max_calls: u32,
 ) -> bool {
-    let record = load_shown_record(project, session_id);
+    let record = load_shown_memory_state(project, session_id);
     let (Some(position), Some(revision)) =
         (&record.shown_position, record.revision_shown_to(conversation_key))
     else {
@@ -204,7 +205,7 @@ pub fn count_response_if_memory_unchanged<'m>(
     is_unchanged
 }
 
-impl ShownRecord {
+impl ShownMemoryState {
     /// Returns the number of model responses of the session that were counted after the shown position. Returns 0
     /// if there is no shown position.
     pub fn calls_since_shown_position(&self, project: &Project, session_id: &SessionId) -> u32 {
@@ -216,19 +217,19 @@ impl ShownRecord {
 }
 
 /// Loads the record of what a session's conversations have been shown; empty if there is no valid record.
-pub fn load_shown_record(project: &Project, session_id: &SessionId) -> ShownRecord {
+pub fn load_shown_memory_state(project: &Project, session_id: &SessionId) -> ShownMemoryState {
     project.shown_record_path(session_id).and_then(|path| read_json_if_valid(&path)).unwrap_or_default()
 }
 
 impl LockedMemory<'_> {
     /// Applies a change to a session's record, and writes the record only if it is different.
-    pub fn update_shown_record(
+    pub fn update_shown_memory_state(
         &self,
         session_id: &SessionId,
-        change: impl FnOnce(&mut ShownRecord),
+        change: impl FnOnce(&mut ShownMemoryState),
     ) -> Result<(), StoreError> {
         let Some(path) = self.project.shown_record_path(session_id) else { return Ok(()) };
-        let old_record = load_shown_record(self.project, session_id);
+        let old_record = load_shown_memory_state(self.project, session_id);
         let mut new_record = old_record.clone();
         change(&mut new_record);
         if new_record == old_record {
@@ -258,9 +259,9 @@ mod tests {
                 (expected, kept),
                 "{revision:?}"
             );
-            let mut record = ShownRecord::default();
+            let mut record = ShownMemoryState::default();
             record.set_shown_revision("main", revision);
-            record.record_all_revisions_as_stored();
+            record.mark_all_shown_revisions_stored_by_client();
             let revision_after_end = record.revision_shown_to("main").unwrap();
             assert_eq!(
                 (revision_after_end.fully_shown_rev(), revision_after_end.fully_shown_rev_after_resume()),

@@ -128,7 +128,7 @@ pub(super) struct Replay<'a> {
 impl Replay<'_> {
     /// Starts a replay after a snapshot, limited to `max_bytes` bytes. Returns `None` if the next line of the log is
     /// missing or not chained to the snapshot's line.
-    pub(super) fn from_snapshot(
+    pub(super) fn from_snapshot_if_log_continues_it(
         log: &TurnLog,
         snapshot: Snapshot,
         max_bytes: u64,

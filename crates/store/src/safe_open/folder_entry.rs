@@ -3,7 +3,7 @@
 
 use super::{OpenError, errno_from_io_error, open_with_openat2_if_no_link, registered_roots};
 use crate::Durability;
-use crate::plain_path::{DRAFT_SUFFIX, resolve_if_link};
+use crate::plain_path::{DRAFT_SUFFIX, canonicalize_if_link};
 use crate::size_limited_write;
 use plimsoll_system::files::{SEARCH_FOLDER_FLAGS, sync_all, sync_data};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags, Stat};
@@ -53,7 +53,7 @@ impl FolderEntry {
 
     fn resolve(path: &Path, final_link: FinalLink) -> Result<FolderEntry, OpenError> {
         let Some(name) = path.file_name() else { return Err(OpenError::NotAFile) };
-        let entry = match registered_roots::find_innermost_root(path) {
+        let entry = match registered_roots::find_innermost_confining_root(path) {
             // The root itself is an entry of a folder outside, so it is handled below.
             Some(path_below_root) if path_below_root.path != Path::new(".") => {
                 let parent_below_root = registered_roots::PathBelowRoot {
@@ -89,7 +89,7 @@ impl FolderEntry {
             }
             _ => {
                 let target: PathBuf = match final_link {
-                    FinalLink::Follow => resolve_if_link(path),
+                    FinalLink::Follow => canonicalize_if_link(path),
                     FinalLink::NoFollow => path.to_owned(),
                 };
                 let name = target.file_name().unwrap_or(name).to_owned();

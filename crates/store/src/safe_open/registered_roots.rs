@@ -37,13 +37,13 @@ static ROOTS: RwLock<Vec<Arc<Root>>> = RwLock::new(Vec::new());
 
 /// Registers a root: from now on every path below this folder is resolved safely. Does nothing for a relative path,
 /// for a registered root, and for a git folder inside one.
-pub(crate) fn register_root(path: &Path, kind: RootKind) {
+pub(crate) fn register_root_unless_covered(path: &Path, kind: RootKind) {
     let is_same_path = |root: &Arc<Root>| root.path.as_os_str() == path.as_os_str();
     if !path.is_absolute() || ROOTS.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_same_path) {
         return;
     }
     // A git folder inside a project is already covered by the project.
-    if kind == RootKind::Git && find_innermost_root(path).is_some() {
+    if kind == RootKind::Git && find_innermost_confining_root(path).is_some() {
         return;
     }
     let mut root = Root { path: path.to_owned(), kind, folder: OnceLock::new() };
@@ -79,7 +79,7 @@ pub(crate) struct PathBelowRoot<'p> {
 
 /// Finds the innermost root that contains a path. Returns `None` if there is none, and for the user's files in a
 /// project that contains the home folder.
-pub(crate) fn find_innermost_root(path: &Path) -> Option<PathBelowRoot<'_>> {
+pub(crate) fn find_innermost_confining_root(path: &Path) -> Option<PathBelowRoot<'_>> {
     let roots = ROOTS.read().unwrap_or_else(PoisonError::into_inner);
     let mut innermost: Option<PathBelowRoot<'_>> = None;
     for root in roots.iter() {
@@ -94,16 +94,16 @@ pub(crate) fn find_innermost_root(path: &Path) -> Option<PathBelowRoot<'_>> {
     let is_run_prompt = |path: &Path| path.as_os_str() == "PROMPT.md";
     innermost.filter(|path_below_root| {
         path_below_root.root.kind != RootKind::ProjectContainingHome
-            || is_plimsoll_or_git_path(path_below_root.path)
+            || starts_with_plimsoll_or_git_path(path_below_root.path)
             || is_run_prompt(path_below_root.path)
     })
 }
 
 /// Returns true for files that only Plimsoll or git writes. There is no legitimate reason to replace them by links.
-fn is_plimsoll_or_git_path(path: &Path) -> bool {
+fn starts_with_plimsoll_or_git_path(relative_path: &Path) -> bool {
     const PLIMSOLL_AND_GIT_PATHS: [&[u8]; 4] =
         [b".claude/plimsoll", b".claude/handoffs", b".claude/ralph-state.json", b".git"];
-    let bytes = path.as_os_str().as_bytes();
+    let bytes = relative_path.as_os_str().as_bytes();
     let is_path_end =
         |remaining_bytes: &[u8]| matches!(remaining_bytes, [] | [b'/', ..]) || remaining_bytes == b".lock";
     PLIMSOLL_AND_GIT_PATHS.iter().any(|path_prefix| bytes.strip_prefix(*path_prefix).is_some_and(is_path_end))
@@ -153,7 +153,7 @@ impl Root {
             // Old versions of git make HEAD a link.
             _ if is_git_path && !for_writing => SymlinkPolicy::InsideRoot,
             _ if is_git_path => SymlinkPolicy::None,
-            _ if is_plimsoll_or_git_path(path) => SymlinkPolicy::FirstPartOnly,
+            _ if starts_with_plimsoll_or_git_path(path) => SymlinkPolicy::FirstPartOnly,
             _ => SymlinkPolicy::InsideExceptCommandFiles,
         }
     }
@@ -183,11 +183,12 @@ mod tests {
 
     #[test]
     fn a_path_belongs_to_the_innermost_root_and_not_to_a_similar_name() {
-        register_root(Path::new("/tmp/roots/project"), RootKind::Project);
-        register_root(Path::new("/tmp/roots/project/inner/"), RootKind::Project);
-        register_root(Path::new("/tmp/roots/project/.git"), RootKind::Git);
-        let path_below_root =
-            |path: &str| find_innermost_root(Path::new(path)).map(|below| below.path.display().to_string());
+        register_root_unless_covered(Path::new("/tmp/roots/project"), RootKind::Project);
+        register_root_unless_covered(Path::new("/tmp/roots/project/inner/"), RootKind::Project);
+        register_root_unless_covered(Path::new("/tmp/roots/project/.git"), RootKind::Git);
+        let path_below_root = |path: &str| {
+            find_innermost_confining_root(Path::new(path)).map(|below| below.path.display().to_string())
+        };
         assert_eq!(path_below_root("/tmp/roots/project/a/b").as_deref(), Some("a/b"));
         assert_eq!(path_below_root("/tmp/roots/project").as_deref(), Some("."));
         assert_eq!(path_below_root("/tmp/roots/project/inner/a").as_deref(), Some("a"));
@@ -196,8 +197,8 @@ mod tests {
             Some(".git/a"),
             "walked to from the project"
         );
-        register_root(Path::new("/tmp/roots/late/.git"), RootKind::Git);
-        register_root(Path::new("/tmp/roots/late"), RootKind::Project);
+        register_root_unless_covered(Path::new("/tmp/roots/late/.git"), RootKind::Git);
+        register_root_unless_covered(Path::new("/tmp/roots/late"), RootKind::Project);
         assert_eq!(
             path_below_root("/tmp/roots/late/.git/a").as_deref(),
             Some(".git/a"),
@@ -213,7 +214,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("tree");
         std::fs::create_dir(&folder).unwrap();
-        register_root(&folder, RootKind::Project);
+        register_root_unless_covered(&folder, RootKind::Project);
         assert!(super::super::exists_after_checking_parents(&folder));
         std::fs::remove_dir(&folder).unwrap();
         forget_open_folders(&folder);
@@ -221,12 +222,12 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("file"), "").unwrap();
         assert!(super::super::exists_after_checking_parents(&folder.join("file")));
-        assert!(find_innermost_root(&folder).is_some(), "its paths are walked as before");
+        assert!(find_innermost_confining_root(&folder).is_some(), "its paths are walked as before");
     }
 
     #[test]
     fn our_own_files_are_recognized_by_their_names() {
-        let ours = |path: &str| is_plimsoll_or_git_path(Path::new(path));
+        let ours = |path: &str| starts_with_plimsoll_or_git_path(Path::new(path));
         for path in
             [".claude/plimsoll/x", ".claude/ralph-state.json.lock", ".git/info/exclude", ".claude/handoffs"]
         {

@@ -13,7 +13,7 @@ fn project_beside_secret() -> (tempfile::TempDir, PathBuf) {
     }
     fs::write(folder.path().join("outside/secret"), "secret").unwrap();
     let project = folder.path().join("project");
-    register_root(&project, RootKind::Project);
+    register_root_unless_covered(&project, RootKind::Project);
     (folder, project)
 }
 

@@ -106,10 +106,10 @@ impl TurnLog {
         self.remove_leftover_drafts()?;
         match replace_with_expanded(&self.path()) {
             Err(StoreError::TooLarge { .. }) => {
-                sessions::set_aside_corrupt_file(&compressed_path(&self.path())).map(drop)
+                sessions::set_aside_corrupt_file_and_return_path(&compressed_path(&self.path())).map(drop)
             }
             Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::InvalidData => {
-                sessions::set_aside_corrupt_file(&compressed_path(&self.path())).map(drop)
+                sessions::set_aside_corrupt_file_and_return_path(&compressed_path(&self.path())).map(drop)
             }
             result => result,
         }

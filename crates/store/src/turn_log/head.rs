@@ -86,7 +86,9 @@ pub struct StreamPosition {
     pub message_id: String,
 }
 
-/// How many merged names are kept. No more files may be merged before they are removed.
+/// The number of names of merged pending files that the head remembers, and the size of a merge batch. The files of a
+/// batch are removed before the next batch is merged, so after a kill the head still names every file that was merged
+/// but not removed, and none is merged twice.
 pub(super) const MAX_MERGED_FILES: usize = 64;
 
 impl LogHead {

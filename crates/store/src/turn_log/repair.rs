@@ -36,7 +36,7 @@ pub(super) fn repair_end_and_build_repair_records(
         old_head => old_head,
     };
     // The last writer was killed, or the system went down.
-    remove_head_blob_and_old_drafts(log);
+    remove_drafts_written_under_lock_or_old(log);
     // If the head names more bytes than the log has, the end was cut off or this is another log. The whole log
     // is then read.
     let start_head = old_head
@@ -100,7 +100,8 @@ fn advance_head_to_end_or_torn_line(
         log.refuse_line_of_newer_format(&line.bytes, parsed.as_ref())?;
         let is_unsynced = offset >= first_unsynced_byte;
         match parsed {
-            // A line without a line break is torn even if it parses: the next record would be glued to it.
+            // Without a line break a line is torn even if it parses: the next record would be
+            // appended to the same line.
             Some(parsed)
                 if line.has_newline && (!is_unsynced || is_chained_and_intact(log, &head.link, &parsed)) =>
             {
@@ -123,7 +124,7 @@ fn is_chained_and_intact(log: &TurnLog, previous_link: &str, line: &LogLine<'_>)
 
 /// Removes the drafts that killed writers left behind. Heads and blobs are written under the lock, which we hold,
 /// so their drafts are removed at once. Other drafts may still be in progress, so only old ones are removed.
-fn remove_head_blob_and_old_drafts(log: &TurnLog) {
+fn remove_drafts_written_under_lock_or_old(log: &TurnLog) {
     const MAX_WRITE_DURATION: Duration = Duration::from_secs(60);
     let is_old = |path: &Path| disk::time_since_modified(path).is_some_and(|age| age > MAX_WRITE_DURATION);
     let draft_prefix = format!(".{}.", log.session_id());

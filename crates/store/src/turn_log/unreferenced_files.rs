@@ -14,7 +14,7 @@ use std::time::Duration;
 impl TurnLog {
     /// Returns the logs of all sessions in both locations, including sessions that only have pending records.
     pub fn all_including_sessions_with_only_pending(project: &Project) -> Vec<TurnLog> {
-        let mut logs = TurnLog::all_in_both_locations_by_modified_time(project);
+        let mut logs = TurnLog::all_in_both_locations_oldest_modified_first(project);
         for location in project.current_and_earlier_location() {
             let folder = location.turn_logs_folder();
             for session_id in pending_records::sessions_with_pending_files(&folder.join("pending")) {

@@ -43,8 +43,8 @@ impl LogWriter {
             .unsynced
             .clone()
             .unwrap_or(UnsyncedEnd { start_byte: head.log_bytes, ..UnsyncedEnd::default() });
-        // The head of a new log is synced before its lines are written, and then so are the first lines.
-        // Otherwise a power cut could lose the head file itself, and which lines to check would be unknown.
+        // The head and the first lines of a new log are synced. Otherwise a power cut could lose
+        // the head file, and nothing would show which lines to check.
         let durability = if head.sequence_number == 0 { Durability::Durable } else { durability };
         if head == LogHead::default() {
             head.save(&log.head_path(), Durability::Durable)?;

@@ -101,7 +101,11 @@ fn the_uncompressed_form_takes_precedence() {
     let texts_now = test_log.prompt_texts();
     assert_eq!(texts_now.last().map(String::as_str), Some("after the kill"));
     let project = plimsoll_store::Project::with_local_files(test_log.folder.path());
-    assert_eq!(plimsoll_store::TurnLog::one_per_session_by_modified_time(&project).len(), 1, "it is one log");
+    assert_eq!(
+        plimsoll_store::TurnLog::one_per_session_oldest_modified_first(&project).len(),
+        1,
+        "it is one log"
+    );
     test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     assert_eq!(prompt_texts(&test_log.log), texts_now);
     assert!(test_log.verify().is_intact(), "{}", render_findings(&test_log.verify()));

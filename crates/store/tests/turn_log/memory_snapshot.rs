@@ -34,7 +34,7 @@ fn alloc_chunk(project: &Project, name: &str) {
 fn record_turn_and_check_reuse(test_log: &TestLog, project: &Project) -> bool {
     let at = Timestamp::from(AFTER_ALL_CHANGES);
     let head = test_log.log.current_head().unwrap_or_default();
-    let past_memory = PastMemory::from_head_or_empty(MemoryHead::load(project));
+    let past_memory = PastMemory::from_head_or_log_else_empty(MemoryHead::load(project));
     let reused_memory = test_log
         .log
         .head_memory_if_blobs_unchanged(&head)

@@ -65,7 +65,7 @@ impl PaintedLine {
     }
 
     /// Returns the text with ANSI color sequences.
-    pub fn to_terminal(&self) -> String {
+    pub fn to_text_with_ansi_colors(&self) -> String {
         let render_span = |span: &PaintedSpan| match span.color_code.as_deref() {
             None | Some("" | "0") => span.text.as_str().to_owned(),
             Some(color_code) => format!("\u{1b}[{color_code}m{}\u{1b}[0m", span.text.as_str()),
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn only_our_own_colors_are_kept() {
         let hostile = "a\u{1b}[31mb\u{1b}]0;x\u{7}\nc";
-        let line = PaintedLine::plain("> ").with_text(Some("1;32"), hostile).to_terminal();
+        let line = PaintedLine::plain("> ").with_text(Some("1;32"), hostile).to_text_with_ansi_colors();
         assert_eq!(line, "> \u{1b}[1;32ma\\u{1b}[31mb\\u{1b}]0;x\\u{7} c\u{1b}[0m");
     }
 
@@ -96,7 +96,11 @@ mod tests {
             ("a\u{1b}[2Jb\u{1b}c\u{9b}d", "a\\u{1b}[2Jb\\u{1b}c\\u{9b}d"),
             ("\u{1b}[31", "\\u{1b}[31"),
         ] {
-            assert_eq!(PaintedLine::from_line_with_ansi_colors(line).to_terminal(), expected, "{line:?}");
+            assert_eq!(
+                PaintedLine::from_line_with_ansi_colors(line).to_text_with_ansi_colors(),
+                expected,
+                "{line:?}"
+            );
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn run_event_color(run_event: &RunEvent<'_>) -> Option<&'static str> 
         RunEvent::RunStarted { .. } | RunEvent::IterationStarted { .. } => Some(BOLD),
         RunEvent::ClientStarted { .. } | RunEvent::ToolUsed { .. } => Some(DIM),
         RunEvent::IterationEnded { result, .. } => session_ending_color(&result.ending),
-        RunEvent::Judged { verdict, .. } => verdict_color(verdict),
+        RunEvent::VerdictReached { verdict, .. } => verdict_color(verdict),
         RunEvent::VerifyCommandsFinished { outcomes } => Some(verify_color(outcomes)),
         RunEvent::ApiRetry { .. }
         | RunEvent::Compacted
@@ -52,7 +52,7 @@ pub(super) fn level_color(level: Level) -> Option<&'static str> {
 }
 
 fn session_ending_color(ending: &SessionEnding) -> Option<&'static str> {
-    match ending.traits().category {
+    match ending.category_and_description().category {
         EndingCategory::Completed => None,
         EndingCategory::StoppedExternally => Some(YELLOW),
         // Only yellow, because the user has set this limit.

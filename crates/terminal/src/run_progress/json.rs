@@ -79,7 +79,7 @@ impl StreamEntryBuilder {
                 self.set_current_session(state);
                 vec![run_started_or_resumed_event(state)]
             }
-            RunEvent::IterationStarted { state, .. } => self.pause_ended_and_planned_events(state),
+            RunEvent::IterationStarted { state, .. } => self.pause_ended_and_iteration_planned_events(state),
             RunEvent::ClientStarted { model, version } => {
                 vec![StreamEvent::Client { model: model.clone(), version: version.clone() }]
             }
@@ -99,8 +99,8 @@ impl StreamEntryBuilder {
             RunEvent::Compacted => vec![StreamEvent::Compacted],
             RunEvent::UsageUpdated { record, .. } => self.changed_reading_and_new_checkpoint_events(record),
             RunEvent::IterationEnded { result, .. } => vec![session_end_event(result)],
-            RunEvent::Judged { state, verdict } => {
-                self.missed_checkpoint_closing_and_verdict_events(state, verdict)
+            RunEvent::VerdictReached { state, verdict } => {
+                self.unreported_checkpoint_closing_verdict_events(state, verdict)
             }
             RunEvent::VerifyCommandsFinished { outcomes } => {
                 let results = outcomes.iter().map(VerifyOutcome::to_verify_result).collect();
@@ -143,7 +143,7 @@ impl StreamEntryBuilder {
         self.session_id.clone_from(&state.session_id);
     }
 
-    fn pause_ended_and_planned_events(&mut self, state: &RunState) -> Vec<StreamEvent> {
+    fn pause_ended_and_iteration_planned_events(&mut self, state: &RunState) -> Vec<StreamEvent> {
         self.set_current_session(state);
         (self.last_reading, self.reported_handoff) = (None, None);
         let planned_event = JournalEvent::Planned(IterationPlanned {
@@ -185,7 +185,7 @@ impl StreamEntryBuilder {
     }
 
     /// Includes the checkpoint of a session that was too short to be seen by a usage update.
-    fn missed_checkpoint_closing_and_verdict_events(
+    fn unreported_checkpoint_closing_verdict_events(
         &mut self,
         state: &RunState,
         verdict: &Verdict,
@@ -195,7 +195,7 @@ impl StreamEntryBuilder {
             last_checkpoint.iteration == self.iteration && !last_checkpoint.handoff_file.is_empty();
         let is_unreported =
             is_of_current_iteration && self.reported_handoff.as_ref() != Some(&last_checkpoint.handoff_file);
-        let missed_checkpoint_event = is_unreported.then(|| {
+        let unreported_checkpoint_event = is_unreported.then(|| {
             self.reported_handoff = Some(last_checkpoint.handoff_file.clone());
             checkpoint_event(
                 last_checkpoint.level,
@@ -224,7 +224,7 @@ impl StreamEntryBuilder {
             tokens: Some(state.spending.tokens),
             ..VerdictReached::from_verdict_without_evidence(verdict)
         }));
-        missed_checkpoint_event
+        unreported_checkpoint_event
             .into_iter()
             .chain(iteration_closed_event)
             .chain([verdict_event.into()])
@@ -363,7 +363,7 @@ mod tests {
         state.context_checkpoint.iteration = 2;
         state.context_checkpoint.handoff_file = "a.md".into();
         let verdict = Verdict::Stop { status: RunStatus::Completed, reason: String::new() };
-        let progress = RunEvent::Judged { state: &state, verdict: &verdict };
+        let progress = RunEvent::VerdictReached { state: &state, verdict: &verdict };
         assert_eq!(event_names(&mut builder, &progress), ["checkpoint", "iteration_closed", "verdict"]);
         assert_eq!(event_names(&mut builder, &progress), ["iteration_closed", "verdict"]);
     }

@@ -35,7 +35,7 @@ fn parse_schema(text: &str, path: &str) -> Valid<Schema> {
 }
 
 /// Returns the name of the first root field of the query, or an empty string if the query is invalid.
-pub(super) fn first_root_field_name(query: &str) -> String {
+pub(super) fn first_root_field_name_or_empty(query: &str) -> String {
     let Ok(document) = ExecutableDocument::parse_and_validate(bundled_schema(), query, "request") else {
         return String::new();
     };

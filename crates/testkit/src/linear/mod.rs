@@ -139,7 +139,8 @@ fn serve_and_record_one_request(mut stream: TcpStream, server_state: &ServerStat
     let request_body: Value = serde_json::from_slice(&http_request.body).unwrap_or_default();
     let query = request_body["query"].as_str().unwrap_or_default().to_owned();
     let variables = request_body["variables"].clone();
-    let mut request = ReceivedRequest { operation: api::first_root_field_name(&query), variables, status: 0 };
+    let mut request =
+        ReceivedRequest { operation: api::first_root_field_name_or_empty(&query), variables, status: 0 };
     let fault = (lock_ignoring_poison(&server_state.fault_script))(&request);
     let should_execute = fault.as_ref().is_none_or(Fault::executes_operation);
     let authorization = http_request.headers.iter().find(|(name, _)| name == "authorization");

@@ -1,6 +1,6 @@
 //! Parses the command-line options that have a recording and rejects all others.
 
-use super::{ReplayResult, missing_recording_error};
+use super::{ReplayResult, not_replayable_error};
 
 /// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Arguments {
             };
             let mut require_value = || match inline_value.clone().or_else(|| args.next().cloned()) {
                 Some(value) => Ok(value),
-                None => missing_recording_error(format!("{name} without a value")),
+                None => not_replayable_error(format!("{name} without a value")),
             };
             match name {
                 "-p" | "--print" => arguments.is_print_mode = true,
@@ -58,11 +58,11 @@ impl Arguments {
                 "--permission-mode" => match require_value()?.as_str() {
                     "bypassPermissions" => arguments.skips_permissions = true,
                     "default" => {}
-                    other => return missing_recording_error(format!("the permission mode {other}")),
+                    other => return not_replayable_error(format!("the permission mode {other}")),
                 },
                 "--model" => match require_value()?.as_str() {
                     "opus" | MODEL => {}
-                    other => return missing_recording_error(format!("the model {other}")),
+                    other => return not_replayable_error(format!("the model {other}")),
                 },
                 "--allowedTools" | "--allowed-tools" => {
                     arguments.add_allowed_tools(&require_value()?)?;
@@ -70,16 +70,16 @@ impl Arguments {
                         arguments.add_allowed_tools(tool)?;
                     }
                 }
-                _ if name.starts_with('-') => return missing_recording_error(format!("the argument {name}")),
+                _ if name.starts_with('-') => return not_replayable_error(format!("the argument {name}")),
                 _ if arguments.prompt.is_none() => arguments.prompt = Some(argument.clone()),
-                _ => return missing_recording_error("a second prompt"),
+                _ => return not_replayable_error("a second prompt"),
             }
         }
         if !arguments.is_print_mode {
-            return missing_recording_error("a session on a terminal");
+            return not_replayable_error("a session on a terminal");
         }
         if arguments.output_format == OutputFormat::StreamJson && !arguments.is_verbose {
-            return missing_recording_error("a stream without --verbose");
+            return not_replayable_error("a stream without --verbose");
         }
         Ok(arguments)
     }
@@ -87,7 +87,7 @@ impl Arguments {
     fn add_allowed_tools(&mut self, names: &str) -> ReplayResult<()> {
         for name in names.split([',', ' ']).filter(|name| !name.is_empty()) {
             if !name.chars().all(|character| character.is_ascii_alphanumeric()) {
-                return missing_recording_error(format!("the permission {name}"));
+                return not_replayable_error(format!("the permission {name}"));
             }
             self.allowed_tools.push(name.to_owned());
         }
@@ -100,6 +100,6 @@ fn parse_output_format(name: &str) -> ReplayResult<OutputFormat> {
         "text" => Ok(OutputFormat::Text),
         "json" => Ok(OutputFormat::Json),
         "stream-json" => Ok(OutputFormat::StreamJson),
-        other => missing_recording_error(format!("the output format {other}")),
+        other => not_replayable_error(format!("the output format {other}")),
     }
 }

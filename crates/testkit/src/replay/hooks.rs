@@ -1,7 +1,7 @@
 //! Runs the hooks of an event in parallel and interprets their output.
 
 use super::settings::HookCommand;
-use super::{ReplayResult, missing_recording_error};
+use super::{ReplayResult, not_replayable_error};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -102,7 +102,7 @@ fn run_hook(event: HookEvent<'_>, hook: &HookCommand) -> ReplayResult<(Instant, 
         stop_reason: None,
     };
     let Ok(mut child) = build_hook_command(event, hook).spawn() else {
-        return missing_recording_error(format!("a hook that does not start: {}", hook.command_line()));
+        return not_replayable_error(format!("a hook that does not start: {}", hook.command_line()));
     };
     let stdout_reader = spawn_pipe_reader(child.stdout.take());
     let stderr_reader = spawn_pipe_reader(child.stderr.take());
@@ -192,7 +192,7 @@ fn apply_output_and_exit_code(event_name: &str, outcome: &mut HookOutcome) -> Re
     match (outcome.exit_code, json_reply) {
         (None, _) => Ok(()),
         (_, Some(Ok(reply))) => apply_supported_json_reply(event_name, &reply, outcome),
-        (_, Some(Err(error))) => missing_recording_error(format!("a reply that is no JSON ({error})")),
+        (_, Some(Err(error))) => not_replayable_error(format!("a reply that is no JSON ({error})")),
         (Some(0), None) => {
             outcome.plain_text = Some(output).filter(|text| !text.is_empty());
             Ok(())
@@ -201,10 +201,8 @@ fn apply_output_and_exit_code(event_name: &str, outcome: &mut HookOutcome) -> Re
             outcome.block_reason = Some(format!("[{}]: {}", outcome.hook.command_line(), outcome.stderr));
             Ok(())
         }
-        (Some(2), None) => missing_recording_error(format!("exit code 2 of a hook on {event_name}")),
-        (Some(code), None) => {
-            missing_recording_error(format!("a hook on {event_name} that ends with {code}"))
-        }
+        (Some(2), None) => not_replayable_error(format!("exit code 2 of a hook on {event_name}")),
+        (Some(code), None) => not_replayable_error(format!("a hook on {event_name} that ends with {code}")),
     }
 }
 
@@ -227,23 +225,23 @@ fn apply_supported_json_reply(
     if let Some(key) =
         object_keys(reply).unwrap_or_default().iter().find(|key| !SUPPORTED_FIELDS.contains(&key.as_str()))
     {
-        return missing_recording_error(format!("a reply's {key}"));
+        return not_replayable_error(format!("a reply's {key}"));
     }
     let hook_output = &reply["hookSpecificOutput"];
     for key in object_keys(hook_output).unwrap_or_default() {
         if !["hookEventName", "additionalContext"].contains(&key.as_str()) {
-            return missing_recording_error(format!("a reply's {key}"));
+            return not_replayable_error(format!("a reply's {key}"));
         }
     }
     let to_text = |value: &Value| value.as_str().map(str::to_owned);
     outcome.user_message = to_text(&reply["systemMessage"]);
     outcome.context = to_text(&hook_output["additionalContext"]).filter(|context| !context.is_empty());
     if outcome.context.as_ref().is_some_and(|context| context.chars().count() > MAX_CONTEXT_CHARS) {
-        return missing_recording_error("more than 10,000 characters from a hook");
+        return not_replayable_error("more than 10,000 characters from a hook");
     }
     if reply["decision"] == "block" {
         if event_name != "Stop" {
-            return missing_recording_error(format!("a refusal on {event_name}"));
+            return not_replayable_error(format!("a refusal on {event_name}"));
         }
         outcome.block_reason = to_text(&reply["reason"]);
     }
@@ -253,14 +251,14 @@ fn apply_supported_json_reply(
                 outcome.stop_reason = Some(to_text(&reply["stopReason"]).unwrap_or_default());
             }
             "SessionStart" | "SessionEnd" => {}
-            _ => return missing_recording_error(format!("an end by a hook on {event_name}")),
+            _ => return not_replayable_error(format!("an end by a hook on {event_name}")),
         }
     }
     if event_name == "Stop"
         && outcome.context.is_some()
         && (outcome.block_reason.is_some() || outcome.stop_reason.is_some())
     {
-        return missing_recording_error("context and a decision of a hook on Stop");
+        return not_replayable_error("context and a decision of a hook on Stop");
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ struct MissingRecording(String);
 /// The result of an operation that may lack a recording.
 type ReplayResult<T> = Result<T, MissingRecording>;
 
-fn missing_recording_error<T>(description: impl Into<String>) -> ReplayResult<T> {
+fn not_replayable_error<T>(description: impl Into<String>) -> ReplayResult<T> {
     Err(MissingRecording(description.into()))
 }
 

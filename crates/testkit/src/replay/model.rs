@@ -1,6 +1,6 @@
 //! Sends a request to the model and reads the stream or one of the recorded errors.
 
-use super::{ReplayResult, missing_recording_error};
+use super::{ReplayResult, not_replayable_error};
 use serde_json::{Value, json};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -33,10 +33,10 @@ pub(super) fn send_request_once(
     is_ending: &dyn Fn() -> bool,
 ) -> ReplayResult<ModelReply> {
     let Some(address) = base_url.strip_prefix("http://") else {
-        return missing_recording_error(format!("the model at {base_url}"));
+        return not_replayable_error(format!("the model at {base_url}"));
     };
     let Ok(mut stream) = TcpStream::connect(address) else {
-        return missing_recording_error("a model that is away");
+        return not_replayable_error("a model that is away");
     };
     let body = body.to_string();
     let api_key = std::env::var("ANTHROPIC_API_KEY").unwrap_or_default();
@@ -53,7 +53,7 @@ pub(super) fn send_request_once(
         .and_then(|()| stream.write_all(body.as_bytes()))
         .and_then(|()| stream.set_read_timeout(Some(Duration::from_millis(10))));
     if write_result.is_err() {
-        return missing_recording_error("a model that hangs up");
+        return not_replayable_error("a model that hangs up");
     }
     let mut received = Vec::new();
     let mut buffer = [0; 16 * 1024];
@@ -66,7 +66,7 @@ pub(super) fn send_request_once(
                     error.kind(),
                     ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
                 ) => {}
-            Err(_) => return missing_recording_error("a connection that breaks"),
+            Err(_) => return not_replayable_error("a connection that breaks"),
         }
         if is_ending() {
             return Ok(ModelReply::Interrupted);
@@ -89,7 +89,7 @@ fn parse_http_response(response_text: &str) -> ReplayResult<ModelReply> {
         return Ok(ModelReply::Message(assemble_message_from_stream(body)?, request_id));
     }
     if find_header("retry-after").is_some() || find_header("x-should-retry").is_some() {
-        return missing_recording_error("an error that says when to try again");
+        return not_replayable_error("an error that says when to try again");
     }
     let error_json: Value = serde_json::from_str(body).unwrap_or_default();
     let string_or_empty = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -133,7 +133,7 @@ fn assemble_message_from_stream(event_stream: &str) -> ReplayResult<Value> {
                 message["usage"] = event["usage"].clone();
             }
             "message_stop" => is_complete = true,
-            "error" => return missing_recording_error("an error within a stream"),
+            "error" => return not_replayable_error("an error within a stream"),
             _ => {}
         }
     }
@@ -163,13 +163,13 @@ fn reject_thinking_or_incomplete_message(message: &Value, is_complete: bool) -> 
         .as_array()
         .is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "thinking"))
     {
-        return missing_recording_error("a model that thinks aloud");
+        return not_replayable_error("a model that thinks aloud");
     }
     if !is_complete {
-        return missing_recording_error("a stream that breaks off");
+        return not_replayable_error("a stream that breaks off");
     }
     if !matches!(message["stop_reason"].as_str(), Some("end_turn" | "tool_use" | "stop_sequence")) {
-        return missing_recording_error(format!("the stop reason {}", message["stop_reason"]));
+        return not_replayable_error(format!("the stop reason {}", message["stop_reason"]));
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::lines::{LineContext, new_uuid, timestamp_now};
 use super::settings::Settings;
 use super::token_usage::TokenUsage;
 use super::transcript::TranscriptWriter;
-use super::{ReplayResult, dashed_path, missing_recording_error};
+use super::{ReplayResult, dashed_path, not_replayable_error};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_usize;
@@ -107,11 +107,11 @@ fn read_prompt_rejecting_slash_commands(arguments: &Arguments) -> ReplayResult<S
     let mut text = arguments.prompt.clone().unwrap_or_default();
     let mut stdin = std::io::stdin();
     if arguments.prompt.is_none() && !stdin.is_terminal() && stdin.read_to_string(&mut text).is_err() {
-        return missing_recording_error("a prompt that is no text");
+        return not_replayable_error("a prompt that is no text");
     }
     match text.trim_start().chars().next() {
-        None => missing_recording_error("an empty prompt"),
-        Some('/') => missing_recording_error("a slash command"),
+        None => not_replayable_error("an empty prompt"),
+        Some('/') => not_replayable_error("a slash command"),
         Some(_) => Ok(text),
     }
 }
@@ -127,20 +127,20 @@ impl Session {
         if let Some((name, _)) =
             std::env::vars().find(|(name, value)| !value.is_empty() && is_unrecorded_variable(name))
         {
-            return missing_recording_error(format!("the variable {name}"));
+            return not_replayable_error(format!("the variable {name}"));
         }
         let Ok(project) = std::env::current_dir() else {
-            return missing_recording_error("a folder that is gone");
+            return not_replayable_error("a folder that is gone");
         };
         let home = PathBuf::from(env_variable("HOME").unwrap_or_default());
         if project.join(".mcp.json").exists() || project.join("CLAUDE.md").exists() {
-            return missing_recording_error("a project with .mcp.json or CLAUDE.md");
+            return not_replayable_error("a project with .mcp.json or CLAUDE.md");
         }
         let id = arguments.session_id.clone().unwrap_or_else(new_uuid);
         let transcript_path =
             home.join(".claude/projects").join(dashed_path(&project)).join(format!("{id}.jsonl"));
         if transcript_path.exists() {
-            return missing_recording_error("a second session of the same id");
+            return not_replayable_error("a second session of the same id");
         }
         let settings = Settings::load_merged(&home, &project, arguments.settings.as_deref())?;
         let received_signal = Arc::new(AtomicUsize::new(0));
@@ -162,7 +162,7 @@ impl Session {
             announced_folder: project.clone(),
             context_tokens: 0,
             temp_folder: env_variable("CLAUDE_CODE_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from),
-            transcript: TranscriptWriter::start(transcript_path),
+            transcript: TranscriptWriter::start_delayed_writer_thread(transcript_path),
             prompt_id: None,
             last_line_id: Value::Null,
             attachment_to_repeat: None,
@@ -212,7 +212,7 @@ impl Session {
             }
             is_stop_hook_active = true;
             if refusal_count > MAX_CONSECUTIVE_STOP_REFUSALS {
-                return missing_recording_error("nine refusals in a row");
+                return not_replayable_error("nine refusals in a row");
             }
         }
     }

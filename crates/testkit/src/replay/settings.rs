@@ -1,7 +1,7 @@
 //! The hooks of all settings files, in the client's order: user, project, local project, command line.
 //! Duplicate entries run once.
 
-use super::{ReplayResult, missing_recording_error};
+use super::{ReplayResult, not_replayable_error};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -71,10 +71,10 @@ impl Settings {
     fn merge_json_rejecting_unknown_keys(&mut self, text: &str) -> ReplayResult<()> {
         let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(text) else { return Ok(()) };
         if let Some(unknown_key) = fields.keys().find(|key| !SUPPORTED_KEYS.contains(&key.as_str())) {
-            return missing_recording_error(format!("the setting {unknown_key}"));
+            return not_replayable_error(format!("the setting {unknown_key}"));
         }
         if fields.get("sandbox").is_some_and(|sandbox| sandbox["enabled"] == true) {
-            return missing_recording_error("the sandbox");
+            return not_replayable_error("the sandbox");
         }
         self.hooks_are_disabled |= fields.get("disableAllHooks") == Some(&Value::Bool(true));
         for (name, value) in fields.get("env").and_then(Value::as_object).into_iter().flatten() {
@@ -123,7 +123,7 @@ impl HookCommand {
         let supported_keys = ["type", "command", "args", "timeout"];
         let keys = entry.as_object().into_iter().flat_map(|entry| entry.keys());
         if let Some(key) = keys.into_iter().find(|key| !supported_keys.contains(&key.as_str())) {
-            return missing_recording_error(format!("a hook's {key}"));
+            return not_replayable_error(format!("a hook's {key}"));
         }
         let to_strings = |values: &Vec<Value>| {
             values.iter().map(|value| value.as_str().unwrap_or_default().to_owned()).collect()
@@ -143,7 +143,7 @@ impl HookCommand {
             return Ok(true);
         }
         if self.matcher.contains(['^', '$', '.', '*', '(', '[', '+', '?', '\\']) {
-            return missing_recording_error(format!("the matcher {}", self.matcher));
+            return not_replayable_error(format!("the matcher {}", self.matcher));
         }
         Ok(self.matcher.split(['|', ',']).any(|name| name.trim() == subject))
     }

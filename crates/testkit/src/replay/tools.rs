@@ -1,6 +1,6 @@
 //! The recorded behavior of the tools Bash, Read, Write and Edit.
 
-use super::{ReplayResult, missing_recording_error, patch};
+use super::{ReplayResult, not_replayable_error, patch};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::fs;
@@ -45,19 +45,19 @@ pub(super) fn input_error_before_hooks(tool_name: &str, input: &Value) -> Replay
         "Bash" | "Read" | "Write" => Ok(None),
         "Edit" => {
             let Some(text) = file_path(input).and_then(|path| fs::read_to_string(path).ok()) else {
-                return missing_recording_error("an edit of a file that cannot be read");
+                return not_replayable_error("an edit of a file that cannot be read");
             };
             let old_string = input["old_string"].as_str().unwrap_or_default();
             match text.matches(old_string).count() {
-                _ if old_string.is_empty() => missing_recording_error("an edit of nothing"),
+                _ if old_string.is_empty() => not_replayable_error("an edit of nothing"),
                 0 => tool_use_error(format!("String to replace not found in file.\nString: {old_string}")),
                 1 => Ok(None),
                 _ if input["replace_all"] == true => Ok(None),
-                _ => missing_recording_error("an edit of what stands in several places"),
+                _ => not_replayable_error("an edit of what stands in several places"),
             }
         }
         "Nonesuch" => tool_use_error(format!("Error: No such tool available: {tool_name}")),
-        other => missing_recording_error(format!("the tool {other}")),
+        other => not_replayable_error(format!("the tool {other}")),
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn inputs_for_conversation_and_hooks(tool_name: &str, input: &Value) 
     (conversation_input, hook_input)
 }
 
-pub(super) fn run_tool(
+pub(super) fn run_bash_read_or_write_else_edit(
     tool_name: &str,
     input: &Value,
     context: &mut ToolContext<'_>,
@@ -85,7 +85,7 @@ pub(super) fn run_tool(
         "Bash" => run_bash_and_update_working_folder(input, context),
         "Read" => read_whole_file_with_line_numbers(input, context),
         "Write" => create_or_overwrite_file(input),
-        _ => replace_text_in_file(input),
+        _ => replace_first_or_all_occurrences_in_file(input),
     }
 }
 
@@ -98,7 +98,7 @@ const FILE_STATE_NOTE: &str = "(file state is current in your context — no nee
 fn read_whole_file_with_line_numbers(input: &Value, context: &ToolContext<'_>) -> ReplayResult<ToolOutcome> {
     let path = file_path(input).unwrap_or(Path::new(""));
     if input.as_object().is_some_and(|fields| fields.len() > 1) {
-        return missing_recording_error("reading a part of a file");
+        return not_replayable_error("reading a part of a file");
     }
     let Ok(text) = fs::read_to_string(path) else {
         let folder = context.working_folder.display();
@@ -107,7 +107,7 @@ fn read_whole_file_with_line_numbers(input: &Value, context: &ToolContext<'_>) -
         )));
     };
     if text.is_empty() || text.len() > MAX_OUTPUT_BYTES {
-        return missing_recording_error("reading an empty or a large file");
+        return not_replayable_error("reading an empty or a large file");
     }
     let lines: Vec<&str> = text.split('\n').collect();
     let numbered_lines: Vec<String> =
@@ -127,7 +127,7 @@ fn create_or_overwrite_file(input: &Value) -> ReplayResult<ToolOutcome> {
     let old_content = fs::read_to_string(path).ok();
     let folder = path.parent().unwrap_or(path);
     if fs::create_dir_all(folder).and_then(|()| fs::write(path, content)).is_err() {
-        return missing_recording_error("a file that cannot be written");
+        return not_replayable_error("a file that cannot be written");
     }
     let (change_type, text) = match &old_content {
         None => ("create", format!("File created successfully at: {} {FILE_STATE_NOTE}", path.display())),
@@ -146,12 +146,12 @@ fn create_or_overwrite_file(input: &Value) -> ReplayResult<ToolOutcome> {
     Ok(ToolOutcome::Succeeded { text, response })
 }
 
-fn replace_text_in_file(input: &Value) -> ReplayResult<ToolOutcome> {
+fn replace_first_or_all_occurrences_in_file(input: &Value) -> ReplayResult<ToolOutcome> {
     let path = file_path(input).unwrap_or(Path::new(""));
     let input_string = |name: &str| input[name].as_str().unwrap_or_default();
     let replaces_all = input["replace_all"] == true;
     let Ok(old_content) = fs::read_to_string(path) else {
-        return missing_recording_error("a file that went away");
+        return not_replayable_error("a file that went away");
     };
     let new_content = if replaces_all {
         old_content.replace(input_string("old_string"), input_string("new_string"))
@@ -159,7 +159,7 @@ fn replace_text_in_file(input: &Value) -> ReplayResult<ToolOutcome> {
         old_content.replacen(input_string("old_string"), input_string("new_string"), 1)
     };
     if fs::write(path, &new_content).is_err() {
-        return missing_recording_error("a file that cannot be written");
+        return not_replayable_error("a file that cannot be written");
     }
     let response = json!({
         "filePath": path, "oldString": input_string("old_string"), "newString": input_string("new_string"), "originalFile": old_content,
@@ -188,7 +188,7 @@ fn protected_write_denial_reason(command: &str, context: &ToolContext<'_>) -> Re
     if let Some(target) = redirect_targets.find_map(find_protected_target) {
         if !command.starts_with("echo ") || command.contains([';', '&', '|', '\n', '$', '`', '\'', '"', '('])
         {
-            return missing_recording_error(format!("a command that writes into {target}"));
+            return not_replayable_error(format!("a command that writes into {target}"));
         }
         let path = context.working_folder.join(target);
         return Ok(Some(format!(
@@ -205,7 +205,7 @@ fn run_bash_and_update_working_folder(
 ) -> ReplayResult<ToolOutcome> {
     let command_line = input["command"].as_str().unwrap_or_default();
     if input["run_in_background"] == true {
-        return missing_recording_error("a command in the background");
+        return not_replayable_error("a command in the background");
     }
     if let Some(reason) = protected_write_denial_reason(command_line, context)? {
         return Ok(ToolOutcome::PermissionDenied(reason));
@@ -256,12 +256,12 @@ fn run_shell(
         .current_dir(&*context.working_folder)
         .envs(context.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null());
-    let Ok(mut output) = tempfile::tempfile() else { return missing_recording_error("a full disk") };
+    let Ok(mut output) = tempfile::tempfile() else { return not_replayable_error("a full disk") };
     let (Ok(stdout_file), Ok(stderr_file)) = (output.try_clone(), output.try_clone()) else {
-        return missing_recording_error("a full disk");
+        return not_replayable_error("a full disk");
     };
     let spawn_result = command.stdout(stdout_file).stderr(stderr_file).process_group(0).spawn();
-    let Ok(mut child) = spawn_result else { return missing_recording_error("a shell that does not start") };
+    let Ok(mut child) = spawn_result else { return not_replayable_error("a shell that does not start") };
     let status = loop {
         if let Ok(Some(status)) = child.try_wait() {
             break status;
@@ -276,7 +276,7 @@ fn run_shell(
     let mut bytes = Vec::new();
     let read_result = std::io::Seek::rewind(&mut output).and_then(|()| output.read_to_end(&mut bytes));
     if read_result.is_err() || bytes.len() > MAX_OUTPUT_BYTES {
-        return missing_recording_error("an output of more than 30,000 characters");
+        return not_replayable_error("an output of more than 30,000 characters");
     }
     Ok(Some((status, String::from_utf8_lossy(&bytes).trim_end().to_owned())))
 }

@@ -20,7 +20,7 @@ pub(super) struct TranscriptWriter {
 }
 
 impl TranscriptWriter {
-    pub(super) fn start(path: PathBuf) -> TranscriptWriter {
+    pub(super) fn start_delayed_writer_thread(path: PathBuf) -> TranscriptWriter {
         let (line_sender, line_receiver) = mpsc::channel::<String>();
         let transcript_path = path.clone();
         let writer_thread = std::thread::spawn(move || {

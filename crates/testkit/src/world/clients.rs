@@ -1,7 +1,7 @@
 //! Selects the client that a world uses.
 
 use super::World;
-use crate::client::{CLIENT_VERSION, install_claude_version_once, pinned_claude};
+use crate::client::{CLIENT_VERSION, find_claude_from_env_or_install_pinned, install_claude_version_once};
 use crate::scripted_model::ScriptedModel;
 use serde_json::json;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use {
 
 impl World {
     /// Connects the client to this model and puts the client on the PATH.
-    pub fn use_client_with_model(&mut self, model: &ScriptedModel) {
+    pub fn put_client_on_path_and_set_model_url(&mut self, model: &ScriptedModel) {
         self.puts_client_on_path = true;
         self.set_env("ANTHROPIC_BASE_URL", model.url());
         if !self.plimsoll_user_settings_file().exists() {
@@ -28,7 +28,7 @@ impl World {
     pub fn use_client_version(&mut self, version: &str) {
         self.puts_client_on_path = true;
         self.client_override = Some(if version == CLIENT_VERSION {
-            pinned_claude()
+            find_claude_from_env_or_install_pinned()
         } else {
             install_claude_version_once(version)
         });
@@ -49,8 +49,10 @@ impl World {
         let session_marker = self.root.join("client/begun").display().to_string();
         let shell_pattern =
             session_numbers.iter().fold("0".to_owned(), |pattern, number| format!("{pattern}|{number}"));
-        let (real, replayed) =
-            (pinned_claude().display().to_string(), find_or_build_replayed_client().display().to_string());
+        let (real, replayed) = (
+            find_claude_from_env_or_install_pinned().display().to_string(),
+            find_or_build_replayed_client().display().to_string(),
+        );
         let script = format!(
             "#!/bin/sh\n\
              [ \"$1\" = --version ] && exec '{replayed}' --version\n\
@@ -100,6 +102,6 @@ impl World {
     }
 
     pub(super) fn client_program(&self) -> PathBuf {
-        self.client_override.clone().unwrap_or_else(pinned_claude)
+        self.client_override.clone().unwrap_or_else(find_claude_from_env_or_install_pinned)
     }
 }

@@ -7,7 +7,7 @@ mod stable_text;
 
 pub use launch::{FinishedProgram, Launch, RunningProgram};
 
-use crate::client::{CLIENT_VERSION, path_variable_with_node_and_git};
+use crate::client::{CLIENT_VERSION, path_variable_with_system_node_and_git};
 use crate::workspace_paths::find_or_build_bin_dir;
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -216,7 +216,9 @@ impl World {
     fn run_git_in(&self, project: &Path, args: &[&str]) -> String {
         // Otherwise git starts a second process that checks whether maintenance is due.
         let args = [&["-c", "maintenance.auto=false"], args].concat();
-        let finished = Launch::new("git", &args, project.to_path_buf(), self.env_with_path(&[])).run();
+        let finished =
+            Launch::new("git", &args, project.to_path_buf(), self.build_full_env_prepending_to_path(&[]))
+                .run();
         assert_eq!(finished.code, Some(0), "git {args:?} failed: {}", finished.stderr);
         finished.stdout.trim_end().to_owned()
     }
@@ -234,14 +236,19 @@ impl World {
         let client_program = self.puts_client_on_path.then(|| self.client_program());
         let client_folder = client_program.and_then(|path| path.parent().map(Path::to_path_buf));
         let plimsoll_folder = self.with_plimsoll_programs.then(find_or_build_bin_dir);
-        self.env_with_path(&plimsoll_folder.into_iter().chain(client_folder).collect::<Vec<_>>())
+        self.build_full_env_prepending_to_path(
+            &plimsoll_folder.into_iter().chain(client_folder).collect::<Vec<_>>(),
+        )
     }
 
-    fn env_with_path(&self, folders_to_prepend: &[PathBuf]) -> Vec<(String, String)> {
+    fn build_full_env_prepending_to_path(&self, folders_to_prepend: &[PathBuf]) -> Vec<(String, String)> {
         let temp_folder = self.root.join("tmp").display().to_string();
         let defaults = [
             ("HOME", self.home().display().to_string()),
-            ("PATH", path_variable_with_node_and_git(folders_to_prepend).to_string_lossy().into_owned()),
+            (
+                "PATH",
+                path_variable_with_system_node_and_git(folders_to_prepend).to_string_lossy().into_owned(),
+            ),
             ("TMPDIR", temp_folder.clone()),
             ("CLAUDE_CODE_TMPDIR", temp_folder),
             ("TERM", "xterm-256color".to_owned()),

@@ -1,12 +1,12 @@
 //! The simulated agent: it continues where its requests say, performs the steps that it believes to be pending,
 //! and stops on request.
 
-use super::NightResults;
+use super::SimulationResults;
 use super::ledger::{EditMethod, GroundTruth, Ledger, LedgerEvent, UserChange};
 use super::prompt_parser::ParsedPrompt;
 use super::resume_score::{self, ResumeScore};
-use super::style::{BreakKind, BreakPoint, CommitTiming, NightStyle, SessionScript};
-use super::work::{NightWork, Operation};
+use super::style::{AgentStyle, BreakKind, BreakPoint, CommitTiming, SessionScript};
+use super::work::{Operation, SimulatedWork};
 use crate::nights::simulator::usage_limit_response;
 use plimsoll_testkit::SeededRng;
 use plimsoll_testkit::scripted_model::{Request, Step};
@@ -27,15 +27,15 @@ const TOKENS_WITHOUT_ROOM_FOR_ITEM: u64 = 640_000;
 const NOTICE_PERCENT: u64 = 50;
 
 pub(super) struct Agent {
-    pub(super) work: NightWork,
-    pub(super) style: NightStyle,
+    pub(super) work: SimulatedWork,
+    pub(super) style: AgentStyle,
     pub(super) rng: SeededRng,
     pub(super) ledger: Ledger,
     pub(super) session: AgentSession,
     /// Changes by users since the last session.
     pub(super) user_changes: Vec<UserChange>,
     pub(super) resume_scores: Vec<ResumeScore>,
-    pub(super) results: NightResults,
+    pub(super) results: SimulationResults,
     pub(super) has_made_flawed_promise: bool,
     pub(super) items_left_unticked: Vec<usize>,
     pub(super) usage_limit_ends_at: Option<SystemTime>,
@@ -104,9 +104,9 @@ pub(super) fn commit_command(message: &str) -> String {
 }
 
 impl Agent {
-    pub(super) fn new(work: NightWork, style: NightStyle, project: PathBuf, rng: SeededRng) -> Agent {
+    pub(super) fn new(work: SimulatedWork, style: AgentStyle, project: PathBuf, rng: SeededRng) -> Agent {
         Agent {
-            results: NightResults { items: work.items.len() as u32, ..NightResults::default() },
+            results: SimulationResults { items: work.items.len() as u32, ..SimulationResults::default() },
             work,
             style,
             rng,
@@ -130,7 +130,7 @@ impl Agent {
         self.ledger.ground_truth_for_next_session(&self.work, self.style.folder, &self.user_changes)
     }
 
-    pub(super) fn answer_request(&mut self, request: &Request) -> Step {
+    pub(super) fn answer_with_step_or_usage_limit(&mut self, request: &Request) -> Step {
         let session_id = request.body["metadata"]["user_id"].to_string();
         if self.session.id != session_id {
             self.begin_session_and_score_resume(session_id, request);
@@ -283,7 +283,7 @@ impl Agent {
         let Some(item) = self.session.item else { return };
         let step_count = self.work.items[item].steps.len();
         let first_pending_step =
-            (0..step_count).find(|step| self.ledger.is_step_pending(&self.work, item, *step));
+            (0..step_count).find(|step| self.ledger.is_step_pending_and_possible(&self.work, item, *step));
         self.session.next_step = first_pending_step.unwrap_or(step_count);
     }
 
@@ -313,7 +313,7 @@ impl Agent {
         while self.session.next_step < self.work.items[item].steps.len() {
             let step = self.session.next_step;
             self.session.next_step += 1;
-            let is_pending = self.ledger.is_step_pending(&self.work, item, step);
+            let is_pending = self.ledger.is_step_pending_and_possible(&self.work, item, step);
             // Every agent notices if a file was moved or deleted.
             let writes_marker = matches!(
                 self.work.items[item].steps[step],
@@ -335,7 +335,7 @@ impl Agent {
     pub(super) fn repeat_done_step(&mut self, item: usize, step: usize) -> Step {
         self.results.steps_made_twice += 1;
         self.ledger.events.push(LedgerEvent::StepMade { item, step, edit_method: EditMethod::Shell });
-        let marker = NightWork::step_marker(item, step);
+        let marker = SimulatedWork::step_marker(item, step);
         let file = self
             .ledger
             .current_file_of_step(&self.work, item, step)
@@ -394,7 +394,7 @@ impl Agent {
             && break_kind == BreakKind::L2
             && !self.ledger.is_item_ticked(&self.work, item)
             && let Some(step) = (self.session.next_step..self.work.items[item].steps.len())
-                .find(|step| self.ledger.is_step_pending(&self.work, item, *step))
+                .find(|step| self.ledger.is_step_pending_and_possible(&self.work, item, *step))
         {
             self.session.next_step = step + 1;
             return self.perform_step_with_commit_and_break(item, step);

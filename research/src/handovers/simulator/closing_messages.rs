@@ -80,7 +80,7 @@ impl Agent {
             _ if self.ledger.is_item_ticked(&self.work, item) => {
                 (Some(format!("look once more over \"{name}\" ({unique_suffix})")), false)
             }
-            MessageForm::NamesPlace => {
+            MessageForm::NamesLocation => {
                 let truth = self.ground_truth_for_next_session().filter(|truth| truth.item == item);
                 match truth.and_then(|truth| Some((truth.last_edited_file?, truth.last_edit_lines?.1 + 1))) {
                     Some((file, line)) => {
@@ -91,8 +91,8 @@ impl Agent {
             }
             MessageForm::DescribesWork => {
                 let steps = &self.work.items[item].steps;
-                let first_pending_step =
-                    (0..steps.len()).find(|step| self.ledger.is_step_pending(&self.work, item, *step));
+                let first_pending_step = (0..steps.len())
+                    .find(|step| self.ledger.is_step_pending_and_possible(&self.work, item, *step));
                 let description = match first_pending_step.map(|step| &steps[step]) {
                     Some(Operation::Edit { file, function, .. }) => {
                         format!("give {function} of {file} its new form")

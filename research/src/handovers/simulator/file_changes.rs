@@ -17,12 +17,12 @@ impl Agent {
             self.session.next_step -= 1;
             return self.start_usage_limit();
         }
-        let use_tool = match self.style.edit_tools {
+        let use_client_edit_tools = match self.style.edit_tools {
             EditTools::Shell => false,
             EditTools::Tools => true,
             EditTools::Both => self.rng.random_bool_for_name(&format!("tool for {item} {step}"), 50),
         };
-        let (mut tool_calls, edit_method) = self.tool_calls_for_step(item, step, use_tool);
+        let (mut tool_calls, edit_method) = self.tool_calls_for_step(item, step, use_client_edit_tools);
         self.ledger.events.push(LedgerEvent::StepMade { item, step, edit_method });
         let commits_each_step = self.style.commits == CommitTiming::OnTheWay;
         let prevents_commit =
@@ -57,13 +57,18 @@ impl Agent {
         }
     }
 
-    pub(super) fn tool_calls_for_step(&self, item: usize, step: usize, use_tool: bool) -> (Step, EditMethod) {
+    pub(super) fn tool_calls_for_step(
+        &self,
+        item: usize,
+        step: usize,
+        use_client_edit_tools: bool,
+    ) -> (Step, EditMethod) {
         let path = |file: &str| self.ledger.file_path(file).display().to_string();
         match &self.work.items[item].steps[step] {
-            Operation::Edit { .. } => self.tool_calls_for_edit(item, step, use_tool),
+            Operation::Edit { .. } => self.tool_calls_for_edit(item, step, use_client_edit_tools),
             Operation::Create { file } => {
                 let file_text = self.work.new_file_text(item, step, file);
-                if use_tool {
+                if use_client_edit_tools {
                     let input = json!({ "file_path": path(file), "content": file_text });
                     return (Step::default().with_tool_call("Write", input), EditMethod::Tool);
                 }
@@ -89,13 +94,18 @@ impl Agent {
         }
     }
 
-    fn tool_calls_for_edit(&self, item: usize, step: usize, use_tool: bool) -> (Step, EditMethod) {
+    fn tool_calls_for_edit(
+        &self,
+        item: usize,
+        step: usize,
+        use_client_edit_tools: bool,
+    ) -> (Step, EditMethod) {
         let file = self.ledger.current_file_of_step(&self.work, item, step).unwrap_or_default();
         let text = self.ledger.read_file(&file).unwrap_or_default();
         let Some(change) = self.work.text_change_of_edit_step(item, step, &text) else {
             return (Step::bash_call(format!("tail -3 '{file}'")), EditMethod::Shell);
         };
-        if use_tool {
+        if use_client_edit_tools {
             let path = self.ledger.file_path(&file).display().to_string();
             let text_above = function_text_above_line(&text, change.first_line);
             let (old_string, new_string) =

@@ -1,7 +1,7 @@
 //! The simulator's own record of the agent's actions, checked against the current files.
 
 use super::style::FolderKind;
-use super::work::{NightWork, Operation};
+use super::work::{Operation, SimulatedWork};
 use std::path::PathBuf;
 
 /// How a step changed its file.
@@ -121,17 +121,22 @@ impl Ledger {
     }
 
     /// Returns true if the item is ticked in the plan.
-    pub(super) fn is_item_ticked(&self, work: &NightWork, item: usize) -> bool {
+    pub(super) fn is_item_ticked(&self, work: &SimulatedWork, item: usize) -> bool {
         let line = format!("- [x] {}", work.items[item].name);
         self.read_file("fix_plan.md").is_some_and(|plan| plan.lines().any(|plan_line| plan_line == line))
     }
 
-    pub(super) fn first_open_item(&self, work: &NightWork) -> Option<usize> {
+    pub(super) fn first_open_item(&self, work: &SimulatedWork) -> Option<usize> {
         (0..work.items.len()).find(|item| !self.is_item_ticked(work, *item))
     }
 
     /// Returns the current path of a step's file, or `None` if the file does not exist.
-    pub(super) fn current_file_of_step(&self, work: &NightWork, item: usize, step: usize) -> Option<String> {
+    pub(super) fn current_file_of_step(
+        &self,
+        work: &SimulatedWork,
+        item: usize,
+        step: usize,
+    ) -> Option<String> {
         let file = work.items[item].steps[step].affected_file();
         let new_name = work.items[item].steps.iter().find_map(|operation| match operation {
             Operation::Rename { from, to } if from == file => Some(to.as_str()),
@@ -149,15 +154,15 @@ impl Ledger {
 
     /// Returns the numbers of the lines that a step wrote into a file.
     pub(super) fn line_numbers_written_by_step(&self, item: usize, step: usize, file: &str) -> Vec<u32> {
-        self.line_numbers_with_marker(file, &NightWork::step_marker(item, step))
+        self.line_numbers_with_marker(file, &SimulatedWork::step_marker(item, step))
     }
 
     /// Returns true if the files show that the step is done.
-    pub(super) fn is_step_done_in_files(&self, work: &NightWork, item: usize, step: usize) -> bool {
+    pub(super) fn is_step_done_in_files(&self, work: &SimulatedWork, item: usize, step: usize) -> bool {
         match &work.items[item].steps[step] {
             Operation::Edit { .. } | Operation::Create { .. } => {
                 self.current_file_of_step(work, item, step).is_some_and(|file| {
-                    !self.line_numbers_with_marker(&file, &NightWork::step_marker(item, step)).is_empty()
+                    !self.line_numbers_with_marker(&file, &SimulatedWork::step_marker(item, step)).is_empty()
                 })
             }
             Operation::Rename { to, .. } => self.file_exists(to),
@@ -167,7 +172,11 @@ impl Ledger {
 
     /// Returns the logged steps of the item that are done in the files, in the order of the log: event index,
     /// step and edit method.
-    fn logged_steps_done_in_files(&self, work: &NightWork, item: usize) -> Vec<(usize, usize, EditMethod)> {
+    fn logged_steps_done_in_files(
+        &self,
+        work: &SimulatedWork,
+        item: usize,
+    ) -> Vec<(usize, usize, EditMethod)> {
         let steps = self.events.iter().enumerate().filter_map(|(index, event)| match event {
             LedgerEvent::StepMade { item: other_item, step, edit_method: method } if *other_item == item => {
                 Some((index, *step, *method))
@@ -178,7 +187,12 @@ impl Ledger {
     }
 
     /// Returns true if the step is not done and still can be. Steps in a file that the user deleted cannot be done.
-    pub(super) fn is_step_pending(&self, work: &NightWork, item: usize, step: usize) -> bool {
+    pub(super) fn is_step_pending_and_possible(
+        &self,
+        work: &SimulatedWork,
+        item: usize,
+        step: usize,
+    ) -> bool {
         if self.is_step_done_in_files(work, item, step) {
             return false;
         }
@@ -199,7 +213,7 @@ impl Ledger {
     /// Returns the content of a correct prompt for the next session, or `None` if no item is open.
     pub(super) fn ground_truth_for_next_session(
         &self,
-        work: &NightWork,
+        work: &SimulatedWork,
         folder: FolderKind,
         user_changes: &[UserChange],
     ) -> Option<GroundTruth> {
@@ -240,14 +254,14 @@ impl Ledger {
                 _ => None,
             }),
             is_tick_forgotten: (0..work.items[open_item].steps.len())
-                .all(|step| !self.is_step_pending(work, open_item, step)),
+                .all(|step| !self.is_step_pending_and_possible(work, open_item, step)),
             files_only_in_ticked_items: self.files_only_in_ticked_items(work, open_item),
             user_changes: user_changes.to_vec(),
             edit_method: None,
             session_count: self.count_sessions_with_steps_of_item(open_item),
         };
         if let Some((event_index, step, edit_method, file)) = last_change {
-            let lines = self.line_numbers_with_marker(&file, &NightWork::step_marker(open_item, step));
+            let lines = self.line_numbers_with_marker(&file, &SimulatedWork::step_marker(open_item, step));
             if matches!(work.items[open_item].steps[step], Operation::Edit { .. } | Operation::Create { .. })
             {
                 truth.last_edit_lines = lines.first().copied().zip(lines.last().copied());
@@ -276,7 +290,7 @@ impl Ledger {
     /// change if that was a move.
     fn last_existing_change_and_moved_file(
         &self,
-        work: &NightWork,
+        work: &SimulatedWork,
         item: usize,
         done_steps: &[(usize, usize, EditMethod)],
     ) -> (Option<StepChange>, Option<String>) {
@@ -300,13 +314,13 @@ impl Ledger {
 
     fn files_with_markers_of_steps(
         &self,
-        work: &NightWork,
+        work: &SimulatedWork,
         item: usize,
         done_steps: &[(usize, usize, EditMethod)],
     ) -> Vec<String> {
         let file_if_marked = |step: usize| {
             let file = self.current_file_of_step(work, item, step)?;
-            (!self.line_numbers_with_marker(&file, &NightWork::step_marker(item, step)).is_empty())
+            (!self.line_numbers_with_marker(&file, &SimulatedWork::step_marker(item, step)).is_empty())
                 .then_some(file)
         };
         done_steps.iter().filter_map(|(_, step, _)| file_if_marked(*step)).collect()
@@ -315,7 +329,7 @@ impl Ledger {
     /// Returns the last closing message that states a next step of the item, if no step followed it, and whether
     /// the last session wrote it.
     fn last_next_step_message_since_work(&self, item: usize) -> (Option<&LedgerEvent>, bool) {
-        let is_work = |event: &LedgerEvent| matches!(event, LedgerEvent::StepMade { item: worked_item, .. } if *worked_item == item);
+        let is_work = |event: &LedgerEvent| matches!(event, LedgerEvent::StepMade { item: step_item, .. } if *step_item == item);
         let first_after_work = self.events.iter().rposition(is_work).map_or(0, |index| index + 1);
         let events_since_work = &self.events[first_after_work..];
         let states_next_step = |event: &LedgerEvent| matches!(event, LedgerEvent::ClosingMessage { item: Some(message_item), next_step: Some(_), .. } if *message_item == item);
@@ -333,12 +347,12 @@ impl Ledger {
             .filter(|events| {
                 events
                     .iter()
-                    .any(|event| matches!(event, LedgerEvent::StepMade { item: worked_item, .. } if *worked_item == item))
+                    .any(|event| matches!(event, LedgerEvent::StepMade { item: step_item, .. } if *step_item == item))
             })
             .count()
     }
 
-    fn files_only_in_ticked_items(&self, work: &NightWork, open_item: usize) -> Vec<String> {
+    fn files_only_in_ticked_items(&self, work: &SimulatedWork, open_item: usize) -> Vec<String> {
         let files_of_item = |item: usize| {
             work.items[item].steps.iter().flat_map(|operation| match operation {
                 Operation::Rename { from, to } => vec![from.clone(), to.clone()],
@@ -355,7 +369,7 @@ impl Ledger {
     /// change in its file. If git did not track the file before, every line is new.
     fn is_step_last_change_in_git_diff(
         &self,
-        work: &NightWork,
+        work: &SimulatedWork,
         folder: FolderKind,
         (event_index, item, step): (usize, usize, usize),
         file: &str,
@@ -365,8 +379,8 @@ impl Ledger {
             folder == FolderKind::Repository || self.events[..event_index].iter().any(is_commit);
         let is_new_file = matches!(work.items[item].steps[step], Operation::Create { .. });
         let created_event_index = self.events[..event_index].iter().rposition(|event| match event {
-            LedgerEvent::StepMade { item: made_item, step, .. } => {
-                *made_item == item
+            LedgerEvent::StepMade { item: step_item, step, .. } => {
+                *step_item == item
                     && matches!(&work.items[item].steps[*step], Operation::Create { file: path } | Operation::Rename { to: path, .. } if path == file)
             }
             _ => false,
@@ -376,7 +390,7 @@ impl Ledger {
             None => work.existed_at_start(file),
         };
         let last_line_of_step = self
-            .line_numbers_with_marker(file, &NightWork::step_marker(item, step))
+            .line_numbers_with_marker(file, &SimulatedWork::step_marker(item, step))
             .last()
             .copied()
             .unwrap_or(0);

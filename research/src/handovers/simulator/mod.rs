@@ -18,8 +18,8 @@ mod work;
 
 pub use ledger::UserChange;
 pub use resume_score::ResumeScore;
-pub use style::{CommitTiming, EditTools, FolderKind, NightStyle, PromiseFlaw};
-pub use work::NightWork;
+pub use style::{AgentStyle, CommitTiming, EditTools, FolderKind, PromiseFlaw};
+pub use work::SimulatedWork;
 
 use agent::Agent;
 use plimsoll_testkit::SeededRng;
@@ -34,7 +34,7 @@ const THINKING_TIME: Duration = Duration::from_millis(150);
 
 /// The results of a night, apart from its resumes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct NightResults {
+pub struct SimulationResults {
     /// The number of items in the plan.
     pub items: u32,
     /// Items that are ticked and have every step made.
@@ -57,23 +57,25 @@ pub struct NightResults {
 
 /// A handle to a night, during it and after its end.
 #[derive(Clone)]
-pub struct NightHandle {
+pub struct SimulationHandle {
     agent: Arc<Mutex<Agent>>,
 }
 
-impl NightHandle {
+impl SimulationHandle {
     /// Starts a model whose agent does this work in this project.
     pub fn start_model(
-        work: NightWork,
-        style: NightStyle,
+        work: SimulatedWork,
+        style: AgentStyle,
         project: PathBuf,
         rng: SeededRng,
-    ) -> (ScriptedModel, NightHandle) {
+    ) -> (ScriptedModel, SimulationHandle) {
         let agent = Agent::new(work, style, project, rng);
-        let handle = NightHandle { agent: Arc::new(Mutex::new(agent)) };
+        let handle = SimulationHandle { agent: Arc::new(Mutex::new(agent)) };
         let model_handle = handle.clone();
         let model = ScriptedModel::start_for_all_requests(move |request| match request.kind {
-            RequestKind::Main => Some(model_handle.lock().answer_request(request).with_delay(THINKING_TIME)),
+            RequestKind::Main => {
+                Some(model_handle.lock().answer_with_step_or_usage_limit(request).with_delay(THINKING_TIME))
+            }
             RequestKind::Compaction | RequestKind::Subagent | RequestKind::Auxiliary => None,
         });
         (model, handle)
@@ -91,7 +93,8 @@ impl NightHandle {
         let file = truth.last_edited_file?;
         let steps = &agent.work.items[truth.item].steps;
         let has_other_files = steps.iter().enumerate().any(|(step, operation)| {
-            operation.affected_file() != file && agent.ledger.is_step_pending(&agent.work, truth.item, step)
+            operation.affected_file() != file
+                && agent.ledger.is_step_pending_and_possible(&agent.work, truth.item, step)
         });
         Some((file, has_other_files))
     }
@@ -115,13 +118,13 @@ impl NightHandle {
     }
 
     /// Returns the results of the night so far.
-    pub fn results(&self) -> NightResults {
+    pub fn results(&self) -> SimulationResults {
         let agent = self.lock();
         let mut results = agent.results.clone();
         for item in (0..agent.work.items.len()).filter(|item| agent.ledger.is_item_ticked(&agent.work, *item))
         {
             let has_every_step = (0..agent.work.items[item].steps.len())
-                .all(|step| !agent.ledger.is_step_pending(&agent.work, item, step));
+                .all(|step| !agent.ledger.is_step_pending_and_possible(&agent.work, item, step));
             results.done += u32::from(has_every_step);
             results.ticked_but_undone += u32::from(!has_every_step);
         }

@@ -15,12 +15,12 @@ macro_rules! pattern {
 
 pattern!(PROMPT_ITEM r"(?i)## your item\s+> (.+)");
 pattern!(NOT_BEGUN r"(?i)not begun");
-pattern!(ROW r"(?m)^\| *`?([^|`\n]+?)`? *\| *([^|\n]*?) *\| *(.*?) *\|$");
-pattern!(NEXT r"(?im)^[-*>\d. ]*next step([^:\n]*):[ *]*(.*)$");
-pattern!(PROGRESS r"(?im)^[-*> ]*progress([^:\n]*):[ *]*(.*)$");
+pattern!(FILE_TABLE_ROW r"(?m)^\| *`?([^|`\n]+?)`? *\| *([^|\n]*?) *\| *(.*?) *\|$");
+pattern!(NEXT_STEP_LINE r"(?im)^[-*>\d. ]*next step([^:\n]*):[ *]*(.*)$");
+pattern!(PROGRESS_LINE r"(?im)^[-*> ]*progress([^:\n]*):[ *]*(.*)$");
 pattern!(PROMISE r"<promise>COMPLETE[^<\n]*</promise>");
 pattern!(NUMBER r"\d+");
-pattern!(GONE r"(?i)delet|gone|removed|no longer|renamed (?:to|away)");
+pattern!(DELETED_OR_MOVED r"(?i)delet|gone|removed|no longer|renamed (?:to|away)");
 pattern!(UNKNOWN r"(?i)^\W*(?:unknown|none|nothing|not said|not begun|-|\?)?\W*$");
 pattern!(UNCHECKED r"(?i)unchecked|unverified|not verified|claim");
 
@@ -71,14 +71,14 @@ impl ParsedPrompt {
         let section_text = resume_section.unwrap_or_default();
         let requested_item = PROMPT_ITEM.captures(full_text).map(|captures| captures[1].trim().to_owned());
         let has_content = |line: &(bool, String)| !UNKNOWN.is_match(&line.1);
-        let next_steps = NEXT.captures_iter(full_text).map(|captures| {
+        let next_steps = NEXT_STEP_LINE.captures_iter(full_text).map(|captures| {
             (
                 UNCHECKED.is_match(&captures[1]) || is_under_unchecked_heading(full_text, &captures[2]),
                 captures[2].trim().to_owned(),
             )
         });
         let progress_lines =
-            PROGRESS.captures_iter(section_text).map(|captures| captures[2].trim().to_owned());
+            PROGRESS_LINE.captures_iter(section_text).map(|captures| captures[2].trim().to_owned());
         // This section is about the item of the prompt and does not repeat its name.
         let is_taken_over = section_text.starts_with(TAKEN_OVER_HEADING);
         let is_not_begun = NOT_BEGUN.is_match(section_text) && !is_taken_over;
@@ -143,13 +143,14 @@ fn is_under_unchecked_heading(full_text: &str, text: &str) -> bool {
 }
 
 fn parse_file_table_rows(section: &str) -> Vec<FileRow> {
-    let matches =
-        ROW.captures_iter(section).filter(|captures| &captures[1] != "File" && !captures[1].starts_with('-'));
+    let matches = FILE_TABLE_ROW
+        .captures_iter(section)
+        .filter(|captures| &captures[1] != "File" && !captures[1].starts_with('-'));
     matches
         .map(|captures| FileRow {
             file: captures[1].to_owned(),
             line_ranges: parse_line_ranges(&captures[2]),
-            is_deleted: GONE.is_match(&captures[3]) || GONE.is_match(&captures[2]),
+            is_deleted: DELETED_OR_MOVED.is_match(&captures[3]) || DELETED_OR_MOVED.is_match(&captures[2]),
         })
         .collect()
 }

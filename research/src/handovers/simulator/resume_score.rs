@@ -2,8 +2,8 @@
 
 use super::ledger::{EditMethod, GroundTruth, ItemState, Ledger, StatedNextStep, UserChange};
 use super::prompt_parser::ParsedPrompt;
-use super::style::{FolderKind, NightStyle};
-use super::work::{NightWork, Operation};
+use super::style::{AgentStyle, FolderKind};
+use super::work::{Operation, SimulatedWork};
 use serde::{Deserialize, Serialize};
 
 /// The score of one resumed session: how accurately its first request states where to continue.
@@ -54,9 +54,9 @@ impl ResumeScore {
 pub(super) fn score_resume(
     prompt: &ParsedPrompt,
     truth: &GroundTruth,
-    work: &NightWork,
+    work: &SimulatedWork,
     ledger: &Ledger,
-    style: &NightStyle,
+    style: &AgentStyle,
 ) -> ResumeScore {
     let name = &work.items[truth.item].name;
     let item_mistake = find_item_mistake(prompt, truth, name, work, ledger);
@@ -71,7 +71,7 @@ pub(super) fn score_resume(
         are_lines_correct: line_mistake.is_none(),
         is_next_step_correct: next_step_mistake.is_none(),
         is_sent_twice: is_section_or_summary_sent_twice(prompt, truth),
-        mentioned_user_changes: count_mentioned_and_all_user_changes(prompt, truth),
+        mentioned_user_changes: count_mentioned_and_all_changes_if_half_done(prompt, truth),
         ..ResumeScore::default()
     };
     let mistakes = [
@@ -92,7 +92,7 @@ pub(super) fn score_resume(
     score
 }
 
-fn difficulty_tags(truth: &GroundTruth, style: &NightStyle) -> Vec<String> {
+fn difficulty_tags(truth: &GroundTruth, style: &AgentStyle) -> Vec<String> {
     let mut tags = vec![
         format!("{:?}", style.folder).to_lowercase(),
         format!("commits {:?}", style.commits),
@@ -117,7 +117,7 @@ fn find_item_mistake(
     prompt: &ParsedPrompt,
     truth: &GroundTruth,
     expected_item_name: &str,
-    work: &NightWork,
+    work: &SimulatedWork,
     ledger: &Ledger,
 ) -> Option<String> {
     if let Some(other_item) = prompt.requested_item.as_ref().filter(|other| *other != expected_item_name) {
@@ -125,22 +125,26 @@ fn find_item_mistake(
     }
     let is_ticked =
         |name: &&String| work.find_item(name).is_some_and(|item| ledger.is_item_ticked(work, item));
-    if let Some(finished) = prompt.item_in_progress.as_ref().filter(is_ticked) {
-        return Some(format!("\"{finished}\" is finished, and is said to be in progress"));
+    if let Some(finished_item) = prompt.item_in_progress.as_ref().filter(is_ticked) {
+        return Some(format!("\"{finished_item}\" is finished, and is said to be in progress"));
     }
     match (truth.item_state, &prompt.resume_section, &prompt.item_in_progress, &prompt.item_to_begin) {
         (ItemState::Half, None, ..) => {
             Some(format!("nothing says that \"{expected_item_name}\" is half done"))
         }
         (ItemState::Half, _, Some(item), _) if item == expected_item_name => None,
-        (ItemState::Half, _, item, begin) => {
-            Some(format!("in progress {item:?}, to begin {begin:?}: \"{expected_item_name}\" is half done"))
-        }
+        (ItemState::Half, _, item, item_to_begin) => Some(format!(
+            "in progress {item:?}, to begin {item_to_begin:?}: \"{expected_item_name}\" is half done"
+        )),
         (ItemState::Ticked | ItemState::Fresh, None, ..) if prompt.requested_item.is_some() => None,
-        (ItemState::Ticked | ItemState::Fresh, _, _, Some(begin)) if begin == expected_item_name => None,
+        (ItemState::Ticked | ItemState::Fresh, _, _, Some(item_to_begin))
+            if item_to_begin == expected_item_name =>
+        {
+            None
+        }
         (ItemState::Fresh, _, Some(item), _) if item == expected_item_name => None,
-        (ItemState::Ticked | ItemState::Fresh, _, item, begin) => Some(format!(
-            "in progress {item:?}, to begin {begin:?}: nobody has begun \"{expected_item_name}\""
+        (ItemState::Ticked | ItemState::Fresh, _, item, item_to_begin) => Some(format!(
+            "in progress {item:?}, to begin {item_to_begin:?}: nobody has begun \"{expected_item_name}\""
         )),
     }
 }
@@ -148,14 +152,14 @@ fn find_item_mistake(
 fn find_file_mistake(
     prompt: &ParsedPrompt,
     truth: &GroundTruth,
-    work: &NightWork,
+    work: &SimulatedWork,
     ledger: &Ledger,
 ) -> Option<String> {
     let named_files = || prompt.file_rows.iter().filter(|row| !row.is_deleted).map(|row| row.file.as_str());
-    if let Some(finished) = named_files()
+    if let Some(file_of_finished_item) = named_files()
         .find(|file| truth.files_only_in_ticked_items.iter().any(|finished_file| finished_file == file))
     {
-        return Some(format!("{finished} belongs to a finished item"));
+        return Some(format!("{file_of_finished_item} belongs to a finished item"));
     }
     if let Some(missing_file) = named_files().find(|file| !ledger.file_exists(file)) {
         return Some(format!("{missing_file} is not there"));
@@ -195,7 +199,7 @@ fn next_step_names_location(prompt: &ParsedPrompt, file: &str, truth: &GroundTru
     prompt.next_steps.iter().any(|(_, text)| text.contains(&location))
 }
 
-fn find_line_mistake(prompt: &ParsedPrompt, truth: &GroundTruth, work: &NightWork) -> Option<String> {
+fn find_line_mistake(prompt: &ParsedPrompt, truth: &GroundTruth, work: &SimulatedWork) -> Option<String> {
     let (Some(file), Some((first, last))) = (&truth.last_edited_file, truth.last_edit_lines) else {
         // `find_file_mistake` already reports a file of another item. This reports lines of an item that has not
         // been started.
@@ -274,7 +278,7 @@ fn is_section_or_summary_sent_twice(prompt: &ParsedPrompt, truth: &GroundTruth) 
 
 /// For an item in progress, counts the user changes that the prompt mentions (commits by subject, deleted and
 /// edited files by name) and all user changes. Otherwise returns zeros.
-fn count_mentioned_and_all_user_changes(prompt: &ParsedPrompt, truth: &GroundTruth) -> (u32, u32) {
+fn count_mentioned_and_all_changes_if_half_done(prompt: &ParsedPrompt, truth: &GroundTruth) -> (u32, u32) {
     if truth.item_state != ItemState::Half {
         return (0, 0);
     }

@@ -53,7 +53,7 @@ pub enum PromiseFlaw {
 
 /// The folder, agent and settings of one night.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NightStyle {
+pub struct AgentStyle {
     pub folder: FolderKind,
     /// The run has `--pack`.
     #[serde(rename = "pack")]
@@ -82,16 +82,16 @@ pub struct NightStyle {
     pub promise_flaw: Option<PromiseFlaw>,
 }
 
-impl NightStyle {
+impl AgentStyle {
     /// Creates a random style.
-    pub fn random(rng: SeededRng) -> NightStyle {
+    pub fn random(rng: SeededRng) -> AgentStyle {
         let folder = match rng.random_number_for_name("folder", 100) {
             0..=75 => FolderKind::Repository,
             76..=87 => FolderKind::Unborn,
             _ => FolderKind::Plain,
         };
         let has_pack = rng.random_bool_for_name("pack", 30);
-        NightStyle {
+        AgentStyle {
             folder,
             has_pack,
             has_verify: rng.random_bool_for_name("verify", 50),
@@ -148,7 +148,7 @@ pub(super) enum BreakKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MessageForm {
     /// The three labeled lines; the next step names a file and a line.
-    NamesPlace,
+    NamesLocation,
     /// The three labeled lines; the next step describes the work.
     DescribesWork,
     /// A plain sentence.
@@ -168,7 +168,7 @@ pub(super) struct SessionScript {
 }
 
 impl SessionScript {
-    pub(super) fn random(rng: SeededRng, style: &NightStyle, session_number: u32) -> SessionScript {
+    pub(super) fn random(rng: SeededRng, style: &AgentStyle, session_number: u32) -> SessionScript {
         let roll = |roll_name: &str, sides| {
             rng.random_number_for_name(&format!("{roll_name} in session {session_number}"), sides)
         };
@@ -195,7 +195,7 @@ impl SessionScript {
             _ => BreakKind::ManualCheckpoint,
         };
         let message_form = match roll("words", 100) {
-            0..=39 => MessageForm::NamesPlace,
+            0..=39 => MessageForm::NamesLocation,
             40..=69 => MessageForm::DescribesWork,
             _ => MessageForm::Sentence,
         };

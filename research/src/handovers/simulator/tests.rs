@@ -4,28 +4,28 @@
 use super::ledger::{EditMethod, GroundTruth, ItemState, Ledger, LedgerEvent, StatedNextStep, UserChange};
 use super::prompt_parser::ParsedPrompt;
 use super::resume_score::{ResumeScore, score_resume};
-use super::style::{FolderKind, NightStyle};
-use super::work::{NightWork, Operation};
+use super::style::{AgentStyle, FolderKind};
+use super::work::{Operation, SimulatedWork};
 use plimsoll_testkit::SeededRng;
 use tempfile::TempDir;
 
 /// A project in which some steps were made, and the record of them.
 struct Scenario {
     folder: TempDir,
-    work: NightWork,
+    work: SimulatedWork,
     ledger: Ledger,
-    style: NightStyle,
+    style: AgentStyle,
 }
 
 impl Scenario {
     fn new(seed: u64) -> Scenario {
         let dice = SeededRng::new(seed);
         let folder = tempfile::tempdir().expect("a folder");
-        let work = NightWork::random(dice);
+        let work = SimulatedWork::random(dice);
         let mut scenario = Scenario {
             ledger: Ledger::new(folder.path().to_path_buf()),
             folder,
-            style: NightStyle { folder: FolderKind::Repository, ..NightStyle::random(dice) },
+            style: AgentStyle { folder: FolderKind::Repository, ..AgentStyle::random(dice) },
             work,
         };
         for (path, text) in scenario.work.initial_files().to_vec() {

@@ -123,7 +123,7 @@ pub(super) struct WorkItem {
 
 /// The items to do, and the initial files.
 #[derive(Clone, Debug)]
-pub struct NightWork {
+pub struct SimulatedWork {
     pub(super) language: Language,
     pub(super) items: Vec<WorkItem>,
     pub(super) initial_files: Vec<(String, String)>,
@@ -137,14 +137,14 @@ pub(super) struct TextChange {
     pub(super) new_text: String,
 }
 
-impl NightWork {
+impl SimulatedWork {
     /// Creates random work: three or four items.
-    pub fn random(rng: SeededRng) -> NightWork {
+    pub fn random(rng: SeededRng) -> SimulatedWork {
         let language = Language::random(rng);
         let item_count = 3 + rng.random_number_for_name("items", 2) as usize;
         let first_theme = rng.random_number_for_name("themes", THEMES.len() as u64) as usize;
         let themes = (0..item_count).map(|offset| THEMES[(first_theme + offset) % THEMES.len()]);
-        let mut work = NightWork { language, items: Vec::new(), initial_files: Vec::new() };
+        let mut work = SimulatedWork { language, items: Vec::new(), initial_files: Vec::new() };
         let extension = language.extension();
         let helper_file = format!("src/a_helper.{extension}");
         let mut helper_text = language.function_text("helper_noise");
@@ -212,7 +212,7 @@ impl NightWork {
         let text_lines: Vec<&str> = text.lines().collect();
         let start = text_lines.iter().position(|line| *line == signature_line)? + first_line;
         let old_lines = text_lines.get(start..start + line_count)?;
-        let (comment, marker) = (self.language.comment_marker(), NightWork::step_marker(item, step));
+        let (comment, marker) = (self.language.comment_marker(), SimulatedWork::step_marker(item, step));
         let mut new_lines: Vec<String> =
             old_lines.iter().map(|line| format!("{line} {comment} {marker}")).collect();
         if *adds_line {
@@ -228,7 +228,7 @@ impl NightWork {
 
     /// Returns the text of a file that a step creates.
     pub(super) fn new_file_text(&self, item: usize, step: usize, path: &str) -> String {
-        let (comment, marker) = (self.language.comment_marker(), NightWork::step_marker(item, step));
+        let (comment, marker) = (self.language.comment_marker(), SimulatedWork::step_marker(item, step));
         format!(
             "{comment} begun, {marker}\n{}{comment} ended, {marker}\n",
             self.language.file_text(&function_name_prefix(path))
@@ -257,7 +257,7 @@ impl ItemRng {
         self.rng.random_number_for_name(&format!("{roll_name} of item {}", self.item_number), sides)
     }
 
-    fn happens_with_percent(self, roll_name: &str, percent: u64) -> bool {
+    fn random_bool_for_item(self, roll_name: &str, percent: u64) -> bool {
         self.roll(roll_name, 100) < percent
     }
 
@@ -267,7 +267,7 @@ impl ItemRng {
             function,
             first_line: 2 + self.roll(&format!("first {roll_name}"), 3) as usize,
             line_count: 1 + self.roll(&format!("lines {roll_name}"), 4) as usize,
-            adds_line: self.happens_with_percent(&format!("added {roll_name}"), 40),
+            adds_line: self.random_bool_for_item(&format!("added {roll_name}"), 40),
         }
     }
 
@@ -301,14 +301,14 @@ fn random_item_steps(
         item_rng.random_edit_step_in_indexed_function(&main_file, item_rng.roll("main 1", 4), "main 1"),
         item_rng.random_edit_step_in_indexed_function(&main_file, 5 + item_rng.roll("main 2", 4), "main 2"),
     ];
-    if item_rng.happens_with_percent("order", 15) {
+    if item_rng.random_bool_for_item("order", 15) {
         edits.reverse();
     }
     let mut chunks = vec![edits];
-    if item_rng.happens_with_percent("new", 50) {
+    if item_rng.random_bool_for_item("new", 50) {
         let file = format!("src/{theme}/extra_{theme}.{extension}");
         let mut chunk = vec![Operation::Create { file: file.clone() }];
-        if item_rng.happens_with_percent("edit of new", 40) {
+        if item_rng.random_bool_for_item("edit of new", 40) {
             chunk.push(item_rng.random_edit_step_in_indexed_function(
                 &file,
                 2 + item_rng.roll("new", 6),
@@ -317,11 +317,11 @@ fn random_item_steps(
         }
         chunks.push(chunk);
     }
-    if item_rng.happens_with_percent("rename", 40) {
+    if item_rng.random_bool_for_item("rename", 40) {
         let (from, to) =
             (format!("lib/{theme}_old.{extension}"), format!("lib/core/{theme}_base.{extension}"));
         let mut chunk = vec![Operation::Rename { from: from.clone(), to: to.clone() }];
-        if item_rng.happens_with_percent("edit of renamed", 75) {
+        if item_rng.random_bool_for_item("edit of renamed", 75) {
             let function = format!(
                 "{}_{}",
                 function_name_prefix(&from),
@@ -331,10 +331,10 @@ fn random_item_steps(
         }
         chunks.push(chunk);
     }
-    if item_rng.happens_with_percent("delete", 35) {
+    if item_rng.random_bool_for_item("delete", 35) {
         chunks.push(vec![Operation::Delete { file: format!("src/{theme}_legacy.{extension}") }]);
     }
-    if item_rng.happens_with_percent("detail", 60) {
+    if item_rng.random_bool_for_item("detail", 60) {
         chunks.push(vec![item_rng.random_edit_step_in_indexed_function(
             &format!("src/{theme}/detail.{extension}"),
             item_rng.roll("detail", 10),
@@ -344,7 +344,7 @@ fn random_item_steps(
     let mut order: Vec<usize> = (0..chunks.len()).collect();
     order.sort_by_key(|index| item_rng.roll(&format!("chunk {index}"), 1_000));
     let helper_edit = vec![item_rng.random_edit_step(helper_file, format!("helper_{theme}"), "helper")];
-    let is_helper_first = item_rng.happens_with_percent("helper first", 65);
+    let is_helper_first = item_rng.random_bool_for_item("helper first", 65);
     let mut steps: Vec<Operation> = if is_helper_first { helper_edit.clone() } else { Vec::new() };
     steps.extend(order.into_iter().flat_map(|index| chunks[index].clone()));
     if !is_helper_first {
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn every_step_of_every_seed_can_be_applied_in_order() {
         for seed in 1..300 {
-            let work = NightWork::random(SeededRng::new(seed));
+            let work = SimulatedWork::random(SeededRng::new(seed));
             let mut files: std::collections::BTreeMap<String, String> =
                 work.initial_files.iter().cloned().collect();
             for (number, item) in work.items.iter().enumerate() {

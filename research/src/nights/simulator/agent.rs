@@ -1,13 +1,13 @@
 //! The agent's decisions. They are the same in every loop: they depend only on its requests and its behavior.
 
-use super::character::{Behavior, FailureReaction};
 use super::commands::{
     TurnEnd, convert_part, end_turn_with_promise_or_status, note_command, question_text, read_plan_and_notes,
     search_for_decision_command, shortcut_command, show_file_progress, tick_command, weaken_test_command,
 };
 use super::knowledge::Knowledge;
+use super::persona::{Behavior, FailureReaction};
 use super::rules::{Rule, permanent_rule_sentences};
-use super::score::NightScore;
+use super::score::SimulationScore;
 use super::task::{CONVERTED_MARKER, DEAD_END_FACT, DECISION_FACT, PART_LINES, TEST_COMMAND, Task};
 use plimsoll_testkit::SeededRng;
 use plimsoll_testkit::scripted_model::Step;
@@ -20,7 +20,7 @@ const MAX_ATTEMPTS: u32 = 3;
 /// The agent of one night.
 pub(super) struct Agent {
     pub(super) task: Task,
-    pub(super) score: NightScore,
+    pub(super) score: SimulationScore,
     behavior: Behavior,
     rng: SeededRng,
     /// The number of conversations so far. A session starts one, and so does a compaction.
@@ -29,15 +29,16 @@ pub(super) struct Agent {
     /// Facts in requests that the agent has answered. It has already decided whether to note them.
     considered_facts: BTreeSet<String>,
     /// True while the agent searches for the decision of an earlier conversation.
-    is_searching_decision: bool,
+    is_searching_earlier_decision: bool,
     attempt_count: u32,
-    /// The number of steps in this conversation. The wanderer uses it to switch between files.
+    /// The number of steps in this conversation. An agent that does several items at once uses it to
+    /// switch between files.
     step_count: usize,
 }
 
 impl Agent {
     pub(super) fn new(task: Task, behavior: Behavior, rng: SeededRng) -> Agent {
-        let score = NightScore::default();
+        let score = SimulationScore::default();
         Agent {
             task,
             score,
@@ -46,7 +47,7 @@ impl Agent {
             conversation_number: 0,
             recorded_events: BTreeSet::new(),
             considered_facts: BTreeSet::new(),
-            is_searching_decision: false,
+            is_searching_earlier_decision: false,
             attempt_count: 0,
             step_count: 0,
         }
@@ -56,7 +57,7 @@ impl Agent {
         self.conversation_number += 1;
         self.attempt_count = 0;
         self.step_count = 0;
-        self.is_searching_decision = false;
+        self.is_searching_earlier_decision = false;
     }
 
     /// Answers the client's compaction request and starts a new conversation. Facts that the summary leaves out
@@ -74,16 +75,16 @@ impl Agent {
         ))
     }
 
-    fn happens_in_conversation(&self, roll_name: &str, percent: u64) -> bool {
+    fn random_bool_for_conversation(&self, roll_name: &str, percent: u64) -> bool {
         self.rng.random_bool_for_name(&format!("{roll_name} in {}", self.conversation_number), percent)
     }
 
     fn decides_to_remember(&self, name: &str) -> bool {
-        self.happens_in_conversation(&format!("remembers {name}"), self.behavior.remembers_percent)
+        self.random_bool_for_conversation(&format!("remembers {name}"), self.behavior.remembers_percent)
     }
 
     /// Records an event and returns true if it is its first time in this conversation.
-    fn record_if_first_time(&mut self, event_name: &str) -> bool {
+    fn record_if_first_time_in_conversation(&mut self, event_name: &str) -> bool {
         self.recorded_events.insert(format!("{event_name} in {}", self.conversation_number))
     }
 
@@ -96,22 +97,22 @@ impl Agent {
     /// Answers a request with this conversation. `text_since_last_answer` is the part after the agent's last message.
     pub(super) fn answer_request(&mut self, conversation_text: &str, text_since_last_answer: &str) -> Step {
         let knowledge = Knowledge::parse(conversation_text);
-        if self.is_searching_decision && knowledge.facts.contains_key(DECISION_FACT) {
-            self.is_searching_decision = false;
+        if self.is_searching_earlier_decision && knowledge.facts.contains_key(DECISION_FACT) {
+            self.is_searching_earlier_decision = false;
             self.score.learned_facts.1 += 1;
         }
         let is_new_fact = |name: &&String| !self.considered_facts.contains(&fact_key(&knowledge, name));
         let new_facts: Vec<String> = knowledge.facts.keys().filter(is_new_fact).cloned().collect();
         self.considered_facts.extend(new_facts.iter().map(|name| fact_key(&knowledge, name)));
         let step = self.choose_step(&knowledge, text_since_last_answer);
-        if knowledge.states_rule(Rule::Stop) || knowledge.has_saved {
+        if knowledge.states_rule(Rule::Stop) || knowledge.has_committed_before_stop {
             return step;
         }
         self.add_note_commands_for_facts(step, &knowledge, &new_facts)
     }
 
-    /// Adds commands that note facts to a step: new facts and, when little room is left, the other facts that the
-    /// agent remembers.
+    /// Adds commands to a step that write down facts: the new ones and, the first time in a conversation that little room
+    /// is left, the others as well. Facts that the agent forgets to note are skipped.
     fn add_note_commands_for_facts(
         &mut self,
         step: Step,
@@ -120,7 +121,9 @@ impl Agent {
     ) -> Step {
         let Some(notes_location) = &knowledge.notes_location else { return step };
         let mut fact_names: Vec<String> = new_facts.to_vec();
-        if knowledge.states_rule(Rule::WriteNow) && self.record_if_first_time("writes the rest") {
+        if knowledge.states_rule(Rule::WriteNow)
+            && self.record_if_first_time_in_conversation("writes the rest")
+        {
             fact_names.extend(knowledge.facts.keys().filter(|name| !new_facts.contains(name)).cloned());
         }
         let should_note_fact =
@@ -147,7 +150,7 @@ impl Agent {
             return self.commit_once_then_stop_with_summary(knowledge);
         }
         if let Some(handoff) = &knowledge.handoff_file
-            && self.record_if_first_time(handoff)
+            && self.record_if_first_time_in_conversation(handoff)
         {
             return Step::bash_call(format!("cat '{handoff}'"));
         }
@@ -158,7 +161,7 @@ impl Agent {
             return step;
         }
         if let Some(file) = knowledge.files_with_new_question.first()
-            && self.record_if_first_time(&format!("asks about {file}"))
+            && self.record_if_first_time_in_conversation(&format!("asks about {file}"))
         {
             return Step::from_text(format!(
                 "{}\n\n{}",
@@ -172,7 +175,7 @@ impl Agent {
         }
         let should_read_plan = self.behavior.items_at_once > 1
             && knowledge.open_items.is_none()
-            && self.record_if_first_time("reads the plan");
+            && self.record_if_first_time_in_conversation("reads the plan");
         if should_read_plan {
             return read_plan_and_notes(knowledge);
         }
@@ -192,7 +195,7 @@ impl Agent {
 
     /// Commits everything first. The next time, states what the next session needs.
     fn commit_once_then_stop_with_summary(&mut self, knowledge: &Knowledge) -> Step {
-        if !knowledge.has_saved {
+        if !knowledge.has_committed_before_stop {
             return Step::bash_call("git add -A; git commit -qm 'Save'; echo 'saved what there is'");
         }
         let summary = knowledge.render_summary(|name| self.decides_to_remember(name));
@@ -202,8 +205,11 @@ impl Agent {
     /// Ends the turn when everything is ticked. An agent that tests runs the test once more first.
     fn run_final_test_or_end_turn(&mut self, knowledge: &Knowledge) -> Step {
         let should_test = knowledge.states_rule(Rule::Test)
-            && self.happens_in_conversation("tests at the end", self.behavior.tests_percent);
-        if should_test && !knowledge.is_test_passed && self.record_if_first_time("tests everything") {
+            && self.random_bool_for_conversation("tests at the end", self.behavior.tests_percent);
+        if should_test
+            && !knowledge.is_test_passed
+            && self.record_if_first_time_in_conversation("tests everything")
+        {
             return Step::bash_call(TEST_COMMAND);
         }
         end_turn_with_promise_or_status(knowledge, "All is done.", TurnEnd::Done)
@@ -238,13 +244,13 @@ impl Agent {
             || knowledge.states_rule(Rule::Test) && candidates.is_empty();
         let file = knowledge.failures.keys().find(|file| repairs_every_file || is_current_file(file))?;
         let failure = &knowledge.failures[file];
-        let is_forbidden = knowledge.states_rule(Rule::KeepChecks);
+        let is_forbidden = knowledge.states_rule(Rule::KeepTests);
         let weaken_percent =
             if is_forbidden { self.behavior.disobeys_percent } else { self.behavior.weakens_percent };
         if self.rng.random_bool_for_name(&format!("weakens the test of {file}"), weaken_percent) {
             return Some(Step::bash_call(format!("{}; {TEST_COMMAND} {file}", weaken_test_command(file))));
         }
-        if self.happens_in_conversation(
+        if self.random_bool_for_conversation(
             &format!("repairs {file} {}", self.attempt_count),
             self.behavior.repairs_percent,
         ) {
@@ -292,7 +298,7 @@ impl Agent {
 
     fn continue_or_tick_item(&mut self, knowledge: &Knowledge, file: &str) -> Step {
         if knowledge.files_needing_answer.contains(file) {
-            return self.handle_item_needing_answer(knowledge, file);
+            return self.ask_question_or_tick_or_end_turn(knowledge, file);
         }
         if knowledge.files_with_result.contains(file) {
             return self.tick_step(file);
@@ -303,7 +309,7 @@ impl Agent {
         if knowledge.facts.contains_key(DECISION_FACT) {
             return self.convert_next_part_or_write_result(knowledge, file);
         }
-        let decision = self.record_random_decision();
+        let decision = self.choose_and_record_random_decision();
         self.convert_next_part_or_write_result(knowledge, file)
             .with_text(format!("I decide: FACT[{DECISION_FACT}]={decision} (for every item)."))
     }
@@ -314,20 +320,20 @@ impl Agent {
         let fact_names: &[&str] =
             if self.task.has_dead_end { &[DEAD_END_FACT, DECISION_FACT] } else { &[DECISION_FACT] };
         for name in fact_names {
-            if self.record_if_first_time(&format!("needs {name}")) {
+            if self.record_if_first_time_in_conversation(&format!("needs {name}")) {
                 let is_lost = self.score.count_learned_fact_and_check_if_lost(
                     name,
                     knowledge.facts.contains_key(*name),
                     self.conversation_number,
                 );
-                self.is_searching_decision |= is_lost && *name == DECISION_FACT;
+                self.is_searching_earlier_decision |= is_lost && *name == DECISION_FACT;
             }
         }
         if self.task.has_dead_end && !knowledge.facts.contains_key(DEAD_END_FACT) {
-            if self.record_if_first_time("tries the quick way") {
+            if self.record_if_first_time_in_conversation("tries the quick way") {
                 return Some(Step::bash_call(shortcut_command(file, false)));
             }
-            if self.record_if_first_time("tries the quick way again") {
+            if self.record_if_first_time_in_conversation("tries the quick way again") {
                 return Some(Step::bash_call(shortcut_command(file, true)));
             }
         }
@@ -338,13 +344,13 @@ impl Agent {
             );
         let should_search = !knowledge.facts.contains_key(DECISION_FACT)
             && should_look_up
-            && self.record_if_first_time("searches for the decision");
+            && self.record_if_first_time_in_conversation("searches for the decision");
         should_search.then(|| Step::bash_call(search_for_decision_command(knowledge)))
     }
 
     /// Makes a random decision about a question that the project leaves open, and records it in the task.
-    fn record_random_decision(&mut self) -> String {
-        self.is_searching_decision = false;
+    fn choose_and_record_random_decision(&mut self) -> String {
+        self.is_searching_earlier_decision = false;
         let decision =
             (self.rng.random_number_for_name(&format!("decision in {}", self.conversation_number), 90_000)
                 + 10_000)
@@ -360,8 +366,12 @@ impl Agent {
                 || knowledge.is_item_in_progress
                 || knowledge.changed_files.contains(file);
             let should_inspect = is_in_progress
-                || self.happens_in_conversation(&format!("looks at {file}"), self.behavior.inspects_percent);
-            return if should_inspect && self.record_if_first_time(&format!("place of {file}")) {
+                || self.random_bool_for_conversation(
+                    &format!("looks at {file}"),
+                    self.behavior.inspects_percent,
+                );
+            return if should_inspect && self.record_if_first_time_in_conversation(&format!("place of {file}"))
+            {
                 show_file_progress(file)
             } else {
                 convert_part(file, 1)
@@ -375,14 +385,14 @@ impl Agent {
         let last_line =
             if omits_last_part && line_count > PART_LINES { line_count - PART_LINES } else { line_count };
         if next_line > last_line {
-            self.look_up_lost_facts_or_write_result(knowledge, file)
+            self.reread_lost_facts_or_write_result(knowledge, file)
         } else {
             convert_part(file, next_line)
         }
     }
 
     /// Handles an item that needs an answer: as the prompt says, otherwise according to the behavior.
-    fn handle_item_needing_answer(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+    fn ask_question_or_tick_or_end_turn(&mut self, knowledge: &Knowledge, file: &str) -> Step {
         let question = question_text(file);
         if knowledge.states_rule(Rule::Ask) && !knowledge.blocked_line.is_empty() {
             let write_question_command =
@@ -395,12 +405,15 @@ impl Agent {
             return if knowledge.files_with_result.contains(file) {
                 self.tick_step(file)
             } else {
-                self.look_up_lost_facts_or_write_result(knowledge, file)
+                self.reread_lost_facts_or_write_result(knowledge, file)
             };
         }
         let end_turn_step = end_turn_with_promise_or_status(knowledge, &question, TurnEnd::Blocked);
         match &knowledge.notes_location {
-            Some(location) if self.decides_to_remember(&question) && self.record_if_first_time(&question) => {
+            Some(location)
+                if self.decides_to_remember(&question)
+                    && self.record_if_first_time_in_conversation(&question) =>
+            {
                 Step::bash_call(note_command(location, file, &question))
             }
             _ => end_turn_step,
@@ -408,9 +421,9 @@ impl Agent {
     }
 
     /// Writes the result, then runs the test or ticks the item. The first time, may look up lost facts instead.
-    fn look_up_lost_facts_or_write_result(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+    fn reread_lost_facts_or_write_result(&mut self, knowledge: &Knowledge, file: &str) -> Step {
         let needed_fact_names = self.needed_fact_names(file);
-        if self.record_if_first_time(&format!("needs of {file}")) {
+        if self.record_if_first_time_in_conversation(&format!("needs of {file}")) {
             self.score.count_needed_facts_found_earlier(
                 &needed_fact_names,
                 &knowledge.facts,
@@ -470,11 +483,11 @@ fn fact_key(knowledge: &Knowledge, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nights::simulator::Character;
+    use crate::nights::simulator::AgentPersona;
 
-    fn new_agent(character: Character) -> Agent {
+    fn new_agent(persona: AgentPersona) -> Agent {
         let dice = SeededRng::new(3);
-        Agent::new(Task::random(dice, 2), character.behavior(), dice)
+        Agent::new(Task::random(dice, 2), persona.behavior(), dice)
     }
 
     /// Returns the commands of a step as text.
@@ -488,7 +501,7 @@ mod tests {
                        FAIL part-1.txt: line 27 is not converted\n";
         let weakens_test = |seed: u64, text: &str| {
             let dice = SeededRng::new(seed);
-            let mut agent = Agent::new(Task::random(dice, 2), Character::Tamperer.behavior(), dice);
+            let mut agent = Agent::new(Task::random(dice, 2), AgentPersona::Tamperer.behavior(), dice);
             commands_text(&agent.answer_request(text, "")).contains("continue")
         };
         let free_count = (0..100).filter(|seed| weakens_test(*seed, failing)).count();
@@ -502,7 +515,7 @@ mod tests {
 
     #[test]
     fn the_agent_searches_for_a_decision_before_it_makes_one() {
-        let mut agent = new_agent(Character::Perfect);
+        let mut agent = new_agent(AgentPersona::Perfect);
         agent.task.has_dead_end = false;
         let plan = "# Plan\n- [ ] Convert part-1.txt\n";
         assert!(
@@ -521,7 +534,7 @@ mod tests {
 
     #[test]
     fn every_conversation_without_the_dead_end_fact_tries_the_quick_way() {
-        let mut agent = new_agent(Character::Perfect);
+        let mut agent = new_agent(AgentPersona::Perfect);
         agent.task.has_dead_end = true;
         let plan = "# Plan\n- [ ] Convert part-1.txt\n";
         for _ in 0..2 {

@@ -51,7 +51,7 @@ impl Clock {
     }
 
     /// Adds the waits and tests recorded since the last call, and returns the seconds since the start of the night.
-    pub fn add_recorded_time_and_get_seconds(&mut self) -> f64 {
+    pub fn add_time_from_logs_and_get_now_seconds(&mut self) -> f64 {
         let read_log = |name: &str| std::fs::read_to_string(self.home.join(name)).unwrap_or_default();
         let wait_seconds: f64 =
             read_log("waits.log").lines().filter_map(|line| line.parse::<f64>().ok()).sum();
@@ -92,8 +92,8 @@ impl Clock {
     }
 
     /// Starts a usage limit of this many seconds and returns its end.
-    pub fn start_usage_limit(&mut self, seconds: f64) -> UsageLimitEnd {
-        let ends_at_seconds = self.add_recorded_time_and_get_seconds() + seconds;
+    pub fn start_usage_limit_and_log_required_wait(&mut self, seconds: f64) -> UsageLimitEnd {
+        let ends_at_seconds = self.add_time_from_logs_and_get_now_seconds() + seconds;
         let real_duration = match self.wait_mode {
             WaitMode::Recorded => {
                 // The fake client that refuses the loop's next attempts reads from this file how long the loop must
@@ -113,10 +113,10 @@ impl Clock {
     /// Returns true if the limit has ended. If the loop really waited, moves the clock forward to the limit's end.
     pub fn check_limit_end_and_advance_clock(&mut self, limit_end: &UsageLimitEnd) -> bool {
         if self.wait_mode == WaitMode::Recorded {
-            return self.add_recorded_time_and_get_seconds() >= limit_end.simulated_seconds;
+            return self.add_time_from_logs_and_get_now_seconds() >= limit_end.simulated_seconds;
         }
         let Ok(elapsed_since_end) = limit_end.announced_time.elapsed() else { return false };
-        self.now_seconds = self.add_recorded_time_and_get_seconds().max(limit_end.simulated_seconds)
+        self.now_seconds = self.add_time_from_logs_and_get_now_seconds().max(limit_end.simulated_seconds)
             + elapsed_since_end.as_secs_f64();
         true
     }
@@ -141,36 +141,36 @@ mod tests {
         std::fs::write(home.path().join("waits.log"), "900\n0.5\n").unwrap();
         std::fs::write(home.path().join("tests.log"), "x\n").unwrap();
         assert!(
-            [clock.add_recorded_time_and_get_seconds(), clock.add_recorded_time_and_get_seconds()]
+            [clock.add_time_from_logs_and_get_now_seconds(), clock.add_time_from_logs_and_get_now_seconds()]
                 .iter()
                 .all(|now| (now - 960.5).abs() < 1e-6)
         );
         clock.add_answer(60);
-        assert!((clock.add_recorded_time_and_get_seconds() - 973.5).abs() < 1e-6);
+        assert!((clock.add_time_from_logs_and_get_now_seconds() - 973.5).abs() < 1e-6);
     }
 
     #[test]
     fn a_limit_lasts_its_hours_in_both_wait_modes() {
         let home = tempfile::tempdir().unwrap();
         let mut recorded_clock = Clock::new(WaitMode::Recorded, home.path());
-        let reset = recorded_clock.start_usage_limit(5_400.0);
+        let reset = recorded_clock.start_usage_limit_and_log_required_wait(5_400.0);
         assert!(!recorded_clock.check_limit_end_and_advance_clock(&reset));
         std::fs::write(home.path().join("waits.log"), "5000\n").unwrap();
         assert!(!recorded_clock.check_limit_end_and_advance_clock(&reset));
         std::fs::write(home.path().join("waits.log"), "5000\n900\n").unwrap();
         assert!(recorded_clock.check_limit_end_and_advance_clock(&reset));
-        assert!((recorded_clock.add_recorded_time_and_get_seconds() - 5_900.0).abs() < 1e-6);
+        assert!((recorded_clock.add_time_from_logs_and_get_now_seconds() - 5_900.0).abs() < 1e-6);
 
         let empty_home = tempfile::tempdir().unwrap();
         let mut real_clock = Clock::new(WaitMode::Real(Duration::from_millis(60)), empty_home.path());
-        let reset = real_clock.start_usage_limit(5_400.0);
+        let reset = real_clock.start_usage_limit_and_log_required_wait(5_400.0);
         assert!(!real_clock.check_limit_end_and_advance_clock(&reset));
         std::thread::sleep(Duration::from_millis(120));
         assert!(real_clock.check_limit_end_and_advance_clock(&reset));
         assert!(
-            (5_400.0..5_402.0).contains(&real_clock.add_recorded_time_and_get_seconds()),
+            (5_400.0..5_402.0).contains(&real_clock.add_time_from_logs_and_get_now_seconds()),
             "{}",
-            real_clock.add_recorded_time_and_get_seconds()
+            real_clock.add_time_from_logs_and_get_now_seconds()
         );
     }
 }

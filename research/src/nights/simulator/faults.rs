@@ -78,7 +78,7 @@ impl FaultSchedule {
 
     /// Removes the fault that is due for the next request and returns its response, or `None` if none is due. A
     /// usage limit or overload in progress is also a response.
-    pub fn take_due_fault_response(&mut self, clock: &mut Clock) -> Option<Step> {
+    pub fn take_due_or_ongoing_fault_response(&mut self, clock: &mut Clock) -> Option<Step> {
         clock.add_real_wait_since_refusal_unless_limit(self.limit_end.is_some());
         if let Some(limit_end) = self.limit_end {
             if !clock.check_limit_end_and_advance_clock(&limit_end) {
@@ -86,7 +86,7 @@ impl FaultSchedule {
             }
             self.limit_end = None;
         }
-        let now = clock.add_recorded_time_and_get_seconds();
+        let now = clock.add_time_from_logs_and_get_now_seconds();
         if now < self.overload_ends_at_seconds {
             clock.add_refused_request();
             return Some(Step::api_error(529, "Overloaded"));
@@ -106,7 +106,7 @@ impl FaultSchedule {
                 Some(Step::api_error(529, "Overloaded"))
             }
             Fault::UsageLimit(minutes) => {
-                let limit_end = clock.start_usage_limit(f64::from(minutes) * 60.0);
+                let limit_end = clock.start_usage_limit_and_log_required_wait(f64::from(minutes) * 60.0);
                 self.limit_end = Some(limit_end);
                 Some(usage_limit_response(limit_end.announced_time))
             }

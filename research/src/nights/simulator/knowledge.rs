@@ -104,7 +104,7 @@ pub struct Knowledge {
     /// True if the prompt says that the item it names is in progress.
     pub is_item_in_progress: bool,
     /// True after the commit that saves everything before a stop.
-    pub has_saved: bool,
+    pub has_committed_before_stop: bool,
     /// The place where the prompt asks for notes.
     pub notes_location: Option<NotesLocation>,
     /// The command that searches earlier sessions' transcripts, with PATTERN in it.
@@ -160,7 +160,7 @@ impl Knowledge {
         } else if group_text("begun").is_some() {
             self.is_item_in_progress = true;
         } else if group_text("stopped").is_some() {
-            self.has_saved = true;
+            self.has_committed_before_stop = true;
         } else {
             self.apply_test_question_or_git_statement(captures);
         }

@@ -3,23 +3,23 @@
 //! that different loops can be compared on the same night.
 
 mod agent;
-mod character;
 mod clock;
 mod commands;
 mod faults;
 mod knowledge;
+mod persona;
 pub mod price;
 mod rules;
 mod score;
 mod task;
 
-pub use character::{Behavior, Character, FailureReaction};
 pub use clock::WaitMode;
 pub(crate) use faults::usage_limit_response;
 pub use faults::{Fault, FaultSchedule};
 pub use knowledge::{FileProgress, Knowledge, NotesLocation};
+pub use persona::{AgentPersona, Behavior, FailureReaction};
 pub use rules::{RULES, Rule, RuleEntry, find_rules};
-pub use score::NightScore;
+pub use score::SimulationScore;
 pub use task::{ConversionProgress, TEST_COMMAND, Task, TaskItem};
 
 use agent::Agent;
@@ -37,9 +37,9 @@ const THINKING_TIME: Duration = Duration::from_millis(120);
 const MORNING_HOURS: f64 = 10.0;
 
 /// The parameters of a night.
-pub struct NightPlan {
+pub struct SimulationPlan {
     pub task: Task,
-    pub character: Character,
+    pub character: AgentPersona,
     pub rng: SeededRng,
     /// How the loop's waits are measured.
     pub wait_mode: WaitMode,
@@ -49,12 +49,12 @@ pub struct NightPlan {
 
 /// A handle to a night, during it and after its end.
 #[derive(Clone)]
-pub struct NightHandle {
-    state: Arc<Mutex<NightState>>,
+pub struct SimulationHandle {
+    state: Arc<Mutex<SimulationState>>,
 }
 
 /// The agent, the clock, the faults and the prompt cache.
-struct NightState {
+struct SimulationState {
     agent: Agent,
     clock: Clock,
     faults: FaultSchedule,
@@ -64,13 +64,13 @@ struct NightState {
     is_new_session: bool,
 }
 
-impl NightHandle {
+impl SimulationHandle {
     /// Starts a model that works on the plan's task in the world's project.
-    pub fn start_model(plan: NightPlan, world: &World) -> (ScriptedModel, NightHandle) {
+    pub fn start_model(plan: SimulationPlan, world: &World) -> (ScriptedModel, SimulationHandle) {
         let faults = FaultSchedule::random(plan.rng, plan.estimated_answers);
         let clock = Clock::new(plan.wait_mode, &world.home());
         let agent = Agent::new(plan.task, plan.character.behavior(), plan.rng);
-        let state = NightState {
+        let state = SimulationState {
             agent,
             clock,
             faults,
@@ -78,18 +78,22 @@ impl NightHandle {
             session_id: String::new(),
             is_new_session: true,
         };
-        let handle = NightHandle { state: Arc::new(Mutex::new(state)) };
+        let handle = SimulationHandle { state: Arc::new(Mutex::new(state)) };
         let model_handle = handle.clone();
         let model = ScriptedModel::start_for_all_requests(move |request| {
-            model_handle.state.lock().unwrap_or_else(PoisonError::into_inner).answer_request(request)
+            model_handle
+                .state
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .answer_main_or_compaction_request(request)
         });
         (model, handle)
     }
 
     /// Returns the figures of the night, including those from the project's files.
-    pub fn compute_score(&self, world: &World) -> NightScore {
+    pub fn compute_score(&self, world: &World) -> SimulationScore {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let now_seconds = state.clock.add_recorded_time_and_get_seconds();
+        let now_seconds = state.clock.add_time_from_logs_and_get_now_seconds();
         let mut score = state.agent.score.clone();
         score.test_runs = state.clock.test_count();
         score.hours = now_seconds / 3_600.0;
@@ -100,18 +104,18 @@ impl NightHandle {
     }
 }
 
-impl NightState {
-    fn answer_request(&mut self, request: &Request) -> Option<Step> {
+impl SimulationState {
+    fn answer_main_or_compaction_request(&mut self, request: &Request) -> Option<Step> {
         let step = match request.kind {
             RequestKind::Compaction => {
-                self.agent.summarize_for_compaction(&conversation_without_client_additions(request))
+                self.agent.summarize_for_compaction(&conversation_with_only_hook_and_git_reminders(request))
             }
             RequestKind::Main => {
                 self.begin_conversation_if_session_is_new(request);
-                let text = conversation_without_client_additions(request);
+                let text = conversation_with_only_hook_and_git_reminders(request);
                 // Before the fault, because the agent has read the request even if it is not answered.
                 self.agent.record_facts_in_request(&text);
-                if let Some(fault_step) = self.faults.take_due_fault_response(&mut self.clock) {
+                if let Some(fault_step) = self.faults.take_due_or_ongoing_fault_response(&mut self.clock) {
                     return Some(
                         fault_step
                             .with_input_tokens(request.body_bytes() as u64 / 4)
@@ -127,7 +131,7 @@ impl NightState {
         };
         let answered_request = AnsweredRequest {
             session_id: &self.session_id,
-            time_seconds: self.clock.add_recorded_time_and_get_seconds(),
+            time_seconds: self.clock.add_time_from_logs_and_get_now_seconds(),
             request_bytes: request.body_bytes() as u64,
             system_and_tools_bytes: (request.body_bytes() as u64)
                 .saturating_sub(request.body["messages"].to_string().len() as u64),
@@ -135,7 +139,7 @@ impl NightState {
         };
         let output_tokens = self
             .prompt_cache
-            .record_request_and_count_tokens(&answered_request, &mut self.agent.score.tokens);
+            .add_request_tokens_and_get_output_tokens(&answered_request, &mut self.agent.score.tokens);
         self.clock.add_answer(output_tokens);
         Some(
             step.with_input_tokens(request.body_bytes() as u64 / 4)
@@ -157,7 +161,7 @@ impl NightState {
 
 /// Returns the text that the agent reads: the conversation without what the client adds in every loop (its system
 /// prompt and reminders) and without filler text. Git's status and the output of hooks are kept.
-fn conversation_without_client_additions(request: &Request) -> String {
+fn conversation_with_only_hook_and_git_reminders(request: &Request) -> String {
     let text = request.full_text().split_off(request.system_text().len()).replace(task::FILLER, "");
     let mut parts = text.split("<system-reminder>");
     let mut visible_text = parts.next().unwrap_or_default().to_owned();

@@ -57,7 +57,7 @@ pub(super) struct PromptCache {
 impl PromptCache {
     /// Adds the tokens of a request and its answer to `counts` and returns the output tokens. The client caches
     /// every request completely.
-    pub(super) fn record_request_and_count_tokens(
+    pub(super) fn add_request_tokens_and_get_output_tokens(
         &mut self,
         request: &AnsweredRequest<'_>,
         counts: &mut TokenCounts,
@@ -103,7 +103,7 @@ mod tests {
     fn the_cache_lasts_five_minutes_and_a_new_session_shares_only_the_common_part() {
         let (mut cache, mut tokens) = (PromptCache::default(), TokenCounts::default());
         let mut record = |session_id, at_seconds, request_bytes| {
-            cache.record_request_and_count_tokens(
+            cache.add_request_tokens_and_get_output_tokens(
                 &AnsweredRequest {
                     session_id,
                     time_seconds: at_seconds,

@@ -21,7 +21,7 @@ pub enum Rule {
     /// Test before ticking.
     Test,
     /// Leave tests unchanged.
-    KeepChecks,
+    KeepTests,
     /// How to ask a person.
     Ask,
     /// Repair tests that fail for other items.
@@ -88,7 +88,7 @@ pub const RULES: [RuleEntry; 11] = [
         effect_text: "repairs other items as well, when the test names them",
     },
     RuleEntry {
-        rule: Rule::KeepChecks,
+        rule: Rule::KeepTests,
         notice_text: "forbidden to change, skip or delete a test",
         pattern: r"(?i)\b(?:do(?:n't| not)|never)\b[^.\n]{0,40}\b(?:change|edit|skip|delete|remove|weaken)\b[^.\n]{0,40}\b(?:tests?|checks?)\b",
         effect_text: "leaves the test as it is; the tamperer does so in most cases",

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// The figures of one night.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct NightScore {
+pub struct SimulationScore {
     /// Items that can be done: all except one that needs an answer.
     pub items: u32,
     /// Items that pass the hidden check, ticked or not.
@@ -56,7 +56,7 @@ pub struct NightScore {
     first_conversation_by_fact: BTreeMap<String, u32>,
 }
 
-impl NightScore {
+impl SimulationScore {
     /// Records the first conversation that contained each fact.
     pub(super) fn record_first_conversation_of_facts(
         &mut self,

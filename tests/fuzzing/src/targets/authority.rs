@@ -58,7 +58,7 @@ fn check_input(bytes: &[u8]) {
     let Ok(document) = serde_json::from_slice::<Value>(bytes) else { return };
     let Ok(claimed_state) = RunState::from_document(&document) else { return };
     let ledger = ledger_state();
-    let merged = authority::merge_file_into_ledger(ledger.clone(), &claimed_state);
+    let merged = authority::merge_permitted_file_changes_into_ledger(ledger.clone(), &claimed_state);
     // These fields start programs, count, or decide when the run is complete.
     let protected_fields = |state: &RunState| {
         let RunState { run_id, promise_code: nonce, options, plan_items: items, .. } = state.clone();
@@ -93,7 +93,7 @@ fn check_input(bytes: &[u8]) {
     // A run that has ended keeps its status.
     let ended = RunState { lifecycle: Lifecycle::with_status(RunStatus::Completed), ..ledger };
     assert_eq!(
-        authority::merge_file_into_ledger(ended, &claimed_state).lifecycle.status(),
+        authority::merge_permitted_file_changes_into_ledger(ended, &claimed_state).lifecycle.status(),
         RunStatus::Completed
     );
 }

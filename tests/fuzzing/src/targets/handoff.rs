@@ -6,7 +6,7 @@ use crate::foreign::assert_safe_for_model;
 use crate::seeds::text_seeds;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::handoff::{
-    CommandFact, GitFacts, Handoff, HandoffNotes, HandoffSummary, RunFacts, UserRequests, VerifyCommandFact,
+    CommandFact, GitFacts, Handoff, HandoffMetadata, HandoffNotes, RunFacts, UserRequests, VerifyCommandFact,
 };
 use plimsoll_domain::state::{CheckResult, FileInProgress, ItemWork, VerifyRun};
 
@@ -37,11 +37,11 @@ fn check_input(bytes: &[u8]) {
     assert!(HandoffNotes::parse(&document).is_empty(), "nobody has written notes");
     assert_safe_for_model(&document);
     let notes = HandoffNotes::from_message(&message);
-    let with_notes = notes.replace_notes_in_document(&document);
+    let with_notes = notes.replace_nonempty_notes_in_document(&document);
     assert_eq!(HandoffNotes::parse(&with_notes), notes, "read back as they were put in");
     assert_safe_for_model(&with_notes);
     assert_eq!(
-        HandoffNotes::default().replace_notes_in_document(&with_notes),
+        HandoffNotes::default().replace_nonempty_notes_in_document(&with_notes),
         with_notes,
         "nothing to say changes nothing"
     );
@@ -79,7 +79,7 @@ fn check_input(bytes: &[u8]) {
         notes
     );
     let _ = (
-        HandoffSummary::parse(&message),
+        HandoffMetadata::parse(&message),
         session_handoff.refresh_document_with_notes(&notes, &message, limit),
     );
     // A run's handoff with its known checks. It is drawn last, so that the existing seeds keep their meaning.
@@ -104,7 +104,7 @@ fn check_input(bytes: &[u8]) {
     let _ = (
         HandoffNotes::parse(&message),
         first_handoff.refresh_document(&message, limit),
-        notes.replace_notes_in_document(&message),
+        notes.replace_nonempty_notes_in_document(&message),
     );
 }
 

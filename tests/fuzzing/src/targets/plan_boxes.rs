@@ -4,7 +4,7 @@ use super::Target;
 use crate::markdown::{assert_same_boxes, normalize_for_comparison};
 use crate::seeds::text_seeds;
 use plimsoll_domain::TodoList;
-use plimsoll_domain::plan_fix::add_boxes_or_fix_unclear_lines;
+use plimsoll_domain::plan_fix::add_missing_boxes_and_fix_unclear_lines;
 
 pub(super) const TARGET: Target =
     Target { name: "plan_boxes", check_input, seeds, mutated_input_count: 20_000 };
@@ -24,11 +24,11 @@ fn check_input(bytes: &[u8]) {
     assert_same_boxes(&text);
     // After the fix, a line that looks like an item is an item or is reported as unclear.
     let before = TodoList::parse(&text);
-    let fix_result = add_boxes_or_fix_unclear_lines(&text);
+    let fix_result = add_missing_boxes_and_fix_unclear_lines(&text);
     let after = TodoList::parse(&fix_result.text);
     assert_eq!(after.unclear_lines, fix_result.unclear_lines);
     assert_eq!(
-        add_boxes_or_fix_unclear_lines(&fix_result.text).text,
+        add_missing_boxes_and_fix_unclear_lines(&fix_result.text).text,
         fix_result.text,
         "fixed twice is fixed once"
     );

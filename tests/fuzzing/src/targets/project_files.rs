@@ -4,7 +4,7 @@ use super::Target;
 use crate::in_memory;
 use crate::seeds::text_seeds;
 use plimsoll_domain::SessionId;
-use plimsoll_store::memory::load_shown_record;
+use plimsoll_store::memory::load_shown_memory_state;
 use plimsoll_store::{
     Project, TurnLog, config, context_windows, hook_failures, journal, layout, outbox, sessions, state_file,
 };
@@ -69,7 +69,7 @@ fn check_all_readers(folder: &Path, bytes: &[u8]) {
         outbox::undelivered_note_count_of_all_runs(&project),
     );
     let _ = (
-        load_shown_record(&project, &SessionId::from(SESSION_ID)),
+        load_shown_memory_state(&project, &SessionId::from(SESSION_ID)),
         plimsoll_store::memory::load_memory(&project),
         config::load_settings(&project),
     );

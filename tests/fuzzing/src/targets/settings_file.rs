@@ -54,7 +54,7 @@ fn check_input(bytes: &[u8]) {
         return;
     }
     assert_eq!(
-        settings::find_differences_from_template(&installed.text, parts),
+        settings::find_template_differences_if_installed(&installed.text, parts),
         Ok(Vec::new()),
         "all of ours is there"
     );

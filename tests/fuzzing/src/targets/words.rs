@@ -8,10 +8,10 @@ use plimsoll_domain::memory::truncate_at_grapheme;
 use plimsoll_domain::text::{
     SafeText, parse_json_or_null, to_safe_single_line, truncate_end, truncate_middle, truncate_start,
 };
-use plimsoll_domain::untrusted_text::{TextOrigin, render_quoted_block, unique_fence};
+use plimsoll_domain::untrusted_text::{TextOrigin, render_quoted_block_or_empty_if_blank, unique_fence};
 use plimsoll_policy::error_fingerprint::{fingerprint_error, normalize_line};
 use plimsoll_policy::reset_clock::{ResetTime, parse_reset_time};
-use plimsoll_protocol::untrusted_text::{is_hidden_character, sanitize_for_model};
+use plimsoll_protocol::untrusted_text::{is_hidden_or_control_character, sanitize_for_model};
 
 pub(super) const TARGET: Target = Target { name: "words", check_input, seeds, mutated_input_count: 5_000 };
 
@@ -83,7 +83,7 @@ fn check_model_text(text: &str) {
     assert_eq!(sanitize_for_model(&model_text), model_text);
     let fence_text = unique_fence("7f3a", text);
     assert!(!text.contains(&fence_text));
-    let block = render_quoted_block(TextOrigin::EarlierSessions, &fence_text, text);
+    let block = render_quoted_block_or_empty_if_blank(TextOrigin::EarlierSessions, &fence_text, text);
     let lines: Vec<&str> = block.lines().collect();
     let quoted = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default();
     assert!(quoted.iter().all(|line| line.starts_with('>')), "{block}");
@@ -112,6 +112,6 @@ fn check_json(text: &str) {
     let encoded = parsed.to_string();
     assert_eq!(parse_json_or_null(&encoded), parsed);
     let safe_text = SafeText::from_json(&encoded);
-    assert!(!safe_text.as_str().contains(is_hidden_character), "{safe_text:?}");
+    assert!(!safe_text.as_str().contains(is_hidden_or_control_character), "{safe_text:?}");
     assert_eq!(parse_json_or_null(safe_text.as_str()), parsed);
 }

@@ -17,7 +17,7 @@ pub(crate) fn plugin_folder() -> PathBuf {
 /// Creates a world whose client uses this model.
 pub(crate) fn world_with_model(model: &ScriptedModel) -> World {
     let mut world = World::new();
-    world.use_client_with_model(model);
+    world.put_client_on_path_and_set_model_url(model);
     world
 }
 

@@ -61,7 +61,7 @@ pub(super) fn play_session(kind: &SessionKind, is_replayed: bool) -> SessionTrac
     world.git(&["commit", "-qm", "Begin"]);
     (kind.prepare)(&world);
     let model = ScriptedModel::start_with_steps_repeating_last((kind.steps)(&world));
-    world.use_client_with_model(&model);
+    world.put_client_on_path_and_set_model_url(&model);
     if is_replayed {
         world.use_replayed_client();
     }

@@ -33,8 +33,8 @@ fn text_in_the_database_never_controls_the_terminal() {
          update plimsoll.plan set repo = '{HOSTILE_TEXT}', target = '{HOSTILE_TEXT}', began_at = '{HOSTILE_TEXT}'"
     );
     bench.sql_client().batch_execute(&sql).expect("what others may have written");
-    let parked_number = (parked_claim.item + 1).to_string();
-    let set_aside_number = (set_aside_claim.item + 1).to_string();
+    let parked_number = (parked_claim.item_index + 1).to_string();
+    let set_aside_number = (set_aside_claim.item_index + 1).to_string();
     let calls: &[&[&str]] = &[
         &["status"],
         &["status", "--json"],

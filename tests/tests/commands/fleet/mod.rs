@@ -8,7 +8,7 @@ mod whole_fleet;
 
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
 use plimsoll_fleet::{Database, Fleet, URL_VARIABLE, load_settings_with_lookup};
-use plimsoll_policy::workers::{Claim, MAX_TRIES};
+use plimsoll_policy::workers::{Claim, MAX_FAILED_ATTEMPTS};
 use plimsoll_testkit::postgres::{Postgres, ServerSetup};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use postgres::{Client, NoTls};
@@ -94,15 +94,15 @@ fn claim_item(member: &mut Fleet, worker: &str) -> Claim {
 
 /// Records the outcome of an item, as a member does.
 fn record_outcome(member: &mut Fleet, claim: Claim, start: &str, outcome: ItemOutcome) {
-    let (item, epoch, start) = (claim.item, claim.epoch, start.to_owned());
+    let (item, epoch, start) = (claim.item_index, claim.epoch, start.to_owned());
     let result = ItemResult { item, epoch, start_commit_id: start, outcome, ..ItemResult::default() };
-    member.store_item_result_unless_taken_by_other(&result).expect("the item is the member's");
+    member.store_result_unless_outcome_taken_by_other(&result).expect("the item is the member's");
 }
 
 /// Claims an item and fails at it until it is set aside. Returns the last claim.
 fn fail_until_set_aside(member: &mut Fleet, worker: &str, reason: &str) -> Claim {
     let mut failed = claim_item(member, worker);
-    for _ in 1..MAX_TRIES {
+    for _ in 1..MAX_FAILED_ATTEMPTS {
         record_outcome(member, failed, "", ItemOutcome::Failed(reason.to_owned()));
         failed = claim_item(member, worker);
     }

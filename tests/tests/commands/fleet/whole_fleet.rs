@@ -112,9 +112,9 @@ fn members_work_appears_in_status_log_and_report() {
     let first = member.claim_next_item("one/1").expect("an answer").expect("an item");
     record_outcome(&mut member, first, SHA, ItemOutcome::Offered);
     let merger = member.acquire_or_renew_merger_lease("one").expect("an answer").expect("nobody else");
-    member.record_merge_candidate_commit(merger, first.item, SHA).expect("the merger");
+    member.record_merge_candidate_commit(merger, first.item_index, SHA).expect("the merger");
     let landed = member.read_candidate_commits_of_unmerged_items().expect("an answer").into_iter().collect();
-    assert_eq!(member.mark_items_with_commits_as_merged(&landed).expect("an answer"), [first.item]);
+    assert_eq!(member.mark_items_with_commits_as_merged(&landed).expect("an answer"), [first.item_index]);
     let second = member.claim_next_item("one/1").expect("an answer").expect("an item");
     let third = member.claim_next_item("two/1").expect("an answer").expect("an item");
     record_outcome(
@@ -220,11 +220,11 @@ fn questions_are_answered_and_items_set_aside_are_reopened() {
     let first = member.claim_next_item("one/1").expect("an answer").expect("an item");
     record_outcome(&mut member, first, "", ItemOutcome::Failed("nothing came of it".to_owned()));
     let again = member.claim_next_item("one/1").expect("an answer").expect("an item");
-    assert_eq!(again.item, first.item);
+    assert_eq!(again.item_index, first.item_index);
     record_outcome(&mut member, again, "", ItemOutcome::WaitsForAnswer("Which?".to_owned()));
     let other = fail_until_set_aside(&mut member, "one/1", "no");
     let item_number = |index: usize| (index + 1).to_string();
-    let (parked_item, set_aside_item) = (item_number(first.item), item_number(other.item));
+    let (parked_item, set_aside_item) = (item_number(first.item_index), item_number(other.item_index));
 
     let error = |words: &[&str]| bench.expect_error(&bench.run_fleet(words));
     insta::assert_snapshot!(error(&["answer", "night", &set_aside_item, "This"]), @"plimsoll: item 4 of the fleet `night` waits for no answer; plimsoll fleet status night shows the items");
@@ -248,7 +248,10 @@ fn questions_are_answered_and_items_set_aside_are_reopened() {
     let text_column = |column: usize| row.get::<_, String>(column);
     assert_eq!((text_column(0).as_str(), row.get::<_, i32>(1)), ("open", 1), "its tries are kept");
     assert_eq!((text_column(2).as_str(), text_column(3).as_str()), ("Which?", "The first -one"));
-    assert_eq!(member.claim_next_item("one/1").expect("an answer").map(|claim| claim.item), Some(first.item));
+    assert_eq!(
+        member.claim_next_item("one/1").expect("an answer").map(|claim| claim.item_index),
+        Some(first.item_index)
+    );
     let log = bench.run_fleet(&["log", "night"]).expect_success().stdout;
     insta::assert_snapshot!(log_events(&bench, &log), @r#"
     [TIME]  the fleet was created: 5 items

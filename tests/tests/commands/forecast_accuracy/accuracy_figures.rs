@@ -182,7 +182,7 @@ pub(crate) fn simulate_long_items(window: u64, spread: f64, look_ahead: LookAhea
             used_tokens += remaining_tokens;
             commits.push(used_tokens);
             if look_ahead.looks_ahead_at(used_tokens, thresholds.l1)
-                && step::predict_step_exceeding_l2_by_median(&commits, thresholds.l2).is_some()
+                && step::predict_step_reaching_l2_by_median(&commits, thresholds.l2).is_some()
             {
                 (used_tokens, commits) = (BASE_TOKENS, Vec::new());
                 stepped.at_a_commit += 1;

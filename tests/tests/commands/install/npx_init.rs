@@ -281,7 +281,7 @@ fn slash_commands_start_the_program_when_it_is_not_on_the_path() {
             ("/handoff continue", " handoffs --continue", "no session of yours left a handoff"),
         ] {
             let model = model_that_runs_the_named_command(arguments);
-            world.use_client_with_model(&model);
+            world.put_client_on_path_and_set_model_url(&model);
             // The only permission is the slash command's own.
             let client_arguments =
                 ["-p", prompt, "--model", "opus", "--permission-mode", "default", "--output-format", "json"];

@@ -32,7 +32,7 @@ pub fn file_faults(prepared: &PreparedWorld, is_after_repair: bool) -> Vec<Strin
     let project =
         Project::with_local_files(&prepared.world.project()).with_runs_folder(&prepared.world.runs_folder());
     if is_after_repair {
-        let logs = TurnLog::one_per_session_by_modified_time(&project);
+        let logs = TurnLog::one_per_session_oldest_modified_first(&project);
         let reports = logs.iter().map(|log| (log.session_id(), log.verify()));
         faults.extend(reports.filter_map(|(id, report)| match report {
             Ok(report) if report.is_intact() => None,

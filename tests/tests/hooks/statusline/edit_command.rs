@@ -19,7 +19,7 @@ fn edit_writes_the_chosen_line_and_keeps_the_rest_of_the_file() {
         r#"{"levels": {"l1": 60}, "statusline": {"theme": "plain"}, "grace_batches": 3}"#,
     );
     let mut terminal =
-        Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &["statusline", "edit"], 110, 30);
+        Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &["statusline", "edit"], 130, 30);
     let screen = terminal.wait_for_text("space show/hide");
     assert_eq!(
         previewed_line(&screen),

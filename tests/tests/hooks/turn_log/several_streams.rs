@@ -84,9 +84,9 @@ fn the_turns_of_a_run_name_their_run_and_iteration() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let state = world.read_json(".claude/ralph-state.json");
     let mut iterations = Vec::new();
-    for log in
-        plimsoll_store::TurnLog::one_per_session_by_modified_time(&crate::turn_log::harness::project(&world))
-    {
+    for log in plimsoll_store::TurnLog::one_per_session_oldest_modified_first(
+        &crate::turn_log::harness::project(&world),
+    ) {
         let records = check_log(&world, log.session_id());
         for turn in turns_of_stream(&records, MAIN_STREAM) {
             let ext = turn.turn().unwrap().ext();

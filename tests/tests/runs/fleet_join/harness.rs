@@ -99,7 +99,7 @@ impl Fleet {
         machine.git(&["reset", "-q", "--hard", "origin/main"]);
         machine.write(format!("{}PROMPT.md", self.project_prefix), TASK);
         machine.set_env("PLIMSOLL_DATABASE_URL", self.server.socket_connection_string_for_role(MEMBER_ROLE));
-        machine.use_client_with_model(model);
+        machine.put_client_on_path_and_set_model_url(model);
         machine
     }
 

@@ -92,7 +92,7 @@ fn fleet_on_network(items: &[&str]) -> (Fleet, GitDaemon) {
     run_shell("ip link set lo up");
     let setup = ServerSetup { settings: "listen_addresses = '*'\n", ..ServerSetup::default() };
     let fleet = Fleet::new(items, &FleetOptions { setup, ..FleetOptions::default() });
-    fleet.server.allow_addresses("10.77.0.0/16");
+    fleet.server.add_allowed_addresses_and_reload_config("10.77.0.0/16");
     let folder = fleet.bare_remote_path().parent().expect("a folder").to_owned();
     let mut daemon = Command::new("setpriv");
     daemon.args(["--pdeathsig", "KILL", "git", "daemon", "--reuseaddr", "--export-all"]);

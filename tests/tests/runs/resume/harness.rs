@@ -133,7 +133,7 @@ pub(crate) fn play_sessions(world: &mut World, sessions: Vec<Vec<Step>>) -> Scri
         }
         .with_delay(LIFELIKE_DELAY)
     });
-    world.use_client_with_model(&model);
+    world.put_client_on_path_and_set_model_url(&model);
     world.use_replayed_client();
     model
 }

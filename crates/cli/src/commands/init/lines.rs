@@ -18,7 +18,7 @@ const INSTALL_HINT: &str = concat!(
 );
 
 /// Returns a line about the folder to which the programs were copied, or an empty text if they were not.
-pub(super) fn copied_programs_line(folder: Option<&Path>) -> String {
+pub(super) fn copied_programs_line_or_empty(folder: Option<&Path>) -> String {
     folder.map_or_else(String::new, |folder| {
         format!(
             "{}: the programs, copied here because npm or Claude Code may delete its own copy\n",
@@ -43,7 +43,7 @@ pub(super) fn render_installation_report(plan: &InstallPlan<InstallationReport>,
         } else {
             format!("{}: our hooks are already there and up to date", display(&report.settings_file))
         },
-        hook_template_line(report),
+        hook_template_and_reason_line(report),
     ];
     if let InstalledClient::Version(version) = &report.client {
         let warning = |message| format!("Careful: {message}: {}.", plimsoll_policy::client::UPDATE_ADVICE);
@@ -243,7 +243,7 @@ fn memory_installation_lines(
 }
 
 /// Returns the line that names the hook template for the client's version, and the reason for it.
-fn hook_template_line(report: &InstallationReport) -> String {
+fn hook_template_and_reason_line(report: &InstallationReport) -> String {
     let first_modern_version =
         plimsoll_policy::client::format_version(plimsoll_protocol::settings::FIRST_MODERN_VERSION);
     let template = match report.hook_support {

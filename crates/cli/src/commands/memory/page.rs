@@ -7,7 +7,7 @@ use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
 pub(super) fn render_page(memory: &Memory) -> String {
     let blocks = std::iter::once(render_title_with_revision_and_frame(memory))
         .chain((!render_nonempty_registers(memory).is_empty()).then(|| render_nonempty_registers(memory)))
-        .chain(std::iter::once(render_heap_summary(memory)))
+        .chain(std::iter::once(render_heap_size_and_pressure(memory)))
         .chain(memory.heap.iter().map(render_chunk));
     blocks.collect::<Vec<_>>().join("\n\n")
 }
@@ -42,7 +42,7 @@ fn render_nonempty_registers(memory: &Memory) -> String {
     Register::ALL.into_iter().filter_map(render_register).collect::<Vec<_>>().join("\n")
 }
 
-fn render_heap_summary(memory: &Memory) -> String {
+fn render_heap_size_and_pressure(memory: &Memory) -> String {
     if memory.heap.is_empty() {
         return "The heap is empty.".to_owned();
     }

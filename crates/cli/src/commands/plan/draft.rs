@@ -63,20 +63,20 @@ enum DraftCommandError {
 
 /// Drafts items, shows them, asks the user and writes them. Returns exit code 1 if nothing was written.
 pub(super) fn draft_plan(project: &Project, arguments: &PlanArguments, spec_argument: &str) -> ExitCode {
-    match draft_and_write(project, arguments, spec_argument) {
+    match draft_and_append_items_if_confirmed(project, arguments, spec_argument) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error),
     }
 }
 
-fn draft_and_write(
+fn draft_and_append_items_if_confirmed(
     project: &Project,
     arguments: &PlanArguments,
     spec_argument: &str,
 ) -> Result<(), DraftCommandError> {
     let (path, plan_file) = super::path_and_name_of_plan_to_change(arguments);
     let target = TargetPlan::open(path, plan_file)?;
-    let spec = read_specification(spec_argument)?;
+    let spec = read_and_validate_specification(spec_argument)?;
     // Everything that can be refused is checked before the client is started, because a session costs money.
     if !arguments.yes && !std::io::stdin().is_terminal() {
         return Err(DraftCommandError::NoTerminal);
@@ -109,7 +109,7 @@ fn draft_and_write(
     let new_text = append_items_if_all_parse(&target.original_text, &draft.items)
         .ok_or_else(|| DraftCommandError::OpenFence(target.name.to_owned()))?;
     print_drafted_items_and_estimate(project, &draft, &new_text, target.name);
-    if !arguments.yes && !ask_to_append_items(&target, &todo_list, draft.items.len()) {
+    if !arguments.yes && !confirm_item_append(&target, &todo_list, draft.items.len()) {
         return Err(DraftCommandError::Declined);
     }
     target.write_if_unchanged(&new_text)?;
@@ -156,7 +156,7 @@ impl SignalFlags {
     }
 }
 
-fn ask_to_append_items(target: &TargetPlan<'_>, todo_list: &TodoList, item_count: usize) -> bool {
+fn confirm_item_append(target: &TargetPlan<'_>, todo_list: &TodoList, item_count: usize) -> bool {
     let (items, plan_file) = (count_with_noun(item_count, "item"), to_safe_single_line(target.name));
     let question = match (target.original_bytes.is_some(), todo_list.open_items().len()) {
         (false, _) => format!("Write {items} to {plan_file}? [y/N] "),
@@ -205,7 +205,7 @@ impl<'a> TargetPlan<'a> {
 }
 
 /// Reads the specification from a file, or from standard input for `-`. It must be non-empty UTF-8 text within the size limit.
-fn read_specification(argument: &str) -> Result<Vec<u8>, DraftCommandError> {
+fn read_and_validate_specification(argument: &str) -> Result<Vec<u8>, DraftCommandError> {
     let read_limit = MAX_SPEC_BYTES as u64 + 1;
     let bytes = if argument == "-" {
         disk::read_stdin_up_to(read_limit).map_err(DraftCommandError::StandardInput)?

@@ -35,7 +35,7 @@ pub(super) fn fix_and_write_plan(
             to_safe_single_line(plan_file)
         ));
     };
-    let fixed_plan = plan_fix::add_boxes_or_fix_unclear_lines(original_text);
+    let fixed_plan = plan_fix::add_missing_boxes_and_fix_unclear_lines(original_text);
     let new_text = &fixed_plan.text;
     if new_text == original_text {
         return print_nothing_to_fix_or_problem(&fixed_plan, plan_file, is_file_named);
@@ -58,7 +58,7 @@ pub(super) fn fix_and_write_plan(
             "nothing was written, because there is no terminal to ask for confirmation: {command}"
         ));
     }
-    if !skip_confirmation && !ask_to_write_plan(plan_file) {
+    if !skip_confirmation && !confirm_plan_write(plan_file) {
         return fail("nothing was written");
     }
     // The file may have been edited while the question was open.
@@ -119,7 +119,7 @@ fn print_nothing_to_fix_or_problem(fixed_plan: &FixedPlan, plan_file: &str, is_f
     ExitCode::SUCCESS
 }
 
-fn ask_to_write_plan(plan_file: &str) -> bool {
+fn confirm_plan_write(plan_file: &str) -> bool {
     console::print_question(format!("Write this to {}? [y/N] ", to_safe_single_line(plan_file)));
     console::read_confirmation()
 }

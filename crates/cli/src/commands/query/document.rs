@@ -58,7 +58,7 @@ impl Document {
         match self {
             Document::State => {
                 // A query does not modify the state, so it can also read a state file that another program wrote.
-                let is_foreign = state_file::load_foreign_document(project)?.is_some();
+                let is_foreign = state_file::load_state_document_of_other_program(project)?.is_some();
                 let text = if is_foreign {
                     disk::read_text(project.state_path())?
                 } else {
@@ -87,7 +87,7 @@ impl Document {
 fn record_missing_turns_and_read_all(
     project: &Project,
 ) -> DocumentResult<impl Iterator<Item = Value> + use<>> {
-    let logs = TurnLog::one_per_session_by_modified_time(project);
+    let logs = TurnLog::one_per_session_oldest_modified_first(project);
     if logs.is_empty() {
         return Err(DocumentError::NoTurns(project.root().to_owned()));
     }

@@ -56,7 +56,7 @@ impl Printer {
     }
 
     /// Flushes the buffered output. If an earlier write failed, discards the buffer and returns that error.
-    pub(super) fn finish(mut self) -> io::Result<()> {
+    pub(super) fn flush_or_return_earlier_write_error(mut self) -> io::Result<()> {
         match self.write_error.take() {
             Some(error) => {
                 self.output.discard_buffer();

@@ -30,7 +30,7 @@ pub(crate) struct Report {
     pub(crate) items: Vec<ReportItem>,
     pub(crate) sessions: Vec<RunSession>,
     pub(crate) pauses: Vec<RunPause>,
-    pub(crate) marks: Vec<LoadLineMark>,
+    pub(crate) marks: Vec<ChartMark>,
     /// The workers of a parallel run; empty for any other run.
     pub(crate) workers: Vec<Worker>,
     pub(crate) merges: Vec<MergeEvent>,
@@ -104,7 +104,7 @@ pub(crate) struct RunSession {
     /// Size of the context window, in tokens.
     pub(crate) window_tokens: Option<u64>,
     /// The load line, with one segment for each part of the conversation between two compactions.
-    pub(crate) load_line: Vec<Vec<LoadPoint>>,
+    pub(crate) load_line: Vec<Vec<UsagePoint>>,
     /// HEAD when the session began.
     pub(crate) head_at_start: Option<String>,
     pub(crate) commits: Vec<SessionCommit>,
@@ -149,7 +149,7 @@ pub(crate) enum MergeOutcome {
 
 /// A point of the load line: the usage of the window at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct LoadPoint {
+pub(crate) struct UsagePoint {
     pub(crate) measured_at: UtcTime,
     pub(crate) percent: f64,
 }
@@ -165,7 +165,7 @@ pub(crate) struct RunPause {
 
 /// An event that is marked on the load line.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct LoadLineMark {
+pub(crate) struct ChartMark {
     pub(crate) occurred_at: UtcTime,
     pub(crate) kind: MarkKind,
     pub(crate) percent: Option<f64>,

@@ -1,8 +1,8 @@
 //! The handoffs of a run, read from its journal and its files.
 
+use super::chart_marks::checkpoint_cause;
 use super::contents::RunHandoff;
 use super::entry::RunEntry;
-use super::load_line_marks::checkpoint_cause;
 use crate::render::redact::RedactedText;
 use plimsoll_domain::RunState;
 use plimsoll_domain::handoff::HandoffNotes;

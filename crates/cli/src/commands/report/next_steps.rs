@@ -1,4 +1,4 @@
-//! The next steps for the user: one to three, with commands to copy.
+//! The next steps for the user, with commands to copy.
 
 use super::contents::{NextStep, Report};
 use crate::branch;
@@ -33,8 +33,9 @@ pub(super) fn next_steps(input: &NextStepsInput<'_>) -> Vec<NextStep> {
         // A truncated command would be wrong, so the limit is far above the length of any real command.
         command: command.map(|command| RedactedText::single_line(&command, 2_000)),
     };
-    let main_steps =
-        run_steps.into_iter().map(|(text, command)| to_step(RedactedText::our_sentence(&text, 400), command));
+    let main_steps = run_steps
+        .into_iter()
+        .map(|(text, command)| to_step(RedactedText::plimsoll_sentence(&text, 400), command));
     // The text contains an item's name, so it is redacted like other text from outside Plimsoll.
     let set_aside_step = render_set_aside_advice_unless_canceled(input)
         .map(|text| to_step(RedactedText::single_line(&text, 600), None));
@@ -43,7 +44,7 @@ pub(super) fn next_steps(input: &NextStepsInput<'_>) -> Vec<NextStep> {
         .map(|(text, command)| to_step(RedactedText::single_line(&text, 400), command));
     // Comes before the merge step, because a check that was weakened in this run also passes.
     let check_step = changed_checks::changed_check_files_sentence(input.state).map(|sentence| {
-        let command = changed_checks::git_diff_command_for_check_files(input.state);
+        let command = changed_checks::git_diff_command_for_changed_check_files(input.state);
         let request = if command.is_some() { ". Look at the changes:" } else { "" };
         to_step(RedactedText::single_line(&format!("{sentence}{request}"), 800), command)
     });
@@ -178,8 +179,10 @@ pub(super) fn insert_step_to_read_unresumed_handoff(report: &mut Report) {
         return;
     }
     if let Some(handoff) = report.handoffs.iter().find(|handoff| handoff.is_unresumed) {
-        let text =
-            RedactedText::our_sentence("Read the handoff of the work in progress (it is below, too):", 200);
+        let text = RedactedText::plimsoll_sentence(
+            "Read the handoff of the work in progress (it is below, too):",
+            200,
+        );
         let command = RedactedText::single_line(
             &format!("less {}", shlex::try_quote(handoff.path.text()).unwrap_or_default()),
             200,

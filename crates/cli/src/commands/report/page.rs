@@ -3,11 +3,11 @@
 
 mod handoffs;
 mod items;
-mod loadline;
 mod problems;
 mod scale;
 mod sessions;
 mod top;
+mod usage_chart;
 mod window_usage;
 mod workers;
 
@@ -25,7 +25,7 @@ pub(super) fn render(report: &Report) -> String {
     let main = html! {
         (top::render(report))
         (workers::render(report))
-        @if report.workers.is_empty() { (loadline::render(report)) }
+        @if report.workers.is_empty() { (usage_chart::render(report)) }
         (items::render(report))
         (window_usage::render(report))
         (problems::render(report))
@@ -40,7 +40,7 @@ pub(super) fn render(report: &Report) -> String {
 /// Plimsoll's own sentences.
 impl Render for RedactedText {
     fn render(&self) -> Markup {
-        html! { bdi { @if self.is_our_text() { (render_inline_code(self.text())) } @else { (self.text()) } } }
+        html! { bdi { @if self.is_plimsoll_text() { (render_inline_code(self.text())) } @else { (self.text()) } } }
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
         let render_html = |text: &RedactedText| text.render().into_string();
         let text = "no `plimsoll run` <b> is `active";
         assert_eq!(
-            render_html(&RedactedText::our_sentence(text, 80)),
+            render_html(&RedactedText::plimsoll_sentence(text, 80)),
             "<bdi>no <code>plimsoll run</code> &lt;b&gt; is `active</bdi>"
         );
         assert_eq!(

@@ -7,7 +7,7 @@ use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::{Marker, RunStatus};
 
 /// Returns the pauses in order. The last one has no end if the run is still paused.
-pub(super) fn run_pauses(entries: &[RunEntry<'_>], is_paused: bool) -> Vec<RunPause> {
+pub(super) fn recorded_and_inferred_pauses(entries: &[RunEntry<'_>], is_paused: bool) -> Vec<RunPause> {
     let mut pauses: Vec<RunPause> = Vec::new();
     let mut open_pause: Option<RunPause> = None;
     let mut previous_event_time: Option<UtcTime> = None;
@@ -98,7 +98,7 @@ mod tests {
         let journal: Vec<JournalEntry> = events.iter().enumerate().map(to_line).map(to_entry).collect();
         let start: UtcTime = to_time(0).parse().unwrap();
         let minutes_since_start = |at: UtcTime| (at - start).num_minutes();
-        let pauses = run_pauses(&RunEntry::for_run(&journal, &"r1".into()), is_paused);
+        let pauses = recorded_and_inferred_pauses(&RunEntry::for_run(&journal, &"r1".into()), is_paused);
         pauses
             .into_iter()
             .map(|pause| {

@@ -11,7 +11,7 @@ use plimsoll_domain::review::ReviewOutcome;
 use plimsoll_domain::verdict::ContinueKind;
 
 /// Returns the problems, in the order of their first occurrence.
-pub(super) fn run_problems(entries: &[RunEntry<'_>]) -> Vec<Problem> {
+pub(super) fn run_problems_merging_repeats(entries: &[RunEntry<'_>]) -> Vec<Problem> {
     let mut problems: Vec<Problem> = Vec::new();
     for entry in entries {
         for (kind, description, evidence) in problems_of_entry(entry) {
@@ -42,7 +42,7 @@ fn problems_of_entry(entry: &RunEntry<'_>) -> Vec<ProblemParts> {
         JournalEvent::SetAside { item } => vec![set_aside_problem(entry, item)],
         JournalEvent::Parked { item, question } => vec![("Question", redact(item), vec![redact(question)])],
         JournalEvent::TicksReverted(reverted) => reverted_tick_problems(entry, reverted),
-        JournalEvent::Reviewed(reviewed) => review_problems(entry, reviewed),
+        JournalEvent::Reviewed(reviewed) => unreviewed_or_open_findings_problems(entry, reviewed),
         JournalEvent::Fault { error, action_taken: action, .. } => {
             vec![("Fault", redact(error), vec![redact(action)])]
         }
@@ -92,14 +92,14 @@ fn set_aside_problem(entry: &RunEntry<'_>, item: &str) -> ProblemParts {
 
 fn reverted_tick_problems(entry: &RunEntry<'_>, reverted: &TicksReverted) -> Vec<ProblemParts> {
     let to_problem = |item: &String| {
-        ("Tick taken back", redact_or_unknown(entry, item), tick_revert_evidence(entry, reverted))
+        ("Tick taken back", redact_or_unknown(entry, item), tick_revert_causes_as_evidence(entry, reverted))
     };
     reverted.items.iter().map(to_problem).collect()
 }
 
 /// Returns the problems of a review: items that were not reviewed, and open findings of items that stay ticked. Findings that reverted a
 /// tick are reported with the reverted tick.
-fn review_problems(entry: &RunEntry<'_>, reviewed: &ReviewOutcome) -> Vec<ProblemParts> {
+fn unreviewed_or_open_findings_problems(entry: &RunEntry<'_>, reviewed: &ReviewOutcome) -> Vec<ProblemParts> {
     if let Some(error) = &reviewed.failure {
         let to_unreviewed_problem =
             |item: &String| ("Not reviewed", redact_or_unknown(entry, item), vec![entry.redact(error)]);
@@ -111,7 +111,7 @@ fn review_problems(entry: &RunEntry<'_>, reviewed: &ReviewOutcome) -> Vec<Proble
     reviewed.kept_ticks.iter().map(to_open_findings_problem).collect()
 }
 
-fn tick_revert_evidence(entry: &RunEntry<'_>, reverted: &TicksReverted) -> Vec<RedactedText> {
+fn tick_revert_causes_as_evidence(entry: &RunEntry<'_>, reverted: &TicksReverted) -> Vec<RedactedText> {
     let failed_commands =
         reverted.failed_commands.iter().map(|command| entry.redact(&format!("`{command}` fails")));
     let changed_protected_files = reverted
@@ -194,7 +194,8 @@ mod tests {
             let entries = [entry_with_problem(name)];
             let event = &entries[0].event;
             assert!(!matches!(event, JournalEvent::Unknown(_)), "{name}");
-            let is_listed = !run_problems(&RunEntry::for_run(&entries, &RunId::from("r1"))).is_empty();
+            let is_listed =
+                !run_problems_merging_repeats(&RunEntry::for_run(&entries, &RunId::from("r1"))).is_empty();
             assert_eq!(is_listed, event.traits().can_be_problem, "{name}");
         }
     }

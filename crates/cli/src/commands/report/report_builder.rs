@@ -1,14 +1,12 @@
 //! Builds the report from the state, the journal, the turn logs and git.
 
-use super::contents::{
-    LoadLineMark, Report, RunCost, RunSession, SessionCommit, UtcTime, WindowUsage, Worker,
-};
+use super::contents::{ChartMark, Report, RunCost, RunSession, SessionCommit, UtcTime, WindowUsage, Worker};
 use super::entry::RunEntry;
 use super::next_steps::{NextStepsInput, insert_step_to_read_unresumed_handoff, next_steps};
 use super::run_selection::SelectedRun;
 use super::status_text::activity_or_reason_texts;
 use super::window_usage::{WindowUsageBuilder, read_turn_logs_into_sessions_and_usage};
-use super::{handoffs, items, load_line_marks, pauses, problems, run_sessions, workers};
+use super::{chart_marks, handoffs, items, pauses, problems, run_sessions, workers};
 use crate::render::redact::RedactedText;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::run_figures::RunFigures;
@@ -41,11 +39,11 @@ pub(super) fn record_missing_turns_and_build_report(
     let mut report = Report {
         read_errors: read_errors.iter().map(|message| RedactedText::single_line(message, 300)).collect(),
         items: items::report_items(state, &session_data.sessions),
-        pauses: pauses::run_pauses(&entries, state.lifecycle.status() == RunStatus::Paused),
-        problems: problems::run_problems(&entries),
+        pauses: pauses::recorded_and_inferred_pauses(&entries, state.lifecycle.status() == RunStatus::Paused),
+        problems: problems::run_problems_merging_repeats(&entries),
         merges: workers::merge_queue_events(&entries),
-        thresholds: load_line_marks::last_recorded_threshold_percents(&entries)
-            .or_else(|| compute_thresholds_for_last_session(project, &session_data.sessions)),
+        thresholds: chart_marks::last_recorded_threshold_percents(&entries)
+            .or_else(|| threshold_percents_of_last_measured_session(project, &session_data.sessions)),
         handoffs: handoffs::newest_distinct_handoffs(project, state, &entries),
         next_steps: next_steps(&next_steps_input(selected_run, &snapshot, &entries)),
         ..partial_report_from_state_and_sessions(project, selected_run, &snapshot, session_data)
@@ -94,7 +92,7 @@ fn partial_report_from_state_and_sessions(
 /// The sessions, the marks on their load lines, the workers, and the usage of the windows.
 struct SessionData {
     sessions: Vec<RunSession>,
-    marks: Vec<LoadLineMark>,
+    marks: Vec<ChartMark>,
     workers: Vec<Worker>,
     window_usage: WindowUsage,
 }
@@ -106,15 +104,20 @@ impl SessionData {
         entries: &[RunEntry<'_>],
     ) -> Result<SessionData, StoreError> {
         let mut sessions = run_sessions::started_sessions(entries);
-        let mut marks = load_line_marks::load_line_marks(entries);
+        let mut marks = chart_marks::chart_marks_of_entries(entries);
         let mut usage_builder = WindowUsageBuilder::default();
         read_turn_logs_into_sessions_and_usage(project, &mut sessions, &mut marks, &mut usage_builder)?;
         let workers = workers::load_workers_with_sessions(project, state, entries, &mut usage_builder)?;
-        marks.extend(sessions.iter().filter_map(load_line_marks::session_end_mark));
+        marks.extend(sessions.iter().filter_map(chart_marks::session_end_mark));
         marks.sort_by_key(|mark| mark.occurred_at);
-        fill_missing_mark_percents(&mut marks, &sessions);
-        assign_commits_to_sessions(&mut sessions, commits_since_run_start(project, state));
-        Ok(SessionData { sessions, marks, workers, window_usage: usage_builder.into_window_usage() })
+        fill_missing_percents_with_preceding_or_peak(&mut marks, &sessions);
+        assign_commits_to_sessions(&mut sessions, commits_since_run_start_time_oldest_first(project, state));
+        Ok(SessionData {
+            sessions,
+            marks,
+            workers,
+            window_usage: usage_builder.into_sorted_usage_dropping_small_results(),
+        })
     }
 }
 
@@ -161,7 +164,7 @@ fn run_cost(state: &RunState, figures: &RunFigures) -> RunCost {
 }
 
 /// Sets the percentage of each mark that has none to the usage on the load line at that time, or else to the session's peak usage.
-fn fill_missing_mark_percents(marks: &mut [LoadLineMark], sessions: &[RunSession]) {
+fn fill_missing_percents_with_preceding_or_peak(marks: &mut [ChartMark], sessions: &[RunSession]) {
     for mark in marks.iter_mut().filter(|mark| mark.percent.is_none()) {
         let started_before_mark = |session: &&RunSession| {
             session.started_at.is_some_and(|started_at| started_at <= mark.occurred_at)
@@ -177,7 +180,7 @@ fn fill_missing_mark_percents(marks: &mut [LoadLineMark], sessions: &[RunSession
     }
 }
 
-fn commits_since_run_start(project: &Project, state: &RunState) -> Vec<SessionCommit> {
+fn commits_since_run_start_time_oldest_first(project: &Project, state: &RunState) -> Vec<SessionCommit> {
     let to_session_commit = |commit: plimsoll_launcher::git::LogEntry| {
         let commit_time = u64::try_from(commit.committed_at).ok().and_then(clock::from_unix_seconds)?;
         Some(SessionCommit {
@@ -215,7 +218,7 @@ fn assign_commits_to_sessions(sessions: &mut [RunSession], commits: Vec<SessionC
 }
 
 /// Computes the thresholds from the settings and the window size of the last session. For a run whose journal has no thresholds.
-fn compute_thresholds_for_last_session(
+fn threshold_percents_of_last_measured_session(
     project: &Project,
     sessions: &[RunSession],
 ) -> Option<super::contents::ThresholdPercents> {
@@ -231,7 +234,7 @@ fn compute_thresholds_for_last_session(
         transcript_path: None,
         pending_calls: &[],
     };
-    Some(load_line_marks::to_percents(&compute_session_thresholds(
+    Some(chart_marks::to_percents(&compute_session_thresholds(
         &input,
         reading.window.as_ref()?,
         reading.model.as_deref(),

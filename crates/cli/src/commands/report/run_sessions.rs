@@ -33,7 +33,7 @@ impl SessionList {
             }),
             // The start after a compaction is not the start of a session.
             JournalEvent::SessionStart { source: SessionSource::Compact } => {}
-            // In a shell loop there is no `spawned` entry, so `SessionStart` marks the start.
+            // A shell loop records no `ClientStarted` event, so `SessionStart` marks the start.
             JournalEvent::ClientStarted { .. } | JournalEvent::SessionStart { .. } => {
                 self.set_start_time_and_id_if_unset(entry);
             }
@@ -44,7 +44,7 @@ impl SessionList {
             JournalEvent::IterationClosed(iteration_end) => {
                 self.set_end_time_if_unset_and_raise_peak(entry, Some(iteration_end.peak_percent));
             }
-            JournalEvent::Verdict(verdict) => self.record_first_verdict_and_usage(entry, verdict),
+            JournalEvent::Verdict(verdict) => self.record_run_totals_and_first_verdict(entry, verdict),
             _ => {}
         }
     }
@@ -83,7 +83,7 @@ impl SessionList {
     }
 
     /// Records the session's first verdict. The session's usage is the run's total minus the total at the previous verdict.
-    fn record_first_verdict_and_usage(&mut self, entry: &RunEntry<'_>, verdict: &VerdictReached) {
+    fn record_run_totals_and_first_verdict(&mut self, entry: &RunEntry<'_>, verdict: &VerdictReached) {
         let (previous_cost_usd, previous_tokens) = (self.run_cost_usd, self.run_tokens);
         self.run_cost_usd = verdict.cost_usd.unwrap_or(previous_cost_usd);
         self.run_tokens = verdict.tokens.unwrap_or(previous_tokens);

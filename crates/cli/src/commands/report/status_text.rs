@@ -13,7 +13,7 @@ pub(super) fn activity_or_reason_texts(
     is_current: bool,
     status_summary: &StatusSummary,
 ) -> Vec<RedactedText> {
-    let to_trusted_text = |text: &str| RedactedText::our_sentence(text, MAX_STATUS_TEXT_CHARS);
+    let to_trusted_text = |text: &str| RedactedText::plimsoll_sentence(text, MAX_STATUS_TEXT_CHARS);
     let to_untrusted_text = |text: &str| RedactedText::single_line(text, MAX_STATUS_TEXT_CHARS);
     let status = state.lifecycle.status();
     if status == RunStatus::Running {

@@ -1,7 +1,7 @@
 //! Reads the turn logs into the load lines and the usage of the context windows by category.
 
 use super::contents::{
-    LargeResult, LoadLineMark, LoadPoint, MarkKind, RunSession, UsageCategory, UtcTime, WindowUsage,
+    ChartMark, LargeResult, MarkKind, RunSession, UsageCategory, UsagePoint, UtcTime, WindowUsage,
 };
 use crate::render::redact::RedactedText;
 use crate::render::visible::call_arguments_text;
@@ -43,8 +43,8 @@ struct SessionUsage {
     /// Estimated tokens that were added before the conversation's first request, or since then once it was made.
     estimated_tokens: u64,
     has_response: bool,
-    /// Input tokens of the conversation's first request. `growth_tokens` is the growth until its last request, and `explained_tokens` is
-    /// the part of that growth that our estimates explain.
+    /// Input tokens of the conversation's first request. `growth_tokens` is the growth until its last
+    /// request, and `explained_tokens` is the part of that growth that the estimates explain.
     first_input_tokens: Option<u64>,
     growth_tokens: u64,
     explained_tokens: u64,
@@ -56,7 +56,7 @@ struct SessionUsage {
 pub(super) fn read_turn_logs_into_sessions_and_usage(
     project: &Project,
     sessions: &mut [RunSession],
-    marks: &mut Vec<LoadLineMark>,
+    marks: &mut Vec<ChartMark>,
     usage_builder: &mut WindowUsageBuilder,
 ) -> Result<(), StoreError> {
     let max_points = MAX_TOTAL_POINTS / sessions.len().max(1);
@@ -72,10 +72,10 @@ pub(super) fn read_turn_logs_into_sessions_and_usage(
         };
         let mut session_usage = SessionUsage::default();
         for log_record in turns::records_from_start(&log)? {
-            usage_builder.add_main_stream_record(&mut session_usage, &log_record?);
+            usage_builder.add_record_if_in_main_stream(&mut session_usage, &log_record?);
         }
         if let Some(window_tokens) = session.window_tokens {
-            session.load_line = session_usage.to_load_line(window_tokens, max_points);
+            session.load_line = session_usage.usage_points_by_conversation(window_tokens, max_points);
         }
         marks.extend(session_usage.compaction_marks(session.window_tokens));
         usage_builder.add_unexplained_tokens_of_session(session_usage);
@@ -85,7 +85,7 @@ pub(super) fn read_turn_logs_into_sessions_and_usage(
 
 impl WindowUsageBuilder {
     /// Adds a record of the main stream. Skips records of subagents, because each subagent has a separate window.
-    fn add_main_stream_record(&mut self, session_usage: &mut SessionUsage, record: &LoggedRecord) {
+    fn add_record_if_in_main_stream(&mut self, session_usage: &mut SessionUsage, record: &LoggedRecord) {
         if record.header.stream != MAIN_STREAM {
             return;
         }
@@ -128,14 +128,14 @@ impl WindowUsageBuilder {
                     usage.total_input().saturating_sub(session_usage.estimated_tokens),
                 );
             }
-            session_usage.record_request_tokens_and_growth(
+            session_usage.record_request_and_growth_since_first(
                 clock::parse_timestamp(&record.header.recorded_at),
                 usage.total_input(),
             );
             self.add_tokens_to_session_and_category(session_usage, MODEL_CATEGORY, usage.output);
         }
         for call in record.turn().map(plimsoll_domain::Turn::tool_calls).unwrap_or_default() {
-            session_usage.estimated_tokens += self.add_tool_call(record, call);
+            session_usage.estimated_tokens += self.add_tool_call_and_return_result_tokens(record, call);
         }
     }
 
@@ -156,7 +156,7 @@ impl WindowUsageBuilder {
     }
 
     /// Adds a tool call, and returns the estimated tokens of its result.
-    fn add_tool_call(&mut self, record: &LoggedRecord, call: &ToolCall) -> u64 {
+    fn add_tool_call_and_return_result_tokens(&mut self, record: &LoggedRecord, call: &ToolCall) -> u64 {
         let tokens = call.result_text().len() as u64 / BYTES_PER_TOKEN;
         let category = self.get_or_create_category(true, &call.name);
         category.tokens += tokens;
@@ -194,7 +194,7 @@ impl WindowUsageBuilder {
     }
 
     /// Returns the usage by category, largest first.
-    pub(super) fn into_window_usage(self) -> WindowUsage {
+    pub(super) fn into_sorted_usage_dropping_small_results(self) -> WindowUsage {
         let mut categories: Vec<UsageCategory> = self
             .categories
             .into_values()
@@ -216,8 +216,9 @@ impl WindowUsageBuilder {
 }
 
 impl SessionUsage {
-    /// Adds the conversation's unexplained growth to the session's total, and resets the counters for the next conversation. Some growth
-    /// stays unexplained because our estimates are rough and the client adds content that it does not record.
+    /// Adds the conversation's unexplained growth to the session's total, and resets the counters for the
+    /// next conversation. Some growth stays unexplained, because the estimates are rough and the client adds
+    /// content that it does not record.
     fn add_unexplained_growth_and_reset(&mut self) {
         self.unexplained_tokens += self.growth_tokens.saturating_sub(self.explained_tokens);
         (self.first_input_tokens, self.growth_tokens, self.explained_tokens) = (None, 0, 0);
@@ -229,7 +230,7 @@ impl SessionUsage {
         self.requests_by_conversation.push(Vec::new());
     }
 
-    fn record_request_tokens_and_growth(&mut self, responded_at: Option<UtcTime>, input_tokens: u64) {
+    fn record_request_and_growth_since_first(&mut self, responded_at: Option<UtcTime>, input_tokens: u64) {
         self.has_response = true;
         match self.first_input_tokens {
             None => (self.first_input_tokens, self.estimated_tokens) = (Some(input_tokens), 0),
@@ -246,15 +247,15 @@ impl SessionUsage {
     }
 
     /// Returns the load line in percent of the window, reduced to about `max_points` points.
-    fn to_load_line(&self, window_tokens: u64, max_points: usize) -> Vec<Vec<LoadPoint>> {
+    fn usage_points_by_conversation(&self, window_tokens: u64, max_points: usize) -> Vec<Vec<UsagePoint>> {
         let to_percent = |input_tokens: u64| input_tokens as f64 * 100.0 / window_tokens.max(1) as f64;
         let total_points: usize = self.requests_by_conversation.iter().map(Vec::len).sum();
         let conversations = self.requests_by_conversation.iter().filter(|requests| !requests.is_empty());
         conversations
             .map(|requests| {
-                let points: Vec<LoadPoint> = requests
+                let points: Vec<UsagePoint> = requests
                     .iter()
-                    .map(|(time, input_tokens)| LoadPoint {
+                    .map(|(time, input_tokens)| UsagePoint {
                         measured_at: *time,
                         percent: to_percent(*input_tokens),
                     })
@@ -265,7 +266,7 @@ impl SessionUsage {
     }
 
     /// Returns a mark for each compaction, with the load in percent just before it.
-    fn compaction_marks(&self, window_tokens: Option<u64>) -> Vec<LoadLineMark> {
+    fn compaction_marks(&self, window_tokens: Option<u64>) -> Vec<ChartMark> {
         let load_percent_before = |compacted_at: &UtcTime| {
             let last_request =
                 self.requests_by_conversation.iter().flatten().rfind(|(time, _)| time <= compacted_at);
@@ -273,7 +274,7 @@ impl SessionUsage {
                 *input_tokens as f64 * 100.0 / window_tokens.max(1) as f64
             })
         };
-        let to_mark = |compacted_at: &UtcTime| LoadLineMark {
+        let to_mark = |compacted_at: &UtcTime| ChartMark {
             occurred_at: *compacted_at,
             kind: MarkKind::Compaction,
             percent: load_percent_before(compacted_at),
@@ -284,7 +285,7 @@ impl SessionUsage {
 }
 
 /// Reduces the number of points. Keeps the lowest and the highest point of each segment, so that no peak is lost.
-fn thin_points_keeping_extremes(points: Vec<LoadPoint>, max_points: usize) -> Vec<LoadPoint> {
+fn thin_points_keeping_extremes(points: Vec<UsagePoint>, max_points: usize) -> Vec<UsagePoint> {
     let segment_count = (max_points / 2).max(1);
     if points.len() <= segment_count * 2 {
         return points;
@@ -292,7 +293,7 @@ fn thin_points_keeping_extremes(points: Vec<LoadPoint>, max_points: usize) -> Ve
     let segment_length = points.len().div_ceil(segment_count);
     let mut kept_points = Vec::with_capacity(segment_count * 2);
     for segment in points.chunks(segment_length) {
-        let by_percent = |left: &&LoadPoint, right: &&LoadPoint| left.percent.total_cmp(&right.percent);
+        let by_percent = |left: &&UsagePoint, right: &&UsagePoint| left.percent.total_cmp(&right.percent);
         let extremes = segment.iter().min_by(by_percent).zip(segment.iter().max_by(by_percent));
         if let Some((low, high)) = extremes {
             let (first, second) = if low.measured_at <= high.measured_at { (low, high) } else { (high, low) };
@@ -311,8 +312,8 @@ mod tests {
     fn a_thinned_line_keeps_its_peaks() {
         let at = |second: u64| clock::from_unix_seconds(1_700_000_000 + second).unwrap();
         let percent = |second: u64| if second == 777 { 91.0 } else { (second % 50) as f64 };
-        let line: Vec<LoadPoint> = (0..2_000)
-            .map(|second| LoadPoint { measured_at: at(second), percent: percent(second) })
+        let line: Vec<UsagePoint> = (0..2_000)
+            .map(|second| UsagePoint { measured_at: at(second), percent: percent(second) })
             .collect();
         let kept = thin_points_keeping_extremes(line.clone(), 100);
         assert!(kept.len() <= 100, "{}", kept.len());

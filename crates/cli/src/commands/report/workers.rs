@@ -3,7 +3,7 @@
 use super::contents::{MarkKind, MergeEvent, MergeOutcome, RunSession, UtcTime, WorkPeriod, Worker};
 use super::entry::RunEntry;
 use super::window_usage::{WindowUsageBuilder, read_turn_logs_into_sessions_and_usage};
-use super::{load_line_marks, run_sessions};
+use super::{chart_marks, run_sessions};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, WorkerEnded, WorkerStarted};
 use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::{RunId, RunState};
@@ -28,8 +28,10 @@ pub(super) fn load_workers_with_sessions(
     let mut workers: Vec<Worker> = Vec::new();
     for index in 0..recorded_periods.len() {
         let mut period = recorded_periods[index].period.clone();
-        if let Some(records) = find_session_records_of_period(project, state, &recorded_periods, index)? {
-            load_sessions_started_during_period(&mut period, &records, usage_builder)?;
+        if let Some(records) =
+            find_records_in_item_worktree_or_archive(project, state, &recorded_periods, index)?
+        {
+            load_sessions_and_checkpoints_during_period(&mut period, &records, usage_builder)?;
         }
         let worker_number = recorded_periods[index].worker_number;
         match workers.iter_mut().find(|worker| worker.number == worker_number) {
@@ -50,7 +52,7 @@ struct SessionRecords {
 
 /// Finds the recorded data about the sessions of a work period. While the item's worktree exists, it contains the journal of all attempts at
 /// the item. Its removal moves the journal next to the output of the last attempt. Returns `None` if nothing was recorded.
-fn find_session_records_of_period(
+fn find_records_in_item_worktree_or_archive(
     project: &Project,
     state: &RunState,
     recorded_periods: &[RecordedPeriod],
@@ -146,7 +148,7 @@ fn last_period_of_worker_if_open(
 }
 
 /// Sets the period's sessions and checkpoints to those that began in it. A paused item run may have more, in later periods.
-fn load_sessions_started_during_period(
+fn load_sessions_and_checkpoints_during_period(
     period: &mut WorkPeriod,
     records: &SessionRecords,
     usage_builder: &mut WindowUsageBuilder,
@@ -156,7 +158,7 @@ fn load_sessions_started_during_period(
         |time: UtcTime| period.started_at <= time && period.ended_at.is_none_or(|ended_at| time <= ended_at);
     let mut sessions = run_sessions::started_sessions(&entries);
     sessions.retain(|session: &RunSession| session.started_at.is_some_and(is_during_period));
-    let mut marks = load_line_marks::load_line_marks(&entries);
+    let mut marks = chart_marks::chart_marks_of_entries(&entries);
     marks.retain(|mark| is_during_period(mark.occurred_at) && mark.kind == MarkKind::Checkpoint);
     period.checkpoint_times = marks.iter().map(|mark| mark.occurred_at).collect();
     read_turn_logs_into_sessions_and_usage(&records.project, &mut sessions, &mut marks, usage_builder)?;

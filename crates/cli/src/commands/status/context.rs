@@ -85,7 +85,7 @@ impl SessionContext {
             "session_id": self.record.session_id,
             "level": self.measurement.projected_level().map(|level| level.to_string()),
             "percent": reading.and_then(UsageReading::projected_percent),
-            "percent_used": reading.and_then(UsageReading::percent_used_by_client),
+            "percent_used": reading.and_then(UsageReading::percent_shown_by_client),
             "reading": reading,
             "marks": self.measurement.thresholds,
             "forecast": self.session_forecast.forecast,
@@ -116,7 +116,7 @@ impl SessionContext {
         vec![
             ("Session", format!("{}{}", view.session_id, age.unwrap_or_default())),
             ("Context", view.render_usage_and_next_event_sentence()),
-            ("Next", view.render_advice_and_checkpoint_note().replace("\n\n", " ")),
+            ("Next", view.render_advice_and_when_checkpoint_is_due().replace("\n\n", " ")),
             ("More", "plimsoll status --markdown".to_owned()),
         ]
     }

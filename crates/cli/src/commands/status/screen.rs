@@ -34,7 +34,7 @@ impl RunStatusView {
             self.sequential_run_item_and_session_text().map(|text| self.titled_line("Current item", &text)),
         );
         lines.extend(self.context_usage.iter().map(|text| self.titled_line("Context", text)));
-        lines.extend(self.item_count_and_checkbox_lines());
+        lines.extend(self.item_count_and_listed_item_lines());
         lines.extend(self.question_and_answer_command_lines());
         lines.extend(self.worker_and_pending_item_lines());
         lines.push(self.titled_line("Sessions", &self.session_and_pause_count_text()));
@@ -60,7 +60,7 @@ impl RunStatusView {
         lines.extend(self.reverted_ticks_line().or_else(|| self.promise_refusal_reason_line()));
         lines.extend(breaker_counts_and_problems_text(state).map(|text| self.titled_line("Trouble", &text)));
         lines.extend(self.branch_line());
-        lines.extend(self.next_step_lines());
+        lines.extend(self.next_step_lines_with_unwrapped_command());
         let disk_usage = self.disk_usage.as_ref().map(|text| format!("; recorded: {text}"));
         let sources = format!(
             "plimsoll report, plimsoll log, or {}{}",
@@ -90,7 +90,7 @@ impl RunStatusView {
 
     /// Returns the next step. A command with client arguments is neither truncated nor wrapped, because the user
     /// copies it.
-    fn next_step_lines(&self) -> Vec<String> {
+    fn next_step_lines_with_unwrapped_command(&self) -> Vec<String> {
         let text = to_safe_single_line(&next_step_text(self));
         let (_, remaining_text) =
             columns::split_off_wrapped_line(&text, self.max_line_width.saturating_sub(INDENT));
@@ -109,7 +109,7 @@ impl RunStatusView {
         Some(format!("{}session {}", item.unwrap_or_default(), self.state.iteration))
     }
 
-    pub(super) fn item_count_and_checkbox_lines(&self) -> Vec<String> {
+    pub(super) fn item_count_and_listed_item_lines(&self) -> Vec<String> {
         let counts = &self.figures.items;
         if counts.total == 0 {
             return vec![self.titled_line("Items", "none: promise and verify commands decide")];
@@ -123,8 +123,9 @@ impl RunStatusView {
         let in_progress_text =
             if self.has_workers() { count_suffix(counts.in_progress, "in work") } else { String::new() };
         let to_merge_text = count_suffix(counts.waiting_to_merge, "to be merged");
-        let waiting_text =
-            questions::waiting_items_text(&self.state).map(|text| format!(", {text}")).unwrap_or_default();
+        let waiting_text = questions::waiting_item_count_text(&self.state)
+            .map(|text| format!(", {text}"))
+            .unwrap_or_default();
         let open_text = match counts.open {
             0 => String::new(),
             open => format!(", {open} open{in_progress_text}{to_merge_text}{set_aside_text}{waiting_text}"),

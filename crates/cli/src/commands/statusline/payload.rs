@@ -37,7 +37,7 @@ pub(crate) fn read_stdin_or_build_payload() -> (Vec<u8>, PayloadOrigin) {
     let project = Project::find_upwards_from_current_dir();
     let target = TargetSession::find_current_or_run_or_latest(&project).ok().flatten();
     let id = target.map(|target| target.record.session_id).filter(|id| !id.is_empty());
-    let payload = build_payload_from_session_record(&project, id.as_ref());
+    let payload = build_payload_from_status_or_session_record(&project, id.as_ref());
     (
         payload.to_string().into_bytes(),
         id.map_or(PayloadOrigin::NoSession, |id| PayloadOrigin::Session(id.to_string())),
@@ -46,7 +46,7 @@ pub(crate) fn read_stdin_or_build_payload() -> (Vec<u8>, PayloadOrigin) {
 
 /// Builds a payload in the client's format from the session's record, without cost, limits and cache, which are not
 /// recorded.
-fn build_payload_from_session_record(project: &Project, id: Option<&SessionId>) -> Value {
+fn build_payload_from_status_or_session_record(project: &Project, id: Option<&SessionId>) -> Value {
     let root = project.root().to_string_lossy();
     // The status line record is preferred: it has the exact window, whereas the transcript has only the model.
     let status_record = id.and_then(|id| sessions::load_status_line_record(project, id)).unwrap_or_default();

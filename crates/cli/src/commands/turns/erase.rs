@@ -5,7 +5,7 @@ mod secret;
 use super::{TurnsError, record_missing_turns_or_print_warning};
 use clap::Args;
 use plimsoll_domain::text::count_with_noun;
-use plimsoll_flows::turns::find_turn_by_name;
+use plimsoll_flows::turns::find_turn_or_record_by_name;
 use plimsoll_store::turn_log::ErasureRequest;
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_terminal::console::print_text;
@@ -54,7 +54,7 @@ pub(super) fn erase_requested_turns_or_all_secrets(
     }
     let mut requested_records: BTreeMap<String, (TurnLog, BTreeSet<u64>)> = BTreeMap::new();
     for turn in &arguments.turns {
-        let (log, record) = find_turn_by_name(project, turn, arguments.session.as_deref())?;
+        let (log, record) = find_turn_or_record_by_name(project, turn, arguments.session.as_deref())?;
         let (_, sequence_numbers) = requested_records
             .entry(record.session_id.clone().to_string())
             .or_insert_with(|| (log, BTreeSet::new()));

@@ -64,7 +64,7 @@ pub(crate) fn export_session(arguments: &ExportArguments) -> ExitCode {
     let Some(log) = find_log_by_prefix_or_newest(&project, arguments.session.as_deref()) else {
         return fail(no_session_message(&project, arguments.session.as_deref()));
     };
-    match write_export_or_return_secrets(&project, &log, arguments) {
+    match write_export_or_return_forbidden_secrets(&project, &log, arguments) {
         Ok(locations) if locations.is_empty() => ExitCode::SUCCESS,
         Ok(locations) => print_secret_locations_and_fail(&locations),
         Err(error) => fail(format!("{error}\nhint: {}", error.hint())),
@@ -74,7 +74,7 @@ pub(crate) fn export_session(arguments: &ExportArguments) -> ExitCode {
 fn find_log_by_prefix_or_newest(project: &Project, id_prefix: Option<&str>) -> Option<TurnLog> {
     match id_prefix {
         Some(id_prefix) => turns::find_log_by_id_prefix(project, id_prefix),
-        None => TurnLog::one_per_session_by_modified_time(project).pop(),
+        None => TurnLog::one_per_session_oldest_modified_first(project).pop(),
     }
 }
 
@@ -91,7 +91,7 @@ fn no_session_message(project: &Project, id_prefix: Option<&str>) -> String {
 
 /// Writes the export and returns an empty list. With `--fail-on-secret`, if there are secrets, writes nothing and returns
 /// their locations.
-fn write_export_or_return_secrets(
+fn write_export_or_return_forbidden_secrets(
     project: &Project,
     log: &TurnLog,
     arguments: &ExportArguments,

@@ -5,7 +5,7 @@ use crate::record_json::turn_json;
 use clap::Args;
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_flows::turns::rendering::render_turn;
-use plimsoll_flows::turns::{self, LoggedRecord, RecordBody, find_turn_by_name};
+use plimsoll_flows::turns::{self, LoggedRecord, RecordBody, find_turn_or_record_by_name};
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::print_text;
@@ -53,7 +53,7 @@ struct TurnPart {
 
 pub(super) fn show_turn(project: &Project, arguments: &ShowArguments) -> Result<ExitCode, TurnsError> {
     record_missing_turns_or_print_warning(project);
-    let (log, record) = find_turn_by_name(project, &arguments.turn, arguments.session.as_deref())?;
+    let (log, record) = find_turn_or_record_by_name(project, &arguments.turn, arguments.session.as_deref())?;
     let part = &arguments.part;
     if arguments.json {
         console::print_json(turn_json(&record));

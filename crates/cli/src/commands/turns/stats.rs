@@ -10,7 +10,7 @@ use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind, TokenUsage};
 use plimsoll_domain::subagent_usage::{SubagentUsage, SubagentUsageEstimator};
 use plimsoll_domain::text::{count_with_noun, format_tokens};
 use plimsoll_domain::turn::ToolCall;
-use plimsoll_flows::context::session_usage::add_usage_of_record;
+use plimsoll_flows::context::session_usage::add_usage_of_turn_log_record;
 use plimsoll_flows::turns::{self, LoggedRecord, RecordBody, TurnSelection};
 use plimsoll_policy::session_usage::SessionUsage;
 use plimsoll_store::Project;
@@ -53,7 +53,7 @@ struct TurnStats {
     reported_sessions: usize,
     /// The client's token counts, for the sessions that it reported.
     reported_tokens: TokenUsage,
-    /// Our token counts for the same sessions, to compare with the client's.
+    /// The counts from the turn log for the same sessions, to compare with the client's.
     compared_tokens: TokenUsage,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn print_stats(project: &Project, arguments: &StatsArguments) -> Resu
     for log in logs {
         let mut session = SessionStats::default();
         for record in turns::records_from_start(&log)? {
-            session.process_record(&record?, &selection, &mut stats);
+            session.add_record_to_session_and_turn_stats(&record?, &selection, &mut stats);
         }
         session.add_to_stats_if_turns_selected(&mut stats);
     }
@@ -97,13 +97,20 @@ struct SessionStats {
 }
 
 impl SessionStats {
-    fn process_record(&mut self, record: &LoggedRecord, selection: &TurnSelection, stats: &mut TurnStats) {
+    fn add_record_to_session_and_turn_stats(
+        &mut self,
+        record: &LoggedRecord,
+        selection: &TurnSelection,
+        stats: &mut TurnStats,
+    ) {
         if selection.includes_all_turns_of_sessions() {
             self.subagent_estimator.add_record_if_subagent_turn(&record.header);
         }
-        add_usage_of_record(record, &mut self.session_usage);
+        add_usage_of_turn_log_record(record, &mut self.session_usage);
         match (record.header.kind, &record.body) {
-            (RecordKind::Turn, _) => self.add_tokens_and_count_turn_if_selected(record, selection, stats),
+            (RecordKind::Turn, _) => {
+                self.add_session_tokens_and_count_selected_turn(record, selection, stats)
+            }
             (RecordKind::Compaction, _) if record.header.stream == MAIN_STREAM => {
                 stats.compactions += 1;
                 self.previous_input = None;
@@ -119,7 +126,7 @@ impl SessionStats {
         }
     }
 
-    fn add_tokens_and_count_turn_if_selected(
+    fn add_session_tokens_and_count_selected_turn(
         &mut self,
         record: &LoggedRecord,
         selection: &TurnSelection,

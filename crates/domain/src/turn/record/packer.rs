@@ -21,14 +21,14 @@ pub(super) struct Packer<'a> {
 }
 
 /// A value that is packed while it is serialized.
-pub(super) struct Packed<'a, T: ?Sized> {
+pub(super) struct WithLargeTextsAsBlobs<'a, T: ?Sized> {
     packer: &'a Packer<'a>,
     value: &'a T,
 }
 
 impl<'a> Packer<'a> {
-    pub(super) fn pack<T: ?Sized>(&'a self, value: &'a T) -> Packed<'a, T> {
-        Packed { packer: self, value }
+    pub(super) fn pack<T: ?Sized>(&'a self, value: &'a T) -> WithLargeTextsAsBlobs<'a, T> {
+        WithLargeTextsAsBlobs { packer: self, value }
     }
 
     /// Returns the SHA-256 of a text. Hashing is the most expensive part of storing a large text, so existing hashes are reused.
@@ -77,7 +77,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-impl Serialize for Packed<'_, str> {
+impl Serialize for WithLargeTextsAsBlobs<'_, str> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.value {
             large_text if large_text.len() >= BLOB_MIN_BYTES => {
@@ -88,7 +88,7 @@ impl Serialize for Packed<'_, str> {
     }
 }
 
-impl Serialize for Packed<'_, Value> {
+impl Serialize for WithLargeTextsAsBlobs<'_, Value> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.value {
             Value::String(text) => self.packer.pack(text.as_str()).serialize(serializer),
@@ -102,7 +102,7 @@ impl Serialize for Packed<'_, Value> {
 }
 
 /// An object that happens to look like a reference to a blob is wrapped as a literal, so that it is never mistaken for one.
-impl Serialize for Packed<'_, Map<String, Value>> {
+impl Serialize for WithLargeTextsAsBlobs<'_, Map<String, Value>> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let fields = PackedFields(self);
         if self.value.contains_key(BLOB_KEY) {
@@ -114,7 +114,7 @@ impl Serialize for Packed<'_, Map<String, Value>> {
 }
 
 /// The packed fields of an object, without the wrapper.
-struct PackedFields<'a>(&'a Packed<'a, Map<String, Value>>);
+struct PackedFields<'a>(&'a WithLargeTextsAsBlobs<'a, Map<String, Value>>);
 
 impl Serialize for PackedFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

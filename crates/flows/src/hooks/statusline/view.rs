@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-const MAX_FAULT_AGE_MINUTES: i64 = 60;
+const MAX_HOOK_FAILURE_AGE_MINUTES: i64 = 60;
 
 impl StatusLineInvocation<'_> {
     /// Collects the values of the needed segments. Stores the git counts and the run in the record.
@@ -132,7 +132,7 @@ impl StatusLineInvocation<'_> {
         if !memory::exists(&self.project) {
             return None;
         }
-        memory::load_shown_record(&self.project, &self.session_id).revision_shown_to(MAIN_STREAM)?;
+        memory::load_shown_memory_state(&self.project, &self.session_id).revision_shown_to(MAIN_STREAM)?;
         memory::load_memory(&self.project).ok().map(|memory| MemoryView::from_memory(&memory))
     }
 
@@ -148,24 +148,25 @@ impl StatusLineInvocation<'_> {
     /// Returns the first of: an error in the settings, a recent error of this session's hooks, a missing transcript. Users
     /// would otherwise notice these too late. Each session shows only its own hook errors.
     fn find_settings_hook_or_transcript_problem(&self, session: &SessionRecord) -> Option<String> {
-        let recent_fault = || {
-            let fault = hook_failures::last_hook_failure(&self.project)?;
-            let occurred_at = clock::parse_timestamp(&fault.occurred_at)?;
-            let concerns_this_session = fault.session_id.is_empty() || fault.session_id == self.session_id;
-            let is_recent = (clock::now() - occurred_at).num_minutes() < MAX_FAULT_AGE_MINUTES;
+        let recent_failure = || {
+            let hook_failure = hook_failures::last_hook_failure(&self.project)?;
+            let occurred_at = clock::parse_timestamp(&hook_failure.occurred_at)?;
+            let concerns_this_session =
+                hook_failure.session_id.is_empty() || hook_failure.session_id == self.session_id;
+            let is_recent = (clock::now() - occurred_at).num_minutes() < MAX_HOOK_FAILURE_AGE_MINUTES;
             let describe = || {
                 format!(
                     "{} at {}: {}",
-                    fault.program,
+                    hook_failure.program,
                     clock::format_short_local_time(occurred_at),
-                    fault.message
+                    hook_failure.message
                 )
             };
             (concerns_this_session && is_recent).then(describe)
         };
         let missing_transcript =
             || self.has_responded_without_transcript(session).then(|| "no transcript".to_owned());
-        self.short_settings_error.clone().or_else(recent_fault).or_else(missing_transcript)
+        self.short_settings_error.clone().or_else(recent_failure).or_else(missing_transcript)
     }
 
     /// Returns true if the session has responded and its transcript does not exist. Returns false without a recorded path:

@@ -48,7 +48,7 @@ pub(super) fn run_checks_and_revert_failed_ticks(
     }
     add_protected_changes(context, &mut input);
     if let Some(reverted_ticks) =
-        ticks::ticks_to_revoke_if_protected_files_differ(&input.session.state, &input.evidence)
+        ticks::ticks_to_revert_if_protected_files_differ(&input.session.state, &input.evidence)
     {
         return revert_ticks_and_proceed(context, input, &reverted_ticks);
     }
@@ -57,8 +57,8 @@ pub(super) fn run_checks_and_revert_failed_ticks(
         return Ok(ChecksOutcome::Paused(pause_verdict));
     }
     let GateInput { session, evidence, .. } = &input;
-    let ticks_to_revert = ticks::ticks_to_revoke_if_protected_files_differ(&session.state, evidence)
-        .or_else(|| ticks::ticks_to_revoke_for_regression_or_item_check(&session.state, evidence));
+    let ticks_to_revert = ticks::ticks_to_revert_if_protected_files_differ(&session.state, evidence)
+        .or_else(|| ticks::ticks_to_revert_for_regression_or_item_check(&session.state, evidence));
     match ticks_to_revert {
         Some(reverted_ticks) => revert_ticks_and_proceed(context, input, &reverted_ticks),
         None => review_passed_ticks_and_revert_rejected(context, input, should_cancel, reviewer),
@@ -133,7 +133,7 @@ pub(super) fn revert_ticks_if_protected_files_changed(
 ) -> Result<Option<GateInput>, StoreError> {
     add_protected_changes(context, &mut input);
     let is_run_over = input.is_run_over();
-    match ticks::ticks_to_revoke_if_protected_files_differ(&input.session.state, &input.evidence)
+    match ticks::ticks_to_revert_if_protected_files_differ(&input.session.state, &input.evidence)
         .filter(|_| !is_run_over)
     {
         Some(reverted_ticks) => input.revert_ticks_and_update_evidence(context, &reverted_ticks),

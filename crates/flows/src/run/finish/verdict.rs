@@ -6,7 +6,7 @@ use crate::run::changed_checks::changed_check_files;
 use crate::run::evidence::build_session_observation;
 use crate::run::review::journal_review_of_current_session;
 use crate::run::ticks::journal_ticks_reverted_in_session;
-use crate::run::verify::read_head_and_tracked_changes;
+use crate::run::verify::head_and_whether_tracked_files_changed;
 use crate::run::{archive, questions};
 use crate::run_context::RunContext;
 use plimsoll_domain::item_check::ItemCheck;
@@ -52,7 +52,7 @@ impl FinishedIteration {
 
 /// Judges under the state's lock, and reports the verdict afterwards. After a crash between the two, the next
 /// process writes the report ([`write_missing_verdict_report`]). Returns `None` if the run no longer exists.
-pub(super) fn judge_once_and_report(
+pub(super) fn judge_once_and_report_if_run_exists(
     context: &RunContext<'_>,
     mut input: GateInput,
 ) -> Result<Option<FinishedIteration>, StoreError> {
@@ -63,7 +63,9 @@ pub(super) fn judge_once_and_report(
     // Read only now, because the verify commands may have taken long.
     let now = clock::now();
     (input.evidence.now, input.evidence.now_seconds) = (clock::to_timestamp(now), now.timestamp());
-    let Some(judgment) = judge_once_under_state_lock(context, &input)? else { return Ok(None) };
+    let Some(judgment) = judge_once_or_get_verdict_under_state_lock(context, &input)? else {
+        return Ok(None);
+    };
     let GateInput { session, evidence, skipped_checks } = input;
     // There is no state if another process has reached the verdict: that process reports it, or
     // `write_missing_verdict_report` does.
@@ -90,7 +92,7 @@ struct Judgment {
     new_state: Option<(RunState, Option<String>)>,
 }
 
-fn judge_once_under_state_lock(
+fn judge_once_or_get_verdict_under_state_lock(
     context: &RunContext<'_>,
     input: &GateInput,
 ) -> Result<Option<Judgment>, StoreError> {
@@ -101,10 +103,10 @@ fn judge_once_under_state_lock(
     let verified_tree = if evidence.verify_outcomes.is_empty() {
         VerifiedTree::default()
     } else {
-        read_head_and_tracked_changes(context.project)
+        head_and_whether_tracked_files_changed(context.project)
     };
     let session_subagent_usage: SubagentUsage =
-        subagent_usage::subagent_usage_of_session(context.project, &session.record.session_id);
+        subagent_usage::read_subagent_usage_from_turn_log(context.project, &session.record.session_id);
     let files_hash = session.fingerprint.short_files_hash(iteration);
     let judgment = context.update_state(|state| {
         // Two processes may judge at once (`run` and `gate`): the first to get the lock decides, and the other
@@ -199,7 +201,7 @@ fn store_outcomes_and_update_reverted_ticks(state: &mut RunState, evidence: &Ses
         _ if evidence.verify_outcomes.is_empty() && !has_review_verdict => {}
         reverted_ticks => *reverted_ticks = None,
     }
-    review::update_items_awaiting_review(state, evidence.todo.as_ref());
+    review::update_items_awaiting_review_and_work_starts(state, evidence.todo.as_ref());
 }
 
 fn journal_verdict_and_archive_if_over(
@@ -227,7 +229,7 @@ fn journal_verdict_and_archive_if_over(
         is_cost_unknown: state.has_cost_limit_but_unknown_cost(),
         ..VerdictReached::from_verdict_without_evidence(verdict)
     };
-    let record_event = |event: JournalEvent| context.record_session_event(state, event);
+    let record_event = |event: JournalEvent| context.journal_session_event(state, event);
     record_event(JournalEvent::Verdict(Box::new(verdict_details)))?;
     journal_review_of_current_session(context, state)?;
     journal_ticks_reverted_in_session(context, state)?;

@@ -1,7 +1,7 @@
 //! Cancels a run permanently.
 
 use super::newest_run::run_id_from_state_or_copy;
-use super::{end_surviving_processes, find_orphaned_client};
+use super::{end_surviving_processes, find_live_client_of_current_iteration};
 use crate::context::session_usage::add_estimated_usage_if_cost_is_missing;
 use crate::run::archive::{archive_run, is_end_archived};
 use crate::run::ended_session::record_session_end_and_cost_once;
@@ -68,10 +68,10 @@ const KILLED_LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 fn end_orphaned_client_and_record_end(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
     // Locked until this function returns, so that no `plimsoll run` adopts the client while it is being ended.
     let Ok(_run_lock) = lock::acquire_run_lock(context.project, KILLED_LOCK_TIMEOUT) else { return Ok(()) };
-    if let Some(orphan) = find_orphaned_client(state) {
+    if let Some(orphan) = find_live_client_of_current_iteration(state) {
         // A kill after this line leaves the client alive, and the next `plimsoll stop` ends it.
         let reason = "cancelled, and its `plimsoll run` had died".to_owned();
-        context.record_run_event(state, JournalEvent::ClientEnded { reason })?;
+        context.journal_run_event(state, JournalEvent::ClientEnded { reason })?;
         LaunchedClient::Adopted(orphan).terminate_process_group(Duration::from_secs(5));
         end_surviving_processes(state);
     }

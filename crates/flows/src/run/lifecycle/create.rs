@@ -62,7 +62,7 @@ pub struct NewRun {
     /// True if commits run the repository's own hooks and drivers.
     pub runs_commit_hooks: bool,
     /// True if a session may continue with the next item while the window has room for it.
-    pub packs_items: bool,
+    pub allows_several_items_per_session: bool,
     /// True if the run's sessions have the working memory.
     pub uses_working_memory: bool,
     /// True if only the exact promise line completes the run.
@@ -197,7 +197,11 @@ pub fn check_new_run(project: &Project, new_run: &NewRun) -> Result<(), StartErr
     }
     // Not with a branch, which may contain other files, and not for parallel runs, which protect no files.
     if new_run.branch.is_none() && !is_parallel {
-        protect::check_and_read_protected_paths(project, &new_run.protected_paths, plan_path(new_run))?;
+        protect::check_and_read_requested_and_settings_paths(
+            project,
+            &new_run.protected_paths,
+            plan_path(new_run),
+        )?;
     }
     Ok(())
 }
@@ -226,7 +230,7 @@ pub fn read_task_and_open_plan_to_share(
     let (plan_file, todo) = read_and_validate_plan_if_any(project, new_run)?;
     let (task, _) =
         read_task_or_generate_from_plan(project, new_run, previous_run.as_ref(), plan_file.as_deref())?;
-    let plan = plan_file.ok_or(StartError::NoPlanToShare)?;
+    let plan = plan_file.ok_or(StartError::NoPlanForWorkers)?;
     if todo.open_items().is_empty() {
         let message = todo_list::render_plan_problem_with_fix(
             &PlanProblem::AllTicked(todo.items.len()),
@@ -243,8 +247,8 @@ fn read_and_validate_new_run(project: &Project, new_run: &NewRun) -> Result<Vali
         return Err(StartError::NotUtf8(project.root().to_owned()));
     }
     records::reject_records_writable_by_sessions(project, &new_run.client_arguments)?;
-    if let Some(document) = state_file::load_foreign_document(project)? {
-        let missing_fields = shell_loop::missing_run_markers(&document);
+    if let Some(document) = state_file::load_state_document_of_other_program(project)? {
+        let missing_fields = shell_loop::missing_run_marker_fields(&document);
         return Err(StartError::ForeignState(shell_loop::describe_state_file_blocking_new_run(
             &project.relative_to_root(project.state_path()),
             &missing_fields,
@@ -267,7 +271,7 @@ fn read_and_validate_new_run(project: &Project, new_run: &NewRun) -> Result<Vali
         read_task_or_generate_from_plan(project, new_run, previous_run.as_ref(), todo_file.as_deref())?;
     check_review_possible(project, new_run.items_per_review, todo_file.as_deref())?;
     if new_run.workers.is_some() && todo_file.is_none() {
-        return Err(StartError::NoPlanToShare);
+        return Err(StartError::NoPlanForWorkers);
     }
     Ok(ValidatedRun { task, is_prompt_generated, todo_file, todo, previous_run })
 }
@@ -280,7 +284,7 @@ pub(super) fn check_review_possible(
     todo_file: Option<&str>,
 ) -> Result<(), StartError> {
     if items_per_review > 0 && todo_file.is_none() {
-        return Err(StartError::NoPlanToReview);
+        return Err(StartError::NoPlanForReview);
     }
     if items_per_review > 0 && layout::find_git_folder(project.root()).is_none() {
         return Err(StartError::NoRepositoryToReview(project.root().display().to_string()));
@@ -424,7 +428,7 @@ fn build_run_state(
             limits: new_run.limits.clone(),
             commit_mode: new_run.commit_mode,
             runs_commit_hooks: new_run.runs_commit_hooks,
-            allows_several_items_per_session: new_run.packs_items,
+            allows_several_items_per_session: new_run.allows_several_items_per_session,
             uses_working_memory: new_run.uses_working_memory,
             strict_promise: new_run.strict_promise,
             idle_timeout_seconds: new_run.idle_timeout_seconds,

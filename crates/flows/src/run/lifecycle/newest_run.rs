@@ -8,7 +8,7 @@ use plimsoll_store::{Project, StoreError, disk, state_file};
 /// `None` if there is no run, or if the state was written by another program.
 pub(super) fn run_id_from_state_or_copy(project: &Project) -> Result<Option<RunId>, StoreError> {
     // A foreign state must not be overwritten by the copy of an older run.
-    if state_file::load_foreign_document(project)?.is_some() {
+    if state_file::load_state_document_of_other_program(project)?.is_some() {
         return Ok(None);
     }
     let copy_run_id = || load_state_copy(project).map(|state| state.run_id);
@@ -31,5 +31,5 @@ pub(super) fn load_state_copy(project: &Project) -> Option<RunState> {
 pub(super) fn incomplete_state_document(project: &Project) -> Result<Option<serde_json::Value>, StoreError> {
     let text = state_file::read_state_text(project).ok().flatten();
     let document = text.and_then(|text| serde_json::from_str(&text).ok());
-    Ok(document.filter(|document| !shell_loop::missing_run_markers(document).is_empty()))
+    Ok(document.filter(|document| !shell_loop::missing_run_marker_fields(document).is_empty()))
 }

@@ -51,7 +51,7 @@ pub fn plan_iteration_or_end_if_all_parked(
         project.root(),
         if state.options.is_prompt_generated { &["/PROMPT.md"] } else { &[] },
     )?;
-    prompt::write_prompt_with_plan(project, &state, todo.as_ref())?;
+    prompt::write_prompt_with_block_and_save_task_copy(project, &state, todo.as_ref())?;
     // The checkpoint is deactivated only after it was written to the prompt.
     if state.context_checkpoint.active {
         state_file::update_state(project, Some(run_id), Durability::Lazy, |state| {
@@ -81,9 +81,9 @@ fn begin_or_repeat_iteration_in_state(
         state.iteration += 1;
     }
     if let Some(todo) = todo {
-        state.update_items_from_plan(todo);
+        state.update_items_and_questions_from_plan(todo);
     }
-    let resumes_checkpoint = activate_due_checkpoint(state, todo, is_replanned);
+    let resumes_checkpoint = activate_due_or_deactivate_checkpoint(state, todo, is_replanned);
     state.lifecycle.mark_running_if_open();
     state.session_id = session_id;
     // If an iteration is planned again, the work that it did before it hit a limit still counts.
@@ -150,8 +150,12 @@ fn should_replan(state: &RunState) -> bool {
 
 /// Makes the checkpoint that is due the active one, or deactivates the current one if none is due. Returns
 /// true if the iteration resumes a checkpoint.
-fn activate_due_checkpoint(state: &mut RunState, todo: Option<&TodoList>, is_replanned: bool) -> bool {
-    let due_checkpoint = resume::take_checkpoint_for_next_session(state, todo);
+fn activate_due_or_deactivate_checkpoint(
+    state: &mut RunState,
+    todo: Option<&TodoList>,
+    is_replanned: bool,
+) -> bool {
+    let due_checkpoint = resume::store_half_done_and_take_next_checkpoint(state, todo);
     let still_resumes = is_replanned
         && state.iteration_record.resumes_checkpoint
         && !resume::is_checkpoint_item_ticked(&state.context_checkpoint, todo);

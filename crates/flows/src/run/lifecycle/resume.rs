@@ -3,7 +3,7 @@
 
 use super::create::check_review_possible;
 use super::newest_run::{incomplete_state_document, load_state_copy, run_id_from_state_or_copy};
-use super::{StartError, find_orphaned_client, records};
+use super::{StartError, find_live_client_of_current_iteration, records};
 use crate::run::{branch, finish, protect};
 use crate::run_context::RunContext;
 use plimsoll_domain::item_brief::ItemBrief;
@@ -41,7 +41,7 @@ pub struct ResumeChanges {
     /// True to let commits run the repository's own hooks and drivers.
     pub runs_commit_hooks: bool,
     /// True to let sessions continue with the next item.
-    pub packs_items: bool,
+    pub allows_several_items_per_session: bool,
     /// True to give the sessions the working memory.
     pub uses_working_memory: bool,
     /// True if only the exact promise line completes the run.
@@ -85,11 +85,11 @@ pub fn resume_run(project: &Project, changes: &ResumeChanges) -> Result<ResumeOu
     }
     // Protected files are read before the state is locked, and recorded before the state refers to them.
     let state_before = state_file::load_state(project, Some(&run_id))?.ok_or_else(no_run_error)?;
-    let is_over_for_good = state_before.lifecycle.status().is_final();
+    let has_final_status = state_before.lifecycle.status().is_final();
     // Changes by a session that has not been judged are recorded when it is judged.
     let is_judged = state_before.iteration_record.phase == IterationPhase::Judged;
-    let changed_protected = match is_judged && !is_over_for_good {
-        true => protect::changes_next_session_must_undo(project, &state_before)?,
+    let changed_protected = match is_judged && !has_final_status {
+        true => protect::changes_to_undo_or_error_if_made_by_user(project, &state_before)?,
         false => state_before.outcomes.protected_changes.clone(),
     };
     let protected_paths =
@@ -119,22 +119,22 @@ pub fn resume_run(project: &Project, changes: &ResumeChanges) -> Result<ResumeOu
         ..RunStartDetails::default()
     };
     // After the state, so that the journal contains no resume that a kill has prevented.
-    context.record_run_event(&state, JournalEvent::RunResumed(resume_details))?;
+    context.journal_run_event(&state, JournalEvent::RunResumed(resume_details))?;
     Ok(ResumeOutcome::Open(Box::new(state)))
 }
 
 /// Switches to the branch of the run before it is resumed, and returns a notice for the user. Returns an error
 /// if it cannot switch, and `None` if no switch is needed, if the run can never be reopened, or if its client
 /// is still running.
-pub fn switch_back_to_run_branch_before_resume(project: &Project) -> Result<Option<String>, StartError> {
+pub fn switch_back_with_notice_before_resume(project: &Project) -> Result<Option<String>, StartError> {
     let Some(run_id) =
         run_id_from_state_or_copy(project)?.filter(|id| ledger::is_run_of_user_in_project(project, id))
     else {
         return Ok(None);
     };
     let Some(state) = state_file::load_state(project, Some(&run_id))? else { return Ok(None) };
-    let is_over_for_good = state.lifecycle.status().is_final();
-    if is_over_for_good || find_orphaned_client(&state).is_some() {
+    let has_final_status = state.lifecycle.status().is_final();
+    if has_final_status || find_live_client_of_current_iteration(&state).is_some() {
         return Ok(None);
     }
     Ok(branch::switch_back_to_run_branch_with_notice(project, &state)?)
@@ -143,13 +143,13 @@ pub fn switch_back_to_run_branch_before_resume(project: &Project) -> Result<Opti
 /// Returns an error if the state was not written by Plimsoll. Such a run has no completion promise, and its
 /// author is unknown.
 fn reject_state_not_written_by_plimsoll(project: &Project) -> Result<(), StartError> {
-    let document = match state_file::load_foreign_document(project)? {
+    let document = match state_file::load_state_document_of_other_program(project)? {
         Some(document) => Some(document),
         None => incomplete_state_document(project)?,
     };
     let Some(document) = document else { return Ok(()) };
     let (file, missing_fields) =
-        (project.relative_to_root(project.state_path()), shell_loop::missing_run_markers(&document));
+        (project.relative_to_root(project.state_path()), shell_loop::missing_run_marker_fields(&document));
     let active_copy =
         load_state_copy(project).filter(|run| !run.run_id.is_empty() && !run.lifecycle.has_ended());
     let hint = active_copy.map_or(String::new(), |run| {
@@ -179,7 +179,7 @@ fn apply_changes(state: &mut RunState, changes: &ResumeChanges) {
     state.options.client.clone_from(&changes.client);
     state.options.client_arguments.clone_from(&changes.client_arguments);
     state.options.runs_commit_hooks |= changes.runs_commit_hooks;
-    state.options.allows_several_items_per_session |= changes.packs_items;
+    state.options.allows_several_items_per_session |= changes.allows_several_items_per_session;
     state.options.uses_working_memory |= changes.uses_working_memory;
     set_if_some(&mut state.options.strict_promise, changes.strict_promise.as_ref());
     state.options.tool_timeout_seconds = changes.tool_timeout_seconds.or(state.options.tool_timeout_seconds);
@@ -195,17 +195,17 @@ fn apply_changes(state: &mut RunState, changes: &ResumeChanges) {
     }
     state.options.item_brief = changes.item_brief.clone().or(state.options.item_brief.take());
     if changes.resets_breaker {
-        plimsoll_policy::breaker::reset_breaker_for_trial_session(state);
+        plimsoll_policy::breaker::clear_trip_and_counters_for_trial_session(state);
     }
 }
 
 /// Reopens a run unless it was completed or canceled, the circuit breaker is still open, or a limit is still
 /// reached.
 fn reopen_unless_end_reason_persists(state: &mut RunState, now: &Timestamp) {
-    let is_over_for_good = state.lifecycle.status().is_final();
+    let has_final_status = state.lifecycle.status().is_final();
     let is_breaker_open =
         state.lifecycle.status() == RunStatus::CircuitBreaker && state.outcomes.breaker.trip.is_some();
-    if is_over_for_good || is_breaker_open {
+    if has_final_status || is_breaker_open {
         return;
     }
     // The next session reports these quota windows again.

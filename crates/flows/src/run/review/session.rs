@@ -7,7 +7,7 @@ use crate::our_files::is_plimsoll_file;
 use crate::read_only::ReadOnlySession;
 use crate::run::check_client_supports_restricted_mode;
 use crate::run::remaining_budget_arguments;
-use crate::run::save_work::allowed_commit_programs;
+use crate::run::save_work::commit_programs_unless_repository_replaced;
 use crate::run::stream_reader::StreamReader;
 use crate::session_result::SessionResult;
 use plimsoll_domain::git_names::{CommitId, InvalidCommitId};
@@ -137,7 +137,7 @@ impl DueReview<'_, '_> {
         ) {
             return Ok(failed_review(&error.to_string()));
         }
-        let work = match self.collect_changes_and_reading_folder(session) {
+        let work = match self.collect_work_to_review_committing_in_worktree(session) {
             Ok(work) => work,
             Err(error) => return Ok(failed_review(&error.to_string())),
         };
@@ -169,11 +169,11 @@ impl DueReview<'_, '_> {
     /// Collects the changes to review and the folder in which the session reads. For an item of a parallel run
     /// this commits the remaining work and exports the commit from the repository in which results are merged,
     /// because the worktree may contain something else.
-    fn collect_changes_and_reading_folder(
+    fn collect_work_to_review_committing_in_worktree(
         &self,
         session: &ReviewSession,
     ) -> Result<WorkToReview, ReviewInputError> {
-        let base_commit = review::commit_before_work(self.state, &session.items);
+        let base_commit = review::commit_before_work_or_iteration_start(self.state, &session.items);
         let base_commit = base_commit.map(CommitId::parse).transpose()?;
         let git_failed = || ReviewInputError::GitFailed;
         let root = self.context.project.root();
@@ -189,7 +189,7 @@ impl DueReview<'_, '_> {
             "plimsoll: what was left uncommitted of {}",
             truncate_end(&quote_first_items(&session.items), 60)
         );
-        let allowed_programs = allowed_commit_programs(self.context.project, self.state);
+        let allowed_programs = commit_programs_unless_repository_replaced(self.context.project, self.state);
         if let WipCommitOutcome::Refused { reason } =
             commit_wip(root, &message, &is_plimsoll_file, allowed_programs)
         {

@@ -36,7 +36,7 @@ use plimsoll_domain::workers::{ItemOutcome, WorkersState};
 use plimsoll_policy::workers::{
     BoardProgress, Claim, classify_board_progress, mark_claimed_item_ready_to_merge,
     pause_claims_at_least_until, ready_to_merge_items, reopen_claimed_item,
-    reopen_or_set_aside_after_failed_try, reopen_or_set_aside_rejected_item, set_claimed_item_aside,
+    reopen_or_set_aside_after_failed_attempt, reopen_or_set_aside_rejected_item, set_claimed_item_aside,
 };
 use plimsoll_store::StoreError;
 use std::collections::BTreeSet;
@@ -163,7 +163,7 @@ impl FleetBoard {
 
     /// Reads the board and copies its state into the record.
     pub(in super::super) fn refresh_from_board(&self) -> Result<(), BoardError> {
-        heartbeat::refresh_from_board(self)
+        heartbeat::refresh_cached_state_from_board(self)
     }
 
     fn lock_cached_state(&self) -> MutexGuard<'_, CachedState> {
@@ -306,10 +306,10 @@ impl FleetBoard {
         workers_state: &WorkersState,
         worker_claims: &[Claim],
     ) -> Option<Claim> {
-        let is_at_work = |item: usize| worker_claims.iter().any(|claim| claim.item == item);
+        let is_at_work = |item: usize| worker_claims.iter().any(|claim| claim.item_index == item);
         (0..workers_state.board.items.len())
             .find(|item| epoch_if_leased_here(workers_state, *item).is_some() && !is_at_work(*item))
-            .map(|item| Claim { item, epoch: workers_state.board.items[item].epoch })
+            .map(|item| Claim { item_index: item, epoch: workers_state.board.items[item].epoch })
             .filter(|claim| self.is_claim_valid(*claim))
     }
 
@@ -323,12 +323,12 @@ impl FleetBoard {
         update: impl FnOnce(&mut WorkersState) -> T,
     ) -> Result<T, StoreError> {
         self.workers_file.update_and_write_file(|workers| {
-            workers.item_progress[claim.item].pid = None;
+            workers.item_progress[claim.item_index].pid = None;
             if let Some(done_commit) = done_commit {
-                workers.item_progress[claim.item].start_commit_id = done_commit;
+                workers.item_progress[claim.item_index].start_commit_id = done_commit;
             }
             let result = update(workers);
-            workers.queue_item_result_if_fleet_member(claim.item, claim.epoch, outcome);
+            workers.queue_item_result_if_fleet_member(claim.item_index, claim.epoch, outcome);
             result
         })
     }
@@ -448,20 +448,20 @@ impl Board for FleetBoard {
         // The error is recorded and handled in each round of the scheduler.
         let Ok(Some((claim, shared_item))) = claim_result else { return Ok(None) };
         self.lock_wait_times().last_empty_claim = None;
-        let continues_run = continues_run(claim.item);
+        let continues_run = continues_run(claim.item_index);
         self.workers_file.update_and_write_file(|workers| {
             if let Some(shared_item) = shared_item {
-                let text = std::mem::take(&mut workers.board.items[claim.item].text);
-                workers.board.items[claim.item] = BoardItem { text, ..shared_item.board_item };
-                let item_progress = &mut workers.item_progress[claim.item];
+                let text = std::mem::take(&mut workers.board.items[claim.item_index].text);
+                workers.board.items[claim.item_index] = BoardItem { text, ..shared_item.board_item };
+                let item_progress = &mut workers.item_progress[claim.item_index];
                 (
                     item_progress.start_commit_id,
                     item_progress.base_commit_id,
                     item_progress.answered_question,
                 ) = (shared_item.start_commit_id, shared_item.base_commit_id, shared_item.answered_question);
             }
-            workers.move_current_usage_to_earlier_totals(claim.item, continues_run);
-            let item_progress = &mut workers.item_progress[claim.item];
+            workers.move_current_usage_to_earlier_totals(claim.item_index, continues_run);
+            let item_progress = &mut workers.item_progress[claim.item_index];
             (item_progress.worker_number, item_progress.epoch, item_progress.pid) =
                 (worker, claim.epoch, None);
         })?;
@@ -470,20 +470,20 @@ impl Board for FleetBoard {
 
     fn is_claim_valid(&self, claim: Claim) -> bool {
         let is_leased_here =
-            epoch_if_leased_here(&self.workers_file.workers_state(), claim.item) == Some(claim.epoch);
-        is_leased_here && !self.lock_cached_state().stale_claims.contains(&(claim.item, claim.epoch))
+            epoch_if_leased_here(&self.workers_file.workers_state(), claim.item_index) == Some(claim.epoch);
+        is_leased_here && !self.lock_cached_state().stale_claims.contains(&(claim.item_index, claim.epoch))
     }
 
     fn claims_to_recover(&self) -> Vec<Claim> {
         let workers_state = self.workers_file.workers_state();
         let claim_to_recover = |item: usize| match epoch_if_leased_here(&workers_state, item) {
-            Some(epoch) => Some(Claim { item, epoch }),
+            Some(epoch) => Some(Claim { item_index: item, epoch }),
             // An item that another machine has now was ours with an earlier epoch. If its process still runs
             // here, it is ended.
             None => workers_state.item_progress[item]
                 .pid
                 .is_some()
-                .then(|| Claim { item, epoch: workers_state.item_progress[item].epoch }),
+                .then(|| Claim { item_index: item, epoch: workers_state.item_progress[item].epoch }),
         };
         (0..workers_state.board.items.len()).filter_map(claim_to_recover).collect()
     }
@@ -551,8 +551,8 @@ impl Board for FleetBoard {
             next_start_commit,
             ItemOutcome::Failed(reason.to_owned()),
             |workers| {
-                let _ = reopen_or_set_aside_after_failed_try(&mut workers.board, claim, reason);
-                matches!(workers.board.items[claim.item].stage, ItemStage::SetAside { .. })
+                let _ = reopen_or_set_aside_after_failed_attempt(&mut workers.board, claim, reason);
+                matches!(workers.board.items[claim.item_index].stage, ItemStage::SetAside { .. })
             },
         )
     }

@@ -17,8 +17,8 @@ use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::{
     BoardProgress, Claim, acquire_or_renew_merger_lease, claim_next_item, classify_board_progress,
     items_to_merge, mark_claimed_item_ready_to_merge, mark_items_in_target_as_merged,
-    pause_claims_at_least_until, renew_claim_unless_stale_or_overlapping, reopen_conflicting_item,
-    reopen_or_set_aside_after_failed_try, reopen_or_set_aside_rejected_item, set_claimed_item_aside,
+    pause_claims_at_least_until, renew_claim_unless_stale_or_area_taken, reopen_conflicting_item,
+    reopen_or_set_aside_after_failed_attempt, reopen_or_set_aside_rejected_item, set_claimed_item_aside,
 };
 use plimsoll_store::{Project, StoreError};
 use std::path::PathBuf;
@@ -101,11 +101,11 @@ impl Board for LocalBoard {
         self.workers_file.update_and_write_file(|workers| {
             for worker_claim in worker_claims {
                 // A claim with a stale epoch is already merged; the cleanup ends its run.
-                let _ = renew_claim_unless_stale_or_overlapping(&mut workers.board, *worker_claim, now);
+                let _ = renew_claim_unless_stale_or_area_taken(&mut workers.board, *worker_claim, now);
             }
             let claim = claim_next_item(&mut workers.board, &format!("worker {worker_number}"), now)?;
-            workers.move_current_usage_to_earlier_totals(claim.item, continues_run(claim.item));
-            let item_progress = &mut workers.item_progress[claim.item];
+            workers.move_current_usage_to_earlier_totals(claim.item_index, continues_run(claim.item_index));
+            let item_progress = &mut workers.item_progress[claim.item_index];
             item_progress.worker_number = worker_number;
             item_progress.pid = None;
             if item_progress.start_commit_id.is_empty() {
@@ -126,7 +126,7 @@ impl Board for LocalBoard {
         let workers_state = self.workers_file.workers_state();
         let leased_items =
             workers_state.board.items.iter().enumerate().filter(|(_, board_item)| is_leased(board_item));
-        leased_items.map(|(item, board_item)| Claim { item, epoch: board_item.epoch }).collect()
+        leased_items.map(|(item, board_item)| Claim { item_index: item, epoch: board_item.epoch }).collect()
     }
 
     /// Does nothing. Leases are renewed when the next item is claimed, because only then do they matter.
@@ -138,7 +138,7 @@ impl Board for LocalBoard {
 
     fn mark_work_ready_to_merge(&self, claim: Claim, end_commit: &str) -> Result<(), StoreError> {
         self.workers_file.update_and_write_file(|workers| {
-            workers.item_progress[claim.item].pid = None;
+            workers.item_progress[claim.item_index].pid = None;
             // A stale epoch means that the item is already merged.
             let _ = mark_claimed_item_ready_to_merge(&mut workers.board, claim, end_commit);
         })
@@ -151,13 +151,13 @@ impl Board for LocalBoard {
         next_start_commit: Option<String>,
     ) -> Result<bool, StoreError> {
         self.workers_file.update_and_write_file(|workers| {
-            let _ = reopen_or_set_aside_after_failed_try(&mut workers.board, claim, reason);
-            workers.item_progress[claim.item].pid = None;
+            let _ = reopen_or_set_aside_after_failed_attempt(&mut workers.board, claim, reason);
+            workers.item_progress[claim.item_index].pid = None;
             // The next attempt continues from the commits of this one.
             if let Some(next_start_commit) = next_start_commit {
-                workers.item_progress[claim.item].start_commit_id = next_start_commit;
+                workers.item_progress[claim.item_index].start_commit_id = next_start_commit;
             }
-            matches!(workers.board.items[claim.item].stage, ItemStage::SetAside { .. })
+            matches!(workers.board.items[claim.item_index].stage, ItemStage::SetAside { .. })
         })
     }
 
@@ -168,7 +168,7 @@ impl Board for LocalBoard {
         unfinished_work: &dyn UnfinishedWork,
     ) -> Result<(), StoreError> {
         self.workers_file.update_and_write_file(|workers| {
-            workers.item_progress[claim.item].pid = None;
+            workers.item_progress[claim.item_index].pid = None;
             let _ = set_claimed_item_aside(
                 &mut workers.board,
                 claim,
@@ -177,8 +177,9 @@ impl Board for LocalBoard {
         })?;
         // The next session continues from the unfinished work.
         let head_commit = unfinished_work.head_commit().unwrap_or_default();
-        self.workers_file
-            .update_and_write_file(|workers| workers.item_progress[claim.item].start_commit_id = head_commit)
+        self.workers_file.update_and_write_file(|workers| {
+            workers.item_progress[claim.item_index].start_commit_id = head_commit
+        })
     }
 
     /// Does nothing. The item stays with its worker, and the next `--resume` continues it.

@@ -117,24 +117,24 @@ impl BoardConnection for MemoryConnection {
     fn claim_item(&mut self, worker: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
         self.run_operation(|fleet| {
             let claim = rules::claim_next_item(&mut fleet.state, worker, now());
-            Ok(claim.map(|claim| (claim, fleet.shared_item(claim.item))))
+            Ok(claim.map(|claim| (claim, fleet.shared_item(claim.item_index))))
         })
     }
     fn renew_claim(&mut self, claim: Claim) -> Result<(), BoardError> {
         self.run_operation(|fleet| {
-            rules::renew_claim_unless_stale_or_overlapping(&mut fleet.state, claim, now())
+            rules::renew_claim_unless_stale_or_area_taken(&mut fleet.state, claim, now())
         })
     }
     fn report_item_result(&mut self, item_result: &ItemResult) -> Result<(), BoardError> {
         self.run_operation(|fleet| {
-            let claim = Claim { item: item_result.item, epoch: item_result.epoch };
+            let claim = Claim { item_index: item_result.item, epoch: item_result.epoch };
             let board = &mut fleet.state;
             match &item_result.outcome {
                 ItemOutcome::Offered => {
                     rules::mark_claimed_item_ready_to_merge(board, claim, &item_result.start_commit_id)?;
                 }
                 ItemOutcome::Failed(reason) => {
-                    rules::reopen_or_set_aside_after_failed_try(board, claim, reason)?;
+                    rules::reopen_or_set_aside_after_failed_attempt(board, claim, reason)?;
                 }
                 ItemOutcome::WaitsForAnswer(question) => {
                     rules::set_claimed_item_aside(board, claim, SetAsideReason::Question(question.clone()))?;
@@ -331,7 +331,7 @@ fn each_worker_claims_its_own_item_until_none_is_left() {
         assert!(board.can_claim_item(&[]), "{name}");
         let claims = claim_all(board, &[1, 2, 3]);
         assert_eq!(board.claims_to_recover(), claims, "{name}");
-        assert_eq!(claims, [Claim { item: 0, epoch: 1 }, Claim { item: 1, epoch: 1 }], "{name}");
+        assert_eq!(claims, [Claim { item_index: 0, epoch: 1 }, Claim { item_index: 1, epoch: 1 }], "{name}");
         assert!(!board.can_claim_item(&claims), "{name}");
         assert!(claims.iter().all(|claim| board.is_claim_valid(*claim)), "{name}");
         let workers: Vec<usize> = board
@@ -375,11 +375,11 @@ fn an_offered_item_is_merged_once_its_landing_commit_is_in_the_target() {
 #[test]
 fn a_failing_item_continues_from_its_last_commit_and_is_then_set_aside() {
     with_both_boards(|board, state, name| {
-        for attempt in 1..=rules::MAX_TRIES {
+        for attempt in 1..=rules::MAX_FAILED_ATTEMPTS {
             let claim = claim_one(board);
-            assert_eq!((claim.item, claim.epoch), (0, u64::from(attempt)), "{name}");
+            assert_eq!((claim.item_index, claim.epoch), (0, u64::from(attempt)), "{name}");
             let is_set_aside = board.record_failed_attempt(claim, "stuck", Some(commit_id(9))).unwrap();
-            assert_eq!(is_set_aside, attempt == rules::MAX_TRIES, "{name}");
+            assert_eq!(is_set_aside, attempt == rules::MAX_FAILED_ATTEMPTS, "{name}");
             let board_item = state().items[0].clone();
             assert_eq!(
                 (board_item.failed_merge_count, board_item.next_session_note.as_str()),
@@ -436,7 +436,7 @@ fn a_released_item_stays_local_or_returns_to_the_fleet() {
 #[test]
 fn rejected_work_returns_with_its_note_until_the_tries_are_used_up() {
     with_both_boards(|board, state, name| {
-        for attempt in 1..=rules::MAX_TRIES {
+        for attempt in 1..=rules::MAX_FAILED_ATTEMPTS {
             let claim = claim_one(board);
             board.mark_work_ready_to_merge(claim, &commit_id(7)).unwrap();
             state();
@@ -450,7 +450,7 @@ fn rejected_work_returns_with_its_note_until_the_tries_are_used_up() {
                 base_commit_id: base_commit,
             };
             let is_set_aside = board.reject_merge_candidate(&rejected_item, &[], NEVER_GIVE_UP).unwrap();
-            assert_eq!(is_set_aside, attempt == rules::MAX_TRIES, "{name}");
+            assert_eq!(is_set_aside, attempt == rules::MAX_FAILED_ATTEMPTS, "{name}");
             assert_eq!(state().items[0].next_session_note, "red", "{name}");
             let item_progress = board.workers_file().workers_state().item_progress[0].clone();
             assert_eq!(
@@ -619,7 +619,7 @@ fn a_claim_with_a_lost_response_is_recovered_with_its_epoch() {
         let lost_claim = memory.clone().claim_item("a/1").unwrap().unwrap().0;
         board.refresh_from_board().unwrap();
         assert_eq!(claim_one(board), lost_claim);
-        assert_eq!(memory.board_state().items[lost_claim.item].epoch, lost_claim.epoch);
+        assert_eq!(memory.board_state().items[lost_claim.item_index].epoch, lost_claim.epoch);
     });
 }
 
@@ -629,7 +629,10 @@ fn results_for_an_item_that_another_machine_has_claimed_are_rejected() {
         let stale_claim = claim_one(board);
         NOW.set(now() + rules::LEASE_DURATION_MS);
         let newer_claim = memory.clone().claim_item("b/1").unwrap().unwrap().0;
-        assert_eq!((newer_claim.item, newer_claim.epoch), (stale_claim.item, stale_claim.epoch + 1));
+        assert_eq!(
+            (newer_claim.item_index, newer_claim.epoch),
+            (stale_claim.item_index, stale_claim.epoch + 1)
+        );
         assert!(board.is_claim_valid(stale_claim), "it has not looked");
         board.refresh_from_board().unwrap();
         assert!(!board.is_claim_valid(stale_claim));
@@ -678,7 +681,7 @@ fn a_claimed_item_has_its_start_commit_and_answered_question() {
             fleet.start_and_base_commits[0] = (commit_id(5), commit_id(6));
             fleet.answered_question = Some(answered_question.clone());
         });
-        assert_eq!(claim_one(board).item, 0);
+        assert_eq!(claim_one(board).item_index, 0);
         let item_progress = board.workers_file().workers_state().item_progress[0].clone();
         assert_eq!(
             (item_progress.start_commit_id, item_progress.base_commit_id, item_progress.answered_question),
@@ -752,7 +755,7 @@ fn a_local_item_begins_at_the_target_end_or_at_its_last_attempt() {
     };
     assert_eq!(start_and_base(), (tip.clone(), tip.clone()));
     board.record_failed_attempt(first_claim, "stuck", Some(commit_id(9))).unwrap();
-    assert_eq!(claim_one(&board).item, 0);
+    assert_eq!(claim_one(&board).item_index, 0);
     assert_eq!(start_and_base(), (commit_id(9), tip));
 }
 
@@ -801,7 +804,7 @@ struct FleetUnderTest {
 
 /// Returns an error if the claim's epoch is stale or the item is not leased.
 fn check_claim(board_state: &BoardState, claim: Claim) -> Result<(), StaleEpoch> {
-    let board_item = &board_state.items[claim.item];
+    let board_item = &board_state.items[claim.item_index];
     let is_current_claim =
         board_item.epoch == claim.epoch && matches!(board_item.stage, ItemStage::Leased { .. });
     if is_current_claim { Ok(()) } else { Err(StaleEpoch) }
@@ -839,7 +842,7 @@ impl BoardUnderTest for LocalBoardUnderTest {
         self.board
             .workers_file()
             .update_and_write_file(|workers| {
-                rules::renew_claim_unless_stale_or_overlapping(&mut workers.board, claim, at)
+                rules::renew_claim_unless_stale_or_area_taken(&mut workers.board, claim, at)
             })
             .unwrap()
     }
@@ -895,7 +898,7 @@ impl BoardUnderTest for LocalBoardUnderTest {
     fn reopen(&mut self, item: usize) -> bool {
         self.board
             .workers_file()
-            .update_and_write_file(|workers| rules::reopen_item_set_aside(&mut workers.board, item))
+            .update_and_write_file(|workers| rules::reopen_set_aside_item(&mut workers.board, item))
             .unwrap()
     }
     fn board(&mut self) -> BoardState {
@@ -975,7 +978,8 @@ impl BoardUnderTest for FleetUnderTest {
     }
     fn renew(&mut self, claim: Claim, at: BoardMillis) -> Result<(), StaleEpoch> {
         NOW.set(at);
-        let board_item = |fleet: &FleetUnderTest| fleet.connection.board_state().items[claim.item].clone();
+        let board_item =
+            |fleet: &FleetUnderTest| fleet.connection.board_state().items[claim.item_index].clone();
         let (board_item_before, machine) = (board_item(self), self.board_of_claim(claim));
         machine.set_leases_to_renew(vec![claim], true, &Vec::new);
         renew_leases(machine);
@@ -1034,7 +1038,7 @@ impl BoardUnderTest for FleetUnderTest {
     }
     fn reopen(&mut self, item: usize) -> bool {
         self.connection
-            .run_operation(|fleet| Ok(rules::reopen_item_set_aside(&mut fleet.state, item)))
+            .run_operation(|fleet| Ok(rules::reopen_set_aside_item(&mut fleet.state, item)))
             .unwrap()
     }
     /// Asserts that every machine's copy matches the board, and returns the board.

@@ -1,6 +1,6 @@
 //! Removes the worktrees of merged items.
 
-use super::live_run::live_item_process;
+use super::live_run::live_recorded_process_or_lock_holder;
 use super::reporter::Reporter;
 use crate::our_files::is_plimsoll_file;
 use crate::run::branch::allowed_programs;
@@ -15,7 +15,7 @@ use plimsoll_store::{Project, StoreError, disk};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The maximum number of uncommitted files that are named in a message.
+/// The maximum number of uncommitted files that a notice names, so that it stays short; further files are only counted.
 const MAX_LISTED_FILES: usize = 10;
 
 /// Removes worktrees, and remembers those that must be kept.
@@ -47,14 +47,16 @@ impl MergedWorktreeCleanup {
             }
             let project = parallel_run.worktrees.project_in(&worktree);
             // Another attempt at the item was merged. This run must end before its folder is removed.
-            if live_item_process(&project, &workers_state.item_progress[item]).is_some() {
+            if live_recorded_process_or_lock_holder(&project, &workers_state.item_progress[item]).is_some() {
                 continue;
             }
             // A client that outlived its run may have written notes since.
             parallel_run.target.carry_over_session_notes(item)?;
-            let transfer_result =
-                record_transfer::copy_records_and_verify_turn_logs(&project, parallel_run.context.project)
-                    .map_err(|error| error.to_string());
+            let transfer_result = record_transfer::record_missing_turns_then_copy_and_verify(
+                &project,
+                parallel_run.context.project,
+            )
+            .map_err(|error| error.to_string());
             let removal_result = transfer_result
                 .and_then(|()| {
                     describe_uncommitted_files_or_git_failure(parallel_run, &project, &worktree)
@@ -64,7 +66,7 @@ impl MergedWorktreeCleanup {
                     parallel_run.worktrees.remove_worktree(&worktree).map_err(|error| error.to_string())
                 });
             match removal_result {
-                Ok(()) => remove_item_branches_if_fully_merged(parallel_run, &workers_state, item),
+                Ok(()) => remove_current_and_merged_attempt_branches(parallel_run, &workers_state, item),
                 Err(reason) => {
                     reporter.send_notice_to_observer(format!(
                         "the worktree of \"{}\" stays at {}: {reason}",
@@ -114,7 +116,7 @@ fn describe_uncommitted_files_or_git_failure(
 
 /// Removes the branches of a merged item. The branch of an earlier attempt is kept if the target lacks any of
 /// its changes, because an attempt after a conflict may have lost a change.
-fn remove_item_branches_if_fully_merged(
+fn remove_current_and_merged_attempt_branches(
     parallel_run: ParallelRun<'_>,
     workers_state: &WorkersState,
     item: usize,

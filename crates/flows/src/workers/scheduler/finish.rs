@@ -114,9 +114,9 @@ pub(super) fn finish_run(
         .board
         .leave_fleet(&parallel_run.worktrees.plan_files.all_paths(), &abort_flag.second_interrupt_check());
     parallel_run.update_shown_plan_and_state()?;
-    merge_unmerged_item_notes_if_incomplete(parallel_run, reporter, abort_flag, &closing_reason);
+    merge_unmerged_notes_if_stopped_incomplete(parallel_run, reporter, abort_flag, &closing_reason);
     let closing_reason = block_if_completion_check_fails(parallel_run, reporter, closing_reason);
-    record_changed_check_files_on_target(parallel_run)?;
+    record_target_check_file_changes_in_state(parallel_run)?;
     let _ = parallel_run.worktrees.remove_merge_worktree_and_exports();
     report_merged_count_and_kept_worktrees(parallel_run, reporter);
     let exit_code = match closing_reason {
@@ -138,7 +138,7 @@ pub(super) fn finish_run(
 }
 
 /// Records which check files were changed on the run's branch.
-fn record_changed_check_files_on_target(parallel_run: ParallelRun<'_>) -> Result<(), WorkersError> {
+fn record_target_check_file_changes_in_state(parallel_run: ParallelRun<'_>) -> Result<(), WorkersError> {
     let target_branch = parallel_run.workers_state().parse_target_branch().ok();
     let target_tip = target_branch.and_then(|target_branch| {
         worktree::tip_of_branch(&parallel_run.worktrees.checkout.repository_root, &target_branch)
@@ -152,7 +152,7 @@ fn record_changed_check_files_on_target(parallel_run: ParallelRun<'_>) -> Result
 
 /// Merges the notes of unmerged items if the run stops and is not completed. The notes of a merged item are
 /// merged with it, and a run that will continue merges notes with the next item.
-fn merge_unmerged_item_notes_if_incomplete(
+fn merge_unmerged_notes_if_stopped_incomplete(
     parallel_run: ParallelRun<'_>,
     reporter: &mut Reporter<'_>,
     abort_flag: &AbortFlag,
@@ -220,7 +220,7 @@ fn record_and_report_ctrl_c_pause(
 ) -> Result<u8, WorkersError> {
     let reason = "stopped with Ctrl-C".to_owned();
     let verdict = Verdict::Pause { kind: PauseKind::Interrupted, pause_end: None, reason };
-    parallel_run.context.update_state(|state| state.lifecycle.pause_if_open_and_record_verdict(&verdict))?;
+    parallel_run.context.update_state(|state| state.lifecycle.pause_and_record_verdict_if_open(&verdict))?;
     reporter.send_notice_to_observer("stopped, as requested with Ctrl-C");
     Ok(ExitStatus::Interrupted.code())
 }
@@ -240,11 +240,11 @@ fn record_verdict_archive_and_notify(
     })?;
     let Some(state) = state else { return Ok(1) };
     let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(verdict)));
-    parallel_run.context.record_run_event(&state, event)?;
+    parallel_run.context.journal_run_event(&state, event)?;
     if state.lifecycle.has_ended() {
         archive_run(parallel_run.context.project, &state)?;
     }
-    reporter.notify_observer(&RunEvent::Judged { state: &state, verdict });
+    reporter.notify_observer(&RunEvent::VerdictReached { state: &state, verdict });
     notify_user_of_end_or_pause(parallel_run.context.project, &state, verdict);
     Ok(state.lifecycle.status().exit_code())
 }

@@ -1,7 +1,7 @@
 //! Prepares a parallel run before its first item, and starts items: claims an item, prepares its worktree and
 //! starts its run, or records that this failed.
 
-use super::live_run::{self, live_item_process};
+use super::live_run::{self, live_recorded_process_or_lock_holder};
 use super::{ClosingReason, FILE_POLL_INTERVAL, Scheduler};
 use crate::run::{RunEvent, baseline, daily_spending};
 use crate::workers::error::MergeError;
@@ -68,7 +68,8 @@ impl<'scope> Scheduler<'scope, '_> {
         let workers_state = self.parallel_run.workers_state();
         self.slots.resize_with(self.parallel_run.worker_count(), || None);
         for claim in self.parallel_run.board.claims_to_recover() {
-            let mut slot_index = workers_state.item_progress[claim.item].worker_number.saturating_sub(1);
+            let mut slot_index =
+                workers_state.item_progress[claim.item_index].worker_number.saturating_sub(1);
             if self.slots.get(slot_index).is_some_and(Option::is_some) {
                 slot_index = self.slots.len();
             }
@@ -92,9 +93,11 @@ impl<'scope> Scheduler<'scope, '_> {
         mut slot: Slot<'scope>,
         workers_state: &WorkersState,
     ) -> Result<Option<Slot<'scope>>, WorkersError> {
-        let item = slot.claim.item;
+        let item = slot.claim.item_index;
         let project = self.parallel_run.item_project(item);
-        if let Some(client) = live_item_process(&project, &workers_state.item_progress[item]) {
+        if let Some(client) =
+            live_recorded_process_or_lock_holder(&project, &workers_state.item_progress[item])
+        {
             if let Some(process_identity) = client.identity() {
                 self.parallel_run.update_workers_state(|workers| {
                     let item_progress = &mut workers.item_progress[item];
@@ -127,7 +130,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let (board, worker, worker_claims) = (self.parallel_run.board, slot_index + 1, self.worker_claims());
         if board.is_paused()
             || !board.can_claim_item(&worker_claims)
-            || !self.start_stagger.try_start_worker(worker)
+            || !self.start_stagger.try_start_worker_unless_other_just_started(worker)
         {
             return Ok(());
         }
@@ -143,7 +146,7 @@ impl<'scope> Scheduler<'scope, '_> {
 
     /// Starts a thread that prepares the worktree of an item. Before that, copies the notes of its sessions.
     fn spawn_worktree_preparation(&mut self, mut slot: Slot<'scope>) -> Result<Slot<'scope>, WorkersError> {
-        let Claim { item, epoch } = slot.claim;
+        let Claim { item_index: item, epoch } = slot.claim;
         let (workers_state, parallel_run) = (self.parallel_run.workers_state(), self.parallel_run);
         parallel_run.target.carry_over_session_notes(item)?;
         let worktree_spec = WorktreeSpec {
@@ -223,7 +226,11 @@ impl<'scope> Scheduler<'scope, '_> {
             {
                 Ok(Some(slot))
             }
-            SlotStage::Waiting if !self.start_stagger.try_start_worker(slot.worker_number) => Ok(Some(slot)),
+            SlotStage::Waiting
+                if !self.start_stagger.try_start_worker_unless_other_just_started(slot.worker_number) =>
+            {
+                Ok(Some(slot))
+            }
             SlotStage::Waiting => self.start_item_run_if_affordable(slot),
         }
     }
@@ -242,12 +249,12 @@ impl<'scope> Scheduler<'scope, '_> {
         // forever.
         let running_slots =
             self.slots.iter().flatten().filter(|slot| matches!(slot.stage, SlotStage::Running(_)));
-        let other_running_items: Vec<usize> = running_slots.map(|slot| slot.claim.item).collect();
+        let other_running_items: Vec<usize> = running_slots.map(|slot| slot.claim.item_index).collect();
         let remaining_today_usd = daily_spending::remaining_today(
             self.parallel_run.context.project,
             self.parallel_run.initial_state,
         );
-        let item = slot.claim.item;
+        let item = slot.claim.item_index;
         let local_budget = compute_item_budget(
             self.parallel_run.initial_state,
             workers_state,
@@ -266,7 +273,7 @@ impl<'scope> Scheduler<'scope, '_> {
         slot: Slot<'scope>,
     ) -> Result<Option<Slot<'scope>>, WorkersError> {
         let workers_state = self.parallel_run.workers_state();
-        let Claim { item, epoch } = slot.claim;
+        let Claim { item_index: item, epoch } = slot.claim;
         let (max_cost_usd, max_tokens, max_sessions) = match self.reserve_item_budget(&slot, &workers_state) {
             ItemBudget::Enough { cost_usd: max_cost_usd, tokens: max_tokens, sessions: max_sessions } => {
                 (max_cost_usd, max_tokens, max_sessions)
@@ -302,7 +309,7 @@ impl<'scope> Scheduler<'scope, '_> {
             item_text: &workers_state.board.items[item].text,
             item_number: item + 1,
             attempt_number: epoch,
-            exports_spans: self.parallel_run.launch_options.has_spans,
+            exports_spans: self.parallel_run.launch_options.exports_spans,
             verify_commands: &workers_state.passed_verify_commands,
             brief: &self.build_item_brief(&workers_state, item),
             brief_path: &item_run_files.brief,
@@ -362,7 +369,7 @@ impl<'scope> Scheduler<'scope, '_> {
         max_cost_usd: Option<f64>,
         continues_run: bool,
     ) -> Result<(), WorkersError> {
-        let Claim { item, epoch } = slot.claim;
+        let Claim { item_index: item, epoch } = slot.claim;
         let item_text = self.parallel_run.update_workers_state(|workers| {
             let item_progress = &mut workers.item_progress[item];
             item_progress.pid = process_identity.map(|process_identity| process_identity.pid);
@@ -388,12 +395,13 @@ impl<'scope> Scheduler<'scope, '_> {
         slot: &Slot<'_>,
         reason: &str,
     ) -> Result<(), WorkersError> {
-        let item = slot.claim.item;
+        let item = slot.claim.item_index;
         let worktree = self.parallel_run.worktrees.item_worktree(item);
         let workers_state = self.parallel_run.workers_state();
-        let is_linked_worktree = self.parallel_run.worktrees.is_linked_worktree_of_repository(&worktree);
+        let is_linked_worktree =
+            self.parallel_run.worktrees.is_linked_worktree_of_project_repository(&worktree);
         let commit_leftover_work = || {
-            live_run::commit_if_run_ended_and_return_head(
+            live_run::head_after_committing_leftovers_if_ended(
                 &self.parallel_run.worktrees.project_in(&worktree),
                 &workers_state.item_progress[item].earlier_run_id,
             )

@@ -36,12 +36,12 @@ impl ItemWork<'_> {
     /// Commits all uncommitted files, and moves the item's branch to the last commit, so that it is found
     /// after a kill. Returns that commit.
     pub(super) fn commit_all_and_move_item_branch(&self) -> Result<String, ItemCommitError> {
-        let Claim { item, epoch } = self.claim;
+        let Claim { item_index: item, epoch } = self.claim;
         let workers_state = self.parallel_run.workers_state();
         let worktree = self.parallel_run.worktrees.item_worktree(item);
         let project = self.parallel_run.worktrees.project_in(&worktree);
         let repository = &self.parallel_run.worktrees.checkout.repository_root;
-        if !self.parallel_run.worktrees.is_linked_worktree_of_repository(&worktree) {
+        if !self.parallel_run.worktrees.is_linked_worktree_of_project_repository(&worktree) {
             return Err(ItemCommitError::OtherRepository);
         }
         let message = format!(
@@ -80,7 +80,7 @@ impl ItemWork<'_> {
 
 impl UnfinishedWork for ItemWork<'_> {
     fn head_commit(&self) -> Option<String> {
-        git::head_commit(&self.parallel_run.worktrees.item_worktree(self.claim.item)).map(String::from)
+        git::head_commit(&self.parallel_run.worktrees.item_worktree(self.claim.item_index)).map(String::from)
     }
 
     fn commit_uncommitted_files(&self) -> Option<String> {

@@ -11,7 +11,10 @@ use plimsoll_store::{Project, lock};
 
 /// Returns the process of an item's run if it is alive: the recorded process or, if the scheduler was killed
 /// before it recorded one, the process that holds the lock of the worktree.
-pub(super) fn live_item_process(project: &Project, item_progress: &ItemProgress) -> Option<LaunchedClient> {
+pub(super) fn live_recorded_process_or_lock_holder(
+    project: &Project,
+    item_progress: &ItemProgress,
+) -> Option<LaunchedClient> {
     let recorded_process =
         item_progress.pid.map(|pid| ProcessIdentity { pid, start_time: item_progress.process_start_ticks });
     let recorded_process = recorded_process.filter(|identity| is_alive(*identity));
@@ -25,7 +28,10 @@ pub(super) fn live_item_process(project: &Project, item_progress: &ItemProgress)
 
 /// Commits what a failed run has left, and returns the last commit of its work. Returns `None` if there is no
 /// worktree. Commits nothing if the run has not ended, because its client may still be running.
-pub(super) fn commit_if_run_ended_and_return_head(project: &Project, earlier_run_id: &str) -> Option<String> {
+pub(super) fn head_after_committing_leftovers_if_ended(
+    project: &Project,
+    earlier_run_id: &str,
+) -> Option<String> {
     if !item_run::has_current_run_ended(project, earlier_run_id) {
         return git::head_commit(project.root()).map(String::from);
     }

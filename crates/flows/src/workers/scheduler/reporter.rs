@@ -59,7 +59,7 @@ impl<'env> Reporter<'env> {
     /// Records an event of which the observer is notified separately.
     pub(super) fn record_event(&self, event: JournalEvent) -> Result<(), WorkersError> {
         self.queue_linear_notes_for_event(&event);
-        Ok(self.parallel_run.context.record_run_event(self.parallel_run.initial_state, event)?)
+        Ok(self.parallel_run.context.journal_run_event(self.parallel_run.initial_state, event)?)
     }
 
     /// Queues notes for Linear about items that were merged, sent back, set aside or parked.

@@ -29,9 +29,9 @@ impl<'scope> Scheduler<'scope, '_> {
         exit: &ProcessExit,
     ) -> NextSlotResult<'scope> {
         self.budget_shortage_found_at = None;
-        let Claim { item, epoch } = slot.claim;
+        let Claim { item_index: item, epoch } = slot.claim;
         let worktree = self.parallel_run.worktrees.item_worktree(item);
-        if self.parallel_run.worktrees.is_linked_worktree_of_repository(&worktree) {
+        if self.parallel_run.worktrees.is_linked_worktree_of_project_repository(&worktree) {
             // Cleans up after a session that was ended in the middle of a commit.
             worktree::wait_for_git_and_remove_locks(&worktree);
         }
@@ -63,7 +63,7 @@ impl<'scope> Scheduler<'scope, '_> {
 
     fn handle_outcome(&mut self, slot: Slot<'scope>, outcome: ItemRunOutcome) -> NextSlotResult<'scope> {
         match outcome {
-            ItemRunOutcome::Done => self.commit_work_and_mark_ready_to_merge(&slot).map(|()| None),
+            ItemRunOutcome::Done => self.commit_and_mark_ready_or_record_failure(&slot).map(|()| None),
             ItemRunOutcome::WaitsForAnswer(question) => {
                 self.park_item_and_notify_user(&slot, question).map(|()| None)
             }
@@ -116,7 +116,7 @@ impl<'scope> Scheduler<'scope, '_> {
         closing_reason: ClosingReason,
     ) -> NextSlotResult<'scope> {
         self.parallel_run
-            .update_workers_state(|workers| workers.item_progress[slot.claim.item].pid = None)?;
+            .update_workers_state(|workers| workers.item_progress[slot.claim.item_index].pid = None)?;
         self.closing_reason.get_or_insert(closing_reason);
         self.release_claim(slot)?;
         Ok(None)
@@ -138,9 +138,11 @@ impl<'scope> Scheduler<'scope, '_> {
 
     fn report_item_run_end(&mut self, slot: &Slot<'_>, outcome: &ItemRunOutcome) -> Result<(), WorkersError> {
         let workers_state = self.parallel_run.workers_state();
-        let (board_item, item_progress) =
-            (&workers_state.board.items[slot.claim.item], &workers_state.item_progress[slot.claim.item]);
-        let project = self.parallel_run.item_project(slot.claim.item);
+        let (board_item, item_progress) = (
+            &workers_state.board.items[slot.claim.item_index],
+            &workers_state.item_progress[slot.claim.item_index],
+        );
+        let project = self.parallel_run.item_project(slot.claim.item_index);
         let outcome_text = match outcome {
             ItemRunOutcome::Done => "is done".to_owned(),
             ItemRunOutcome::WaitsForAnswer(question) => {
@@ -167,7 +169,7 @@ impl<'scope> Scheduler<'scope, '_> {
 
     /// Commits what the run left uncommitted, and marks its work as ready to merge. If the commit fails,
     /// records a failed attempt.
-    fn commit_work_and_mark_ready_to_merge(&mut self, slot: &Slot<'_>) -> Result<(), WorkersError> {
+    fn commit_and_mark_ready_or_record_failure(&mut self, slot: &Slot<'_>) -> Result<(), WorkersError> {
         match self.item_work(slot).commit_all_and_move_item_branch() {
             Ok(commit) => {
                 self.parallel_run.board.mark_work_ready_to_merge(slot.claim, &commit)?;
@@ -180,7 +182,7 @@ impl<'scope> Scheduler<'scope, '_> {
     /// Copies the cost of an item from the state of its run to the state of the whole run, for later
     /// estimates.
     fn copy_item_cost_to_run_state(&self, slot: &Slot<'_>) -> Result<(), WorkersError> {
-        let project = self.parallel_run.item_project(slot.claim.item);
+        let project = self.parallel_run.item_project(slot.claim.item_index);
         let item_cost = state_file::load_state(&project, None)?
             .and_then(|state| state.plan_items.item_costs.last().cloned());
         if let Some(item_cost) = item_cost {
@@ -193,7 +195,7 @@ impl<'scope> Scheduler<'scope, '_> {
     fn park_item_and_notify_user(&mut self, slot: &Slot<'_>, question: String) -> Result<(), WorkersError> {
         self.parallel_run.board.park_item(slot.claim, &question, &self.item_work(slot))?;
         self.parallel_run.update_shown_plan_and_state()?;
-        let item_text = self.parallel_run.workers_state().board.items[slot.claim.item].text.clone();
+        let item_text = self.parallel_run.workers_state().board.items[slot.claim.item_index].text.clone();
         let open_question = OpenQuestion { item: item_text, question, iteration: 0, was_notified: true };
         self.reporter.notify_observer(&RunEvent::QuestionAsked { question: &open_question });
         let event = JournalEvent::Parked {
@@ -262,7 +264,7 @@ impl<'scope> Scheduler<'scope, '_> {
             };
             self.is_pause_recorded = true;
             let state = self.parallel_run.context.update_state(|state| {
-                state.lifecycle.pause_if_open_and_record_verdict(&verdict);
+                state.lifecycle.pause_and_record_verdict_if_open(&verdict);
                 state.clone()
             })?;
             if let (Some(state), true) = (state, pause_count <= 1) {

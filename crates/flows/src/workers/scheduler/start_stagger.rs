@@ -16,8 +16,9 @@ pub(super) struct StartStagger {
 }
 
 impl StartStagger {
-    /// Returns true if a worker may start now. Its first start makes the other workers wait.
-    pub(super) fn try_start_worker(&mut self, worker: usize) -> bool {
+    /// Returns false if another worker has just started and this one has not started since the last pause.
+    /// Its first start makes the other workers wait.
+    pub(super) fn try_start_worker_unless_other_just_started(&mut self, worker: usize) -> bool {
         if self.started_workers.contains(&worker) {
             return true;
         }

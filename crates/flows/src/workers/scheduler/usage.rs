@@ -36,7 +36,7 @@ impl ItemRunUsage {
             &workers_state,
         );
         for slot in slots.iter().flatten().filter(|slot| slot.running_process().is_some()) {
-            let item = slot.claim.item;
+            let item = slot.claim.item_index;
             let usage = item_run::usage_of_current_run(
                 &parallel_run.item_project(item),
                 &workers_state.item_progress[item].earlier_run_id,
@@ -62,7 +62,7 @@ impl ItemRunUsage {
 /// Writes the usage of all sessions to the state, so that readers of the state alone, such as the status
 /// line, have current values while items are running.
 pub(super) fn write_usage_to_state_if_changed(parallel_run: ParallelRun<'_>, state: &RunState) {
-    let usage = parallel_run.workers_state().total_usage();
+    let usage = parallel_run.workers_state().total_usage_of_all_items();
     if usage != item_run::usage_of_run(state) {
         // An error must not end the run: the write is repeated at the next interval.
         let _ =
@@ -75,8 +75,10 @@ pub(super) fn closing_reason_if_limit_reached(
     parallel_run: ParallelRun<'_>,
     mut state: RunState,
 ) -> Option<ClosingReason> {
-    let (usage, max_iterations) =
-        (parallel_run.workers_state().total_usage(), parallel_run.initial_state.options.max_iterations);
+    let (usage, max_iterations) = (
+        parallel_run.workers_state().total_usage_of_all_items(),
+        parallel_run.initial_state.options.max_iterations,
+    );
     (state.spending.cost_usd, state.spending.tokens) = (usage.cost_usd, usage.tokens);
     state.spending.add_cost_basis(usage.cost_basis);
     let budget_or_deadline_reason =

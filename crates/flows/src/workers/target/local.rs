@@ -159,7 +159,7 @@ impl Target for LocalTarget<'_> {
 
     fn save_returned_work_and_start_commit(
         &self,
-        Claim { item, .. }: Claim,
+        Claim { item_index: item, .. }: Claim,
         returned_work: &ReturnedWork,
         start_commit: Option<CommitId>,
         _: &dyn Fn() -> bool,

@@ -529,7 +529,7 @@ impl Target for FleetTarget<'_> {
 
     fn load_returned_work(&self, item: usize) -> Option<ReturnedWork> {
         let work_from_note = || {
-            returned_work_store::unfinished_work_from_note(
+            returned_work_store::note_as_unfinished_work_unless_empty(
                 &self.workers_file.workers_state().board.items[item].next_session_note,
             )
         };
@@ -540,7 +540,7 @@ impl Target for FleetTarget<'_> {
     /// here.
     fn save_returned_work_and_start_commit(
         &self,
-        Claim { item, epoch }: Claim,
+        Claim { item_index: item, epoch }: Claim,
         returned_work: &ReturnedWork,
         start_commit: Option<CommitId>,
         should_cancel: &dyn Fn() -> bool,

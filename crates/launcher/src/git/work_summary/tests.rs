@@ -16,7 +16,7 @@ fn create_repository() -> tempfile::TempDir {
 
 fn file_rows(work: &WorkSummary) -> Vec<(String, String, String, bool)> {
     let format_lines = |file: &ChangedFile| {
-        merge_and_format_last_line_ranges(
+        format_last_merged_ranges_keeping_edited(
             &file.hunks.iter().map(|hunk| (hunk.first_line, hunk.last_line)).collect::<Vec<_>>(),
             None,
         )
@@ -146,7 +146,7 @@ fn the_commits_of_one_file_have_their_added_and_removed_lines() {
         folder.path(),
         "sed -i '1s/ \\]/x]/' plan.md && echo a > a && git add -A && git commit -qm one && echo b > b && git add -A && git commit -qm b",
     );
-    let commits = commits_of_file_with_changed_lines(
+    let commits = commits_of_file_with_changed_line_texts(
         folder.path(),
         WorkBase::Commit(&start),
         &RepoPath::parse("plan.md").unwrap(),
@@ -157,7 +157,7 @@ fn the_commits_of_one_file_have_their_added_and_removed_lines() {
         (&["- [x] one".to_owned()][..], &["- [ ] one".to_owned()][..])
     );
     assert!(
-        commits_of_file_with_changed_lines(
+        commits_of_file_with_changed_line_texts(
             folder.path(),
             WorkBase::Head,
             &RepoPath::parse("plan.md").unwrap()
@@ -172,7 +172,7 @@ fn changed_lines_may_look_like_the_headers_of_a_patch() {
     run_shell(folder.path(), "printf -- '-- one\n' > a.sql && git add -A && git commit -qm first");
     let start = head_commit(folder.path()).unwrap();
     run_shell(folder.path(), "printf -- '++ two\n' > a.sql && git add -A && git commit -qm second");
-    let commits = commits_of_file_with_changed_lines(
+    let commits = commits_of_file_with_changed_line_texts(
         folder.path(),
         WorkBase::Commit(&start),
         &RepoPath::parse("a.sql").unwrap(),
@@ -197,20 +197,20 @@ fn a_repository_without_commits_and_no_repository_are_no_errors() {
 
 #[test]
 fn ranges_that_touch_are_merged_and_long_lists_are_shortened() {
-    assert_eq!(merge_and_format_last_line_ranges(&[(1, 2), (4, 9), (20, 20)], None), "1-9, 20");
+    assert_eq!(format_last_merged_ranges_keeping_edited(&[(1, 2), (4, 9), (20, 20)], None), "1-9, 20");
     let many_ranges: Vec<(u64, u64)> = (0..20).map(|n| (n * 10 + 1, n * 10 + 1)).collect();
     let last_ranges = "81, 91, 101, 111, 121, 131, 141, 151, 161, 171, 181, 191";
-    assert_eq!(merge_and_format_last_line_ranges(&many_ranges, None), format!("…, {last_ranges}"));
+    assert_eq!(format_last_merged_ranges_keeping_edited(&many_ranges, None), format!("…, {last_ranges}"));
     assert_eq!(
-        merge_and_format_last_line_ranges(&many_ranges, Some((141, 141))),
+        format_last_merged_ranges_keeping_edited(&many_ranges, Some((141, 141))),
         format!("…, {last_ranges}")
     );
     assert_eq!(
-        merge_and_format_last_line_ranges(&many_ranges, Some((21, 21))),
+        format_last_merged_ranges_keeping_edited(&many_ranges, Some((21, 21))),
         format!("…, 21, …, {last_ranges}")
     );
     assert_eq!(
-        merge_and_format_last_line_ranges(&many_ranges, Some((71, 71))),
+        format_last_merged_ranges_keeping_edited(&many_ranges, Some((71, 71))),
         format!("…, 71, {last_ranges}")
     );
 }

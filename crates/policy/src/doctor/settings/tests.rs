@@ -1,7 +1,7 @@
 use super::super::finding_codes;
 use super::*;
 use plimsoll_protocol::settings::{
-    EntryOptions, find_differences_from_template, install_or_update_our_entries, summarize_settings,
+    EntryOptions, find_template_differences_if_installed, install_or_update_our_entries, summarize_settings,
 };
 
 const MODERN: (u32, u32, u32) = (2, 1, 329);
@@ -25,7 +25,7 @@ fn check(client_version: (u32, u32, u32), files: &[(SettingsScope, &str)]) -> Se
         path: format!("{}.json", scope.as_str()),
         scope: *scope,
         summary: summarize_settings(text).map_err(|error| InspectionError::new(&error)),
-        differences: find_differences_from_template(text, hook_support).unwrap_or_default(),
+        differences: find_template_differences_if_installed(text, hook_support).unwrap_or_default(),
     };
     check_hook_settings(&SettingsInfo {
         files: files.iter().map(file).collect(),

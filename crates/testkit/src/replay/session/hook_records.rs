@@ -147,7 +147,7 @@ impl Session {
     ) {
         let origin = HookOrigin { hook_name, event, tool_use_id };
         for outcome in outcomes.iter().filter(|outcome| outcome.block_reason.is_none()) {
-            self.record_stdout_and_queue_reminder(outcome, &origin);
+            self.record_stdout_and_remind_at_start_or_prompt(outcome, &origin);
             self.record_hook_message_for_user(outcome, &origin);
             self.record_context_and_queue_reminder(outcome, &origin);
         }
@@ -155,7 +155,11 @@ impl Session {
 
     /// Records a hook's stdout. The plain text of a SessionStart or UserPromptSubmit hook also becomes a reminder
     /// for the model.
-    fn record_stdout_and_queue_reminder(&mut self, outcome: &HookOutcome, origin: &HookOrigin<'_>) {
+    fn record_stdout_and_remind_at_start_or_prompt(
+        &mut self,
+        outcome: &HookOutcome,
+        origin: &HookOrigin<'_>,
+    ) {
         let HookOrigin { hook_name, event, .. } = origin;
         let hook_success_text =
             outcome.plain_text.as_ref().map(|plain| format!("{hook_name} hook success: {plain}"));

@@ -4,7 +4,7 @@ use super::{MAX_CONTEXT_TOKENS, Session, SessionOutcome, env_variable};
 use crate::replay::arguments::{MODEL, OutputFormat};
 use crate::replay::lines::{new_uuid, system_reminder_for_transcript, timestamp_now, transcript_usage};
 use crate::replay::model::ModelReply;
-use crate::replay::{ReplayResult, missing_recording_error, model, tools};
+use crate::replay::{ReplayResult, model, not_replayable_error, tools};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ impl Session {
     /// ends here.
     pub(super) fn request_message_with_retries(&mut self) -> ReplayResult<Result<Value, SessionOutcome>> {
         if self.context_tokens > MAX_CONTEXT_TOKENS {
-            return missing_recording_error("a compaction");
+            return not_replayable_error("a compaction");
         }
         self.record_working_folder_if_changed();
         if !self.pending_reminders.is_empty() {
@@ -40,7 +40,7 @@ impl Session {
             match reply {
                 ModelReply::Interrupted => return Ok(Err(SessionOutcome::Interrupted("aborted_streaming"))),
                 ModelReply::Message(message, request_id) => {
-                    return Ok(Ok(self.record_assistant_message_with_defaults(message, &request_id)?));
+                    return Ok(Ok(self.record_message_with_default_tool_inputs(message, &request_id)?));
                 }
                 ModelReply::Error {
                     status,
@@ -51,7 +51,7 @@ impl Session {
                     rate_limit_reset,
                 } => {
                     let Some(error_name) = error_name_for_status(status) else {
-                        return missing_recording_error(format!("the error {status} of the API"));
+                        return not_replayable_error(format!("the error {status} of the API"));
                     };
                     if attempt > max_retries {
                         return Ok(Err(self.record_api_failure(
@@ -140,7 +140,7 @@ impl Session {
 
     /// Records a message in the transcript and the stream, one line per content block. Returns it with the default
     /// values of its tool inputs filled in.
-    pub(super) fn record_assistant_message_with_defaults(
+    pub(super) fn record_message_with_default_tool_inputs(
         &mut self,
         mut message: Value,
         request_id: &str,
@@ -148,7 +148,7 @@ impl Session {
         self.token_usage.add_usage(&message["usage"]);
         self.stop_reason = message["stop_reason"].clone();
         if self.arguments.max_budget_usd.is_some_and(|budget| self.token_usage.cost_usd() > budget) {
-            return missing_recording_error("a budget that is used up");
+            return not_replayable_error("a budget that is used up");
         }
         self.context_tokens = input_tokens_including_cache(&message["usage"]);
         for block in message["content"].as_array_mut().into_iter().flatten() {

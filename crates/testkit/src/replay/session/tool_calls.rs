@@ -3,7 +3,7 @@
 use super::{Session, SessionOutcome};
 use crate::replay::lines::{new_uuid, system_reminder_for_transcript, timestamp_now};
 use crate::replay::tools::ToolOutcome;
-use crate::replay::{ReplayResult, missing_recording_error, tools};
+use crate::replay::{ReplayResult, not_replayable_error, tools};
 use serde_json::{Value, json};
 use signal_hook::consts::SIGINT;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Session {
             let assistant_line_id = Value::from(line_id.unwrap_or_default());
             let (conversation_input, hook_input) =
                 tools::inputs_for_conversation_and_hooks(name, &call["input"]);
-            let outcome = self.run_pre_tool_hooks_and_tool(name, &call["id"], &hook_input)?;
+            let outcome = self.reject_invalid_or_run_pre_hooks_and_tool(name, &call["id"], &hook_input)?;
             if let ToolOutcome::Interrupted = outcome {
                 return Ok(Some(self.record_call_as_rejected_or_killed(call, &assistant_line_id)));
             }
@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Runs the PreToolUse hooks and the tool. An invalid input is rejected before the hooks run.
-    pub(super) fn run_pre_tool_hooks_and_tool(
+    pub(super) fn reject_invalid_or_run_pre_hooks_and_tool(
         &mut self,
         tool_name: &str,
         call_id: &Value,
@@ -97,7 +97,7 @@ impl Session {
             || tool_name == "Read"
             || self.arguments.allowed_tools.iter().any(|tool| tool == tool_name);
         if !is_allowed {
-            return missing_recording_error(format!("{tool_name} without permission"));
+            return not_replayable_error(format!("{tool_name} without permission"));
         }
         let hooks = self.settings.enabled_hooks_for("PreToolUse", tool_name)?;
         let payload = self.with_permission_mode_and_effort(
@@ -119,7 +119,7 @@ impl Session {
             environment: &environment,
             is_ending: &|| signal.load(Ordering::SeqCst) != 0,
         };
-        tools::run_tool(tool_name, input, &mut context)
+        tools::run_bash_read_or_write_else_edit(tool_name, input, &mut context)
     }
 
     pub(super) fn run_and_record_hooks_after_tool(

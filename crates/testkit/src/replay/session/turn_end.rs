@@ -4,7 +4,7 @@ use super::{Session, SessionOutcome, to_millis};
 use crate::replay::arguments::{MODEL, OutputFormat};
 use crate::replay::hooks::HookOutcome;
 use crate::replay::lines::{new_uuid, system_reminder_for_transcript, system_reminder_text, timestamp_now};
-use crate::replay::{ReplayResult, missing_recording_error};
+use crate::replay::{ReplayResult, not_replayable_error};
 use serde_json::{Value, json};
 use signal_hook::consts::SIGINT;
 use std::io::Write;
@@ -41,7 +41,7 @@ impl Session {
         match &refusals[..] {
             [] => {}
             [refusal] => self.add_refusal_as_next_user_message(refusal, &tool_use_id),
-            _ => return missing_recording_error("two refusals at once"),
+            _ => return not_replayable_error("two refusals at once"),
         }
         if !hooks.is_empty() {
             self.record_stop_outcomes_and_add_context(&outcomes, &refusals, &tool_use_id)?;
@@ -123,7 +123,7 @@ impl Session {
         if !contexts.is_empty() {
             // Unlike at other events, the context becomes the next user message.
             let [context] = &std::mem::take(&mut self.pending_reminders)[..] else {
-                return missing_recording_error("two words for the model at the end of a turn");
+                return not_replayable_error("two words for the model at the end of a turn");
             };
             self.messages.push(json!({ "role": "user", "content": system_reminder_text(context) }));
         }

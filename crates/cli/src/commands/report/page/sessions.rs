@@ -75,7 +75,7 @@ fn render_items_and_error_detail(session: &RunSession) -> Markup {
 }
 
 fn ending_css_class(session: &RunSession) -> &'static str {
-    match session.ending.as_ref().map(|ending| ending.traits().category) {
+    match session.ending.as_ref().map(|ending| ending.category_and_description().category) {
         None | Some(EndingCategory::Completed) => "plain",
         Some(EndingCategory::StoppedExternally) => "wait",
         Some(EndingCategory::Aborted) => "bad",

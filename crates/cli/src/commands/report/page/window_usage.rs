@@ -14,7 +14,7 @@ pub(super) fn render(report: &Report) -> Markup {
         html! { p.note { "Not recorded: there is no turn log of these sessions." } }
     } else {
         html! {
-            (render_category_table(window_usage))
+            (render_top_categories_and_sum_of_rest(window_usage))
             p.note { (counting_method_note(report)) }
             (render_largest_results(&window_usage.largest_results))
         }
@@ -22,7 +22,7 @@ pub(super) fn render(report: &Report) -> Markup {
     render_section("window", "What filled the window", &contents)
 }
 
-fn render_category_table(window_usage: &WindowUsage) -> Markup {
+fn render_top_categories_and_sum_of_rest(window_usage: &WindowUsage) -> Markup {
     let total: u64 = window_usage.categories.iter().map(|category| category.tokens).sum();
     let remaining_categories = window_usage.categories.get(MAX_SHOWN_CATEGORIES..).unwrap_or_default();
     html! {

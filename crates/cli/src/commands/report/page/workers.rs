@@ -1,8 +1,8 @@
 //! The section with the workers of a parallel run: a chart with one timeline for each worker and one for the merges, and a table with the
 //! same data.
 
-use super::loadline::{format_clock_time, format_percent, render_load_line, render_time_axis};
 use super::scale::{CHART_HEIGHT, ChartScale};
+use super::usage_chart::{format_clock_time, format_percent, render_time_axis, render_usage_line};
 use super::{format_dollars, render_section, render_time};
 use crate::commands::report::contents::{MergeEvent, MergeOutcome, Report, RunSession, WorkPeriod, Worker};
 use maud::{Markup, html};
@@ -35,7 +35,7 @@ fn render_figure(report: &Report, scale: &ChartScale) -> Markup {
                 title id="lanes" { (chart_description(report)) }
                 (render_time_axis(scale, timelines_height + MERGE_TIMELINE_HEIGHT, timelines_height + MERGE_TIMELINE_HEIGHT + 16.0))
                 @for (index, worker) in report.workers.iter().enumerate() {
-                    (render_worker_timeline(report, scale, worker, index as f64 * (TIMELINE_HEIGHT + TIMELINE_GAP)))
+                    (render_worker_usage_and_checkpoint_timeline(report, scale, worker, index as f64 * (TIMELINE_HEIGHT + TIMELINE_GAP)))
                 }
                 text.label x="-6" y=(timelines_height + MERGE_TIMELINE_HEIGHT / 2.0 + 4.0) text-anchor="end" { "merged" }
                 @for merge in &report.merges { (render_merge_mark(scale, merge, timelines_height + MERGE_TIMELINE_HEIGHT / 2.0)) }
@@ -62,14 +62,19 @@ fn chart_description(report: &Report) -> String {
     )
 }
 
-fn render_worker_timeline(report: &Report, scale: &ChartScale, worker: &Worker, top_y: f64) -> Markup {
+fn render_worker_usage_and_checkpoint_timeline(
+    report: &Report,
+    scale: &ChartScale,
+    worker: &Worker,
+    top_y: f64,
+) -> Markup {
     html! {
         text.label x="-6" y=(top_y + TIMELINE_HEIGHT / 2.0 + 4.0) text-anchor="end" { "worker " (worker.number) }
         rect.window x="0" y=(top_y) width="100%" height=(TIMELINE_HEIGHT) {}
         @for period in &worker.work_periods { (render_work_period_bar(report, scale, period, top_y)) }
         svg y=(top_y) width="100%" height=(TIMELINE_HEIGHT) viewBox={ "0 0 1000 " (CHART_HEIGHT) } preserveAspectRatio="none" {
             @for period in &worker.work_periods {
-                @for session in &period.sessions { (render_load_line(scale, session, session.iteration % 2 == 1, &session_tooltip_text(period, session))) }
+                @for session in &period.sessions { (render_usage_line(scale, session, session.iteration % 2 == 1, &session_tooltip_text(period, session))) }
             }
         }
         @for time in worker.work_periods.iter().flat_map(|period| &period.checkpoint_times) {
@@ -86,12 +91,12 @@ fn render_work_period_bar(report: &Report, scale: &ChartScale, period: &WorkPeri
     );
     html! {
         rect.stint x=(format_percent(start)) y=(top_y + TIMELINE_HEIGHT) width=(format_percent((end - start).max(0.15))) height="3" {
-            title { (period_tooltip_text(period)) }
+            title { (item_attempt_and_ending_tooltip(period)) }
         }
     }
 }
 
-fn period_tooltip_text(period: &WorkPeriod) -> String {
+fn item_attempt_and_ending_tooltip(period: &WorkPeriod) -> String {
     let attempt_text =
         if period.attempt > 1 { format!(", attempt {}", period.attempt) } else { String::new() };
     format!(
@@ -104,7 +109,7 @@ fn period_tooltip_text(period: &WorkPeriod) -> String {
 
 fn session_tooltip_text(period: &WorkPeriod, session: &RunSession) -> String {
     let peak_text = session.peak_percent.map(|peak| format!(", peak {peak} %")).unwrap_or_default();
-    format!("{}, session {}{peak_text}", period_tooltip_text(period), session.iteration)
+    format!("{}, session {}{peak_text}", item_attempt_and_ending_tooltip(period), session.iteration)
 }
 
 fn render_merge_mark(scale: &ChartScale, merge: &MergeEvent, y: f64) -> Markup {

@@ -56,7 +56,7 @@ impl ContextView<'_> {
         let header = format!("{}|{}|-------|\n", format_row("Metric", "Value"), "-".repeat(width + 2));
         format!(
             "{title}\n\n{header}{table}\n**Recommendation**: {}",
-            self.render_advice_and_checkpoint_note()
+            self.render_advice_and_when_checkpoint_is_due()
         )
     }
 
@@ -187,7 +187,11 @@ impl ContextView<'_> {
         if let Some(reading) = self.reading {
             rows.extend(self.next_request_source_and_window_rows(reading));
         }
-        rows.extend(self.thresholds.map(|thresholds| ("Thresholds", self.render_thresholds(thresholds))));
+        rows.extend(
+            self.thresholds.map(|thresholds| {
+                ("Thresholds", self.render_threshold_percents_and_lowered_note(thresholds))
+            }),
+        );
         rows
     }
 
@@ -208,7 +212,7 @@ impl ContextView<'_> {
         ]
     }
 
-    fn render_thresholds(&self, thresholds: &Thresholds) -> String {
+    fn render_threshold_percents_and_lowered_note(&self, thresholds: &Thresholds) -> String {
         let [l1, l2, l3] = [thresholds.l1, thresholds.l2, thresholds.l3]
             .map(|threshold| thresholds.percent_of_window(threshold));
         let configured_levels = &self.settings.levels;
@@ -224,7 +228,7 @@ impl ContextView<'_> {
     }
 
     /// Recommends what to do, and says when the next checkpoint or handoff happens.
-    pub(super) fn render_advice_and_checkpoint_note(&self) -> String {
+    pub(super) fn render_advice_and_when_checkpoint_is_due(&self) -> String {
         let Some((reading, thresholds)) = self.reading.zip(self.thresholds) else {
             return "none; the usage will be known after the next answer.".to_owned();
         };

@@ -94,7 +94,7 @@ fn run_status_rows_or_message(
     rows.extend(
         view.sequential_run_item_and_session_text().map(|text| unstyled(titled_text("Current item", &text))),
     );
-    rows.extend(view.item_count_and_checkbox_lines().into_iter().map(unstyled));
+    rows.extend(view.item_count_and_listed_item_lines().into_iter().map(unstyled));
     rows.extend(view.worker_and_pending_item_lines().into_iter().map(unstyled));
     rows.push(unstyled(titled_text("Cost", &view.cost_and_token_text())));
     rows.extend(
@@ -162,7 +162,7 @@ fn usage_bar_and_threshold_rows(
     };
     let thresholds = content.thresholds.as_ref();
     let level = thresholds.map(|thresholds| thresholds.level_at(reading.projected_tokens()));
-    let usage = match (reading.percent_used_by_client(), level) {
+    let usage = match (reading.percent_shown_by_client(), level) {
         (Some(percent), Some(level)) => {
             format!(
                 "{percent}% {} {level} ({})",

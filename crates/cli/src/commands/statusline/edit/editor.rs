@@ -144,7 +144,7 @@ impl Editor {
             }),
             KeyCode::Char('f') => self.begin_text_input(row, FORMAT_SETTING),
             KeyCode::Char('c') => self.begin_text_input(row, COLOR_SETTING),
-            KeyCode::Char('r') => self.reset_segment(&row.name),
+            KeyCode::Char('r') => self.reset_settings_or_custom_format_and_color(&row.name),
             KeyCode::Char('t') => self.status_line.theme = next_theme(self.status_line.theme),
             KeyCode::Char('b') => self.status_line.background = other_background(self.status_line.background),
             KeyCode::Char('s') => return EditorAction::Save,
@@ -180,7 +180,7 @@ impl Editor {
             .unwrap_or(0);
     }
 
-    fn reset_segment(&mut self, segment_name: &str) {
+    fn reset_settings_or_custom_format_and_color(&mut self, segment_name: &str) {
         if SegmentKind::from_name(segment_name).is_some() {
             self.status_line.segments.remove(segment_name);
         } else if let Some(segment) = self.status_line.segments.get_mut(segment_name) {

@@ -24,15 +24,15 @@ fn style_of_sgr_code(code: &str) -> Style {
             90..=97 => style.fg(Color::Indexed(number - 82)),
             40..=47 => style.bg(Color::Indexed(number - 40)),
             100..=107 => style.bg(Color::Indexed(number - 92)),
-            38 => style.fg(parse_extended_color(&mut numbers)),
-            48 => style.bg(parse_extended_color(&mut numbers)),
+            38 => style.fg(parse_indexed_else_rgb_color(&mut numbers)),
+            48 => style.bg(parse_indexed_else_rgb_color(&mut numbers)),
             _ => style,
         };
     }
     style
 }
 
-fn parse_extended_color(numbers: &mut impl Iterator<Item = u8>) -> Color {
+fn parse_indexed_else_rgb_color(numbers: &mut impl Iterator<Item = u8>) -> Color {
     let kind = numbers.next();
     let mut next_number = || numbers.next().unwrap_or(0);
     match kind {

@@ -122,7 +122,9 @@ impl SecretTally {
             .map(|location| (format!(", {}", location.field), location.kind))
             .collect();
         if matches!(record.body, RecordBody::DecodeError(_)) {
-            locations.extend(secret_kind_in_undecodable_record(log, line).map(|kind| (String::new(), kind)));
+            locations.extend(
+                first_secret_kind_in_raw_content_and_blobs(log, line).map(|kind| (String::new(), kind)),
+            );
         }
         if locations.is_empty() {
             return;
@@ -167,7 +169,7 @@ impl SecretTally {
 }
 
 /// Returns the kind of the first secret in a record that cannot be decoded. Searches its line, then its existing blobs.
-fn secret_kind_in_undecodable_record(log: &TurnLog, line: &RawLine) -> Option<&'static str> {
+fn first_secret_kind_in_raw_content_and_blobs(log: &TurnLog, line: &RawLine) -> Option<&'static str> {
     let content = LogLine::parse(&line.bytes)?.content;
     let secret_kind_in_blobs = || {
         referenced_blob_hashes(content)

@@ -197,7 +197,8 @@ impl Redactor {
     }
 
     fn redact_text_with_key_as_fallback_hint(&mut self, key: &str, text: &str) -> String {
-        let secrets_by_key = || plimsoll_secrets::find_secret_in_key_value(key, text).into_iter().collect();
+        let secrets_by_key =
+            || plimsoll_secrets::match_whole_value_if_key_value_is_secret(key, text).into_iter().collect();
         let secrets = plimsoll_secrets::find_secrets(text);
         let secrets = if secrets.is_empty() { secrets_by_key() } else { secrets };
         if secrets.is_empty() {

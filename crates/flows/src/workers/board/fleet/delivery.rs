@@ -36,7 +36,7 @@ pub(super) fn run_delivery_loop(
             }
             continue;
         };
-        match push_and_report_result(board, &result, should_cancel, item_notes) {
+        match push_report_and_return_if_delivered(board, &result, should_cancel, item_notes) {
             Ok(true) => {}
             Ok(false) => std::thread::sleep(RETRY_INTERVAL),
             Err(error) => board.record_permanent_error(error.to_string()),
@@ -46,7 +46,7 @@ pub(super) fn run_delivery_loop(
 
 /// Pushes the work and reports the result. Returns true if the result is delivered or no longer needed, and false
 /// if the delivery must be retried.
-fn push_and_report_result(
+fn push_report_and_return_if_delivered(
     board: &FleetBoard,
     result: &ItemResult,
     should_cancel: &dyn Fn() -> bool,
@@ -84,12 +84,12 @@ fn push_and_report_result(
             }
         }
     }
-    report_and_dequeue_result(board, result, &reported_result)
+    report_result_and_return_if_dequeued(board, result, &reported_result)
 }
 
 /// Reports a result to the board and removes it from the queue if the board accepts it or the epoch is stale.
 /// Returns true if it was removed.
-pub(super) fn report_and_dequeue_result(
+pub(super) fn report_result_and_return_if_dequeued(
     board: &FleetBoard,
     result: &ItemResult,
     reported_result: &ItemResult,

@@ -7,7 +7,7 @@ use crate::workers::error::BoardError;
 use plimsoll_domain::board::{ItemStage, SetAsideReason};
 use plimsoll_domain::workers::{ItemOutcome, ItemResult, WorkersState};
 use plimsoll_policy::workers::{
-    Claim, mark_claimed_item_ready_to_merge, reopen_claimed_item, reopen_or_set_aside_after_failed_try,
+    Claim, mark_claimed_item_ready_to_merge, reopen_claimed_item, reopen_or_set_aside_after_failed_attempt,
     set_claimed_item_aside,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ pub(super) fn run_heartbeat_loop(board: &FleetBoard, should_stop: &AtomicBool) {
         if last_refresh.is_none_or(|refreshed_at| refreshed_at.elapsed() >= refresh_interval) {
             // The call records its errors, so they are ignored here.
             is_report_due = !report_workers_unless_lock_busy(board, &mut reported_items, is_report_due);
-            let _ = refresh_from_board(board);
+            let _ = refresh_cached_state_from_board(board);
             last_refresh = Some(Instant::now());
         }
         std::thread::sleep(REFRESH_INTERVAL / 4);
@@ -53,7 +53,7 @@ pub(super) fn renew_leases_and_mark_stale_claims(board: &FleetBoard) {
     for claim in leased_claims {
         match board.call_board_over_heartbeat(|connection| connection.renew_claim(claim)) {
             Err(BoardError::StaleEpoch) => {
-                _ = board.lock_cached_state().stale_claims.insert((claim.item, claim.epoch));
+                _ = board.lock_cached_state().stale_claims.insert((claim.item_index, claim.epoch));
             }
             Err(BoardError::Unreachable(_) | BoardError::Permanent(_)) => return,
             Ok(()) => {}
@@ -92,7 +92,7 @@ pub(super) fn report_workers_unless_lock_busy(
 }
 
 /// Reads the board and copies its state into the cached state and this machine's record.
-pub(super) fn refresh_from_board(board: &FleetBoard) -> Result<(), BoardError> {
+pub(super) fn refresh_cached_state_from_board(board: &FleetBoard) -> Result<(), BoardError> {
     let change_count = board.workers_file.change_count();
     let requested_at = local_now();
     let snapshot = board.call_board_over_heartbeat(|connection| connection.read_board())?;
@@ -142,12 +142,12 @@ fn apply_board_snapshot(
 
 /// Applies the effect that a queued result will have on the board.
 fn apply_queued_result(workers_state: &mut WorkersState, result: &ItemResult) {
-    let claim = Claim { item: result.item, epoch: result.epoch };
+    let claim = Claim { item_index: result.item, epoch: result.epoch };
     let board = &mut workers_state.board;
     // A stale epoch means that another machine now has the item.
     let _ = match &result.outcome {
         ItemOutcome::Offered => mark_claimed_item_ready_to_merge(board, claim, &result.start_commit_id),
-        ItemOutcome::Failed(reason) => reopen_or_set_aside_after_failed_try(board, claim, reason),
+        ItemOutcome::Failed(reason) => reopen_or_set_aside_after_failed_attempt(board, claim, reason),
         ItemOutcome::WaitsForAnswer(question) => {
             set_claimed_item_aside(board, claim, SetAsideReason::Question(question.clone()))
         }

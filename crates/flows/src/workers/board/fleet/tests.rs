@@ -38,7 +38,7 @@ pub(in super::super) fn report_queued_results(board: &FleetBoard) {
     let queued_results =
         board.workers_file.workers_state().fleet_member.map(|member| member.outbox).unwrap_or_default();
     for result in queued_results {
-        delivery::report_and_dequeue_result(board, &result, &result).unwrap();
+        delivery::report_result_and_return_if_dequeued(board, &result, &result).unwrap();
     }
 }
 

@@ -1,13 +1,14 @@
-//! One row in a list of handoffs. It is parsed from the document, which anybody may have edited.
+//! The metadata of a handoff, for a list of handoffs. It is parsed from the document, which anybody may have
+//! edited.
 
 use super::parse_first_line_of_first_request;
 use crate::ids::SessionId;
 use crate::text::to_safe_single_line;
 use crate::time::Timestamp;
 
-/// The summary of one handoff.
+/// The metadata of one handoff.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HandoffSummary {
+pub struct HandoffMetadata {
     /// The session that wrote it; empty if the document names none.
     pub session_id: SessionId,
     /// When it was last written.
@@ -18,9 +19,9 @@ pub struct HandoffSummary {
     pub first_request_line: Option<String>,
 }
 
-impl HandoffSummary {
+impl HandoffMetadata {
     /// Parses a handoff document. Missing lines leave their fields empty.
-    pub fn parse(document: &str) -> HandoffSummary {
+    pub fn parse(document: &str) -> HandoffMetadata {
         let field_after_label = |label: &str| {
             let raw_value = document.lines().find_map(|line| line.strip_prefix("- ")?.strip_prefix(label));
             raw_value.map(to_safe_single_line).filter(|value| !value.is_empty())
@@ -28,7 +29,7 @@ impl HandoffSummary {
         // Each of these values is followed by text in parentheses.
         let first_word = |value: String| value.split_whitespace().next().unwrap_or_default().to_owned();
         let run = field_after_label("Run:").filter(|value| !value.starts_with("none"));
-        HandoffSummary {
+        HandoffMetadata {
             session_id: SessionId::from(field_after_label("Session:").map(first_word).unwrap_or_default()),
             written_at: Timestamp::from(field_after_label("Written:").map(first_word).unwrap_or_default()),
             run,

@@ -1,6 +1,6 @@
 //! The marks on the load line, from the journal.
 
-use super::contents::{LoadLineMark, MarkKind, RunSession, ThresholdPercents};
+use super::contents::{ChartMark, MarkKind, RunSession, ThresholdPercents};
 use super::entry::{MAX_FACT_CHARS, RunEntry};
 use crate::render::redact::RedactedText;
 use plimsoll_domain::Marker;
@@ -10,11 +10,11 @@ use plimsoll_domain::state::CheckpointCause;
 use plimsoll_domain::verdict::ContinueKind;
 
 /// Returns the marks of the journal: checkpoints, refused promises, the circuit breaker. Compactions come from the turn log.
-pub(super) fn load_line_marks(entries: &[RunEntry<'_>]) -> Vec<LoadLineMark> {
+pub(super) fn chart_marks_of_entries(entries: &[RunEntry<'_>]) -> Vec<ChartMark> {
     entries.iter().filter_map(mark_if_checkpoint_breaker_or_refusal).collect()
 }
 
-fn mark_if_checkpoint_breaker_or_refusal(entry: &RunEntry<'_>) -> Option<LoadLineMark> {
+fn mark_if_checkpoint_breaker_or_refusal(entry: &RunEntry<'_>) -> Option<ChartMark> {
     let prefix = entry.iteration().map(|number| format!("session {number}: ")).unwrap_or_default();
     let (kind, percent, text) = match entry.event() {
         JournalEvent::Checkpoint(checkpoint) => {
@@ -39,7 +39,7 @@ fn mark_if_checkpoint_breaker_or_refusal(entry: &RunEntry<'_>) -> Option<LoadLin
         _ => return None,
     };
     let percent = percent.map(|percent| percent as f64);
-    Some(LoadLineMark { occurred_at: entry.recorded_at, kind, percent, description: entry.redact(&text) })
+    Some(ChartMark { occurred_at: entry.recorded_at, kind, percent, description: entry.redact(&text) })
 }
 
 /// Returns the cause of a checkpoint as a short text: the threshold that was reached, or another cause.
@@ -51,10 +51,10 @@ pub(super) fn checkpoint_cause(checkpoint: &CheckpointWritten) -> String {
 }
 
 /// Returns the mark at the end of a session, or `None` if its ending or end time is unknown.
-pub(super) fn session_end_mark(session: &RunSession) -> Option<LoadLineMark> {
+pub(super) fn session_end_mark(session: &RunSession) -> Option<ChartMark> {
     let ending = session.ending.as_ref()?;
     let text = format!("session {} ended ({})", session.iteration, ending.as_str().replace('_', " "));
-    Some(LoadLineMark {
+    Some(ChartMark {
         occurred_at: session.ended_at.or(session.verdict_at)?,
         kind: if ending.is_aborted() { MarkKind::AbnormalSessionEnd } else { MarkKind::SessionEnd },
         percent: None,

@@ -6,7 +6,7 @@ mod mark;
 use super::render_section;
 use super::scale::{CHART_HEIGHT, ChartScale};
 use crate::commands::report::contents::{
-    LoadPoint, MarkKind, Report, RunPause, RunSession, ThresholdPercents, UtcTime,
+    MarkKind, Report, RunPause, RunSession, ThresholdPercents, UsagePoint, UtcTime,
 };
 use maud::{Markup, html};
 use plimsoll_domain::text::count_with_noun;
@@ -31,8 +31,8 @@ fn render_figure(report: &Report, scale: &ChartScale) -> Markup {
                 title id="chart" { (chart_description(report)) }
                 (render_background_grid_and_time_axis(scale))
                 @for pause in &report.pauses { (render_pause_band(scale, pause)) }
-                @for (index, session) in report.sessions.iter().enumerate() { (render_peak_box_if_no_load_line(report, scale, index, session)) }
-                (render_load_lines(report, scale))
+                @for (index, session) in report.sessions.iter().enumerate() { (render_peak_box_if_no_usage_line(report, scale, index, session)) }
+                (render_usage_lines(report, scale))
                 @if let Some(thresholds) = &report.thresholds { (render_threshold_lines(thresholds)) }
                 (render_y_axis_labels_without_overlap(report.thresholds.as_ref()))
                 (mark::render(scale, &report.marks))
@@ -145,7 +145,7 @@ fn x_and_width(scale: &ChartScale, start: UtcTime, end: UtcTime) -> (f64, f64) {
 }
 
 /// Renders the peak of a session without a load line, as a box from its start to its end. Renders nothing for other sessions.
-fn render_peak_box_if_no_load_line(
+fn render_peak_box_if_no_usage_line(
     report: &Report,
     scale: &ChartScale,
     index: usize,
@@ -190,18 +190,18 @@ fn format_ordinal(number: usize) -> String {
 
 /// Renders the load lines. Each rises from zero at the start of its session and falls to zero at the end. They are in a separate SVG
 /// element, which is stretched to the width of the chart.
-fn render_load_lines(report: &Report, scale: &ChartScale) -> Markup {
+fn render_usage_lines(report: &Report, scale: &ChartScale) -> Markup {
     html! {
         svg width="100%" height=(CHART_HEIGHT) viewBox={ "0 0 1000 " (CHART_HEIGHT) } preserveAspectRatio="none" {
             @for (index, session) in report.sessions.iter().enumerate() {
-                (render_load_line(scale, session, index % 2 == 0, &session_tooltip_text(index, session)))
+                (render_usage_line(scale, session, index % 2 == 0, &session_tooltip_text(index, session)))
             }
         }
     }
 }
 
 /// Renders the load line of one session, with one path for each segment between two compactions.
-pub(super) fn render_load_line(
+pub(super) fn render_usage_line(
     scale: &ChartScale,
     session: &RunSession,
     use_even_style: bool,
@@ -212,16 +212,16 @@ pub(super) fn render_load_line(
         @for (segment_index, segment) in session.load_line.iter().enumerate() {
             @let line_start = if segment_index == 0 { session.started_at } else { None };
             @let line_end = if segment_index + 1 == segment_count { session.ended_at } else { None };
-            path.load.(if use_even_style { "even" } else { "odd" }) d=(load_line_svg_path_from_and_to_zero(scale, segment, line_start, line_end)) {
+            path.load.(if use_even_style { "even" } else { "odd" }) d=(usage_line_svg_path_from_and_to_zero(scale, segment, line_start, line_end)) {
                 title { (title) }
             }
         }
     }
 }
 
-fn load_line_svg_path_from_and_to_zero(
+fn usage_line_svg_path_from_and_to_zero(
     scale: &ChartScale,
-    segment: &[LoadPoint],
+    segment: &[UsagePoint],
     session_start: Option<UtcTime>,
     session_end: Option<UtcTime>,
 ) -> String {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// The character of a night's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Character {
+pub enum AgentPersona {
     /// Makes no mistake that its requests allow it to avoid.
     Perfect,
     /// Does not write everything down, and does not always inspect the files before it begins.
@@ -54,26 +54,26 @@ pub struct Behavior {
     pub items_at_once: usize,
 }
 
-impl Character {
+impl AgentPersona {
     /// All characters in the order of the tables.
-    pub const ALL: [Character; 6] = [
-        Character::Perfect,
-        Character::Forgetful,
-        Character::Sloppy,
-        Character::Wanderer,
-        Character::Stubborn,
-        Character::Tamperer,
+    pub const ALL: [AgentPersona; 6] = [
+        AgentPersona::Perfect,
+        AgentPersona::Forgetful,
+        AgentPersona::Sloppy,
+        AgentPersona::Wanderer,
+        AgentPersona::Stubborn,
+        AgentPersona::Tamperer,
     ];
 
     /// Returns the name in the tables.
     pub fn name(self) -> &'static str {
         match self {
-            Character::Perfect => "perfect",
-            Character::Forgetful => "forgetful",
-            Character::Sloppy => "sloppy",
-            Character::Wanderer => "wanderer",
-            Character::Stubborn => "stubborn",
-            Character::Tamperer => "tamperer",
+            AgentPersona::Perfect => "perfect",
+            AgentPersona::Forgetful => "forgetful",
+            AgentPersona::Sloppy => "sloppy",
+            AgentPersona::Wanderer => "wanderer",
+            AgentPersona::Stubborn => "stubborn",
+            AgentPersona::Tamperer => "tamperer",
         }
     }
 
@@ -91,31 +91,31 @@ impl Character {
             items_at_once: 1,
         };
         match self {
-            Character::Perfect => Behavior {
+            AgentPersona::Perfect => Behavior {
                 remembers_percent: 100,
                 inspects_percent: 100,
                 tests_percent: 100,
                 ..default_behavior
             },
-            Character::Forgetful => {
+            AgentPersona::Forgetful => {
                 Behavior { remembers_percent: 60, inspects_percent: 60, ..default_behavior }
             }
-            Character::Sloppy => Behavior {
+            AgentPersona::Sloppy => Behavior {
                 tests_percent: 25,
                 omits_last_part_percent: 40,
                 repairs_percent: 60,
                 falsely_claims_done_percent: 15,
                 ..default_behavior
             },
-            Character::Wanderer => Behavior { items_at_once: 3, ..default_behavior },
-            Character::Stubborn => Behavior {
+            AgentPersona::Wanderer => Behavior { items_at_once: 3, ..default_behavior },
+            AgentPersona::Stubborn => Behavior {
                 tests_percent: 100,
                 omits_last_part_percent: 35,
                 repairs_percent: 30,
                 failure_reaction: FailureReaction::RepeatTest,
                 ..default_behavior
             },
-            Character::Tamperer => Behavior {
+            AgentPersona::Tamperer => Behavior {
                 tests_percent: 100,
                 omits_last_part_percent: 35,
                 weakens_percent: 60,

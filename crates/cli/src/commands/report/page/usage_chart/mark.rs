@@ -1,7 +1,7 @@
 //! The marks on the load line, each with its own shape, and their legend.
 
 use super::{format_clock_time, format_percent, format_pixels};
-use crate::commands::report::contents::{LoadLineMark, MarkKind, Report, RunPause};
+use crate::commands::report::contents::{ChartMark, MarkKind, Report, RunPause};
 use crate::commands::report::page::render_time;
 use crate::commands::report::page::scale::{CHART_HEIGHT, ChartScale};
 use maud::{Markup, html};
@@ -53,11 +53,11 @@ impl MarkKind {
 }
 
 /// Renders the marks. A mark without a percentage is drawn at the bottom of the chart.
-pub(super) fn render(scale: &ChartScale, marks: &[LoadLineMark]) -> Markup {
+pub(super) fn render(scale: &ChartScale, marks: &[ChartMark]) -> Markup {
     html! { @for mark in marks { (render_mark(scale, mark)) } }
 }
 
-fn render_mark(scale: &ChartScale, mark: &LoadLineMark) -> Markup {
+fn render_mark(scale: &ChartScale, mark: &ChartMark) -> Markup {
     let x = format_percent(scale.x_percent(mark.occurred_at));
     let y = mark.percent.map_or(CHART_HEIGHT, ChartScale::y_pixels);
     let class = mark.kind.css_class();
@@ -75,7 +75,7 @@ fn render_mark(scale: &ChartScale, mark: &LoadLineMark) -> Markup {
 /// Renders the legend of the marks that occur in the report, and the list of pauses.
 pub(super) fn render_legend_and_pause_list(report: &Report) -> Markup {
     let counts = ALL_MARKS
-        .map(|kind| (kind, report.marks.iter().filter(|load_line_mark| load_line_mark.kind == kind).count()));
+        .map(|kind| (kind, report.marks.iter().filter(|chart_mark| chart_mark.kind == kind).count()));
     html! {
         ul.legend {
             @for (kind, count) in counts.into_iter().filter(|(_, count)| *count > 0) {

@@ -14,7 +14,7 @@ pub fn record_errors_of_hook_event(input: &[u8], program: &str, messages: &[Stri
     else {
         return;
     };
-    let Ok(project) = Project::for_hook(payload.cwd.as_deref()) else { return };
+    let Ok(project) = Project::from_project_dir_variable_or_cwd(payload.cwd.as_deref()) else { return };
     record_errors_ignoring_disk_failures(
         &project,
         program,
@@ -26,7 +26,7 @@ pub fn record_errors_of_hook_event(input: &[u8], program: &str, messages: &[Stri
 /// Records the error messages of a hook that panicked, with the session id from the environment.
 pub fn record_errors_without_payload(program: &str, messages: &[String]) {
     let session_id = environment::variable(SESSION_VARIABLE).unwrap_or_default();
-    if let Ok(project) = Project::for_hook(None) {
+    if let Ok(project) = Project::from_project_dir_variable_or_cwd(None) {
         record_errors_ignoring_disk_failures(&project, program, &SessionId::from(session_id), messages);
     }
 }
@@ -37,13 +37,14 @@ fn record_errors_ignoring_disk_failures(
     session_id: &SessionId,
     messages: &[String],
 ) {
-    let to_fault = |message: &String| RecordedHookFailure {
+    let to_recorded_failure = |message: &String| RecordedHookFailure {
         occurred_at: plimsoll_domain::Timestamp::UNKNOWN,
         program: program.to_owned(),
         session_id: session_id.to_owned(),
         message: message.clone(),
     };
     for message in messages {
-        let _ = hook_failures::record_hook_failure_if_data_folder_exists(project, &to_fault(message));
+        let _ =
+            hook_failures::record_hook_failure_if_data_folder_exists(project, &to_recorded_failure(message));
     }
 }
