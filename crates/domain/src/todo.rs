@@ -72,7 +72,7 @@ impl TodoList {
             match (role, items.last_mut()) {
                 (PlanLineRole::Item(item), _) => items.push(item),
                 (PlanLineRole::DetailLine(line), Some(last_item)) => {
-                    last_item.add_note_question_or_answer(line)
+                    last_item.add_note_question_or_answer(line);
                 }
                 (PlanLineRole::DetailLine(_) | PlanLineRole::Other, _) => {}
             }

@@ -194,36 +194,23 @@ pub fn plan_installation(
     let current_bytes = disk::read(&paths.settings_file)?;
     let settings_text = decode_settings(&paths.settings_file, current_bytes.as_deref().unwrap_or_default())?;
     let is_team_install = scope == InstallScope::Project;
-    let updated_settings = settings::install_or_update_our_entries(
-        settings_text,
-        EntryOptions {
-            hook_support,
-            include_memory: install_memory,
-            wrap_status_line,
-            for_team: is_team_install,
-        },
-        &absolute_program_path_or_name,
-    )
-    .map_err(|error| InstallError::InvalidSettings { path: paths.settings_file.clone(), error })?;
-    let had_memory = settings::find_our_hooks(settings_text)
-        .unwrap_or_default()
-        .iter()
-        .any(settings::OurHookEntry::is_for_memory);
-    let mut changes = Vec::new();
-    let backup_file = if updated_settings.text == settings_text {
-        None
-    } else {
-        plan_settings_and_backup_before_first_install(
-            &paths,
-            &current_bytes,
-            updated_settings.text,
-            &mut changes,
-        )?
+    let entry_options = EntryOptions {
+        hook_support,
+        include_memory: install_memory,
+        wrap_status_line,
+        for_team: is_team_install,
     };
-    // A project has only one set of slash commands and of server entries, so they belong to the team as soon as
-    // the team's settings have hooks.
-    let shared_with_team = is_team_install
-        || scope == InstallScope::Local && paths.sibling_settings.as_deref().is_some_and(has_our_hooks);
+    let updated_settings =
+        settings::install_or_update_our_entries(settings_text, entry_options, &absolute_program_path_or_name)
+            .map_err(|error| InstallError::InvalidSettings { path: paths.settings_file.clone(), error })?;
+    let mut changes = Vec::new();
+    let backup_file = plan_settings_and_backup_before_first_install(
+        &paths,
+        &current_bytes,
+        updated_settings.text,
+        &mut changes,
+    )?;
+    let shared_with_team = are_commands_shared_with_team(scope, &paths);
     let command_files = plan_slash_command_files(&paths.command_folder, shared_with_team, &mut changes)?;
     let plan_memory_files = || {
         memory::plan_server_entry_and_frame_agent(
@@ -235,17 +222,17 @@ pub fn plan_installation(
         )
     };
     let memory_installation = updated_settings.has_memory.then(plan_memory_files).transpose()?;
-    let exclude_outcome = match scope {
-        InstallScope::User => None,
+    let mut exclude_outcome = None;
+    if scope != InstallScope::User {
         // Slash commands with a path are valid only on this user's machine, so they should not be committed.
-        InstallScope::Project | InstallScope::Local => {
-            Some(plan_exclude_lines_with_or_without_commands(project, !shared_with_team, &mut changes)?)
-        }
-    };
-    let team_files = match scope {
-        InstallScope::Project => Some(team::plan_preferences_and_gitignore(&paths, project, &mut changes)?),
-        InstallScope::User | InstallScope::Local => None,
-    };
+        let exclude_commands = !shared_with_team;
+        exclude_outcome =
+            Some(plan_exclude_lines_with_or_without_commands(project, exclude_commands, &mut changes)?);
+    }
+    let mut team_files = None;
+    if is_team_install {
+        team_files = Some(team::plan_preferences_and_gitignore(&paths, project, &mut changes)?);
+    }
     changes.retain(|change| change.before != change.after);
     let mut links = Vec::new();
     let report = InstallationReport {
@@ -262,7 +249,7 @@ pub fn plan_installation(
         backup_file,
         command_files,
         memory: memory_installation,
-        memory_removed: had_memory && !updated_settings.has_memory,
+        memory_removed: has_our_memory_hooks(settings_text) && !updated_settings.has_memory,
         exclude_outcome,
         missing_programs: programs_missing_after_setup(EntryOptions {
             include_memory: updated_settings.has_memory,
@@ -270,6 +257,21 @@ pub fn plan_installation(
         }),
     };
     Ok(InstallPlan { changes, links, report, files_with_possible_drafts: affected_files })
+}
+
+/// Returns true if the slash commands and server entries belong to the team. A project has only one set of them, so they
+/// do as soon as the team's settings have hooks.
+fn are_commands_shared_with_team(scope: InstallScope, paths: &InstallPaths) -> bool {
+    match scope {
+        InstallScope::Project => true,
+        InstallScope::Local => paths.sibling_settings.as_deref().is_some_and(has_our_hooks),
+        InstallScope::User => false,
+    }
+}
+
+fn has_our_memory_hooks(settings_text: &str) -> bool {
+    let our_hooks = settings::find_our_hooks(settings_text).unwrap_or_default();
+    our_hooks.iter().any(settings::OurHookEntry::is_for_memory)
 }
 
 /// Plans the files of the slash commands. They name the program by its path, or by its bare name if a team
@@ -295,14 +297,17 @@ fn plan_slash_command_files(
         .collect()
 }
 
-/// Plans the new text of the settings, and before it a backup if the file has no entries of ours yet. Returns
-/// the path of the backup, or `None` if none is planned.
+/// Plans the new text of the settings if it differs, and before it a backup if the file has no entries of ours yet.
+/// Returns the path of the backup, or `None` if none is planned.
 fn plan_settings_and_backup_before_first_install(
     paths: &InstallPaths,
     current_bytes: &Option<Vec<u8>>,
     new_text: String,
     changes: &mut Vec<FileChange>,
 ) -> Result<Option<PathBuf>, InstallError> {
+    if current_bytes.as_deref().unwrap_or_default() == new_text.as_bytes() {
+        return Ok(None);
+    }
     let is_free_of_our_entries = |bytes: &&Vec<u8>| {
         let text = settings::decode_utf8(bytes).unwrap_or_default();
         settings::has_no_plimsoll_entries(text).unwrap_or(false)

@@ -71,7 +71,7 @@ impl SpanBuilder {
         match &entry.event {
             StreamEvent::Client { model, version } => self.add_client_attributes_to_iteration(model, version),
             StreamEvent::Pause { until, reason, .. } => {
-                self.end_previous_and_begin_pause_span(until, reason, event_nanos)
+                self.end_previous_and_begin_pause_span(until, reason, event_nanos);
             }
             StreamEvent::PauseEnded => self.end_pause_span(event_nanos),
             StreamEvent::RunEnded(run_end) => self.record_run_end_and_end_all_spans(run_end, event_nanos),

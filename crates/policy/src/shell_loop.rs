@@ -453,7 +453,7 @@ pub fn write_checkpoint_and_history_into_document(
     });
     match &mut document["context_checkpoint"] {
         field_value @ Value::Object(_) => {
-            plimsoll_domain::state::merge_keeping_unknown_fields(field_value, checkpoint)
+            plimsoll_domain::state::merge_keeping_unknown_fields(field_value, checkpoint);
         }
         field_value => *field_value = checkpoint,
     }

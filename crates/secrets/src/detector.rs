@@ -86,7 +86,7 @@ impl Detector {
     fn find_keywords(&self, text: &[u8]) -> Vec<KeywordHit> {
         let mut hits = Vec::new();
         self.keywords.find_all_ignoring_case(text, &mut |owner, start, end| {
-            hits.push(KeywordHit { owner, start, end })
+            hits.push(KeywordHit { owner, start, end });
         });
         hits
     }

@@ -267,56 +267,18 @@ fn render_bar_message_of_running_session(
 
 fn render_progress_line(run_event: &RunEvent<'_>) -> Option<String> {
     Some(match run_event {
-        RunEvent::RunStarted { state } => {
-            let plan_suffix = state
-                .options
-                .user_plan_path()
-                .map(|plan_path| {
-                    format!(
-                        ", {} in {plan_path}",
-                        count_with_noun(state.plan_items.todo_items.len(), "open item")
-                    )
-                })
-                .unwrap_or_default();
-            // The session limit of a fleet applies to all machines together and is enforced by the fleet's board.
-            let is_fleet_run =
-                state.options.workers.as_ref().is_some_and(|workers| workers.fleet_name.is_some());
-            let limit_suffix =
-                format!(", at most {}", count_with_noun(state.options.max_iterations as usize, "session"));
-            let limit_suffix = if is_fleet_run { "" } else { &limit_suffix };
-            format!(
-                "run \"{}\" ({}){limit_suffix}{plan_suffix}",
-                to_safe_single_line(&state.options.task_name),
-                state.run_id
-            )
-        }
-        RunEvent::IterationStarted { state, model } => {
-            let item_suffix = current_unparked_item(state)
-                .map(|item| format!(": {}", truncate_end(item, 80)))
-                .unwrap_or_default();
-            let resume_suffix = if state.iteration_record.resumes_checkpoint {
-                " (resuming from the checkpoint)"
-            } else {
-                ""
-            };
-            let model_suffix =
-                model.map(|model| format!(" [{}]", to_safe_single_line(model))).unwrap_or_default();
-            let repeat_suffix = if state.has_iteration_number_been_used() { ", again" } else { "" };
-            format!(
-                "── iteration {}{repeat_suffix}{item_suffix}{resume_suffix}{model_suffix}",
-                state.iteration
-            )
-        }
+        RunEvent::RunStarted { state } => render_run_start(state),
+        RunEvent::IterationStarted { state, model } => render_iteration_start(state, *model),
         RunEvent::ClientStarted { model, version } => format!("   client {version}, {model}"),
         RunEvent::ToolUsed { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),
-        RunEvent::ApiRetry { status, first_failed_at: since } => {
-            format!("   {}", render_api_retry(*status, &Timestamp::from(since.as_str())))
+        RunEvent::ApiRetry { status, first_failed_at } => {
+            format!("   {}", render_api_retry(*status, &Timestamp::from(first_failed_at.as_str())))
         }
         RunEvent::Compacted => "   the client has compacted".to_owned(),
-        RunEvent::IterationEnded { iteration, result: session_result, item } => {
+        RunEvent::IterationEnded { iteration, result, item } => {
             format!(
                 "   iteration {iteration} {}{}",
-                render_session_ending(&session_result.ending),
+                render_session_ending(&result.ending),
                 render_item_state(*item)
             )
         }
@@ -328,21 +290,21 @@ fn render_progress_line(run_event: &RunEvent<'_>) -> Option<String> {
             format!("   {}   ({cost})", verdict.to_marker())
         }
         RunEvent::VerifyCommandsFinished { outcomes } => format!("   {}", render_verify_outcomes(outcomes)),
-        RunEvent::Reviewed { outcome: reviewed } => format!("   {}", reviewed.describe()),
+        RunEvent::Reviewed { outcome } => format!("   {}", outcome.describe()),
         RunEvent::TicksReverted { reverted_ticks } => {
             format!("   {}", reverted_ticks.describe_revert())
         }
         RunEvent::QuestionAsked { question } => render_parked_question(question),
-        RunEvent::PauseStarted { pause_end: pause_end_time, seconds, reason } => format!(
+        RunEvent::PauseStarted { pause_end, seconds, reason } => format!(
             "   paused until {} ({}): {}",
-            clock::format_local_time_with_seconds(*pause_end_time),
+            clock::format_local_time_with_seconds(*pause_end),
             format_seconds(*seconds as i64),
             to_safe_single_line(reason)
         ),
         RunEvent::WorkersEvent { event } => worker_event_text::render_parallel_run_or_note_event(event)?,
         RunEvent::Notice(text) => format!("   {text}"),
-        RunEvent::TemporaryErrorRetry { error, retry_seconds: seconds } => {
-            format!("   {error}; trying again in {seconds} s")
+        RunEvent::TemporaryErrorRetry { error, retry_seconds } => {
+            format!("   {error}; trying again in {retry_seconds} s")
         }
         // Reported by the exit code and standard error.
         RunEvent::ProgramEnded { .. } | RunEvent::RunFailed { .. } => return None,
@@ -352,6 +314,36 @@ fn render_progress_line(run_event: &RunEvent<'_>) -> Option<String> {
         | RunEvent::FiguresUpdated { .. }
         | RunEvent::StopRequested => return None,
     })
+}
+
+fn render_run_start(state: &RunState) -> String {
+    let plan_suffix = state
+        .options
+        .user_plan_path()
+        .map(|plan_path| {
+            format!(", {} in {plan_path}", count_with_noun(state.plan_items.todo_items.len(), "open item"))
+        })
+        .unwrap_or_default();
+    // The session limit of a fleet applies to all machines together and is enforced by the fleet's board.
+    let is_fleet_run = state.options.workers.as_ref().is_some_and(|workers| workers.fleet_name.is_some());
+    let limit_suffix =
+        format!(", at most {}", count_with_noun(state.options.max_iterations as usize, "session"));
+    let limit_suffix = if is_fleet_run { "" } else { &limit_suffix };
+    format!(
+        "run \"{}\" ({}){limit_suffix}{plan_suffix}",
+        to_safe_single_line(&state.options.task_name),
+        state.run_id
+    )
+}
+
+fn render_iteration_start(state: &RunState, model: Option<&str>) -> String {
+    let item_suffix =
+        current_unparked_item(state).map(|item| format!(": {}", truncate_end(item, 80))).unwrap_or_default();
+    let resume_suffix =
+        if state.iteration_record.resumes_checkpoint { " (resuming from the checkpoint)" } else { "" };
+    let model_suffix = model.map(|model| format!(" [{}]", to_safe_single_line(model))).unwrap_or_default();
+    let repeat_suffix = if state.has_iteration_number_been_used() { ", again" } else { "" };
+    format!("── iteration {}{repeat_suffix}{item_suffix}{resume_suffix}{model_suffix}", state.iteration)
 }
 
 /// Renders which verify commands passed, and how long they took together.

@@ -24,7 +24,7 @@ pub(super) enum EventSentence {
 }
 
 pub(super) fn describe_event(entry: &JournalEntry) -> EventSentence {
-    let shown_sentence =
+    let shown =
         |text: String| EventSentence::Shown(text, line_style_for_severity(entry.event.traits().severity));
     match &entry.event {
         // `SessionStart` shows that a session has started; the final verdict follows the provisional one.
@@ -34,78 +34,64 @@ pub(super) fn describe_event(entry: &JournalEntry) -> EventSentence {
         // In a run, `IterationClosed` shows the end and the peak: the last response is measured only at that point.
         JournalEvent::SessionEnd(_) if entry.run_id.is_some() => EventSentence::Omitted,
         JournalEvent::IterationClosed(iteration_end) => {
-            shown_sentence(describe_session_end(Some(iteration_end.peak_percent), None))
+            shown(describe_session_end(Some(iteration_end.peak_percent), None))
         }
         JournalEvent::SessionEnd(session_end) => {
-            shown_sentence(describe_session_end(session_end.peak_percent, session_end.reason.as_deref()))
+            shown(describe_session_end(session_end.peak_percent, session_end.reason.as_deref()))
         }
-        JournalEvent::RunStarted(run) => shown_sentence(describe_run_start(run)),
-        JournalEvent::RunResumed(run) => shown_sentence(describe_run_resume(run)),
-        JournalEvent::ClientAdopted { pid } => shown_sentence(describe_client_adoption(*pid)),
-        JournalEvent::Cancelled => shown_sentence("run cancelled with `plimsoll stop`".to_owned()),
-        JournalEvent::SessionStart { source } => shown_sentence(describe_session_start(*source)),
+        JournalEvent::RunStarted(run) => shown(describe_run_start(run)),
+        JournalEvent::RunResumed(run) => shown(describe_run_resume(run)),
+        JournalEvent::ClientAdopted { pid } => shown(describe_client_adoption(*pid)),
+        JournalEvent::Cancelled => shown("run cancelled with `plimsoll stop`".to_owned()),
+        JournalEvent::SessionStart { source } => shown(describe_session_start(*source)),
         JournalEvent::Warning(level_reached) => {
-            shown_sentence(format!("warning {} at {}%", level_reached.level, level_reached.percent))
+            shown(format!("warning {} at {}%", level_reached.level, level_reached.percent))
         }
-        JournalEvent::Checkpoint(checkpoint) => shown_sentence(describe_checkpoint(checkpoint)),
+        JournalEvent::Checkpoint(checkpoint) => shown(describe_checkpoint(checkpoint)),
         JournalEvent::SessionEndRequested(level_reached) => {
-            shown_sentence(describe_session_end_by_plimsoll(level_reached))
+            shown(describe_session_end_by_plimsoll(level_reached))
         }
-        JournalEvent::ClientEnded { reason } => shown_sentence(describe_client_end(reason)),
+        JournalEvent::ClientEnded { reason } => shown(describe_client_end(reason)),
         JournalEvent::WipCommit(wip_commit) => describe_wip_commit(wip_commit),
         JournalEvent::Verdict(verdict) => describe_verdict_event(verdict),
-        JournalEvent::SetAside { item } => shown_sentence(describe_set_aside_item(item)),
-        JournalEvent::Parked { item, question } => shown_sentence(describe_parked_item(item, question)),
-        JournalEvent::TicksReverted(reverted) => shown_sentence(describe_reverted_ticks(reverted)),
+        JournalEvent::SetAside { item } => shown(describe_set_aside_item(item)),
+        JournalEvent::Parked { item, question } => shown(describe_parked_item(item, question)),
+        JournalEvent::TicksReverted(reverted) => shown(describe_reverted_ticks(reverted)),
         JournalEvent::Reviewed(review_outcome) => describe_review(review_outcome),
-        JournalEvent::VerifyCommandsRan(verified) => shown_sentence(describe_verify_before_session(verified)),
-        JournalEvent::BreakerOpened(breaker) => shown_sentence(describe_breaker_trip(breaker)),
-        JournalEvent::ContinuedWithNextItem(estimate) => {
-            shown_sentence(describe_continuation_with_item(estimate))
-        }
-        JournalEvent::NextItemDoesNotFit(estimate) => shown_sentence(describe_item_without_room(estimate)),
-        JournalEvent::NoRoomForStep(estimate) => shown_sentence(describe_no_room_for_step(estimate)),
-        JournalEvent::CutOffByClient { item, .. } => shown_sentence(describe_cut_off_turn(item)),
+        JournalEvent::VerifyCommandsRan(verified) => shown(describe_verify_before_session(verified)),
+        JournalEvent::BreakerOpened(breaker) => shown(describe_breaker_trip(breaker)),
+        JournalEvent::ContinuedWithNextItem(estimate) => shown(describe_continuation_with_item(estimate)),
+        JournalEvent::NextItemDoesNotFit(estimate) => shown(describe_item_without_room(estimate)),
+        JournalEvent::NoRoomForStep(estimate) => shown(describe_no_room_for_step(estimate)),
+        JournalEvent::CutOffByClient { item, .. } => shown(describe_cut_off_turn(item)),
         JournalEvent::Notified { reason, program, error } => {
             describe_notification(reason, program, error.as_deref())
         }
         JournalEvent::LinearDelivered(note) => {
-            shown_sentence(format!("Linear notified: {}", shorten_to_single_line(&note.issue)))
+            shown(format!("Linear notified: {}", shorten_to_single_line(&note.issue)))
         }
-        JournalEvent::LinearFailed { error: delivery_error, .. } => {
-            shown_sentence(describe_linear_failure(delivery_error))
+        JournalEvent::LinearFailed { error, .. } => shown(describe_linear_failure(error)),
+        JournalEvent::TelemetryLost { span_count, log_count, last_error } => {
+            shown(describe_lost_telemetry(*span_count, *log_count, last_error))
         }
-        JournalEvent::TelemetryLost {
-            span_count: lost_spans,
-            log_count: lost_logs,
-            last_error: collector_error,
-        } => shown_sentence(describe_lost_telemetry(*lost_spans, *lost_logs, collector_error)),
-        JournalEvent::HooksDidNotRun { client_version } => {
-            shown_sentence(describe_missing_hooks(client_version))
+        JournalEvent::HooksDidNotRun { client_version } => shown(describe_missing_hooks(client_version)),
+        JournalEvent::ProcessesLeftBehind { processes } => shown(describe_leftover_processes(processes)),
+        JournalEvent::Fault { error, action_taken, .. } => {
+            shown(format!("{}; {}", shorten_to_single_line(error), shorten_to_single_line(action_taken)))
         }
-        JournalEvent::ProcessesLeftBehind { processes } => {
-            shown_sentence(describe_leftover_processes(processes))
-        }
-        JournalEvent::Fault { error, action_taken: action, .. } => {
-            shown_sentence(format!("{}; {}", shorten_to_single_line(error), shorten_to_single_line(action)))
-        }
-        JournalEvent::PromptRestored { old_file } => shown_sentence(describe_prompt_repair(old_file)),
-        JournalEvent::PlanRestored { plan_path: restored_path } => {
-            shown_sentence(describe_plan_repair(restored_path))
-        }
+        JournalEvent::PromptRestored { old_file } => shown(describe_prompt_repair(old_file)),
+        JournalEvent::PlanRestored { plan_path } => shown(describe_plan_repair(plan_path)),
         JournalEvent::WorkerBegan(_)
         | JournalEvent::WorkerEnded(_)
         | JournalEvent::ItemsMerged(_)
-        | JournalEvent::ItemReturned(_) => shown_sentence(
-            worker_event_text::render_parallel_run_or_note_event(&entry.event).unwrap_or_default(),
-        ),
-        JournalEvent::StateRepaired { repaired_part: part } => {
-            shown_sentence(format!("state repaired: {}", shorten_to_single_line(part)))
+        | JournalEvent::ItemReturned(_) => {
+            shown(worker_event_text::render_parallel_run_or_note_event(&entry.event).unwrap_or_default())
+        }
+        JournalEvent::StateRepaired { repaired_part } => {
+            shown(format!("state repaired: {}", shorten_to_single_line(repaired_part)))
         }
         // Shown with all their fields.
-        JournalEvent::Note { .. } | JournalEvent::Unknown(_) => {
-            shown_sentence(render_name_and_fields(&entry.event))
-        }
+        JournalEvent::Note { .. } | JournalEvent::Unknown(_) => shown(render_name_and_fields(&entry.event)),
     }
 }
 

@@ -298,7 +298,7 @@ impl Agent {
 
     fn continue_or_tick_item(&mut self, knowledge: &Knowledge, file: &str) -> Step {
         if knowledge.files_needing_answer.contains(file) {
-            return self.ask_question_or_tick_or_end_turn(knowledge, file);
+            return self.write_question_or_tick_or_end_turn(knowledge, file);
         }
         if knowledge.files_with_result.contains(file) {
             return self.tick_step(file);
@@ -392,7 +392,7 @@ impl Agent {
     }
 
     /// Handles an item that needs an answer: as the prompt says, otherwise according to the behavior.
-    fn ask_question_or_tick_or_end_turn(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+    fn write_question_or_tick_or_end_turn(&mut self, knowledge: &Knowledge, file: &str) -> Step {
         let question = question_text(file);
         if knowledge.states_rule(Rule::Ask) && !knowledge.blocked_line.is_empty() {
             let write_question_command =

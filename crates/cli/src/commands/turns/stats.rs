@@ -109,7 +109,7 @@ impl SessionStats {
         add_usage_of_turn_log_record(record, &mut self.session_usage);
         match (record.header.kind, &record.body) {
             (RecordKind::Turn, _) => {
-                self.add_session_tokens_and_count_selected_turn(record, selection, stats)
+                self.add_session_tokens_and_count_selected_turn(record, selection, stats);
             }
             (RecordKind::Compaction, _) if record.header.stream == MAIN_STREAM => {
                 stats.compactions += 1;

@@ -178,7 +178,7 @@ impl Board for LocalBoard {
         // The next session continues from the unfinished work.
         let head_commit = unfinished_work.head_commit().unwrap_or_default();
         self.workers_file.update_and_write_file(|workers| {
-            workers.item_progress[claim.item_index].start_commit_id = head_commit
+            workers.item_progress[claim.item_index].start_commit_id = head_commit;
         })
     }
 
