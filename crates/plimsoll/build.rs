@@ -58,8 +58,8 @@ fn render_linker_script_grouping_symbols(symbol_list: &str) -> String {
             .map(|(_, symbol_name)| section_line(symbol_name))
             .collect()
     };
-    // A function's jump tables have its name. Unnamed constants get other numbers in each build, so all of them are
-    // included.
+    // A function's jump tables have its name. Unnamed constants get different numbers in each build, so all
+    // of them are included.
     let constants = section_lines("rtw", &[".rodata", ".rodata.unlikely"]);
     let functions = section_lines("tw", &[".text", ".text.unlikely"]);
     // The data that a hook writes is at the end of `.data` and at the start of `.bss`, so that it shares one page.

@@ -1,4 +1,5 @@
-//! Harder nights, which score how well each session is told where the previous one stopped.
+//! Simulated runs with a harder task. They score how well each session is told where the
+//! previous one stopped.
 
 pub mod simulator;
 
@@ -15,12 +16,12 @@ use std::time::{Duration, Instant};
 /// A model with a context window of a million tokens. The usage is scripted, so the client never compacts by
 /// itself.
 const MODEL: &str = "opus";
-/// The maximum number of sessions of a night. Nights normally end earlier.
+/// The maximum number of sessions of a simulated run. Runs normally end earlier.
 pub const MAX_SESSIONS: u32 = 16;
-/// Longer than any night that makes progress.
+/// Longer than any simulated run that makes progress.
 const SIMULATION_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// The outcome of a night.
+/// The outcome of a simulated run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SimulationOutcome {
     /// The label of the programs that were tested.
@@ -36,14 +37,14 @@ pub struct SimulationOutcome {
     /// The exit code of the run.
     #[serde(rename = "code")]
     pub exit_code: Option<i32>,
-    /// The duration of the night.
+    /// The real duration of the simulation.
     pub seconds: f64,
     /// The last line that the run printed.
     #[serde(rename = "last_words")]
     pub last_output_line: String,
 }
 
-/// Simulates the night of a seed with the real client and at most `max_sessions` sessions. `programs_label`
+/// Simulates the run of a seed with the real client and at most `max_sessions` sessions. `programs_label`
 /// names the tested programs in the outcome.
 pub fn simulate_run_with_real_client(
     seed: u64,
@@ -53,7 +54,7 @@ pub fn simulate_run_with_real_client(
     simulate_run_in_prepared_world(seed, programs_label, max_sessions, |_| ())
 }
 
-/// Simulates the night of a seed with the replayed client.
+/// Simulates the run of a seed with the replayed client.
 pub fn simulate_run_with_replayed_client(
     seed: u64,
     programs_label: &str,
@@ -74,13 +75,13 @@ fn simulate_run_in_prepared_world(
     let (style, work) = (AgentStyle::random(rng), SimulatedWork::random(rng));
     let mut world = create_world_with_project_files(&style, &work);
     let (model, handle) = SimulationHandle::start_model(work, style, world.project(), rng);
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     prepare_world(&mut world);
     let started_at = Instant::now();
     let finished_run = if style.has_user_changes {
         run_session_by_session_with_user_changes(&world, &style, max_sessions, &handle, rng)
     } else {
-        run_until_done_or_max_sessions(&world, &style, max_sessions)
+        run_plimsoll_up_to_max_sessions(&world, &style, max_sessions)
     };
     let seconds = started_at.elapsed().as_secs_f64();
     write_conversation_if_requested(seed, programs_label, &model, &finished_run);
@@ -104,7 +105,7 @@ fn create_world_with_project_files(style: &AgentStyle, work: &SimulatedWork) -> 
         world.write(path, text);
     }
     world.write("fix_plan.md", &work.plan_text());
-    // A night lasts only a minute here, so three checkpoints in it do not mean that an item is too large.
+    // A simulation lasts only a minute, so three checkpoints in it do not mean that an item is too large.
     world.write_plimsoll_user_settings(&serde_json::json!({"thrash": {"checkpoints": 0}}));
     if style.folder != FolderKind::Plain {
         world.git(&["init", "--quiet", "-b", "main"]);
@@ -118,14 +119,14 @@ fn create_world_with_project_files(style: &AgentStyle, work: &SimulatedWork) -> 
     world
 }
 
-fn run_until_done_or_max_sessions(world: &World, style: &AgentStyle, max_sessions: u32) -> FinishedProgram {
+fn run_plimsoll_up_to_max_sessions(world: &World, style: &AgentStyle, max_sessions: u32) -> FinishedProgram {
     let max_iterations = max_sessions.to_string();
     let mut arguments =
         vec!["run", "--objective", "Do what fix_plan.md says.", "--max-iterations", &max_iterations];
-    if style.has_pack {
+    if style.uses_pack_option {
         arguments.push("--pack");
     }
-    if style.has_verify {
+    if style.uses_verify_command {
         arguments.extend(["--verify", "test -d src"]);
     }
     arguments.extend(["--", "--model", MODEL, "--allowedTools", "Bash", "Read", "Edit", "Write"]);
@@ -140,7 +141,7 @@ fn run_session_by_session_with_user_changes(
     handle: &SimulationHandle,
     rng: SeededRng,
 ) -> FinishedProgram {
-    let mut finished_run = run_until_done_or_max_sessions(world, style, 1);
+    let mut finished_run = run_plimsoll_up_to_max_sessions(world, style, 1);
     for session in 2..=max_sessions {
         // Exit code 3: the maximum number of sessions has been reached.
         if finished_run.code != Some(3) {
@@ -164,30 +165,33 @@ fn maybe_commit_and_record_user_change(
     rng: SeededRng,
     session: u32,
 ) {
-    let subject = format!("By hand before session {session}");
+    let commit_subject = format!("By hand before session {session}");
     let commit_file = |path: &str| {
         world.git(&["add", "-A", "--", path]);
-        world.git(&["commit", "-qm", &subject, "--", path]);
+        world.git(&["commit", "-qm", &commit_subject, "--", path]);
     };
     let roll = rng.random_number_for_name(&format!("somebody before {session}"), 100);
     let change = match (roll, handle.file_in_progress()) {
         (0..=19, Some((file, _))) => {
             let text = world.read(&file);
-            let comment = if file.ends_with(".py") { "#" } else { "//" };
-            world.write(&file, &format!("{comment} looked through\n{comment} by hand\n\n{text}"));
+            let comment_prefix = if file.ends_with(".py") { "#" } else { "//" };
+            world.write(
+                &file,
+                &format!("{comment_prefix} looked through\n{comment_prefix} by hand\n\n{text}"),
+            );
             commit_file(&file);
-            UserChange::Edited { file, subject }
+            UserChange::Edited { file, subject: commit_subject }
         }
         (20..=39, Some((file, true))) if file.contains("helper") || file.contains("src/") => {
             std::fs::remove_file(world.path(&file)).expect("the file is there");
             commit_file(&file);
-            UserChange::Deleted { file, subject }
+            UserChange::Deleted { file, subject: commit_subject }
         }
         (40..=69, _) => {
             let text = world.read("docs/guide.md");
             world.write("docs/guide.md", &format!("{text}More of it.\n"));
             commit_file("docs/guide.md");
-            UserChange::OtherCommit { subject }
+            UserChange::OtherCommit { subject: commit_subject }
         }
         _ => return,
     };
@@ -218,7 +222,7 @@ const SECTION_TAIL: &str = include_str!("handovers/tail.md");
 const SECTION_BEGIN: &str = "<!-- harder nights: begin -->\n";
 const SECTION_END: &str = "<!-- harder nights: end -->\n";
 
-/// Returns the section of docs/nights.md about the harder nights, including its markers.
+/// Returns the section of docs/nights.md about the harder simulations, including its markers.
 pub fn find_harder_simulations_section(page: &str) -> Option<&str> {
     let start = page.find(SECTION_BEGIN)?;
     Some(&page[start..page.find(SECTION_END)? + SECTION_END.len()])
@@ -232,7 +236,7 @@ pub fn replace_or_append_harder_simulations_section(page: &str, section: &str) -
     }
 }
 
-/// Renders the section about the harder nights from the seeds that have an outcome for every label.
+/// Renders the section about the harder simulations from the seeds that have an outcome for every label.
 pub fn render_harder_simulations_section(outcomes: &[SimulationOutcome], compared_labels: &[&str]) -> String {
     let seeds_with_label = |label: &str| -> BTreeSet<u64> {
         outcomes.iter().filter(|outcome| outcome.programs == label).map(|outcome| outcome.seed).collect()
@@ -310,8 +314,8 @@ pub fn render_harder_simulations_section(outcomes: &[SimulationOutcome], compare
             correct_share_for_state("Fresh"),
             render_share(ended_well_count, simulations.len()),
             render_share(sum_results(&|results| results.done), sum_results(&|results| results.items)),
-            sum_results(&|results| results.steps_made_twice),
-            sum_results(&|results| results.items_begun_twice),
+            sum_results(&|results| results.repeated_steps),
+            sum_results(&|results| results.restarted_items),
             sum_results(&|results| results.returns_to_finished_items),
             sum_results(&|results| results.sessions),
         );

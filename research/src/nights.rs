@@ -1,10 +1,10 @@
-//! Simulated nights with each of the loops that people use to run Claude Code unattended, all with the real
-//! client.
+//! Simulations of each of the loops that people use to run Claude Code unattended, all with the real client.
 
+pub mod loop_setups;
 pub mod page;
 pub mod simulator;
-pub mod ways;
 
+use loop_setups::{LoopKind, LoopSetup};
 use plimsoll_domain::digest::sha256_hex;
 use plimsoll_testkit::SeededRng;
 use plimsoll_testkit::world::{FinishedProgram, World};
@@ -15,34 +15,33 @@ use simulator::{
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use ways::{LoopKind, LoopSetup};
 
 /// A model with a context window of 200,000 tokens, which the client compacts at 83.5%.
 const MODEL: &str = "claude-sonnet-4-6";
-/// The number of items of a night in the published results.
+/// The number of items of a simulation in the published results.
 pub const ITEMS_PER_SIMULATION: u32 = 4;
 /// The maximum number of sessions of a loop that do work. A loop that reaches it would never end by itself.
 const MAX_SESSIONS: &str = "20";
 /// The exit code of a loop that has reached the maximum number of sessions, here and with `plimsoll run`.
-const EXIT_MAX_SESSIONS: i32 = 3;
-/// Longer than any night that makes progress, even on a busy machine.
+const MAX_SESSIONS_EXIT_CODE: i32 = 3;
+/// Longer than any simulation that makes progress, even on a busy machine.
 const SIMULATION_TIMEOUT: Duration = Duration::from_secs(1_800);
 /// How long `plimsoll run` really waits for a usage limit. Several seconds, because the client is told the
 /// reset time in whole seconds.
 const USAGE_LIMIT_DURATION: Duration = Duration::from_secs(4);
 
-/// The outcome of a night: a row of the published table.
+/// The outcome of a simulation: a row of the published table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SimulationRow {
     pub seed: u64,
     /// The key of the loop setup.
     pub way: String,
-    /// The character of the agent.
+    /// The persona of the agent.
     #[serde(rename = "character")]
     pub persona: AgentPersona,
     /// The hash of the tested programs and of the simulation's sources. Rows of several builds are not combined.
     pub build: String,
-    /// The figures of the night.
+    /// The score of the simulation.
     pub score: SimulationScore,
     /// The exit code of the loop.
     #[serde(rename = "code")]
@@ -59,18 +58,18 @@ pub struct SimulationRow {
 impl SimulationRow {
     /// Returns true if the loop ended by itself, all items that can be done are done, and no tick is false.
     pub fn ended_with_all_items_correct(&self) -> bool {
-        self.exit_code.is_some_and(|code| code != EXIT_MAX_SESSIONS) && self.score.is_fully_correct()
+        self.exit_code.is_some_and(|code| code != MAX_SESSIONS_EXIT_CODE) && self.score.is_fully_correct()
     }
 
-    /// Returns how often the night waited for a person: at each restart, and at an end before everything was done.
+    /// Returns how often the loop waited for a person: at each restart, and at an end before everything was done.
     pub fn count_waits_for_person(&self) -> u32 {
         let has_ended_early =
-            self.exit_code != Some(EXIT_MAX_SESSIONS) && self.score.passing < self.score.items;
+            self.exit_code != Some(MAX_SESSIONS_EXIT_CODE) && self.score.passing < self.score.items;
         self.restarts + u32::from(has_ended_early)
     }
 }
 
-/// Simulates the night of a seed with this number of items.
+/// Simulates the unattended run of a seed with this number of items.
 pub fn simulate_unattended_run(
     setup: &LoopSetup,
     persona: AgentPersona,
@@ -87,23 +86,24 @@ pub fn simulate_unattended_run(
     };
     let estimated_answers = task.items.iter().map(|item| item.line_count / 26 + 3).sum();
     let (model, handle) = SimulationHandle::start_model(
-        SimulationPlan { task, character: persona, rng, wait_mode, estimated_answers },
+        SimulationPlan { task, persona, rng, wait_mode, estimated_answers },
         &world,
     );
-    world.put_client_on_path_and_set_model_url(&model);
-    let finished_loop = run_loop(&world, &setup.loop_kind);
+    world.put_client_on_path_with_model_and_settings(&model);
+    let finished_loop = run_shell_loop_or_plimsoll(&world, &setup.loop_kind);
     write_conversation_if_requested(setup, persona, seed, &model, &finished_loop);
     let output = format!("{}\n{}", finished_loop.stdout, finished_loop.stderr);
     let names_changed_test = |line: &str| line.contains("check.sh") && line.contains("changed");
-    let restarts = fs::read_to_string(world.path("../restarts")).unwrap_or_default().lines().count() as u32;
+    let restart_count =
+        fs::read_to_string(world.path("../restarts")).unwrap_or_default().lines().count() as u32;
     SimulationRow {
         seed,
         way: setup.key.to_owned(),
         persona,
-        build: build_id(),
+        build: hash_programs_and_simulation_sources(),
         score: handle.compute_score(&world),
         exit_code: finished_loop.code,
-        restarts,
+        restarts: restart_count,
         names_changed_test: output.lines().any(names_changed_test),
         seconds: finished_loop.elapsed.as_secs(),
     }
@@ -116,12 +116,12 @@ fn create_world_with_env_and_user_settings() -> World {
     // The default is ten retries, with waits of up to half a minute. On the simulated clock one retry counts
     // as nine.
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "1");
-    // A night lasts only minutes here, so three checkpoints in it do not mean that an item is too large.
+    // A simulation lasts only minutes, so three checkpoints in it do not mean that an item is too large.
     world.write_plimsoll_user_settings(&serde_json::json!({"thrash": {"checkpoints": 0}}));
     world
 }
 
-fn run_loop(world: &World, loop_kind: &LoopKind) -> FinishedProgram {
+fn run_shell_loop_or_plimsoll(world: &World, loop_kind: &LoopKind) -> FinishedProgram {
     let client = format!("claude -p --model {MODEL} --allowedTools Bash Read Edit Write");
     let fill_placeholders = |text: &str| text.replace("CLIENT", &client).replace("SESSIONS", MAX_SESSIONS);
     match loop_kind {
@@ -171,19 +171,22 @@ fn write_conversation_if_requested(
 }
 
 /// Returns the first twelve hex digits of a hash of the tested programs and of the simulation's sources.
-pub fn build_id() -> String {
-    static BUILD_ID: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+pub fn hash_programs_and_simulation_sources() -> String {
+    static BUILD_HASH: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let root = plimsoll_testkit::workspace_root();
     let simulation_folders =
         ["research/src/nights/simulator", "research/src/nights/peers"].map(|folder| root.join(folder));
-    let compute_id = || {
+    let compute_hash = || {
         // All hook programs are links to the same file, so hashing one of them is enough.
         let programs = ["plimsoll", "plimsoll-post-tool"]
             .map(|name| plimsoll_testkit::find_or_build_bin_dir().join(name));
         let mut files: Vec<PathBuf> =
             simulation_folders.iter().flat_map(|folder| list_files(folder)).collect();
-        let other_sources =
-            ["crates/testkit/src/seeded_rng.rs", "research/src/nights.rs", "research/src/nights/ways.rs"];
+        let other_sources = [
+            "crates/testkit/src/seeded_rng.rs",
+            "research/src/nights.rs",
+            "research/src/nights/loop_setups.rs",
+        ];
         files.extend(other_sources.map(|file| root.join(file)));
         files.sort();
         let bytes: Vec<Vec<u8>> =
@@ -191,7 +194,7 @@ pub fn build_id() -> String {
         let file_contents: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
         sha256_hex(&file_contents)[..12].to_owned()
     };
-    BUILD_ID.get_or_init(compute_id).clone()
+    BUILD_HASH.get_or_init(compute_hash).clone()
 }
 
 fn list_files(folder: &Path) -> Vec<PathBuf> {

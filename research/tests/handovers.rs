@@ -1,18 +1,18 @@
 //! Compares what the next session is told with what the simulator knows to have been done, in a few short
-//! nights of the measure of docs/nights.md (`scripts/nights.sh --harder`).
+//! simulations of those in docs/nights.md (`scripts/nights.sh --harder`).
 
 use plimsoll_research::handovers::simulator::ResumeScore;
 use plimsoll_research::handovers::{SimulationOutcome, simulate_run_with_replayed_client};
 
-/// A night of this many sessions has one resume less.
+/// A run of this many sessions has one resume less.
 const SESSIONS_PER_SIMULATION: u32 = 4;
 /// Seeds with `--pack`, with sessions that only commit the work of another one, and with a checkpoint that
 /// the agent makes.
 const SEEDS: &[u64] = &[4, 7, 21];
 
-/// Plays these nights in parallel with the replayed client. What a resume says depends only on our programs,
-/// and `scripts/nights.sh` plays the nights with the real client. Every resume must be right in the replayed
-/// nights.
+/// Runs these simulations in parallel with the replayed client. What a resume says depends only on the
+/// tested programs, and `scripts/nights.sh` runs the simulations with the real client. With the replayed
+/// client every resume must be right.
 fn run_simulations(seeds: &[u64]) -> Vec<SimulationOutcome> {
     std::thread::scope(|scope| {
         let simulations: Vec<_> = seeds
@@ -42,7 +42,7 @@ fn every_resume_names_the_right_item_file_line_and_next_step() {
             )
         })
         .collect();
-    // A night that ends at once would have no resumes and so no wrong ones.
+    // A run that ends at once would have no resumes and so no wrong ones.
     assert!(resumes.len() >= SEEDS.len() * 2, "{outcomes:#?}");
     assert!(
         wrong_resumes.is_empty(),
@@ -52,9 +52,9 @@ fn every_resume_names_the_right_item_file_line_and_next_step() {
         wrong_resumes.join("\n")
     );
     for outcome in &outcomes {
-        let morning = &outcome.results;
+        let results = &outcome.results;
         let repeated_work =
-            (morning.items_begun_twice, morning.returns_to_finished_items, morning.ticked_but_undone);
+            (results.restarted_items, results.returns_to_finished_items, results.ticked_with_missing_steps);
         assert_eq!(repeated_work, (0, 0, 0), "{outcome:#?}");
     }
 }

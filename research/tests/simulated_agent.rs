@@ -1,5 +1,5 @@
-//! The simulated agent of the nights reads our texts by patterns. These tests check that each pattern matches
-//! the current wording; otherwise the agent would overlook what it is told without any error.
+//! The simulated agent reads our texts by patterns. These tests check that each pattern matches the current
+//! wording; otherwise the agent would overlook what it is told without any error.
 
 use plimsoll_domain::prompt::{PromptContext, render_prompt_block};
 use plimsoll_domain::resume::Staleness;
@@ -8,8 +8,8 @@ use plimsoll_domain::state::{
 };
 use plimsoll_domain::{Level, RunState, promise};
 use plimsoll_policy::messages;
+use plimsoll_research::nights::loop_setups::{LOOP_SETUPS, LoopKind, LoopSetup, find_loop_setup};
 use plimsoll_research::nights::simulator::{FileProgress, Knowledge, NotesLocation as NotesIn, Rule};
-use plimsoll_research::nights::ways::{LOOP_SETUPS, LoopKind, LoopSetup, find_loop_setup};
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 
@@ -120,10 +120,10 @@ fn a_refusal_names_the_failures_of_the_test() {
 #[test]
 fn a_resume_names_the_next_line_and_the_handoff() {
     let knowledge = knowledge_from_prompt(&test_run(), Some(half_done_checkpoint()));
-    let place = FileProgress { next_line: Some(81), line_count: None };
+    let progress = FileProgress { next_line: Some(81), line_count: None };
     assert_eq!(
         (knowledge.progress_by_file.get("part-3.txt"), knowledge.handoff_file.as_deref()),
-        (Some(&place), Some(HANDOFF))
+        (Some(&progress), Some(HANDOFF))
     );
 }
 
@@ -151,9 +151,9 @@ fn messages_name_the_next_item_and_say_when_to_stop() {
     );
 }
 
-/// Returns the prompt of a session of this way.
-fn prompt_text(way: &LoopSetup) -> String {
-    match way.loop_kind {
+/// Returns the prompt of a session of this setup.
+fn prompt_text(setup: &LoopSetup) -> String {
+    match setup.loop_kind {
         LoopKind::Shell { prompt, .. } => prompt.to_owned(),
         LoopKind::Plimsoll(arguments) => {
             let is_argument = |name: &str| arguments.contains(&name);
@@ -174,8 +174,8 @@ fn prompt_text(way: &LoopSetup) -> String {
 #[test]
 fn fair_peer_prompts_state_every_rule_of_our_prompts() {
     let knowledge_of = |key: &str| Knowledge::parse(&prompt_text(find_loop_setup(key).expect("a way")));
-    for our_way in LOOP_SETUPS.iter().filter(|way| matches!(way.loop_kind, LoopKind::Plimsoll(_))) {
-        let our_knowledge = knowledge_of(our_way.key);
+    for our_setup in LOOP_SETUPS.iter().filter(|setup| matches!(setup.loop_kind, LoopKind::Plimsoll(_))) {
+        let our_knowledge = knowledge_of(our_setup.key);
         assert!(
             !our_knowledge.blocked_line.is_empty()
                 && our_knowledge.search_command.is_some()
@@ -200,7 +200,7 @@ fn fair_peer_prompts_state_every_rule_of_our_prompts() {
     }
 }
 
-/// A prompt whose request the agent does not understand would be played worse than it is.
+/// A prompt whose request the agent does not understand would be simulated worse than it is.
 #[test]
 fn the_agent_notices_the_rules_of_each_prompt() {
     use Rule::{Ask, KeepTests, LookFirst, LookUp, Notes, OneItem, RepairAll, Search, Test};
@@ -238,17 +238,17 @@ fn the_agent_notices_the_rules_of_each_prompt() {
         ("plimsoll-pack", OURS, "<promise>COMPLETE 7f3a</promise>", None),
         ("plimsoll-verify", OURS, "<promise>COMPLETE 7f3a</promise>", None),
     ];
-    let keys: Vec<&str> = LOOP_SETUPS.iter().map(|way| way.key).collect();
+    let keys: Vec<&str> = LOOP_SETUPS.iter().map(|setup| setup.key).collect();
     assert_eq!(expected.map(|(key, ..)| key).as_slice(), keys);
-    for (way, (_, rules, promise, notes_file)) in LOOP_SETUPS.iter().zip(expected) {
-        let text = prompt_text(way);
+    for (setup, (_, rules, promise, notes_file)) in LOOP_SETUPS.iter().zip(expected) {
+        let text = prompt_text(setup);
         let knowledge = Knowledge::parse(&text);
-        let words = format!("{}: {:?}\n{text}", way.key, knowledge.rules);
-        assert_eq!(knowledge.rules, rules.iter().copied().collect(), "{words}");
-        assert_eq!(knowledge.promise_line, promise, "{words}");
+        let failure_message = format!("{}: {:?}\n{text}", setup.key, knowledge.rules);
+        assert_eq!(knowledge.rules, rules.iter().copied().collect(), "{failure_message}");
+        assert_eq!(knowledge.promise_line, promise, "{failure_message}");
         let notes = notes_file
             .map_or(NotesIn::UnderItem("fix_plan.md".to_owned()), |file| NotesIn::EndOfFile(file.to_owned()));
-        assert_eq!(knowledge.notes_location, Some(notes), "{words}");
+        assert_eq!(knowledge.notes_location, Some(notes), "{failure_message}");
     }
 }
 

@@ -70,9 +70,14 @@ const RUN_ARGUMENTS: [&str; 14] = [
 
 /// Runs a command on a terminal and returns the final screen with its colors, below a prompt line with the command.
 fn terminal_lines_of_command(world: &World, arguments: &[&str]) -> Vec<String> {
-    let mut terminal =
-        Terminal::start(world, find_or_build_bin_dir().join("plimsoll"), arguments, COLUMNS, ROWS);
-    terminal.wait_for_all_bytes();
+    let mut terminal = Terminal::start_program_in_project(
+        world,
+        find_or_build_bin_dir().join("plimsoll"),
+        arguments,
+        COLUMNS,
+        ROWS,
+    );
+    terminal.wait_for_exit_and_all_bytes();
     let mut lines = terminal.colored_lines();
     while lines.last().is_some_and(|line| text_without_escapes(line).trim().is_empty()) {
         lines.pop();

@@ -1,7 +1,7 @@
 //! Projects that have been in use for years, written directly to disk in the formats of the programs.
 
 use chrono::{DateTime, Utc};
-use plimsoll_domain::log_line::{MAIN_STREAM, RecordHeader, RecordKind, render_line_and_link};
+use plimsoll_domain::log_line::{MAIN_STREAM, RecordHeader, RecordKind, render_line_and_chain_hash};
 use plimsoll_domain::memory::{MemoryOp, Register};
 use plimsoll_domain::state::{
     HistoryEntry, IterationPhase, IterationRecord, PlanItems, ProjectAtStart, RunOptions,
@@ -132,7 +132,7 @@ impl LargeWorld {
             record.start.transcript_path = Some(path.display().to_string());
             record.start.started_at = Some(self.timestamp_before_build(200_000));
             record.end.ended_at = Some(self.timestamp_before_build(190_000));
-            sessions::save_record_and_set_aside_unreadable(&self.project, &record, Durability::Lazy)
+            sessions::set_aside_invalid_and_save_record(&self.project, &record, Durability::Lazy)
                 .expect("a record");
         }
     }
@@ -299,7 +299,7 @@ fn write_chained_log(
     for (header, content) in records {
         head.sequence_number += 1;
         head.recorded_at = header.recorded_at.clone();
-        let (record_line, link) = render_line_and_link(
+        let (record_line, link) = render_line_and_chain_hash(
             &head.link,
             RecordHeader { sequence_number: head.sequence_number, ..header },
             &content,

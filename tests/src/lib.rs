@@ -37,7 +37,7 @@ pub fn world_with_plan_and_dates(plan: &str) -> World {
 /// Creates a project with Plimsoll's hooks for ordinary sessions with this model.
 pub fn world_with_hooks(model: &ScriptedModel) -> World {
     let mut world = World::new();
-    world.put_client_on_path_and_set_model_url(model);
+    world.put_client_on_path_with_model_and_settings(model);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     world
 }
@@ -187,7 +187,7 @@ impl<F: FnMut(&AgentTurn<'_>) -> Step + Send + 'static> ScriptedAgent<F> {
                 None => step,
             }
         });
-        world.put_client_on_path_and_set_model_url(&model);
+        world.put_client_on_path_with_model_and_settings(&model);
         match client {
             ClientChoice::Replayed => world.use_replayed_client(),
             ClientChoice::Real => {}

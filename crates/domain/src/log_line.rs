@@ -1,7 +1,7 @@
-//! One line of a turn log: a header, a content, and a hash that links it to the previous line.
+//! One line of a turn log: a header, a content, and a hash that chains it to the previous line.
 //!
-//! The link is the SHA-256 of the previous link, the header's exact bytes and the SHA-256 of the content. A
-//! content can therefore be erased for good while the chain stays valid.
+//! The chain hash is the SHA-256 of the previous chain hash, the header's exact bytes and the SHA-256 of the
+//! content. A content can therefore be erased for good while the chain stays valid.
 
 use crate::digest::sha256_hex;
 use crate::format::{CURRENT_FORMAT, newer_format_of_record};
@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 
 /// The stream of the session itself. A subagent's stream is named by its id.
 pub const MAIN_STREAM: &str = "main";
-/// The link that precedes the first line.
-pub const EMPTY_LINK: &str = "";
+/// The chain hash that precedes the first line.
+pub const EMPTY_CHAIN_HASH: &str = "";
 
 /// The metadata of a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -138,7 +138,7 @@ pub struct LogLine<'a> {
     pub header_bytes: &'a str,
     /// The content's exact bytes.
     pub content: &'a str,
-    pub link: &'a str,
+    pub chain_hash: &'a str,
 }
 
 impl<'a> LogLine<'a> {
@@ -167,7 +167,7 @@ impl<'a> LogLine<'a> {
         let raw_line: RawLogLine<'a> = serde_json::from_str(std::str::from_utf8(line).ok()?).ok()?;
         let header_bytes = raw_line.header.get();
         let header = serde_json::from_str(header_bytes).ok()?;
-        Some(LogLine { header, header_bytes, content: raw_line.content.get(), link: raw_line.link })
+        Some(LogLine { header, header_bytes, content: raw_line.content.get(), chain_hash: raw_line.link })
     }
 
     /// Returns true if the content was erased.
@@ -180,39 +180,39 @@ impl<'a> LogLine<'a> {
         self.is_erased() || sha256_hex(&[self.content.as_bytes()]) == self.header.content_hash
     }
 
-    /// Returns true if the line is linked to a previous line with this link.
-    pub fn is_chained_to(&self, previous_link: &str) -> bool {
-        self.link == self.compute_link_after(previous_link)
+    /// Returns true if the line is chained to a previous line with this chain hash.
+    pub fn is_chained_to(&self, previous_chain_hash: &str) -> bool {
+        self.chain_hash == self.compute_chain_hash_after(previous_chain_hash)
     }
 
-    /// Computes the link that this line must have after a line with the link `previous_link`.
-    pub fn compute_link_after(&self, previous_link: &str) -> String {
-        hash_link(previous_link, self.header_bytes, &self.header.content_hash)
+    /// Computes the chain hash that this line must have after a line with the hash `previous_chain_hash`.
+    pub fn compute_chain_hash_after(&self, previous_chain_hash: &str) -> String {
+        compute_chain_hash(previous_chain_hash, self.header_bytes, &self.header.content_hash)
     }
 }
 
-fn hash_link(previous_link: &str, header_bytes: &str, content_hash: &str) -> String {
-    sha256_hex(&[previous_link.as_bytes(), header_bytes.as_bytes(), content_hash.as_bytes()])
+fn compute_chain_hash(previous_chain_hash: &str, header_bytes: &str, content_hash: &str) -> String {
+    sha256_hex(&[previous_chain_hash.as_bytes(), header_bytes.as_bytes(), content_hash.as_bytes()])
 }
 
-/// Renders a line of the log with its line break. Returns the line and its link.
-pub fn render_line_and_link(
-    previous_link: &str,
+/// Renders a line of the log with its line break. Returns the line and its chain hash.
+pub fn render_line_and_chain_hash(
+    previous_chain_hash: &str,
     mut header: RecordHeader,
     content: &str,
 ) -> (String, String) {
     header.content_hash = sha256_hex(&[content.as_bytes()]);
     let header_bytes = serde_json::to_string(&header).unwrap_or_default();
-    let link = hash_link(previous_link, &header_bytes, &header.content_hash);
-    (format!("{{\"header\":{header_bytes},\"content\":{content},\"link\":\"{link}\"}}\n"), link)
+    let chain_hash = compute_chain_hash(previous_chain_hash, &header_bytes, &header.content_hash);
+    (format!("{{\"header\":{header_bytes},\"content\":{content},\"link\":\"{chain_hash}\"}}\n"), chain_hash)
 }
 
 /// Renders a line without its content, padded with spaces to `padded_length` bytes. The header's bytes and
-/// the link stay.
+/// the chain hash stay.
 pub fn render_erased_line(line: &LogLine<'_>, padded_length: usize) -> String {
     let mut text = format!(
         "{{\"header\":{},\"content\":{ERASED_CONTENT},\"link\":\"{}\"}}",
-        line.header_bytes, line.link
+        line.header_bytes, line.chain_hash
     );
     while text.len() < padded_length {
         text.push(' ');
@@ -244,8 +244,9 @@ mod tests {
 
     #[test]
     fn erasing_a_content_keeps_the_chain_valid() {
-        let (first, link) = render_line_and_link(EMPTY_LINK, sample_header(1), "{\"text\":\"secret\"}");
-        let (second, _) = render_line_and_link(&link, sample_header(2), "{\"text\":\"\"}");
+        let (first, link) =
+            render_line_and_chain_hash(EMPTY_CHAIN_HASH, sample_header(1), "{\"text\":\"secret\"}");
+        let (second, _) = render_line_and_chain_hash(&link, sample_header(2), "{\"text\":\"\"}");
         let original_line = LogLine::parse(first.trim_end().as_bytes()).unwrap();
         let erased_line = render_erased_line(&original_line, first.len() - 1);
         assert_eq!(erased_line.len(), first.len() - 1);
@@ -253,21 +254,26 @@ mod tests {
         assert!(
             parsed_erased_line.is_erased()
                 && parsed_erased_line.has_intact_content()
-                && parsed_erased_line.is_chained_to(EMPTY_LINK)
+                && parsed_erased_line.is_chained_to(EMPTY_CHAIN_HASH)
         );
         assert!(!erased_line.contains("secret"));
-        assert!(LogLine::parse(second.trim_end().as_bytes()).unwrap().is_chained_to(parsed_erased_line.link));
+        assert!(
+            LogLine::parse(second.trim_end().as_bytes())
+                .unwrap()
+                .is_chained_to(parsed_erased_line.chain_hash)
+        );
     }
 
     #[test]
     fn every_changed_byte_is_detected() {
-        let (text, _) = render_line_and_link(EMPTY_LINK, sample_header(1), "{\"text\":\"hello\"}");
+        let (text, _) =
+            render_line_and_chain_hash(EMPTY_CHAIN_HASH, sample_header(1), "{\"text\":\"hello\"}");
         let text = text.trim_end();
         for place in 0..text.len() {
             let mut changed = text.as_bytes().to_vec();
             changed[place] ^= 1;
             let is_detected = LogLine::parse(&changed)
-                .is_none_or(|line| !line.has_intact_content() || !line.is_chained_to(EMPTY_LINK));
+                .is_none_or(|line| !line.has_intact_content() || !line.is_chained_to(EMPTY_CHAIN_HASH));
             assert!(is_detected, "byte {place}");
         }
     }

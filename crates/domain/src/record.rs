@@ -70,7 +70,7 @@ pub struct ClientCompactionSettings {
     /// The modification times of the settings files, in nanoseconds since 1970; 0 for a missing file. They are
     /// compared because `/autocompact` changes a settings file during a session.
     #[serde(rename = "written", skip_serializing_if = "are_times_unknown")]
-    pub written_at_ns: [u64; 3],
+    pub modified_times_ns: [u64; 3],
 }
 
 fn are_times_unknown(written: &[u64; 3]) -> bool {

@@ -77,7 +77,7 @@ pub(crate) fn write_checkpoint_and_return_handoff_file(
 /// Syncs the session's turn log to disk. Errors are ignored: the transcript also has the turns, and the
 /// handoff matters more.
 fn sync_turn_log(request: &CheckpointRequest<'_>) {
-    if let Some(log) = TurnLog::for_session_where_started(request.project, request.session_id) {
+    if let Some(log) = TurnLog::for_session_where_started_or_current(request.project, request.session_id) {
         let _ = log.sync_and_merge_pending_if_unsynced(TURN_LOG_LOCK_TIMEOUT);
     }
 }

@@ -19,7 +19,7 @@ pub mod subagent;
 
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
-use crate::install::hook_precedence::{HookOrigin, HookParts};
+use crate::install::hook_precedence::{HookOrigin, HookPartsToRun};
 use memory::run_usage_part_then_memory_part;
 
 /// The input, arguments and options of a started hook.
@@ -28,7 +28,7 @@ pub struct HookStart<'a> {
     /// The arguments in the hook's settings entry.
     pub arguments: &'a [String],
     /// Whether to run the usage part, the memory part, or both.
-    pub parts: HookParts,
+    pub parts: HookPartsToRun,
     /// Saves a complete response, which is printed if a later part panics.
     pub save_response: &'a dyn Fn(&HookResponse),
 }

@@ -130,8 +130,9 @@ pub struct InstallPlan<Report> {
     /// Link changes, applied after the files.
     pub links: Vec<LinkChange>,
     pub report: Report,
-    /// Every file that an installation may write. A killed installation may have left drafts next to them.
-    pub files_with_possible_drafts: Vec<PathBuf>,
+    /// Every file that an installation may write. A killed installation may have left temporary files next to
+    /// them.
+    pub files_with_leftover_temporary_files: Vec<PathBuf>,
 }
 
 /// The result of planning an installation.
@@ -256,7 +257,7 @@ pub fn plan_installation(
             ..hook_support.into()
         }),
     };
-    Ok(InstallPlan { changes, links, report, files_with_possible_drafts: affected_files })
+    Ok(InstallPlan { changes, links, report, files_with_leftover_temporary_files: affected_files })
 }
 
 /// Returns true if the slash commands and server entries belong to the team. A project has only one set of them, so they
@@ -341,9 +342,11 @@ fn plan_backup(path: &Path, bytes: &[u8]) -> Result<FileChange, InstallError> {
 }
 
 /// Applies a plan. Stops with an error at the first file or link that has changed since it was read. Also
-/// removes the drafts of a killed installation or removal, and folders that become empty.
+/// removes the temporary files of a killed installation or removal, and folders that become empty.
 pub fn apply_plan<Report>(plan: &InstallPlan<Report>) -> Result<(), InstallError> {
-    plan.files_with_possible_drafts.iter().for_each(|path| disk::remove_abandoned_drafts_of_file(path));
+    plan.files_with_leftover_temporary_files
+        .iter()
+        .for_each(|path| disk::remove_leftover_temporary_files_of(path));
     let changes = &plan.changes;
     // The plan lists the backup before the settings, so a kill in between leaves at most an unneeded backup.
     for change in changes {

@@ -165,7 +165,7 @@ pub(crate) fn abandon_all_frames_if_their_session_ended(
     let mut locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
     let frame_count = locked_memory.memory().depth();
     abandon_top_frames(&mut locked_memory, frame_count);
-    locked_memory.write_changes_and_release()
+    locked_memory.write_changes_count_response_and_release()
 }
 
 /// Returns true if another session or its client process has ended. A session with the same client as this one
@@ -200,8 +200,9 @@ pub(crate) fn begin_run_memory_if_enabled(project: &Project, run: &RunState) -> 
     let frame_count = locked_memory.memory().depth();
     abandon_top_frames(&mut locked_memory, frame_count);
     // BeginRun is never refused.
-    let _ = locked_memory.apply("run", &MemoryOp::BeginRun { objective: root_objective(run) });
-    locked_memory.write_changes_and_release()?;
+    let _ =
+        locked_memory.apply_and_queue_record("run", &MemoryOp::BeginRun { objective: root_objective(run) });
+    locked_memory.write_changes_count_response_and_release()?;
     memory::restore_damaged_memory_and_create_copy(project)
 }
 
@@ -242,13 +243,14 @@ pub(crate) fn abandon_frames_and_reopen_root_for_iteration(
     abandon_top_frames(&mut locked_memory, frame_count);
     if locked_memory.memory().root_result.is_some() {
         // Reopening is never refused.
-        let _ = locked_memory.apply("run", &MemoryOp::Reopen);
+        let _ = locked_memory.apply_and_queue_record("run", &MemoryOp::Reopen);
     }
     // A different objective means that the memory was lost, or was enabled after the run had started.
     if locked_memory.memory().frames[0].objective != root_objective(run) {
-        let _ = locked_memory.apply("run", &MemoryOp::BeginRun { objective: root_objective(run) });
+        let _ = locked_memory
+            .apply_and_queue_record("run", &MemoryOp::BeginRun { objective: root_objective(run) });
     }
-    locked_memory.write_changes_and_release().map(drop)
+    locked_memory.write_changes_count_response_and_release().map(drop)
 }
 
 /// Records the end of a session and abandons its frames, because no agent will return from them.
@@ -256,14 +258,14 @@ pub fn record_shown_as_stored_and_abandon_frames(
     project: &Project,
     session_id: &SessionId,
 ) -> Result<(), StoreError> {
-    if !memory::exists(project) {
+    if !memory::memory_exists(project) {
         return Ok(());
     }
     let mut locked_memory = memory::lock_memory(project, LOCK_TIMEOUT)?;
     locked_memory
         .update_shown_memory_state(session_id, ShownMemoryState::mark_all_shown_revisions_stored_by_client)?;
     abandon_unreturned_frames(&mut locked_memory, project, session_id);
-    locked_memory.write_changes_and_release().map(drop)
+    locked_memory.write_changes_count_response_and_release().map(drop)
 }
 
 /// Abandons the frames that a session has pushed and that no agent will return from, because the session's turn
@@ -285,7 +287,7 @@ pub(crate) fn abandon_top_frames(locked_memory: &mut LockedMemory<'_>, count: us
     for _ in 0..count {
         let abandon_op = frames::op_to_close_top_frame_as_abandoned(locked_memory.memory());
         // The frame exists, so this cannot be refused.
-        let _ = locked_memory.apply(HOOK_AUTHOR, &abandon_op);
+        let _ = locked_memory.apply_and_queue_record(HOOK_AUTHOR, &abandon_op);
     }
 }
 
@@ -309,12 +311,12 @@ pub(crate) fn abandon_frames_at_prompt_and_render_changes(
         })?;
         if locked_memory.memory().root_result.is_some() && !is_outside_active_run(invocation)? {
             // Reopening is never refused.
-            let _ = locked_memory.apply(HOOK_AUTHOR, &MemoryOp::Reopen);
+            let _ = locked_memory.apply_and_queue_record(HOOK_AUTHOR, &MemoryOp::Reopen);
         }
     }
     let text =
         render_and_record_changes_by_others(&locked_memory, invocation, 0, render::MAX_ENTRY_UTF16_UNITS)?;
-    locked_memory.write_changes_and_release()?;
+    locked_memory.write_changes_count_response_and_release()?;
     Ok(text)
 }
 
@@ -418,7 +420,7 @@ pub(crate) fn render_and_record_changes_after_batch(
         }
         shown_memory.set_shown_revision(conversation_key(invocation), shown_revision);
     })?;
-    locked_memory.write_changes_and_release()?;
+    locked_memory.write_changes_count_response_and_release()?;
     Ok(text)
 }
 

@@ -229,7 +229,7 @@ pub fn uncompressed_logs_of_closed_sessions(project: &Project, records: &Project
         .iter()
         .filter(|record| record.kind == RecordKind::Session && record.retention_reason.is_none());
     let logs = closed_sessions.filter_map(|record| {
-        TurnLog::for_session_where_started(project, &SessionId::from(record.name.as_str()))
+        TurnLog::for_session_where_started_or_current(project, &SessionId::from(record.name.as_str()))
     });
     logs.filter(TurnLog::is_uncompressed).collect()
 }

@@ -142,11 +142,11 @@ pub fn run_sessions(
         &project.copies_folder(),
         &outbox::outbox_folder(project),
     ] {
-        disk::remove_abandoned_drafts(folder, |pid| process::liveness_of_pid(pid).has_ended());
+        disk::remove_leftover_temporary_files_in(folder, |pid| process::liveness_of_pid(pid).has_ended());
     }
     // The plan lies in a folder of the user, so only the drafts of this one file are removed.
     if let Some(plan) = &run.options.todo_file {
-        disk::remove_abandoned_drafts_of_file(&project.root().join(plan));
+        disk::remove_leftover_temporary_files_of(&project.root().join(plan));
     }
     let watchdog = Watchdog::start(watchdog_config(run, observer.interrupts().clone()));
     let mut runner = Runner {

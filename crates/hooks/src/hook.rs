@@ -5,7 +5,7 @@ use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_flows::HookResponse;
 use plimsoll_flows::hook_invocation::is_review_session;
 use plimsoll_flows::hooks::{HookProgram, HookStart, PROGRAMS, find_program};
-use plimsoll_flows::install::hook_precedence::HookParts;
+use plimsoll_flows::install::hook_precedence::HookPartsToRun;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
@@ -31,13 +31,13 @@ pub(crate) fn install_panic_hook() {
 
 /// Reads the payload from standard input, runs the hook and writes its response. Does nothing in a review session, or if
 /// another entry runs the same hook. Returns the hook's exit code.
-pub(crate) fn run_hook_unless_elsewhere_or_in_review(
+pub(crate) fn run_hook_unless_duplicate_or_in_review(
     program: HookProgram,
     name: &str,
     arguments: &[String],
 ) -> ExitCode {
     // Checked before reading standard input: the client accepts a hook that does not read it (2.1.329).
-    let parts = HookParts::parts_to_run_unless_other_hook_precedes(name, arguments);
+    let parts = HookPartsToRun::without_parts_that_other_entries_run(name, arguments);
     if parts.runs_nothing() || is_review_session() {
         return ExitCode::SUCCESS;
     }
@@ -88,13 +88,13 @@ fn file_name(path: impl AsRef<Path>) -> String {
 }
 
 /// Reports an invalid command line. Returns success, because a failure could end the client's session.
-pub(crate) fn report_invalid_start_and_succeed(error_message: &str) -> ExitCode {
+pub(crate) fn report_invalid_command_line_and_succeed(error_message: &str) -> ExitCode {
     write_response_to_stdout_and_stderr(&HookResponse::default().with_stderr_line(Some(error_message)));
     ExitCode::SUCCESS
 }
 
 /// Returns the error message for a program name that no hook has.
-pub(crate) fn valid_names_hint() -> String {
+pub(crate) fn unknown_hook_name_message() -> String {
     let names = PROGRAMS.map(|(name, _)| name);
     format!("start it by a link with the name of a hook: {}", names.join(", "))
 }

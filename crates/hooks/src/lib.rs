@@ -1,10 +1,10 @@
 //! RULE: the process around a hook. It reads one JSON document from standard input, calls the program of this name in
 //! `plimsoll_flows::hooks`, and writes one response.
 //!
-//! All hook programs are one executable with several names, as in busybox. They share nearly all their code, so one file
-//! has a fifth of the size of eight, is linked once, and is in memory once, however many hooks a session starts. A settings
-//! file selects a hook by its name, and `ps` shows the name. `programs.txt` lists the names for the scripts that create
-//! the links.
+//! All hook programs are one executable with several names, as in busybox. They share nearly all their
+//! code, so one file is a fifth of the size of eight, is linked once, and is in memory once, however many
+//! hooks a session starts. A settings file selects a hook by its name, and `ps` shows the name.
+//! `programs.txt` lists the names for the scripts that create the links.
 //!
 //! Hook programs accept only these arguments: the role of a `plimsoll-memory` entry, the command that the status line
 //! wraps, the origin of a plugin's entry, and `version`. They start no shell and no thread, and link nothing that slows
@@ -28,7 +28,7 @@ pub fn main() -> ExitCode {
     let arguments: Vec<String> = match command_line.map(OsString::into_string).collect() {
         Ok(arguments) => arguments,
         Err(argument) => {
-            return hook::report_invalid_start_and_succeed(&format!(
+            return hook::report_invalid_command_line_and_succeed(&format!(
                 "the argument {} is not UTF-8",
                 argument.display()
             ));
@@ -38,7 +38,7 @@ pub fn main() -> ExitCode {
         return hook::print_version_as_text_or_json(&name, &arguments);
     }
     match hooks::find_program(&name) {
-        Some(program) => hook::run_hook_unless_elsewhere_or_in_review(program, &name, &arguments),
-        None => hook::report_invalid_start_and_succeed(&hook::valid_names_hint()),
+        Some(program) => hook::run_hook_unless_duplicate_or_in_review(program, &name, &arguments),
+        None => hook::report_invalid_command_line_and_succeed(&hook::unknown_hook_name_message()),
     }
 }

@@ -127,7 +127,7 @@ impl OwnRepository {
             git_folder: git_folder.to_owned(),
         };
         if !disk::exists(&git_folder.join("HEAD")) {
-            own_repository.copy_from_clone_through_draft_folder()?;
+            own_repository.copy_from_clone_via_temporary_folder()?;
         }
         Ok(own_repository)
     }
@@ -146,15 +146,15 @@ impl OwnRepository {
         &self.clone_git_folder
     }
 
-    /// Copies the clone's objects, branches, settings and git-crypt keys into a draft folder, which is renamed at
-    /// the end. If the process is killed, the next copy removes the draft.
-    fn copy_from_clone_through_draft_folder(&self) -> Result<(), OwnRepositoryError> {
-        let draft = self.git_folder.with_extension("draft");
-        disk::remove_folder_and_contents(&draft)?;
+    /// Copies the clone's objects, branches, settings and git-crypt keys into a temporary folder, which is
+    /// renamed at the end. If the process is killed, the next copy removes the temporary folder.
+    fn copy_from_clone_via_temporary_folder(&self) -> Result<(), OwnRepositoryError> {
+        let temporary_folder = self.git_folder.with_extension("draft");
+        disk::remove_folder_and_contents(&temporary_folder)?;
         if let Some(parent) = self.git_folder.parent() {
             disk::create_folder(parent)?;
         }
-        let (source, target) = (self.clone_git_folder.to_string_lossy(), draft.to_string_lossy());
+        let (source, target) = (self.clone_git_folder.to_string_lossy(), temporary_folder.to_string_lossy());
         // No hard links and no alternates: a program that modifies the clone's objects must not modify ours.
         let arguments = [
             "clone",
@@ -168,7 +168,7 @@ impl OwnRepository {
             &*source,
             &*target,
         ];
-        let parent = draft.parent().unwrap_or(&self.clone_root);
+        let parent = temporary_folder.parent().unwrap_or(&self.clone_root);
         let outcome = child::run(
             offline_own_repository_command(None, parent, &arguments),
             ChildOptions::with_timeout(COPY_TIMEOUT),
@@ -176,17 +176,17 @@ impl OwnRepository {
         if !outcome.succeeded() {
             return Err(self.copy_error(&outcome));
         }
-        let draft_repository = OwnRepository { git_folder: draft.clone(), ..self.clone() };
+        let temporary_repository = OwnRepository { git_folder: temporary_folder.clone(), ..self.clone() };
         // These files are caches, and a session of an earlier run may have tampered with them.
         for name in ["pack/multi-pack-index", "info/commit-graph"] {
-            disk::remove_if_exists(&draft.join("objects").join(name))?;
+            disk::remove_if_exists(&temporary_folder.join("objects").join(name))?;
         }
         for name in ["pack/multi-pack-index.d", "info/commit-graphs"] {
-            disk::remove_folder_and_contents(&draft.join("objects").join(name))?;
+            disk::remove_folder_and_contents(&temporary_folder.join("objects").join(name))?;
         }
-        draft_repository.copy_selected_settings_and_configure_lfs()?;
-        draft_repository.copy_git_crypt_keys()?;
-        Ok(disk::rename(&draft, &self.git_folder)?)
+        temporary_repository.copy_selected_settings_and_configure_lfs()?;
+        temporary_repository.copy_git_crypt_keys()?;
+        Ok(disk::rename(&temporary_folder, &self.git_folder)?)
     }
 
     fn copy_error(&self, outcome: &CommandOutcome) -> OwnRepositoryError {

@@ -72,8 +72,11 @@ fn apply_op_and_write_memory(call: &ToolCall, op: &MemoryOp) -> ToolResult {
     if locked_memory.memory().rewrites_next_or_status_in_same_step(op) {
         locked_memory.begin_step();
     }
-    let report = locked_memory.apply(author, op).map_err(MemoryError::from)?;
-    Ok(render_report_and_changed_heap_index(&report, &locked_memory.write_changes_and_release()?))
+    let report = locked_memory.apply_and_queue_record(author, op).map_err(MemoryError::from)?;
+    Ok(render_report_and_changed_heap_index(
+        &report,
+        &locked_memory.write_changes_count_response_and_release()?,
+    ))
 }
 
 /// Renders `ok r41`, truncations, notes and, after a change of the heap, the heap's index. The written text is not repeated,

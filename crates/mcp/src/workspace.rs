@@ -22,7 +22,7 @@ pub(crate) fn read_start_of_text_file(call: &ToolCall) -> ToolResult {
     let path = call.arguments.text_or_empty("path");
     // A UTF-8 character has at most four bytes. The four additional bytes show whether the file is longer.
     let max_bytes = 4 * MAX_FILE_CHARS as u64 + 4;
-    let (bytes, size) = open_project_folder(call)?.read(&path, max_bytes)?;
+    let (bytes, size) = open_project_folder(call)?.read_start_and_file_size(&path, max_bytes)?;
     // A zero byte means binary, as in git.
     if bytes.contains(&0) {
         return Err(ToolError::NotText { path, size });
@@ -46,7 +46,7 @@ pub(crate) fn write_file(call: &ToolCall) -> ToolResult {
 }
 
 pub(crate) fn list_folder_with_types_and_sizes(call: &ToolCall) -> ToolResult {
-    let entries = open_project_folder(call)?.list(&call.arguments.text_or_empty("path"))?;
+    let entries = open_project_folder(call)?.list_sorted_by_name(&call.arguments.text_or_empty("path"))?;
     if entries.is_empty() {
         return Ok("the folder is empty".to_owned());
     }

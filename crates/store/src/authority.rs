@@ -27,7 +27,7 @@ pub fn merge_permitted_file_changes_into_ledger(ledger_state: RunState, file_sta
         file_state.lifecycle.status() == RunStatus::Canceled && !ledger_state.lifecycle.has_ended();
     let claims_planned_iteration = file_claims_planned_iteration(&ledger_state, file_state);
     let mut state = RunState {
-        iteration_record: merge_record_of_same_iteration(
+        iteration_record: merge_file_record_if_same_iteration(
             ledger_state.iteration_record,
             &file_state.iteration_record,
             claims_planned_iteration,
@@ -81,7 +81,7 @@ fn file_claims_planned_iteration(ledger_state: &RunState, file_state: &RunState)
 
 /// Merges what hooks recorded about the current session into the ledger's iteration record. A record of
 /// another iteration is ignored.
-fn merge_record_of_same_iteration(
+fn merge_file_record_if_same_iteration(
     mut ledger_record: IterationRecord,
     file_record: &IterationRecord,
     claims_planned_iteration: bool,

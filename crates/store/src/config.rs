@@ -86,7 +86,7 @@ struct SettingsContent {
 
 fn load_and_merge_user_and_project_files(
     user_path: Option<&Path>,
-    is_outside_root: impl FnOnce(&Path) -> bool,
+    is_user_file_unrestricted: impl FnOnce(&Path) -> bool,
     project: &Project,
     project_path: &Path,
 ) -> LoadedSettings {
@@ -97,7 +97,7 @@ fn load_and_merge_user_and_project_files(
     let user_path = user_path.filter(|_| user_content.is_some());
     let SettingsContent { mut keys, settings } = user_content.unwrap_or_default();
     let mut loaded = LoadedSettings { settings, error: None, ignored_keys: Vec::new() };
-    if let Some(user_path) = user_path.filter(|path| !is_outside_root(path)) {
+    if let Some(user_path) = user_path.filter(|path| !is_user_file_unrestricted(path)) {
         let original_keys = keys.clone();
         let ignored_keys = authority::remove_forbidden_keys(&mut keys, &Value::Null);
         if keys != original_keys {
@@ -267,7 +267,7 @@ pub fn read_client_settings_if_modified(
     };
     let modified_times_ns = settings_paths.each_ref().map(|path| modified_at_ns(path).unwrap_or_default());
     previous
-        .is_none_or(|cached| cached.written_at_ns != modified_times_ns)
+        .is_none_or(|cached| cached.modified_times_ns != modified_times_ns)
         .then(|| read_compaction_settings(settings_paths, modified_times_ns))
 }
 
@@ -278,13 +278,12 @@ fn read_compaction_settings(
     settings_paths: [Option<PathBuf>; 3],
     modified_times_ns: [u64; 3],
 ) -> ClientCompactionSettings {
-    let mut settings =
-        ClientCompactionSettings { written_at_ns: modified_times_ns, ..ClientCompactionSettings::default() };
+    let mut settings = ClientCompactionSettings { modified_times_ns, ..ClientCompactionSettings::default() };
     for path in settings_paths.into_iter().chain([client_state_path()]).flatten() {
         let Ok(Some(bytes)) = disk::read(&path) else { continue };
-        let keys = CompactionSettings::parse(&bytes);
-        settings.auto_compact_enabled = settings.auto_compact_enabled.or(keys.auto_compact_enabled);
-        settings.compaction_windows.extend(keys.model_windows_then_default_window());
+        let file_settings = CompactionSettings::parse(&bytes);
+        settings.auto_compact_enabled = settings.auto_compact_enabled.or(file_settings.auto_compact_enabled);
+        settings.compaction_windows.extend(file_settings.model_windows_then_default_window());
     }
     settings
 }

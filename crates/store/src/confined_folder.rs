@@ -65,7 +65,11 @@ impl ConfinedFolder {
     }
 
     /// Resolves a path below the folder. If `create_folders` is true, missing folders are created.
-    fn resolve<'p>(&self, path: &'p str, create_folders: bool) -> Result<Destination<'p>, ConfinedError> {
+    fn resolve_inside_root<'p>(
+        &self,
+        path: &'p str,
+        create_folders: bool,
+    ) -> Result<Destination<'p>, ConfinedError> {
         let walk = PathWalk {
             root_folder: self.folder.as_fd(),
             root_paths: &[&self.root],
@@ -84,8 +88,12 @@ impl ConfinedFolder {
     }
 
     /// Reads the first `max_bytes` bytes of a file; returns them and the file's full size.
-    pub fn read(&self, path: &str, max_bytes: u64) -> Result<(Vec<u8>, u64), ConfinedError> {
-        let destination = self.resolve(path, false)?;
+    pub fn read_start_and_file_size(
+        &self,
+        path: &str,
+        max_bytes: u64,
+    ) -> Result<(Vec<u8>, u64), ConfinedError> {
+        let destination = self.resolve_inside_root(path, false)?;
         let system_error = |error| ConfinedError::System(path.to_owned(), error);
         let Some(file) = open_plain_file_if_exists(&destination, OFlags::RDONLY)
             .map_err(|error| error.into_confined_error(path))?
@@ -103,7 +111,7 @@ impl ConfinedFolder {
     /// Replaces or creates a file atomically, and creates missing folders. Returns true if the file is new.
     /// An existing file keeps its mode.
     pub fn create_or_replace(&self, path: &str, bytes: &[u8]) -> Result<bool, ConfinedError> {
-        let destination = self.resolve(path, true)?;
+        let destination = self.resolve_inside_root(path, true)?;
         // Permission to write the file is required: replacing it would need permission for the folder only.
         let existing_file = open_plain_file_if_exists(&destination, OFlags::WRONLY)
             .map_err(|error| error.into_confined_error(path))?;
@@ -115,8 +123,8 @@ impl ConfinedFolder {
     }
 
     /// Lists a folder, sorted by name.
-    pub fn list(&self, path: &str) -> Result<Vec<ListedEntry>, ConfinedError> {
-        let destination = self.resolve(path, false)?;
+    pub fn list_sorted_by_name(&self, path: &str) -> Result<Vec<ListedEntry>, ConfinedError> {
+        let destination = self.resolve_inside_root(path, false)?;
         if destination.name.is_some() {
             return Err(match destination.file_type() {
                 None => ConfinedError::Missing(path.to_owned()),
@@ -160,20 +168,25 @@ fn type_suffix_of(file_type: FileType) -> &'static str {
     }
 }
 
-/// Writes a draft next to the file and renames it, so that readers see the old or the new content. A hard link
-/// of the old file keeps the old content.
+/// Writes a temporary file next to the file and renames it, so that readers see the old or the new content.
+/// A hard link of the old file keeps the old content.
 fn replace_file_atomically(
     destination: &Destination<'_>,
     bytes: &[u8],
     mode: Option<RawMode>,
 ) -> Result<(), Errno> {
     let random_number = RandomState::new().hash_one(0);
-    let draft_name = format!(".{}.{random_number:016x}{}", std::process::id(), crate::disk::DRAFT_SUFFIX);
+    let temporary_name =
+        format!(".{}.{random_number:016x}{}", std::process::id(), crate::disk::TEMPORARY_FILE_SUFFIX);
     let name = destination.name.as_deref().unwrap_or_default();
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Files of the project are not private like our own (0600): the user's umask decides, as with an editor.
-    let file =
-        rustix::fs::openat(destination.containing_folder(), &draft_name, flags, Mode::from_raw_mode(0o666))?;
+    let file = rustix::fs::openat(
+        destination.containing_folder(),
+        &temporary_name,
+        flags,
+        Mode::from_raw_mode(0o666),
+    )?;
     // `fchmod`, because the umask removes bits from a mode that is passed to `openat`.
     let chmod_result =
         mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777)));
@@ -185,13 +198,13 @@ fn replace_file_atomically(
         .and_then(|()| {
             rustix::fs::renameat(
                 destination.containing_folder(),
-                &draft_name,
+                &temporary_name,
                 destination.containing_folder(),
                 name,
             )
         });
     if result.is_err() {
-        let _ = rustix::fs::unlinkat(destination.containing_folder(), &draft_name, AtFlags::empty());
+        let _ = rustix::fs::unlinkat(destination.containing_folder(), &temporary_name, AtFlags::empty());
     }
     result
 }

@@ -9,7 +9,7 @@ pub fn load_context_windows(project: &Project) -> BTreeMap<String, u64> {
 }
 
 /// Saves a model's context window if it is new or has changed; 0 is ignored.
-pub fn save_context_window_if_changed(
+pub fn save_nonzero_context_window_if_changed(
     project: &Project,
     model: &str,
     window_tokens: u64,

@@ -2,7 +2,7 @@
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the one door to the disk")]
 
 pub use crate::plain_path::{
-    DRAFT_SUFFIX, Durability, canonicalize_if_link, canonicalize_or_keep, read_link_target,
+    Durability, TEMPORARY_FILE_SUFFIX, canonicalize_if_link, canonicalize_or_keep, read_link_target,
 };
 use crate::safe_open::{self, FinalLink, FolderEntry, OpenedFile};
 use crate::size_limited_write::{self, SizeLimitedFile};
@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// of its project, or is larger than any legitimate file of its kind.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(opened) = open_if_exists(path)? else { return Ok(None) };
-    let max_bytes = safe_open::max_read_bytes_by_file_name(path, opened.is_below_root);
+    let max_bytes = safe_open::read_limit_larger_for_log_or_outside_root(path, opened.is_below_root);
     match safe_open::read_all_within_limit(opened, max_bytes).map_err(io_error("read", path))? {
         Some(bytes) => Ok(Some(bytes)),
         None => Err(StoreError::TooLarge { path: path.to_owned(), max_bytes }),
@@ -30,9 +30,9 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
 }
 
 fn open_if_exists(path: &Path) -> Result<Option<OpenedFile>, StoreError> {
-    match safe_open::open_regular_file_confined_to_root_if_any(path, OFlags::RDONLY) {
+    match safe_open::open_regular_file_restricted_to_its_root(path, OFlags::RDONLY) {
         Ok(opened) => Ok(Some(opened)),
-        Err(error) if error.is_missing() => Ok(None),
+        Err(error) if error.is_missing_or_below_non_folder() => Ok(None),
         Err(error) => Err(error.into_store_error("read", path)),
     }
 }
@@ -45,27 +45,27 @@ pub fn read_text(path: &Path) -> Result<Option<String>, StoreError> {
     }))
 }
 
-/// Removes drafts in a folder that were left by processes that no longer run.
-pub fn remove_abandoned_drafts(folder: &Path, is_dead_process: impl Fn(u32) -> bool) {
-    remove_drafts_where(folder, |_, writer_pid| is_dead_process(writer_pid));
+/// Removes temporary files in a folder that were left by processes that no longer run.
+pub fn remove_leftover_temporary_files_in(folder: &Path, is_dead_process: impl Fn(u32) -> bool) {
+    remove_temporary_files_where(folder, |_, writer_pid| is_dead_process(writer_pid));
 }
 
-/// Removes drafts of one file that were left next to it by processes that no longer run. Used in folders of
-/// the user and of the client, where only the drafts of files that Plimsoll writes may be removed.
-pub fn remove_abandoned_drafts_of_file(path: &Path) {
+/// Removes temporary files of one file that were left next to it by processes that no longer run. Used in
+/// folders of the user and of the client, where only those of files that Plimsoll writes may be removed.
+pub fn remove_leftover_temporary_files_of(path: &Path) {
     // A file behind a link is replaced at the link's target.
     let path = canonicalize_if_link(path);
     let Some(file_name) = path.file_name().and_then(std::ffi::OsStr::to_str) else { return };
-    remove_drafts_where(parent_or_current(&path), |target_name, writer_pid| {
+    remove_temporary_files_where(parent_or_current(&path), |target_name, writer_pid| {
         target_name == file_name && plimsoll_system::liveness_of_pid(writer_pid).has_ended()
     });
 }
 
-fn remove_drafts_where(folder: &Path, should_remove: impl Fn(&str, u32) -> bool) {
+fn remove_temporary_files_where(folder: &Path, should_remove: impl Fn(&str, u32) -> bool) {
     for name in list_names(folder) {
         let path = folder.join(&name);
-        // A draft is a plain file and not a link; if its writer is alive, it is still being written.
-        let is_removable = parse_draft_name(&name)
+        // A temporary file is a plain file and not a link; if its writer is alive, it is still being written.
+        let is_removable = parse_temporary_name(&name)
             .is_some_and(|(target_name, writer_pid)| should_remove(target_name, writer_pid));
         if is_removable && !is_link(&path) && is_file(&path) {
             let _ = remove_if_exists(&path);
@@ -73,19 +73,19 @@ fn remove_drafts_where(folder: &Path, should_remove: impl Fn(&str, u32) -> bool)
     }
 }
 
-/// Returns the file that a draft belongs to and the process that wrote it, as encoded by
-/// `FolderEntry::new_draft_name`.
-fn parse_draft_name(draft_name: &str) -> Option<(&str, u32)> {
-    let mut parts = draft_name.strip_prefix('.')?.strip_suffix(DRAFT_SUFFIX)?.rsplitn(3, '.');
+/// Returns the file that a temporary file belongs to and the process that wrote it, from a name of
+/// [`new_temporary_path`] or of `FolderEntry`.
+fn parse_temporary_name(temporary_name: &str) -> Option<(&str, u32)> {
+    let mut parts = temporary_name.strip_prefix('.')?.strip_suffix(TEMPORARY_FILE_SUFFIX)?.rsplitn(3, '.');
     let (_number, writer_pid, target_name) = (parts.next()?, parts.next()?, parts.next()?);
     Some((target_name, writer_pid.parse().ok()?))
 }
 
-/// Returns a new path for a draft next to a file. The random number keeps the name from being guessed.
-pub(crate) fn new_draft_path(path: &Path) -> PathBuf {
+/// Returns a new path for a temporary file next to a file. The random number makes the name hard to guess.
+pub(crate) fn new_temporary_path(path: &Path) -> PathBuf {
     let random_number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.{random_number:016x}{DRAFT_SUFFIX}", std::process::id()))
+    path.with_file_name(format!(".{name}.{}.{random_number:016x}{TEMPORARY_FILE_SUFFIX}", std::process::id()))
 }
 
 /// Replaces a file atomically: readers see the old bytes or the new ones. Follows a link to its target if
@@ -95,7 +95,7 @@ pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), 
         // A new file may be the first one in one of our folders, which must be hidden from git before it
         // contains anything.
         if entry.is_name_available() {
-            gitignore::hide_plimsoll_folder_from_git(parent_or_current(path))?;
+            gitignore::add_gitignore_to_plimsoll_folder_if_missing(parent_or_current(path))?;
         }
         entry.replace_file_keeping_mode(bytes, durability)
     });
@@ -104,7 +104,7 @@ pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), 
 
 /// Creates a folder and its missing parents, accessible to the owner only.
 pub fn create_folder(folder: &Path) -> Result<(), StoreError> {
-    gitignore::hide_plimsoll_folder_from_git(folder)
+    gitignore::add_gitignore_to_plimsoll_folder_if_missing(folder)
         .map_err(|error| error.into_store_error("make the folder", folder))?;
     safe_open::create_owner_only_folder_and_parents(folder)
         .map_err(|error| error.into_store_error("make the folder", folder))
@@ -112,14 +112,14 @@ pub fn create_folder(folder: &Path) -> Result<(), StoreError> {
 
 /// Creates a new file atomically; returns false if the name is taken.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    let result = gitignore::hide_plimsoll_folder_from_git(parent_or_current(path))
+    let result = gitignore::add_gitignore_to_plimsoll_folder_if_missing(parent_or_current(path))
         .and_then(|()| FolderEntry::for_path(path, FinalLink::NoFollow, true))
         .and_then(|entry| entry.create_new(bytes));
     result.map_err(|error| error.into_store_error("write", path))
 }
 
-/// Creates a new file without a draft and a rename, which is faster. A kill leaves a partial file, so this is
-/// only for files whose bytes are verified when they are read. Returns false if the name is taken.
+/// Creates a new file without a temporary file and a rename, which is faster. A kill leaves a partial file,
+/// so this is only for files whose bytes are verified when they are read. Returns false if the name is taken.
 pub(crate) fn create_new_in_place(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
     match open_or_create_with_parents(path, OFlags::WRONLY | OFlags::EXCL) {
         Ok(OpenedFile { file, .. }) => {
@@ -160,7 +160,7 @@ pub fn open_for_append(path: &Path) -> Result<File, StoreError> {
 
 /// Opens a plain file, and creates it and missing folders.
 pub(crate) fn open_or_create_with_parents(path: &Path, flags: OFlags) -> Result<OpenedFile, StoreError> {
-    let open = || safe_open::open_regular_file_confined_to_root_if_any(path, flags | OFlags::CREATE);
+    let open = || safe_open::open_regular_file_restricted_to_its_root(path, flags | OFlags::CREATE);
     match open() {
         Err(error) if error.is_folder_missing() => {
             create_folder(parent_or_current(path))?;
@@ -208,9 +208,9 @@ pub fn read_chunk_and_next_offset(
 
 /// Returns the length of an older copy of a file if the file begins with the whole copy, otherwise `None`. A
 /// missing file or copy counts as empty. Compares in chunks, because logs grow large.
-pub fn copy_length_if_prefix(path: &Path, copy: &Path) -> Result<Option<u64>, StoreError> {
+pub fn copy_length_if_prefix(original: &Path, copy: &Path) -> Result<Option<u64>, StoreError> {
     let Some((copy_file, copy_length)) = open_with_size_if_exists(copy)? else { return Ok(Some(0)) };
-    let Some((file, size)) = open_with_size_if_exists(path)? else {
+    let Some((file, size)) = open_with_size_if_exists(original)? else {
         return Ok((copy_length == 0).then_some(0));
     };
     if size < copy_length {
@@ -223,7 +223,7 @@ pub fn copy_length_if_prefix(path: &Path, copy: &Path) -> Result<Option<u64>, St
             usize::try_from(copy_length - offset).map_or(CHUNK_BYTES, |remaining| remaining.min(CHUNK_BYTES));
         let (file_chunk, copy_chunk) = (&mut file_chunk[..chunk_length], &mut copy_chunk[..chunk_length]);
         copy_file.read_exact_at(copy_chunk, offset).map_err(io_error("read", copy))?;
-        file.read_exact_at(file_chunk, offset).map_err(io_error("read", path))?;
+        file.read_exact_at(file_chunk, offset).map_err(io_error("read", original))?;
         if file_chunk != copy_chunk {
             return Ok(None);
         }
@@ -233,8 +233,8 @@ pub fn copy_length_if_prefix(path: &Path, copy: &Path) -> Result<Option<u64>, St
 }
 
 /// Appends everything after an offset of a file to its copy, in chunks.
-pub fn append_tail_to_copy(path: &Path, offset: u64, copy: &Path) -> Result<(), StoreError> {
-    let Some((file, size)) = open_with_size_if_exists(path)? else { return Ok(()) };
+pub fn append_tail_to_copy(original: &Path, offset: u64, copy: &Path) -> Result<(), StoreError> {
+    let Some((file, size)) = open_with_size_if_exists(original)? else { return Ok(()) };
     if size <= offset {
         return Ok(());
     }
@@ -243,7 +243,7 @@ pub fn append_tail_to_copy(path: &Path, offset: u64, copy: &Path) -> Result<(), 
     while position < size {
         let chunk_length =
             usize::try_from(size - position).map_or(CHUNK_BYTES, |remaining| remaining.min(CHUNK_BYTES));
-        file.read_exact_at(&mut chunk[..chunk_length], position).map_err(io_error("read", path))?;
+        file.read_exact_at(&mut chunk[..chunk_length], position).map_err(io_error("read", original))?;
         size_limited_write::write_all(&copy_file, &chunk[..chunk_length])
             .map_err(io_error("append to", copy))?;
         position += chunk_length as u64;
@@ -259,26 +259,27 @@ pub fn copy_program_if_changed(source: &Path, destination: &Path) -> Result<(), 
     if file_size(source) == file_size(destination) && copy_length_if_prefix(source, destination)?.is_some() {
         return Ok(());
     }
-    remove_abandoned_drafts_of_file(destination);
-    let draft = new_draft_path(destination);
-    let result = copy_to_executable_draft(source, &draft).and_then(|()| rename(&draft, destination));
-    result.inspect_err(|_| drop(remove_if_exists(&draft)))
+    remove_leftover_temporary_files_of(destination);
+    let temporary_path = new_temporary_path(destination);
+    let result = copy_to_executable_temporary_file(source, &temporary_path)
+        .and_then(|()| rename(&temporary_path, destination));
+    result.inspect_err(|_| drop(remove_if_exists(&temporary_path)))
 }
 
-fn copy_to_executable_draft(source_path: &Path, draft: &Path) -> Result<(), StoreError> {
+fn copy_to_executable_temporary_file(source_path: &Path, temporary_path: &Path) -> Result<(), StoreError> {
     let mut source = open(source_path)?;
-    let mut draft_file =
-        SizeLimitedFile(open_or_create_with_parents(draft, OFlags::WRONLY | OFlags::EXCL)?.file);
-    std::io::copy(&mut source, &mut draft_file).map_err(io_error("write", draft))?;
-    let SizeLimitedFile(draft_file) = draft_file;
-    rustix::fs::fchmod(&draft_file, Mode::from_raw_mode(0o755))
-        .map_err(|error| io_error("write", draft)(error.into()))?;
-    sync_all(draft_file.as_fd()).map_err(|error| io_error("write", draft)(error.into()))
+    let mut temporary_file =
+        SizeLimitedFile(open_or_create_with_parents(temporary_path, OFlags::WRONLY | OFlags::EXCL)?.file);
+    std::io::copy(&mut source, &mut temporary_file).map_err(io_error("write", temporary_path))?;
+    let SizeLimitedFile(temporary_file) = temporary_file;
+    rustix::fs::fchmod(&temporary_file, Mode::from_raw_mode(0o755))
+        .map_err(|error| io_error("write", temporary_path)(error.into()))?;
+    sync_all(temporary_file.as_fd()).map_err(|error| io_error("write", temporary_path)(error.into()))
 }
 
 /// Opens a file for reading.
 pub fn open(path: &Path) -> Result<File, StoreError> {
-    safe_open::open_regular_file_confined_to_root_if_any(path, OFlags::RDONLY)
+    safe_open::open_regular_file_restricted_to_its_root(path, OFlags::RDONLY)
         .map(|opened| opened.file)
         .map_err(|error| error.into_store_error("open", path))
 }
@@ -294,16 +295,15 @@ pub(crate) fn open_with_size_if_exists(path: &Path) -> Result<Option<(File, u64)
 
 /// Opens a plain file and refuses a link, for callers that found the path by walking folders.
 pub fn open_without_following_link(path: &Path) -> std::io::Result<File> {
-    let opened =
-        safe_open::open_regular_file_confined_to_root_if_any(path, OFlags::RDONLY | OFlags::NOFOLLOW);
+    let opened = safe_open::open_regular_file_restricted_to_its_root(path, OFlags::RDONLY | OFlags::NOFOLLOW);
     opened.map(|opened| opened.file).map_err(|error| match error.into_store_error("open", path) {
         StoreError::Io { source, .. } => source,
         other => std::io::Error::other(other.to_string()),
     })
 }
 
-/// Reads up to `length` bytes of a file at an offset, without clearing the buffer first; fewer at the end of
-/// the file.
+/// Reads up to `max_length` bytes of a file at an offset, without clearing the buffer first; fewer at the end
+/// of the file.
 pub(crate) fn read_range(file: &File, offset: u64, max_length: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(max_length);
     while bytes.len() < max_length {
@@ -356,7 +356,7 @@ pub(crate) fn open_unnamed_temp_file() -> Result<File, StoreError> {
 
 /// Truncates a file to a length and syncs it.
 pub fn truncate_and_sync(path: &Path, length: u64) -> Result<(), StoreError> {
-    let opened = safe_open::open_regular_file_confined_to_root_if_any(path, OFlags::WRONLY)
+    let opened = safe_open::open_regular_file_restricted_to_its_root(path, OFlags::WRONLY)
         .map_err(|error| error.into_store_error("open", path))?;
     opened
         .file
@@ -542,7 +542,7 @@ pub const SKIPPED_FOLDERS: [&str; 6] = [".git", ".claude", "node_modules", "targ
 
 /// Returns the newest `max_files` files below a folder that were modified at or after `cutoff`, newest last.
 /// Skips caches and version control.
-pub fn newest_files_in_tree_modified_since(
+pub fn newest_files_modified_since_oldest_first(
     folder: &Path,
     cutoff: SystemTime,
     max_files: usize,
@@ -674,7 +674,7 @@ mod tests {
         for name in files {
             fs::write(folder.path().join(name), "x").unwrap();
         }
-        remove_abandoned_drafts(folder.path(), |pid| pid != 78);
+        remove_leftover_temporary_files_in(folder.path(), |pid| pid != 78);
         assert_eq!(list_names(folder.path()), [".a.json.78.0.plimsoll-draft", ".x.plimsoll-draft", "a.77.0"]);
     }
 
@@ -697,7 +697,7 @@ mod tests {
         let link = path_of(format!(".settings.json.{dead}.0b.plimsoll-draft"));
         std::os::unix::fs::symlink("settings.json", &link).unwrap();
         fs::create_dir(path_of(format!(".settings.json.{dead}.0c.plimsoll-draft"))).unwrap();
-        remove_abandoned_drafts_of_file(&path_of("settings.json".to_owned()));
+        remove_leftover_temporary_files_of(&path_of("settings.json".to_owned()));
         assert!(!dead_draft.exists() && kept_files.iter().all(|path| path.exists()) && is_link(&link));
         assert_eq!(list_names(folder.path()).len(), kept_files.len() + 2);
         // The drafts are also removed if the file itself is behind a link.
@@ -705,7 +705,7 @@ mod tests {
         let other_folder = tempfile::tempdir().unwrap();
         let linked = other_folder.path().join("linked.json");
         std::os::unix::fs::symlink(folder.path().join("settings.json"), &linked).unwrap();
-        remove_abandoned_drafts_of_file(&linked);
+        remove_leftover_temporary_files_of(&linked);
         assert!(!dead_draft.exists());
     }
 

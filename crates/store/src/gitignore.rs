@@ -19,7 +19,7 @@ pub(crate) fn plimsoll_folder_containing(folder: &Path) -> Option<&Path> {
 
 /// Hides our folder from git before something new is created in it, so that a kill in between leaves nothing
 /// visible. An existing `.gitignore` is kept, because somebody else wrote it.
-pub(crate) fn hide_plimsoll_folder_from_git(folder: &Path) -> Result<(), OpenError> {
+pub(crate) fn add_gitignore_to_plimsoll_folder_if_missing(folder: &Path) -> Result<(), OpenError> {
     let Some(plimsoll_folder) = plimsoll_folder_containing(folder) else { return Ok(()) };
     let entry = FolderEntry::for_path(&plimsoll_folder.join(GITIGNORE_NAME), FinalLink::NoFollow, true)?;
     if entry.stat().is_some() {

@@ -15,7 +15,7 @@ pub fn append_entry(project: &Project, entry: JournalEntry) -> Result<(), StoreE
 
 /// Returns true if the end of the journal has a line about the same event, run, iteration and session. A line
 /// is written after its event, so a process that resumes after a kill uses this to avoid a duplicate.
-pub fn has_recent_entry_for_same_event(project: &Project, entry: &JournalEntry) -> bool {
+pub fn has_same_event_and_origin_near_end(project: &Project, entry: &JournalEntry) -> bool {
     /// Bytes at the end of the journal that are searched. A killed process is restarted before more than this
     /// is written.
     const MAX_TAIL_BYTES: u64 = 4 * 1024 * 1024;

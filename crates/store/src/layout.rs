@@ -4,7 +4,7 @@ mod ancestor_search;
 mod external_folder;
 mod project_root;
 
-pub use ancestor_search::IgnoredState;
+pub use ancestor_search::IgnoredStateFile;
 use plimsoll_domain::{RunId, SessionId};
 pub use project_root::{ProjectRoot, ProjectRootReason};
 
@@ -78,13 +78,15 @@ impl Project {
         Project::with_session_files_or_local(nearest.unwrap_or(&current_dir))
     }
 
-    /// Returns a state above the current directory that [`Project::find_upwards_from_current_dir`] ignores, with
-    /// the reason. `None` if the current project has a run, because then the user does not mean the other one.
-    pub fn ignored_state_above_unless_other_exists() -> Option<IgnoredState> {
+    /// Returns a state file above the current directory, or in it, that
+    /// [`Project::find_upwards_from_current_dir`] ignores, with the reason. `None` if a project found by that
+    /// search has a state, because then the user does not mean the other one. A state in the current folder
+    /// itself is always returned.
+    pub fn ignored_state_file_unless_another_is_used() -> Option<IgnoredStateFile> {
         let current_dir = environment::current_dir();
-        let ignored_state =
-            AncestorSearch::search_upwards_from(&current_dir).find_ignored_state_above(&current_dir)?;
-        (ignored_state.is_current_project()
+        let ignored_state = AncestorSearch::search_upwards_from(&current_dir)
+            .find_state_file_beyond_search_end(&current_dir)?;
+        (ignored_state.is_in_current_folder()
             || !disk::exists(Project::find_upwards_from_current_dir().state_path()))
         .then_some(ignored_state)
     }
@@ -149,7 +151,7 @@ impl Project {
     /// Returns the project at a folder with our files inside, for a project that has a run or is about to
     /// have one.
     pub fn with_local_files(root: &Path) -> Project {
-        safe_open::register_root_unless_covered(root, safe_open::RootKind::Project);
+        safe_open::register_root_merging_covered_git_roots(root, safe_open::RootKind::Project);
         let state_file = match environment::variable("RALPH_STATE_FILE") {
             Some(file) => root.join(file),
             None => append_to_path(root, &["/.claude/ralph-state.json"]),
@@ -410,7 +412,7 @@ pub fn shared_git_folder(git_folder: &Path) -> Option<PathBuf> {
     };
     let shared_folder = git_folder.join(shared_path_text.trim());
     is_git_folder(&shared_folder).then(|| {
-        safe_open::register_root_unless_covered(&shared_folder, safe_open::RootKind::Git);
+        safe_open::register_root_merging_covered_git_roots(&shared_folder, safe_open::RootKind::Git);
         shared_folder
     })
 }
@@ -426,7 +428,7 @@ fn resolve_git_folder(dot_git: &Path) -> Option<PathBuf> {
         let target_path = Path::new(text.trim().strip_prefix("gitdir:")?.trim()).to_owned();
         Some(dot_git.parent()?.join(target_path)).filter(|folder| is_git_folder(folder))?
     };
-    safe_open::register_root_unless_covered(&git_folder, safe_open::RootKind::Git);
+    safe_open::register_root_merging_covered_git_roots(&git_folder, safe_open::RootKind::Git);
     Some(git_folder)
 }
 
@@ -485,7 +487,7 @@ pub(crate) fn is_plain_file_name(id: &str) -> bool {
         allowed
     };
     // At most 128 bytes: suffixes are added, and a name may have 255. No dot at the start: `.` and `..` are
-    // folders, and drafts begin with a dot.
+    // folders, and the names of temporary files begin with a dot.
     (1..=128).contains(&id.len())
         && !id.starts_with('.')
         && id.bytes().all(|byte| ALLOWED_BYTES[usize::from(byte)])

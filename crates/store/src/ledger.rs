@@ -131,7 +131,7 @@ pub fn is_run_of_user_in_project(project: &Project, run_id: &RunId) -> bool {
 
 /// Loads the state from the ledger; `None` if this user did not start the run in this project.
 pub fn load_ledger_state(project: &Project, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
-    parse_ledger_if_run_of_user(project, run_id, RunState::from_json_text)
+    read_and_parse_ledger_if_run_of_user(project, run_id, RunState::from_json_text)
 }
 
 /// The part of a ledger that has the run's cost of a day.
@@ -159,7 +159,7 @@ pub fn cost_of_other_runs_on_day(project: &Project, day: &str, excluded_run: &Ru
 }
 
 /// Reads the ledger's bytes; `None` if there is no ledger, or if a process that does not write it cannot open it.
-pub(crate) fn read_ledger_bytes_if_permitted(
+pub(crate) fn read_ledger_ignoring_errors_unless_writer(
     project: &Project,
     run_id: &RunId,
 ) -> Result<Option<Vec<u8>>, StoreError> {
@@ -174,7 +174,7 @@ pub(crate) fn read_ledger_bytes_if_permitted(
 /// A function that parses a state: all of it, or without its history.
 pub(crate) type StateParser = fn(&[u8]) -> serde_json::Result<RunState>;
 
-pub(crate) fn parse_ledger_if_run_of_user(
+pub(crate) fn read_and_parse_ledger_if_run_of_user(
     project: &Project,
     run_id: &RunId,
     parse: StateParser,

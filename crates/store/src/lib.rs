@@ -1,9 +1,10 @@
 //! RULE: the only crate that accesses disk, locks, environment and clock.
 //!
 //! [`Project`] has the paths of a project's files. Each kind of file has one module: [`state_file`], [`sessions`],
-//! [`unread_sessions`], [`journal`], [`turn_log`], [`memory`], [`outbox`], [`ledger`], [`config`]. A file is replaced by a
-//! draft and a rename, and a log is appended to. Both go through [`disk`], which follows no link out of a project. A file is
-//! read, changed and written by a closure that runs under the file's lock ([`lock`]), so that no other process interferes.
+//! [`unread_sessions`], [`journal`], [`turn_log`], [`memory`], [`outbox`], [`ledger`], [`config`]. A file is
+//! replaced by writing a temporary file and renaming it, and a log is appended to. Both go through [`disk`],
+//! which follows no link out of a project. A file is read, changed and written by a closure that runs under
+//! the file's lock ([`lock`]), so that no other process interferes.
 //!
 //! Guarantees: a reader sees the old file or the new one, never a mix. A file that does not parse is set aside and never
 //! overwritten. Waiting for a lock has a timeout. No link in a project leads out of it. A copy of the run's state is stored

@@ -72,7 +72,7 @@ pub(crate) fn acquire_at_current_location(
 
 /// Takes a lock whose file can only be read; waits for it until the timeout. `None` if there is no such file,
 /// or if its file system locks only files that are open for writing (NFS).
-pub(crate) fn acquire_read_only_if_exists_and_supported(
+pub(crate) fn lock_existing_file_if_supported(
     path: &Path,
     timeout: Duration,
 ) -> Result<Option<Lock>, StoreError> {

@@ -35,7 +35,7 @@ use std::time::Duration;
 /// The maximum size in bytes of the log, with its separately stored content, that is replayed into a memory
 /// while a hook, a server or a command waits: about a quarter of a second. Every process that changes the
 /// memory saves a snapshot, so usually nothing is replayed, and after a kill a few lines. A longer part without
-/// a snapshot comes from elsewhere, such as a clone; [`replay_long_log_and_save_snapshot`] replays it once.
+/// a snapshot comes from elsewhere, such as a clone; [`replay_log_and_save_snapshot_if_too_long`] replays it once.
 pub const MAX_REPLAYED_LOG_BYTES: u64 = 2 * 1024 * 1024;
 
 /// How long to wait for the lock. Two servers and a command that write at the same time need milliseconds.
@@ -99,14 +99,14 @@ pub(crate) fn memory_log(project: &Project) -> TurnLog {
 }
 
 /// Returns true if a memory has been written.
-pub fn exists(project: &Project) -> bool {
+pub fn memory_exists(project: &Project) -> bool {
     memory_log(project).is_uncompressed()
 }
 
 /// Returns the folder of an earlier memory of the project, which sessions wrote before our files were inside
 /// the project. `None` if there is none, or if the current log begins with its log.
 pub fn superseded_memory_folder(project: &Project) -> Option<PathBuf> {
-    let earlier_project = project.earlier_external_project().filter(exists)?;
+    let earlier_project = project.earlier_external_project().filter(memory_exists)?;
     let copy_length =
         disk::copy_length_if_prefix(&memory_log(project).path(), &memory_log(&earlier_project).path());
     (!matches!(copy_length, Ok(Some(_)))).then(|| earlier_project.memory_folder())
@@ -127,7 +127,7 @@ pub fn load_memory(project: &Project) -> Result<Memory, StoreError> {
 }
 
 /// Returns true if the log is too long for hooks to read. Then the memory is shown to no session until
-/// [`replay_long_log_and_save_snapshot`] has been called.
+/// [`replay_log_and_save_snapshot_if_too_long`] has been called.
 pub fn is_log_too_long(project: &Project) -> bool {
     memory_log(project).has_more_bytes_after_head_than(MAX_REPLAYED_LOG_BYTES)
         || matches!(load_memory(project), Err(StoreError::MemoryLogTooLong { .. }))
@@ -135,7 +135,7 @@ pub fn is_log_too_long(project: &Project) -> bool {
 
 /// Replays a log of any length and saves a snapshot, so that hooks can read the memory from then on. Does
 /// nothing if they already can.
-pub fn replay_long_log_and_save_snapshot(project: &Project) -> Result<(), StoreError> {
+pub fn replay_log_and_save_snapshot_if_too_long(project: &Project) -> Result<(), StoreError> {
     if !is_log_too_long(project) {
         return Ok(());
     }
@@ -149,8 +149,8 @@ pub fn replay_long_log_and_save_snapshot(project: &Project) -> Result<(), StoreE
     locked_memory.writer.close()
 }
 
-/// Returns the memory after the log's last record and `answer_count` model responses, from the newest snapshot
-/// and the records after it. Without a known head, as after a kill, the log itself is read.
+/// Returns the memory after the log's last record and `response_count` model responses, from the newest
+/// snapshot and the records after it. Without a known head, as after a kill, the log itself is read.
 fn load_from_snapshot_and_later_records(
     project: &Project,
     head: Option<&LogHead>,
@@ -227,13 +227,13 @@ pub fn apply_changes_atomically<'a>(
     let mut report = ChangeReport::default();
     for op in ops {
         // A rejected change returns early and drops all changes before it, because nothing has been written yet.
-        report = report.followed_by(locked_memory.apply(author, op)?);
+        report = report.followed_by(locked_memory.apply_and_queue_record(author, op)?);
     }
-    locked_memory.write_changes_and_release()?;
+    locked_memory.write_changes_count_response_and_release()?;
     Ok(report)
 }
 
-/// The locked memory: no other process can write it. [`LockedMemory::write_changes_and_release`] writes the changes.
+/// The locked memory: no other process can write it. [`LockedMemory::write_changes_count_response_and_release`] writes the changes.
 #[derive(Debug)]
 pub struct LockedMemory<'a> {
     project: &'a Project,
@@ -279,7 +279,7 @@ impl LockedMemory<'_> {
     }
 
     /// Applies a change, or rejects it and leaves the memory unchanged.
-    pub fn apply<'a>(
+    pub fn apply_and_queue_record<'a>(
         &mut self,
         author: impl Into<ChangeAuthor<'a>>,
         op: &MemoryOp,
@@ -313,10 +313,10 @@ impl LockedMemory<'_> {
     }
 
     /// Writes the changes and counts the model response, if any; releases the lock.
-    pub fn write_changes_and_release(self) -> Result<Memory, StoreError> {
+    pub fn write_changes_count_response_and_release(self) -> Result<Memory, StoreError> {
         let (project, responding_session) = (self.project, self.responding_session.clone());
         let memory =
-            if self.new_records.is_empty() { self.memory } else { self.write_records_and_snapshot()? };
+            if self.new_records.is_empty() { self.memory } else { self.write_records_snapshot_and_copy()? };
         // The response is counted last: after a kill before this, the next response is counted instead.
         if let Some(session_id) = responding_session {
             response_counter::append_response(project, &session_id);
@@ -324,7 +324,7 @@ impl LockedMemory<'_> {
         Ok(memory)
     }
 
-    fn write_records_and_snapshot(mut self) -> Result<Memory, StoreError> {
+    fn write_records_snapshot_and_copy(mut self) -> Result<Memory, StoreError> {
         let previous_sequence_number = self.writer.head().sequence_number;
         self.writer.append_records_or_roll_back(&self.new_records)?;
         let response_count = self.response_count();
@@ -413,7 +413,7 @@ mod tests {
     fn the_log_without_a_snapshot_gives_the_same_memory() {
         let folder = tempfile::tempdir().unwrap();
         let project = Project::with_local_files(folder.path());
-        assert!(!exists(&project) && load_memory(&project).unwrap().is_empty());
+        assert!(!memory_exists(&project) && load_memory(&project).unwrap().is_empty());
         let values = [(Register::Goal, "g".to_owned())].into();
         apply_changes_atomically(
             &project,
@@ -423,7 +423,7 @@ mod tests {
         .unwrap();
         let mut locked = lock_memory(&project, LOCK_TIMEOUT).unwrap();
         locked.count_response_on_release(&"s".into());
-        locked.write_changes_and_release().unwrap();
+        locked.write_changes_count_response_and_release().unwrap();
         let author = ChangeAuthor { name: "mcp", call_id: Some("toolu_1") };
         apply_changes_atomically(
             &project,
@@ -467,7 +467,7 @@ mod tests {
                 .memory_at(&"2999-01-07T12:00:00Z".into())
                 .is_none()
         );
-        replay_long_log_and_save_snapshot(&project).unwrap();
+        replay_log_and_save_snapshot_if_too_long(&project).unwrap();
         assert!(!is_log_too_long(&project));
         assert_eq!(load_memory(&project).unwrap().heap.len(), 1);
         assert_eq!(lock_memory(&project, LOCK_TIMEOUT).unwrap().memory().heap.len(), 1);
@@ -481,14 +481,14 @@ mod tests {
         for number in 0..300 {
             let content = format!("{number:03}").repeat(3_000);
             let op = MemoryOp::HeapAlloc { name: "a".into(), content, description: String::new() };
-            locked.apply("x", &op).unwrap();
-            locked.apply("x", &MemoryOp::HeapFree { name: "a".into() }).unwrap();
+            locked.apply_and_queue_record("x", &op).unwrap();
+            locked.apply_and_queue_record("x", &MemoryOp::HeapFree { name: "a".into() }).unwrap();
         }
-        locked.write_changes_and_release().unwrap();
+        locked.write_changes_count_response_and_release().unwrap();
         disk::remove_if_exists(&project.memory_folder().join("state.json")).unwrap();
         assert!(disk::file_size(&memory_log(&project).path()).unwrap() < MAX_REPLAYED_LOG_BYTES);
         assert!(matches!(load_memory(&project).unwrap_err(), StoreError::MemoryLogTooLong { .. }));
-        replay_long_log_and_save_snapshot(&project).unwrap();
+        replay_log_and_save_snapshot_if_too_long(&project).unwrap();
         assert_eq!(load_memory(&project).unwrap().revision, 600);
     }
 

@@ -18,7 +18,7 @@ pub enum Durability {
 }
 
 /// The suffix of a file that is not in its final place yet. A killed process may leave such a file behind.
-pub const DRAFT_SUFFIX: &str = ".plimsoll-draft";
+pub const TEMPORARY_FILE_SUFFIX: &str = ".plimsoll-draft";
 
 /// Creates a folder and its missing parents without checking for links.
 pub(crate) fn create_folder_with_mode(folder: &Path, mode: RawMode) -> std::io::Result<()> {

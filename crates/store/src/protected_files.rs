@@ -50,13 +50,13 @@ pub fn read_protected_record(project: &Project, run_id: &RunId) -> Option<Protec
 
 /// Returns an unused path, outside the project, for a temporary git index. Creates its folder, and removes the
 /// temporary indexes that killed processes left behind.
-pub fn remove_stale_and_return_new_index_path(project: &Project) -> Result<PathBuf, StoreError> {
+pub fn remove_stale_git_indexes_and_return_new_path(project: &Project) -> Result<PathBuf, StoreError> {
     let runs =
         project.runs_folder().ok_or_else(|| StoreError::NoHome { project: project.root().to_owned() })?;
     let index = runs.with_file_name(TEMPORARY_INDEX_FILE);
     disk::create_folder(&runs)?;
-    disk::remove_abandoned_drafts_of_file(&index);
-    Ok(disk::new_draft_path(&index))
+    disk::remove_leftover_temporary_files_of(&index);
+    Ok(disk::new_temporary_path(&index))
 }
 
 /// Reads the files and links at and below these paths of a folder, without `.git` folders. The entries are sorted
@@ -134,7 +134,7 @@ impl EntryReader {
             Err(error) => return self.add_unreadable(path, error),
         };
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => self.read_folder_or_report_limit_once(folder, name, path),
+            FileType::Directory => self.read_folder_or_report_depth_limit_once(folder, name, path),
             FileType::Symlink => match rustix::fs::readlinkat(folder, name, Vec::new()) {
                 Ok(target) => {
                     let target = target.to_bytes().escape_ascii().to_string();
@@ -153,7 +153,7 @@ impl EntryReader {
 
     /// Reads a folder unless it is nested too deeply or its path is too long; reports only the first such folder.
     /// A session can nest folders without limit, and each level takes a stack frame and an open file.
-    fn read_folder_or_report_limit_once(
+    fn read_folder_or_report_depth_limit_once(
         &mut self,
         parent_folder: BorrowedFd<'_>,
         name: &OsStr,

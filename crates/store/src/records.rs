@@ -100,14 +100,14 @@ pub fn total_plimsoll_bytes(project: &Project) -> u64 {
         + size_and_age_of_files(&cache_files.collect::<Vec<_>>()).bytes
 }
 
-/// Copies all records of a project to another project: sessions with their turn logs, handoffs and run output. The
-/// journal is copied into the run folder of `journal_run_id`. An existing file is never overwritten, because a
-/// folder in which an agent works must not change the records of another project. Repeating the call completes an
-/// interrupted copy.
-pub fn copy_all_project_records(
+/// Copies all records of a project to another project: sessions with their turn logs, handoffs and run
+/// output. The journal is copied into the run folder of `run_id_for_copied_journal`. An existing file is
+/// never overwritten, because a folder in which an agent works must not change the records of another
+/// project. Repeating the call completes an interrupted copy.
+pub fn copy_sessions_runs_handoffs_and_journal(
     source: &Project,
     target: &Project,
-    journal_run_id: &RunId,
+    run_id_for_copied_journal: &RunId,
 ) -> Result<(), StoreError> {
     let copy_data_file = |file: PathBuf| match file.strip_prefix(source.data_folder()) {
         Ok(relative_path) => {
@@ -129,7 +129,7 @@ pub fn copy_all_project_records(
     }
     copy_under_alternative_name_if_taken(
         &source.journal_path(),
-        &target.run_folder(journal_run_id).join("journal.jsonl"),
+        &target.run_folder(run_id_for_copied_journal).join("journal.jsonl"),
     )
 }
 
@@ -209,9 +209,9 @@ fn session_record_files(location: &Project, id: &SessionId) -> Vec<PathBuf> {
 
 fn session_log_files(location: &Project, id: &SessionId) -> Vec<PathBuf> {
     let folder = location.turn_logs_folder();
-    // A killed erasure or compression may have left drafts behind.
+    // A killed erasure or compression may have left temporary files behind.
     let mut files = TurnLog::for_session_in_turn_logs_folder(location, id)
-        .map(|log| log.find_leftover_log_drafts())
+        .map(|log| log.find_leftover_temporary_log_files())
         .unwrap_or_default();
     let is_log_file = |path: &PathBuf| {
         has_session_name_and_suffix(path, id, &[".jsonl", ".jsonl.zst", ".head", ".torn"])

@@ -1,11 +1,11 @@
 //! Opens files safely. All files of a project are opened through this module.
 //!
-//! Guarantees: below a registered root ([`register_root_unless_covered`]) no link leads outside, not even one that is created
+//! Guarantees: below a registered root ([`register_root_merging_covered_git_roots`]) no link leads outside, not even one that is created
 //! during the access. Only regular files are opened, no device, pipe or socket, and opening never blocks on one.
-//! Writes go to a draft with an unpredictable name, or into a file without a second hard link, because the other
-//! name may be outside. Links of a path that is below no root are followed, but there, too, only regular files are
-//! opened. Not guaranteed: a file with a hard link outside is read like any other file. It can also be replaced,
-//! which leaves the file outside unchanged.
+//! Writes go to a temporary file with an unpredictable name, or into a file without a second hard link,
+//! because the other name may be outside. Links of a path that is below no root are followed, but there, too,
+//! only regular files are opened. Not guaranteed: a file with a hard link outside is read like any other
+//! file. It can also be replaced, which leaves the file outside unchanged.
 //!
 //! On Linux a single call (`openat2`) resolves the path if it contains no link. If there is a link, or the call does
 //! not exist, [`path_walk`] resolves the path one part at a time.
@@ -16,7 +16,7 @@ pub(crate) mod path_walk;
 mod registered_roots;
 
 pub(crate) use folder_entry::{FinalLink, FolderEntry};
-pub(crate) use registered_roots::{RootKind, forget_open_folders, register_root_unless_covered};
+pub(crate) use registered_roots::{RootKind, forget_open_folders, register_root_merging_covered_git_roots};
 
 use crate::{StoreError, io_error};
 use path_walk::{Destination, PathWalk, WalkError};
@@ -40,7 +40,7 @@ pub(crate) const MAX_LOG_BYTES: u64 = 512 * 1024 * 1024;
 
 /// Returns the maximum size of a file that is read whole. Logs, blobs and files that are below no root may be
 /// larger than other files.
-pub(crate) fn max_read_bytes_by_file_name(path: &Path, is_below_root: bool) -> u64 {
+pub(crate) fn read_limit_larger_for_log_or_outside_root(path: &Path, is_below_root: bool) -> u64 {
     let is_log_or_blob = |name: &str| {
         let is_blob_name = || name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
         name.ends_with(".jsonl") || name.ends_with(".log") || is_blob_name()
@@ -53,7 +53,7 @@ pub(crate) fn max_read_bytes_by_file_name(path: &Path, is_below_root: bool) -> u
 
 /// Returns true if a path is below a registered root: a project or a git folder.
 pub(crate) fn is_below_root(path: &Path) -> bool {
-    registered_roots::find_innermost_confining_root(path).is_some()
+    registered_roots::find_innermost_root_restricting_path(path).is_some()
 }
 
 /// Returns the maximum length of a line in bytes. Logs below a root store large content in separate files; a
@@ -87,7 +87,7 @@ impl From<Errno> for OpenError {
 
 impl OpenError {
     /// Returns true if nothing is at the path, or if a file is where one of its folders should be.
-    pub(crate) fn is_missing(&self) -> bool {
+    pub(crate) fn is_missing_or_below_non_folder(&self) -> bool {
         let is_missing_errno = |error: &Errno| matches!(*error, Errno::NOENT | Errno::NOTDIR);
         match self {
             OpenError::WalkFailed(WalkError::Missing | WalkError::NotAFolder) => true,
@@ -152,7 +152,7 @@ impl OpenedFile {
 /// Opens a regular file. Below a root, links that lead outside are refused, and so is writing to a file with several
 /// hard links. With [`OFlags::CREATE`] a missing file is created, accessible to the owner only; its folder must
 /// exist.
-pub(crate) fn open_regular_file_confined_to_root_if_any(
+pub(crate) fn open_regular_file_restricted_to_its_root(
     path: &Path,
     access_flags: OFlags,
 ) -> Result<OpenedFile, OpenError> {
@@ -160,7 +160,7 @@ pub(crate) fn open_regular_file_confined_to_root_if_any(
     let flags = access_flags | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     // `openat2` returns an error for a mode if no file is to be created; `openat` ignores it.
     let mode = if access_flags.contains(OFlags::CREATE) { Mode::from_raw_mode(0o600) } else { Mode::empty() };
-    let path_below_root = registered_roots::find_innermost_confining_root(path);
+    let path_below_root = registered_roots::find_innermost_root_restricting_path(path);
     let handle = match &path_below_root {
         Some(path_below_root) => open_below_root(path_below_root, flags, mode)?,
         None => rustix::fs::openat(CWD, path, flags, mode).map_err(not_a_file_or_system_error)?,
@@ -202,7 +202,8 @@ fn open_below_root(
     if let Some(result) = open_with_openat2_if_no_link(path_below_root, flags, mode) {
         return result.map_err(not_a_file_or_system_error);
     }
-    let destination = path_below_root.walk_path(opens_for_writing(flags), None, true)?;
+    let destination =
+        path_below_root.walk_path_retrying_canonical_root(opens_for_writing(flags), None, true)?;
     let Some(name) = &destination.name else { return Err(OpenError::NotAFile) };
     match destination.file_type() {
         None | Some(FileType::RegularFile) => {}
@@ -229,7 +230,7 @@ fn open_with_openat2_if_no_link(
 
 impl PathBelowRoot<'_> {
     /// Resolves the path one part at a time; used where `openat2` cannot resolve it.
-    fn walk_path(
+    fn walk_path_retrying_canonical_root(
         &self,
         for_writing: bool,
         create_mode: Option<RawMode>,
@@ -267,7 +268,7 @@ impl PathBelowRoot<'_> {
 /// that leads outside. If the last part is not a link, this is a single call that does not check the parent folders
 /// for links; this is safe because nothing is opened.
 pub(crate) fn stat_checking_final_link_but_not_parents(path: &Path) -> Option<Stat> {
-    let Some(path_below_root) = registered_roots::find_innermost_confining_root(path) else {
+    let Some(path_below_root) = registered_roots::find_innermost_root_restricting_path(path) else {
         return rustix::fs::stat(path).ok();
     };
     let stat = rustix::fs::statat(
@@ -279,7 +280,7 @@ pub(crate) fn stat_checking_final_link_but_not_parents(path: &Path) -> Option<St
     if !FileType::from_raw_mode(stat.st_mode).is_symlink() {
         return Some(stat);
     }
-    let destination = path_below_root.walk_path(false, None, true).ok()?;
+    let destination = path_below_root.walk_path_retrying_canonical_root(false, None, true).ok()?;
     let is_root_folder = destination.stat.is_none() && destination.name.is_none();
     if is_root_folder { rustix::fs::fstat(destination.containing_folder()).ok() } else { destination.stat }
 }
@@ -287,12 +288,12 @@ pub(crate) fn stat_checking_final_link_but_not_parents(path: &Path) -> Option<St
 /// Returns the metadata of a path after checking its parent folders. Returns `None` if nothing is there or a link
 /// leads outside.
 pub(crate) fn stat_after_checking_parents(path: &Path) -> Option<Stat> {
-    let Some(path_below_root) = registered_roots::find_innermost_confining_root(path) else {
+    let Some(path_below_root) = registered_roots::find_innermost_root_restricting_path(path) else {
         return rustix::fs::stat(path).ok();
     };
     match open_with_openat2_if_no_link(&path_below_root, INSPECT_FLAGS, Mode::empty()) {
         Some(opened) => rustix::fs::fstat(opened.ok()?).ok(),
-        None if path_below_root.walk_path(false, None, true).is_ok() => {
+        None if path_below_root.walk_path_retrying_canonical_root(false, None, true).is_ok() => {
             stat_checking_final_link_but_not_parents(path)
         }
         None => None,
@@ -301,7 +302,7 @@ pub(crate) fn stat_after_checking_parents(path: &Path) -> Option<Stat> {
 
 /// Returns true if something is at a path and no link on it leads outside.
 pub(crate) fn exists_after_checking_parents(path: &Path) -> bool {
-    let Some(path_below_root) = registered_roots::find_innermost_confining_root(path) else {
+    let Some(path_below_root) = registered_roots::find_innermost_root_restricting_path(path) else {
         return rustix::fs::stat(path).is_ok();
     };
     let result = open_with_openat2_if_no_link(&path_below_root, INSPECT_FLAGS, Mode::empty());
@@ -311,20 +312,22 @@ pub(crate) fn exists_after_checking_parents(path: &Path) -> bool {
 /// Opens a folder for listing or syncing.
 pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd, OpenError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Some(path_below_root) = registered_roots::find_innermost_confining_root(path) else {
+    let Some(path_below_root) = registered_roots::find_innermost_root_restricting_path(path) else {
         return Ok(rustix::fs::openat(CWD, path, flags, Mode::empty())?);
     };
     if let Some(result) = open_with_openat2_if_no_link(&path_below_root, flags, Mode::empty()) {
         return Ok(result?);
     }
-    let folder = path_below_root.walk_path(false, None, true)?.into_folder_unless_file_or_missing()?;
+    let folder = path_below_root
+        .walk_path_retrying_canonical_root(false, None, true)?
+        .into_folder_unless_file_or_missing()?;
     Ok(rustix::fs::openat(folder, ".", flags, Mode::empty())?)
 }
 
 /// Creates a folder and its missing parents, accessible to the owner only.
 pub(crate) fn create_owner_only_folder_and_parents(path: &Path) -> Result<(), OpenError> {
     const OWNER_ONLY_MODE: RawMode = 0o700;
-    let Some(path_below_root) = registered_roots::find_innermost_confining_root(path) else {
+    let Some(path_below_root) = registered_roots::find_innermost_root_restricting_path(path) else {
         return crate::plain_path::create_folder_with_mode(path, OWNER_ONLY_MODE)
             .map_err(|error| errno_from_io_error(&error).into());
     };
@@ -338,7 +341,9 @@ pub(crate) fn create_owner_only_folder_and_parents(path: &Path) -> Result<(), Op
         ) {
             Ok(()) => Ok(()),
             // Another program has created it in the meantime. This is no error unless it is a link that leads outside.
-            Err(Errno::EXIST) => path_below_root.walk_path(true, None, true).map(drop),
+            Err(Errno::EXIST) => {
+                path_below_root.walk_path_retrying_canonical_root(true, None, true).map(drop)
+            }
             Err(error) => Err(error.into()),
         },
     }
@@ -351,13 +356,13 @@ impl PathBelowRoot<'_> {
         &self,
         mode: RawMode,
     ) -> Result<Option<(Destination<'_>, OsString)>, OpenError> {
-        let mut destination = match self.walk_path(true, Some(mode), true) {
+        let mut destination = match self.walk_path_retrying_canonical_root(true, Some(mode), true) {
             // The root folder itself is missing and is created, too.
             Err(error)
                 if error.is_folder_missing()
                     && crate::plain_path::create_folder_with_mode(self.root.path(), mode).is_ok() =>
             {
-                self.walk_path(true, Some(mode), true)?
+                self.walk_path_retrying_canonical_root(true, Some(mode), true)?
             }
             result => result?,
         };

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Loads the record of a session, or returns a new record if there is none or it cannot be read. The file is not
 /// moved, because another program may be writing it now; the next writer sets an invalid file aside.
 pub fn load_session_record(project: &Project, session_id: &SessionId) -> SessionRecord {
-    load_or_new_marked_if_unreadable(project, session_id).unwrap_or_else(|_| new_record(session_id, false))
+    load_or_new_marked_if_invalid(project, session_id).unwrap_or_else(|_| new_record(session_id, false))
 }
 
 fn new_record(session_id: &SessionId, was_unreadable: bool) -> SessionRecord {
@@ -24,7 +24,7 @@ fn new_record(session_id: &SessionId, was_unreadable: bool) -> SessionRecord {
 
 /// Loads a session's record for a caller that writes it back, or returns a new record if there is none or it is
 /// invalid. Returns an error if the file exists and cannot be read, so that it is not overwritten.
-pub fn load_or_new_marked_if_unreadable(
+pub fn load_or_new_marked_if_invalid(
     project: &Project,
     session_id: &SessionId,
 ) -> Result<SessionRecord, StoreError> {
@@ -95,9 +95,9 @@ pub fn lock_session_if_id_is_file_name(
         .map(Some)
 }
 
-/// Writes the record, and first sets the existing file aside if it was unreadable. The caller holds the session's
-/// lock.
-pub fn save_record_and_set_aside_unreadable(
+/// Writes the record, and first sets the existing file aside if it was invalid. The caller holds the
+/// session's lock.
+pub fn set_aside_invalid_and_save_record(
     project: &Project,
     record: &SessionRecord,
     durability: Durability,
@@ -119,11 +119,11 @@ pub fn update_session_record<T>(
     change: impl FnOnce(&mut SessionRecord) -> T,
 ) -> Result<T, StoreError> {
     let _lock = lock_session_if_id_is_file_name(project, session_id, timeout)?;
-    let original_record = load_or_new_marked_if_unreadable(project, session_id)?;
+    let original_record = load_or_new_marked_if_invalid(project, session_id)?;
     let mut updated_record = original_record.clone();
     let result = change(&mut updated_record);
     if updated_record != original_record {
-        save_record_and_set_aside_unreadable(project, &updated_record, Durability::Lazy)?;
+        set_aside_invalid_and_save_record(project, &updated_record, Durability::Lazy)?;
     }
     Ok(result)
 }

@@ -76,12 +76,12 @@ pub fn read_state_text(project: &Project) -> Result<Option<String>, StoreError> 
 pub fn load_state_document_of_other_program(project: &Project) -> Result<Option<Value>, StoreError> {
     let Some(bytes) = disk::read(project.state_path())? else { return Ok(None) };
     let is_empty_object = |document: &Value| document.as_object().is_some_and(Map::is_empty);
-    Ok(parse_document_of_no_run_of_user(project, &bytes).filter(|document| !is_empty_object(document)))
+    Ok(parse_document_unless_run_of_user(project, &bytes).filter(|document| !is_empty_object(document)))
 }
 
 /// Returns the document if it is a JSON object that does not have the id of a run that this user started here.
 /// Also returns an empty object.
-fn parse_document_of_no_run_of_user(project: &Project, bytes: &[u8]) -> Option<Value> {
+fn parse_document_unless_run_of_user(project: &Project, bytes: &[u8]) -> Option<Value> {
     let document: Value = sessions::parse_json_unless_list(bytes).ok()?;
     let run_id = document.get("run_id").and_then(Value::as_str).filter(|id| !id.is_empty());
     (document.is_object()
@@ -91,7 +91,7 @@ fn parse_document_of_no_run_of_user(project: &Project, bytes: &[u8]) -> Option<V
 
 /// Returns true if the file belongs to no run that this user started here. Returns false for a missing file and
 /// for one that is not a JSON object.
-fn file_belongs_to_no_run_of_user(
+fn file_exists_but_is_no_run_of_user(
     project: &Project,
     file_result: &Result<Option<LoadedState>, StoreError>,
 ) -> bool {
@@ -104,7 +104,7 @@ fn file_belongs_to_no_run_of_user(
         Err(_) => disk::read(project.state_path())
             .ok()
             .flatten()
-            .is_some_and(|bytes| parse_document_of_no_run_of_user(project, &bytes).is_some()),
+            .is_some_and(|bytes| parse_document_unless_run_of_user(project, &bytes).is_some()),
     }
 }
 
@@ -181,7 +181,9 @@ pub fn update_state_without_locking<T>(
     change: impl FnOnce(&mut RunState) -> T,
 ) -> Result<Option<T>, StoreError> {
     match load_state_setting_aside_unusable_file(project, run_id)? {
-        Some(loaded) => apply_change_and_write_if_needed(project, loaded, durability, change).map(Some),
+        Some(loaded) => {
+            apply_change_write_and_journal_if_needed(project, loaded, durability, change).map(Some)
+        }
         None => Ok(None),
     }
 }
@@ -199,7 +201,7 @@ impl StateSnapshot {
     pub fn load_for_run(project: &Project, run_id: &RunId) -> Result<Option<StateSnapshot>, StoreError> {
         // Read before the state: a change in between is then detected by
         // `update_rereading_if_changed`.
-        let ledger_bytes = ledger::read_ledger_bytes_if_permitted(project, run_id)?;
+        let ledger_bytes = ledger::read_ledger_ignoring_errors_unless_writer(project, run_id)?;
         Ok(load_reconciled_state_with_history(project, Some(run_id))?
             .map(|loaded| StateSnapshot { loaded, ledger_bytes }))
     }
@@ -217,15 +219,16 @@ impl StateSnapshot {
         change: impl FnOnce(&mut RunState) -> T,
     ) -> Result<Option<T>, StoreError> {
         let _lock = lock_state(project, LOCK_TIMEOUT)?;
-        if self.are_file_copy_and_ledger_unchanged(project)? {
-            return apply_change_and_write_if_needed(project, self.loaded, durability, change).map(Some);
+        if self.are_files_unchanged_and_need_no_repair(project)? {
+            return apply_change_write_and_journal_if_needed(project, self.loaded, durability, change)
+                .map(Some);
         }
         update_state_without_locking(project, Some(&self.loaded.state.run_id), durability, change)
     }
 
     /// Returns true if file, copy and ledger have the same bytes as when the snapshot was read, and nothing
     /// needs a repair.
-    fn are_file_copy_and_ledger_unchanged(&self, project: &Project) -> Result<bool, StoreError> {
+    fn are_files_unchanged_and_need_no_repair(&self, project: &Project) -> Result<bool, StoreError> {
         let is_same_content = |current: Option<Vec<u8>>, previous: Option<&[u8]>| match (current, previous) {
             (Some(current), Some(previous)) => memchr::arch::all::is_equal(&current, previous),
             (current, previous) => current.as_deref() == previous,
@@ -236,7 +239,7 @@ impl StateSnapshot {
             && is_same_content(disk::read(project.state_path())?, file_bytes)
             && is_same_content(disk::read(&state_copy_path(project))?, file_bytes)
             && is_same_content(
-                ledger::read_ledger_bytes_if_permitted(project, &self.loaded.state.run_id)?,
+                ledger::read_ledger_ignoring_errors_unless_writer(project, &self.loaded.state.run_id)?,
                 self.ledger_bytes.as_deref(),
             ))
     }
@@ -244,7 +247,7 @@ impl StateSnapshot {
 
 /// Applies a change to a state that was read under the lock or is still the newest. Writes the state if it
 /// changed or needs a repair, and records a repair in the journal.
-fn apply_change_and_write_if_needed<T>(
+fn apply_change_write_and_journal_if_needed<T>(
     project: &Project,
     mut loaded: LoadedState,
     durability: Durability,
@@ -313,7 +316,7 @@ fn write_next_revision_to_ledger_file_and_copy(
 
 fn replace_file_and_copy(project: &Project, bytes: &[u8], durability: Durability) -> Result<(), StoreError> {
     disk::replace(project.state_path(), bytes, durability)?;
-    // A kill before the copy leaves it one revision behind; `newer_of_file_and_copy` detects that and the
+    // A kill before the copy leaves it one revision behind; `newer_of_file_and_copy_marking_repairs` detects that and the
     // next update rewrites it.
     write_copy_lazily(project, bytes);
     Ok(())
@@ -380,7 +383,7 @@ fn load_file_or_copy_overruled_by_ledger(
     parse_state: StateParser,
 ) -> Result<Option<LoadedState>, StoreError> {
     // A foreign file is neither used as a state nor set aside as corrupt.
-    if run_id.is_none() && file_belongs_to_no_run_of_user(project, &file_result) {
+    if run_id.is_none() && file_exists_but_is_no_run_of_user(project, &file_result) {
         return Ok(None);
     }
     let file_or_copy = load_newest_of_run_from_file_or_copy(project, run_id, file_result, parse_state);
@@ -390,18 +393,21 @@ fn load_file_or_copy_overruled_by_ledger(
         _ => return file_or_copy,
     };
     // The history describes the work and comes from the file, so the ledger is read without it.
-    let ledger_state =
-        match ledger::parse_ledger_if_run_of_user(project, &id, RunState::from_json_text_without_history) {
-            // A reader without write access to the ledger may not have permission to read it.
-            Err(_) if !ledger::is_ledger_writer() => None,
-            ledger_result => ledger_result?,
-        };
+    let ledger_state = match ledger::read_and_parse_ledger_if_run_of_user(
+        project,
+        &id,
+        RunState::from_json_text_without_history,
+    ) {
+        // A reader without write access to the ledger may not have permission to read it.
+        Err(_) if !ledger::is_ledger_writer() => None,
+        ledger_result => ledger_result?,
+    };
     let Some(ledger_state) = ledger_state else {
         // Writers need this user's ledger; readers may not have permission to open it.
         return if ledger::is_ledger_writer() && run_id.is_some() { Ok(None) } else { file_or_copy };
     };
     let load_full_ledger_state = |ledger_state| {
-        Ok(ledger::parse_ledger_if_run_of_user(project, &id, parse_state)?.unwrap_or(ledger_state))
+        Ok(ledger::read_and_parse_ledger_if_run_of_user(project, &id, parse_state)?.unwrap_or(ledger_state))
     };
     Ok(Some(match file_or_copy {
         Ok(Some(loaded)) if authority::is_foreign_or_outdated(&ledger_state, &loaded.state) => LoadedState {
@@ -409,7 +415,7 @@ fn load_file_or_copy_overruled_by_ledger(
             state: load_full_ledger_state(ledger_state)?,
             ..loaded
         },
-        Ok(Some(loaded)) => apply_ledger_except_history_and_items(ledger_state, loaded),
+        Ok(Some(loaded)) => merge_ledger_keeping_permitted_file_changes(ledger_state, loaded),
         Err(error @ StoreError::Io { .. }) => return Err(error),
         Ok(None) | Err(_) => LoadedState {
             file_bytes: Vec::new(),
@@ -423,7 +429,10 @@ fn load_file_or_copy_overruled_by_ledger(
 
 /// Merges the ledger into the loaded state. The ledger wins where they differ, except for the history and the
 /// items, which are always taken from the file.
-fn apply_ledger_except_history_and_items(mut ledger_state: RunState, mut loaded: LoadedState) -> LoadedState {
+fn merge_ledger_keeping_permitted_file_changes(
+    mut ledger_state: RunState,
+    mut loaded: LoadedState,
+) -> LoadedState {
     // Moved out so that these long lists are not compared.
     let take_long_lists = |state: &mut RunState| {
         let items = &mut state.plan_items;
@@ -458,7 +467,7 @@ fn load_newest_of_run_from_file_or_copy(
         Ok(Some(loaded)) if run_id.is_some_and(|run_id| *run_id != loaded.state.run_id) => {
             Ok(load_copy_of_run().map(|copy| copy.with_repair_reason(WRONG_RUN_REASON)))
         }
-        Ok(Some(loaded)) => Ok(Some(newer_of_file_and_copy(project, loaded, parse_state))),
+        Ok(Some(loaded)) => Ok(Some(newer_of_file_and_copy_marking_repairs(project, loaded, parse_state))),
         Ok(None) => Ok(load_copy_of_run().map(|copy| copy.with_repair_reason("the state had vanished"))),
         // A file that cannot be read now may be newer than its copy.
         Err(error @ StoreError::Io { .. }) => Err(error),
@@ -470,7 +479,11 @@ fn load_newest_of_run_from_file_or_copy(
 
 /// Returns the copy if its revision is higher than the file's: `git checkout`, `git stash` or the like
 /// restored an old file.
-fn newer_of_file_and_copy(project: &Project, loaded: LoadedState, parse_state: StateParser) -> LoadedState {
+fn newer_of_file_and_copy_marking_repairs(
+    project: &Project,
+    loaded: LoadedState,
+    parse_state: StateParser,
+) -> LoadedState {
     let copy_bytes = disk::read(&state_copy_path(project)).ok().flatten().unwrap_or_default();
     // Usually both are identical. Otherwise the whole copy is parsed only if it is used.
     if memchr::arch::all::is_equal(&copy_bytes, &loaded.file_bytes) {
@@ -503,7 +516,7 @@ fn load_state_setting_aside_unusable_file(
     run_id: Option<&RunId>,
 ) -> Result<Option<LoadedState>, StoreError> {
     let file_result = read_and_parse_state_file(project.state_path(), RunState::from_json_text);
-    if run_id.is_none() && file_belongs_to_no_run_of_user(project, &file_result) {
+    if run_id.is_none() && file_exists_but_is_no_run_of_user(project, &file_result) {
         return Ok(None);
     }
     match file_result {

@@ -5,7 +5,7 @@
 
 mod conversation;
 
-pub use conversation::{RequestsAndTasks, read_first_and_last_requests_and_tasks};
+pub use conversation::{RequestsAndTasks, read_last_requests_omitted_first_and_tasks};
 
 use crate::search::{contains_bytes, find_last_newline};
 use crate::turn_log::{ForwardLines, LineStart};
@@ -74,14 +74,14 @@ pub struct LastResponse {
 /// response contains one of these tool calls. Returns an empty tail for a missing file.
 pub fn find_last_response_or_compaction(
     path: &Path,
-    tool_use_ids: &[&str],
+    tool_use_ids_to_check_for: &[&str],
 ) -> Result<TranscriptTail, StoreError> {
     let Some((file, size)) = disk::open_with_size_if_exists(path)? else {
         return Ok(TranscriptTail::default());
     };
     let mut tail = TranscriptTail { file_size: size, ..TranscriptTail::default() };
     visit_lines_backwards(&file, size, &mut |line_start, bytes| {
-        update_tail_from_line(line_start, bytes, tool_use_ids, &mut tail)
+        update_tail_from_line(line_start, bytes, tool_use_ids_to_check_for, &mut tail)
     })
     .map_err(io_error("read", path))?;
     Ok(tail)
@@ -254,7 +254,7 @@ pub fn find_start_directory(path: &Path) -> Option<PathBuf> {
 fn update_tail_from_line(
     line_start: u64,
     bytes: &[u8],
-    tool_use_ids: &[&str],
+    tool_use_ids_to_check_for: &[&str],
     tail: &mut TranscriptTail,
 ) -> ControlFlow<()> {
     if !has_usage_or_compaction_marker(bytes) {
@@ -281,7 +281,8 @@ fn update_tail_from_line(
         compaction.model = entry.requested_model.or(entry.message.model);
         return ControlFlow::Break(());
     }
-    let has_requested_tool_call = tool_use_ids.iter().any(|id| contains_bytes(bytes, id.as_bytes()));
+    let has_requested_tool_call =
+        tool_use_ids_to_check_for.iter().any(|id| contains_bytes(bytes, id.as_bytes()));
     if let Some(response) = &mut tail.last_response {
         // A response has one line for each of its parts, and the tool call may be in an earlier line.
         let is_same_response = response.message_id.is_some() && response.message_id == entry.message.id;
@@ -303,7 +304,7 @@ fn update_tail_from_line(
         has_requested_tool_call,
         bytes_after: tail.file_size.saturating_sub(line_start + bytes.len() as u64),
     });
-    if tool_use_ids.is_empty() || has_requested_tool_call {
+    if tool_use_ids_to_check_for.is_empty() || has_requested_tool_call {
         ControlFlow::Break(())
     } else {
         ControlFlow::Continue(())

@@ -7,7 +7,6 @@
 
 mod blobs;
 mod compression;
-mod draft;
 mod entry;
 mod erasure;
 mod erasure_requests;
@@ -15,6 +14,7 @@ mod head;
 mod pending_records;
 mod reader;
 mod repair;
+mod temporary_file;
 mod unreferenced_files;
 mod verify;
 mod writer;
@@ -49,7 +49,10 @@ impl TurnLog {
     /// A log stays in the folder in which it was started, even after the project's other files have moved. A
     /// second log would be read from the transcript's beginning, and would bring back what was erased from
     /// the first one.
-    pub fn for_session_where_started(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
+    pub fn for_session_where_started_or_current(
+        project: &Project,
+        session_id: &SessionId,
+    ) -> Option<TurnLog> {
         let log = TurnLog::for_session_in_turn_logs_folder(project, session_id)?;
         if !project.has_local_files() || log.is_started() {
             return Some(log);
@@ -221,8 +224,9 @@ impl TurnLog {
     }
 
     /// Takes the lock and opens a writer that does not sync. Until a durable writer or
-    /// [`TurnLog::sync_and_merge_pending_if_unsynced`] runs, a power cut may lose what is added, so it must be
-    /// recoverable from elsewhere. The head file is not read again if nothing was added since `cached_head`.
+    /// [`TurnLog::sync_and_merge_pending_if_unsynced`] runs, a power cut may lose what is added, so the
+    /// caller must be able to add it again. The head file is not read again if nothing was added since
+    /// `cached_head`.
     pub fn lock_and_open_writer_without_sync(
         &self,
         cached_head: Option<&LogHead>,
@@ -250,7 +254,7 @@ impl TurnLog {
     /// power cut damaged to the torn file, and merges pending records.
     pub fn repair_and_merge_pending_if_rebooted(&self, timeout: Duration) -> Result<(), StoreError> {
         let head = LogHead::load(&self.head_path());
-        if head.is_some_and(|head| head.has_unsynced_end_of_earlier_boot()) {
+        if head.is_some_and(|head| head.has_end_unsynced_before_reboot()) {
             self.merge_pending_records(timeout)
         } else {
             Ok(())
@@ -259,14 +263,14 @@ impl TurnLog {
 
     /// Takes the lock without opening a writer. No other process writes while the lock is held.
     pub fn acquire_lock(&self, timeout: Duration) -> Result<lock::Lock, StoreError> {
-        self.refuse_symlinked_files_outside_roots()?;
+        self.refuse_symlinks_if_folder_outside_roots()?;
         lock::acquire(&self.lock_path(), timeout)
     }
 
     /// Returns an error if a file of the log is a symbolic link: a repository may contain links, and nothing may be
     /// written through a link to a file outside. Below a registered root the check is not
     /// needed: each file is opened there by a path walk that follows no links.
-    fn refuse_symlinked_files_outside_roots(&self) -> Result<(), StoreError> {
+    fn refuse_symlinks_if_folder_outside_roots(&self) -> Result<(), StoreError> {
         if safe_open::is_below_root(&self.folder) {
             return Ok(());
         }

@@ -72,7 +72,7 @@ mod tests {
         let project = Project::with_local_files(folder.path());
         for id in ["one", "two"] {
             let record = SessionRecord { session_id: id.into(), ..SessionRecord::default() };
-            sessions::save_record_and_set_aside_unreadable(&project, &record, Durability::Lazy).unwrap();
+            sessions::set_aside_invalid_and_save_record(&project, &record, Durability::Lazy).unwrap();
         }
         add_unread_session(&project, &"two".into()).unwrap();
         let unread = load_unread_sessions_from_index_or_all(&project);

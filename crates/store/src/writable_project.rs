@@ -5,7 +5,7 @@
 //! the project ([`Project::for_session`]), as after `plimsoll init --local`. Files in a project's folder are
 //! not trusted, so what is written there completes no run and lifts no limit. Turn logs and handoffs stay
 //! where they are and are found there ([`Project::earlier_external_project`]); a session that continues writes to
-//! its existing log ([`crate::TurnLog::for_session_where_started`]).
+//! its existing log ([`crate::TurnLog::for_session_where_started_or_current`]).
 
 use crate::{Durability, Project, StoreError, disk, gitignore, layout, lock, memory, volume};
 use std::hash::{BuildHasher, RandomState};
@@ -49,28 +49,27 @@ const MEMORY_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// that waits for the lock then finds the memory in the project ([`lock::acquire_at_current_location`]). If the lock is not
 /// available, as on NFS, the files are moved anyway.
 fn lock_memory_and_copy_files_into_project(source: &Project, target: &Project) -> Result<(), StoreError> {
-    let _memory_lock = lock::acquire_read_only_if_exists_and_supported(
-        &memory::memory_log(source).lock_path(),
-        MEMORY_LOCK_TIMEOUT,
-    )?;
-    copy_files_to_draft_and_rename(source, target)
+    let _memory_lock =
+        lock::lock_existing_file_if_supported(&memory::memory_log(source).lock_path(), MEMORY_LOCK_TIMEOUT)?;
+    copy_via_temporary_folder_and_rename(source, target)
 }
 
-/// Copies the files into a draft folder, which is then renamed: a kill before the rename leaves the project
-/// unchanged. The caller holds the memory's lock.
-fn copy_files_to_draft_and_rename(source: &Project, target: &Project) -> Result<(), StoreError> {
+/// Copies the files into a temporary folder, which is then renamed: a kill before the rename leaves the
+/// project unchanged. The caller holds the memory's lock.
+fn copy_via_temporary_folder_and_rename(source: &Project, target: &Project) -> Result<(), StoreError> {
     // The name is random, so that no other process can prepare a folder with it: process ids are predictable, because
     // in the sandbox they begin at 2.
-    let draft = target.handoffs_folder().join(format!(".moving-{:016x}", RandomState::new().hash_one(0)));
-    let result = copy_moved_files_into_draft_and_sync(source, &draft).and_then(|()| {
+    let temporary_folder =
+        target.handoffs_folder().join(format!(".moving-{:016x}", RandomState::new().hash_one(0)));
+    let result = copy_selected_files_add_gitignore_and_sync(source, &temporary_folder).and_then(|()| {
         // An empty folder may be there, and would block the rename.
         if layout::is_empty_except_gitignore(target.data_folder()) {
             remove_recursively(target.data_folder())?;
         }
-        disk::rename(&draft, target.data_folder())
+        disk::rename(&temporary_folder, target.data_folder())
     });
     if result.is_err() {
-        let _ = remove_recursively(&draft);
+        let _ = remove_recursively(&temporary_folder);
     }
     disk::sync_folder(target.handoffs_folder().parent().unwrap_or(target.root()));
     // Another command may have moved the files in the meantime.
@@ -79,12 +78,19 @@ fn copy_files_to_draft_and_rename(source: &Project, target: &Project) -> Result<
 
 /// Copies the files that later sessions need into a new folder, with a `.gitignore`, and syncs them: after the
 /// rename they take precedence over the originals.
-fn copy_moved_files_into_draft_and_sync(source: &Project, draft: &Path) -> Result<(), StoreError> {
-    disk::replace(&draft.join(gitignore::GITIGNORE_NAME), gitignore::GITIGNORE_TEXT, Durability::Lazy)?;
+fn copy_selected_files_add_gitignore_and_sync(
+    source: &Project,
+    temporary_folder: &Path,
+) -> Result<(), StoreError> {
+    disk::replace(
+        &temporary_folder.join(gitignore::GITIGNORE_NAME),
+        gitignore::GITIGNORE_TEXT,
+        Durability::Lazy,
+    )?;
     MOVED_FILES_AND_FOLDERS.iter().try_for_each(|name| {
-        copy_recursively_without_lock_files(&source.data_folder().join(name), &draft.join(name))
+        copy_recursively_without_lock_files(&source.data_folder().join(name), &temporary_folder.join(name))
     })?;
-    disk::sync_volume(draft)
+    disk::sync_volume(temporary_folder)
 }
 
 /// Copies a file, or a folder recursively without lock files: a copied lock file would lock nothing.
@@ -217,7 +223,7 @@ mod tests {
                 })
             });
             std::thread::sleep(LOCK_WAIT_TIME);
-            copy_files_to_draft_and_rename(&external_project, &local_project).unwrap();
+            copy_via_temporary_folder_and_rename(&external_project, &local_project).unwrap();
             drop((memory_lock, session_lock));
             writer.join().unwrap().unwrap();
             session_writer.join().unwrap().unwrap();
@@ -242,8 +248,8 @@ mod tests {
                 scope.spawn(|| lock_memory_and_copy_files_into_project(&external_project, &local_project));
             std::thread::sleep(LOCK_WAIT_TIME);
             assert!(!disk::exists(local_project.data_folder()));
-            memory.apply("x", &alloc_op("during")[0]).unwrap();
-            memory.write_changes_and_release().unwrap();
+            memory.apply_and_queue_record("x", &alloc_op("during")[0]).unwrap();
+            memory.write_changes_count_response_and_release().unwrap();
             mover.join().unwrap().unwrap();
         });
         assert_eq!(heap_names(&local_project), ["before", "during"]);

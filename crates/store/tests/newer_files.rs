@@ -94,7 +94,7 @@ fn a_newer_record_of_a_session_is_kept_beside_a_new_one() {
     let project = create_project_with_run(folder.path());
     let id = SessionId::from("s1");
     let record = SessionRecord { session_id: id.clone(), compaction_count: 3, ..SessionRecord::default() };
-    sessions::save_record_and_set_aside_unreadable(&project, &record, Durability::Lazy).unwrap();
+    sessions::set_aside_invalid_and_save_record(&project, &record, Durability::Lazy).unwrap();
     let path = project.session_record_path(&id).unwrap();
     let newer = make_newer(&path);
     assert_eq!(formats::files_in_newer_format(&project), std::slice::from_ref(&path));
@@ -130,7 +130,7 @@ fn a_newer_turn_log_is_neither_extended_nor_truncated() {
     for with_head in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let project = create_project_with_run(folder.path());
-        let log = TurnLog::for_session_where_started(&project, &"s1".into()).unwrap();
+        let log = TurnLog::for_session_where_started_or_current(&project, &"s1".into()).unwrap();
         let record = NewRecord::event_now(RecordKind::SessionStart, &json!({"source": "startup"}));
         log.append_or_write_to_pending_file(&record, LOCK_TIMEOUT).unwrap();
         let newer = add_newer_line(&log.path(), with_head);

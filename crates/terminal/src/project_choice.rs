@@ -16,8 +16,8 @@ pub fn find_project_for_new_run_and_print_notice(plan_path: Option<&str>) -> Pro
 /// Checks for a state in or above the current folder that is ignored, such as one of another user. If it belongs to the current
 /// project, prints an error and returns the exit code. Otherwise prints a warning, if there is one, and returns `None`.
 pub fn fail_if_project_state_ignored_warn_if_parent(failure_status: ExitStatus) -> Option<ExitCode> {
-    let ignored_state = Project::ignored_state_above_unless_other_exists()?;
-    if ignored_state.is_current_project() {
+    let ignored_state = Project::ignored_state_file_unless_another_is_used()?;
+    if ignored_state.is_in_current_folder() {
         return Some(fail_with(ignored_state, failure_status));
     }
     print_error(&ignored_state);

@@ -19,9 +19,9 @@ const INSTALL_TIMEOUT: Duration = Duration::from_secs(300);
 /// Returns the pinned client: `PLIMSOLL_TEST_CLIENT` if set, else the one installed with npm into the build
 /// folder.
 pub fn find_claude_from_env_or_install_pinned() -> PathBuf {
-    static PINNED: OnceLock<PathBuf> = OnceLock::new();
+    static CLIENT_PATH: OnceLock<PathBuf> = OnceLock::new();
     let path_from_env = || std::env::var_os("PLIMSOLL_TEST_CLIENT").map(PathBuf::from);
-    PINNED
+    CLIENT_PATH
         .get_or_init(|| path_from_env().unwrap_or_else(|| install_claude_version_once(CLIENT_VERSION)))
         .clone()
 }

@@ -1,5 +1,5 @@
-//! The test harness: the real client, a scripted model and a Linear server on loopback, throwaway worlds and
-//! a terminal.
+//! The test harness: the real client, a scripted model and a Linear server on loopback, temporary worlds
+//! and a terminal.
 //!
 //! Its one rule: nothing leaves this computer and nothing outlives its test. Servers listen on 127.0.0.1
 //! only, every program gets a cleared environment and its own HOME, every wait is bounded, and only processes

@@ -66,7 +66,7 @@ pub struct Postgres {
 
 impl Postgres {
     /// Creates a cluster and starts its server.
-    pub fn start(setup: ServerSetup) -> Postgres {
+    pub fn create_cluster_and_start(setup: ServerSetup) -> Postgres {
         let folder = tempfile::Builder::new().prefix("pg").tempdir().expect("a temporary folder");
         let user = ServerUser::postgres_user_if_root();
         change_owner(folder.path(), user.as_ref());
@@ -82,7 +82,7 @@ impl Postgres {
         // Retry, because another process may take the free port before the server binds it.
         for _ in 0..5 {
             let port = free_port();
-            write_config_and_tls_certificates(folder.path(), port, setup, user.as_ref());
+            write_config_and_certificates_if_tls(folder.path(), port, setup, user.as_ref());
             if let Some(server) =
                 try_start_server_and_wait_until_ready(&bin_dir, user.as_ref(), folder.path())
             {
@@ -158,7 +158,7 @@ impl Postgres {
 
     /// Runs SQL and returns its rows without headers, one row per line, with `|` between the columns.
     pub fn run_sql(&self, sql: &str) -> String {
-        let mut command = command_as_user_ending_with_parent(
+        let mut command = command_as_user_stopped_when_parent_dies(
             self.user.as_ref(),
             &self.bin_dir.join("psql"),
             self.folder.path(),
@@ -191,7 +191,8 @@ impl Postgres {
         }
         let candidates = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().map(Path::new);
         let program = candidates.into_iter().find(|path| path.exists()).expect("Debian's pgbouncer");
-        let mut command = command_as_user_ending_with_parent(self.user.as_ref(), program, folder.path());
+        let mut command =
+            command_as_user_stopped_when_parent_dies(self.user.as_ref(), program, folder.path());
         let process =
             ServerProcess::spawn_with_log_in_folder(command.arg("-q").arg(&settings_path), folder.path());
         let bouncer = PgBouncer { role: role.to_owned(), port, process, _folder: folder };
@@ -308,7 +309,11 @@ impl ServerUser {
 
 /// Returns a command that runs a program as `user` with a minimal environment. The kernel sends SIGINT to the process
 /// when this thread ends.
-fn command_as_user_ending_with_parent(user: Option<&ServerUser>, program: &Path, folder: &Path) -> Command {
+fn command_as_user_stopped_when_parent_dies(
+    user: Option<&ServerUser>,
+    program: &Path,
+    folder: &Path,
+) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "INT"]);
     if let Some(user) = user {
@@ -351,7 +356,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("its number").port()
 }
 
-fn write_config_and_tls_certificates(
+fn write_config_and_certificates_if_tls(
     folder: &Path,
     port: u16,
     setup: ServerSetup,
@@ -415,7 +420,7 @@ fn try_start_server_and_wait_until_ready(
     folder: &Path,
 ) -> Option<ServerProcess> {
     let data_folder = folder.join("data");
-    let mut command = command_as_user_ending_with_parent(user, &bin_dir.join("postgres"), folder);
+    let mut command = command_as_user_stopped_when_parent_dies(user, &bin_dir.join("postgres"), folder);
     let mut server = ServerProcess::spawn_with_log_in_folder(command.arg("-D").arg(&data_folder), folder);
     let pid = server.child.id().to_string();
     // The server writes `ready` to this file when it accepts connections.

@@ -129,13 +129,13 @@ fn cut_position_or_max(state: &ProxyState, connection_number: Option<u64>) -> u6
     }
 }
 
-/// Forwards one direction of a connection. `cuttable_connection_number` is `None` if the connection may not be cut in
-/// this direction.
+/// Forwards one direction of a connection. `connection_number_if_cuttable` is `None` if the connection
+/// may not be cut in this direction.
 fn forward_direction(
     direction: Direction,
     mut source: TcpStream,
     mut destination: TcpStream,
-    cuttable_connection_number: Option<u64>,
+    connection_number_if_cuttable: Option<u64>,
     state: &ProxyState,
 ) {
     let shared_bytes_left = match direction {
@@ -153,7 +153,7 @@ fn forward_direction(
         }
         let (shared_limit, connection_limit) = (
             shared_bytes_left.load(Ordering::SeqCst),
-            cut_position_or_max(state, cuttable_connection_number).saturating_sub(forwarded_byte_count),
+            cut_position_or_max(state, connection_number_if_cuttable).saturating_sub(forwarded_byte_count),
         );
         let allowed_byte_count =
             usize::try_from(shared_limit.min(connection_limit)).unwrap_or(usize::MAX).min(read_count);

@@ -26,7 +26,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// Starts a program in the world's project, in a terminal of this size.
-    pub fn start(
+    pub fn start_program_in_project(
         world: &World,
         program: impl AsRef<Path>,
         args: &[&str],
@@ -39,7 +39,7 @@ impl Terminal {
         command.args(args);
         command.cwd(world.project());
         command.env_clear();
-        for (name, value) in world.env() {
+        for (name, value) in world.env_with_programs_on_path() {
             command.env(name, value);
         }
         let child = pty_pair.slave.spawn_command(command).expect("the program starts");
@@ -59,7 +59,13 @@ impl Terminal {
     /// In a terminal its default is auto mode, which sends a permission check that a scripted model does not answer.
     /// A test with tool calls passes `--permission-mode default --allowedTools Bash`.
     pub fn start_claude(world: &World, args: &[&str], columns: u16, rows: u16) -> Terminal {
-        Terminal::start(world, crate::client::find_claude_from_env_or_install_pinned(), args, columns, rows)
+        Terminal::start_program_in_project(
+            world,
+            crate::client::find_claude_from_env_or_install_pinned(),
+            args,
+            columns,
+            rows,
+        )
     }
 
     /// Types text, or keys as a terminal sends them (`"\u{3}"` is Ctrl-C).
@@ -92,7 +98,7 @@ impl Terminal {
     }
 
     /// Waits until the program exits and returns every byte that the terminal received.
-    pub fn wait_for_all_bytes(&mut self) -> Vec<u8> {
+    pub fn wait_for_exit_and_all_bytes(&mut self) -> Vec<u8> {
         self.wait_for_exit();
         if let Some(reader_thread) = self.reader_thread.take() {
             reader_thread.join().expect("the reader ends with the terminal");

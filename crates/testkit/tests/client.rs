@@ -6,7 +6,7 @@ use std::time::Duration;
 
 fn run_client(model: &ScriptedModel, args: &[&str]) -> FinishedProgram {
     let mut world = World::new().without_plimsoll_programs();
-    world.put_client_on_path_and_set_model_url(model);
+    world.put_client_on_path_with_model_and_settings(model);
     let all_args = [&["-p", "hi", "--output-format", "stream-json", "--verbose"], args].concat();
     world.claude(&all_args).timeout(Duration::from_secs(30)).run()
 }
@@ -153,10 +153,10 @@ fn sigterm_ends_a_client_that_waits_for_the_model() {
         Step::from_text("never").with_hang(Duration::from_secs(60)),
     ]);
     let mut world = World::new().without_plimsoll_programs();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let mut running = world.claude(&["-p", "hi", "--output-format", "json"]).spawn();
     world.wait_until(|| !model.requests().is_empty(), "the client asks the model");
     running.terminate();
-    assert_eq!(running.wait(Duration::from_secs(10)).code, Some(143));
+    assert_eq!(running.wait_or_kill_and_panic(Duration::from_secs(10)).code, Some(143));
     assert_eq!(world.transcript_paths().len(), 1);
 }

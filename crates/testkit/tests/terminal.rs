@@ -10,7 +10,7 @@ fn the_client_shows_no_dialog_and_answers_a_typed_prompt() {
         Step::from_text("ANSWER-ON-SCREEN").with_input_tokens(50_000),
     ]);
     let mut world = World::new().without_plimsoll_programs();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let status_line = json!({ "statusLine": { "type": "command", "command": "echo STATUS-LINE-HERE" } });
     world.write(".claude/settings.json", &status_line.to_string());
     let mut terminal = Terminal::start_claude(&world, &[], 100, 30);
@@ -28,7 +28,7 @@ fn the_client_shows_no_dialog_and_answers_a_typed_prompt() {
 fn slash_exit_ends_the_client() {
     let model = ScriptedModel::start_with_steps_repeating_last(vec![Step::from_text("x")]);
     let mut world = World::new().without_plimsoll_programs();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let mut terminal = Terminal::start_claude(&world, &[], 100, 30);
     terminal.wait_for_text("❯");
     terminal.type_text("/exit");
@@ -44,7 +44,7 @@ fn an_allowed_tool_runs_in_a_session_on_screen() {
         Step::from_text("ALL-DONE"),
     ]);
     let mut world = World::new().without_plimsoll_programs();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let args = ["--permission-mode", "default", "--allowedTools", "Bash"];
     let mut terminal = Terminal::start_claude(&world, &args, 100, 30);
     terminal.wait_for_text("❯");

@@ -47,7 +47,7 @@ fn the_signal_that_ends_a_program_is_reported() {
     let mut running = shell_command(&world, "echo ready; exec sleep 30").spawn();
     world.wait_until(|| running.stdout_so_far() == "ready\n", "it is ready");
     running.kill();
-    assert_eq!(running.wait(Duration::from_secs(5)).signal, Some(9));
+    assert_eq!(running.wait_or_kill_and_panic(Duration::from_secs(5)).signal, Some(9));
 }
 
 #[test]
@@ -79,10 +79,13 @@ fn command_line(process: &Path) -> String {
 #[test]
 fn the_client_is_on_the_path_only_after_use_model() {
     let mut world = World::without_git().without_plimsoll_programs();
-    let search_path =
-        |world: &World| world.env().into_iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
+    let search_path = |world: &World| {
+        world.env_with_programs_on_path().into_iter().find(|(name, _)| name == "PATH").map(|(_, value)| value)
+    };
     let before = search_path(&world);
-    world.put_client_on_path_and_set_model_url(&ScriptedModel::start_with_steps_repeating_last(Vec::new()));
+    world.put_client_on_path_with_model_and_settings(&ScriptedModel::start_with_steps_repeating_last(
+        Vec::new(),
+    ));
     assert_ne!(before, search_path(&world));
 }
 
@@ -97,7 +100,7 @@ fn stable_text_replaces_only_what_differs_between_worlds() {
         project = world.project().display(),
         home = world.home().display(),
     );
-    insta::assert_snapshot!(world.replace_unstable_parts(&text), @r"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&text), @r"
     [PROJECT]/src/a.rs in [HOME]
     run [ID] at [DATE-TIME], [TIME] on [DATE]
     .claude/handoffs/[DATE-TIME].md, commit [COMMIT] after [COMMIT]
@@ -123,5 +126,5 @@ fn stable_text_replaces_all_digit_ids_that_the_world_has() {
     let earlier_run = world.home().join(".local/state/plimsoll/runs/87654321-1111-4111-8111-111111111111");
     std::fs::create_dir_all(earlier_run).unwrap();
     let text = format!("{} 12345678 87654321 7654321", commit.expect("one of about 27"));
-    assert_eq!(world.replace_unstable_parts(&text), "[COMMIT] [COMMIT] [COMMIT] 7654321");
+    assert_eq!(world.replace_varying_parts_with_placeholders(&text), "[COMMIT] [COMMIT] [COMMIT] 7654321");
 }

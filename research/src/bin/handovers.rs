@@ -1,6 +1,7 @@
-//! Simulates the harder nights, stores their outcomes in `target/handovers.jsonl`, and writes the section of
-//! `docs/nights.md` about all stored outcomes: `handovers NAME FIRST LAST` (`scripts/nights.sh --harder`).
-//! NAME labels the programs in `PLIMSOLL_BIN_DIR`; the page compares `before` with `now`.
+//! Simulates the runs with a harder task, stores their outcomes in `target/handovers.jsonl`, and writes the
+//! section of `docs/nights.md` about all stored outcomes: `handovers NAME FIRST LAST`
+//! (`scripts/nights.sh --harder`). NAME labels the programs in `PLIMSOLL_BIN_DIR`; the page compares the
+//! labels `before` and `now`.
 
 use plimsoll_research::handovers::{
     MAX_SESSIONS, SimulationOutcome, render_harder_simulations_section,
@@ -13,7 +14,7 @@ use std::time::Instant;
 
 /// The labels of the programs in the table, in this order.
 const COMPARED_PROGRAM_LABELS: [&str; 2] = ["before", "now"];
-/// Nights mostly wait, so several can run on each processor.
+/// The number of simulations that run at the same time. They mostly wait, so several share a processor.
 const PARALLEL_SIMULATIONS: usize = 3;
 
 fn main() {
@@ -23,18 +24,18 @@ fn main() {
     let (first_seed, last_seed): (u64, u64) = (number_arg(1).unwrap_or(1), number_arg(2).unwrap_or(1));
     let outcomes_file = plimsoll_testkit::target_dir().join("handovers.jsonl");
     let started_at = Instant::now();
-    simulate_and_store_seeds(&programs_label, first_seed, last_seed, &outcomes_file);
+    simulate_seeds_and_store_outcomes(&programs_label, first_seed, last_seed, &outcomes_file);
     let outcomes = read_outcomes(&outcomes_file);
-    let row_labels: Vec<&str> = COMPARED_PROGRAM_LABELS
+    let labels_with_outcomes: Vec<&str> = COMPARED_PROGRAM_LABELS
         .into_iter()
         .filter(|label| outcomes.iter().any(|outcome| outcome.programs == *label))
         .collect();
-    let section = render_harder_simulations_section(&outcomes, &row_labels);
+    let section = render_harder_simulations_section(&outcomes, &labels_with_outcomes);
     println!("{section}");
-    if row_labels.len() == COMPARED_PROGRAM_LABELS.len() {
+    if labels_with_outcomes.len() == COMPARED_PROGRAM_LABELS.len() {
         let page_path = plimsoll_testkit::workspace_root().join("docs/nights.md");
-        let text = fs::read_to_string(&page_path).expect("the page is there");
-        fs::write(&page_path, replace_or_append_harder_simulations_section(&text, &section))
+        let old_page = fs::read_to_string(&page_path).expect("the page is there");
+        fs::write(&page_path, replace_or_append_harder_simulations_section(&old_page, &section))
             .expect("docs/ is writable");
     }
     println!("{:.0} s", started_at.elapsed().as_secs_f64());
@@ -45,8 +46,8 @@ fn read_outcomes(outcomes_file: &Path) -> Vec<SimulationOutcome> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Stores an outcome, replacing an earlier one with the same label and seed. Called after each night, so that
-/// a later crash does not lose it.
+/// Stores an outcome, replacing an earlier one with the same label and seed. Called after each simulation,
+/// so that a later crash does not lose its outcome.
 fn upsert_outcome_in_file(outcomes_file: &Path, outcome: SimulationOutcome) {
     let mut outcomes = read_outcomes(outcomes_file);
     outcomes.retain(|stored| (&stored.programs, stored.seed) != (&outcome.programs, outcome.seed));
@@ -57,8 +58,13 @@ fn upsert_outcome_in_file(outcomes_file: &Path, outcome: SimulationOutcome) {
         .expect("target/ is writable");
 }
 
-fn simulate_and_store_seeds(programs_label: &str, first_seed: u64, last_seed: u64, outcomes_file: &Path) {
-    let (remaining_seeds, file_lock) = (Mutex::new(first_seed..=last_seed), Mutex::new(()));
+fn simulate_seeds_and_store_outcomes(
+    programs_label: &str,
+    first_seed: u64,
+    last_seed: u64,
+    outcomes_file: &Path,
+) {
+    let (remaining_seeds, outcomes_file_lock) = (Mutex::new(first_seed..=last_seed), Mutex::new(()));
     let simulate_remaining_seeds = || {
         loop {
             let Some(seed) = remaining_seeds.lock().expect("no panic").next() else { break };
@@ -68,8 +74,8 @@ fn simulate_and_store_seeds(programs_label: &str, first_seed: u64, last_seed: u6
                 eprintln!("seed {seed}: not played to its end");
                 continue;
             };
-            print_outcome_and_mistakes(&outcome);
-            let _one_at_a_time = file_lock.lock().expect("no panic");
+            print_outcome_and_mistakes_to_stderr(&outcome);
+            let _outcomes_file_guard = outcomes_file_lock.lock().expect("no panic");
             upsert_outcome_in_file(outcomes_file, outcome);
         }
     };
@@ -80,7 +86,7 @@ fn simulate_and_store_seeds(programs_label: &str, first_seed: u64, last_seed: u6
     });
 }
 
-fn print_outcome_and_mistakes(outcome: &SimulationOutcome) {
+fn print_outcome_and_mistakes_to_stderr(outcome: &SimulationOutcome) {
     let correct_count = outcome.resumes.iter().filter(|resume| resume.is_fully_correct()).count();
     eprintln!(
         "seed {}: {correct_count} of {} right, {:?}, exit {:?}, {:.0} s",

@@ -1,8 +1,8 @@
-//! The page about the nights, and its table. Every row is published, whichever setup does best in it.
+//! The page about the simulations, and its table. Every row is published, whichever setup does best in it.
 
+use super::loop_setups::{LOOP_SETUPS, LoopKind, LoopSetup, TEST_GATE_SETUP_KEY, find_loop_setup};
 use super::simulator::price::TokenCounts;
 use super::simulator::{AgentPersona, RULES, RuleEntry, Task, price};
-use super::ways::{LOOP_SETUPS, LoopKind, LoopSetup, TEST_GATE_KEY, find_loop_setup};
 use super::{ITEMS_PER_SIMULATION, SimulationRow};
 use plimsoll_testkit::SeededRng;
 use std::cmp::Ordering;
@@ -13,11 +13,11 @@ const PAGE_HEAD: &str = include_str!("head.md");
 const PAGE_TAIL: &str = include_str!("tail.md");
 const TSV_HEADER: &str = "seed\tway\tcharacter\tbuild\titems\tpassing\tfalse_ticks\tfindable\ttwice\tquestion\tfacts_kept\tfacts\tlearned_kept\tlearned_found\tlearned\ttest_changed\tnamed\tsessions\tcompactions\ttests\ttroubles\twritten\tread\toutput\tdollars\thours\tlost\tcode\trestarts\n";
 
-/// The target for the next build: the price of an item over its price with a test gate.
+/// The target for the next build: the price of an item, divided by its price in the setup with a test gate.
 const TARGET_PRICE_RATIO: f64 = 0.85;
 
-/// Returns the rows of the complete seeds: those with a row of this build for every setup and every character.
-pub fn rows_of_complete_seeds(
+/// Returns the rows of the seeds that have a row of this build for every setup and every persona.
+pub fn rows_of_seeds_with_every_setup_and_persona(
     rows: &[SimulationRow],
     build: &str,
     seeds: std::ops::RangeInclusive<u64>,
@@ -49,14 +49,14 @@ pub fn render_tsv(rows: &[SimulationRow]) -> String {
             score.items,
             score.passing,
             score.false_ticks,
-            score.findable_false_ticks,
-            score.converted_twice,
+            score.false_ticks_found_by_test,
+            score.twice_converted_items,
         ];
-        let (visible, found_by_search, needed) = score.learned_facts;
+        let (visible, found_by_search, needed) = score.learned_facts_visible_found_all;
         let test_counts = [u32::from(score.is_test_changed), u32::from(row.names_changed_test)];
         let fact_counts = [
-            score.needed_facts.0,
-            score.needed_facts.1,
+            score.needed_facts_visible_and_all.0,
+            score.needed_facts_visible_and_all.1,
             visible,
             found_by_search,
             needed,
@@ -81,14 +81,14 @@ pub fn render_tsv(rows: &[SimulationRow]) -> String {
             score.tokens.output,
             score.tokens.cost_dollars(),
             score.hours,
-            score.lost_hours,
+            score.hours_without_answers,
             row.restarts,
         );
     }
     text
 }
 
-/// The rows of one setup, with one character or with all.
+/// The rows of one setup, with one persona or with all.
 struct RowGroup<'a>(Vec<&'a SimulationRow>);
 
 impl<'a> RowGroup<'a> {
@@ -100,14 +100,15 @@ impl<'a> RowGroup<'a> {
         RowGroup::for_setup_key(rows, setup.key, Some(persona))
     }
 
-    /// Selects the rows of a setup. Without a character, selects the rows of all characters.
+    /// Selects the rows of a setup. Without a persona, selects the rows of all personas.
     fn for_setup_key(
         rows: &'a [SimulationRow],
         setup_key: &str,
         persona: Option<AgentPersona>,
     ) -> RowGroup<'a> {
-        let is_selected =
-            |row: &&SimulationRow| row.way == setup_key && persona.is_none_or(|wanted| row.persona == wanted);
+        let is_selected = |row: &&SimulationRow| {
+            row.way == setup_key && persona.is_none_or(|wanted_persona| row.persona == wanted_persona)
+        };
         RowGroup(rows.iter().filter(is_selected).collect())
     }
 
@@ -141,17 +142,17 @@ impl<'a> RowGroup<'a> {
             setup.name,
             render_share(self.passing_items(), self.sum_count(|row| row.score.items)),
             self.sum_count(|row| row.score.false_ticks),
-            self.sum_count(|row| row.score.findable_false_ticks),
+            self.sum_count(|row| row.score.false_ticks_found_by_test),
             self.dollars_per_item(),
             self.amount_per_passing_item(|row| row.score.tokens.input() as f64 / 1_000.0),
             self.amount_per_passing_item(|row| row.score.hours),
-            self.sum_amount(|row| row.score.lost_hours) / self.0.len().max(1) as f64,
+            self.sum_amount(|row| row.score.hours_without_answers) / self.0.len().max(1) as f64,
             render_share(self.count_runs_ended_well(), self.0.len() as u64),
             self.sum_count(SimulationRow::count_waits_for_person),
             self.passing_items() as f64 / self.sum_count(|row| row.score.sessions).max(1) as f64,
             render_share(
-                self.sum_count(|row| row.score.needed_facts.0),
-                self.sum_count(|row| row.score.needed_facts.1)
+                self.sum_count(|row| row.score.needed_facts_visible_and_all.0),
+                self.sum_count(|row| row.score.needed_facts_visible_and_all.1)
             ),
             self.render_learned_fact_share_and_found_count(),
         )
@@ -161,10 +162,10 @@ impl<'a> RowGroup<'a> {
     /// found.
     fn render_learned_fact_share_and_found_count(&self) -> String {
         let visible_share = render_share(
-            self.sum_count(|row| row.score.learned_facts.0),
-            self.sum_count(|row| row.score.learned_facts.2),
+            self.sum_count(|row| row.score.learned_facts_visible_found_all.0),
+            self.sum_count(|row| row.score.learned_facts_visible_found_all.2),
         );
-        match self.sum_count(|row| row.score.learned_facts.1) {
+        match self.sum_count(|row| row.score.learned_facts_visible_found_all.1) {
             0 => visible_share,
             found_count => format!("{visible_share}, {found_count} found"),
         }
@@ -180,7 +181,7 @@ impl<'a> RowGroup<'a> {
     }
 }
 
-/// Renders the page, without the section about the harder nights.
+/// Renders the page, without the section about the harder simulations.
 pub fn render_page(rows: &[SimulationRow], build: &str) -> String {
     let seeds: BTreeSet<u64> = rows.iter().map(|row| row.seed).collect();
     let seed_ranges = render_number_ranges(&seeds.iter().copied().collect::<Vec<_>>());
@@ -189,8 +190,8 @@ pub fn render_page(rows: &[SimulationRow], build: &str) -> String {
         .replace("SEEDS", if seed_ranges.is_empty() { "none yet" } else { &seed_ranges })
         .replace("BUILD", build)
         .replace("RESULTS\n", &render_results_by_persona(rows))
-        .replace("COMPARISON\n", &render_comparison_with_rivals(rows))
-        .replace("TAMPERING\n", &render_tampering_table(rows))
+        .replace("COMPARISON\n", &render_cost_comparison_with_rivals(rows))
+        .replace("TAMPERING\n", &render_tamperer_results_by_setup(rows))
         .replace("PRICE PARTS\n", &describe_cost_shares_of_test_gate_setup(rows))
         .replace("TARGETS\n", &render_targets_table(rows))
         .replace("WAYS\n", &render_setups_table())
@@ -230,11 +231,11 @@ fn capitalize(name: &str) -> String {
 }
 
 /// The keys of the setups with which prices are compared, in the order of the columns.
-const RIVAL_KEYS: [&str; 3] = ["bare", "bare-sentences", TEST_GATE_KEY];
+const RIVAL_KEYS: [&str; 3] = ["bare", "bare-sentences", TEST_GATE_SETUP_KEY];
 
-/// Renders the ratio of Plimsoll's price and tokens (with `--verify`) to those of each rival, for all nights
-/// and for those without a question.
-fn render_comparison_with_rivals(rows: &[SimulationRow]) -> String {
+/// Renders the ratio of Plimsoll's price and tokens (with `--verify`) to those of each rival, for all
+/// simulations and for those without a question.
+fn render_cost_comparison_with_rivals(rows: &[SimulationRow]) -> String {
     let rivals: Vec<&LoopSetup> = RIVAL_KEYS.iter().filter_map(|key| find_loop_setup(key)).collect();
     let mut text = String::from("| nights | agent |");
     for rival in &rivals {
@@ -245,12 +246,13 @@ fn render_comparison_with_rivals(rows: &[SimulationRow]) -> String {
     text += " --- | --- | --- |\n";
     let rows_without_question: Vec<SimulationRow> =
         rows.iter().filter(|row| row.score.is_question_asked.is_none()).cloned().collect();
-    for (night_label, rows) in [("all", rows), ("without a question", &rows_without_question[..])] {
-        let characters = AgentPersona::ALL.into_iter().map(Some).chain([None]);
-        for persona in characters {
+    for (filter_label, rows) in [("all", rows), ("without a question", &rows_without_question[..])] {
+        let personas = AgentPersona::ALL.into_iter().map(Some).chain([None]);
+        for persona in personas {
             let rows_for_key = |key: &str| RowGroup::for_setup_key(rows, key, persona);
-            let (our_rows, gate_rows) = (rows_for_key("plimsoll-verify"), rows_for_key(TEST_GATE_KEY));
-            let _ = write!(text, "| {night_label} | {} |", persona.map_or("all", AgentPersona::name));
+            let (our_rows, test_gate_rows) =
+                (rows_for_key("plimsoll-verify"), rows_for_key(TEST_GATE_SETUP_KEY));
+            let _ = write!(text, "| {filter_label} | {} |", persona.map_or("all", AgentPersona::name));
             for rival in &rivals {
                 let rival_rows = rows_for_key(rival.key);
                 let ratios = [
@@ -263,13 +265,13 @@ fn render_comparison_with_rivals(rows: &[SimulationRow]) -> String {
                 }
             }
             let [(passing, false_ticks), (gate_passing, gate_false_ticks)] =
-                [our_rows.passing_items_and_false_ticks(), gate_rows.passing_items_and_false_ticks()];
+                [our_rows.passing_items_and_false_ticks(), test_gate_rows.passing_items_and_false_ticks()];
             let _ = writeln!(
                 text,
                 " {}, {} | {false_ticks}, {gate_false_ticks} | {} |",
                 render_share(passing, our_rows.sum_count(|row| row.score.items)),
-                render_share(gate_passing, gate_rows.sum_count(|row| row.score.items)),
-                describe_price_and_correctness_lead(&our_rows, &gate_rows),
+                render_share(gate_passing, test_gate_rows.sum_count(|row| row.score.items)),
+                compare_price_and_correctness_in_words(&our_rows, &test_gate_rows),
             );
         }
     }
@@ -281,15 +283,16 @@ fn ratio_if_measured(ours: f64, theirs: f64) -> Option<f64> {
     (ours > 0.0 && theirs > 0.0).then(|| ours / theirs)
 }
 
-/// Describes the lead in price and in correctness. A price difference of less than 5% is no lead.
-fn describe_price_and_correctness_lead(our_rows: &RowGroup<'_>, their_rows: &RowGroup<'_>) -> String {
-    let Some(price) = ratio_if_measured(our_rows.dollars_per_item(), their_rows.dollars_per_item()) else {
+/// Compares price and correctness. A price difference of less than 5% counts as the same price.
+fn compare_price_and_correctness_in_words(our_rows: &RowGroup<'_>, their_rows: &RowGroup<'_>) -> String {
+    let Some(price_ratio) = ratio_if_measured(our_rows.dollars_per_item(), their_rows.dollars_per_item())
+    else {
         return "not measured".to_owned();
     };
-    let price_text = match price {
-        _ if price <= TARGET_PRICE_RATIO => "clearly cheaper",
-        _ if price <= 0.95 => "a little cheaper",
-        _ if price < 1.05 => "costs about the same",
+    let price_text = match price_ratio {
+        _ if price_ratio <= TARGET_PRICE_RATIO => "clearly cheaper",
+        _ if price_ratio <= 0.95 => "a little cheaper",
+        _ if price_ratio < 1.05 => "costs about the same",
         _ => "dearer",
     };
     let [(our_passing, our_false_ticks), (their_passing, their_false_ticks)] =
@@ -303,14 +306,14 @@ fn describe_price_and_correctness_lead(our_rows: &RowGroup<'_>, their_rows: &Row
     format!("{price_text}, {correctness_text}")
 }
 
-/// Renders the parts of the price with a test gate: those that a loop could save, and the one that no loop
+/// Renders which shares of the cost in the setup with a test gate a loop could save, and which share no loop
 /// can.
 fn describe_cost_shares_of_test_gate_setup(rows: &[SimulationRow]) -> String {
-    let gate_rows = RowGroup::for_setup_key(rows, TEST_GATE_KEY, None);
+    let test_gate_rows = RowGroup::for_setup_key(rows, TEST_GATE_SETUP_KEY, None);
     let dollars_for = |token_count: fn(&TokenCounts) -> u64, price: f64| {
-        gate_rows.sum_amount(|row| token_count(&row.score.tokens) as f64 * price / 1e6)
+        test_gate_rows.sum_amount(|row| token_count(&row.score.tokens) as f64 * price / 1e6)
     };
-    let file_text_dollars = gate_rows.sum_amount(|row| {
+    let file_text_dollars = test_gate_rows.sum_amount(|row| {
         Task::random(SeededRng::new(row.seed), ITEMS_PER_SIMULATION).file_bytes_without_blocked_items() as f64
             / 4.0
             * price::CACHE_WRITE_PRICE
@@ -338,7 +341,7 @@ fn describe_cost_shares_of_test_gate_setup(rows: &[SimulationRow]) -> String {
 
 /// Renders, for each setup, how often the tamperer weakened the project's test and how often the loop's output
 /// reported that.
-fn render_tampering_table(rows: &[SimulationRow]) -> String {
+fn render_tamperer_results_by_setup(rows: &[SimulationRow]) -> String {
     let mut text = String::from(
         "| way | nights in which the test was weakened | of these, named at the end | false ticks (the test of the evening finds) |\n| --- | --- | --- | ---: |\n",
     );
@@ -354,7 +357,7 @@ fn render_tampering_table(rows: &[SimulationRow]) -> String {
             render_share(weakened_count, row_group.0.len() as u64),
             render_share(reported_count, weakened_count),
             row_group.sum_count(|row| row.score.false_ticks),
-            row_group.sum_count(|row| row.score.findable_false_ticks),
+            row_group.sum_count(|row| row.score.false_ticks_found_by_test),
         );
     }
     text
@@ -384,52 +387,55 @@ fn render_targets_table(rows: &[SimulationRow]) -> String {
                 render_share(passing, items),
                 (items > 0).then_some(passing * 100 >= items * 98),
             );
-            let price = ratio_if_measured(
+            let price_ratio = ratio_if_measured(
                 row_group.dollars_per_item(),
-                RowGroup::for_setup_key(rows, TEST_GATE_KEY, Some(persona)).dollars_per_item(),
+                RowGroup::for_setup_key(rows, TEST_GATE_SETUP_KEY, Some(persona)).dollars_per_item(),
             );
             add_target(
                 format!("{name}: price of an item ≤ 1.00 of the bare loop's with a test gate"),
-                price.map_or("–".to_owned(), |price| format!("{price:.2}")),
-                price.map(|price| price <= 1.0),
+                price_ratio.map_or("–".to_owned(), |price| format!("{price:.2}")),
+                price_ratio.map(|price| price <= 1.0),
             );
         }
-        for (night_label, rows) in [("", rows), (" without a question", &rows_without_question[..])] {
-            let (our_rows, gate_rows) = (
+        for (filter_label, rows) in [("", rows), (" without a question", &rows_without_question[..])] {
+            let (our_rows, test_gate_rows) = (
                 RowGroup::for_setup_key(rows, setup.key, None),
-                RowGroup::for_setup_key(rows, TEST_GATE_KEY, None),
+                RowGroup::for_setup_key(rows, TEST_GATE_SETUP_KEY, None),
             );
-            let price = ratio_if_measured(our_rows.dollars_per_item(), gate_rows.dollars_per_item());
+            let price_ratio =
+                ratio_if_measured(our_rows.dollars_per_item(), test_gate_rows.dollars_per_item());
             let [(passing, false_ticks), (gate_passing, gate_false_ticks)] =
-                [our_rows.passing_items_and_false_ticks(), gate_rows.passing_items_and_false_ticks()];
+                [our_rows.passing_items_and_false_ticks(), test_gate_rows.passing_items_and_false_ticks()];
             let is_as_correct = passing >= gate_passing && false_ticks <= gate_false_ticks;
             add_target(
                 format!(
-                    "aim for the next build, all agents{night_label}: ≤ {TARGET_PRICE_RATIO:.2} of the price with a test gate, and no less right"
+                    "aim for the next build, all agents{filter_label}: ≤ {TARGET_PRICE_RATIO:.2} of the price with a test gate, and no less right"
                 ),
-                price.map_or("–".to_owned(), |price| {
+                price_ratio.map_or("–".to_owned(), |price| {
                     format!("{price:.2}, {}", if is_as_correct { "no less right" } else { "less right" })
                 }),
-                price.map(|price| price <= TARGET_PRICE_RATIO && is_as_correct),
+                price_ratio.map(|price| price <= TARGET_PRICE_RATIO && is_as_correct),
             );
         }
         let all_rows = RowGroup::for_setup_key(rows, setup.key, None);
-        let (ended_well, simulations) = (all_rows.count_runs_ended_well(), all_rows.0.len() as u64);
-        let findable = all_rows.sum_count(|row| row.score.findable_false_ticks);
+        let (ended_well, simulation_count) = (all_rows.count_runs_ended_well(), all_rows.0.len() as u64);
+        let false_ticks_found_by_test = all_rows.sum_count(|row| row.score.false_ticks_found_by_test);
         add_target(
             "no false tick that the test could have found".to_owned(),
-            findable.to_string(),
-            (simulations > 0).then_some(findable == 0),
+            false_ticks_found_by_test.to_string(),
+            (simulation_count > 0).then_some(false_ticks_found_by_test == 0),
         );
         add_target(
             "nights that ended well: 100 %".to_owned(),
-            render_share(ended_well, simulations),
-            (simulations > 0).then_some(ended_well == simulations),
+            render_share(ended_well, simulation_count),
+            (simulation_count > 0).then_some(ended_well == simulation_count),
         );
-        let nights_with_question =
+        let simulations_with_question =
             RowGroup(all_rows.0.into_iter().filter(|row| row.score.is_question_asked.is_some()).collect());
-        let (passing, items) =
-            (nights_with_question.passing_items(), nights_with_question.sum_count(|row| row.score.items));
+        let (passing, items) = (
+            simulations_with_question.passing_items(),
+            simulations_with_question.sum_count(|row| row.score.items),
+        );
         add_target(
             "a blocked item costs no other item anything".to_owned(),
             format!("{} pass in nights with one", render_share(passing, items)),
@@ -440,9 +446,10 @@ fn render_targets_table(rows: &[SimulationRow]) -> String {
 }
 
 fn render_setups_table() -> String {
-    let line = |setup: &LoopSetup| format!("| {} | {} | {} |\n", setup.name, setup.source, setup.played_text);
+    let render_line =
+        |setup: &LoopSetup| format!("| {} | {} | {} |\n", setup.name, setup.source, setup.setup_description);
     let head = "| way | published | what is played |\n| --- | --- | --- |\n";
-    head.to_owned() + &LOOP_SETUPS.iter().map(line).collect::<String>()
+    head.to_owned() + &LOOP_SETUPS.iter().map(render_line).collect::<String>()
 }
 
 fn render_persona_behavior_table() -> String {
@@ -470,9 +477,9 @@ fn render_persona_behavior_table() -> String {
 }
 
 fn render_rules_table() -> String {
-    let line = |rule: &RuleEntry| format!("| {} | {} |\n", rule.notice_text, rule.effect_text);
+    let render_line = |rule: &RuleEntry| format!("| {} | {} |\n", rule.notice_text, rule.effect_text);
     let head = "| what it notices | what it does |\n| --- | --- |\n";
-    head.to_owned() + &RULES.iter().map(line).collect::<String>()
+    head.to_owned() + &RULES.iter().map(render_line).collect::<String>()
 }
 
 fn render_share(part: u64, total: u64) -> String {
@@ -486,14 +493,20 @@ mod tests {
     use crate::nights::simulator::SimulationScore;
 
     /// Returns a row with four items, of which this many pass, at this price.
-    fn test_row(way: &str, seed: u64, passing: u32, dollars: u64, question: Option<bool>) -> SimulationRow {
+    fn test_row(
+        setup_key: &str,
+        seed: u64,
+        passing: u32,
+        dollars: u64,
+        question: Option<bool>,
+    ) -> SimulationRow {
         // A million output tokens cost twenty dollars.
         let tokens = TokenCounts { output: dollars * 50_000, ..TokenCounts::default() };
         let mut score = SimulationScore::default();
         (score.items, score.passing, score.is_question_asked, score.tokens) = (4, passing, question, tokens);
         SimulationRow {
             seed,
-            way: way.to_owned(),
+            way: setup_key.to_owned(),
             persona: AgentPersona::Perfect,
             build: "b".to_owned(),
             score,
@@ -504,10 +517,10 @@ mod tests {
         }
     }
 
-    /// Returns the comparison's line of all agents for these nights.
-    fn comparison_line(rows: &[SimulationRow], simulations: &str) -> String {
-        let table = render_comparison_with_rivals(rows);
-        let beginning = format!("| {simulations} | all |");
+    /// Returns the comparison's line of all agents for these simulations.
+    fn comparison_line(rows: &[SimulationRow], filter_label: &str) -> String {
+        let table = render_cost_comparison_with_rivals(rows);
+        let beginning = format!("| {filter_label} | all |");
         table.lines().find(|line| line.starts_with(&beginning)).expect("a line").to_owned()
     }
 
@@ -515,22 +528,25 @@ mod tests {
     fn prices_are_compared_with_and_without_questions() {
         let rows = [
             test_row("plimsoll-verify", 1, 4, 96, None),
-            test_row(TEST_GATE_KEY, 1, 4, 100, None),
+            test_row(TEST_GATE_SETUP_KEY, 1, 4, 100, None),
             test_row("bare", 1, 4, 200, None),
             test_row("plimsoll-verify", 2, 4, 50, Some(true)),
-            test_row(TEST_GATE_KEY, 2, 2, 100, Some(false)),
+            test_row(TEST_GATE_SETUP_KEY, 2, 2, 100, Some(false)),
         ];
-        let (all_nights, nights_without_question) =
+        let (line_of_all_simulations, line_without_question) =
             (comparison_line(&rows, "all"), comparison_line(&rows, "without a question"));
         assert!(
-            nights_without_question.contains("| 0.48 |") && nights_without_question.contains("| 0.96 |"),
-            "{nights_without_question}"
+            line_without_question.contains("| 0.48 |") && line_without_question.contains("| 0.96 |"),
+            "{line_without_question}"
         );
         assert!(
-            nights_without_question.ends_with("| costs about the same, equally right |"),
-            "{nights_without_question}"
+            line_without_question.ends_with("| costs about the same, equally right |"),
+            "{line_without_question}"
         );
-        assert!(all_nights.ends_with("| clearly cheaper, right more often |"), "{all_nights}");
+        assert!(
+            line_of_all_simulations.ends_with("| clearly cheaper, right more often |"),
+            "{line_of_all_simulations}"
+        );
         assert!(
             render_targets_table(&rows).contains("| 0.96, no less right | **no** |"),
             "{}",

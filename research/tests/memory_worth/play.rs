@@ -91,7 +91,7 @@ pub(crate) fn play_task(size: TaskSize, window: Window, mode: WorkMode) -> PlayF
     .with_compaction_step(Step::from_text(SUMMARY_WITHOUT_FACTS).with_input_tokens_from_request_size());
     let has_memory = matches!(mode, WorkMode::Memory | WorkMode::Frames);
     let mut world = if has_memory { World::new() } else { World::new().without_plimsoll_programs() };
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     if has_memory {
         world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     }

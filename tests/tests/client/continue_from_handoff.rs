@@ -75,7 +75,7 @@ fn type_and_submit(terminal: &mut Terminal, text: &str) {
 /// Fills a session, continues in a fresh one, and returns the handoff's text.
 fn fill_session_and_continue(world: &mut World, expected_folder: &str, with_slash_command: bool) -> String {
     let model = start_scripted_model();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     // The client has its task list only with some models, and if this variable is set (2.1.329).
     world.set_env("CLAUDE_CODE_ENABLE_TASKS", "1");
     let tools = "Bash,TaskCreate,TaskUpdate";
@@ -135,7 +135,7 @@ fn assert_continues(with_slash_command: bool) {
         world.plimsoll(&["init", installation]).run().expect_success();
         let handoff = fill_session_and_continue(&mut world, expected_folder, with_slash_command);
         insta::allow_duplicates! {
-            insta::assert_snapshot!(world.replace_unstable_parts(&handoff), @"
+            insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&handoff), @"
             # Handoff
 
             ## What the user asked for (in the user's own words, the last request last)

@@ -44,10 +44,10 @@ fn type_and_submit(terminal: &mut Terminal, text: &str) {
 fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
     let mut world = World::without_plimsoll_files();
     let model = start_scripted_model();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     world.write(".claude/settings.local.json", ORIGINAL_SETTINGS);
     let output = world.plimsoll(&["init", "--local"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&output), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&output), @"
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
     Template: modern (the client is 2.1.329)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
@@ -85,7 +85,7 @@ fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
     assert!(terminal.wait_for_exit().success());
 
     let output = world.plimsoll(&["uninstall", "--local"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&output), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&output), @"
     .claude/settings.local.json: removed 8 hooks and our status line
     .claude/settings.local.json: byte for byte as before; the backup is removed
     .claude/commands/ralph.md: removed

@@ -33,7 +33,7 @@ fn count_session_records(world: &World) -> [usize; 3] {
 fn assert_each_event_runs_once(with_memory: bool, user_installations: &[&[&str]]) {
     let model = model_that_passes_l1();
     let mut world = World::new();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     install_guarded_entries(&world, with_memory);
     for arguments in user_installations {
         world.plimsoll(arguments).run().expect_success();
@@ -105,7 +105,7 @@ fn world_without_programs() -> World {
 fn without_the_programs_a_headless_session_is_unaffected() {
     let model = model_that_passes_l1();
     let mut world = world_without_programs();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let arguments = ["-p", "Work.", "--model", "opus", "--allowedTools", "Bash"];
     let finished = world.claude(&arguments).run().expect_success();
     assert_eq!((finished.stdout.trim(), finished.stderr.as_str()), ("done", ""));
@@ -123,7 +123,7 @@ fn without_the_programs_a_terminal_session_shows_nothing_of_plimsoll() {
         world.home().join(".claude/settings.json"),
         "{\"statusLine\": {\"type\": \"command\", \"command\": \"echo MY-OWN-LINE\"}}",
     );
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", "Bash"];
     let mut terminal = Terminal::start_claude(&world, &arguments, 120, 50);
     terminal.wait_for_text("MY-OWN-LINE");

@@ -60,7 +60,7 @@ fn assert_each_level_advised_once(world: &World, last: &Request) {
         let lines = text[text.find(marker).expect(marker)..].lines().take(2);
         lines.for_each(|line| advice += &format!("{line}\n"));
     }
-    insta::assert_snapshot!(world.replace_unstable_parts(&advice), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&advice), @"
     CCS_WARNING|L1|72|Context at 72%
     For information: the context window is 72% full (warn). Claude Code stops at about 98% (automatic compaction is off). No action is required; this only helps you to plan.
     CCS_WARNING|L2|87|Context at 87%

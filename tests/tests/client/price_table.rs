@@ -95,7 +95,7 @@ fn every_price_of_the_table_matches_the_cost_that_the_client_reports() {
             Step::from_text("ok").with_extra_usage_fields(usage)
         }
     });
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let client = plimsoll_testkit::client::find_claude_from_env_or_install_pinned();
     let mut session = Command::new(client)
         .args([
@@ -111,7 +111,7 @@ fn every_price_of_the_table_matches_the_cost_that_the_client_reports() {
         .current_dir(world.project())
         .env_clear()
         // This session is long enough to benefit from the client's JIT compiler.
-        .envs(world.env().into_iter().filter(|(name, _)| !name.starts_with("BUN_JSC_")))
+        .envs(world.env_with_programs_on_path().into_iter().filter(|(name, _)| !name.starts_with("BUN_JSC_")))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -185,7 +185,7 @@ fn in_the_sandbox_handoff_and_memory_are_written_into_the_project() {
         Step::bash_call(script).with_delay(LIFELIKE_DELAY),
         Step::from_text("Done.").with_delay(LIFELIKE_DELAY),
     ]);
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let finished = world.claude(&["-p", "Note it.", "--model", "opus", "--allowedTools", "Bash"]).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let output = world.read("said.txt");

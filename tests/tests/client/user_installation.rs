@@ -50,7 +50,7 @@ fn a_session_that_reaches_l2_adds_only_its_tools_files_to_the_project() {
             .with_delay(plimsoll_tests::LIFELIKE_DELAY),
         _ => Step::from_text("Done.").with_input_tokens(863_000),
     });
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let args = ["-p", "Make it.", "--model", "opus", "--allowedTools", "Bash"];
     world.claude(&args).run().expect_success();
     let after = file_checksums(&world, &world.project());
@@ -190,7 +190,7 @@ fn without_a_writable_home_hooks_do_no_harm() {
         assert_eq!((homeless.code, parse_hook_reply(&homeless)), (Some(0), json!({})), "{homeless:?}");
         let error = homeless.stderr.strip_prefix(&format!("{program}: "));
         insta::allow_duplicates! {
-            insta::assert_snapshot!(world.replace_unstable_parts(error.unwrap_or(&homeless.stderr)), @"there is no folder for session records of [PROJECT]: neither HOME nor XDG_STATE_HOME is set to an absolute path; set HOME, or run `plimsoll init --local` in the project");
+            insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(error.unwrap_or(&homeless.stderr)), @"there is no folder for session records of [PROJECT]: neither HOME nor XDG_STATE_HOME is set to an absolute path; set HOME, or run `plimsoll init --local` in the project");
         }
         // HOME is a file here, so nobody, not even root, can write below it.
         let blocked = world.hook(program, payload).env("HOME", world.path("README.md").display().to_string());

@@ -61,7 +61,7 @@ fn a_hook_of_the_real_client_gets_the_context_usage() {
         Step::bash_call("echo one").with_input_tokens(430_000),
         Step::from_text("Done.").with_input_tokens(431_000),
     ]);
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let log = world.path("log.txt").display().to_string();
     let show =
         write_script(&world, "show.sh", &PRINT_USAGE_SCRIPT.replace("\"\n", &format!("\" >> {log}\n")));

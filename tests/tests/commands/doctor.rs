@@ -54,7 +54,7 @@ impl DoctorReport {
     fn description_and_advice(&self, world: &World, code: &str) -> String {
         let finding = self.finding(code);
         let text = |field: &str| finding[field].as_str().unwrap_or_default().to_owned();
-        world.replace_unstable_parts(&format!("{}\n{}", text("what"), text("todo")))
+        world.replace_varying_parts_with_placeholders(&format!("{}\n{}", text("what"), text("todo")))
     }
 
     /// Returns the codes of the findings that are more than a note.
@@ -69,7 +69,7 @@ fn stable_page(world: &World, page: &str) -> String {
     let (before, rest) = page.split_once(" GB free").expect("the free space");
     let (before, _) = before.rsplit_once(' ').expect("a number");
     let page = format!("{before} [NUMBER] GB free{rest}").replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
-    world.replace_unstable_parts(&page)
+    world.replace_varying_parts_with_placeholders(&page)
 }
 
 /// Returns the lines of the page that belong to one check.
@@ -467,7 +467,7 @@ fn a_held_lock_is_named_with_its_process() {
     assert_eq!(report.codes_above_note(), ["disk.locked"], "{:#?}", report.findings());
     let what = report.finding("disk.locked")["what"].as_str().unwrap();
     let what = what.replace(&format!("process {} ", std::process::id()), "process [OF THIS TEST] ");
-    insta::assert_snapshot!(world.replace_unstable_parts(&what), @"process [OF THIS TEST] holds the state's lock: hooks wait for it until they time out");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&what), @"process [OF THIS TEST] holds the state's lock: hooks wait for it until they time out");
 }
 
 #[test]

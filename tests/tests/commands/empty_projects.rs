@@ -17,7 +17,7 @@ fn a_command_with_nothing_to_show_says_so_in_one_line_and_succeeds() {
     let line = |arguments: &[&str]| {
         let shown = world.plimsoll(arguments).run();
         assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), ""), "{arguments:?}: {}", shown.stderr);
-        without_hash(&world.replace_unstable_parts(&shown.stderr))
+        without_hash(&world.replace_varying_parts_with_placeholders(&shown.stderr))
     };
     insta::assert_snapshot!(line(&["log"]), @"The journal [HOME]/.local/state/plimsoll/projects/project-[HASH]/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).");
     assert_eq!(line(&["log", "--why"]), line(&["log"]));
@@ -54,7 +54,7 @@ fn a_missing_named_object_or_an_action_without_object_fails() {
     let error = |arguments: &[&str]| {
         let shown = world.plimsoll(arguments).run();
         assert_eq!(shown.code, Some(1), "{arguments:?}: {shown:?}");
-        world.replace_unstable_parts(&shown.stderr)
+        world.replace_varying_parts_with_placeholders(&shown.stderr)
     };
     insta::assert_snapshot!(error(&["plan", "--todo", "elsewhere.md"]), @"plimsoll: there is no plan: elsewhere.md (`- [ ] …` lines, one item each)");
     insta::assert_snapshot!(error(&["plan", "--fix"]), @"plimsoll: there is no plan: fix_plan.md (`- [ ] …` lines, one item each)");

@@ -34,7 +34,7 @@ fn log_why_explains_the_level_and_the_verdict_with_their_figures() {
     let level = explain(&world, &["level"]);
     // Whether the hook waited depends on how fast the client writes.
     let lines: Vec<&str> = level.lines().filter(|line| !line.starts_with("  The hook waited ")).collect();
-    insta::assert_snapshot!(world.replace_unstable_parts(&lines.join("\n")), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&lines.join("\n")), @r#"
     [TIME], session 1 of the run
     checkpoint L2 at 87%: .claude/handoffs/[DATE-TIME].md (item "Item three")
       The next request would have held about 870k of 1M tokens (87%): 870k input, 50 output, 1 estimated for tool results not sent yet.
@@ -47,7 +47,7 @@ fn log_why_explains_the_level_and_the_verdict_with_their_figures() {
     "#);
     assert_eq!(explain(&world, &["L2"]), level);
     let verdict = explain(&world, &["verdict"]);
-    insta::assert_snapshot!(world.replace_unstable_parts(&verdict), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&verdict), @r#"
     [TIME], session 2 of the run
     ticked "Item three"; run completed: 1 item, 1 verify command passed ($0.49 so far)
       The gate ended the run as completed, because: 1 item, 1 verify command passed.
@@ -59,7 +59,7 @@ fn log_why_explains_the_level_and_the_verdict_with_their_figures() {
     "#);
     assert_eq!(explain(&world, &["completed"]), verdict);
     assert_eq!(explain(&world, &[]), verdict, "it is also the last that was done");
-    insta::assert_snapshot!(world.replace_unstable_parts(&explain(&world, &["checkpoint"])), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&explain(&world, &["checkpoint"])), @"
     [TIME], session 1 of the run
     continues from .claude/handoffs/[DATE-TIME].md ($0.47 so far)
       The run continues with a fresh session that resumes from .claude/handoffs/[DATE-TIME].md.
@@ -76,7 +76,7 @@ fn log_why_explains_the_level_and_the_verdict_with_their_figures() {
     );
     let without_entry = world.plimsoll(&["log", "--why", "circuit_breaker"]).run();
     assert_eq!(without_entry.code, Some(1), "{without_entry:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&without_entry.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&without_entry.stderr), @"
     plimsoll: the journal has no circuit_breaker
     hint: it has checkpoint, iteration_closed, level, planned, run_started, session_end, session_start, spawned, verdict, verified, wip_commit
     ");
@@ -87,5 +87,5 @@ fn log_why_reports_an_empty_journal() {
     let world = World::new();
     let finished = world.plimsoll(&["log", "--why", "level"]).run();
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"The journal [PROJECT]/.claude/plimsoll/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"The journal [PROJECT]/.claude/plimsoll/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).");
 }

@@ -238,8 +238,9 @@ fn no_command_prints_foreign_control_characters_to_a_terminal() {
             .into_iter()
             .filter(|(command, _)| !matches!(*command, "gate" | "monitor"))
         {
-            let mut terminal = Terminal::start(&world, &program, &to_str_slices(&words), 100, 30);
-            let bytes = terminal.wait_for_all_bytes();
+            let mut terminal =
+                Terminal::start_program_in_project(&world, &program, &to_str_slices(&words), 100, 30);
+            let bytes = terminal.wait_for_exit_and_all_bytes();
             let text = strip_colors(&String::from_utf8_lossy(&bytes));
             assert!(!has_hidden_or_control_characters(&text), "{words:?}: {text:?}");
         }
@@ -264,10 +265,10 @@ fn full_screen_commands_show_no_foreign_escape_sequences() {
     let program = plimsoll_testkit::find_or_build_bin_dir().join("plimsoll");
     for (words, expected_text) in [(&["status", "--watch"][..], "owned"), (&["statusline", "edit"], "model")]
     {
-        let mut terminal = Terminal::start(&world, &program, words, 120, 40);
+        let mut terminal = Terminal::start_program_in_project(&world, &program, words, 120, 40);
         terminal.wait_for_text(expected_text);
         terminal.type_text("q");
-        let bytes = terminal.wait_for_all_bytes();
+        let bytes = terminal.wait_for_exit_and_all_bytes();
         assert_eq!(foreign_escape_on_screen(&bytes), None, "{words:?}");
     }
 }

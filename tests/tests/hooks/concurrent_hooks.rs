@@ -70,7 +70,7 @@ impl SessionFixture {
     fn run_monitors_concurrently(&self, sessions: &[&str]) -> Vec<FinishedProgram> {
         let running: Vec<RunningProgram> =
             sessions.iter().map(|session| self.monitor_launch(session).spawn()).collect();
-        running.into_iter().map(|running| running.wait(Duration::from_secs(30))).collect()
+        running.into_iter().map(|running| running.wait_or_kill_and_panic(Duration::from_secs(30))).collect()
     }
 
     fn session_record(&self, session: &str) -> Value {
@@ -172,8 +172,10 @@ fn sixty_concurrent_checkpoints_of_a_session_write_one_handoff() {
         fixture.write_response("session-1", 870_000);
         let running: Vec<RunningProgram> =
             (0..60).map(|_| fixture.pre_compact_launch("session-1").spawn()).collect();
-        let finished: Vec<FinishedProgram> =
-            running.into_iter().map(|running| running.wait(Duration::from_secs(60))).collect();
+        let finished: Vec<FinishedProgram> = running
+            .into_iter()
+            .map(|running| running.wait_or_kill_and_panic(Duration::from_secs(60)))
+            .collect();
         assert!(finished.iter().all(|finished| finished.code == Some(0)), "{finished:?}");
         let handoffs = fixture.handoff_paths();
         assert_eq!(handoffs.len(), 1, "{handoffs:?}");
@@ -225,7 +227,7 @@ fn next_event_finishes_what_killed_monitors_left() {
             hook.kill();
         }
         let finished: Vec<FinishedProgram> =
-            running.into_iter().map(|hook| hook.wait(Duration::from_secs(30))).collect();
+            running.into_iter().map(|hook| hook.wait_or_kill_and_panic(Duration::from_secs(30))).collect();
         let survivors =
             finished.iter().filter(|finished| finished.signal.is_none()).cloned().collect::<Vec<_>>();
         assert!(count_announcements(&survivors, "CCS_CHECKPOINT_TRIGGERED|L2") <= 2, "{finished:?}");

@@ -75,7 +75,7 @@ fn world_with_secrets_in_log() -> World {
     std::fs::remove_file(world.path(format!("{SESSION}.jsonl"))).unwrap();
     let project = Project::with_local_files(&world.project());
     for session in [SESSION, "only-waiting"] {
-        let log = TurnLog::for_session_where_started(&project, &SessionId::from(session)).unwrap();
+        let log = TurnLog::for_session_where_started_or_current(&project, &SessionId::from(session)).unwrap();
         let writer = log.open_writer(Duration::from_secs(5)).unwrap();
         let fields = json!({"text": format!("waits with {}", token("w"))});
         let entry = NewRecord::empty_in_main_stream(RecordKind::Context, "2026-01-07T13:00:00Z".into());
@@ -125,7 +125,7 @@ fn erase_secrets_cleans_log_pieces_and_pending_files_and_keeps_the_chain() {
     let listed = run_turns_command(&world, &["list"]).expect_success().stdout;
 
     let shown = run_turns_command(&world, &["erase", "--secrets", "--dry-run"]).expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&shown), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&shown), @"
     leaky#1, text: looks like github-token
     leaky:1, raw_response[0].input.command: looks like github-token
     leaky:1, program: looks like github-token
@@ -147,7 +147,7 @@ fn erase_secrets_cleans_log_pieces_and_pending_files_and_keeps_the_chain() {
     assert_eq!(run_turns_command(&world, &["list"]).expect_success().stdout, listed);
 
     let done = run_turns_command(&world, &["erase", "--secrets"]).expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&done), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&done), @"
     leaky#1, text: looks like github-token
     leaky:1, raw_response[0].input.command: looks like github-token
     leaky:1, program: looks like github-token
@@ -188,7 +188,7 @@ fn erase_can_be_limited_to_one_session_and_takes_turns_or_secrets() {
     let world = world_with_secrets_in_log();
     let done =
         run_turns_command(&world, &["erase", "--secrets", "--session", "only-"]).expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&done), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&done), @"
     only-wai#1, text: looks like github-token
     1 other record of 1 session held what looks like a secret: github-token (1). Erased here permanently. The client's own transcript still has the contents, until the client deletes it.
     ");
@@ -204,7 +204,7 @@ fn erase_can_be_limited_to_one_session_and_takes_turns_or_secrets() {
         assert_eq!(run_turns_command(&world, wrong).code, Some(2), "{wrong:?}");
     }
     let shown = run_turns_command(&world, &["erase", "leaky:1", "--dry-run"]).expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&shown), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&shown), @"
     leaky:1 (record 2)
     Nothing was erased: run it without --dry-run to erase.
     ");
@@ -220,7 +220,7 @@ fn an_unreadable_log_line_with_a_secret_is_reported_and_left_unchanged() {
     world.write(&log, &format!("{first}\nspoiled {}\n{rest}", token("s")));
     let finished = run_turns_command(&world, &["erase", "--secrets"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: 1 line of a log cannot be read and hold what looks like a secret; nothing was changed there
     hint: `plimsoll turns verify` names them
     ");
@@ -291,7 +291,7 @@ fn verify_prints_how_to_finish_an_interrupted_erasure_of_secrets() {
 fn verify_prints_how_to_finish_an_interrupted_erasure_in_a_compressed_log() {
     let world = world_with_secrets_in_log();
     for session in [SESSION, "only-waiting"] {
-        let log = TurnLog::for_session_where_started(
+        let log = TurnLog::for_session_where_started_or_current(
             &Project::with_local_files(&world.project()),
             &SessionId::from(session),
         )

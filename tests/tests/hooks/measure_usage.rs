@@ -557,7 +557,7 @@ fn without_a_transcript_this_sessions_status_line_record_is_used() {
     assert_eq!(run_batch_hook(&world, &path).stdout.trim(), "{}", "another session's");
     write_status_record(&world, SESSION, |record| record["used"] = 480_000.into());
     // 480,000 of 500,000 tokens.
-    insta::assert_snapshot!(world.replace_unstable_parts(&run_batch_hook(&world, &path).stdout), @r#"{"systemMessage":"CCS_WARNING|L3|96|Context at 96%\nThe context window is 96% full. Claude Code compacts at about 93%. A handoff is ready. To go on in a fresh session: /clear, then: Continue from @.claude/handoffs/[DATE-TIME].md","hookSpecificOutput":{"hookEventName":"PostToolBatch","additionalContext":"CCS_WARNING|L3|96|Context at 96%\nFor information: the context window is 96% full (emergency). Claude Code compacts at about 93%. A handoff with the facts of this session is ready in .claude/handoffs/[DATE-TIME].md. No action is required; this only helps you to plan."}}"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&run_batch_hook(&world, &path).stdout), @r#"{"systemMessage":"CCS_WARNING|L3|96|Context at 96%\nThe context window is 96% full. Claude Code compacts at about 93%. A handoff is ready. To go on in a fresh session: /clear, then: Continue from @.claude/handoffs/[DATE-TIME].md","hookSpecificOutput":{"hookEventName":"PostToolBatch","additionalContext":"CCS_WARNING|L3|96|Context at 96%\nFor information: the context window is 96% full (emergency). Claude Code compacts at about 93%. A handoff with the facts of this session is ready in .claude/handoffs/[DATE-TIME].md. No action is required; this only helps you to plan."}}"#);
 }
 
 #[test]
@@ -665,7 +665,7 @@ fn after_a_compaction_the_system_prompt_and_tools_count_as_usage() {
         assert_eq!(shown_context["reading"]["used"], used, "{shown_context}");
     }
     let finished = run_batch_hook(&world, &world.path("transcript.jsonl").display().to_string());
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"{"systemMessage":"CCS_WARNING|L1|71|Context at 71%\nThe context window is 71% full. Claude Code compacts at about 97%. A handoff follows at 85%.","hookSpecificOutput":{"hookEventName":"PostToolBatch","additionalContext":"CCS_WARNING|L1|71|Context at 71%\nFor information: the context window is 71% full (warn). Claude Code compacts at about 97%. No action is required; this only helps you to plan."}}"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"{"systemMessage":"CCS_WARNING|L1|71|Context at 71%\nThe context window is 71% full. Claude Code compacts at about 97%. A handoff follows at 85%.","hookSpecificOutput":{"hookEventName":"PostToolBatch","additionalContext":"CCS_WARNING|L1|71|Context at 71%\nFor information: the context window is 71% full (warn). Claude Code compacts at about 97%. No action is required; this only helps you to plan."}}"#);
 }
 
 #[test]
@@ -699,10 +699,10 @@ fn stable_screen(world: &World, screen: &str) -> String {
     let (screen, _) = screen.split_once("\nRecords: ").expect("the size of the records");
     let screen = screen.replace(SESSION, "[THIS SESSION]").replace(OTHER_SESSION, "[OTHER SESSION]");
     let Some((before, after)) = screen.split_once(", measured ") else {
-        return world.replace_unstable_parts(&screen);
+        return world.replace_varying_parts_with_placeholders(&screen);
     };
     let (_, after) = after.split_once(" ago\n").expect("an age");
-    world.replace_unstable_parts(&format!("{before}, measured [AGE] ago\n{after}"))
+    world.replace_varying_parts_with_placeholders(&format!("{before}, measured [AGE] ago\n{after}"))
 }
 
 /// `status` is the one command for users; the hidden command `context` prints the same.
@@ -710,7 +710,7 @@ fn stable_screen(world: &World, screen: &str) -> String {
 fn status_shows_the_context_usage_of_a_session_without_a_run() {
     let world = world_without_git();
     let none = world.plimsoll(&["status"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&none), @"There is no run in [PROJECT]. Start one with `plimsoll run`.");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&none), @"There is no run in [PROJECT]. Start one with `plimsoll run`.");
     let path = write_transcript(&world, &answer_line("msg_1", 860_000));
     let record = json!({ "session_id": SESSION, "transcript_path": path });
     world.write(format!(".claude/plimsoll/sessions/{SESSION}.json"), &record.to_string());
@@ -727,7 +727,7 @@ fn status_shows_the_context_usage_of_a_session_without_a_run() {
     let status = world.plimsoll(&["status", "--json"]).run().expect_success().stdout_json();
     assert_eq!((&status["context"]["percent_used"], &status["context"]["level"]), (&json!(86), &json!("L2")));
     let table = world.plimsoll(&["status", "--markdown"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&table), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&table), @"
     ## Context Status
 
     | Metric              | Value |

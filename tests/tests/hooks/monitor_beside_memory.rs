@@ -256,9 +256,11 @@ fn the_next_turn_writes_a_deleted_piece_of_the_memory_again() {
         description: String::new(),
     };
     memory::apply_changes_atomically(&fixture.store_project(), "test", &[op]).expect("room for it");
-    let log =
-        plimsoll_store::TurnLog::for_session_where_started(&fixture.store_project(), &"session-one".into())
-            .expect("a log");
+    let log = plimsoll_store::TurnLog::for_session_where_started_or_current(
+        &fixture.store_project(),
+        &"session-one".into(),
+    )
+    .expect("a log");
     let record_turns = |turns: u32| {
         let lines: String = (1..=turns).map(transcript_turn).collect();
         fixture.prepared.world.write(fixture.transcript_path(), &lines);
@@ -298,8 +300,8 @@ fn the_first_turn_of_a_full_memory_syncs_at_most_three_times() {
     let Some(first) = count_syncs_of_batch(&fixture) else { return };
     // All pieces at once, their names, and the record that names them.
     assert!(first <= 3, "{first}");
-    let log =
-        plimsoll_store::TurnLog::for_session_where_started(&project, &"session-one".into()).expect("a log");
+    let log = plimsoll_store::TurnLog::for_session_where_started_or_current(&project, &"session-one".into())
+        .expect("a log");
     let report = log.verify().unwrap();
     assert!(report.is_intact() && report.turn_count == 1, "{report:?}");
     assert_eq!(

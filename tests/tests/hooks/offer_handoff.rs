@@ -57,7 +57,7 @@ fn the_offer_names_the_slash_command_if_it_can_continue() {
             world.write(world.home().join(".claude/commands/handoff.md"), text);
         }
         let (user, _) = user_and_model_text(&start_session(&world, "two", "startup", &[]));
-        world.replace_unstable_parts(&user)
+        world.replace_varying_parts_with_placeholders(&user)
     };
     insta::assert_snapshot!(offer_with(Some("`plimsoll handoffs --continue`")), @"An earlier session left a handoff ([TIME]). To continue its work: /handoff continue");
     insta::assert_snapshot!(offer_with(Some("of the user's own")), @"An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
@@ -112,7 +112,7 @@ fn continue_follows_only_handoffs_that_this_users_sessions_wrote() {
     };
     let none = run_continue("two");
     assert_eq!(none.code, Some(1), "{none:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&none.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&none.stderr), @"
     plimsoll: no session of yours left a handoff in this project
     hint: a session leaves one at 85% of its context window, and with `/handoff`
     ");
@@ -123,7 +123,7 @@ fn continue_follows_only_handoffs_that_this_users_sessions_wrote() {
     world.write(foreign_handoff, text);
     let refused = run_continue("two");
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr.replace(foreign_handoff, "[FOREIGN]")), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr.replace(foreign_handoff, "[FOREIGN]")), @"
     plimsoll: no session of yours left a handoff in this project
     hint: these are here, and your state folder does not say that a session of yours wrote them:
     - [FOREIGN]
@@ -135,7 +135,7 @@ fn continue_follows_only_handoffs_that_this_users_sessions_wrote() {
         handoff_files(&world).into_iter().find(|file| file != foreign_handoff).expect("the session's");
     let finished = run_continue("two").expect_success();
     let named = finished.stdout.replace(&own_handoff, "[OWN]").replace(foreign_handoff, "[FOREIGN]");
-    insta::assert_snapshot!(world.replace_unstable_parts(&named), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&named), @"
     Continue from: [OWN]
     Written [TIME] by session one.
     Newer, and not followed, because your state folder does not say that a session of yours wrote them:
@@ -159,7 +159,7 @@ fn only_the_next_session_is_offered_the_handoff() {
         let (user, model) =
             user_and_model_text(&start_session(&world, "two", source, &[("CLAUDE_CODE_ENTRYPOINT", "cli")]));
         insta::allow_duplicates! {
-            insta::assert_snapshot!(world.replace_unstable_parts(&format!("{user}\n\nFor the model: {model}")), @"
+            insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&format!("{user}\n\nFor the model: {model}")), @"
             An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md
 
             For the model: For information: an earlier session in this project left a handoff ([TIME]): .claude/handoffs/[DATE-TIME].md. Read it only if the user asks you to continue that work.
@@ -200,7 +200,7 @@ fn resumed_unattended_and_late_sessions_are_not_offered_the_handoff() {
         );
         let table = world.plimsoll(&["handoffs"]).run().expect_success().stdout;
         insta::allow_duplicates! {
-            insta::assert_snapshot!(world.replace_unstable_parts(&table), @"
+            insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&table), @"
             WHEN             SESSION   STATE    FILE                FIRST REQUEST
             [TIME]         one       unread   [DATE-TIME].md
 
@@ -225,7 +225,7 @@ fn the_handoff_of_a_live_session_is_offered_only_to_its_own_client() {
     assert_eq!(start_with_client("two", "startup", &own_pid), json!({}), "its client lives");
     let (user, _) = user_and_model_text(&start_with_client("three", "clear", &other_pid));
     // The same client continues with another session.
-    insta::assert_snapshot!(world.replace_unstable_parts(&user), @"An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&user), @"An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
     other_client.kill();
 }
 

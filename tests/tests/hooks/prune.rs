@@ -116,7 +116,7 @@ fn prune_removes_old_records_but_no_run_and_no_unread_handoff() {
     let (_, records) = doctor.split_once("our records take ").expect("the size of the records");
     assert_eq!(without_sizes(records.lines().next().unwrap_or_default()), "[N] KB");
     let output = world.plimsoll(&["prune", "--older-than", "30d"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&without_sizes(&output)), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&without_sizes(&output)), @"
     Removed 4 records ([N] KB):
     session [N] KB 40 days old
     session [N] KB 40 days open
@@ -215,7 +215,7 @@ fn a_closed_sessions_log_is_compressed_and_every_command_reads_it() {
     insta::assert_snapshot!(without_sizes(&dry_run), @"Would compress 1 session. [N] KB stay.");
     assert!(!world.exists(format!("{turns}/natural.jsonl.zst")));
     let output = world.plimsoll(&["prune"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&without_sizes(&output)), @"Compressed 1 session (saved [N] KB). [N] KB stay.");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&without_sizes(&output)), @"Compressed 1 session (saved [N] KB). [N] KB stay.");
     assert!(
         !world.exists(format!("{turns}/natural.jsonl")) && world.exists(format!("{turns}/natural.jsonl.zst"))
     );

@@ -111,14 +111,14 @@ fn record_session_of_size(byte_count: u64) -> (RecordingCost, f64) {
     let mut record = SessionRecord { session_id: SessionId::from(ID), ..SessionRecord::default() };
     record.start.transcript_path = Some(path.display().to_string());
     record.end.ended_at = Some(Timestamp::from("2026-01-07T13:00:00Z"));
-    sessions::save_record_and_set_aside_unreadable(&project, &record, Durability::Lazy).unwrap();
+    sessions::set_aside_invalid_and_save_record(&project, &record, Durability::Lazy).unwrap();
     let start = ProcessTime::now();
     let lines = BufReader::with_capacity(256 * 1024, File::open(&path).unwrap()).split(b'\n').count() as u64;
     let scan_seconds = start.elapsed().as_secs_f64();
     assert_eq!(lines, turns * 3);
     let cost = record_in_another_process(&folder);
     assert_eq!(cost.turns, turns, "every turn");
-    let log = TurnLog::for_session_where_started(&project, &SessionId::from(ID)).unwrap();
+    let log = TurnLog::for_session_where_started_or_current(&project, &SessionId::from(ID)).unwrap();
     let last = log.backward_lines().unwrap().next().unwrap().unwrap();
     let last = plimsoll_domain::log_line::LogLine::parse(&last.bytes).unwrap().header;
     assert_eq!((last.turn_number, last.message_id), (Some(turns), Some(format!("msg_{turns}"))));

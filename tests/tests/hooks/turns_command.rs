@@ -89,7 +89,7 @@ fn each_list_filter_shows_only_the_matching_turns() {
     assert_eq!(listed_turn_names(&world, &["--all-streams"]).len(), 30);
     let without_match = run_turns_command(&world, &["list", "--session", "zzz"]);
     assert_eq!(without_match.code, Some(1));
-    insta::assert_snapshot!(world.replace_unstable_parts(&without_match.stderr), @r#"plimsoll: no session here begins with "zzz": see `plimsoll turns list`"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&without_match.stderr), @r#"plimsoll: no session here begins with "zzz": see `plimsoll turns list`"#);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn show_prints_one_turn_and_with_saw_the_context_before_it() {
     ");
     let missing = run_turns_command(&world, &["show", "parallel:9"]);
     assert_eq!(missing.code, Some(1));
-    insta::assert_snapshot!(world.replace_unstable_parts(&missing.stderr), @"plimsoll: there is no turn parallel:9: name it as `plimsoll turns list` does, SESSION:NUMBER");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&missing.stderr), @"plimsoll: there is no turn parallel:9: name it as `plimsoll turns list` does, SESSION:NUMBER");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn verify_names_a_changed_record_and_erase_keeps_the_chain_valid() {
     let log = ".claude/plimsoll/turns/compaction.jsonl";
     assert!(world.read(log).contains(secret));
     let erased = run_turns_command(&world, &["erase", "compacti:4"]).expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&erased), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&erased), @"
     compacti:4 (record 24)
     1 record erased here permanently. The client's own transcript still has the contents, until the client deletes it.
     ");
@@ -324,7 +324,7 @@ fn sync_reads_a_transcript_that_no_hook_saw_and_repeats_no_turn() {
     let world = World::without_git();
     let none = run_turns_command(&world, &["list"]);
     assert_eq!(none.code, Some(0));
-    insta::assert_snapshot!(world.replace_unstable_parts(&none.stderr), @"No turn has been recorded in [PROJECT]: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`.");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&none.stderr), @"No turn has been recorded in [PROJECT]: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`.");
     let file = fixtures_dir().join("transcripts/parallel_tools.jsonl").display().to_string();
     assert_eq!(run_turns_command(&world, &["sync", &file]).expect_success().stdout, "2 new turns\n");
     assert_eq!(run_turns_command(&world, &["sync", &file]).expect_success().stdout, "0 new turns\n");

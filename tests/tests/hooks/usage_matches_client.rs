@@ -123,7 +123,7 @@ impl TerminalSession {
         let summary = format!("<summary>{}</summary>", "What was done. ".repeat(3_200));
         let model = ScriptedModel::start(follow_prompt).with_compaction_step(Step::from_text(summary));
         let mut world = World::new();
-        world.put_client_on_path_and_set_model_url(&model);
+        world.put_client_on_path_with_model_and_settings(&model);
         world.plimsoll(&["init", "--local"]).run().expect_success();
         let status_folder = world.home().join("told");
         fs::create_dir_all(&status_folder).expect("a new folder");

@@ -90,7 +90,7 @@ add(a,b), sub(a,b)
     assert_eq!(ops, ["update_registers", "update_registers", "heap_alloc", "heap_write", "heap_free"]);
     assert!(history.as_array().expect("a list").iter().all(|change| change["by"] == "command"));
     let history_lines = memory_output(&world, &["history", "-n", "2"]);
-    insta::assert_snapshot!(world.replace_unstable_parts(&history_lines), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&history_lines), @"
     r4    [TIME]  step 0    command  root         write api-spec (18 chars)
     r5    [TIME]  step 0    command  root         free api-spec
     ");
@@ -181,7 +181,7 @@ fn the_agent_sees_a_person_s_change_once_with_its_next_step() {
     assert_eq!(hook_context(&world, &batch_event(&world), &[]), "", "no memory, no word");
     memory_output(&world, &["set", "R4", "Keep the public API."]);
     let start_event = event_payload(&world, "SessionStart", &json!({"source": "startup"}));
-    insta::assert_snapshot!(world.replace_unstable_parts(&hook_context(&world, &start_event, &["memory"])), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&hook_context(&world, &start_event, &["memory"])), @r#"
     <plimsoll-memory rev="1" frame="root" depth="0"> (of a frame's blocks, the highest rev is current)
     R4 CONSTRAINTS: Keep the public API.
     </plimsoll-memory>

@@ -253,7 +253,7 @@ fn an_ordinary_session_beside_the_run_cannot_pop_the_root_frame() {
         std::thread::sleep(Duration::from_millis(50));
     }
     let other_session = world.claude(&["-p", "I am an ordinary person.", "--model", "opus"]).run();
-    let finished = running.wait(Duration::from_secs(60));
+    let finished = running.wait_or_kill_and_panic(Duration::from_secs(60));
     assert!(other_session.stdout.contains("Tried."), "{other_session:?}");
     let is_pop_refused = model
         .main_requests()
@@ -270,12 +270,12 @@ fn missing_requirements_of_the_memory_are_reported_before_the_run() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
     let _model = ScriptedAgent::new(|_| Step::from_text("nobody asks")).with_real_client().start(&mut world);
     let finished = run_with_client_arguments(&world, &["--memory"], &["--agents", "{}"]);
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"plimsoll: --memory passes --agents to the client itself: run `plimsoll init --local --memory` once in this project, then give your own after `--`");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: --memory passes --agents to the client itself: run `plimsoll init --local --memory` once in this project, then give your own after `--`");
     let client = world.write_program("old-client", "#!/bin/sh\necho '2.0.77 (Claude Code)'\n");
     let client = client.display().to_string();
     let finished = world.plimsoll(&["run", "--objective", "x", "--memory", "--client", &client]).run();
     assert_eq!(finished.code, Some(1));
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"plimsoll: --memory needs Claude Code 2.1.207 or newer, and [PROJECT]/old-client says 2.0.77 (Claude Code)");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: --memory needs Claude Code 2.1.207 or newer, and [PROJECT]/old-client says 2.0.77 (Claude Code)");
     assert!(!world.exists(".claude/ralph-state.json"));
 }
 

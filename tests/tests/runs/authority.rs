@@ -235,7 +235,7 @@ fn a_project_has_one_active_run_through_any_home_link_or_mount() {
     }
     assert_eq!(events_named(&read_journal(&world), "spawned").len(), 1, "one client");
     running.terminate();
-    assert_eq!(running.wait(Duration::from_secs(30)).code, Some(130));
+    assert_eq!(running.wait_or_kill_and_panic(Duration::from_secs(30)).code, Some(130));
 }
 
 #[test]

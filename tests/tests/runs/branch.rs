@@ -71,11 +71,11 @@ fn a_run_returns_to_its_branch_and_names_the_command_that_merges_it() {
     let state = world.read(STATE_FILE);
     let refused = resume_run(&world, &["--max-iterations", "5"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @"plimsoll: this run works on the branch `night/1`, and `main` is checked out with uncommitted changes: commit or stash them, then: git switch night/1 && plimsoll run --resume");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @"plimsoll: this run works on the branch `night/1`, and `main` is checked out with uncommitted changes: commit or stash them, then: git switch night/1 && plimsoll run --resume");
     assert_eq!((current_branch(&world).as_str(), world.read(STATE_FILE)), ("main", state));
     world.git(&["checkout", "-q", "README.md"]);
     let refused_branch = resume_run(&world, &["--branch", "other"]);
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused_branch.stderr), @"plimsoll: --branch belongs to a new run: --resume keeps the task, the plan, its checks and the branch");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused_branch.stderr), @"plimsoll: --branch belongs to a new run: --resume keeps the task, the plan, its checks and the branch");
 
     let finished = resume_run(&world, &["--max-iterations", "5"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -114,7 +114,7 @@ fn a_run_does_not_start_on_an_unusable_branch_and_names_the_reason() {
         let finished = world.plimsoll(&["start", "--objective", "Do the plan.", &option]).run();
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(!world.exists(STATE_FILE) && !world.exists("PROMPT.md"), "{finished:?}");
-        world.replace_unstable_parts(&finished.stderr)
+        world.replace_varying_parts_with_placeholders(&finished.stderr)
     };
     let world = world_with_plan_and_dates(TWO_ITEM_PLAN);
     let mut errors = ["-x", "a b", "@{-1}"].map(|name| assert_start_fails(&world, name)).concat();

@@ -139,7 +139,7 @@ fn three_sessions_without_work_open_the_breaker_and_a_reset_closes_it() {
 
     let refused = resume_run(&world, &["--max-iterations", "20"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @r#"plimsoll: the run "Dates" is over (circuit_breaker): fix what stopped it, then: plimsoll run --resume --reset-breaker"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"plimsoll: the run "Dates" is over (circuit_breaker): fix what stopped it, then: plimsoll run --resume --reset-breaker"#);
     assert!(refused.stdout.contains(reason), "and says again why: {}", refused.stdout);
     assert_eq!(spawned_session_count(&world), 3, "no session was begun");
 
@@ -486,7 +486,7 @@ fn a_tool_refused_in_two_sessions_opens_the_breaker_after_a_hint() {
     );
     assert_eq!(spawned_session_count(&world), 2);
     let (first_iteration, _) = finished.stdout.split_once("── iteration 2").expect("two iterations");
-    insta::assert_snapshot!(world.replace_unstable_parts(first_iteration), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(first_iteration), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 1 open item in fix_plan.md
     ── iteration 1: Item three
        client [VERSION], claude-opus-5-5

@@ -84,7 +84,7 @@ fn a_session_stops_at_a_commit_if_its_next_step_would_not_fit_below_l2() {
     let checkpoint_request = checkpoint_request.expect("it was told");
     let (_, after_marker) = checkpoint_request.split_once("CCS_CHECKPOINT_TRIGGERED|").expect("a marker");
     let (instructions, _) = after_marker.split_once("\n</system-reminder>").unwrap_or((after_marker, ""));
-    insta::assert_snapshot!(world.replace_unstable_parts(instructions), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(instructions), @"
     L1|74|.claude/handoffs/[DATE-TIME].md
     This session's context window is 74% full. From one of your commits to the next you usually take about 220k tokens, and about 105k are left below 85%: this commit is a good place to stop, and a fresh session goes on. Now, and nothing else:
     1. Start nothing new.
@@ -139,7 +139,7 @@ fn a_session_stops_at_a_commit_if_its_next_step_would_not_fit_below_l2() {
     ");
     let log = world.plimsoll(&["log"]).run().expect_success().stdout;
     let (_, log) = log.split_once('\n').expect("a heading with the day");
-    insta::assert_snapshot!(world.replace_unstable_parts(log), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(log), @r#"
     [TIME]   -  run "Dates" started: 1 item, at most 50 sessions
     [TIME]   1  session began (fresh)
     [TIME]   1  checkpoint after a commit at 74%: .claude/handoffs/[DATE-TIME].md (item "Item one")
@@ -183,7 +183,7 @@ fn a_session_that_continues_past_the_commit_still_ends_at_l2() {
     let l2_request = l2_request.expect("told at L2");
     let (_, after_marker) = l2_request.split_once("CCS_CHECKPOINT_TRIGGERED|L2|87|").expect("its marker");
     let (instructions, _) = after_marker.split_once("\n</system-reminder>").unwrap_or((after_marker, ""));
-    insta::assert_snapshot!(world.replace_unstable_parts(instructions), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(instructions), @"
     .claude/handoffs/[DATE-TIME].md
     This session's context window is 87% full: a fresh session goes on. Now, and nothing else:
     1. Finish the edit you are in, and start nothing new.

@@ -69,7 +69,7 @@ fn spawn_run(world: &World, run_arguments: &[&str], client_arguments: &[&str]) -
 }
 
 fn run_to_end(world: &World, run_arguments: &[&str], client_arguments: &[&str]) -> FinishedProgram {
-    spawn_run(world, run_arguments, client_arguments).wait(RUN_TIMEOUT)
+    spawn_run(world, run_arguments, client_arguments).wait_or_kill_and_panic(RUN_TIMEOUT)
 }
 
 fn resume_run(world: &World) -> FinishedProgram {
@@ -340,7 +340,7 @@ fn a_network_connection_lost_during_a_session_pauses_the_run() {
     let running = spawn_run_with_stand_in(&world, &[]);
     world.wait_until(|| world.read("src/dates.txt").contains("changed"), "the change");
     drop(lost_model);
-    let finished = running.wait(RUN_TIMEOUT);
+    let finished = running.wait_or_kill_and_panic(RUN_TIMEOUT);
     assert_run_continues_and_completes(&world, &model, &finished, "1 overloaded: API Error: ");
 }
 
@@ -359,7 +359,7 @@ fn a_client_interrupted_by_a_person_pauses_the_run() {
         world.wait_until(is_at_interruption_point, "the moment to interrupt");
         let pid = world.read_json(STATE_FILE)["iteration_record"]["pid"].to_string();
         world.command("/bin/kill", &["-INT", &pid]).run().expect_success();
-        let finished = running.wait(RUN_TIMEOUT);
+        let finished = running.wait_or_kill_and_panic(RUN_TIMEOUT);
         assert_eq!(finished.code, Some(6), "{finished:#?}");
         assert_eq!(verdict_lines(&world), ["1 interrupted: - → RALPH_PAUSE|-|interrupted"], "{finished:#?}");
         assert_eq!(world.read_json(STATE_FILE)["status"], "paused");
@@ -384,7 +384,7 @@ fn an_interrupted_client_without_a_result_is_known_by_its_transcript() {
         interrupted.url()
     );
     let (world, model) = world_with_stand_in(&script, &[1]);
-    let finished = spawn_run_with_stand_in(&world, &[]).wait(RUN_TIMEOUT);
+    let finished = spawn_run_with_stand_in(&world, &[]).wait_or_kill_and_panic(RUN_TIMEOUT);
     assert_eq!(finished.code, Some(6), "{finished:#?}");
     assert_run_continues_and_completes(
         &world,
@@ -460,7 +460,7 @@ fn a_silent_client_is_ended_with_its_tools_and_no_other_process() {
     world.wait_until(both_tools_run, "both tools work");
     let decoy = world.command("/bin/sleep", &["300.3"]).env("PLIMSOLL_RUN_ID", run_id(&world));
     let mut decoy = decoy.env("CLAUDE_CODE_SESSION_ID", "another").spawn();
-    let finished = running.wait(RUN_TIMEOUT);
+    let finished = running.wait_or_kill_and_panic(RUN_TIMEOUT);
     assert_run_continues_and_completes(
         &world,
         &model,
@@ -525,7 +525,7 @@ fn a_tool_silent_for_longer_than_the_tool_timeout_is_ended_and_named() {
         _ => honest_agent(turn),
     });
     let finished = spawn_run(&world, &["--idle-timeout", "60s", "--tool-timeout", "6s"], &OPUS_ARGUMENTS)
-        .wait(RUN_TIMEOUT);
+        .wait_or_kill_and_panic(RUN_TIMEOUT);
     let reason = format!(
         "no output for 6 s while a tool was running (--tool-timeout): Bash: {CHANGE_COMMAND}; sleep 600.4"
     );
@@ -548,7 +548,8 @@ fn a_tool_silent_for_longer_than_the_tool_timeout_is_ended_and_named() {
 #[test]
 fn a_silent_client_that_ignores_signals_is_killed() {
     let (world, model) = world_with_stand_in("trap '' TERM INT; begin; while :; do sleep 1; done", &[]);
-    let finished = spawn_run_with_stand_in(&world, &["--idle-timeout", "4s"]).wait(RUN_TIMEOUT);
+    let finished =
+        spawn_run_with_stand_in(&world, &["--idle-timeout", "4s"]).wait_or_kill_and_panic(RUN_TIMEOUT);
     let first_verdict =
         "1 silent: no output for 4 s → RALPH_CONTINUE|next|the client was silent (no output for 4 s)";
     assert_run_continues_and_completes(&world, &model, &finished, first_verdict);
@@ -668,7 +669,7 @@ fn neither_exit_status_nor_the_word_success_proves_a_good_ending() {
     ];
     run_cases_in_parallel(&cases, |(script, exit_command, first_verdict)| {
         let (world, model) = world_with_stand_in(&format!("{script}; {exit_command}"), &[]);
-        let finished = spawn_run_with_stand_in(&world, &[]).wait(RUN_TIMEOUT);
+        let finished = spawn_run_with_stand_in(&world, &[]).wait_or_kill_and_panic(RUN_TIMEOUT);
         assert_run_continues_and_completes(&world, &model, &finished, first_verdict);
     });
 }

@@ -213,8 +213,8 @@ fn a_promise_in_the_last_allowed_iteration_completes_the_run() {
 
     let resumed = resume_run(&world, &[]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&resumed.stdout), @"RALPH_STOP|completed|this run is over");
-    insta::assert_snapshot!(world.replace_unstable_parts(&resumed.stderr), @r#"plimsoll: the run "Dates" is over (completed): there is nothing to resume"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&resumed.stdout), @"RALPH_STOP|completed|this run is over");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&resumed.stderr), @r#"plimsoll: the run "Dates" is over (completed): there is nothing to resume"#);
     assert_eq!(world.read_json(".claude/ralph-state.json"), state, "nothing is started again");
 }
 
@@ -224,7 +224,7 @@ fn a_run_without_a_promise_ends_at_its_iteration_limit_and_can_resume() {
     let model = ScriptedAgent::new(|turn| honest_agent(turn).with_delay(LIFELIKE_DELAY)).start(&mut world);
     let finished = run_with_objective(&world, &["--max-iterations", "2"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 2 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -258,7 +258,7 @@ fn a_blocked_promise_ends_the_run_with_its_reason() {
     .start(&mut world);
     let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(7), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 1 open item in fix_plan.md
     ── iteration 1: Item three
        client [VERSION], claude-opus-5-5
@@ -284,7 +284,7 @@ fn an_invalid_api_key_ends_the_run_with_a_fatal_error() {
     assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("fatal_error"), Some(2)));
     let verdicts = verdict_markers(&read_journal(&world));
     assert_eq!(verdicts.len(), 2, "{verdicts:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -320,7 +320,7 @@ fn an_overloaded_api_pauses_the_run_without_spending_an_iteration() {
     let finished = run_with_objective(&world, &["--no-wait"]);
     assert_eq!(finished.code, Some(6), "{finished:?}");
     let stdout = finished.stdout.replace(model.url().trim_start_matches("http://"), "[GATEWAY]");
-    insta::assert_snapshot!(world.replace_unstable_parts(&stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -358,7 +358,7 @@ fn the_deadline_ends_a_running_verify_command_and_the_run() {
         run_with_objective(&world, &["--deadline", "9s", "--verify", "test ! -e work.txt || sleep 60"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert!(finished.elapsed < Duration::from_secs(30), "{:?}", finished.elapsed);
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 1 open item in fix_plan.md
        checking what passes before the first session: `test ! -e work.txt || sleep 60` (--verify-each promise skips this)
        verified: `test ! -e work.txt || sleep 60` passed ([DURATION])

@@ -110,7 +110,7 @@ fn a_draft_comes_from_a_read_only_session_and_is_checked_like_any_plan() {
     - In fix_plan.md, item 3 says `[medium]`, which is not understood: write a size as `(medium)`, what it waits for as `(after: 2)`, both as `(medium, after: 2)`.
     fix_plan.md: 3 items added
     ");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
     plimsoll: the draft cost $0.00
     plimsoll: 1 line of the answer left out: no items
@@ -159,7 +159,7 @@ fn invalid_input_for_a_draft_is_refused_before_any_session_starts() {
     let refusal_of = |spec: &str, extra_arguments: &[&str]| {
         let finished = run_draft(&world, spec, extra_arguments);
         assert_eq!(finished.code, Some(1), "{finished:?}");
-        world.replace_unstable_parts(&finished.stderr)
+        world.replace_varying_parts_with_placeholders(&finished.stderr)
     };
     let spec_errors =
         ["none.md", "empty.md", "-", "huge.md", "binary.md"].map(|spec| refusal_of(spec, &client_arguments));
@@ -231,7 +231,7 @@ fn a_failed_or_unusable_answer_leaves_the_plan_unchanged_with_a_reason() {
         let finished = run_draft(&world, "SPEC.md", &["--yes", "--client", &client_path(&world)]);
         assert_eq!((finished.code, world.read("fix_plan.md").as_str()), (Some(1), plan), "{finished:?}");
         assert!(!finished.stderr.contains('\u{1b}'), "{finished:?}");
-        world.replace_unstable_parts(&finished.stderr)
+        world.replace_varying_parts_with_placeholders(&finished.stderr)
     };
     let errors = scripts.map(|script| refusal_of(script, "- [ ] One\n"));
     insta::assert_snapshot!(errors.join("\n"), @r"
@@ -274,9 +274,9 @@ fn a_signal_ends_the_client_and_nothing_is_written() {
         "the client works",
     );
     running.interrupt();
-    let finished = running.wait(CLIENT_TIMEOUT);
+    let finished = running.wait_or_kill_and_panic(CLIENT_TIMEOUT);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
     plimsoll: interrupted: the client was ended; nothing was written
     ");
@@ -294,12 +294,17 @@ fn on_a_terminal_the_user_is_asked_before_new_items_are_appended() {
         world.write("fix_plan.md", old_plan);
         let client = client_path(&world);
         let arguments = ["plan", "--draft", "SPEC.md", "--client", &client];
-        let mut terminal =
-            Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &arguments, 120, 50);
+        let mut terminal = Terminal::start_program_in_project(
+            &world,
+            find_or_build_bin_dir().join("plimsoll"),
+            &arguments,
+            120,
+            50,
+        );
         let question = "fix_plan.md has 1 open item. Append 2 items below? [y/N]";
         let screen = terminal.wait_for_text(question);
         insta::allow_duplicates! {
-            insta::assert_snapshot!(world.replace_unstable_parts(&screen), @"
+            insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&screen), @"
             plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
             plimsoll: the draft cost $0.25
             - [ ] Two (simple)

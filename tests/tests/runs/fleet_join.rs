@@ -33,7 +33,7 @@ fn two_machines_complete_a_plan_and_each_item_lands_on_the_remote_once() {
     let setup = format!("--setup={ASSERT_NO_DATABASE_URL}");
     let running = [spawn_join(&machines[0], &["--workers", "2", &setup]), spawn_join(&machines[1], &[])];
     for (machine, running) in machines.iter().zip(running) {
-        let finished = running.wait(FLEET_TIMEOUT);
+        let finished = running.wait_or_kill_and_panic(FLEET_TIMEOUT);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         assert_nothing_left_behind(machine, &finished);
         assert!(
@@ -61,7 +61,7 @@ fn verify_sandbox_confines_the_verify_commands_of_the_fleet() {
     let fleet = Fleet::new(&["Item 1"], &FleetOptions { verify, ..FleetOptions::default() });
     let model = start_model_with_turn_script(honest_agent);
     let machine = fleet.replay_machine(&model);
-    let finished = spawn_join(&machine, &["--verify-sandbox"]).wait(FLEET_TIMEOUT);
+    let finished = spawn_join(&machine, &["--verify-sandbox"]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     fleet.assert_landed_once(&format!("{finished:?}"));
     assert!(!machine.home().join("evil").exists(), "{finished:?}");
@@ -82,7 +82,7 @@ fn another_machine_does_the_items_of_a_machine_that_never_returns() {
     kill_machine(&lost_machine);
     fleet.expire_leases();
     let second_machine = fleet.replay_machine(&model);
-    let finished = spawn_join(&second_machine, &["--workers", "2"]).wait(FLEET_TIMEOUT);
+    let finished = spawn_join(&second_machine, &["--workers", "2"]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     fleet.assert_landed_once(&format!("{finished:?}"));
     assert_nothing_left_behind(&second_machine, &finished);
@@ -110,7 +110,7 @@ fn a_merger_that_dies_before_or_after_its_push_is_replaced() {
         drop(running.remove(dead_index));
         kill_machine(&machines[dead_index]);
         fleet.expire_leases();
-        let finished = running.remove(0).wait(FLEET_TIMEOUT);
+        let finished = running.remove(0).wait_or_kill_and_panic(FLEET_TIMEOUT);
         assert_eq!(finished.code, Some(0), "{hook}: {finished:?}");
         fleet.assert_landed_once(&format!("{hook}: {finished:?}"));
         assert_nothing_left_behind(&machines[1 - dead_index], &finished);
@@ -175,7 +175,7 @@ fn a_machine_ends_if_the_database_stays_away_and_continues_on_rejoining() {
     let running = spawn_join(&machine, &["--database-patience", "3s"]);
     fleet.source.wait_until(|| !model.main_requests().is_empty(), "it works");
     fleet.server.stop_immediately();
-    let stopped = running.wait(FLEET_TIMEOUT);
+    let stopped = running.wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(stopped.code, Some(6), "{stopped:?}");
     assert!(stopped.stdout.contains("waited for "), "{stopped:?}");
     let request_count = model.main_requests().len();
@@ -183,7 +183,7 @@ fn a_machine_ends_if_the_database_stays_away_and_continues_on_rejoining() {
     fleet.server.restart_immediately();
     let resumed = machine.plimsoll(&["run", "--resume"]).run();
     assert!(resumed.code == Some(1) && resumed.stderr.contains("plimsoll fleet join night"), "{resumed:?}");
-    let finished = spawn_join(&machine, &[]).wait(FLEET_TIMEOUT);
+    let finished = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     fleet.assert_landed_once(&format!("{finished:?}"));
     assert_nothing_left_behind(&machine, &finished);
@@ -202,7 +202,7 @@ fn a_killed_join_continues_its_running_sessions_when_it_joins_again() {
     let mut running = spawn_join(&machine, &["--workers", "2"]);
     fleet.source.wait_until(|| model.main_requests().len() >= 2, "both work");
     running.kill();
-    let finished = spawn_join(&machine, &["--workers", "2"]).wait(FLEET_TIMEOUT);
+    let finished = spawn_join(&machine, &["--workers", "2"]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     fleet.assert_landed_once(&format!("{finished:?}"));
     assert_nothing_left_behind(&machine, &finished);
@@ -226,10 +226,10 @@ fn a_machine_frozen_beyond_its_lease_changes_nothing_when_it_continues() {
     fleet.source.wait_until(|| !model.main_requests().is_empty(), "it works");
     signal_machine(&machines[0], "-STOP");
     fleet.expire_leases();
-    let finished = spawn_join(&machines[1], &[]).wait(FLEET_TIMEOUT);
+    let finished = spawn_join(&machines[1], &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     signal_machine(&machines[0], "-CONT");
-    let late_result = frozen_run.wait(FLEET_TIMEOUT);
+    let late_result = frozen_run.wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(late_result.code, Some(0), "{late_result:?}");
     fleet.assert_landed_once(&format!("{late_result:?}"));
     for (machine, finished) in machines.iter().zip([late_result, finished]) {
@@ -244,13 +244,13 @@ fn a_remote_that_rejects_the_target_ends_the_machine_but_keeps_its_work() {
     let model = start_model_with_turn_script(honest_agent);
     let machine = fleet.replay_machine(&model);
     fleet.write_remote_hook("pre-receive", "echo 'only on workdays'; exit 1");
-    let rejected = spawn_join(&machine, &[]).wait(FLEET_TIMEOUT);
+    let rejected = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(rejected.code, Some(6), "{rejected:?}");
     assert!(rejected.stdout.contains("only on workdays"), "{rejected:?}");
     assert_eq!(fleet.server.run_sql("select stage from plimsoll.item"), "offered");
     let request_count = model.main_requests().len();
     std::fs::remove_file(fleet.bare_remote_path().join("hooks/pre-receive")).expect("our own file");
-    let finished = spawn_join(&machine, &[]).wait(FLEET_TIMEOUT);
+    let finished = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     fleet.assert_landed_once(&format!("{finished:?}"));
     assert_eq!(model.main_requests().len(), request_count, "nothing is done twice");
@@ -277,7 +277,7 @@ fn a_question_is_answered_anywhere_and_another_machine_continues() {
         }
     });
     let machines = [fleet.replay_machine(&model), fleet.replay_machine(&model)];
-    let blocked = spawn_join(&machines[0], &[]).wait(FLEET_TIMEOUT);
+    let blocked = spawn_join(&machines[0], &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(blocked.code, Some(7), "{blocked:?}");
     let local_answer = machines[0].plimsoll(&["status", "--answer", "1", "Use port 8042"]).run();
     assert!(
@@ -286,7 +286,7 @@ fn a_question_is_answered_anywhere_and_another_machine_continues() {
     );
     assert!(blocked.stdout.contains("which port?"), "{blocked:?}");
     fleet.source.plimsoll(&["fleet", "answer", "night", "1", "Use port 8042"]).run().expect_success();
-    let finished = spawn_join(&machines[1], &[]).wait(FLEET_TIMEOUT);
+    let finished = spawn_join(&machines[1], &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     fleet.assert_landed_once(&format!("{finished:?}"));
     assert_eq!(fleet.file_on_target("half.txt"), "half");
@@ -313,7 +313,7 @@ fn ctrl_c_returns_open_items_and_drain_or_stop_releases_the_machines() {
     let mut running = spawn_join(&machine, &[]);
     fleet.source.wait_until(|| !model.main_requests().is_empty(), "it works");
     running.interrupt();
-    let stopped = running.wait(FLEET_TIMEOUT);
+    let stopped = running.wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(stopped.code, Some(130), "{stopped:?}");
     assert_eq!(
         fleet.server.run_sql("select stage from plimsoll.item where place = 0"),
@@ -326,7 +326,7 @@ fn ctrl_c_returns_open_items_and_drain_or_stop_releases_the_machines() {
     let requests_before = model.main_requests().len();
     fleet.source.wait_until(|| model.main_requests().len() > requests_before, "another works");
     fleet.source.plimsoll(&["fleet", "drain", "night"]).run().expect_success();
-    let drained = running.wait(FLEET_TIMEOUT);
+    let drained = running.wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(drained.code, Some(0), "{drained:?}");
     assert!(drained.stdout.contains("the fleet drains: 1 of 3 items merged"), "{drained:?}");
     assert_eq!(fleet.file_on_target("part.txt"), "part", "{drained:?}");
@@ -335,7 +335,7 @@ fn ctrl_c_returns_open_items_and_drain_or_stop_releases_the_machines() {
     let requests_before = model.main_requests().len();
     fleet.source.wait_until(|| model.main_requests().len() > requests_before, "it works again");
     fleet.source.plimsoll(&["fleet", "stop", "night", "--yes"]).run().expect_success();
-    let stopped_machine = running.wait(FLEET_TIMEOUT);
+    let stopped_machine = running.wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(stopped_machine.code, Some(9), "{stopped_machine:?}");
     assert!(stopped_machine.stdout.contains("the fleet was stopped"), "{stopped_machine:?}");
     assert_eq!(
@@ -343,7 +343,7 @@ fn ctrl_c_returns_open_items_and_drain_or_stop_releases_the_machines() {
         "0",
         "{stopped_machine:?}"
     );
-    let rejoined = spawn_join(&other_machine, &[]).wait(FLEET_TIMEOUT);
+    let rejoined = spawn_join(&other_machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert!(rejoined.code == Some(1) && rejoined.stderr.contains("was stopped"), "{rejoined:?}");
     // A new fleet of this name can be created only if nothing of the old one is in its way.
     fleet.expire_leases();
@@ -368,7 +368,7 @@ fn the_cost_limit_of_a_fleet_holds_for_all_machines_together() {
     let machines = [fleet.real_client_machine(&model), fleet.real_client_machine(&model)];
     let running: Vec<RunningProgram> = machines.iter().map(|machine| spawn_join(machine, &[])).collect();
     let finished: Vec<FinishedProgram> =
-        running.into_iter().map(|running| running.wait(FLEET_TIMEOUT)).collect();
+        running.into_iter().map(|running| running.wait_or_kill_and_panic(FLEET_TIMEOUT)).collect();
     assert!(finished.iter().any(|finished| finished.code == Some(3)), "{finished:?}");
     assert!(finished.iter().all(|finished| finished.code != Some(0)), "{finished:?}");
     let spent_dollars: f64 =
@@ -377,7 +377,7 @@ fn the_cost_limit_of_a_fleet_holds_for_all_machines_together() {
     let merged_count = fleet.server.run_sql("select count(*) from plimsoll.item where stage = 'merged'");
     assert_eq!(merged_count, "2", "{finished:?}");
     // Nothing can be claimed any more: a machine that joins later is told so and does not wait.
-    let late_machine = spawn_join(&fleet.replay_machine(&model), &[]).wait(FLEET_TIMEOUT);
+    let late_machine = spawn_join(&fleet.replay_machine(&model), &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert!(
         late_machine.code == Some(3) && late_machine.stdout.contains("spent by the whole fleet"),
         "{late_machine:?}"
@@ -391,7 +391,7 @@ fn after_a_database_restore_no_item_is_repeated_or_lands_twice() {
     fleet.server.run_sql("create schema backup; create table backup.item as select * from plimsoll.item");
     let model = start_model_with_turn_script(honest_agent);
     let machine = fleet.replay_machine(&model);
-    let finished = spawn_join(&machine, &["--workers", "2"]).wait(FLEET_TIMEOUT);
+    let finished = spawn_join(&machine, &["--workers", "2"]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let (tip, request_count) =
         (fleet.remote_git(&["rev-parse", "plimsoll/night"]), model.main_requests().len());
@@ -399,7 +399,7 @@ fn after_a_database_restore_no_item_is_repeated_or_lands_twice() {
         "truncate plimsoll.item, plimsoll.worker, plimsoll.event; insert into plimsoll.item select * from backup.item;
          update plimsoll.plan set ended = null, merger = '', merger_until = 0, merger_epoch = 0, passed = '{}'",
     );
-    let rejoined = spawn_join(&fleet.replay_machine(&model), &[]).wait(FLEET_TIMEOUT);
+    let rejoined = spawn_join(&fleet.replay_machine(&model), &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(rejoined.code, Some(0), "{rejoined:?}");
     fleet.assert_landed_once(&format!("{rejoined:?}"));
     assert_eq!(
@@ -429,7 +429,7 @@ fn a_clone_that_cannot_join_reports_the_reason() {
     let model = start_model_with_turn_script(honest_agent);
     let mut machine = fleet.replay_machine(&model);
     let assert_join_refused = |machine: &World, arguments: &[&str], message: &str| {
-        let finished = spawn_join(machine, arguments).wait(FLEET_TIMEOUT);
+        let finished = spawn_join(machine, arguments).wait_or_kill_and_panic(FLEET_TIMEOUT);
         assert!(finished.code == Some(1) && finished.stderr.contains(message), "{message}: {finished:?}");
         assert!(!machine.exists(".claude/ralph-state.json"), "{finished:?}");
     };
@@ -469,7 +469,7 @@ fn a_value_from_the_database_is_never_an_option_of_git() {
         let stage_change = if column == "sha" { ", stage = 'offered'" } else { "" };
         let value = if column == "landings" { format!("array['{option}']") } else { format!("'{option}'") };
         fleet.server.run_sql(&format!("update plimsoll.item set {column} = {value}{stage_change}"));
-        let finished = spawn_join(&machine, &[]).wait(FLEET_TIMEOUT);
+        let finished = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
         assert_ne!(finished.code, Some(0), "{column}: {finished:?}");
         assert!(format!("{finished:?}").contains("is not a commit id"), "{column}: {finished:?}");
         assert!(!victim_path.exists(), "{column}: {finished:?}");
@@ -485,7 +485,7 @@ fn a_replaced_git_object_is_verified_as_the_remote_has_it() {
         rm code.txt && git checkout -q -- code.txt && git update-index --assume-unchanged code.txt; }";
     let model = start_model_with_turn_script(move |turn| run_and_finish_item(turn, attack));
     let machine = fleet.replay_machine(&model);
-    let finished = spawn_join(&machine, &[]).wait(FLEET_TIMEOUT);
+    let finished = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(4), "{finished:?}");
     assert!(fleet.event_count("refused") > 0, "{finished:?}");
     let landed_commits = fleet.remote_git(&["log", "--format=%H", fleet.target, "--", "code.txt"]);
@@ -500,7 +500,7 @@ fn a_commit_that_fails_gits_own_checks_never_leaves_its_machine() {
     let attack = "printf '[submodule \"x\"]\\n path = x\\n url = --upload-pack=./evil\\n' > .gitmodules";
     let model = start_model_with_turn_script(move |turn| run_and_finish_item(turn, attack));
     let machine = fleet.replay_machine(&model);
-    let finished = spawn_join(&machine, &[]).wait(FLEET_TIMEOUT);
+    let finished = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(4), "{finished:?}");
     assert!(format!("{finished:?}").contains("cannot be taken over"), "{finished:?}");
     for reference in fleet.remote_git(&["for-each-ref", "--format=%(refname)", "refs/heads"]).lines() {

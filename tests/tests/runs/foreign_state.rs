@@ -88,7 +88,7 @@ fn a_foreign_state_is_neither_resumed_nor_overwritten_by_a_run() {
         {
             let finished = world.plimsoll(arguments).run();
             assert_eq!(finished.code, Some(1), "{finished:?}");
-            errors.push(world.replace_unstable_parts(&finished.stderr));
+            errors.push(world.replace_varying_parts_with_placeholders(&finished.stderr));
         }
         assert_eq!(world.read(STATE_FILE), state_before, "not a byte has changed");
         assert!(!world.exists("PROMPT.md"));
@@ -116,7 +116,7 @@ fn a_state_with_an_id_and_no_nonce_is_not_resumed() {
     let model = ScriptedAgent::new(honest_agent).start(&mut world);
     let finished = world.plimsoll(&["run", "--resume"]).run();
     assert_eq!((finished.code, model.main_requests().len()), (Some(1), 0), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"plimsoll: there is no run to resume: .claude/ralph-state.json is there, but Plimsoll did not write it (it has no nonce); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: there is no run to resume: .claude/ralph-state.json is there, but Plimsoll did not write it (it has no nonce); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
 }
 
 /// The copy of an older run of ours must not replace the foreign state.
@@ -131,7 +131,7 @@ fn the_copy_of_an_older_run_does_not_replace_a_foreign_state() {
         .map(|arguments| {
             let finished = world.plimsoll(arguments).run();
             assert_eq!(finished.code, Some(1), "{finished:?}");
-            world.replace_unstable_parts(&finished.stderr)
+            world.replace_varying_parts_with_placeholders(&finished.stderr)
         })
         .to_vec();
     errors.dedup();
@@ -171,13 +171,13 @@ fn an_overwritten_run_continues_from_its_copy_with_the_named_command() {
 fn status_and_log_say_that_plimsoll_did_not_write_the_state() {
     let world = world_with_foreign_state();
     let status = world.plimsoll(&["status"]).run().expect_success();
-    insta::assert_snapshot!(world.replace_unstable_parts(&status.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status.stdout), @r#"
     There is no run of Plimsoll's here. .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce).
     It says: status "running", iteration 5 of 50, 2 items open.
     `plimsoll gate` and `plimsoll monitor` judge for its loop.
     "#);
     let log = world.plimsoll(&["log"]).run().expect_success();
-    insta::assert_snapshot!(world.replace_unstable_parts(&log.stderr), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&log.stderr), @r#"
     plimsoll: There is no run of Plimsoll's here. .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce).
     It says: status "running", iteration 5 of 50, 2 items open.
     `plimsoll gate` and `plimsoll monitor` judge for its loop.
@@ -202,7 +202,7 @@ fn hooks_of_an_ordinary_session_do_not_change_a_foreign_state() {
         0 => Step::bash_call("true").with_input_tokens(870_000).with_delay(LIFELIKE_DELAY),
         _ => Step::from_text("<promise>COMPLETE</promise>").with_input_tokens(871_000),
     });
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let arguments =
         ["-p", "Look around.", "--model", "opus", "--allowedTools", "Bash", "--output-format", "json"];
     world.claude(&arguments).run().expect_success();
@@ -324,7 +324,7 @@ fn the_gate_names_fields_of_the_wrong_type() {
     let world = World::new();
     write_state(&world, &foreign_state_with(&json!({"iteration": "5", "todo_items": [{"text": "x"}]})));
     let judged = run_gate(&world, "");
-    insta::assert_snapshot!(world.replace_unstable_parts(&judged.stderr), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&judged.stderr), @r#"
     plimsoll: .claude/ralph-state.json: iteration is "5", not a whole number; it is treated as missing
     plimsoll: .claude/ralph-state.json: todo_items is [{"text":"x"}], not a list of texts; it is treated as missing
     "#);
@@ -487,7 +487,7 @@ fn a_loop_of_scripts_resumes_and_ends_with_plimsoll_gate_and_monitor() {
         };
         step.with_delay(LIFELIKE_DELAY)
     });
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let script = r#"for session in 1 2 3 4; do
         claude -p --output-format json --model opus --allowedTools Bash < PROMPT.md | plimsoll gate
         [ "${PIPESTATUS[1]}" -eq 1 ] || exit 0

@@ -58,13 +58,13 @@ fn two_projects_run_at_the_same_time_with_one_home() {
         start_agent_waiting_for_other_run(&started_count),
         start_agent_waiting_for_other_run(&started_count),
     );
-    world.put_client_on_path_and_set_model_url(&first_model);
+    world.put_client_on_path_with_model_and_settings(&first_model);
     // The first session of each run.
     world.use_real_client_in_sessions(&[1, 2]);
     let runs =
         [spawn_run(&world, &world.project(), &first_model), spawn_run(&world, &other_project, &second_model)];
     for running in runs {
-        running.wait(Duration::from_secs(120)).expect_success();
+        running.wait_or_kill_and_panic(Duration::from_secs(120)).expect_success();
     }
     assert_eq!(started_count.load(Ordering::SeqCst), 2, "they did run at the same time");
 
@@ -150,7 +150,7 @@ fn an_ordinary_session_beside_a_run_is_advised_and_never_touches_it() {
         assert!(!last_request.contains(order), "{order}");
     }
 
-    let finished = running.wait(Duration::from_secs(90));
+    let finished = running.wait_or_kill_and_panic(Duration::from_secs(90));
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let state = world.read_json(".claude/ralph-state.json");
     assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(3)));

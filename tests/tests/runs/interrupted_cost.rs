@@ -59,7 +59,7 @@ fn four_interrupted_sessions_reach_max_cost_and_the_turn_log_agrees() {
     Cost         about $0.32 of $0.30, 80k tokens
     ");
     let log = command_output(&world, &["log"]);
-    insta::assert_snapshot!(world.replace_unstable_parts(&lines_containing(&log, "$0.")), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&lines_containing(&log, "$0.")), @"
     [TIME]   1  the session ended as crashed (ended by signal 9, without a result); continues from .claude/handoffs/[DATE-TIME].md (about $0.08 so far)
     [TIME]   2  the session ended as crashed (ended by signal 9, without a result); continues from .claude/handoffs/[DATE-TIME].md [the same error 2 times] (about $0.16 so far)
     [TIME]   3  the session ended as crashed (ended by signal 9, without a result); continues from .claude/handoffs/[DATE-TIME].md [the same error 3 times] (about $0.24 so far)
@@ -80,7 +80,7 @@ fn interrupted_sessions_count_in_the_daily_limit_of_all_runs() {
     let paused = run_with_higher_client_budget(&world, &["--no-wait", "--max-cost-per-day", "0.15"]);
     assert_eq!(paused.code, Some(6), "{paused:?}");
     assert_eq!(world.read_json(STATE_FILE)["iteration"], 2);
-    insta::assert_snapshot!(world.replace_unstable_parts(&lines_containing(&paused.stdout, "$0.")), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&lines_containing(&paused.stdout, "$0.")), @"
     RALPH_CONTINUE|checkpoint|.claude/handoffs/[DATE-TIME].md   (about $0.08)
     RALPH_PAUSE|[DATE-TIME]|about $0.16 of $0.15 a day spent by all runs together   (about $0.16)
     ");
@@ -111,7 +111,7 @@ fn a_cost_reported_by_the_client_replaces_the_estimate() {
     let costs: Vec<f64> = (0..2).filter_map(|index| history[index]["cost_usd"].as_f64()).collect();
     assert!(costs.len() == 2 && costs.iter().all(|usd| (usd - 0.08).abs() < 1e-9), "{costs:?}");
     let entries = read_journal(&world);
-    insta::assert_snapshot!(world.replace_unstable_parts(&lines_containing(&finished.stdout, "$0.")), @r"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&lines_containing(&finished.stdout, "$0.")), @r"
     RALPH_CONTINUE|checkpoint|.claude/handoffs/[DATE-TIME].md   (about $0.08)
     RALPH_STOP|max_iterations|2 iterations done   (about $0.16)
     ");
@@ -254,7 +254,7 @@ fn a_model_of_unknown_price_counts_at_the_highest_price_unless_reported() {
         let usd = history[index]["cost_usd"].as_f64().expect("a cost");
         assert!((usd - expected).abs() < 1e-9, "session {}: {usd} instead of {expected}", index + 1);
     }
-    insta::assert_snapshot!(world.replace_unstable_parts(&lines_containing(&finished.stdout, "$0.")), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&lines_containing(&finished.stdout, "$0.")), @"
     RALPH_CONTINUE|next|the client ended with exit code 143, without a result; 3 open items   ($0.04)
     RALPH_STOP|budget|at most $0.34 of $0.30 spent   (at most $0.34)
     ");
@@ -264,7 +264,7 @@ fn a_model_of_unknown_price_counts_at_the_highest_price_unless_reported() {
     Cost         at most $0.34 of $0.30, 40k tokens
     ");
     let log = command_output(&world, &["log"]);
-    insta::assert_snapshot!(world.replace_unstable_parts(&lines_containing(&log, "$0.")), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&lines_containing(&log, "$0.")), @"
     [TIME]   1  continues: the client ended with exit code 143, without a result; 3 open items ($0.04 so far)
     [TIME]   2  the session ended as crashed (ended by signal 9, without a result); run over (budget): at most $0.34 of $0.30 spent [2 sessions without progress] (at most $0.34 so far)
     ");

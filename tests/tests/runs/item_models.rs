@@ -20,7 +20,7 @@ fn a_plan_selects_only_models_that_the_user_settings_allow() {
         &json!({ "models": { "allowed": ["dear"], "simple": "dear" } }).to_string(),
     );
     let plan_output = world.plimsoll(&["plan", "--markdown"]).run();
-    insta::assert_snapshot!(world.replace_unstable_parts(&plan_output.stdout), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&plan_output.stdout), @"
     ## Plan
 
     4 items open in fix_plan.md, 0 done. A session has room for about 820k tokens before L2 (window 1M, assumed: no session has been recorded here yet).
@@ -76,7 +76,7 @@ fn a_plan_selects_only_models_that_the_user_settings_allow() {
         let measured_model = record["reading"]["model"].as_str().expect("a model");
         assert!(measured_model.contains(name), "the window is that of {name}: {record}");
     }
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 4 open items in fix_plan.md
     ── iteration 1: Item one (model: haiku) [haiku]
        client [VERSION], claude-haiku-5-5
@@ -100,7 +100,7 @@ fn a_plan_selects_only_models_that_the_user_settings_allow() {
        iteration 4 ended its turn; "Item four (model: dear)" is ticked
        RALPH_STOP|completed|4 items   ($0.04)
     "#);
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: .claude/plimsoll.json: models.allowed is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
     plimsoll: .claude/plimsoll.json: models.simple is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log

@@ -155,7 +155,7 @@ fn a_merged_commit_records_its_verification_and_log_check_confirms_it() {
     // Either item may have been merged last.
     let stdout =
         checked.stdout.replace(&tree, "[TREE]").replace("Item 1", "Item N").replace("Item 2", "Item N");
-    insta::assert_snapshot!(world.replace_unstable_parts(&stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&stdout), @r#"
     commit [COMMIT]
     tree   [TREE]
     2 verify commands passed on this tree in the run [ID] at [DATE-TIME]
@@ -169,7 +169,7 @@ fn a_merged_commit_records_its_verification_and_log_check_confirms_it() {
     world.git(&["commit", "-qam", &message]);
     let forged = world.plimsoll(&["log", "--check", "HEAD"]).run();
     assert_eq!(forged.code, Some(1), "{forged:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&forged.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&forged.stderr), @"
     plimsoll: no run of yours has checked the tree of [COMMIT]
     hint: its message names the run [ID]: check it on the computer of that run
     ");
@@ -208,7 +208,8 @@ fn git_runs_no_committed_program_through_a_relative_path_entry() {
          chmod +x node_modules/.bin/* && echo aloud > a.loud && export PATH={user_bin}:$PATH"
     );
     let _model = ScriptedAgent::new(move |turn| do_item_step(turn, &line)).start(&mut world);
-    let search_path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let search_path =
+        world.env_with_programs_on_path().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     world.set_env("PATH", format!("node_modules/.bin::{user_bin}:{search_path}"));
     let finished = run_with_workers(&world, &["2", "--verify", "true"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
@@ -311,7 +312,7 @@ fn log_check_works_without_workers_and_reports_a_broken_turn_log() {
     let checked = ["HEAD", "HEAD~1"].map(|commit| {
         let checked = check(commit);
         assert_eq!(checked.code, Some(0), "{checked:?}");
-        world.replace_unstable_parts(&checked.stdout)
+        world.replace_varying_parts_with_placeholders(&checked.stdout)
     });
     insta::assert_snapshot!(checked.join("\n"), @r#"
     commit [COMMIT]
@@ -335,5 +336,5 @@ fn log_check_works_without_workers_and_reports_a_broken_turn_log() {
     }
     let checked = check("HEAD");
     let turn_log_line = checked.stdout.lines().find(|line| line.contains("turn log"));
-    insta::assert_snapshot!(world.replace_unstable_parts(turn_log_line.unwrap_or_default()), @r#"item "Item three": session [ID] (turn log broken: plimsoll turns verify), $0.01"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(turn_log_line.unwrap_or_default()), @r#"item "Item three": session [ID] (turn log broken: plimsoll turns verify), $0.01"#);
 }

@@ -5,7 +5,7 @@ use plimsoll_testkit::world::World;
 /// Writes a git that logs each call and which of our locks are held during it, and returns the PATH that finds it. No
 /// other process works in the project.
 fn path_with_lock_logging_git(world: &World) -> String {
-    let env = world.env();
+    let env = world.env_with_programs_on_path();
     let (_, search_path) = env.iter().find(|(name, _)| name == "PATH").expect("a search path");
     let script = format!(
         "#!/bin/sh\n\

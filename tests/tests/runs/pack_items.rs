@@ -98,7 +98,7 @@ fn pack_needs_fewer_sessions_for_the_same_plan_and_loses_no_item() {
     let second_prompt = first_request_of_iteration(&model, 2);
     let (_, beginning) = second_prompt.split_once("\nThe run started at ").expect("the prompt's second line");
     let (beginning, _) = beginning.split_once("\n1. Look first:").expect("the steps");
-    insta::assert_snapshot!(world.replace_unstable_parts(beginning), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(beginning), @r#"
     [DATE-TIME]. Last action: iteration 1 finished "Item 01", "Item 02", "Item 03", "Item 04", "Item 05".
 
     ## Your item
@@ -110,7 +110,7 @@ fn pack_needs_fewer_sessions_for_the_same_plan_and_loses_no_item() {
     let checkpoint = events_named(&journal, "checkpoint")[0];
     let handoff = world.read(checkpoint["handoff"].as_str().expect("a handoff"));
     // The last answer reached L1. The handoff contains nothing about another item's session, and no last command.
-    insta::assert_snapshot!(world.replace_unstable_parts(&handoff), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&handoff), @r#"
     # Handoff
 
     - Run: Dates ([ID]), iteration 1

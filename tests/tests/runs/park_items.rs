@@ -108,7 +108,7 @@ fn other_items_are_done_while_one_waits_for_the_users_answer() {
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
     let log = world.plimsoll(&["log"]).run().expect_success().stdout;
     let report = world.plimsoll(&["report", "--output", "-"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @r#"
     plimsoll: 1 item waits for your answer:
     plimsoll:   1. "Item 3": which \u{1b}[2J port?
     plimsoll: to answer: plimsoll status --answer 1 'your answer'
@@ -122,7 +122,7 @@ fn other_items_are_done_while_one_waits_for_the_users_answer() {
     "#);
     // Whether the usage is known at the checkpoint depends on how soon the transcript is written.
     let log = log.replace(" at 3%:", ":");
-    insta::assert_snapshot!(world.replace_unstable_parts(&lines_containing(&log, "Item 3")), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&lines_containing(&log, "Item 3")), @r#"
     [TIME]   3  checkpoint after a session that left its item open: .claude/handoffs/[DATE-TIME].md (item "Item 3")
     [TIME]   3  "Item 3" waits for your answer: which \u{1b}[2J port?
     [TIME]   8  ticked "Item 8"; run over (blocked): which \u{1b}[2J port? (item "Item 3") ($0.06 so far)
@@ -135,7 +135,7 @@ fn other_items_are_done_while_one_waits_for_the_users_answer() {
     let requests = model.main_requests().len();
     let resumed_without_answer = resume_run(&world, &[]);
     assert_eq!(resumed_without_answer.code, Some(7), "{resumed_without_answer:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&resumed_without_answer.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&resumed_without_answer.stdout), @r#"
     run "Dates" ([ID]), at most 12 sessions, 1 open item in fix_plan.md
        RALPH_STOP|blocked|which \u{1b}[2J port? (item "Item 3")   ($0.06)
     "#);
@@ -252,7 +252,7 @@ fn resume_with_answers_writes_them_to_the_plan_and_continues() {
     assert!(!world.read("fix_plan.md").contains("  ! "), "nothing is written");
     let finished = resume_run(&world, &["--answer", "1", "Use port 8042", "--answer", "2", "-1"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @r#"
     plimsoll: answered in fix_plan.md: "Item one": Which port?
     plimsoll: answered in fix_plan.md: "Item two": Which host?
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log
@@ -286,11 +286,11 @@ fn a_run_whose_items_all_wait_for_answers_starts_no_session() {
     let notify = write_notify_program(&world);
     let finished = run_with_objective(&world, &["--notify", &notify, "--verify", "true"]);
     assert_eq!(finished.code, Some(7), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 1 open item in fix_plan.md
        RALPH_STOP|blocked|Which port? (item "Item three")   ($0.00)
     "#);
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @r#"
     plimsoll: 1 item waits for your answer; until you answer, sessions skip what waits: plimsoll status
     plimsoll: 1 item waits for your answer:
     plimsoll:   1. "Item three": Which port?
@@ -310,7 +310,7 @@ fn a_run_whose_items_all_wait_for_answers_starts_no_session() {
 
     let started = world.plimsoll(&["start", "--objective", "Do the plan."]).run();
     assert_eq!((started.code, started.stdout.as_str()), (Some(7), ""), "{started:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&started.stderr), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&started.stderr), @r#"
     plimsoll: 1 item waits for your answer:
     plimsoll:   1. "Item three": Which port?
     plimsoll: to answer: plimsoll status --answer 1 'your answer'

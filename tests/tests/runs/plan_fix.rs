@@ -32,7 +32,7 @@ fn a_plan_without_items_is_rejected_before_any_session_starts() {
             world.command("bash", &[script, "--objective", "Do the plan."]).run(),
         ] {
             assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
-            errors.push(world.replace_unstable_parts(&finished.stderr));
+            errors.push(world.replace_varying_parts_with_placeholders(&finished.stderr));
         }
         assert_eq!(model.main_requests().len(), 0, "nothing is paid");
         assert!(!world.exists(".claude/ralph-state.json") && !world.exists("PROMPT.md"), "nothing is left");
@@ -78,7 +78,7 @@ fn lines_that_only_look_like_items_are_rejected_before_any_session() {
             world.plimsoll(&["start", "--objective", "Do the plan."]).run(),
         ] {
             assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{finished:?}");
-            errors.push(world.replace_unstable_parts(&finished.stderr));
+            errors.push(world.replace_varying_parts_with_placeholders(&finished.stderr));
         }
         assert_eq!(model.main_requests().len(), 0, "nothing is paid");
         assert!(!world.exists(".claude/ralph-state.json") && !world.exists("PROMPT.md"), "nothing is left");
@@ -244,13 +244,13 @@ fn a_fully_ticked_plan_is_reported_at_the_start() {
     let _model = ScriptedAgent::new(honest_agent).start(&mut world);
     let finished = run_plan(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: all 2 items of fix_plan.md are ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log
     ");
     world.write("fix_plan.md", "- [x] Item one\n- [ ] Item two\n");
     let started = world.plimsoll(&["start", "--objective", "Do the rest."]).run().expect_success();
-    insta::assert_snapshot!(world.replace_unstable_parts(&started.stderr), @r#"plimsoll: run "Do the rest." is ready: PROMPT.md is written, iteration 1 of 50"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&started.stderr), @r#"plimsoll: run "Do the rest." is ready: PROMPT.md is written, iteration 1 of 50"#);
 }
 
 #[test]
@@ -326,8 +326,13 @@ fn fix_asks_for_confirmation_on_a_terminal() {
     for (answer, is_fixed) in [("n", false), ("", false), ("y", true)] {
         let world = World::new();
         world.write("fix_plan.md", "* Item one\n");
-        let mut terminal =
-            Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &["plan", "--fix"], 100, 30);
+        let mut terminal = Terminal::start_program_in_project(
+            &world,
+            find_or_build_bin_dir().join("plimsoll"),
+            &["plan", "--fix"],
+            100,
+            30,
+        );
         let screen = terminal.wait_for_text("Write this to fix_plan.md? [y/N]");
         insta::allow_duplicates! {
             insta::assert_snapshot!(screen, @"
@@ -359,7 +364,7 @@ fn fix_reports_a_missing_plan_a_plan_without_items_and_invalid_utf8() {
     std::fs::write(world.path("fix_plan.md"), b"* caf\xe9\n").expect("the project is writable");
     let latin = world.plimsoll(&["plan", "--fix", "--yes"]).run();
     assert_eq!(latin.code, Some(1), "{latin:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&latin.stderr), @"plimsoll: fix_plan.md is not UTF-8: save it as UTF-8, then run this again");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&latin.stderr), @"plimsoll: fix_plan.md is not UTF-8: save it as UTF-8, then run this again");
     assert_eq!(std::fs::read(world.path("fix_plan.md")).expect("it is there"), b"* caf\xe9\n");
 }
 

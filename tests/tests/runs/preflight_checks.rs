@@ -112,7 +112,7 @@ fn clean_failure_error(world: &World, finished: &FinishedProgram) -> String {
         assert!(!world.exists(path), "{path} was left behind; {finished:#?}");
     }
     assert_eq!(world.git(&["status", "--porcelain"]), "", "{finished:#?}");
-    world.replace_unstable_parts(&finished.stderr)
+    world.replace_varying_parts_with_placeholders(&finished.stderr)
 }
 
 /// Writes a program into the home of this world.
@@ -135,7 +135,8 @@ fn missing_hook_programs_are_named_before_anything_starts() {
         program_folder.join("plimsoll"),
     )
     .expect("a copy");
-    let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let path =
+        world.env_with_programs_on_path().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     let hooks = plimsoll_testkit::find_or_build_bin_dir();
     let other_folders: Vec<PathBuf> =
         std::env::split_paths(&path).filter(|folder| *folder != hooks).collect();
@@ -165,7 +166,7 @@ fn a_relative_path_entry_starts_no_program_of_the_project() {
         let finished = run_with_objective(&world, &[]);
         assert_ne!(finished.code, Some(0), "{finished:#?}");
         insta::allow_duplicates! {
-            insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"plimsoll: there is no client `claude`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH");
+            insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: there is no client `claude`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH");
         }
         for arguments in [&["doctor"][..], &["start", "--objective", "Do the plan."], &["checkpoint"]] {
             world.plimsoll(arguments).run();
@@ -279,7 +280,7 @@ fn a_project_that_is_not_writable_stops_the_start() {
     world.git(&["commit", "-qm", "In the way"]);
     let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(1), "{finished:#?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"plimsoll: cannot open [PROJECT]/.claude/ralph-state.json.lock: Not a directory (os error 20)");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: cannot open [PROJECT]/.claude/ralph-state.json.lock: Not a directory (os error 20)");
     assert!(!world.exists("PROMPT.md"), "{finished:#?}");
     assert!(model.requests().is_empty());
 }
@@ -322,11 +323,11 @@ fn a_second_run_is_refused_and_the_first_one_is_named() {
     let second = run_with_objective(&world, &[]);
     assert_eq!(second.code, Some(1), "{second:#?}");
     let without_id = |text: &str| text.replace(&run_id, "[RUN]");
-    insta::assert_snapshot!(world.replace_unstable_parts(&without_id(&second.stderr)), @r#"plimsoll: another `plimsoll run` is active in this project: the run "Dates" ([RUN]), iteration 1"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&without_id(&second.stderr)), @r#"plimsoll: another `plimsoll run` is active in this project: the run "Dates" ([RUN]), iteration 1"#);
     let started = world.plimsoll(&["start", "--objective", "Another."]).run();
     assert_eq!(started.code, Some(1), "{started:#?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&without_id(&started.stderr)), @r#"plimsoll: the run "Dates" ([RUN]) is running at iteration 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
-    let first = first.wait(Duration::from_secs(120));
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&without_id(&started.stderr)), @r#"plimsoll: the run "Dates" ([RUN]) is running at iteration 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
+    let first = first.wait_or_kill_and_panic(Duration::from_secs(120));
     assert_eq!(first.code, Some(0), "{first:#?}");
     assert_eq!(world.read_json(STATE_PATH)["run_id"], Value::String(run_id), "the first one is unharmed");
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
@@ -340,7 +341,7 @@ fn an_open_run_prevents_a_new_one_and_is_named() {
     world.plimsoll(&["start", "--objective", "Do the plan.", "--name", "Open"]).run().expect_success();
     let refused = world.plimsoll(&["run", "--objective", "Another."]).run();
     assert_eq!(refused.code, Some(1), "{refused:#?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @r#"plimsoll: the run "Open" ([ID]) is running at iteration 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"plimsoll: the run "Open" ([ID]) is running at iteration 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
 }
 
 // ---- another version of the client ----
@@ -364,7 +365,7 @@ fn a_client_that_rejects_its_options_ends_the_run_with_its_message() {
     let model = ScriptedAgent::new(honest_agent).with_real_client_in(&[1]).start(&mut world);
     let finished = world.plimsoll(&["run", "--objective", "Do it.", "--", "--no-such-option"]).run();
     assert_eq!(finished.code, Some(5), "{finished:#?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Do it." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        iteration 1 failed: the client ended with exit code 1 before its session began, and said: error: unknown option '--no-such-option'; "Item one" is still open

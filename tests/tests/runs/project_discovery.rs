@@ -97,10 +97,10 @@ fn plan_shown_from_a_subfolder_names_its_project_folder() {
     world.write("fix_plan.md", THREE_ITEM_PLAN);
     world.write("src/dates.txt", "01/07/2026\n");
     let plan_from = |folder: &str| world.plimsoll(&["plan"]).cwd(world.path(folder)).run().expect_success();
-    insta::assert_snapshot!(world.replace_unstable_parts(&plan_from("src").stderr), @"plimsoll: the project is [PROJECT]: the nearest folder upwards with the plan");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&plan_from("src").stderr), @"plimsoll: the project is [PROJECT]: the nearest folder upwards with the plan");
     assert_eq!(plan_from("").stderr, "");
     world.plimsoll(&["start", "--objective", "Do the plan."]).run().expect_success();
-    insta::assert_snapshot!(world.replace_unstable_parts(&plan_from("src").stderr), @"plimsoll: the project is [PROJECT]: the nearest folder upwards with files of Plimsoll");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&plan_from("src").stderr), @"plimsoll: the project is [PROJECT]: the nearest folder upwards with files of Plimsoll");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_run_without_bash_permission_warns_before_its_first_session() {
     let finished = run_with_client_arguments(&world, &["--name", "two words", "--max-iterations", "1"], &[]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert_eq!(model.main_requests().len(), 1);
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, so sessions may be refused builds, tests and commits; to allow it: plimsoll run --name 'two words' --max-iterations 1 -- --model opus --allowedTools Bash
     plimsoll: to continue: plimsoll run --resume --max-iterations N, with a larger N
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log

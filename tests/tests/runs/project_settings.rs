@@ -56,7 +56,7 @@ fn linear_check_runs_no_key_command_from_project_settings() {
     let (world, settings) = world_with_hostile_settings();
     let finished = world.plimsoll(&["linear", "check"]).run();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     PROBLEM  Setting  .claude/plimsoll.json: linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
         → if that is intended, put {"linear": {"issue": "ENG-123"}} into [HOME]/.config/plimsoll/settings.json
     ok       Outbox   no notes to deliver
@@ -64,7 +64,7 @@ fn linear_check_runs_no_key_command_from_project_settings() {
     // The command is not run even if the user has named an issue.
     world.write_plimsoll_user_settings(&json!({ "linear": { "issue": "ENG-1" } }));
     let finished = world.plimsoll(&["linear", "check"]).run();
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @"
     ok       Setting  notes go to ENG-1
     PROBLEM  Key      there is no key for Linear: neither LINEAR_API_KEY nor linear.key_command is set
         → make a key in Linear (Settings, Security & access, Personal API keys) and export LINEAR_API_KEY
@@ -85,7 +85,7 @@ fn a_run_runs_no_command_from_project_settings_and_names_what_it_ignores() {
     let finished = world.plimsoll(&arguments).run();
     assert!(!world.exists("started"), "{finished:?}");
     // A preference, such as `levels`, takes effect.
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @r#"
     plimsoll: .claude/plimsoll.json: linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
     plimsoll: .claude/plimsoll.json: linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
     plimsoll: .claude/plimsoll.json: statusline.segments.evil.command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
@@ -112,9 +112,9 @@ fn doctor_names_each_ignored_key_its_file_and_what_to_do() {
         );
     }
     let todo = ignored_findings[0]["todo"].as_str().expect("words");
-    insta::assert_snapshot!(world.replace_unstable_parts(todo), @r#"check who wrote it; to use it, move it to ~/.config/plimsoll/settings.json, for this project only below "projects": {"[PROJECT]": …}"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(todo), @r#"check who wrote it; to use it, move it to ~/.config/plimsoll/settings.json, for this project only below "projects": {"[PROJECT]": …}"#);
     let texts: Vec<&str> = ignored_findings.iter().filter_map(|finding| finding["what"].as_str()).collect();
-    insta::assert_snapshot!(world.replace_unstable_parts(&texts.join("\n")), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&texts.join("\n")), @"
     linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
     linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
     statusline.segments.evil.command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files

@@ -172,7 +172,7 @@ fn with_a_verify_command_a_near_miss_completes_the_run_without_the_promise() {
     let verdicts = verdict_markers(&journal);
     assert_eq!(verdicts, [expected_marker]);
     assert_eq!(events_named(&journal, "verdict")[0]["verify"][0]["passed"], true);
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 5 sessions, 1 open item in fix_plan.md
        checking what passes before the first session: `test -f work.txt` (--verify-each promise skips this)
        verified: `test -f work.txt` failed ([DURATION])
@@ -251,7 +251,7 @@ fn without_a_verify_command_repeated_near_misses_end_the_run_blocked() {
     // As the reason suggests, a command decides.
     let resumed = resume_run(&world, &["--verify", "test -f work.txt"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&resumed.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&resumed.stdout), @r#"
     run "Dates" ([ID]), at most 5 sessions, 0 open items in fix_plan.md
     ── iteration 3
        client [VERSION], claude-opus-5-5

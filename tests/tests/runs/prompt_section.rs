@@ -7,7 +7,7 @@ pub fn stable_section(world: &World, prompt: &str, heading: &str) -> String {
     let text_below_heading = prompt.split_once(&format!("\n{heading}\n"));
     let (_, below) = text_below_heading.unwrap_or_else(|| panic!("no {heading} in\n{prompt}"));
     let section = below.split("\n## ").next().unwrap_or_default();
-    world.replace_unstable_parts(&without_nonce(world, &without_quotation_words(section)))
+    world.replace_varying_parts_with_placeholders(&without_nonce(world, &without_quotation_words(section)))
 }
 
 /// Returns the text with `WORD` in place of each random word that marks the lines around a quotation.
@@ -20,7 +20,7 @@ pub fn without_quotation_words(text: &str) -> String {
 pub fn stable_opening(world: &World, prompt: &str) -> String {
     let (_, opening) = prompt.split_once("\nYou are session ").expect("the first line of a prompt");
     let (opening, _) = opening.split_once("\n## ").expect("a heading");
-    world.replace_unstable_parts(&format!("You are session {opening}"))
+    world.replace_varying_parts_with_placeholders(&format!("You are session {opening}"))
 }
 
 /// Returns the text with `[NONCE]` in place of the nonce of the world's run.

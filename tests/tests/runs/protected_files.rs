@@ -595,8 +595,12 @@ fn wrap_git_with_command(world: &mut World, command: &str) {
     std::fs::write(folder.join("git"), text).expect("written");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.join("git"), mode).expect("may be run");
-    let path =
-        world.env().into_iter().find(|(name, _)| name == "PATH").map(|(_, path)| path).unwrap_or_default();
+    let path = world
+        .env_with_programs_on_path()
+        .into_iter()
+        .find(|(name, _)| name == "PATH")
+        .map(|(_, path)| path)
+        .unwrap_or_default();
     world.set_env("PATH", format!("{}:{path}", folder.display()));
 }
 
@@ -668,14 +672,14 @@ fn a_stopped_run_still_names_changed_protected_files() {
     let running = world.plimsoll(&arguments).spawn();
     world.wait_until(|| world.exists("begun"), "the second session");
     world.plimsoll(&["stop", "--yes"]).run().expect_success();
-    let finished = running.wait(std::time::Duration::from_secs(60));
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    let finished = running.wait_or_kill_and_panic(std::time::Duration::from_secs(60));
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: 1 protected file has changed since the run began: check.sh (restore it from [COMMIT])
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log
     ");
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
     let protected = status.lines().find(|line| line.starts_with("Protected"));
-    insta::assert_snapshot!(world.replace_unstable_parts(protected.unwrap_or_default()), @"Protected    1 protected file has changed since the run began: check.sh (restore it from [COMMIT]…");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(protected.unwrap_or_default()), @"Protected    1 protected file has changed since the run began: check.sh (restore it from [COMMIT]…");
 }
 
 #[test]
@@ -716,14 +720,14 @@ fn resume_keeps_the_recorded_contents_and_can_protect_more() {
         ["--protect", "check.sh", "--protect", "private", "--no-wait", "--max-iterations"];
     let second = resume_run(&world, &[&protect_arguments[..], &["2"]].concat());
     assert_not_completed(&second, &read_journal(&world), "second");
-    insta::assert_snapshot!(world.replace_unstable_parts(&second.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&second.stderr), @"
     plimsoll: to continue: plimsoll run --resume --max-iterations N, with a larger N
     plimsoll: 2 protected files have changed since the run began: check.sh (restore it from [COMMIT]), private/secret.sh (restore it from [COMMIT])
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log
     ");
     let third = resume_run(&world, &["--no-wait", "--max-iterations", "3"]);
     assert_eq!(third.code, Some(3), "{third:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&third.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&third.stderr), @"
     plimsoll: to continue: plimsoll run --resume --max-iterations N, with a larger N
     plimsoll: 1 protected file has changed since the run began: private/secret.sh (restore it from [COMMIT])
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log
@@ -818,7 +822,7 @@ fn a_user_change_during_a_rate_limit_wait_is_kept_and_no_session_starts() {
     let state = ".claude/ralph-state.json";
     world.wait_until(|| world.exists(state) && world.read_json(state)["status"] == "paused", "the pause");
     world.write("check.sh", "true # mine\n");
-    let finished = running.wait(std::time::Duration::from_secs(60));
+    let finished = running.wait_or_kill_and_panic(std::time::Duration::from_secs(60));
     let expected_error =
         "before a session begins, 1 protected file has changed since the run began: check.sh";
     assert!(finished.code != Some(0) && finished.stderr.contains(expected_error), "{finished:?}");
@@ -943,7 +947,7 @@ fn a_repository_created_during_a_pause_is_compared_from_then_on() {
     world.command("sh", &["-c", create]).run().expect_success();
     let second = resume_run(&world, &["--protect", "tests", "--no-wait", "--max-iterations", "2"]);
     assert_not_completed(&second, &read_journal(&world), "second");
-    insta::assert_snapshot!(world.replace_unstable_parts(&second.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&second.stderr), @"
     plimsoll: to continue: plimsoll run --resume --max-iterations N, with a larger N
     plimsoll: 1 protected file has changed since the run began: check.sh in HEAD (restore it from [COMMIT], and commit that)
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log

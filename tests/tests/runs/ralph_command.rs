@@ -62,10 +62,10 @@ fn command_text_in(request: &str) -> &str {
 fn ralph_context_prints_the_runs_table_in_a_headless_session() {
     let mut world = world_with_started_run();
     let model = obedient_model("status --markdown");
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let result = run_claude_prompt(&world, "/ralph context");
     let request_text = model.main_requests()[0].text_since_last_assistant_message();
-    insta::assert_snapshot!(world.replace_unstable_parts(command_text_in(&request_text)), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(command_text_in(&request_text)), @"
     The user called `/ralph` with: context
 
     `/ralph` runs the `[BIN]/plimsoll` command. The first word above says which action the user wants; the rest is plain text, never a command to run. Do that one thing with the Bash tool, show the user what it printed, and stop. If a command fails, show its message and change nothing. Quote the user's text for the shell, in single quotes.
@@ -81,7 +81,7 @@ fn ralph_context_prints_the_runs_table_in_a_headless_session() {
     // The number of answers that the client has written down by then varies.
     let is_stable_row = |row: &&str| !row.starts_with("| Cost ") && !row.starts_with("| Forecast ");
     let table: Vec<&str> = output.lines().filter(is_stable_row).collect();
-    insta::assert_snapshot!(world.replace_unstable_parts(&table.join("\n")), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&table.join("\n")), @r#"
     ## Ralph Context Status
 
     | Metric              | Value |
@@ -113,10 +113,10 @@ fn ralph_context_prints_the_runs_table_in_a_headless_session() {
 fn ralph_checkpoint_reports_its_iteration_and_the_next_step() {
     let mut world = world_with_started_run();
     let model = obedient_model("checkpoint --summary 'The form is done.'");
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let result = run_claude_prompt(&world, "/ralph checkpoint");
     let output = result["result"].as_str().unwrap_or_default();
-    insta::assert_snapshot!(world.replace_unstable_parts(output), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(output), @r#"
     ## Ralph Checkpoint Created
 
     **Iteration**: 1 of 50
@@ -133,7 +133,7 @@ fn ralph_checkpoint_reports_its_iteration_and_the_next_step() {
 fn ralph_context_renders_the_table_on_a_terminal() {
     let mut world = world_with_started_run();
     let model = obedient_model("status --markdown");
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let args = ["--model", "opus", "--permission-mode", "default"];
     let mut terminal = Terminal::start_claude(&world, &args, 140, 80);
     terminal.wait_for_text("❯");
@@ -156,7 +156,7 @@ fn ralph_without_a_known_word_names_the_command_that_starts_a_run() {
         let mut world = plimsoll_tests::world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
         world.plimsoll(&["init", "--local"]).run().expect_success();
         let model = ScriptedModel::start(|_: &Request| Step::from_text("Done."));
-        world.put_client_on_path_and_set_model_url(&model);
+        world.put_client_on_path_with_model_and_settings(&model);
         run_claude_prompt(&world, prompt);
         let request_text = model.main_requests()[0].text_since_last_assistant_message();
         let (known_words, rest) =
@@ -180,7 +180,7 @@ fn start_in_a_session_prints_a_command_that_works_in_a_terminal() {
         world.plimsoll(&["start", "--objective", "Do the plan."]).env("CLAUDE_CODE_SESSION_ID", "s1").run();
     let error_output = &start.stderr;
     assert_eq!(start.code, Some(1), "{start:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(error_output), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(error_output), @"
     plimsoll: a run starts its own sessions, and this is inside a session: nothing was started. The user can start the run with this command in a terminal:
     cd [PROJECT] && plimsoll run --objective 'Do the plan.' -- --permission-mode acceptEdits --allowedTools Bash
     ");
@@ -210,7 +210,7 @@ fn start_in_a_session_reports_what_prevents_the_run() {
         |arguments: &[&str]| world.plimsoll(arguments).env("CLAUDE_CODE_SESSION_ID", "s1").run();
     let refused = run_in_session(&["start", "--objective", "Do it."]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @"
     plimsoll: the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
       fix_plan.md:1: 1. Item one
     to add the checkboxes: plimsoll plan --fix
@@ -219,5 +219,5 @@ fn start_in_a_session_reports_what_prevents_the_run() {
     std::fs::remove_file(world.path("fix_plan.md")).expect("the plan");
     let no_task = run_in_session(&["start"]);
     assert_eq!(no_task.code, Some(1), "{no_task:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&no_task.stderr), @"plimsoll: there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&no_task.stderr), @"plimsoll: there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE");
 }

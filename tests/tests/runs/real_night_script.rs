@@ -71,7 +71,7 @@ fn night_command(world: &World, arguments: &[&str]) -> Launch {
 fn nothing_is_spent_before_the_user_agrees_to_the_stated_cap() {
     let model = ScriptedModel::start(tool_writing_agent);
     let mut world = World::new();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     for answer in ["n\n", ""] {
         let declined = night_command(&world, &["--max-cost", "0.50"]).stdin(answer.to_owned()).run();
         assert_eq!(declined.code, Some(1), "{declined:?}");
@@ -89,7 +89,7 @@ fn nothing_is_spent_before_the_user_agrees_to_the_stated_cap() {
 fn both_ways_run_and_are_scored_by_checks_that_no_session_sees() {
     let model = ScriptedModel::start(tool_writing_agent);
     let mut world = World::new();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let finished = night_command(&world, &["--yes", "--model", "sonnet"]).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     for way in ["bare", "plimsoll"] {
@@ -114,7 +114,7 @@ fn a_way_ends_when_its_cost_cap_is_reached() {
     let model =
         ScriptedModel::start(|_: &Request| Step::from_text("I looked at it.").with_input_tokens(30_000));
     let mut world = World::new();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let finished =
         night_command(&world, &["--yes", "--ways", "bare", "--model", "sonnet", "--max-cost", "0.02"]).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");

@@ -61,7 +61,7 @@ fn a_client_that_is_missing_for_a_moment_does_not_end_the_run() {
     // The wait is a setting, which the snapshot must show.
     let stdout = finished.stdout.replace("again in 3 s", "again in three seconds");
     let fault = stdout.lines().find(|line| line.contains("trying again")).unwrap_or_default();
-    insta::assert_snapshot!(world.replace_unstable_parts(fault), @"   cannot start [HOME]/client.sh: No such file or directory (os error 2); trying again in three seconds");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(fault), @"   cannot start [HOME]/client.sh: No such file or directory (os error 2); trying again in three seconds");
     let journal = read_journal(&world);
     assert!(!events_named(&journal, "fault").is_empty(), "the journal tells of it");
     assert_eq!(world.read_json(STATE_PATH)["iteration"], 3, "nothing was counted twice");
@@ -80,7 +80,7 @@ fn a_client_missing_at_the_first_session_pauses_the_run_with_the_reason() {
     assert!(state["last_verdict"]["reason"].as_str().is_some_and(|reason| reason.contains("client.sh")));
     // Wide enough for the path.
     let status = world.plimsoll(&["status"]).env("COLUMNS", "240").run();
-    insta::assert_snapshot!(world.replace_unstable_parts(&status.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status.stdout), @r#"
     Dates ([ID])
     Status       paused: cannot start [HOME]/client.sh: No such file or directory (os error 2)
     Current item "Item one", session 1
@@ -261,7 +261,7 @@ fn a_killed_session_is_charged_for_its_tokens() {
     let cost = |index: usize| verdicts[index]["cost_usd"].as_f64().unwrap_or_default();
     assert!(cost(1) > cost(0) * 1.5, "{} after {}", cost(1), cost(0));
     assert_eq!(world.read_json(STATE_PATH)["cost_is_reckoned"], json!(true));
-    insta::assert_snapshot!(world.replace_unstable_parts(&world.plimsoll(&["status"]).run().stdout), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&world.plimsoll(&["status"]).run().stdout), @"
     Dates ([ID])
     Status       completed: 3 items
     Items        3 of 3 done

@@ -102,7 +102,7 @@ fn assert_reviewer_reads_the_work(world: &World) {
     let prompt = read_review_file(world, 1, "prompt");
     let (task_section, answer_section) = prompt.split_once("\n## Your answer\n").expect("the last section");
     assert!(answer_section.contains("`VERDICT: findings`"), "{answer_section}");
-    insta::assert_snapshot!(world.replace_unstable_parts(task_section), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(task_section), @"
     <!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->
     # Review
 
@@ -175,7 +175,7 @@ fn assert_next_session_reads_the_findings(world: &World) {
     };
     let second = prompt(2);
     let (before_item, _) = prompt_task_section(&second).split_once("\n## Your item\n").expect("the item");
-    insta::assert_snapshot!(world.replace_unstable_parts(before_item), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(before_item), @r#"
     You are session 2 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.
     The run started at [DATE-TIME]. Last action: iteration 1 worked on "Item one", which is still open.
 
@@ -201,7 +201,7 @@ fn assert_next_session_reads_the_findings(world: &World) {
 
 fn assert_user_sees_the_reviews(world: &World, finished: &FinishedProgram) {
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&status), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status), @"
     Dates ([ID])
     Status       completed: 2 items, 1 verify command passed
     Items        2 of 2 done
@@ -215,7 +215,7 @@ fn assert_user_sees_the_reviews(world: &World, finished: &FinishedProgram) {
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     ");
     let log = world.plimsoll(&["log"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&log), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&log), @r#"
     ── [DAY]
     [TIME]   -  run "Dates" started: 2 items, at most 50 sessions, verify: echo checked
     [TIME]   -  before the session: `echo checked` passes ([DURATION])
@@ -237,11 +237,11 @@ fn assert_user_sees_the_reviews(world: &World, finished: &FinishedProgram) {
     for part in ["Tick taken back", "src/dates.txt:201, no date", " for 3 reviews"] {
         assert!(report.contains(part), "{part} in {report}");
     }
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: 3 reviews: $0.03, 0 tokens
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log
     ");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 2 open items in fix_plan.md
        checking what passes before the first session: `echo checked` (--verify-each promise skips this)
        verified: `echo checked` passed ([DURATION])
@@ -315,7 +315,7 @@ fn a_tick_is_reverted_at_most_twice_and_an_unreadable_review_is_repeated() {
         "{run_ended}"
     );
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&status), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status), @r#"
     Dates ([ID])
     Status       completed: 2 items
     Items        2 of 2 done
@@ -422,7 +422,7 @@ fn unreviewed_ticks_do_not_complete_a_run_out_of_budget() {
         run_scripted_sessions(&world, &[&promise_script()], &["--review", "item", "--max-cost", "0.01"]);
     assert_eq!((finished.code, count_entries(&world, "reviewed")), (Some(3), 0), "{finished:?}");
     assert_eq!(world.read_json(STATE_PATH)["status"], "budget");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, so sessions may be refused builds, tests and commits; to allow it: plimsoll run --objective 'Do the plan.' --name Dates --no-wait --client [HOME]/stand-in --review item --max-cost 0.01 -- --allowedTools Bash
     plimsoll: to continue: plimsoll run --resume --max-cost USD (or --max-tokens N), with more
     plimsoll: 1 ticked item not reviewed
@@ -497,7 +497,7 @@ fn an_answered_review_survives_a_kill_and_two_interrupts_end_a_review() {
     run.interrupt();
     std::thread::sleep(Duration::from_millis(200));
     run.interrupt();
-    let finished = run.wait(Duration::from_secs(20));
+    let finished = run.wait_or_kill_and_panic(Duration::from_secs(20));
     assert_eq!(finished.code, Some(130), "{finished:?}");
     assert_eq!(world.read("fix_plan.md"), ONE_ITEM_PLAN.replace("[ ]", "[x]"), "nothing is decided yet");
     let state = world.read_json(STATE_PATH);
@@ -515,7 +515,7 @@ fn a_run_is_refused_if_there_is_nothing_to_review() {
         let finished = run_scripted_sessions(world, &[], options);
         assert_eq!(finished.code, Some(code), "{finished:?}");
         assert!(!world.exists(STATE_PATH), "{options:?}");
-        world.replace_unstable_parts(&finished.stderr)
+        world.replace_varying_parts_with_placeholders(&finished.stderr)
     };
     insta::assert_snapshot!(refusal_message(&world_outside_git, &["--review", "item"], 1), @"plimsoll: --review needs a git repository, whose diff it reviews, and [PROJECT] is in none: run `git init`, or leave out --review");
     insta::assert_snapshot!(refusal_message(&world_without_plan, &["--review", "3"], 1), @"plimsoll: --review needs a plan, whose ticked items it reviews: write fix_plan.md, or name one with --todo");
@@ -582,7 +582,7 @@ fn a_review_needs_a_client_that_supports_restricted_mode() {
     let run_arguments = ["run", "--objective", "Do the plan.", "--review", "item", "--client", &old_client];
     let finished = world.plimsoll(&run_arguments).run();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"plimsoll: --review needs Claude Code 2.1.248 or newer, whose `--restricted` keeps a session inside the project, and [HOME]/bin/older says 2.1.247: update Claude Code");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: --review needs Claude Code 2.1.248 or newer, whose `--restricted` keeps a session inside the project, and [HOME]/bin/older says 2.1.247: update Claude Code");
     assert!(!world.exists(STATE_PATH), "no run was begun");
 }
 

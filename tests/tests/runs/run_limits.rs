@@ -56,7 +56,7 @@ fn after_a_usage_limit_the_same_iteration_continues_at_the_reset() {
     let pauses: Vec<&String> = verdicts.iter().filter(|marker| marker.starts_with("RALPH_PAUSE|2")).collect();
     assert_eq!(pauses.len(), 1, "one pause, until the reset: {verdicts:?}");
     let (reason, _) = pauses[0].split_once(" · resets ").expect("when it resets");
-    insta::assert_snapshot!(world.replace_unstable_parts(reason), @"RALPH_PAUSE|[DATE-TIME]|usage limit: You've hit your 5-hour limit");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(reason), @"RALPH_PAUSE|[DATE-TIME]|usage limit: You've hit your 5-hour limit");
     assert!(finished.stdout.contains("paused until "), "{}", finished.stdout);
     let second_session_requests = model
         .main_requests()
@@ -182,7 +182,7 @@ fn max_cost_ends_the_run_and_a_larger_limit_resumes_it() {
 
     let refused = resume_run(&world, &[]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @r#"plimsoll: the run "Dates" is over (budget): plimsoll run --resume --max-cost USD (or --max-tokens N), with more"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"plimsoll: the run "Dates" is over (budget): plimsoll run --resume --max-cost USD (or --max-tokens N), with more"#);
     assert_eq!(world.read_json(STATE_PATH)["iteration"], 1);
 
     let resumed = resume_run(&world, &["--max-cost", "50"]);
@@ -309,7 +309,7 @@ fn the_deadline_ends_a_running_session_and_saves_its_work() {
     ");
     let refused = resume_run(&world, &[]);
     assert_eq!(refused.code, Some(3), "{refused:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @r#"plimsoll: the run "Dates" is over (deadline): plimsoll run --resume --deadline TIME, with a later one"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"plimsoll: the run "Dates" is over (deadline): plimsoll run --resume --deadline TIME, with a later one"#);
     let invalid = world.plimsoll(&["run", "--resume", "--deadline", "2001-01-01 07:00"]).run();
     assert_eq!(invalid.code, Some(2), "{invalid:?}");
     insta::assert_snapshot!(invalid.stderr, @"
@@ -342,7 +342,7 @@ fn stop_at_limit_pauses_the_run_until_the_quota_resets() {
     let verdicts = verdict_markers(&journal);
     let pauses: Vec<&String> = verdicts.iter().filter(|marker| marker.starts_with("RALPH_PAUSE")).collect();
     assert_eq!(pauses.len(), 1, "{verdicts:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(pauses[0]), @"RALPH_PAUSE|[DATE-TIME]|83% of the five-hour quota is used, and the run stops at 80%");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(pauses[0]), @"RALPH_PAUSE|[DATE-TIME]|83% of the five-hour quota is used, and the run stops at 80%");
     assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3), "a session that worked is counted");
     let spawned_iterations: Vec<&Value> =
         events_named(&journal, "spawned").into_iter().map(|entry| &entry["iteration"]).collect();
@@ -383,7 +383,7 @@ fn a_quota_reading_without_a_reset_is_dropped_on_resume() {
     state["quota"] = json!({"five_hour": {"percent": 85.0}});
     world.write_run_state_record_and_ledger(&state);
     let status = world.plimsoll(&["status"]).run().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&status), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status), @"
     Dates ([ID])
     Status       out of quota (budget): 85% of the five-hour quota is used, and the run stops at 80%
     Items        1 of 3 done, 2 open

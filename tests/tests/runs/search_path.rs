@@ -24,7 +24,8 @@ fn install_path_traps(world: &mut World) {
     ] {
         world.write_program(user_folder.join(name), text);
     }
-    let original_path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let original_path =
+        world.env_with_programs_on_path().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     for name in
         ["tellme", "segment", "line", "keytool", "helper", "shell", "sh", "claude", "git", "ssh", "node"]
     {
@@ -45,7 +46,8 @@ fn assert_no_trap_ran(world: &World) {
 fn a_run_starts_no_program_from_a_relative_path_entry() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let _model = ScriptedAgent::new(honest_agent).start(&mut world);
-    let original_path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let original_path =
+        world.env_with_programs_on_path().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     let client_path =
         std::env::split_paths(&original_path).map(|folder| folder.join("claude")).find(|path| path.exists());
     // As npm installs it: a script whose interpreter is found through PATH.

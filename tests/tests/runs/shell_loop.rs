@@ -31,7 +31,7 @@ fn a_shell_loop_checkpoints_resumes_and_ends_with_the_promise() {
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let finished = run_ralph_loop(&world, &["--objective", "Do the plan."]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @"
     RALPH_CONTINUE|next|2 open items
     RALPH_CONTINUE|checkpoint|.claude/handoffs/[DATE-TIME].md
     RALPH_CONTINUE|next|1 open item
@@ -110,7 +110,7 @@ fn prompt_checkpoint_judges_the_session_and_plans_the_next_one() {
         done; exit 9"#;
     let finished = world.command("bash", &["-c", script]).timeout(Duration::from_secs(120)).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @"
     wrote PROMPT.md for iteration 2, which resumes from .claude/handoffs/[DATE-TIME].md
     wrote PROMPT.md for iteration 3, which resumes from .claude/handoffs/[DATE-TIME].md
     RALPH_CONTINUE|next|2 open items
@@ -206,7 +206,7 @@ fn the_gate_waits_for_a_result_piped_at_the_end_of_a_long_session() {
     );
     // The responses, which do not appear on standard output because of the pipe.
     let (answers, _) = finished.stderr.split_once("\n\n<promise>").expect("the promise");
-    insta::assert_snapshot!(world.replace_unstable_parts(answers), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(answers), @r#"
     plimsoll: run "Do the plan." is ready: PROMPT.md is written, iteration 1 of 50
     Item one is done.
     Item two is done.
@@ -258,7 +258,7 @@ fn the_gate_reads_a_slow_result_to_its_end() {
     let finished = run_bash(&world, &script);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert_eq!(finished.stdout, "RALPH_CONTINUE|next|3 open items\n", "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @r#"
     plimsoll: run "Do the plan." is ready: PROMPT.md is written, iteration 1 of 50
     Slow and steady.
     "#);
@@ -377,7 +377,7 @@ fn without_a_result_the_transcript_gives_tokens_and_estimated_cost() {
         assert_eq!((&verdict["cost_basis"], &verdict["cost_unknown"]), (&json!("estimated"), &Value::Null));
     }
     let status = world.plimsoll(&["status"]).run().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&status), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status), @"
     Do the plan. ([ID])
     Status       out of money or tokens (budget): 122k of 100k tokens used
     Items        2 of 3 done, 1 open
@@ -403,7 +403,7 @@ fn the_gate_reports_an_unknown_cost_if_no_record_is_left() {
         rm -rf \"$HOME/.claude/projects\" .claude/plimsoll/turns
         plimsoll gate < /dev/null";
     let finished = run_bash(&world, script);
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @r#"
     plimsoll: run "Do the plan." is ready: PROMPT.md is written, iteration 1 of 50
     plimsoll: the cost of this session is unknown, because there is neither a result object nor a transcript nor a turn log: it counts neither for --max-cost nor for --max-cost-per-day. Pipe the result object to the gate (`claude -p --output-format json … | plimsoll gate`)
     "#);
@@ -415,7 +415,7 @@ fn the_gate_reports_an_unknown_cost_if_no_record_is_left() {
     );
     let status = world.plimsoll(&["status"]).run().stdout;
     // The sum does not include this session.
-    insta::assert_snapshot!(world.replace_unstable_parts(&status), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status), @r#"
     Do the plan. ([ID])
     Status       running: no `plimsoll run` is active (a shell loop of your own is not detected)
     Current item "Item two", session 2
@@ -439,7 +439,7 @@ fn a_loop_without_hooks_stops_and_prints_the_reason() {
     let model = ScriptedAgent::new(honest_agent).start(&mut world);
     let finished = run_ralph_loop(&world, &["--objective", "Do the plan."]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @"
     RALPH_STOP|fatal_error|our hooks did not run in this session: is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?
     Do the plan. ([ID])
     Status       a fatal error (fatal_error): our hooks did not run in this session: is PLIMSOLL_RUN_ID
@@ -513,7 +513,7 @@ fn start_prints_lines_for_eval_and_refuses_a_second_run() {
         .plimsoll(&["start", "--objective", "It's a \"task\" with $HOME and `x`"])
         .run()
         .expect_success();
-    insta::assert_snapshot!(world.replace_unstable_parts(&started.stdout), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&started.stdout), @"
     export PLIMSOLL_RUN_ID=[ID]
     export RALPH_STATE_FILE='[PROJECT]/.claude/ralph-state.json'
     export PLIMSOLL_RUN_RECORD='[HOME]/.local/state/plimsoll/runs/[ID]/record.json'
@@ -521,5 +521,5 @@ fn start_prints_lines_for_eval_and_refuses_a_second_run() {
     assert!(world.read("PROMPT.md").ends_with("It's a \"task\" with $HOME and `x`"));
     let refused = world.plimsoll(&["start", "--objective", "another"]).run();
     assert_eq!(refused.code, Some(1));
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @r#"plimsoll: the run "It's a "task" with $HOME and `x`" ([ID]) is running at iteration 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"plimsoll: the run "It's a "task" with $HOME and `x`" ([ID]) is running at iteration 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
 }

@@ -50,7 +50,7 @@ impl OvernightRun {
         };
         self.world.wait_until(is_shown_as_running, "the run is seen at work");
         assert_eq!(self.world.plimsoll(&["status", "--json"]).run().stdout_json()["at_work"], true);
-        let finished = running.wait(Duration::from_secs(120));
+        let finished = running.wait_or_kill_and_panic(Duration::from_secs(120));
         assert_eq!(finished.code, Some(0), "{finished:?}");
     }
 
@@ -88,7 +88,7 @@ fn status_line_text<'a>(screen: &'a str, title: &str) -> &'a str {
 fn status_and_log_show_a_night_with_a_pause_and_a_checkpoint() {
     let night = OvernightRun::run_until_pause();
     let paused = night.run_command(&["status"]);
-    insta::assert_snapshot!(night.world.replace_unstable_parts(&paused), @r#"
+    insta::assert_snapshot!(night.world.replace_varying_parts_with_placeholders(&paused), @r#"
     Dates ([ID])
     Status       paused (and no `plimsoll run` is waiting): overloaded: API Error: 529 Overloaded. This
                  is a server-side issue, usually temporary — try again in a moment. If it persists, che…
@@ -111,7 +111,7 @@ fn status_and_log_show_a_night_with_a_pause_and_a_checkpoint() {
     let screen = night.run_command(&["status"]);
     let lines: Vec<&str> = screen.lines().collect();
     assert!(lines.len() <= 24 && lines.iter().all(|line| line.chars().count() <= 100), "{screen}");
-    insta::assert_snapshot!(night.world.replace_unstable_parts(&screen), @"
+    insta::assert_snapshot!(night.world.replace_varying_parts_with_placeholders(&screen), @"
     Dates ([ID])
     Status       completed: 3 items
     Items        3 of 3 done
@@ -131,7 +131,7 @@ fn status_and_log_show_a_night_with_a_pause_and_a_checkpoint() {
     assert!(screen.contains(handoff.as_str().expect("a handoff")), "{screen}");
 
     let log = night.run_command(&["log"]);
-    insta::assert_snapshot!(night.world.replace_unstable_parts(&log), @r#"
+    insta::assert_snapshot!(night.world.replace_varying_parts_with_placeholders(&log), @r#"
     ── [DAY]
     [TIME]   -  run "Dates" started: 3 items, at most 50 sessions
     [TIME]   1  session began (fresh)
@@ -163,14 +163,15 @@ fn log_follow_continues_with_the_resumed_run_and_ends_with_it() {
     let mut following = night.follow_log();
     let mut interrupted = night.follow_log();
     interrupted.interrupt();
-    assert_eq!(interrupted.wait(Duration::from_secs(5)).signal, Some(2), "Ctrl-C ends it");
+    assert_eq!(interrupted.wait_or_kill_and_panic(Duration::from_secs(5)).signal, Some(2), "Ctrl-C ends it");
     let piped = "plimsoll log --follow | head -n 1";
     let piped = night.world.command("sh", &["-c", piped]).run();
     assert_eq!(piped.stdout.lines().count(), 1, "{piped:?}");
     assert!(following.is_running(), "the run is only paused");
 
     night.resume_to_end();
-    let FinishedProgram { code, stdout, stderr, .. } = following.wait(Duration::from_secs(10));
+    let FinishedProgram { code, stdout, stderr, .. } =
+        following.wait_or_kill_and_panic(Duration::from_secs(10));
     assert_eq!(code, Some(0), "{stderr}");
     assert_in_order(&stdout, &["paused: overloaded", "checkpoint L2", "run completed: 3 items"]);
     assert_eq!(stderr.trim_end(), "plimsoll: the run \"Dates\" is over (completed)");
@@ -183,9 +184,9 @@ fn status_and_log_without_a_run_write_nothing() {
     let before = world.git(&["status", "--porcelain", "--ignored"]);
     let log = world.plimsoll(&["log"]).run().expect_success();
     assert_eq!(log.stdout, "");
-    insta::assert_snapshot!(world.replace_unstable_parts(&log.stderr), @"The journal [HOME]/.local/state/plimsoll/projects/project-[HASH]/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&log.stderr), @"The journal [HOME]/.local/state/plimsoll/projects/project-[HASH]/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).");
     let status = world.plimsoll(&["status"]).run().expect_success();
-    insta::assert_snapshot!(world.replace_unstable_parts(&status.stdout), @"There is no run in [PROJECT]. Start one with `plimsoll run`.");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status.stdout), @"There is no run in [PROJECT]. Start one with `plimsoll run`.");
     assert_eq!(world.git(&["status", "--porcelain", "--ignored"]), before);
     assert!(!world.exists(".claude") && !world.exists(".git/plimsoll"));
 }

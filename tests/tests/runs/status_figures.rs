@@ -229,7 +229,13 @@ fn assert_figures_agree(
 fn status_and_the_run_screen_show_the_same_figures_at_every_moment() {
     let (world, _model) = gated_world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n- [ ] Item 3 (after: 1)\n");
     let arguments = ["run", "--objective", "Do the plan.", "--workers", "2", "--", "--allowedTools", "Bash"];
-    let terminal = Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &arguments, COLUMNS, 30);
+    let terminal = Terminal::start_program_in_project(
+        &world,
+        find_or_build_bin_dir().join("plimsoll"),
+        &arguments,
+        COLUMNS,
+        30,
+    );
     let terminal = Mutex::new(terminal);
     let screen =
         || run_screen_figures(&terminal.lock().unwrap_or_else(PoisonError::into_inner).screen_text());
@@ -333,7 +339,7 @@ fn status_is_consistent_for_an_interrupted_or_killed_parallel_run() {
     wait_until_at_gates(&world, &[1, 2]);
     wait_for_activity(&world, "working", "a `plimsoll run` is active");
     interrupt_twice(&world, &mut run);
-    let finished = run.wait(RUN_TIMEOUT);
+    let finished = run.wait_or_kill_and_panic(RUN_TIMEOUT);
     assert_eq!(finished.code, Some(130), "{finished:?}");
     let stopped = read_consistent_activity(&world);
     assert_eq!((&stopped["state"], &stopped["next"]), (&"stopped".into(), &"plimsoll run --resume".into()));
@@ -353,7 +359,7 @@ fn status_is_consistent_for_an_interrupted_or_killed_parallel_run() {
     world.wait_until(both_run, "both sessions run again");
     assert_eq!(read_consistent_activity(&world)["state"], "working");
     run.kill();
-    run.wait(RUN_TIMEOUT);
+    run.wait_or_kill_and_panic(RUN_TIMEOUT);
     wait_for_activity(&world, "left_running", "2 workers are still at work");
     assert_eq!(read_consistent_activity(&world)["next"], "plimsoll run --resume");
     world.kill_leftovers();
@@ -387,7 +393,7 @@ fn status_counts_a_running_session_and_is_consistent_after_each_end() {
     assert!(status_line_text(&screen, "Cost").starts_with("about $0."), "{screen}");
     assert!(status_line_text(&screen, "Sessions").contains(", 1 running"), "{screen}");
     interrupt_twice(&world, &mut run);
-    assert_eq!(run.wait(RUN_TIMEOUT).code, Some(130));
+    assert_eq!(run.wait_or_kill_and_panic(RUN_TIMEOUT).code, Some(130));
     let stopped = read_consistent_activity(&world);
     assert_eq!((&stopped["state"], &stopped["next"]), (&"stopped".into(), &"plimsoll run --resume".into()));
 
@@ -402,7 +408,7 @@ fn status_counts_a_running_session_and_is_consistent_after_each_end() {
     wait_for_activity(&world, "working", "a `plimsoll run` is active");
     world.wait_until(|| status_json(&world)["figures"]["sessions_running"] == 1, "the next session runs");
     run.kill();
-    run.wait(RUN_TIMEOUT);
+    run.wait_or_kill_and_panic(RUN_TIMEOUT);
     wait_for_activity(&world, "left_running", "is still running");
     world.kill_leftovers();
     wait_for_activity(&world, "killed", "was killed, or an error ended it");

@@ -20,7 +20,13 @@ fn run_in_terminal(world: &World, command: &str) -> Terminal {
         "before=$(stty -g); {command}; echo \"exit $?\"; test \"$before\" = \"$(stty -g)\" && echo as-before"
     );
     let path = format!("{}:/usr/bin:/bin", find_or_build_bin_dir().display());
-    Terminal::start(world, "/usr/bin/env", &[&format!("PATH={path}"), "/bin/sh", "-c", &shell_line], 80, 24)
+    Terminal::start_program_in_project(
+        world,
+        "/usr/bin/env",
+        &[&format!("PATH={path}"), "/bin/sh", "-c", &shell_line],
+        80,
+        24,
+    )
 }
 
 #[test]
@@ -60,8 +66,13 @@ fn watch_ends_when_its_terminal_closes() {
     let path = format!("PATH={}:/usr/bin:/bin", find_or_build_bin_dir().display());
     let shell_line = "echo $$ > pid; exec plimsoll status --watch";
     // A terminal inside the terminal; it is gone when `script` is.
-    let terminal =
-        Terminal::start(&world, "/usr/bin/env", &[&path, "script", "-qec", shell_line, "/dev/null"], 80, 24);
+    let terminal = Terminal::start_program_in_project(
+        &world,
+        "/usr/bin/env",
+        &[&path, "script", "-qec", shell_line, "/dev/null"],
+        80,
+        24,
+    );
     terminal.wait_for_text("session 1/50");
     let pid = std::fs::read_to_string(world.path("pid")).unwrap();
     terminal.close();

@@ -64,7 +64,7 @@ fn a_locked_state_file_at_the_end_of_a_session_is_retried() {
     world.write(".git/held", "");
     world.wait_until(|| running.stdout_so_far().contains("trying again in 3 s"), "the fault");
     world.write(".git/go", "");
-    let finished = running.wait(2 * WAIT_TIMEOUT);
+    let finished = running.wait_or_kill_and_panic(2 * WAIT_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(world.read_json(STATE_PATH)["status"], "completed");
     assert_eq!(events_named(&read_journal(&world), "fault").len(), 1);
@@ -102,7 +102,7 @@ fn the_second_ctrl_c_ends_the_client_of_a_run_that_cannot_read_its_state() {
         std::thread::sleep(Duration::from_millis(500));
         assert!(is_alive(client), "{replacement}: after one the session may finish");
         running.interrupt();
-        let finished = running.wait(WAIT_TIMEOUT);
+        let finished = running.wait_or_kill_and_panic(WAIT_TIMEOUT);
         assert_eq!(finished.code, Some(130), "{replacement}: {finished:?}");
         assert!(!is_alive(client), "{replacement}: the client works on; {finished:?}");
     }
@@ -143,7 +143,7 @@ fn the_deadline_ends_a_run_whose_folder_was_replaced() {
         world.wait_until(|| world.exists("at-work"), "a client at work");
         let client = client_pid(&world).unwrap();
         replace_claude_folder(&world, replacement);
-        let finished = running.wait(2 * WAIT_TIMEOUT);
+        let finished = running.wait_or_kill_and_panic(2 * WAIT_TIMEOUT);
         assert_eq!(finished.code, Some(3), "{replacement}: {finished:?}");
         assert!(!is_alive(client), "{replacement}: the client works on; {finished:?}");
         assert!(finished.stdout.contains("RALPH_STOP|deadline|"), "{replacement}: {finished:?}");
@@ -168,7 +168,7 @@ fn signals_end_a_run_whose_folder_was_replaced() {
                 std::thread::sleep(Duration::from_millis(200));
                 running.interrupt();
             }
-            let finished = running.wait(WAIT_TIMEOUT);
+            let finished = running.wait_or_kill_and_panic(WAIT_TIMEOUT);
             assert_eq!(finished.code, Some(130), "{replacement}: {finished:?}");
             assert!(!is_alive(client), "{replacement}: the client works on; {finished:?}");
         }
@@ -219,7 +219,7 @@ fn processes_left_by_a_session_are_reported_and_not_killed() {
         _ => honest_agent(turn),
     })
     .start(&mut world);
-    let finished = start_run(&world, &[]).wait(2 * WAIT_TIMEOUT);
+    let finished = start_run(&world, &[]).wait_or_kill_and_panic(2 * WAIT_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let journal = read_journal(&world);
     let left = events_named(&journal, "left_behind");
@@ -238,7 +238,7 @@ fn a_file_size_limit_is_an_error_and_not_a_fatal_signal() {
     let script = "ulimit -f 1; exec plimsoll start --objective 'Do the plan.'";
     let finished = world.command("sh", &["-c", script]).run();
     assert_eq!((finished.code, finished.signal), (Some(1), None), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"plimsoll: cannot write [HOME]/.local/state/plimsoll/runs/[ID]/ledger.json: File too large (os error 27)");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: cannot write [HOME]/.local/state/plimsoll/runs/[ID]/ledger.json: File too large (os error 27)");
 }
 
 #[test]
@@ -265,6 +265,6 @@ fn a_relative_home_is_ignored() {
     let world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let finished = world.plimsoll(&["start", "--objective", "Do the plan."]).env("HOME", "home").run();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"plimsoll: there is no folder for session records of [PROJECT]: neither HOME nor XDG_STATE_HOME is set to an absolute path");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: there is no folder for session records of [PROJECT]: neither HOME nor XDG_STATE_HOME is set to an absolute path");
     assert!(!world.exists("home"), "nothing was made in the project");
 }

@@ -22,9 +22,14 @@ fn a_run_is_colored_on_a_terminal_unless_no_color_is_set() {
         let _model = ScriptedAgent::new(honest_agent).start(&mut world);
         let arguments =
             ["run", "--objective", "Do the plan.", "--verify", "true", "--", "--allowedTools", "Bash"];
-        let mut terminal =
-            Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &arguments, 160, 40);
-        let received = String::from_utf8_lossy(&terminal.wait_for_all_bytes()).into_owned();
+        let mut terminal = Terminal::start_program_in_project(
+            &world,
+            find_or_build_bin_dir().join("plimsoll"),
+            &arguments,
+            160,
+            40,
+        );
+        let received = String::from_utf8_lossy(&terminal.wait_for_exit_and_all_bytes()).into_owned();
         for colored_line in COLORED_LINES {
             assert_eq!(received.contains(colored_line), has_colors, "{colored_line:?}: {received}");
             let plain_text = colored_line.trim_start_matches(|letter| letter != 'm').trim_start_matches('m');

@@ -45,7 +45,7 @@ fn status_screen(world: &World) -> String {
 }
 
 fn stable_log(world: &World) -> String {
-    world.replace_unstable_parts(&world.plimsoll(&["log"]).run().stdout)
+    world.replace_varying_parts_with_placeholders(&world.plimsoll(&["log"]).run().stdout)
 }
 
 fn report_page(world: &World) -> String {
@@ -74,7 +74,7 @@ fn an_ended_turn_with_an_open_item_is_not_reported_as_completed() {
     })
     .start(&mut world);
     let finished = run_with_objective(&world, &["--max-iterations", "3"]);
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 3 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -99,9 +99,9 @@ fn a_session_ended_by_plimsoll_stop_is_not_reported_as_a_crash() {
     let run = start_run(&world, &[]);
     wait_for_tool(&world, &run);
     world.plimsoll(&["stop"]).run().expect_success();
-    let finished = run.wait(WAIT_TIMEOUT);
+    let finished = run.wait_or_kill_and_panic(WAIT_TIMEOUT);
     assert_eq!(finished.code, Some(9), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -119,7 +119,7 @@ fn a_session_ended_by_plimsoll_stop_is_not_reported_as_a_crash() {
     [TIME]   1  session ended
     [TIME]   1  run over (cancelled) (about $0.00 so far)
     "#);
-    insta::assert_snapshot!(world.replace_unstable_parts(&status_screen(&world)), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status_screen(&world)), @"
     Do the plan. ([ID])
     Status       cancelled with `plimsoll stop`
     Items        0 of 3 done, 3 open
@@ -146,9 +146,9 @@ fn messages_distinguish_an_end_by_ctrl_c_from_an_idle_timeout() {
     // Two signals at once may arrive as one.
     world.wait_until(|| run.stdout_so_far().contains("stopping after "), "the first Ctrl-C");
     run.interrupt();
-    let finished = run.wait(WAIT_TIMEOUT);
+    let finished = run.wait_or_kill_and_panic(WAIT_TIMEOUT);
     assert_eq!(finished.code, Some(130), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -168,7 +168,7 @@ fn messages_distinguish_an_end_by_ctrl_c_from_an_idle_timeout() {
     [TIME]   1  uncommitted work committed as [COMMIT]… (2 files): ralph: checkpoint iter 1 (unfinished)
     [TIME]   1  paused: interrupted (about $0.00 so far)
     "#);
-    insta::assert_snapshot!(world.replace_unstable_parts(&status_screen(&world)), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status_screen(&world)), @r#"
     Do the plan. ([ID])
     Status       paused: interrupted
     Current item "Item one", session 1
@@ -191,10 +191,10 @@ fn messages_distinguish_an_end_by_ctrl_c_from_an_idle_timeout() {
     let (world, _model) =
         world_with_first_step(|| Step::from_text("never").with_hang(Duration::from_secs(50)));
     let run = start_run(&world, &["--idle-timeout", "2s", "--max-iterations", "1"]);
-    let finished = run.wait(WAIT_TIMEOUT);
+    let finished = run.wait_or_kill_and_panic(WAIT_TIMEOUT);
     // The silence is a setting, so the snapshot must not replace it as a duration.
     let stdout = finished.stdout.replace("no output for 2 s", "no output for two seconds");
-    insta::assert_snapshot!(world.replace_unstable_parts(&stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&stdout), @r#"
     run "Do the plan." ([ID]), at most 1 session, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -234,7 +234,7 @@ fn status_and_progress_show_since_when_the_api_is_unreachable() {
         || status_line_text(&status_screen(&world), "Status").contains("the API cannot be reached since ");
     world.wait_until(is_shown, "since when, in the status");
     let screen = status_screen(&world);
-    insta::assert_snapshot!(world.replace_unstable_parts(&screen), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&screen), @r#"
     Do the plan. ([ID])
     Status       running: a `plimsoll run` is active; the API cannot be reached since [TIME]; the client retries by itself
     Current item "Item one", session 1
@@ -279,7 +279,7 @@ fn a_completed_run_is_not_resumed() {
     let _model = ScriptedAgent::new(honest_agent).start(&mut world);
     run_with_objective(&world, &[]).expect_success();
     let refused = resume_run(&world, &[]);
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @r#"plimsoll: the run "Dates" is over (completed): there is nothing to resume"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"plimsoll: the run "Dates" is over (completed): there is nothing to resume"#);
     assert!(events_named(&read_journal(&world), "resumed").is_empty(), "{:#?}", read_journal(&world));
     insta::assert_snapshot!(stable_log(&world), @r#"
     ── [DAY]
@@ -301,7 +301,7 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
     let is_shown =
         || status_line_text(&status_screen(&world), "Status").contains("stops after this session (Ctrl-C)");
     world.wait_until(is_shown, "the pending stop");
-    insta::assert_snapshot!(world.replace_unstable_parts(&status_screen(&world)), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status_screen(&world)), @r#"
     Do the plan. ([ID])
     Status       running: a `plimsoll run` is active, and stops after this session (Ctrl-C)
     Current item "Item one", session 1
@@ -317,9 +317,9 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     "#);
     world.write("go", "");
-    let finished = run.wait(WAIT_TIMEOUT);
+    let finished = run.wait_or_kill_and_panic(WAIT_TIMEOUT);
     assert_eq!(finished.code, Some(130), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -329,7 +329,7 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
        RALPH_CONTINUE|checkpoint|.claude/handoffs/[DATE-TIME].md   ($0.01)
        stopped after this session, as requested with Ctrl-C
     "#);
-    insta::assert_snapshot!(world.replace_unstable_parts(&status_screen(&world)), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status_screen(&world)), @r#"
     Do the plan. ([ID])
     Status       paused: interrupted by you
     Current item "Item one", session 1
@@ -369,7 +369,7 @@ fn with_context_finds_the_session_from_the_agents_shell() {
 /// Returns the output of `plimsoll turns` with SESSION in place of the first digits of the session's id.
 fn stable_turns(world: &World, output: &str) -> String {
     let session = output.trim_start_matches("Turn ").split(':').next().expect("a session");
-    world.replace_unstable_parts(&output.replace(&format!("{session}:"), "SESSION:"))
+    world.replace_varying_parts_with_placeholders(&output.replace(&format!("{session}:"), "SESSION:"))
 }
 
 #[test]
@@ -417,7 +417,7 @@ fn the_last_turn_of_a_killed_session_is_listed_at_once() {
     let list = || world.plimsoll(&["turns", "list"]).run().stdout;
     assert!(!list().contains("abandoned"), "it works: {}", list());
     client.kill();
-    client.wait(WAIT_TIMEOUT);
+    client.wait_or_kill_and_panic(WAIT_TIMEOUT);
     world.kill_leftovers();
     insta::assert_snapshot!(stable_turns(&world, &list()), @"
     SESSION:1    [TIME]     10  ok           Bash(echo before)
@@ -431,11 +431,11 @@ fn plan_reports_that_nothing_fits_if_a_session_starts_above_l2() {
     let model = ScriptedModel::start_with_steps_repeating_last(vec![
         Step::from_text("Hello.").with_input_tokens(900_000),
     ]);
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     world.claude(&["-p", "Hello.", "--model", "opus"]).run().expect_success();
     let plan = world.plimsoll(&["plan", "--markdown"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&plan), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&plan), @"
     ## Plan
 
     2 items open in fix_plan.md, 0 done. A session has room for about 0 tokens before L2 (window 1M).
@@ -494,7 +494,7 @@ fn after_a_refused_tool_the_full_resume_command_is_printed() {
     assert_eq!(finished.code, Some(4), "{finished:?}");
     let command = text_after_last(&finished.stderr, "to continue: ");
     insta::assert_snapshot!(command, @r#"plimsoll run --resume --reset-breaker -- --model opus --allowedTools Read Write Bash --append-system-prompt "Say 'it'.""#);
-    insta::assert_snapshot!(world.replace_unstable_parts(&status_screen(&world)), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status_screen(&world)), @r#"
     Do the plan. ([ID])
     Status       stuck (circuit_breaker): permission_denied: in 2 sessions in a row the client refused the tool Write: allow it after `--`, for example with
                  --allowedTools Write
@@ -522,7 +522,7 @@ fn after_another_stop_the_command_that_allows_refused_tools_is_printed() {
     let arguments = ["run", "--objective", "Do the plan.", "--max-iterations", "1", "--", "--model", "opus"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(3), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, so sessions may be refused builds, tests and commits; to allow it: plimsoll run --objective 'Do the plan.' --max-iterations 1 -- --model opus --allowedTools Bash
     plimsoll: to continue: plimsoll run --resume --max-iterations N, with a larger N
     plimsoll: to continue and allow what the client refused (Write, Bash): plimsoll run --resume --max-iterations 11 -- --model opus --allowedTools Write Bash

@@ -96,7 +96,7 @@ fn an_item_that_breaks_a_passing_check_is_reopened_until_it_passes() {
 /// same item.
 fn assert_next_session_reads_what_failed(world: &World, model: &ScriptedModel) {
     let third = first_request_of_iteration(model, 3);
-    insta::assert_snapshot!(world.replace_unstable_parts(prompt_task_section(&third)), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(prompt_task_section(&third)), @r#"
     You are session 3 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.
     The run started at [DATE-TIME]. Last action: iteration 2 worked on "Item two", which is still open.
 
@@ -137,7 +137,7 @@ fn assert_next_session_reads_what_failed(world: &World, model: &ScriptedModel) {
 }
 
 fn assert_user_sees_what_failed(world: &World, finished: &FinishedProgram) {
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 6 sessions, 3 open items in fix_plan.md
        checking what passes before the first session: `true`, `sh check.sh` (--verify-each promise skips this)
        verified: `true` passed, `sh check.sh` passed ([DURATION])
@@ -170,7 +170,7 @@ fn assert_user_sees_what_failed(world: &World, finished: &FinishedProgram) {
     let progress = world.read(".claude/plimsoll/progress.txt");
     assert!(progress.contains("Iteration 2: the tick of \"Item two\" was taken back: `sh check.sh` fails."));
     let log = world.plimsoll(&["log"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&log), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&log), @r#"
     ── [DAY]
     [TIME]   -  run "Dates" started: 3 items, at most 6 sessions, verify: true; sh check.sh
     [TIME]   -  before the session: `true` passes, `sh check.sh` passes ([DURATION])
@@ -207,7 +207,7 @@ fn a_failing_plan_check_reverts_a_tick_with_the_real_client() {
     .start(&mut world);
     let finished = run_with_objective(&world, &["--plan-verify", "--max-iterations", "3"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @r#"
     plimsoll: 1 check of the plan will run (--plan-verify):
     plimsoll:   `sh check.sh` for "Item two (verify: sh check.sh)"
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log
@@ -241,7 +241,7 @@ fn a_suite_that_fails_at_first_reverts_ticks_only_once_it_has_passed() {
         &["--verify", "sh suite.sh", "--max-iterations", "6"],
     );
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 6 sessions, 3 open items in fix_plan.md
        checking what passes before the first session: `sh suite.sh` (--verify-each promise skips this)
        verified: `sh suite.sh` failed ([DURATION])
@@ -295,7 +295,7 @@ fn repeated_ticks_without_a_repair_trip_the_breaker() {
     assert_eq!(events_named(&journal, "set_aside")[0]["item"], "Item one");
     assert_eq!(world.read("fix_plan.md"), "# Plan\n\n- [ ] Item one\n- [ ] Item two\n");
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&status), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status), @r#"
     Dates ([ID])
     Status       stuck (circuit_breaker): same_error: 3 sessions in a row ended with the same error: sh
                  check.sh exited with 3; it printed: the widget is broken # see line 7
@@ -390,7 +390,7 @@ fn a_check_in_the_plan_does_not_run_without_plan_verify() {
     let world = world_with_plan_and_dates(PLAN_WITH_CHECK);
     let finished = run_scripted_sessions(&world, &[FINISH_SCRIPT, PROMISE_SCRIPT], &["--verify", "true"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, so sessions may be refused builds, tests and commits; to allow it: plimsoll run --objective 'Do the plan.' --name Dates --no-wait --client [HOME]/stand-in --verify true -- --allowedTools Bash
     plimsoll: 1 item names a check, which is not run: --plan-verify runs them
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log
@@ -413,7 +413,7 @@ fn a_check_that_an_agent_adds_later_never_runs() {
     for name in ["planted", "changed", "forged"] {
         assert!(!world.home().join(name).exists(), "{name} {finished:?}");
     }
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 1 session, 2 open items in fix_plan.md
     ── iteration 1: Item one (verify: test -e one)
        client [VERSION], claude-opus-5-5
@@ -426,7 +426,7 @@ fn a_check_that_an_agent_adds_later_never_runs() {
 
     let refused = resume_run(&world, &["--plan-verify", "--max-iterations", "3"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @"plimsoll: --plan-verify belongs to a new run: --resume keeps the task, the plan, its checks and the branch");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @"plimsoll: --plan-verify belongs to a new run: --resume keeps the task, the plan, its checks and the branch");
 }
 
 #[test]
@@ -461,7 +461,7 @@ fn an_items_own_check_reverts_only_its_own_tick() {
     assert_ne!(estimate("Look at src/dates.txt"), estimate("Look"));
     world.write("fix_plan.md", plan);
     let plan_text = world.plimsoll(&["plan", "--markdown"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&plan_text), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&plan_text), @"
     ## Plan
 
     2 items open in fix_plan.md, 0 done. A session has room for about 815k tokens before L2 (window 1M).
@@ -490,7 +490,7 @@ fn ctrl_c_ends_the_initial_verify_commands_and_start_runs_them_too() {
     let mut run = world.plimsoll(&[&run_arguments[..], &[&slow_command]].concat()).spawn();
     world.wait_until(|| marker_file.exists(), "the command");
     run.interrupt();
-    let finished = run.wait(Duration::from_secs(20));
+    let finished = run.wait_or_kill_and_panic(Duration::from_secs(20));
     assert_eq!(finished.code, Some(130), "{finished:?}");
     assert!(finished.elapsed < Duration::from_secs(20), "{finished:?}");
     assert_eq!(
@@ -501,7 +501,7 @@ fn ctrl_c_ends_the_initial_verify_commands_and_start_runs_them_too() {
 
     let started = world.plimsoll(&["start", "--objective", "Do the plan.", "--verify", "true"]).run();
     assert_eq!(started.code, Some(0), "{started:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&started.stderr), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&started.stderr), @r#"
     plimsoll: checking what passes before the first session: `true` (--verify-each promise skips this)
     plimsoll: verified: `true` passed ([DURATION])
     plimsoll: run "Do the plan." is ready: PROMPT.md is written, iteration 1 of 50
@@ -525,7 +525,7 @@ fn a_run_resumed_with_verify_each_tick_first_learns_what_passes() {
     world.write(world.home().join("sessions/2"), &finish_script_after("touch broken"));
     let resumed = resume_run(&world, &["--verify-each", "tick", "--max-iterations", "2", "--no-wait"]);
     assert_eq!(resumed.code, Some(3), "{resumed:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&resumed.stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&resumed.stdout), @r#"
     run "Dates" ([ID]), at most 2 sessions, 1 open item in fix_plan.md
        iteration 1 ended its turn; "Item one" is ticked
        verified: `sh check.sh` passed ([DURATION])

@@ -87,7 +87,8 @@ fn add_rust_toolchain(world: &mut World) {
     let (cargo_home, rustup_home) = (folder("CARGO_HOME", ".cargo"), folder("RUSTUP_HOME", ".rustup"));
     let path = std::env::var("PATH").unwrap_or_default();
     let programs = std::env::split_paths(&path).find(|folder| folder.join("cargo").exists()).expect("cargo");
-    let world_path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let world_path =
+        world.env_with_programs_on_path().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     world.set_env("PATH", format!("{}:{world_path}", programs.display()));
     world.set_env("CARGO_HOME", cargo_home.display().to_string());
     world.set_env("RUSTUP_HOME", rustup_home.display().to_string());
@@ -218,7 +219,8 @@ fn succeeding_attacks(options: &[&str]) -> Vec<&'static str> {
     std::fs::create_dir_all(&visible_folder).unwrap();
     let visible_socket = visible_folder.join("socket");
     let _shown = UnixListener::bind(&visible_socket).unwrap();
-    let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let path =
+        world.env_with_programs_on_path().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     world.set_env("PATH", format!("{path}:{}", visible_folder.display()));
     let abstract_name = format!("plimsoll-test-{}", std::process::id() * 2 + u32::from(options.is_empty()));
     let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
@@ -353,7 +355,7 @@ fn without_bubblewrap_no_sandboxed_run_starts_or_resumes() {
     let refusal_message = |finished: FinishedProgram| {
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(!world.exists(".claude/ralph-state.json"), "{finished:?}");
-        world.replace_unstable_parts(&finished.stderr)
+        world.replace_varying_parts_with_placeholders(&finished.stderr)
     };
     let path = path_without_bubblewrap(&world, &[]);
     insta::assert_snapshot!(refusal_message(start(&path)), @"
@@ -379,7 +381,7 @@ fn without_bubblewrap_no_sandboxed_run_starts_or_resumes() {
     let arguments = ["start", "--objective", "Do it.", "--verify", "true", "--verify-sandbox"];
     let finished = world.plimsoll(&arguments).env("PATH", &path).run();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: --verify-sandbox: bubblewrap cannot make a sandbox here: bwrap: No permissions to create new namespace
     hint: it needs user namespaces: in a container allow them, on Ubuntu give bwrap an AppArmor profile that has `userns`
     ");
@@ -450,7 +452,7 @@ fn the_sandbox_refuses_a_project_that_contains_the_home() {
     std::fs::create_dir(world.path("home")).unwrap();
     let finished = start_run(&world, &["--verify-sandbox"], &["true".to_owned()]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: --verify-sandbox cannot hide your home: the project [PROJECT] is or contains it
     hint: move the project into a folder of its own
     ");

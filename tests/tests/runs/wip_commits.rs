@@ -575,7 +575,8 @@ fn an_older_git_commits_no_plain_text_after_its_filter_was_removed() {
         1,
         "rm .gitattributes; echo in the clear > secrets/plan.txt; echo new > secrets/new.txt; echo work > work.txt",
     );
-    let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let path =
+        world.env_with_programs_on_path().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     let git = std::env::split_paths(&path).map(|folder| folder.join("git")).find(|git| git.exists());
     let script = format!(
         "#!/bin/sh\ncase \" $* \" in *\" --source\"*) echo \"error: unknown option\" >&2; exit 129;; esac\nexec '{}' \"$@\"\n",

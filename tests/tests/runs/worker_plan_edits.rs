@@ -182,7 +182,7 @@ fn a_kill_while_plan_edits_are_removed_from_the_work_loses_no_note() {
         kill_run_at_git_command(&mut world, pattern, 1, *is_after);
         let running = start_with_workers(&world, &["2"]);
         world.write(world.home().join("run.pid"), &running.pid().to_string());
-        let killed = running.wait(RUN_TIMEOUT);
+        let killed = running.wait_or_kill_and_panic(RUN_TIMEOUT);
         assert_eq!(killed.code, None, "{pattern}: {killed:?}");
         let finished = resume_run(&world);
         assert_eq!(finished.code, Some(0), "{pattern}: {finished:?}");

@@ -121,7 +121,7 @@ fn an_unclear_line_written_into_the_plan_blocks_a_parallel_run() {
     let finished = run_with_workers(&world, &["2"]);
     assert_eq!(finished.code, Some(7), "{finished:?}");
     let last = finished.stdout.lines().last().unwrap_or_default();
-    insta::assert_snapshot!(world.replace_unstable_parts(last), @r#"   RALPH_STOP|blocked|fix_plan.md has lines that look like items and are none: line 5 "- [-] late", line 6 "- [-] late"; rewrite them with `plimsoll plan --fix`, then resume   ($0.03)"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(last), @r#"   RALPH_STOP|blocked|fix_plan.md has lines that look like items and are none: line 5 "- [-] late", line 6 "- [-] late"; rewrite them with `plimsoll plan --fix`, then resume   ($0.03)"#);
 }
 
 /// The worktrees are in the user's state folder: git knows them by their real paths, and we by HOME.
@@ -303,7 +303,7 @@ fn an_item_without_a_review_verdict_is_not_merged_and_asks_the_user() {
     // Wide enough for the folder of the worktrees.
     let status = world.plimsoll(&["status"]).env("COLUMNS", "240").run().expect_success().stdout;
     let status = status.replace(&target_branch, "[TARGET]");
-    insta::assert_snapshot!(world.replace_unstable_parts(&status), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status), @r#"
     Dates ([ID])
     Status       blocked: it needs your answer: Two reviews of this item gave no verdict (its answer has no line `VERDICT: pass` or `VERDICT: findings` with findings below it), so it is not done yet. Tick it yourself if it is, or answer what to
                  do. (item "Item 1")
@@ -385,7 +385,8 @@ pub(crate) fn kill_run_at_git_command(world: &mut World, pattern: &str, count: u
          {run_or_fail}\nkill -9 $(cat {home}/run.pid)\nexit $code\n"
     );
     world.write_program(world.home().join("killing/git"), &script);
-    let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let path =
+        world.env_with_programs_on_path().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     world.set_env("PATH", format!("{home}/killing:{path}"));
 }
 
@@ -409,7 +410,7 @@ fn a_run_killed_during_a_merge_merges_the_item_once() {
             .collect();
         let running = world.plimsoll(&command_line).timeout(RUN_TIMEOUT).spawn();
         world.write(world.home().join("run.pid"), &running.pid().to_string());
-        let killed = running.wait(RUN_TIMEOUT);
+        let killed = running.wait_or_kill_and_panic(RUN_TIMEOUT);
         assert_eq!(killed.code, None, "{moment}: {killed:?}");
         let finished = world.plimsoll(&["run", "--resume"]).timeout(RUN_TIMEOUT).run();
         assert_eq!(finished.code, Some(0), "{moment}: {finished:?}");
@@ -445,7 +446,7 @@ fn a_run_killed_while_it_prepares_a_worktree_or_commits_can_be_resumed() {
         kill_run_at_git_command(&mut world, pattern, 1, *is_after);
         let running = start_with_workers(&world, &["2"]);
         world.write(world.home().join("run.pid"), &running.pid().to_string());
-        let killed = running.wait(RUN_TIMEOUT);
+        let killed = running.wait_or_kill_and_panic(RUN_TIMEOUT);
         assert_eq!(killed.code, None, "{pattern}: {killed:?}");
         let finished = resume_run(&world);
         assert_eq!(finished.code, Some(0), "{pattern}: {finished:?}");
@@ -468,7 +469,7 @@ fn a_worker_whose_item_run_is_killed_continues_the_item() {
     let record = worker_record(&world);
     let pid = record["works"][0]["pid"].as_u64().expect("a process").to_string();
     world.command("kill", &["-9", &pid]).run().expect_success();
-    let finished = running.wait(RUN_TIMEOUT);
+    let finished = running.wait_or_kill_and_panic(RUN_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let back = sent_back_reasons(&world);
     assert!(back.len() == 1 && back[0].contains("was ended by signal 9"), "{back:?}");
@@ -509,7 +510,7 @@ fn stop_ends_the_workers_that_a_killed_run_left_running() {
     };
     world.wait_until(|| pids.iter().all(is_gone), "the workers end");
     let refused = resume_run(&world);
-    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @r#"plimsoll: the run "Dates" is over (cancelled): there is nothing to resume"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"plimsoll: the run "Dates" is over (cancelled): there is nothing to resume"#);
 }
 
 #[test]
@@ -543,7 +544,13 @@ fn the_terminal_shows_a_line_per_worker_and_one_for_the_run() {
     let _model = ScriptedAgent::new(|turn| write_item_file_step(turn).with_delay(Duration::from_secs(2)))
         .start(&mut world);
     let arguments = ["run", "--objective", "Do the plan.", "--workers", "2", "--", "--allowedTools", "Bash"];
-    let terminal = Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &arguments, 100, 30);
+    let terminal = Terminal::start_program_in_project(
+        &world,
+        find_or_build_bin_dir().join("plimsoll"),
+        &arguments,
+        100,
+        30,
+    );
     let screen = terminal.wait_for_text("worker 2  2 \"Item 2\"  session 1");
     assert!(screen.contains("worker 1  1 \"Item 1\"  "), "{screen}");
     assert!(screen.contains("0/2 items merged"), "{screen}");
@@ -597,7 +604,7 @@ fn a_frozen_worker_that_continues_later_merges_its_item_once() {
     world.wait_until(|| events_named(&read_journal(&world), "landed").len() == 1, "the other item lands");
     assert!(read_merged_file(&world, "done/2.txt").contains("Item 2"));
     signal("-CONT");
-    let finished = resumed.wait(RUN_TIMEOUT);
+    let finished = resumed.wait_or_kill_and_panic(RUN_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_merged_once(&world, &model, &["1", "2"]);
     assert_only_attempts_left(&world, &[]);
@@ -637,7 +644,7 @@ fn one_ctrl_c_lets_sessions_finish_and_two_end_them() {
             running.interrupt();
             std::thread::sleep(Duration::from_millis(300));
         }
-        let stopped = running.wait(RUN_TIMEOUT);
+        let stopped = running.wait_or_kill_and_panic(RUN_TIMEOUT);
         assert_eq!(stopped.code, Some(130), "{interrupt_count}: {stopped:?}");
         let merged_count = read_merged_file(&world, "fix_plan.md").matches("- [x]").count();
         assert_eq!(merged_count, usize::from(interrupt_count == 1), "{interrupt_count}: {stopped:?}");
@@ -660,7 +667,7 @@ fn a_parallel_run_that_cannot_work_is_refused_with_the_reason() {
         let finished = run_with_workers(world, arguments);
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(!world.exists(STATE_PATH), "{finished:?}");
-        world.replace_unstable_parts(&finished.stderr)
+        world.replace_varying_parts_with_placeholders(&finished.stderr)
     };
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
     let _model = ScriptedAgent::new(write_item_file_step).start(&mut world);
@@ -733,7 +740,7 @@ fn a_usage_limit_pauses_all_workers_and_a_second_run_is_refused() {
     assert_eq!(refused.code, Some(1), "{refused:?}");
     let (reason, _) = refused.stderr.split_once(", iteration ").expect("the iteration");
     insta::assert_snapshot!(
-        world.replace_unstable_parts(reason),
+        world.replace_varying_parts_with_placeholders(reason),
         @r#"plimsoll: another `plimsoll run` is active in this project: the run "Dates" ([ID])"#
     );
     world.wait_until(|| world.read_json(STATE_PATH)["status"] == "paused", "all pause");
@@ -745,7 +752,7 @@ fn a_usage_limit_pauses_all_workers_and_a_second_run_is_refused() {
     );
     let summary = activity["summary"].as_str().unwrap_or_default();
     assert!(summary.starts_with("waiting until ") && summary.contains("usage limit"), "{activity}");
-    let finished = running.wait(RUN_TIMEOUT);
+    let finished = running.wait_or_kill_and_panic(RUN_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("paused until"), "{finished:?}");
     assert!(events_named(&read_journal(&world), "sent_back").is_empty());
@@ -1005,7 +1012,7 @@ fn run_with_random_kills(scenario: &KillScenario) {
                 world.plimsoll(&["run", "--resume", "--reset-breaker"]).timeout(RANDOM_KILLS_TIMEOUT).spawn();
         }
     }
-    let mut finished = running.wait(RANDOM_KILLS_TIMEOUT);
+    let mut finished = running.wait_or_kill_and_panic(RANDOM_KILLS_TIMEOUT);
     while finished.code != Some(0) && event_log.len() < scenario.kill_count + 3 {
         event_log.push(format!("{finished:?}"));
         if finished.code == Some(7) {
@@ -1226,7 +1233,7 @@ fn the_result_of_an_earlier_attempt_does_not_count_for_the_next_one() {
         events_named(&read_journal(&world), "worker_ended").len() >= 3
     };
     world.wait_until(kill_second_attempt, "the second attempt was killed as it began");
-    let finished = running.wait(RUN_TIMEOUT);
+    let finished = running.wait_or_kill_and_panic(RUN_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let dates = read_merged_file(&world, "src/dates.txt");
     for item in ["Item 1", "Item 2"] {
@@ -1254,7 +1261,7 @@ fn commits_by_the_user_during_a_run_are_kept_on_both_branches() {
     let tree = format!("{branch}^{{tree}}");
     let commit = world.git(&["commit-tree", "-p", &branch, "-m", "On the run's branch", &tree]);
     world.git(&["update-ref", &format!("refs/heads/{branch}"), &commit]);
-    let finished = running.wait(RUN_TIMEOUT);
+    let finished = running.wait_or_kill_and_panic(RUN_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(
         finished.stdout.contains("nothing was delivered: `main` has moved since the run began"),

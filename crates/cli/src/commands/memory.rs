@@ -97,7 +97,7 @@ pub(crate) fn run_memory_command(arguments: &MemoryArguments) -> ExitCode {
     let project = Project::find_upwards_from_current_dir();
     // In a read-only project no snapshot can be saved, so this fails. The commands below then report
     // that the log is too long.
-    let _ = memory::replay_long_log_and_save_snapshot(&project);
+    let _ = memory::replay_log_and_save_snapshot_if_too_long(&project);
     let op = match &arguments.command {
         None => return print_memory(&project, &ShowArguments::default()),
         Some(MemoryCommand::Show(show_arguments)) => return print_memory(&project, show_arguments),

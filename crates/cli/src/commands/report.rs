@@ -91,7 +91,7 @@ fn print_page_or_write_and_print_path(path: &Path, html: &str, to_stdout: bool) 
         console::print_text_escaped_only_on_terminal(html);
         return Ok(());
     }
-    disk::remove_abandoned_drafts_of_file(path);
+    disk::remove_leftover_temporary_files_of(path);
     disk::replace(path, html.as_bytes(), Durability::Lazy)?;
     console::print_text_escaped_only_on_terminal(&format!("{}\n", path.display()));
     Ok(())

@@ -115,7 +115,8 @@ fn record_new_turns_and_print_count(
     for path in &arguments.transcripts {
         let session_name =
             path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        match TurnLog::for_session_where_started(project, &SessionId::from(session_name.as_str())) {
+        match TurnLog::for_session_where_started_or_current(project, &SessionId::from(session_name.as_str()))
+        {
             Some(log) if plimsoll_store::disk::file_size(path).is_some() => {
                 new_turn_count += capture::capture_transcript_with_subagents(&log, path)?;
             }

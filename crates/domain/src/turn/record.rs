@@ -2,10 +2,10 @@
 //! texts are stored beside the log as blobs, named by the SHA-256 of their bytes. Decoding validates everything before it
 //! constructs the turn.
 
-mod packed_memory;
+mod encoded_memory;
 mod packer;
 
-pub use packed_memory::PackedMemory;
+pub use encoded_memory::EncodedMemory;
 use packer::{Packer, WithLargeTextsAsBlobs};
 
 use super::{Block, ResponseOutline, ToolCall, Turn, TurnFailure, parse_response_outline};
@@ -99,21 +99,18 @@ struct StoredCall {
 
 /// Encodes a turn for the log.
 pub fn encode_turn(turn: &Turn) -> EncodedRecord {
-    encode_turn_and_pack_memory(turn, &EncodingHints::default()).0
+    encode_turn_and_memory(turn, &EncodingHints::default()).0
 }
 
-/// Encodes a new turn for the log, using the hints. Also returns its packed working memory, which the next turn can reuse; `None`
-/// if the memory does not have the expected shape.
-pub fn encode_turn_and_pack_memory(
-    turn: &Turn,
-    hints: &EncodingHints,
-) -> (EncodedRecord, Option<PackedMemory>) {
+/// Encodes a new turn for the log, using the hints. Also returns its encoded working memory, which the next
+/// turn can reuse; `None` if the memory does not have the expected shape.
+pub fn encode_turn_and_memory(turn: &Turn, hints: &EncodingHints) -> (EncodedRecord, Option<EncodedMemory>) {
     let packer =
         Packer { blobs: RefCell::default(), precomputed_hashes: results_with_known_hashes(turn, hints) };
-    let packed_memory = PackedMemory::pack_if_expected_shape(turn.memory(), &packer);
-    let memory_json = match (&hints.memory_json, &packed_memory) {
+    let encoded_memory = EncodedMemory::encode_if_rev_and_step_come_first(turn.memory(), &packer);
+    let memory_json = match (&hints.memory_json, &encoded_memory) {
         (Some(reused_json), _) => reused_json.clone(),
-        (None, Some(packed)) => packed.json_at_step(packed.step),
+        (None, Some(packed)) => packed.to_json_with_step(packed.step),
         (None, None) => packer.pack_memory_with_heap_as_blobs(turn.memory()).to_string(),
     };
     let outline = (!hints.is_derived_from_response).then(|| parse_response_outline(turn.raw_response()));
@@ -143,7 +140,7 @@ pub fn encode_turn_and_pack_memory(
     let (content, ext_json) = (to_json_or_empty(&content), to_json_or_empty(&packer.pack(turn.ext())));
     let open_object = content.strip_suffix('}').unwrap_or_default();
     let content = format!(r#"{open_object},"memory":{memory_json},"ext":{ext_json}}}"#);
-    (EncodedRecord { content, blobs: packer.blobs.into_inner() }, packed_memory)
+    (EncodedRecord { content, blobs: packer.blobs.into_inner() }, encoded_memory)
 }
 
 fn to_json_or_empty(value: &impl Serialize) -> String {

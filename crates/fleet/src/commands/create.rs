@@ -139,8 +139,8 @@ impl PreparedFleet {
         if arguments.deliver == DeliverTo::Merge && arguments.branch.is_some() {
             return Err(CreateError::BranchOptionWithMerge);
         }
-        if let Some(ignored_state) = Project::ignored_state_above_unless_other_exists() {
-            if ignored_state.is_current_project() {
+        if let Some(ignored_state) = Project::ignored_state_file_unless_another_is_used() {
+            if ignored_state.is_in_current_folder() {
                 return Err(CreateError::ProjectOwnedByOtherUser(ignored_state.to_string()));
             }
             print_error(&ignored_state);

@@ -27,7 +27,7 @@ fn claim_until_none_left(address: &str, name: &str) -> Vec<(usize, u64)> {
 
 #[test]
 fn no_item_is_claimed_twice_by_simultaneous_workers() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let texts: Vec<String> = (0..400).map(|item| format!("item {item}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut fleet = create_fleet(&server.socket_connection_string(), "many", &texts);
@@ -46,7 +46,7 @@ fn no_item_is_claimed_twice_by_simultaneous_workers() {
 
 #[test]
 fn workers_share_the_few_connections_of_pgbouncer() {
-    let mut server = Postgres::start(ServerSetup::default());
+    let mut server = Postgres::create_cluster_and_start(ServerSetup::default());
     let bouncer = server.start_pgbouncer(ADMIN_ROLE);
     let texts: Vec<String> = (0..120).map(|item| format!("item {item}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -83,7 +83,7 @@ fn workers_share_the_few_connections_of_pgbouncer() {
 
 #[test]
 fn simultaneous_workers_claim_only_one_item_of_overlapping_areas() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     for round in 0..10 {
         let name = format!("areas {round}");
         // Each item needs the path of the first one; every second one only a part of it.
@@ -101,7 +101,7 @@ fn simultaneous_workers_claim_only_one_item_of_overlapping_areas() {
 
 #[test]
 fn one_cost_limit_applies_to_all_machines() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let database = crate::harness::connect(&server.socket_connection_string()).expect("a connection");
     let plan = plimsoll_fleet::NewPlan { max_cost_usd: Some(10.0), ..crate::harness::new_plan("dear") };
     let items = crate::harness::plan_items(&["a", "b", "c"]);
@@ -130,7 +130,7 @@ fn one_cost_limit_applies_to_all_machines() {
 
 #[test]
 fn a_pause_applies_to_all_and_the_journal_has_every_event_in_order() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let mut fleet = create_fleet(&server.socket_connection_string(), "told", &["a", "b (after: 1)"]);
     let mut other_fleet = open_fleet(&server.socket_connection_string(), "told");
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");

@@ -142,7 +142,7 @@ const DEFAULT_PLAN_COUNT: u64 = 12;
 
 #[test]
 fn both_boards_agree_in_every_order_of_operations() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let plans = std::env::var("PLIMSOLL_FLEET_PLANS").ok().and_then(|number| number.parse().ok());
     let (merged, set_aside) = run_simulations(plans.unwrap_or(DEFAULT_PLAN_COUNT), 100, |items| {
         BothBoards::new(&server, &server.socket_connection_string(), items)
@@ -152,7 +152,7 @@ fn both_boards_agree_in_every_order_of_operations() {
 
 #[test]
 fn both_boards_agree_through_pgbouncer() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let bouncer = server.start_pgbouncer(ADMIN_ROLE);
     run_simulations(4, 100, |items| BothBoards::new(&server, &bouncer.connection_string(), items));
 }
@@ -160,7 +160,7 @@ fn both_boards_agree_through_pgbouncer() {
 /// Random orders reach this case too rarely.
 #[test]
 fn a_late_renewal_does_not_take_an_area_that_somebody_else_has() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let items = crate::harness::plan_items(&["a (area: src/a)", "b (area: src)", "c"]);
     let mut boards = BothBoards::new(&server, &server.socket_connection_string(), &items);
     let first_claim = boards.claim("one", 0).expect("an item");
@@ -187,7 +187,7 @@ fn a_late_renewal_does_not_take_an_area_that_somebody_else_has() {
 
 #[test]
 fn plans_of_any_shape_give_the_same_board() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     for texts in [
         &[][..],
         &["done a", "b (after: 1)"],

@@ -33,11 +33,12 @@ fn has_tls(server: &Postgres) -> bool {
 
 #[test]
 fn a_server_with_tls_is_reached_in_each_mode_only_if_it_is_trusted() {
-    let server = Postgres::start(ServerSetup { has_tls: true, ..ServerSetup::default() });
+    let server = Postgres::create_cluster_and_start(ServerSetup { has_tls: true, ..ServerSetup::default() });
     let address = server.tcp_connection_string();
     let root = server.root_certificate_path().display().to_string();
     // A root certificate of another authority, and the server's own certificate as a client would have it.
-    let other_server = Postgres::start(ServerSetup { has_tls: true, ..ServerSetup::default() });
+    let other_server =
+        Postgres::create_cluster_and_start(ServerSetup { has_tls: true, ..ServerSetup::default() });
     let foreign_root = other_server.root_certificate_path().display().to_string();
     let server_certificate = server.folder().join("server.crt").display().to_string();
     for (options, expected_tls) in [
@@ -81,9 +82,12 @@ fn a_server_with_tls_is_reached_in_each_mode_only_if_it_is_trusted() {
 
 #[test]
 fn tls_that_only_one_side_demands_is_reported() {
-    let server_without_tls = Postgres::start(ServerSetup::default());
-    let tls_only_server =
-        Postgres::start(ServerSetup { has_tls: true, requires_tls: true, ..ServerSetup::default() });
+    let server_without_tls = Postgres::create_cluster_and_start(ServerSetup::default());
+    let tls_only_server = Postgres::create_cluster_and_start(ServerSetup {
+        has_tls: true,
+        requires_tls: true,
+        ..ServerSetup::default()
+    });
     for mode in ["require", "verify-full sslrootcert=/etc/hostname"] {
         let address = format!("{} sslmode={mode}", server_without_tls.tcp_connection_string());
         let error = connect_with_variables(&[(URL_VARIABLE, &address)]).map(|_| ()).expect_err(mode);
@@ -113,7 +117,7 @@ fn tls_that_only_one_side_demands_is_reported() {
 
 #[test]
 fn passwords_come_from_libpq_sources_and_appear_in_no_message() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let home = tempfile::tempdir().expect("a home");
     let port = server.port().to_string();
     let base_variables = |home: &Path| {
@@ -190,7 +194,7 @@ fn expect_database_fault(result: Result<Database, FleetError>) -> DatabaseError 
 
 #[test]
 fn unreachable_servers_and_unknown_databases_are_reported() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     // A port that was just closed: nothing listens there.
     let free_port =
         TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number").port();
@@ -238,7 +242,7 @@ fn unreachable_servers_and_unknown_databases_are_reported() {
 
 #[test]
 fn missing_tables_and_tables_of_another_version_are_refused() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let connect = || connect(&server.socket_connection_string()).expect("a connection");
     let no_schema_error = Fleet::open(connect(), "x").map(|_| ()).expect_err("no tables");
     assert!(matches!(no_schema_error, FleetError::NoSchema(_)), "{no_schema_error}");
@@ -280,7 +284,7 @@ fn missing_tables_and_tables_of_another_version_are_refused() {
 
 #[test]
 fn fleets_created_at_the_same_time_make_the_tables_once() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let server = &server;
     let create = |name: String| {
         Fleet::create_if_name_free(
@@ -304,7 +308,7 @@ fn fleets_created_at_the_same_time_make_the_tables_once() {
 
 #[test]
 fn a_fleet_is_forgotten_with_all_its_rows_unless_a_worker_is_active() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let connect = || connect(&server.socket_connection_string()).expect("a connection");
     let mut fleet =
         Fleet::create_if_name_free(connect(), &new_plan("x"), &plan_items(&["a"])).expect("a fleet");

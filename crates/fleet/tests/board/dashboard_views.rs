@@ -7,7 +7,7 @@ use plimsoll_testkit::postgres::{Postgres, ServerSetup};
 
 #[test]
 fn nothing_is_claimed_of_a_fleet_that_drains_or_has_ended() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     // A claim of the second fleet locks the plan first, because its items have areas.
     for (name, texts) in [("x", ["a", "b"]), ("y", ["a (area: src)", "b (area: docs)"])] {
         let mut fleet = create_fleet(&server.socket_connection_string(), name, &texts);
@@ -34,7 +34,7 @@ fn nothing_is_claimed_of_a_fleet_that_drains_or_has_ended() {
 
 #[test]
 fn the_views_for_dashboards_count_items_workers_and_costs() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a", "b", "c", "d"]);
     let mut client = client(&server);
     for (name, machine, cost) in [("m/1", "m", 1.0), ("m/2", "m", 0.5), ("n/1", "n", 0.25)] {

@@ -22,7 +22,7 @@ fn expect_database_fault<T>(result: Result<T, FleetError>) -> DatabaseError {
 
 #[test]
 fn finished_operations_survive_a_server_restart_and_work_continues() {
-    let mut server = Postgres::start(ServerSetup::default());
+    let mut server = Postgres::create_cluster_and_start(ServerSetup::default());
     let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a", "b", "c"]);
     let first_claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     let second_claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
@@ -62,7 +62,7 @@ fn finished_operations_survive_a_server_restart_and_work_continues() {
 
 #[test]
 fn a_read_only_or_stopped_server_is_reported() {
-    let mut server = Postgres::start(ServerSetup::default());
+    let mut server = Postgres::create_cluster_and_start(ServerSetup::default());
     let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a", "b"]);
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     let before = fleet.read_board().expect("an answer");
@@ -112,7 +112,7 @@ fn a_read_only_or_stopped_server_is_reported() {
 
 #[test]
 fn a_lock_held_for_too_long_is_waited_for_and_then_reported() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a", "b"]);
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     let mut lock_client = client(&server);
@@ -142,7 +142,7 @@ fn a_lock_held_for_too_long_is_waited_for_and_then_reported() {
 
 #[test]
 fn a_role_without_rights_is_reported() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     create_fleet(&server.socket_connection_string(), "x", &["a"]);
     client(&server).batch_execute("create role deckhand login").expect("a role");
     let address = server.socket_connection_string_for_role("deckhand");
@@ -195,7 +195,7 @@ fn a_role_without_rights_is_reported() {
 
 #[test]
 fn a_dashboard_role_sees_the_views_and_nothing_else() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     create_fleet(&server.socket_connection_string(), "x", &["a"]);
     client(&server).batch_execute(&role_and_grant_statements_from_docs("lookout")).expect("rights");
     let address = server.socket_connection_string_for_role("lookout");
@@ -211,7 +211,7 @@ fn a_dashboard_role_sees_the_views_and_nothing_else() {
 
 #[test]
 fn a_connection_cut_anywhere_leaves_an_operation_done_or_undone() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let proxy = Proxy::start_for_port(server.port());
     // A claim of the first fleet takes several statements, one of the second is a single statement.
     create_fleet(&server.socket_connection_string(), "x", &["a (area: src)", "b (area: docs)"]);
@@ -293,7 +293,7 @@ fn board_when_all_idle(observer_fleet: &mut Fleet, server: &Postgres) -> plimsol
 
 #[test]
 fn a_frozen_worker_that_has_locked_the_plan_blocks_others_only_briefly() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     create_fleet(&server.socket_connection_string(), "x", &["a (area: src)", "b (area: docs)"]);
     let proxy = Proxy::start_for_port(server.port());
     let mut frozen_fleet = open_fleet(&server.tcp_connection_string_for_role(ADMIN_ROLE, proxy.port()), "x");
@@ -339,7 +339,7 @@ fn a_frozen_worker_that_has_locked_the_plan_blocks_others_only_briefly() {
 
 #[test]
 fn a_worker_that_returns_after_its_lease_changes_nothing() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a"]);
     let mut other_fleet = open_fleet(&server.socket_connection_string(), "x");
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");

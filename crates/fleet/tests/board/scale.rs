@@ -64,7 +64,7 @@ fn run_for_all_workers(
 #[test]
 fn a_thousand_workers_claim_from_plans_of_all_sizes() {
     // Commits are written to the disk before they count, as in production.
-    let server = Postgres::start(ServerSetup {
+    let server = Postgres::create_cluster_and_start(ServerSetup {
         settings: "fsync = on\nshared_buffers = 256MB\n",
         ..ServerSetup::default()
     });

@@ -500,7 +500,7 @@ fn may_change_files(tool_name: Option<&str>, input: &ToolInput) -> bool {
 fn files_modified_since_item_start(input: &WorkInput<'_>) -> Vec<ChangedFile> {
     let started_at = item_start_time(input).as_ref().and_then(clock::parse_timestamp);
     let paths = started_at.map(|start_time| {
-        disk::newest_files_in_tree_modified_since(input.project.root(), start_time.into(), MAX_FILES)
+        disk::newest_files_modified_since_oldest_first(input.project.root(), start_time.into(), MAX_FILES)
     });
     let is_first_session = resumed_or_current_checkpoint_of_item(input).is_none();
     let change_text =

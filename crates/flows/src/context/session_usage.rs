@@ -97,7 +97,7 @@ impl TranscriptUsage {
 }
 
 fn add_usage_of_turn_log(project: &Project, session_id: &SessionId, usage: &mut SessionUsage) {
-    let records = TurnLog::for_session_where_started(project, session_id).and_then(|log| {
+    let records = TurnLog::for_session_where_started_or_current(project, session_id).and_then(|log| {
         turns::records_from_start(&log).ok().map(|records| records.map_while(Result::ok).collect::<Vec<_>>())
     });
     records.into_iter().flatten().for_each(|record| add_usage_of_turn_log_record(&record, usage));

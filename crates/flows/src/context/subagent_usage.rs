@@ -9,8 +9,8 @@ use plimsoll_store::{Project, TurnLog};
 /// no reason to fail.
 pub(crate) fn read_subagent_usage_from_turn_log(project: &Project, session_id: &SessionId) -> SubagentUsage {
     let mut estimator = SubagentUsageEstimator::default();
-    let lines =
-        TurnLog::for_session_where_started(project, session_id).and_then(|log| log.forward_lines().ok());
+    let lines = TurnLog::for_session_where_started_or_current(project, session_id)
+        .and_then(|log| log.forward_lines().ok());
     for line in lines.into_iter().flatten().map_while(Result::ok) {
         if let Some(header) = turns::record_header(&line) {
             estimator.add_record_if_subagent_turn(&header);

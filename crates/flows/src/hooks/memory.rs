@@ -101,7 +101,7 @@ fn update_memory_and_render_for_event(
     }
     restore_run_memory_from_copy(invocation);
     // Before the first write, the memory is empty and has no frames.
-    if invocation.session_id.is_empty() || !store::exists(&invocation.project) {
+    if invocation.session_id.is_empty() || !store::memory_exists(&invocation.project) {
         return Ok(None);
     }
     match (invocation.event(), start_entry_number) {

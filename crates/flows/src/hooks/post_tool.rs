@@ -173,7 +173,7 @@ fn decide_and_save_record_under_lock(
     let _lock =
         sessions::lock_session_if_id_is_file_name(&invocation.project, &invocation.session_id, LOCK_TIMEOUT)?;
     let previous_record =
-        sessions::load_or_new_marked_if_unreadable(&invocation.project, &invocation.session_id)?;
+        sessions::load_or_new_marked_if_invalid(&invocation.project, &invocation.session_id)?;
     let mut record = previous_record.clone();
     if changed_settings.is_some() {
         record.start.client_compaction_settings = changed_settings;
@@ -190,7 +190,7 @@ fn decide_and_save_record_under_lock(
     }
     // The claim is saved before the checkpoint is written: if this hook dies, a later event writes the checkpoint.
     if record != previous_record {
-        sessions::save_record_and_set_aside_unreadable(&invocation.project, &record, Durability::Lazy)?;
+        sessions::set_aside_invalid_and_save_record(&invocation.project, &record, Durability::Lazy)?;
     }
     Ok((action, record))
 }

@@ -54,10 +54,13 @@ fn write_last_turns_and_end_to_turn_log(
             CaptureLimits::SESSION_END,
         )
     });
-    let append_result = TurnLog::for_session_where_started(&invocation.project, &invocation.session_id)
-        .map_or(Ok(()), |log| {
-            capture::append_or_defer_event_record(&log, RecordKind::SessionEnd, &json!({"reason": reason}))
-        });
+    let append_result = TurnLog::for_session_where_started_or_current(
+        &invocation.project,
+        &invocation.session_id,
+    )
+    .map_or(Ok(()), |log| {
+        capture::append_or_defer_event_record(&log, RecordKind::SessionEnd, &json!({"reason": reason}))
+    });
     match capture_result {
         // Another process holds the lock: the start of the next session captures the missing turns.
         Err(StoreError::Locked { .. }) => append_result,

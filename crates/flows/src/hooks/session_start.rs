@@ -84,7 +84,9 @@ fn log_start_and_catch_up_other_sessions(
     invocation: &HookInvocation,
     source: SessionSource,
 ) -> Result<(), StoreError> {
-    let Some(log) = TurnLog::for_session_where_started(&invocation.project, &invocation.session_id) else {
+    let Some(log) =
+        TurnLog::for_session_where_started_or_current(&invocation.project, &invocation.session_id)
+    else {
         return Ok(());
     };
     let record = sessions::load_session_record(&invocation.project, &invocation.session_id);

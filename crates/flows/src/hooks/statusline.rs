@@ -181,7 +181,7 @@ impl StatusLineInvocation<'_> {
         };
         let has_new_figures = previous.is_none_or(|previous| figures_of(previous) != figures_of(record));
         if has_new_figures && let Some((model, tokens)) = record.model.as_ref().zip(record.window_tokens) {
-            context_windows::save_context_window_if_changed(project, model, tokens)?;
+            context_windows::save_nonzero_context_window_if_changed(project, model, tokens)?;
         }
         // The time changes only with the figures; a new result of git alone does not change it.
         let measured_at = if has_new_figures {

@@ -44,7 +44,7 @@ pub fn run_frame_hook(start: &HookStart<'_>) -> HookResponse {
             allow_or_deny_memory_tool_or_start_frame(&invocation, pending_call, frame_agent)
         }
         // Before the first write, the memory is empty and no conversation works in a frame.
-        _ if !memory::exists(&invocation.project) => Ok(HookReply::default()),
+        _ if !memory::memory_exists(&invocation.project) => Ok(HookReply::default()),
         HookEvent::PostToolUse(tool_call) => replace_agent_result_with_frame_report(&invocation, tool_call),
         HookEvent::SubagentStart => assign_subagent_to_started_frame(&invocation),
         _ => Ok(HookReply::default()),
@@ -91,7 +91,7 @@ fn allow_or_deny_memory_tool_or_start_frame(
         if reopens_memory {
             // Another session marked the root frame as done, but this session continues. Reopening is
             // never refused.
-            let _ = locked_memory.apply(HOOK_AUTHOR, &MemoryOp::Reopen);
+            let _ = locked_memory.apply_and_queue_record(HOOK_AUTHOR, &MemoryOp::Reopen);
         }
         let frame_push =
             FramePush { call_id: pending_call.tool_use_id.clone(), owner: frame_owner(invocation) };
@@ -101,7 +101,7 @@ fn allow_or_deny_memory_tool_or_start_frame(
                 shown_memory.last_push = Some(frame_push);
             }
         })?;
-        locked_memory.write_changes_and_release()?;
+        locked_memory.write_changes_count_response_and_release()?;
     }
     // A user who installed the memory wants the model to write to it, so no permission prompt is shown.
     Ok(HookReply::default().allow_tool_call(None))
@@ -134,10 +134,12 @@ fn start_waiting_frame_with_brief_as_prompt(
         start_call_id: pending_call.tool_use_id.clone(),
         owner: frame_owner(invocation),
     };
-    if let Err(refusal) = locked_memory.apply(hook_author_for_call(&pending_call.tool_use_id), &op) {
+    if let Err(refusal) =
+        locked_memory.apply_and_queue_record(hook_author_for_call(&pending_call.tool_use_id), &op)
+    {
         return Ok(HookReply::default().deny_tool_call(refusal.to_string()));
     }
-    let memory = locked_memory.write_changes_and_release()?;
+    let memory = locked_memory.write_changes_count_response_and_release()?;
     // The client runs an Agent call in the background, without a report, unless its input requests otherwise
     // (2.1.329).
     let input = agent_call.foreground_input_without_isolation(
@@ -178,13 +180,16 @@ fn assign_subagent_to_started_frame(invocation: &HookInvocation) -> Result<HookR
         return Ok(HookReply::default());
     }
     let Some(subagent_launch) = subagent_launch else { return Ok(HookReply::default()) };
-    if locked_memory.apply(HOOK_AUTHOR, &MemoryOp::EnterFrame { agent: agent_id.to_owned() }).is_ok() {
+    if locked_memory
+        .apply_and_queue_record(HOOK_AUTHOR, &MemoryOp::EnterFrame { agent: agent_id.to_owned() })
+        .is_ok()
+    {
         let revision = ShownRevision { rev: subagent_launch.brief_revision, ..ShownRevision::default() };
         locked_memory.update_shown_memory_state(&invocation.session_id, |shown_memory| {
             shown_memory.set_shown_revision(agent_id, revision);
         })?;
     }
-    locked_memory.write_changes_and_release()?;
+    locked_memory.write_changes_count_response_and_release()?;
     Ok(HookReply::default())
 }
 
@@ -222,12 +227,12 @@ pub(super) fn remind_subagent_to_pop_or_close_frame(
             let changes_text =
                 render_and_record_changes_by_others(&locked_memory, invocation, depth, max_units)?;
             let message_parts: Vec<String> = [Some(reminder), changes_text].into_iter().flatten().collect();
-            locked_memory.write_changes_and_release()?;
+            locked_memory.write_changes_count_response_and_release()?;
             return Ok(Some(message_parts.join("\n")));
         }
         let last_message = stop.last_assistant_message.clone().unwrap_or_default();
         // This is the current frame, so closing it cannot be refused.
-        let _ = locked_memory.apply(
+        let _ = locked_memory.apply_and_queue_record(
             HOOK_AUTHOR,
             &MemoryOp::CloseFrame { abnormal_end: AbnormalEnd::TurnEndedWithoutPop, last_message },
         );
@@ -235,7 +240,7 @@ pub(super) fn remind_subagent_to_pop_or_close_frame(
     locked_memory.update_shown_memory_state(&invocation.session_id, |shown_memory| {
         shown_memory.move_subagent_to_ended_list(agent_id);
     })?;
-    locked_memory.write_changes_and_release()?;
+    locked_memory.write_changes_count_response_and_release()?;
     Ok(None)
 }
 
@@ -253,7 +258,7 @@ fn replace_agent_result_with_frame_report(
         let mut locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
         let ended_count = frames::count_frames_ended_by_calls(locked_memory.memory(), &[call_id]);
         abandon_top_frames(&mut locked_memory, ended_count);
-        memory = locked_memory.write_changes_and_release()?;
+        memory = locked_memory.write_changes_count_response_and_release()?;
     }
     let reply = HookReply::default().with_model_context(
         "PostToolUse",
@@ -305,5 +310,5 @@ pub(super) fn abandon_unreturned_frames_after_main_turn(
     let mut locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
     abandon_unreturned_frames(&mut locked_memory, &invocation.project, &invocation.session_id);
     locked_memory.count_response_on_release(&invocation.session_id);
-    locked_memory.write_changes_and_release().map(drop)
+    locked_memory.write_changes_count_response_and_release().map(drop)
 }

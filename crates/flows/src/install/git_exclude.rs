@@ -49,7 +49,7 @@ pub fn add_run_files_to_git_exclude(
     if new_bytes == current_bytes {
         return Ok(ExcludeOutcome::UpToDate(exclude_file.path));
     }
-    disk::remove_abandoned_drafts_of_file(&exclude_file.path);
+    disk::remove_leftover_temporary_files_of(&exclude_file.path);
     disk::replace(&exclude_file.path, &new_bytes, Durability::Lazy)?;
     Ok(ExcludeOutcome::Written(exclude_file.path))
 }

@@ -44,21 +44,21 @@ impl HookOrigin {
 
 /// The parts of a hook that run in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HookParts {
+pub struct HookPartsToRun {
     /// True to run the part that monitors the context window.
     pub runs_usage: bool,
     /// True to run the part for the working memory.
     pub runs_memory: bool,
 }
 
-impl HookParts {
+impl HookPartsToRun {
     /// Returns the parts that this program runs. A plugin's or a team's entry skips each part that the client
     /// also starts from an entry with precedence.
-    pub fn parts_to_run_unless_other_hook_precedes(program: &str, arguments: &[String]) -> HookParts {
+    pub fn without_parts_that_other_entries_run(program: &str, arguments: &[String]) -> HookPartsToRun {
         let is_memory_requested = arguments.iter().any(|argument| argument == MEMORY_ARGUMENT);
         let origin = HookOrigin::from_plugin_or_guarded_flag(arguments);
         if origin == HookOrigin::PersonalSettingsOrRun {
-            return HookParts { runs_usage: true, runs_memory: is_memory_requested };
+            return HookPartsToRun { runs_usage: true, runs_memory: is_memory_requested };
         }
         let run_hooks = environment::variable(RUN_HOOKS_VARIABLE).unwrap_or_default();
         let session_id = environment::variable(SESSION_VARIABLE).unwrap_or_default();
@@ -70,18 +70,18 @@ impl HookParts {
         // The client runs identical commands only once, but these entries have an additional argument, so without
         // this check both would run.
         let has_precedence = |hook: &&OurHookEntry| origin == HookOrigin::Plugin || !hook.is_team_entry;
-        let is_provided_elsewhere = |program: &str| {
+        let other_entry_runs = |program: &str| {
             run_hooks_include_program(&run_hooks, &session_id, program)
                 || configured_hooks.iter().filter(has_precedence).any(|hook| hook.program == program)
         };
-        HookParts {
-            runs_usage: !is_provided_elsewhere(program),
-            runs_memory: is_memory_requested && !is_provided_elsewhere(MEMORY_PROGRAM),
+        HookPartsToRun {
+            runs_usage: !other_entry_runs(program),
+            runs_memory: is_memory_requested && !other_entry_runs(MEMORY_PROGRAM),
         }
     }
 
     pub fn runs_nothing(self) -> bool {
-        self == HookParts { runs_usage: false, runs_memory: false }
+        self == HookPartsToRun { runs_usage: false, runs_memory: false }
     }
 }
 

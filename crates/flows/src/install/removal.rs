@@ -118,7 +118,7 @@ pub fn plan_removal(
         changes,
         links,
         report,
-        files_with_possible_drafts: paths.written_or_removed_files(scope, project),
+        files_with_leftover_temporary_files: paths.written_or_removed_files(scope, project),
     })
 }
 

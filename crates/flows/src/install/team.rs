@@ -28,7 +28,7 @@ pub fn plan_team_preferences_and_gitignore(project: &Path) -> Result<InstallPlan
         changes,
         links: Vec::new(),
         report,
-        files_with_possible_drafts: paths.written_or_removed_files(InstallScope::Project, project),
+        files_with_leftover_temporary_files: paths.written_or_removed_files(InstallScope::Project, project),
     })
 }
 

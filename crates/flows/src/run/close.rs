@@ -64,7 +64,7 @@ fn is_iteration_closed(context: &RunContext<'_>, state: &RunState) -> bool {
     let record = &state.iteration_record;
     record.phase == IterationPhase::Judged
         || record.is_closed
-            && journal::has_recent_entry_for_same_event(context.project, &closing_entry(state))
+            && journal::has_same_event_and_origin_near_end(context.project, &closing_entry(state))
 }
 
 /// Returns the journal line by which a later process recognizes that the iteration is closed.
@@ -153,7 +153,7 @@ fn append_progress_and_journal_entry_once(
 ) -> Result<(), StoreError> {
     let project = context.project;
     let _lock = sessions::lock_session_if_id_is_file_name(project, session_id, state_file::LOCK_TIMEOUT)?;
-    if journal::has_recent_entry_for_same_event(project, &entry) {
+    if journal::has_same_event_and_origin_near_end(project, &entry) {
         return Ok(());
     }
     // The line is written second, because it confirms that the paragraph was written. After a kill between

@@ -165,7 +165,7 @@ fn add_committed_and_committable_entries(
     let current_branch =
         git::checked_out_branch_full_ref(root).map_err(|failure| to_protect_error(failure, "HEAD"))?;
     let prepare_index = || {
-        protected_files::remove_stale_and_return_new_index_path(project)
+        protected_files::remove_stale_git_indexes_and_return_new_path(project)
             .map_err(|error| ProtectError::Git(error.to_string()))
     };
     let references: Vec<&str> = std::iter::once("HEAD").chain(branch).collect();
@@ -308,7 +308,7 @@ fn compare_protected_files_with_record(project: &Project, run: &RunState) -> Pro
             std::iter::once("HEAD").chain(recorded_commits.branch.as_deref()).collect();
         // If the first query times out, the others would time out as well.
         if repository != Err(GitFailure::TimedOut) {
-            commits = match protected_files::remove_stale_and_return_new_index_path(project) {
+            commits = match protected_files::remove_stale_git_indexes_and_return_new_path(project) {
                 Ok(index) => git::entries_of_references_until_timeout(
                     root,
                     &index,

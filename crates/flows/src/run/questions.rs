@@ -86,7 +86,9 @@ pub(crate) fn journal_questions_and_queue_linear_note(
         JournalEntry::for_run_session(state, JournalEvent::Parked { item, question })
     };
     let entries: Vec<JournalEntry> = state.questions_of_current_iteration().map(to_entry).collect();
-    if entries.first().is_some_and(|entry| !journal::has_recent_entry_for_same_event(context.project, entry))
+    if entries
+        .first()
+        .is_some_and(|entry| !journal::has_same_event_and_origin_near_end(context.project, entry))
     {
         entries.into_iter().try_for_each(|entry| journal::append_entry(context.project, entry))?;
     }

@@ -56,7 +56,7 @@ impl Runner<'_> {
         };
         self.watchdog.clear_client();
         for (model, tokens) in reader.context_windows() {
-            let _ = plimsoll_store::context_windows::save_context_window_if_changed(
+            let _ = plimsoll_store::context_windows::save_nonzero_context_window_if_changed(
                 self.context.project,
                 model,
                 tokens,

@@ -8,7 +8,7 @@ mod recorded_events;
 use crate::hook_invocation::HookInvocation;
 use plimsoll_domain::log_line::{MAIN_STREAM, RecordHeader, RecordKind};
 use plimsoll_domain::record::SessionRecord;
-use plimsoll_domain::turn::record::{PackedMemory, encode_fields, encode_turn_and_pack_memory};
+use plimsoll_domain::turn::record::{EncodedMemory, encode_fields, encode_turn_and_memory};
 use plimsoll_domain::{RunId, SessionId, Timestamp};
 use plimsoll_policy::turns::{
     AssembledRecord, EndOfInput, MemoryLookup, TurnAssembler, TurnLogRecord, TurnMemory,
@@ -83,7 +83,8 @@ impl TranscriptSource {
 /// Records the new turns after a hook event. Returns an error message if that failed. A log locked by another
 /// process is not a failure: the next event continues.
 pub fn capture_after_hook(invocation: &HookInvocation) -> Option<String> {
-    let turn_log = TurnLog::for_session_where_started(&invocation.project, &invocation.session_id)?;
+    let turn_log =
+        TurnLog::for_session_where_started_or_current(&invocation.project, &invocation.session_id)?;
     let transcript = invocation.transcript_path()?;
     let returned_call_ids: Vec<&str> = invocation
         .event()
@@ -131,7 +132,9 @@ pub fn capture_transcripts_of_ended_session(
     transcript: &Path,
     limits: CaptureLimits,
 ) -> Result<(), StoreError> {
-    let Some(turn_log) = TurnLog::for_session_where_started(project, session_id) else { return Ok(()) };
+    let Some(turn_log) = TurnLog::for_session_where_started_or_current(project, session_id) else {
+        return Ok(());
+    };
     let load_metadata = || {
         TurnMetadata::for_session(
             MemoryHead::load(project),
@@ -338,7 +341,8 @@ impl<'a> TurnContext<'a> {
         recorded_memory: Option<&RecordedMemory>,
     ) -> TurnMemory {
         let reusable_memory = recorded_memory.and_then(|recorded_memory| {
-            self.past_memory().previous_memory_json_if_unchanged(&Timestamp::from(timestamp), recorded_memory)
+            self.past_memory()
+                .unchanged_previous_memory_json_with_new_step(&Timestamp::from(timestamp), recorded_memory)
         });
         reusable_memory.map_or_else(|| self.memory_at(timestamp), TurnMemory::SameAsPreviousTurn)
     }
@@ -463,7 +467,7 @@ fn append_records_and_count_turns(
 ) -> Result<u64, StoreError> {
     let turn_count =
         records.iter().filter(|record| matches!(record.record, TurnLogRecord::Turn { .. })).count();
-    let (new_records, packed_memories): (Vec<NewRecord>, Vec<Option<PackedMemory>>) = records
+    let (new_records, packed_memories): (Vec<NewRecord>, Vec<Option<EncodedMemory>>) = records
         .into_iter()
         .map(|record| to_new_record_and_changed_memory(record, turn_context.source))
         .unzip();
@@ -480,12 +484,12 @@ fn append_records_and_count_turns(
 fn to_new_record_and_changed_memory(
     record: AssembledRecord,
     source: &TranscriptSource,
-) -> (NewRecord, Option<PackedMemory>) {
+) -> (NewRecord, Option<EncodedMemory>) {
     let recorded_at =
         if record.timestamp.is_known() { record.timestamp } else { clock::to_millis_timestamp(clock::now()) };
     match record.record {
         TurnLogRecord::Turn { turn, message_id, tokens: token_usage, failure_reason, encoding_hints } => {
-            let (encoded, packed_memory) = encode_turn_and_pack_memory(&turn, &encoding_hints);
+            let (encoded, packed_memory) = encode_turn_and_memory(&turn, &encoding_hints);
             let new_record =
                 NewRecord::empty_in_main_stream(RecordKind::Turn, recorded_at).with_content(encoded);
             // The read offset is part of the record itself, so that a kill cannot separate the two.

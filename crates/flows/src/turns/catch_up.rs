@@ -94,7 +94,7 @@ impl CatchUp<'_> {
     fn record_turns_and_return_is_fully_recorded(&mut self, session_id: &SessionId) -> bool {
         let record = sessions::load_session_record(self.project, session_id);
         let Some(recorded_path) = record.start.transcript_path.as_ref().map(Path::new) else { return true };
-        let Some(turn_log) = TurnLog::for_session_where_started(self.project, session_id) else {
+        let Some(turn_log) = TurnLog::for_session_where_started_or_current(self.project, session_id) else {
             return true;
         };
         let mut is_fully_recorded =

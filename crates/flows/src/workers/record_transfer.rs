@@ -27,10 +27,11 @@ pub(super) fn record_missing_turns_then_copy_and_verify(
     let _ = catch_up::record_missing_turns_of_all_sessions(worktree_project, CaptureLimits::USER);
     let run_id = state_file::load_state(worktree_project, None)?
         .map_or_else(|| RunId::from("unknown"), |state| state.run_id);
-    records::copy_all_project_records(worktree_project, main_project, &run_id)?;
+    records::copy_sessions_runs_handoffs_and_journal(worktree_project, main_project, &run_id)?;
     for session_id in records::sessions_with_record_or_turn_log(worktree_project) {
-        let turn_logs = [worktree_project, main_project]
-            .map(|project| TurnLog::for_session_where_started(project, &session_id).filter(TurnLog::exists));
+        let turn_logs = [worktree_project, main_project].map(|project| {
+            TurnLog::for_session_where_started_or_current(project, &session_id).filter(TurnLog::exists)
+        });
         match turn_logs {
             [None, _] => {}
             [Some(_), Some(turn_log)] if turn_log.verify()?.is_intact() => {}

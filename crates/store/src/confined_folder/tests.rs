@@ -21,8 +21,11 @@ fn project_beside_secret() -> (tempfile::TempDir, ConfinedFolder) {
 fn files_inside_are_read_written_and_listed() {
     let (folder, confined) = project_beside_secret();
     let root = fs::canonicalize(folder.path().join("project")).unwrap();
-    assert_eq!(confined.read("./src//a.rs", 4).unwrap(), (b"fn a".to_vec(), 9));
-    assert_eq!(confined.read(&root.join("src/a.rs").display().to_string(), 99).unwrap().1, 9);
+    assert_eq!(confined.read_start_and_file_size("./src//a.rs", 4).unwrap(), (b"fn a".to_vec(), 9));
+    assert_eq!(
+        confined.read_start_and_file_size(&root.join("src/a.rs").display().to_string(), 99).unwrap().1,
+        9
+    );
     assert!(confined.create_or_replace("deep/er/b.txt", b"b").unwrap());
     fs::set_permissions(root.join("deep/er/b.txt"), fs::Permissions::from_mode(0o755)).unwrap();
     assert!(!confined.create_or_replace("deep/er/b.txt", b"bb").unwrap());
@@ -32,14 +35,14 @@ fn files_inside_are_read_written_and_listed() {
     symlink("../src", root.join("deep/up")).unwrap();
     symlink(root.join("src"), root.join("whole")).unwrap();
     for path in ["src/link", "deep/up/a.rs", "whole/a.rs"] {
-        assert_eq!(confined.read(path, 99).unwrap().1, 9, "{path}");
+        assert_eq!(confined.read_start_and_file_size(path, 99).unwrap().1, 9, "{path}");
     }
     assert!(!confined.create_or_replace("src/link", b"new").unwrap());
     assert!(fs::symlink_metadata(root.join("src/link")).unwrap().is_symlink());
     assert_eq!(fs::read(root.join("src/a.rs")).unwrap(), b"new");
     let names = |path| -> Vec<String> {
         confined
-            .list(path)
+            .list_sorted_by_name(path)
             .unwrap()
             .iter()
             .map(|entry| format!("{}{}", entry.name, entry.type_suffix))
@@ -76,12 +79,12 @@ fn no_path_leads_outside() {
         "dangling",
         "a\0b",
     ] {
-        let read_error = confined.read(path, 99).unwrap_err();
+        let read_error = confined.read_start_and_file_size(path, 99).unwrap_err();
         assert!(!matches!(read_error, ConfinedError::Missing(_)), "{path}: {read_error}");
         assert!(confined.create_or_replace(path, b"x").is_err(), "{path}");
-        assert!(confined.list(path).is_err(), "{path}");
+        assert!(confined.list_sorted_by_name(path).is_err(), "{path}");
     }
-    assert!(confined.list("relative").is_err() && confined.list("..").is_err());
+    assert!(confined.list_sorted_by_name("relative").is_err() && confined.list_sorted_by_name("..").is_err());
     assert!(confined.create_or_replace("relative/new/file", b"x").is_err());
     assert_eq!(fs::read(folder.path().join("outside/secret")).unwrap(), b"secret");
     assert_eq!(crate::disk::list_names(&folder.path().join("outside")), ["secret"]);
@@ -96,13 +99,16 @@ fn only_plain_files_are_opened() {
     assert!(made.unwrap().success());
     let _socket = std::os::unix::net::UnixListener::bind(project.join("socket")).unwrap();
     for path in ["pipe", "socket", "src", ""] {
-        assert!(matches!(confined.read(path, 9), Err(ConfinedError::NotAFile(..))), "{path}");
+        assert!(
+            matches!(confined.read_start_and_file_size(path, 9), Err(ConfinedError::NotAFile(..))),
+            "{path}"
+        );
         assert!(matches!(confined.create_or_replace(path, b"x"), Err(ConfinedError::NotAFile(..))), "{path}");
     }
-    assert!(matches!(confined.read("src/a.rs/b", 9), Err(ConfinedError::NotAFolder(_))));
-    assert!(matches!(confined.list("src/a.rs"), Err(ConfinedError::NotAFolder(_))));
-    assert!(matches!(confined.read("no", 9), Err(ConfinedError::Missing(_))));
-    assert!(matches!(confined.list("no/no"), Err(ConfinedError::Missing(_))));
+    assert!(matches!(confined.read_start_and_file_size("src/a.rs/b", 9), Err(ConfinedError::NotAFolder(_))));
+    assert!(matches!(confined.list_sorted_by_name("src/a.rs"), Err(ConfinedError::NotAFolder(_))));
+    assert!(matches!(confined.read_start_and_file_size("no", 9), Err(ConfinedError::Missing(_))));
+    assert!(matches!(confined.list_sorted_by_name("no/no"), Err(ConfinedError::Missing(_))));
 }
 
 #[test]
@@ -132,7 +138,7 @@ fn a_link_that_appears_and_disappears_never_leads_outside() {
         let mut attempts = 0;
         while attempts < 10_000 || reads_inside == 0 && started_at.elapsed().as_secs() < 20 {
             attempts += 1;
-            if let Ok((bytes, _)) = confined.read("door/secret", 99) {
+            if let Ok((bytes, _)) = confined.read_start_and_file_size("door/secret", 99) {
                 assert_eq!(bytes, b"inside");
                 reads_inside += 1;
             }

@@ -54,38 +54,38 @@ impl<'a> AncestorSearch<'a> {
         AncestorSearch { folders, end: SearchEnd::FileSystemRoot }
     }
 
-    /// Returns a state in a folder above the end of the search, with the reason why it is ignored.
-    pub(super) fn find_ignored_state_above(&self, start: &Path) -> Option<IgnoredState> {
+    /// Returns a state file in a folder where the search did not look, with the reason why it is ignored.
+    pub(super) fn find_state_file_beyond_search_end(&self, start: &Path) -> Option<IgnoredStateFile> {
         let folders_above = start.ancestors().skip(self.folders.len());
         let state_file = folders_above
             .map(|folder| folder.join(".claude/ralph-state.json"))
             .find(|path| disk::exists(path))?;
         let is_in_start_folder = self.folders.is_empty() && state_file.starts_with(start.join(".claude"));
-        Some(IgnoredState {
+        Some(IgnoredStateFile {
             state_path: state_file,
             end: self.end.clone(),
-            is_current_project: is_in_start_folder,
+            is_in_current_folder: is_in_start_folder,
         })
     }
 }
 
-/// A state that is not used for the project, with the reason.
+/// A state file that is not used for the project, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IgnoredState {
+pub struct IgnoredStateFile {
     state_path: PathBuf,
     end: SearchEnd,
-    is_current_project: bool,
+    is_in_current_folder: bool,
 }
 
-impl IgnoredState {
+impl IgnoredStateFile {
     /// Returns true if the ignored state is the current folder's own, because that folder belongs to another
     /// user. Then Plimsoll must not use it.
-    pub fn is_current_project(&self) -> bool {
-        self.is_current_project
+    pub fn is_in_current_folder(&self) -> bool {
+        self.is_in_current_folder
     }
 }
 
-impl fmt::Display for IgnoredState {
+impl fmt::Display for IgnoredStateFile {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state_path.display();
         match &self.end {
@@ -114,7 +114,7 @@ fn is_trusted_or_missing(path: &Path) -> bool {
     let is_trusted_uid =
         |owner_uid: u32| owner_uid == rustix::process::geteuid().as_raw() || is_uid_of_sudo_caller(owner_uid);
     (is_trusted_uid(link_stat.st_uid) && is_trusted_uid(target_stat.st_uid))
-        || is_repository_in_git_safe_directory(path)
+        || is_enclosing_repository_in_safe_directory(path)
 }
 
 /// Returns true for the uid of the user who called `sudo`. As in git, root may then work on that user's files.
@@ -124,7 +124,7 @@ fn is_uid_of_sudo_caller(owner_uid: u32) -> bool {
 }
 
 /// Returns true if git's `safe.directory` lists the repository that contains the path, or its folder.
-fn is_repository_in_git_safe_directory(path: &Path) -> bool {
+fn is_enclosing_repository_in_safe_directory(path: &Path) -> bool {
     let is_repository_root = |folder: &&Path| resolve_git_folder(&folder.join(".git")).is_some();
     let is_client_name = |name: &std::ffi::OsStr| name == ".claude" || name == "ralph-state.json";
     let folder = path.ancestors().find(|path| !path.file_name().is_some_and(is_client_name)).unwrap_or(path);

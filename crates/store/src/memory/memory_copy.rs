@@ -1,7 +1,7 @@
 //! A copy of the memory in a folder that an agent's `git clean -fdx` does not remove, because a run needs the
 //! memory for longer than one session.
 
-use super::{LOCK_TIMEOUT, exists, lock_memory, memory_log};
+use super::{LOCK_TIMEOUT, lock_memory, memory_exists, memory_log};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ fn copy_folder_path(project: &Project) -> PathBuf {
 /// nothing if there is neither a memory nor a copy.
 pub fn restore_damaged_memory_and_create_copy(project: &Project) -> Result<(), StoreError> {
     restore_missing_memory_from_copy(project)?;
-    if !exists(project) {
+    if !memory_exists(project) {
         return Ok(());
     }
     if !log_continues_copy(project)? {
@@ -25,12 +25,12 @@ pub fn restore_damaged_memory_and_create_copy(project: &Project) -> Result<(), S
     }
     let locked_memory = lock_memory(project, LOCK_TIMEOUT)?;
     copy_folder_appending_grown_files(&project.memory_folder(), &copy_folder_path(project))?;
-    locked_memory.write_changes_and_release().map(drop)
+    locked_memory.write_changes_count_response_and_release().map(drop)
 }
 
 /// Restores the memory from its copy if the memory is missing and there is a copy.
 pub fn restore_missing_memory_from_copy(project: &Project) -> Result<(), StoreError> {
-    if !exists(project) && copied_log(project).is_uncompressed() {
+    if !memory_exists(project) && copied_log(project).is_uncompressed() {
         copy_folder_appending_grown_files(&copy_folder_path(project), &project.memory_folder())?;
     }
     Ok(())
@@ -111,7 +111,7 @@ mod tests {
         disk::create_folder(&folder.path().join(".git")).unwrap();
         let project = Project::with_local_files(folder.path());
         restore_damaged_memory_and_create_copy(&project).unwrap();
-        assert!(!exists(&project), "nothing comes of nothing");
+        assert!(!memory_exists(&project), "nothing comes of nothing");
         let alloc = |name: &str| MemoryOp::HeapAlloc {
             name: name.into(),
             // Long enough to be stored in a separate file next to the log.
@@ -134,6 +134,6 @@ mod tests {
         remove_copy(&project).unwrap();
         disk::rename(project.data_folder(), &folder.path().join("removed")).unwrap();
         restore_damaged_memory_and_create_copy(&project).unwrap();
-        assert!(!exists(&project));
+        assert!(!memory_exists(&project));
     }
 }

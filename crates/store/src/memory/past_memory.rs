@@ -2,7 +2,7 @@
 
 use super::snapshot::{self, Replay};
 use super::{
-    MAX_REPLAYED_LOG_BYTES, MemoryHead, exists, load_from_snapshot_and_later_records, memory_log,
+    MAX_REPLAYED_LOG_BYTES, MemoryHead, load_from_snapshot_and_later_records, memory_exists, memory_log,
     newest_change, response_counter,
 };
 use crate::turn_log::{LogHead, RecordedMemory};
@@ -10,7 +10,7 @@ use crate::{Project, StoreError, clock};
 use chrono::{DateTime, Utc};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::memory::Memory;
-use plimsoll_domain::turn::record::PackedMemory;
+use plimsoll_domain::turn::record::EncodedMemory;
 use std::cell::OnceCell;
 
 /// The maximum number of bytes of the log that are replayed for an earlier time. Such a replay happens once and
@@ -32,7 +32,7 @@ impl PastMemory {
     /// Prepares access to earlier states of a project's memory. Returns an empty value if there is no memory.
     pub fn from_head_or_log_else_empty(MemoryHead { project, head }: MemoryHead) -> PastMemory {
         // A head is valid only with its log.
-        if head.is_none() && !exists(&project) {
+        if head.is_none() && !memory_exists(&project) {
             return PastMemory::default();
         }
         // The head has the time of the newest change; without a head it is read from the end of the log.
@@ -63,31 +63,32 @@ impl PastMemory {
         self.current.get_or_init(load).as_ref()
     }
 
-    /// Returns the packed memory (JSON) of the previous turn with the current step number, if the memory has not
-    /// changed since and `timestamp` is not before its last change. Does not load the memory.
-    pub fn previous_memory_json_if_unchanged(
+    /// Returns the encoded memory (JSON) of the previous turn with the current step number, if the memory
+    /// has not changed since and `timestamp` is not before its last change. Does not load the memory.
+    pub fn unchanged_previous_memory_json_with_new_step(
         &self,
         timestamp: &Timestamp,
         previous: &RecordedMemory,
     ) -> Option<String> {
-        let has_same_log_link = self.head.as_ref().is_some_and(|head| head.link == previous.log_link);
-        let is_unchanged =
-            has_same_log_link && is_not_after(&self.newest_change_at, clock::parse_timestamp(timestamp)?);
+        let has_same_log_chain_hash =
+            self.head.as_ref().is_some_and(|head| head.link == previous.log_chain_hash);
+        let is_unchanged = has_same_log_chain_hash
+            && is_not_after(&self.newest_change_at, clock::parse_timestamp(timestamp)?);
         let new_response_count = self.response_count.checked_sub(previous.response_count)?;
-        is_unchanged.then(|| previous.packed.json_at_step(previous.packed.step + new_response_count))
+        is_unchanged.then(|| previous.packed.to_json_with_step(previous.packed.step + new_response_count))
     }
 
-    /// Returns a record from which the next turn can reuse this turn's memory. Returns `None` if `packed` is not the
-    /// current memory.
-    pub fn to_recorded_memory_if_current(&self, packed: PackedMemory) -> Option<RecordedMemory> {
-        let link = self.head.as_ref()?.link.clone();
-        let is_current = self
-            .load_current_memory_once()
-            .is_some_and(|current| (current.revision, current.step_number) == (packed.rev, packed.step));
+    /// Returns a record from which the next turn can reuse this turn's memory. Returns `None` if
+    /// `encoded_memory` is not the current memory.
+    pub fn to_recorded_memory_if_current(&self, encoded_memory: EncodedMemory) -> Option<RecordedMemory> {
+        let log_chain_hash = self.head.as_ref()?.link.clone();
+        let is_current = self.load_current_memory_once().is_some_and(|current| {
+            (current.revision, current.step_number) == (encoded_memory.rev, encoded_memory.step)
+        });
         is_current.then_some(RecordedMemory {
-            log_link: link,
+            log_chain_hash,
             response_count: self.response_count,
-            packed,
+            packed: encoded_memory,
             blob_folder_stamp: None,
         })
     }
@@ -129,7 +130,7 @@ fn replay_log_to_cutoff_saving_first_snapshot(
     };
     let starts_at_beginning = replay.snapshot.position.seq == 0;
     let mut has_changed = false;
-    while replay.apply_next_change_if(&is_at_or_before_cutoff)?.is_some() {
+    while replay.apply_next_change_up_to_cutoff(&is_at_or_before_cutoff)?.is_some() {
         has_changed = true;
     }
     if starts_at_beginning && has_changed {

@@ -37,7 +37,7 @@ pub struct ShownMemoryState {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShownPosition {
-    /// The link of the log's last line.
+    /// The chain hash of the log's last line.
     pub link: String,
     /// The number of model responses that had been counted.
     #[serde(rename = "steps")]
@@ -143,7 +143,8 @@ fn shown_memory_folder(project: &Project) -> PathBuf {
     project.memory_folder().join("seen")
 }
 
-/// Finds the agent whose call pushed the last frame of any session. Returns `None` if `call_id` is no such call.
+/// Finds the agent whose call pushed the last frame of any session. Returns `None` if
+/// `call_id` is not such a call.
 pub fn find_owner_of_last_push_by_call_id(project: &Project, call_id: &str) -> Option<FrameOwner> {
     let folder = shown_memory_folder(project);
     let last_push_in_file =
@@ -182,7 +183,7 @@ pub fn count_response_if_memory_unchanged<'m>(
     project: &Project,
     load_head: impl FnOnce() -> &'m MemoryHead,
     (session_id, conversation_key): (&SessionId, &str),
-    max_calls: u32,
+    max_calls_since_registers_shown: u32,
 ) -> bool {
     let record = load_shown_memory_state(project, session_id);
     let (Some(position), Some(revision)) =
@@ -197,7 +198,7 @@ pub fn count_response_if_memory_unchanged<'m>(
     );
     let calls_since_registers_shown =
         u64::from(revision.calls_since_registers_shown) + session_response_count + 1;
-    let is_unchanged = calls_since_registers_shown < u64::from(max_calls)
+    let is_unchanged = calls_since_registers_shown < u64::from(max_calls_since_registers_shown)
         && load_head().head.as_ref().is_some_and(|head| head.link == position.link);
     if let Some(appender) = appender.filter(|_| is_unchanged) {
         appender.append_response(session_id);

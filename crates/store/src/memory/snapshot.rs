@@ -21,7 +21,7 @@ const EARLIER_SNAPSHOT_INTERVAL: u64 = 64;
 pub(super) struct LogPosition {
     /// The number of the line.
     pub seq: u64,
-    /// The chain link of the line.
+    /// The chain hash of the line.
     pub link: String,
     /// The offset in bytes at which the line ends.
     pub bytes: u64,
@@ -169,12 +169,12 @@ impl Replay<'_> {
 
     /// Applies the next change and returns it with its frame. Returns `None` at the end of the log.
     pub(super) fn apply_next_change(&mut self) -> Result<Option<MemoryChange>, StoreError> {
-        self.apply_next_change_if(|_| true)
+        self.apply_next_change_up_to_cutoff(|_| true)
     }
 
     /// Applies the next change if it is not after the cutoff. Returns `None` at the end of the log and at the first
     /// change after the cutoff.
-    pub(super) fn apply_next_change_if(
+    pub(super) fn apply_next_change_up_to_cutoff(
         &mut self,
         is_at_or_before_cutoff: impl Fn(&Timestamp) -> bool,
     ) -> Result<Option<MemoryChange>, StoreError> {
@@ -206,7 +206,7 @@ impl Replay<'_> {
         parsed_line: Option<LogLine<'_>>,
     ) -> Option<MemoryChange> {
         let Snapshot { position, memory, .. } = &mut self.snapshot;
-        if let Some(LogLine { header, link, .. }) = parsed_line {
+        if let Some(LogLine { header, chain_hash: link, .. }) = parsed_line {
             *position = LogPosition {
                 seq: header.sequence_number,
                 link: link.to_owned(),

@@ -3,7 +3,7 @@
 
 use super::{OpenError, errno_from_io_error, open_with_openat2_if_no_link, registered_roots};
 use crate::Durability;
-use crate::plain_path::{DRAFT_SUFFIX, canonicalize_if_link};
+use crate::plain_path::{TEMPORARY_FILE_SUFFIX, canonicalize_if_link};
 use crate::size_limited_write;
 use plimsoll_system::files::{SEARCH_FOLDER_FLAGS, sync_all, sync_data};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, RenameFlags, Stat};
@@ -53,7 +53,7 @@ impl FolderEntry {
 
     fn resolve(path: &Path, final_link: FinalLink) -> Result<FolderEntry, OpenError> {
         let Some(name) = path.file_name() else { return Err(OpenError::NotAFile) };
-        let entry = match registered_roots::find_innermost_confining_root(path) {
+        let entry = match registered_roots::find_innermost_root_restricting_path(path) {
             // The root itself is an entry of a folder outside, so it is handled below.
             Some(path_below_root) if path_below_root.path != Path::new(".") => {
                 let parent_below_root = registered_roots::PathBelowRoot {
@@ -66,9 +66,9 @@ impl FolderEntry {
                     Mode::empty(),
                 ) {
                     Some(folder) => folder?,
-                    None => {
-                        parent_below_root.walk_path(true, None, true)?.into_folder_unless_file_or_missing()?
-                    }
+                    None => parent_below_root
+                        .walk_path_retrying_canonical_root(true, None, true)?
+                        .into_folder_unless_file_or_missing()?,
                 };
                 let mut entry = FolderEntry { folder, name: name.to_owned(), cached_stat: None };
                 if final_link == FinalLink::NoFollow {
@@ -79,7 +79,7 @@ impl FolderEntry {
                     entry.cached_stat = Some(stat);
                     return Ok(entry);
                 }
-                let mut destination = path_below_root.walk_path(true, None, true)?;
+                let mut destination = path_below_root.walk_path_retrying_canonical_root(true, None, true)?;
                 let name = destination.name.take().ok_or(OpenError::NotAFile)?.into_owned();
                 FolderEntry {
                     folder: destination.into_folder_unless_file_or_missing()?,
@@ -132,10 +132,10 @@ impl FolderEntry {
                 _ => return Err(OpenError::NotAFile),
             },
         };
-        // A kill between here and the rename leaves the old file and an unused draft.
-        let draft_name = self.write_draft(bytes, mode, durability)?;
-        if let Err(error) = rustix::fs::renameat(&self.folder, &draft_name, &self.folder, &self.name) {
-            let _ = rustix::fs::unlinkat(&self.folder, &draft_name, AtFlags::empty());
+        // A kill between here and the rename leaves the old file and an unused temporary file.
+        let temporary_name = self.write_temporary_file(bytes, mode, durability)?;
+        if let Err(error) = rustix::fs::renameat(&self.folder, &temporary_name, &self.folder, &self.name) {
+            let _ = rustix::fs::unlinkat(&self.folder, &temporary_name, AtFlags::empty());
             return Err(error.into());
         }
         if durability == Durability::Durable {
@@ -146,12 +146,12 @@ impl FolderEntry {
 
     /// Creates a new file atomically and durably. Returns false if the name is taken.
     pub(crate) fn create_new(&self, bytes: &[u8]) -> Result<bool, OpenError> {
-        let draft_name = self.write_draft(bytes, OWNER_ONLY_MODE, Durability::Durable)?;
+        let temporary_name = self.write_temporary_file(bytes, OWNER_ONLY_MODE, Durability::Durable)?;
         // A hard link and not a rename: a rename would replace a file that has taken the name in the
-        // meantime. A kill before the draft is removed leaves a second, unused name.
+        // meantime. A kill before the temporary name is removed leaves a second, unused name.
         let result =
-            rustix::fs::linkat(&self.folder, &draft_name, &self.folder, &self.name, AtFlags::empty());
-        let _ = rustix::fs::unlinkat(&self.folder, &draft_name, AtFlags::empty());
+            rustix::fs::linkat(&self.folder, &temporary_name, &self.folder, &self.name, AtFlags::empty());
+        let _ = rustix::fs::unlinkat(&self.folder, &temporary_name, AtFlags::empty());
         match result {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
@@ -168,12 +168,13 @@ impl FolderEntry {
         }
     }
 
-    /// Creates a link, or atomically replaces the entry by one. A kill in between leaves an unused draft.
+    /// Creates a link, or atomically replaces the entry by one. A kill in between leaves an unused temporary
+    /// link.
     pub(crate) fn create_or_replace_link(&self, target: &Path) -> Result<(), OpenError> {
-        let draft_name = self.new_draft_name();
-        rustix::fs::symlinkat(target, &self.folder, &draft_name)?;
-        if let Err(error) = rustix::fs::renameat(&self.folder, &draft_name, &self.folder, &self.name) {
-            let _ = rustix::fs::unlinkat(&self.folder, &draft_name, AtFlags::empty());
+        let temporary_name = self.new_temporary_name();
+        rustix::fs::symlinkat(target, &self.folder, &temporary_name)?;
+        if let Err(error) = rustix::fs::renameat(&self.folder, &temporary_name, &self.folder, &self.name) {
+            let _ = rustix::fs::unlinkat(&self.folder, &temporary_name, AtFlags::empty());
             return Err(error.into());
         }
         Ok(())
@@ -194,15 +195,16 @@ impl FolderEntry {
         }
     }
 
-    /// Writes a draft with these bytes in the same folder, under an unpredictable name. Returns the name.
-    fn write_draft(
+    /// Writes these bytes to a temporary file in the same folder, under an unpredictable name. Returns the
+    /// name.
+    fn write_temporary_file(
         &self,
         bytes: &[u8],
         mode: RawMode,
         durability: Durability,
     ) -> Result<OsString, OpenError> {
         let (name, file) = loop {
-            let name = self.new_draft_name();
+            let name = self.new_temporary_name();
             match self.create_file(&name, mode) {
                 Err(Errno::EXIST) => {}
                 create_result => break (name, create_result?),
@@ -224,13 +226,13 @@ impl FolderEntry {
         Ok(name)
     }
 
-    /// Returns a new name for a draft. It contains the process id, so that drafts of dead processes can be
-    /// removed.
-    pub(super) fn new_draft_name(&self) -> OsString {
+    /// Returns a new name for a temporary file. It contains the process id, so that temporary files of ended
+    /// processes can be removed.
+    pub(super) fn new_temporary_name(&self) -> OsString {
         let random_number = RandomState::new().hash_one(0);
         let mut name = OsString::from(".");
         name.push(&self.name);
-        name.push(format!(".{}.{random_number:016x}{DRAFT_SUFFIX}", std::process::id()));
+        name.push(format!(".{}.{random_number:016x}{TEMPORARY_FILE_SUFFIX}", std::process::id()));
         name
     }
 

@@ -92,7 +92,8 @@ impl<'p> Destination<'p> {
         self.folders[self.folders.len() - 1].as_fd()
     }
 
-    /// Returns the handle of the destination folder. Returns an error if the destination is not a folder or missing.
+    /// Returns the handle of the destination folder. Returns an error if the destination is a file or
+    /// missing.
     pub(crate) fn into_folder_unless_file_or_missing(mut self) -> Result<OwnedFd, WalkError> {
         match self.name {
             None => self.folders.pop().ok_or(WalkError::Missing),
@@ -120,7 +121,7 @@ impl PathWalk<'_> {
     /// Resolves a path to its last folder and the name in it. Creates missing parent folders if `create_mode` is set.
     pub(crate) fn resolve<'p>(&self, path: &'p Path) -> Result<Destination<'p>, WalkError> {
         let mut pending_parts: VecDeque<PathPart<'p>> =
-            self.split_path_below_root(path).ok_or(WalkError::OutsideRoot)?;
+            self.split_path_unless_absolute_outside_root(path).ok_or(WalkError::OutsideRoot)?;
         if pending_parts.iter().any(|part| **part == *"..") {
             return Err(WalkError::OutsideRoot);
         }
@@ -153,8 +154,10 @@ impl PathWalk<'_> {
                         return Err(WalkError::System(Errno::LOOP));
                     }
                     let target = read_link_target(&destination, &part)?;
-                    let (is_absolute, target_parts) =
-                        (target.is_absolute(), self.split_path_below_root(&target).map(into_owned_parts));
+                    let (is_absolute, target_parts) = (
+                        target.is_absolute(),
+                        self.split_path_unless_absolute_outside_root(&target).map(into_owned_parts),
+                    );
                     last_link = Some((part.into_owned(), target));
                     let target_parts =
                         target_parts.ok_or_else(|| link_outside_root_error(last_link.clone()))?;
@@ -209,7 +212,7 @@ impl PathWalk<'_> {
     }
 
     /// Splits a path into its parts below the root. Returns `None` if it is an absolute path outside the root.
-    fn split_path_below_root<'p>(&self, path: &'p Path) -> Option<VecDeque<PathPart<'p>>> {
+    fn split_path_unless_absolute_outside_root<'p>(&self, path: &'p Path) -> Option<VecDeque<PathPart<'p>>> {
         let relative_path = if path.is_absolute() {
             self.root_paths.iter().find_map(|root| path.strip_prefix(root).ok())?
         } else {

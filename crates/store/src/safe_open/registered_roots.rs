@@ -37,18 +37,19 @@ static ROOTS: RwLock<Vec<Arc<Root>>> = RwLock::new(Vec::new());
 
 /// Registers a root: from now on every path below this folder is resolved safely. Does nothing for a relative path,
 /// for a registered root, and for a git folder inside one.
-pub(crate) fn register_root_unless_covered(path: &Path, kind: RootKind) {
+pub(crate) fn register_root_merging_covered_git_roots(path: &Path, kind: RootKind) {
     let is_same_path = |root: &Arc<Root>| root.path.as_os_str() == path.as_os_str();
     if !path.is_absolute() || ROOTS.read().unwrap_or_else(PoisonError::into_inner).iter().any(is_same_path) {
         return;
     }
     // A git folder inside a project is already covered by the project.
-    if kind == RootKind::Git && find_innermost_confining_root(path).is_some() {
+    if kind == RootKind::Git && find_innermost_root_restricting_path(path).is_some() {
         return;
     }
     let mut root = Root { path: path.to_owned(), kind, folder: OnceLock::new() };
     if kind == RootKind::Project
-        && environment::home_folder().is_some_and(|home| root.relative_path_below(home).is_some())
+        && environment::home_folder()
+            .is_some_and(|home| root.relative_path_below_unless_dot_dot(home).is_some())
     {
         root.kind = RootKind::ProjectContainingHome;
     }
@@ -56,7 +57,8 @@ pub(crate) fn register_root_unless_covered(path: &Path, kind: RootKind) {
     // Removes a git folder that was registered before its project: its separate handle would become stale when an
     // agent recreates the folder.
     roots.retain(|registered_root| {
-        registered_root.kind != RootKind::Git || root.relative_path_below(&registered_root.path).is_none()
+        registered_root.kind != RootKind::Git
+            || root.relative_path_below_unless_dot_dot(&registered_root.path).is_none()
     });
     roots.push(Arc::new(root));
 }
@@ -79,14 +81,14 @@ pub(crate) struct PathBelowRoot<'p> {
 
 /// Finds the innermost root that contains a path. Returns `None` if there is none, and for the user's files in a
 /// project that contains the home folder.
-pub(crate) fn find_innermost_confining_root(path: &Path) -> Option<PathBelowRoot<'_>> {
+pub(crate) fn find_innermost_root_restricting_path(path: &Path) -> Option<PathBelowRoot<'_>> {
     let roots = ROOTS.read().unwrap_or_else(PoisonError::into_inner);
     let mut innermost: Option<PathBelowRoot<'_>> = None;
     for root in roots.iter() {
         let is_deeper = innermost
             .as_ref()
             .is_none_or(|innermost| innermost.root.path.as_os_str().len() < root.path.as_os_str().len());
-        if is_deeper && let Some(path) = root.relative_path_below(path) {
+        if is_deeper && let Some(path) = root.relative_path_below_unless_dot_dot(path) {
             innermost = Some(PathBelowRoot { root: root.clone(), path });
         }
     }
@@ -112,7 +114,7 @@ fn starts_with_plimsoll_or_git_path(relative_path: &Path) -> bool {
 impl Root {
     /// Returns the path relative to this root; `.` for the root itself. Returns `None` if the path is not below it or
     /// contains `..`. Compares bytes, so it does not recognize a different spelling of the root's path.
-    fn relative_path_below<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+    fn relative_path_below_unless_dot_dot<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         let root_bytes = self.path.as_os_str().as_bytes();
         let root_bytes = root_bytes.strip_suffix(b"/").unwrap_or(root_bytes);
         let path_bytes = path.as_os_str().as_bytes();
@@ -183,11 +185,12 @@ mod tests {
 
     #[test]
     fn a_path_belongs_to_the_innermost_root_and_not_to_a_similar_name() {
-        register_root_unless_covered(Path::new("/tmp/roots/project"), RootKind::Project);
-        register_root_unless_covered(Path::new("/tmp/roots/project/inner/"), RootKind::Project);
-        register_root_unless_covered(Path::new("/tmp/roots/project/.git"), RootKind::Git);
+        register_root_merging_covered_git_roots(Path::new("/tmp/roots/project"), RootKind::Project);
+        register_root_merging_covered_git_roots(Path::new("/tmp/roots/project/inner/"), RootKind::Project);
+        register_root_merging_covered_git_roots(Path::new("/tmp/roots/project/.git"), RootKind::Git);
         let path_below_root = |path: &str| {
-            find_innermost_confining_root(Path::new(path)).map(|below| below.path.display().to_string())
+            find_innermost_root_restricting_path(Path::new(path))
+                .map(|below| below.path.display().to_string())
         };
         assert_eq!(path_below_root("/tmp/roots/project/a/b").as_deref(), Some("a/b"));
         assert_eq!(path_below_root("/tmp/roots/project").as_deref(), Some("."));
@@ -197,8 +200,8 @@ mod tests {
             Some(".git/a"),
             "walked to from the project"
         );
-        register_root_unless_covered(Path::new("/tmp/roots/late/.git"), RootKind::Git);
-        register_root_unless_covered(Path::new("/tmp/roots/late"), RootKind::Project);
+        register_root_merging_covered_git_roots(Path::new("/tmp/roots/late/.git"), RootKind::Git);
+        register_root_merging_covered_git_roots(Path::new("/tmp/roots/late"), RootKind::Project);
         assert_eq!(
             path_below_root("/tmp/roots/late/.git/a").as_deref(),
             Some(".git/a"),
@@ -214,7 +217,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("tree");
         std::fs::create_dir(&folder).unwrap();
-        register_root_unless_covered(&folder, RootKind::Project);
+        register_root_merging_covered_git_roots(&folder, RootKind::Project);
         assert!(super::super::exists_after_checking_parents(&folder));
         std::fs::remove_dir(&folder).unwrap();
         forget_open_folders(&folder);
@@ -222,7 +225,7 @@ mod tests {
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("file"), "").unwrap();
         assert!(super::super::exists_after_checking_parents(&folder.join("file")));
-        assert!(find_innermost_confining_root(&folder).is_some(), "its paths are walked as before");
+        assert!(find_innermost_root_restricting_path(&folder).is_some(), "its paths are walked as before");
     }
 
     #[test]

@@ -13,7 +13,7 @@ fn project_beside_secret() -> (tempfile::TempDir, PathBuf) {
     }
     fs::write(folder.path().join("outside/secret"), "secret").unwrap();
     let project = folder.path().join("project");
-    register_root_unless_covered(&project, RootKind::Project);
+    register_root_merging_covered_git_roots(&project, RootKind::Project);
     (folder, project)
 }
 
@@ -195,9 +195,10 @@ fn the_walk_behaves_the_same_without_openat2() {
 fn a_draft_has_a_name_that_cannot_be_guessed() {
     let (folder, project) = project_beside_secret();
     let entry = FolderEntry::for_path(&project.join("PROMPT.md"), FinalLink::Follow, true).unwrap();
-    let names: Vec<_> = (0..3).map(|_| entry.new_draft_name()).collect();
+    let names: Vec<_> = (0..3).map(|_| entry.new_temporary_name()).collect();
     assert!(names[0] != names[1] && names[1] != names[2], "{names:?}");
-    let guessable_draft = project.join(format!(".PROMPT.md.{}.0{}", std::process::id(), disk::DRAFT_SUFFIX));
+    let guessable_draft =
+        project.join(format!(".PROMPT.md.{}.0{}", std::process::id(), disk::TEMPORARY_FILE_SUFFIX));
     symlink(folder.path().join("outside/secret"), guessable_draft).unwrap();
     disk::replace(&project.join("PROMPT.md"), b"ours", Durability::Lazy).unwrap();
     assert_eq!(fs::read(folder.path().join("outside/secret")).unwrap(), b"secret");

@@ -25,7 +25,7 @@ pub struct RequestsAndTasks {
 }
 
 /// Reads the first request of a session, its last ones (at most `max_requests`), and its task list.
-pub fn read_first_and_last_requests_and_tasks(
+pub fn read_last_requests_omitted_first_and_tasks(
     path: &Path,
     max_requests: usize,
 ) -> Result<RequestsAndTasks, StoreError> {
@@ -108,7 +108,7 @@ mod tests {
                 })
                 .collect();
             std::fs::write(&path, lines.join("\n")).unwrap();
-            let result = read_first_and_last_requests_and_tasks(&path, 2).unwrap();
+            let result = read_last_requests_omitted_first_and_tasks(&path, 2).unwrap();
             assert_eq!(
                 (result.first_request.as_deref(), result.last_requests),
                 (first, last.iter().map(|text| (*text).to_owned()).collect()),
@@ -117,7 +117,7 @@ mod tests {
             assert_eq!(result.tasks.len(), 1);
         }
         assert_eq!(
-            read_first_and_last_requests_and_tasks(&folder.path().join("none"), 2).unwrap(),
+            read_last_requests_omitted_first_and_tasks(&folder.path().join("none"), 2).unwrap(),
             RequestsAndTasks::default()
         );
     }

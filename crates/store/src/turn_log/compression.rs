@@ -1,13 +1,13 @@
 //! Compression of the logs of closed sessions: `ID.jsonl.zst` instead of `ID.jsonl`, and `HASH.zst` instead
-//! of a blob. Each is an ordinary zstd file that `zstd -d` can read. The chain links lines, so compression
-//! does not change it.
+//! of a blob. Each is an ordinary zstd file that `zstd -d` can read. The hash chain covers the uncompressed
+//! lines, so compression does not change it.
 //!
 //! Rules: An uncompressed file takes precedence over a compressed one. It is removed only once the compressed
 //! one is complete, synced and read back, so a kill leaves both. A writer expands the log first, under its
 //! lock. A compressed file keeps the modification time of the original, because nothing was written.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use super::{TurnLog, draft};
+use super::{TurnLog, temporary_file};
 use crate::size_limited_write::SizeLimitedFile;
 use crate::{StoreError, disk, io_error, sessions};
 use ruzstd::decoding::StreamingDecoder;
@@ -56,7 +56,7 @@ impl TurnLog {
         }
         let mut writer = self.open_writer(timeout)?;
         writer.sync_and_save_head_if_unsynced()?;
-        self.remove_leftover_drafts()?;
+        self.remove_leftover_temporary_files()?;
         let folder = self.blob_folder();
         let blob_names = disk::list_names(&folder)
             .into_iter()
@@ -91,9 +91,10 @@ impl TurnLog {
         }
     }
 
-    /// Removes the drafts that a killed compression or expansion left behind. The caller holds the lock.
-    fn remove_leftover_drafts(&self) -> Result<(), StoreError> {
-        self.find_leftover_log_drafts().iter().try_for_each(|path| disk::remove_if_exists(path))
+    /// Removes the temporary files that a killed compression or expansion left behind. The caller holds the
+    /// lock.
+    fn remove_leftover_temporary_files(&self) -> Result<(), StoreError> {
+        self.find_leftover_temporary_log_files().iter().try_for_each(|path| disk::remove_if_exists(path))
     }
 
     /// Replaces a compressed log with its uncompressed form. The caller holds its lock and has checked that there
@@ -103,7 +104,7 @@ impl TurnLog {
         if !self.has_compressed_file() {
             return Ok(());
         }
-        self.remove_leftover_drafts()?;
+        self.remove_leftover_temporary_files()?;
         match replace_with_expanded(&self.path()) {
             Err(StoreError::TooLarge { .. }) => {
                 sessions::set_aside_corrupt_file_and_return_path(&compressed_path(&self.path())).map(drop)
@@ -119,13 +120,18 @@ impl TurnLog {
 /// Replaces a compressed file with its uncompressed form.
 fn replace_with_expanded(path: &Path) -> Result<(), StoreError> {
     let compressed = compressed_path(path);
-    let draft = disk::new_draft_path(path);
+    let temporary_path = disk::new_temporary_path(path);
     let result = (|| {
-        let mut writer = BufWriter::new(SizeLimitedFile(disk::open_for_append(&draft)?));
+        let mut writer = BufWriter::new(SizeLimitedFile(disk::open_for_append(&temporary_path)?));
         expand_into(&compressed, &mut writer)?;
-        draft::sync_and_rename_draft(writer, &draft, path, disk::modified_at(&compressed))
+        temporary_file::sync_and_rename_temporary_file(
+            writer,
+            &temporary_path,
+            path,
+            disk::modified_at(&compressed),
+        )
     })();
-    result.inspect_err(|_| drop(disk::remove_if_exists(&draft)))?;
+    result.inspect_err(|_| drop(disk::remove_if_exists(&temporary_path)))?;
     disk::remove_if_exists(&compressed)
 }
 
@@ -141,18 +147,23 @@ fn replace_with_compressed_if_smaller(path: &Path) -> Result<u64, StoreError> {
     if size > MAX_EXPANDED_BYTES {
         return Ok(0);
     }
-    let (compressed, draft) = (compressed_path(path), disk::new_draft_path(path));
+    let (compressed, temporary_path) = (compressed_path(path), disk::new_temporary_path(path));
     let result = (|| {
-        let mut writer = BufWriter::new(SizeLimitedFile(disk::open_for_append(&draft)?));
+        let mut writer = BufWriter::new(SizeLimitedFile(disk::open_for_append(&temporary_path)?));
         let compressed_size = compress_and_verify_frames(BufReader::new(file), &mut writer, path)?;
         if compressed_size >= size || size > max_expanded_size(compressed_size) {
             return Ok(None);
         }
-        draft::sync_and_rename_draft(writer, &draft, &compressed, disk::modified_at(path))?;
+        temporary_file::sync_and_rename_temporary_file(
+            writer,
+            &temporary_path,
+            &compressed,
+            disk::modified_at(path),
+        )?;
         Ok(Some(size - compressed_size))
     })();
-    let Some(saved_bytes) = result.inspect_err(|_| drop(disk::remove_if_exists(&draft)))? else {
-        disk::remove_if_exists(&draft)?;
+    let Some(saved_bytes) = result.inspect_err(|_| drop(disk::remove_if_exists(&temporary_path)))? else {
+        disk::remove_if_exists(&temporary_path)?;
         return Ok(0);
     };
     disk::remove_if_exists(path)?;

@@ -2,7 +2,7 @@
 //! again without the contents, each as long as before, so that neither the chain nor the head changes.
 
 use super::compression::{compressed_path, without_compressed_suffix};
-use super::{NewRecord, TurnLog, draft};
+use super::{NewRecord, TurnLog, temporary_file};
 use crate::size_limited_write::SizeLimitedFile;
 use crate::{StoreError, disk, io_error};
 use plimsoll_domain::log_line::{LogLine, RecordHeader, RecordKind, render_erased_line};
@@ -31,7 +31,7 @@ pub(super) fn sequence_numbers_in_erasure(erasure: &LogLine<'_>) -> Vec<u64> {
 
 impl TurnLog {
     /// Erases the contents of these records, and of those named by an interrupted erasure. Returns how many
-    /// were erased. Their numbers, times and links stay.
+    /// were erased. Their numbers, times and chain hashes stay.
     pub fn erase_records_and_finish_interrupted(
         &self,
         sequence_numbers: &BTreeSet<u64>,
@@ -55,7 +55,7 @@ impl TurnLog {
         // From here on the log names what is to be erased, even after a kill. The lock is kept until the end.
         writer.sync_and_save_head_if_unsynced()?;
         // Safe, because no other process has the lock.
-        self.find_leftover_log_drafts().iter().try_for_each(|path| disk::remove_if_exists(path))?;
+        self.find_leftover_temporary_log_files().iter().try_for_each(|path| disk::remove_if_exists(path))?;
         let (erased_count, erased_blob_hashes) = self.rewrite_without_contents(sequence_numbers)?;
         // Lines are rewritten before blobs are removed, because no record may name a missing blob. A kill in
         // between leaves blobs that no record names, which the next erasure removes.
@@ -127,16 +127,16 @@ impl TurnLog {
         })
     }
 
-    /// Returns the drafts that a killed erasure or compression left behind. They may contain contents that were
-    /// erased later.
-    pub(crate) fn find_leftover_log_drafts(&self) -> Vec<PathBuf> {
+    /// Returns the temporary files that a killed erasure or compression left behind. They may contain
+    /// contents that were erased later.
+    pub(crate) fn find_leftover_temporary_log_files(&self) -> Vec<PathBuf> {
         let prefix = format!("{}.jsonl.", self.session_id);
-        let is_draft = |name: &String| {
-            name.trim_start_matches('.').starts_with(&prefix) && name.ends_with(disk::DRAFT_SUFFIX)
+        let is_temporary_log_file = |name: &String| {
+            name.trim_start_matches('.').starts_with(&prefix) && name.ends_with(disk::TEMPORARY_FILE_SUFFIX)
         };
         disk::list_names(&self.folder)
             .into_iter()
-            .filter(is_draft)
+            .filter(is_temporary_log_file)
             .map(|name| self.folder.join(name))
             .collect()
     }
@@ -148,10 +148,10 @@ impl TurnLog {
         sequence_numbers: &BTreeSet<u64>,
     ) -> Result<(usize, BTreeSet<String>), StoreError> {
         let path = self.path();
-        let draft = disk::new_draft_path(&path);
+        let temporary_path = disk::new_temporary_path(&path);
         let mut erased_count = 0;
         let mut erased_blob_hashes = BTreeSet::new();
-        let mut writer = BufWriter::new(SizeLimitedFile(disk::open_for_append(&draft)?));
+        let mut writer = BufWriter::new(SizeLimitedFile(disk::open_for_append(&temporary_path)?));
         for line in self.forward_lines()? {
             let line = line?;
             let target = LogLine::parse(&line.bytes).filter(|parsed| {
@@ -167,10 +167,10 @@ impl TurnLog {
                 _ => writer.write_all(&line.bytes),
             };
             let line_end: &[u8] = if line.has_newline { b"\n" } else { b"" };
-            result.and_then(|()| writer.write_all(line_end)).map_err(io_error("write", &draft))?;
+            result.and_then(|()| writer.write_all(line_end)).map_err(io_error("write", &temporary_path))?;
         }
         // Only this makes the erasure permanent: before the sync, a power cut could bring the old log back.
-        draft::sync_and_rename_draft(writer, &draft, &path, None)?;
+        temporary_file::sync_and_rename_temporary_file(writer, &temporary_path, &path, None)?;
         Ok((erased_count, erased_blob_hashes))
     }
 

@@ -39,7 +39,7 @@ impl ErasureRequest {
         let mut requests = load_requests(project);
         requests.retain(|request| request != self);
         requests.push(self.clone());
-        save_requests(project, requests.split_off(requests.len().saturating_sub(MAX_REQUESTS)))
+        replace_requests_file(project, requests.split_off(requests.len().saturating_sub(MAX_REQUESTS)))
     }
 
     /// Removes this completed request and each earlier request that it covers, in both locations.
@@ -51,7 +51,7 @@ impl ErasureRequest {
             match () {
                 () if remaining_requests.is_empty() => disk::remove_if_exists(&requests_path(&location))?,
                 () if remaining_requests.len() < saved_requests.len() => {
-                    save_requests(&location, remaining_requests)?;
+                    replace_requests_file(&location, remaining_requests)?;
                 }
                 () => {}
             }
@@ -74,7 +74,7 @@ fn load_requests(project: &Project) -> Vec<ErasureRequest> {
     sessions::read_json_if_valid::<ErasureRequestFile>(&requests_path(project)).unwrap_or_default().requests
 }
 
-fn save_requests(project: &Project, requests: Vec<ErasureRequest>) -> Result<(), StoreError> {
+fn replace_requests_file(project: &Project, requests: Vec<ErasureRequest>) -> Result<(), StoreError> {
     let file = ErasureRequestFile { requests, ..ErasureRequestFile::default() };
     disk::replace(
         &requests_path(project),

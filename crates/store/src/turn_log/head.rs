@@ -5,7 +5,7 @@ use crate::{Durability, StoreError, disk, sessions};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::format::FormatVersion;
 use plimsoll_domain::log_line::RecordHeader;
-use plimsoll_domain::turn::record::PackedMemory;
+use plimsoll_domain::turn::record::EncodedMemory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct LogHead {
     /// The number of the last record.
     #[serde(rename = "seq")]
     pub sequence_number: u64,
-    /// The chain link of the last line.
+    /// The chain hash of the last line.
     pub link: String,
     /// The length of the log in bytes.
     #[serde(rename = "bytes")]
@@ -44,14 +44,14 @@ pub struct LogHead {
 /// The working memory of the last turn. The next turn has the same one unless it is changed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecordedMemory {
-    /// The chain link of the last line of the memory's log.
+    /// The chain hash of the last line of the memory's log.
     #[serde(rename = "link")]
-    pub log_link: String,
+    pub log_chain_hash: String,
     /// How many model responses had been counted by then.
     #[serde(rename = "steps")]
     pub response_count: u64,
-    /// The memory in the packed form of the turn's content.
-    pub packed: PackedMemory,
+    /// The memory as encoded in the turn's content.
+    pub packed: EncodedMemory,
     /// The stamp of the blob folder after the last write. Adding or removing a blob changes it.
     #[serde(rename = "pieces")]
     pub blob_folder_stamp: Option<String>,
@@ -104,16 +104,16 @@ impl LogHead {
 
     /// Returns true if the log has an unsynced end and the system has been restarted since it was written, so
     /// that the end may have holes.
-    pub(super) fn has_unsynced_end_of_earlier_boot(&self) -> bool {
+    pub(super) fn has_end_unsynced_before_reboot(&self) -> bool {
         let unsynced = self.unsynced.as_ref();
         unsynced
             .is_some_and(|unsynced| plimsoll_system::boot_id().is_none_or(|boot| boot != unsynced.boot_id))
     }
 
     /// Updates the head for a line that was added.
-    pub(super) fn advance_past_line(&mut self, header: &RecordHeader, link: &str, line_bytes: u64) {
+    pub(super) fn advance_past_line(&mut self, header: &RecordHeader, chain_hash: &str, line_bytes: u64) {
         self.sequence_number = header.sequence_number;
-        link.clone_into(&mut self.link);
+        chain_hash.clone_into(&mut self.link);
         self.log_bytes += line_bytes;
         header.recorded_at.clone_into(&mut self.recorded_at);
         if let Some(pending) = &header.pending_file {

@@ -37,7 +37,7 @@ pub struct ForwardLines {
     /// Longer lines are skipped or refused: neither we nor the client write any.
     max_line_bytes: u64,
     /// True for a file of ours, where an overlong line is an error. In a transcript it is skipped.
-    is_plimsoll_file: bool,
+    is_long_line_an_error: bool,
 }
 
 impl ForwardLines {
@@ -53,7 +53,7 @@ impl ForwardLines {
             reader,
             next_start: first_line_start,
             max_line_bytes,
-            is_plimsoll_file: is_below_root,
+            is_long_line_an_error: is_below_root,
         })
     }
 
@@ -68,7 +68,7 @@ impl ForwardLines {
             reader,
             next_start: first_line_start,
             max_line_bytes,
-            is_plimsoll_file: is_below_root,
+            is_long_line_an_error: is_below_root,
         }
     }
 
@@ -86,7 +86,7 @@ impl ForwardLines {
             consume_line(reader, self.max_line_bytes, |bytes| line.bytes.extend_from_slice(bytes));
         let mut line_bytes = line_bytes.map_err(io_error("read", &self.path))?;
         if line_bytes == self.max_line_bytes && line.bytes.last() != Some(&b'\n') {
-            if self.is_plimsoll_file {
+            if self.is_long_line_an_error {
                 return Err(StoreError::TooLarge { path: self.path.clone(), max_bytes: self.max_line_bytes });
             }
             line.bytes.clear();

@@ -25,29 +25,29 @@ pub(super) fn repair_end_and_build_repair_records(
         Some(head) => Some(head.clone()),
         None => LogHead::load(&log.head_path()),
     };
-    let has_unsynced_end_of_earlier_boot =
-        old_head.as_ref().is_some_and(LogHead::has_unsynced_end_of_earlier_boot);
+    let has_end_unsynced_before_reboot =
+        old_head.as_ref().is_some_and(LogHead::has_end_unsynced_before_reboot);
     // The same length counts as intact: reading the whole log at each event would cost too much. `verify`
     // reads it.
     let old_head = match old_head {
-        Some(head) if head.log_bytes == size && !has_unsynced_end_of_earlier_boot => {
+        Some(head) if head.log_bytes == size && !has_end_unsynced_before_reboot => {
             return Ok((head, Vec::new()));
         }
         old_head => old_head,
     };
     // The last writer was killed, or the system went down.
-    remove_drafts_written_under_lock_or_old(log);
+    remove_temporary_files_under_lock_or_old(log);
     // If the head names more bytes than the log has, the end was cut off or this is another log. The whole log
     // is then read.
     let start_head = old_head
         .clone()
-        .filter(|head| head.log_bytes <= size && !has_unsynced_end_of_earlier_boot)
+        .filter(|head| head.log_bytes <= size && !has_end_unsynced_before_reboot)
         .unwrap_or_default();
     let first_unsynced_byte = first_possibly_unsynced_byte(log, old_head.as_ref());
     let (mut head, torn_offset) = advance_head_to_end_or_torn_line(log, start_head, first_unsynced_byte)?;
     // Lines left by a killed writer are not synced; lines that were read back after a restart are.
     let start_byte = if old_head.is_some() { first_unsynced_byte } else { 0 };
-    head.unsynced = (!has_unsynced_end_of_earlier_boot && head.log_bytes > start_byte).then(|| UnsyncedEnd {
+    head.unsynced = (!has_end_unsynced_before_reboot && head.log_bytes > start_byte).then(|| UnsyncedEnd {
         start_byte,
         boot_id: plimsoll_system::boot_id().unwrap_or_default(),
         has_blobs: true,
@@ -105,7 +105,7 @@ fn advance_head_to_end_or_torn_line(
             Some(parsed)
                 if line.has_newline && (!is_unsynced || is_chained_and_intact(log, &head.link, &parsed)) =>
             {
-                head.advance_past_line(&parsed.header, parsed.link, line.bytes.len() as u64 + 1);
+                head.advance_past_line(&parsed.header, parsed.chain_hash, line.bytes.len() as u64 + 1);
             }
             _ if is_unsynced => return Ok((head, Some(offset))),
             _ => unreadable_line = Some(line),
@@ -115,26 +115,29 @@ fn advance_head_to_end_or_torn_line(
 }
 
 /// Returns true if the line is chained to `previous_link`, and its content and its blobs are intact.
-fn is_chained_and_intact(log: &TurnLog, previous_link: &str, line: &LogLine<'_>) -> bool {
+fn is_chained_and_intact(log: &TurnLog, previous_chain_hash: &str, line: &LogLine<'_>) -> bool {
     let folder = log.blob_folder();
-    line.is_chained_to(previous_link)
+    line.is_chained_to(previous_chain_hash)
         && line.has_intact_content()
         && referenced_blob_hashes(line.content).iter().all(|hash| blobs::is_blob_intact(&folder, hash))
 }
 
-/// Removes the drafts that killed writers left behind. Heads and blobs are written under the lock, which we hold,
-/// so their drafts are removed at once. Other drafts may still be in progress, so only old ones are removed.
-fn remove_drafts_written_under_lock_or_old(log: &TurnLog) {
+/// Removes the temporary files that killed writers left behind. Heads and blobs are written under the lock,
+/// which we hold, so their temporary files are removed at once. Others may still be written, so only old ones
+/// are removed.
+fn remove_temporary_files_under_lock_or_old(log: &TurnLog) {
     const MAX_WRITE_DURATION: Duration = Duration::from_secs(60);
     let is_old = |path: &Path| disk::time_since_modified(path).is_some_and(|age| age > MAX_WRITE_DURATION);
-    let draft_prefix = format!(".{}.", log.session_id());
+    let temporary_name_prefix = format!(".{}.", log.session_id());
     let blob_folder = log.blob_folder();
     for folder in [&log.folder, &blob_folder, &log.pending_folder()] {
-        for name in disk::list_names(folder).into_iter().filter(|name| name.ends_with(disk::DRAFT_SUFFIX)) {
+        for name in
+            disk::list_names(folder).into_iter().filter(|name| name.ends_with(disk::TEMPORARY_FILE_SUFFIX))
+        {
             let path = folder.join(&name);
             let is_written_under_lock =
-                folder == &blob_folder || name.starts_with(&format!("{draft_prefix}head."));
-            if is_written_under_lock || name.starts_with(&draft_prefix) && is_old(&path) {
+                folder == &blob_folder || name.starts_with(&format!("{temporary_name_prefix}head."));
+            if is_written_under_lock || name.starts_with(&temporary_name_prefix) && is_old(&path) {
                 let _ = disk::remove_if_exists(&path);
             }
         }

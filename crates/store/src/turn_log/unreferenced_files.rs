@@ -1,5 +1,5 @@
-//! Files beside a log that belong to no record in it: a torn end, a leftover draft, a blob that no record names,
-//! a pending file.
+//! Files beside a log that belong to no record in it: a torn end, a leftover temporary file, a blob that no
+//! record names, a pending file.
 
 use super::compression::without_compressed_suffix;
 use super::{TurnLog, pending_records};
@@ -36,9 +36,9 @@ impl TurnLog {
         self.open_writer(timeout)?.close()
     }
 
-    /// Returns the files of this log that belong to no record in it: unreferenced blobs, leftover drafts, pending
-    /// files and the torn file.
-    pub fn find_unreferenced_and_pending_files(&self) -> Result<Vec<PathBuf>, StoreError> {
+    /// Returns the files of this log that belong to no record in it: unreferenced blobs, leftover temporary
+    /// files, pending files and the torn file.
+    pub fn find_unreferenced_pending_and_torn_files(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut referenced_hashes = BTreeSet::new();
         if self.exists() {
             for line in self.forward_lines()? {
@@ -54,7 +54,7 @@ impl TurnLog {
             .into_iter()
             .filter(|name| !referenced_hashes.contains(without_compressed_suffix(name)));
         let mut files: Vec<PathBuf> = unreferenced_blobs.map(|name| blob_folder.join(name)).collect();
-        files.extend(self.find_leftover_log_drafts());
+        files.extend(self.find_leftover_temporary_log_files());
         files.extend(pending_records::pending_files(self));
         files.extend(Some(self.torn_path()).filter(|path| disk::file_size(path).is_some()));
         Ok(files)

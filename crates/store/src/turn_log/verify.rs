@@ -5,7 +5,7 @@ use super::erasure::sequence_numbers_in_erasure;
 use super::{LogHead, TurnLog};
 use crate::StoreError;
 use plimsoll_domain::digest::sha256_hex;
-use plimsoll_domain::log_line::{EMPTY_LINK, LogLine, RecordKind};
+use plimsoll_domain::log_line::{EMPTY_CHAIN_HASH, LogLine, RecordKind};
 use plimsoll_domain::turn::record::referenced_blob_hashes;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,29 +53,29 @@ impl VerificationReport {
 struct LogVerifier<'a> {
     log: &'a TurnLog,
     report: VerificationReport,
-    last_link: String,
-    /// If the last line's link was wrong, the link that it should have had.
-    expected_link: Option<String>,
+    last_chain_hash: String,
+    /// If the last line's chain hash was wrong, the one that it should have had.
+    expected_chain_hash: Option<String>,
     last_sequence_number: u64,
     last_turn_numbers: BTreeMap<String, u64>,
     erased_line_numbers: BTreeMap<u64, u64>,
     requested_erasures: BTreeSet<u64>,
-    last_lost_record: u64,
+    last_missing_sequence_number: u64,
 }
 
 impl TurnLog {
-    /// Verifies every line, chain link, content and blob.
+    /// Verifies every line, chain hash, content and blob.
     pub fn verify(&self) -> Result<VerificationReport, StoreError> {
         let mut verifier = LogVerifier {
             log: self,
             report: VerificationReport::default(),
-            last_link: EMPTY_LINK.to_owned(),
-            expected_link: None,
+            last_chain_hash: EMPTY_CHAIN_HASH.to_owned(),
+            expected_chain_hash: None,
             last_sequence_number: 0,
             last_turn_numbers: BTreeMap::new(),
             erased_line_numbers: BTreeMap::new(),
             requested_erasures: BTreeSet::new(),
-            last_lost_record: 0,
+            last_missing_sequence_number: 0,
         };
         let mut torn_line = None;
         for line in self.forward_lines()? {
@@ -114,26 +114,26 @@ impl LogVerifier<'_> {
         self.report.findings.push(LogFinding { line_number, sequence_number, is_error, description });
     }
 
-    /// Checks a record's chain link, sequence number, turn number, content and blobs.
+    /// Checks a record's chain hash, sequence number, turn number, content and blobs.
     fn check_chain_numbers_and_content(&mut self, line_number: u64, parsed: &LogLine<'_>) {
         let sequence_number = parsed.header.sequence_number;
         let add_error = |verifier: &mut Self, description: String| {
             verifier.add_finding(line_number, Some(sequence_number), true, description);
         };
         self.report.record_count += 1;
-        let follows_last_line = parsed.is_chained_to(&self.last_link);
-        // A changed link breaks two lines. The next line may therefore also be chained to the expected link, so
-        // that one change is reported once.
-        let follows_expected_link =
-            self.expected_link.as_ref().is_some_and(|link| parsed.is_chained_to(link));
-        if !follows_last_line && !follows_expected_link {
+        let follows_last_line = parsed.is_chained_to(&self.last_chain_hash);
+        // A changed chain hash makes two lines wrong. The next line may therefore also be chained to the
+        // expected hash, so that one change is reported once.
+        let follows_expected_chain_hash =
+            self.expected_chain_hash.as_ref().is_some_and(|link| parsed.is_chained_to(link));
+        if !follows_last_line && !follows_expected_chain_hash {
             add_error(
                 self,
                 "does not follow the previous line: changed, moved, duplicated or inserted".to_owned(),
             );
         }
-        self.expected_link = (!follows_last_line && !follows_expected_link)
-            .then(|| parsed.compute_link_after(&self.last_link));
+        self.expected_chain_hash = (!follows_last_line && !follows_expected_chain_hash)
+            .then(|| parsed.compute_chain_hash_after(&self.last_chain_hash));
         if sequence_number != self.last_sequence_number + 1 {
             add_error(
                 self,
@@ -156,7 +156,7 @@ impl LogVerifier<'_> {
         self.report.turn_count += u64::from(parsed.header.kind == RecordKind::Turn);
         self.check_blobs_erasures_and_repairs(line_number, parsed);
         self.last_sequence_number = sequence_number;
-        parsed.link.clone_into(&mut self.last_link);
+        parsed.chain_hash.clone_into(&mut self.last_chain_hash);
     }
 
     /// Checks the blobs of a record, or counts it if it is erased. Collects the numbers in erasure records, and
@@ -188,13 +188,13 @@ impl LogVerifier<'_> {
             }
             RecordKind::Repair => {
                 let description = match (fields["lost_from"].as_u64(), fields["torn_bytes"].as_u64()) {
-                    (Some(first_lost_record), _) => {
-                        self.last_lost_record = self
-                            .last_lost_record
-                            .max(fields["lost_to"].as_u64().unwrap_or(first_lost_record));
+                    (Some(first_missing_sequence_number), _) => {
+                        self.last_missing_sequence_number = self
+                            .last_missing_sequence_number
+                            .max(fields["lost_to"].as_u64().unwrap_or(first_missing_sequence_number));
                         format!(
-                            "records {first_lost_record} to {} were lost here; recorded again as far as the transcript still had them",
-                            self.last_lost_record
+                            "records {first_missing_sequence_number} to {} were lost here; recorded again as far as the transcript still had them",
+                            self.last_missing_sequence_number
                         )
                     }
                     (None, Some(byte_count)) => {
@@ -242,7 +242,7 @@ impl LogVerifier<'_> {
                 head.sequence_number
             );
             self.add_finding(0, None, true, description);
-        } else if head.sequence_number == self.last_sequence_number && head.link != self.last_link {
+        } else if head.sequence_number == self.last_sequence_number && head.link != self.last_chain_hash {
             self.add_finding(
                 0,
                 None,

@@ -6,7 +6,7 @@ use super::head::MAX_MERGED_FILES;
 use super::{LogHead, NewRecord, RecordedMemory, TurnLog, UnsyncedEnd, blobs, pending_records, repair};
 use crate::lock::Lock;
 use crate::{Durability, StoreError, disk, io_error, size_limited_write};
-use plimsoll_domain::log_line::{RecordHeader, render_line_and_link};
+use plimsoll_domain::log_line::{RecordHeader, render_line_and_chain_hash};
 use plimsoll_system::files::sync_data;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -113,9 +113,9 @@ impl LogWriter {
         for record in records {
             let header =
                 RecordHeader { sequence_number: self.head.sequence_number + 1, ..record.header.clone() };
-            let (line_text, link) =
-                render_line_and_link(&self.head.link, header.clone(), &record.encoded.content);
-            self.head.advance_past_line(&header, &link, line_text.len() as u64);
+            let (line_text, chain_hash) =
+                render_line_and_chain_hash(&self.head.link, header.clone(), &record.encoded.content);
+            self.head.advance_past_line(&header, &chain_hash, line_text.len() as u64);
             lines.push_str(&line_text);
         }
         // In one write, so that records that belong together are added together.

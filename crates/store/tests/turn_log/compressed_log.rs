@@ -176,7 +176,7 @@ fn the_memory_log_is_never_expanded() {
     fs::create_dir_all(project.memory_folder()).unwrap();
     let forged = project.memory_folder().join("log.jsonl.zst");
     fs::copy(compressed_path(&test_log), &forged).unwrap();
-    assert!(!plimsoll_store::memory::exists(&project));
+    assert!(!plimsoll_store::memory::memory_exists(&project));
     let op = plimsoll_domain::memory::MemoryOp::BeginRun { objective: "Do it.".to_owned() };
     plimsoll_store::memory::apply_changes_atomically(&project, "test", &[op]).unwrap();
     assert!(forged.exists() && plimsoll_store::memory::read_changes(&project).unwrap().len() == 1);
@@ -188,9 +188,10 @@ fn drafts_of_killed_compressions_are_removed() {
     let test_log = TestLog::new();
     test_log.append(&[prompt_record("one"), prompt_record(secret)]);
     let uncompressed = test_log.log_bytes();
-    let draft = test_log
-        .turns_folder()
-        .join(format!(".{SESSION_ID}.jsonl.7.0123456789abcdef{}", plimsoll_store::disk::DRAFT_SUFFIX));
+    let draft = test_log.turns_folder().join(format!(
+        ".{SESSION_ID}.jsonl.7.0123456789abcdef{}",
+        plimsoll_store::disk::TEMPORARY_FILE_SUFFIX
+    ));
     fs::write(&draft, &uncompressed).unwrap();
     test_log.log.compress_log_and_blobs(TIMEOUT).unwrap();
     assert!(!draft.exists());

@@ -1,7 +1,7 @@
 //! Damage to the log's bytes by a kill or by hand is repaired or reported; no acknowledged record is lost.
 
 use crate::harness::{TestLog, contains_bytes, large_text, log_in_folder, prompt_record, render_findings};
-use plimsoll_domain::log_line::{EMPTY_LINK, LogLine, RecordHeader, render_line_and_link};
+use plimsoll_domain::log_line::{EMPTY_CHAIN_HASH, LogLine, RecordHeader, render_line_and_chain_hash};
 use std::fs;
 
 fn numbered_texts(count: usize) -> Vec<String> {
@@ -125,9 +125,9 @@ fn swapped_deleted_duplicated_and_forged_lines_are_reported() {
 
 /// Returns a forged record with a correct link after `before`.
 fn forge_line(template: &str, before: &str) -> String {
-    let link = LogLine::parse(before.trim_end().as_bytes()).unwrap().link.to_owned();
+    let link = LogLine::parse(before.trim_end().as_bytes()).unwrap().chain_hash.to_owned();
     let header: RecordHeader = LogLine::parse(template.trim_end().as_bytes()).unwrap().header;
-    render_line_and_link(&link, header, "{\"text\":\"forged\"}").0
+    render_line_and_chain_hash(&link, header, "{\"text\":\"forged\"}").0
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_missing_end_and_a_rewritten_log_are_detected_by_the_head() {
     );
     fs::remove_file(test_log.log.path()).unwrap();
     assert!(!test_log.verify().is_intact(), "a log that is gone altogether");
-    assert!(LogLine::parse(lines[0].trim_end().as_bytes()).unwrap().is_chained_to(EMPTY_LINK));
+    assert!(LogLine::parse(lines[0].trim_end().as_bytes()).unwrap().is_chained_to(EMPTY_CHAIN_HASH));
 }
 
 #[test]

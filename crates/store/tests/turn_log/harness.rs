@@ -84,8 +84,11 @@ impl TestLog {
 }
 
 pub(crate) fn log_in_folder(folder: &Path) -> TurnLog {
-    TurnLog::for_session_where_started(&Project::with_local_files(folder), &SessionId::from(SESSION_ID))
-        .unwrap()
+    TurnLog::for_session_where_started_or_current(
+        &Project::with_local_files(folder),
+        &SessionId::from(SESSION_ID),
+    )
+    .unwrap()
 }
 
 pub(crate) fn prompt_record(text: &str) -> NewRecord {

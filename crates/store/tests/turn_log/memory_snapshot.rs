@@ -3,7 +3,7 @@
 use crate::harness::{SESSION_ID, TIMEOUT, TestLog, render_findings};
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::memory::MemoryOp;
-use plimsoll_domain::turn::record::{EncodingHints, encode_turn, encode_turn_and_pack_memory};
+use plimsoll_domain::turn::record::{EncodingHints, encode_turn, encode_turn_and_memory};
 use plimsoll_domain::{Timestamp, Turn};
 use plimsoll_store::memory::{self, MemoryHead, PastMemory, lock_memory};
 use plimsoll_store::turn_log::NewRecord;
@@ -35,16 +35,15 @@ fn record_turn_and_check_reuse(test_log: &TestLog, project: &Project) -> bool {
     let at = Timestamp::from(AFTER_ALL_CHANGES);
     let head = test_log.log.current_head().unwrap_or_default();
     let past_memory = PastMemory::from_head_or_log_else_empty(MemoryHead::load(project));
-    let reused_memory = test_log
-        .log
-        .head_memory_if_blobs_unchanged(&head)
-        .and_then(|recorded_memory| past_memory.previous_memory_json_if_unchanged(&at, recorded_memory));
+    let reused_memory = test_log.log.head_memory_if_blobs_unchanged(&head).and_then(|recorded_memory| {
+        past_memory.unchanged_previous_memory_json_with_new_step(&at, recorded_memory)
+    });
     let full_memory =
         past_memory.memory_at(&at).map(|memory| memory.current_frame_and_heap_to_json()).unwrap_or_default();
     let expected = encode_turn(&turn_with_memory(full_memory.clone())).content;
     let is_reused = reused_memory.is_some();
     let memory_fields = if is_reused { Map::new() } else { full_memory };
-    let (encoded, packed) = encode_turn_and_pack_memory(
+    let (encoded, packed) = encode_turn_and_memory(
         &turn_with_memory(memory_fields),
         &EncodingHints { memory_json: reused_memory, ..EncodingHints::default() },
     );
@@ -80,7 +79,7 @@ fn a_turn_reuses_memory_until_it_changes_or_a_blob_is_missing() {
     );
     let mut memory = lock_memory(&project, TIMEOUT).unwrap();
     memory.count_response_on_release(&"s".into());
-    memory.write_changes_and_release().unwrap();
+    memory.write_changes_count_response_and_release().unwrap();
     assert!(record_turn_and_check_reuse(&test_log, &project), "only the step is another one");
     alloc_chunk(&project, "b");
     assert!(

@@ -105,7 +105,7 @@ fn a_session_does_not_merge_records_of_another_session() {
     let folder = tempfile::tempdir().unwrap();
     let project = Project::with_local_files(folder.path());
     let [short_log, long_log] = ["abc", "abc.def"]
-        .map(|id| TurnLog::for_session_where_started(&project, &SessionId::from(id)).unwrap());
+        .map(|id| TurnLog::for_session_where_started_or_current(&project, &SessionId::from(id)).unwrap());
     plimsoll_store::disk::create_folder(long_log.path().parent().unwrap()).unwrap();
     let lock_guard = lock::acquire(&long_log.path().with_file_name("abc.def.lock"), Duration::ZERO).unwrap();
     long_log.append_or_write_to_pending_file(&prompt_record("of the long one"), Duration::ZERO).unwrap();

@@ -57,11 +57,11 @@ impl LinearServer {
     /// Starts a server without faults.
     #[expect(clippy::new_without_default, reason = "a server is started, not a default value")]
     pub fn new() -> LinearServer {
-        LinearServer::with_faults(|_| None)
+        LinearServer::start_with_faults(|_| None)
     }
 
     /// Starts a server that calls the script for each request and injects the fault that it returns.
-    pub fn with_faults(
+    pub fn start_with_faults(
         fault_script: impl FnMut(&ReceivedRequest) -> Option<Fault> + Send + 'static,
     ) -> LinearServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on 127.0.0.1");

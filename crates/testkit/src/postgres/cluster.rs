@@ -1,6 +1,6 @@
 //! Creates the data folder of a server.
 
-use super::{ADMIN_ROLE, PASSWORD, SERVER_TIMEOUT, ServerUser, command_as_user_ending_with_parent};
+use super::{ADMIN_ROLE, PASSWORD, SERVER_TIMEOUT, ServerUser, command_as_user_stopped_when_parent_dies};
 use crate::client::wait_for_exclusive_file_lock;
 use crate::{target_dir, tool};
 use rustix::process::geteuid;
@@ -61,7 +61,7 @@ impl ClusterBuilder<'_> {
 
     fn run_initdb(&self) {
         let mut command =
-            command_as_user_ending_with_parent(self.user, &self.bin_dir.join("initdb"), self.folder);
+            command_as_user_stopped_when_parent_dies(self.user, &self.bin_dir.join("initdb"), self.folder);
         command.arg("-D").arg(self.folder.join("data")).args(INITDB_OPTIONS);
         command.arg("--pwfile").arg(self.folder.join("password"));
         tool::run_for_combined_output(&mut command, SERVER_TIMEOUT)

@@ -33,7 +33,7 @@ pub(super) struct Arguments {
 pub(super) const MODEL: &str = "claude-opus-5-5";
 
 impl Arguments {
-    pub(super) fn parse(args: &[String]) -> ReplayResult<Arguments> {
+    pub(super) fn parse_rejecting_unsupported(args: &[String]) -> ReplayResult<Arguments> {
         let mut arguments = Arguments::default();
         let mut args = args.iter().peekable();
         while let Some(argument) = args.next() {
@@ -65,9 +65,9 @@ impl Arguments {
                     other => return not_replayable_error(format!("the model {other}")),
                 },
                 "--allowedTools" | "--allowed-tools" => {
-                    arguments.add_allowed_tools(&require_value()?)?;
+                    arguments.add_allowed_tools_rejecting_patterns(&require_value()?)?;
                     while let Some(tool) = args.next_if(|next_argument| !next_argument.starts_with('-')) {
-                        arguments.add_allowed_tools(tool)?;
+                        arguments.add_allowed_tools_rejecting_patterns(tool)?;
                     }
                 }
                 _ if name.starts_with('-') => return not_replayable_error(format!("the argument {name}")),
@@ -84,7 +84,7 @@ impl Arguments {
         Ok(arguments)
     }
 
-    fn add_allowed_tools(&mut self, names: &str) -> ReplayResult<()> {
+    fn add_allowed_tools_rejecting_patterns(&mut self, names: &str) -> ReplayResult<()> {
         for name in names.split([',', ' ']).filter(|name| !name.is_empty()) {
             if !name.chars().all(|character| character.is_ascii_alphanumeric()) {
                 return not_replayable_error(format!("the permission {name}"));

@@ -55,7 +55,7 @@ pub fn run_replayed_client() -> ExitCode {
         println!("{} (Claude Code)", crate::client::CLIENT_VERSION);
         return ExitCode::SUCCESS;
     }
-    match Arguments::parse(&arguments).and_then(session::run_session) {
+    match Arguments::parse_rejecting_unsupported(&arguments).and_then(session::run_session) {
         Ok(code) => ExitCode::from(code),
         Err(MissingRecording(description)) => {
             eprintln!("the replayed client has no recording of {description}: this test needs the real one");

@@ -122,7 +122,11 @@ fn assemble_message_from_stream(event_stream: &str) -> ReplayResult<Value> {
                 }
             }
             "content_block_delta" => {
-                append_delta(&mut message["content"][index], &mut partial_inputs[index], &event["delta"]);
+                append_delta_to_block_or_partial_input(
+                    &mut message["content"][index],
+                    &mut partial_inputs[index],
+                    &event["delta"],
+                );
             }
             "content_block_stop" if !partial_inputs[index].is_empty() => {
                 let input: Value = serde_json::from_str(&partial_inputs[index]).unwrap_or_default();
@@ -137,14 +141,14 @@ fn assemble_message_from_stream(event_stream: &str) -> ReplayResult<Value> {
             _ => {}
         }
     }
-    reject_thinking_or_incomplete_message(&message, is_complete)?;
+    reject_unsupported_or_incomplete_message(&message, is_complete)?;
     message["stop_details"] = json!(null);
     Ok(message)
 }
 
 /// Appends a delta to its content block. The input of a tool call is JSON only when complete, so its parts
 /// are collected in `partial_input`.
-fn append_delta(block: &mut Value, partial_input: &mut String, delta: &Value) {
+fn append_delta_to_block_or_partial_input(block: &mut Value, partial_input: &mut String, delta: &Value) {
     let field = match delta["type"].as_str() {
         Some("text_delta") => "text",
         Some("thinking_delta") => "thinking",
@@ -158,7 +162,7 @@ fn append_delta(block: &mut Value, partial_input: &mut String, delta: &Value) {
     block[field] = format!("{previous}{}", delta[field].as_str().unwrap_or_default()).into();
 }
 
-fn reject_thinking_or_incomplete_message(message: &Value, is_complete: bool) -> ReplayResult<()> {
+fn reject_unsupported_or_incomplete_message(message: &Value, is_complete: bool) -> ReplayResult<()> {
     if message["content"]
         .as_array()
         .is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "thinking"))

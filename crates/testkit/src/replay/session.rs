@@ -54,7 +54,7 @@ struct Session {
     project: PathBuf,
     working_folder: PathBuf,
     /// The working directory that was last announced to the model.
-    announced_folder: PathBuf,
+    last_announced_folder: PathBuf,
     /// The context size at the last request, in tokens.
     context_tokens: u64,
     temp_folder: PathBuf,
@@ -98,7 +98,8 @@ pub(super) fn run_session(arguments: Arguments) -> ReplayResult<u8> {
     let mut session = Session::new_in_supported_environment(arguments)?;
     let outcome = session.start_and_run_turns_until_end(&prompt_text);
     // Drop the session even after an error, so that the transcript is complete before the program exits.
-    let exit_code = outcome.and_then(|outcome| session.print_result_and_run_end_hooks(&outcome));
+    let exit_code =
+        outcome.and_then(|outcome| session.print_result_unless_killed_and_run_end_hooks(&outcome));
     drop(session);
     exit_code
 }
@@ -159,7 +160,7 @@ impl Session {
             settings,
             line_context,
             working_folder: project.clone(),
-            announced_folder: project.clone(),
+            last_announced_folder: project.clone(),
             context_tokens: 0,
             temp_folder: env_variable("CLAUDE_CODE_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from),
             transcript: TranscriptWriter::start_delayed_writer_thread(transcript_path),

@@ -54,21 +54,23 @@ impl Settings {
         ];
         // Like the client, ignore a missing file and invalid JSON.
         for text in paths.iter().filter_map(|path| fs::read_to_string(path).ok()) {
-            settings.merge_json_rejecting_unknown_keys(&text)?;
+            settings.merge_json_rejecting_unsupported_settings(&text)?;
         }
         match command_line_settings {
             Some(text) if text.trim_start().starts_with('{') => {
-                settings.merge_json_rejecting_unknown_keys(text)?;
+                settings.merge_json_rejecting_unsupported_settings(text)?;
             }
             Some(path) => {
-                settings.merge_json_rejecting_unknown_keys(&fs::read_to_string(path).unwrap_or_default())?;
+                settings.merge_json_rejecting_unsupported_settings(
+                    &fs::read_to_string(path).unwrap_or_default(),
+                )?;
             }
             None => {}
         }
         Ok(settings)
     }
 
-    fn merge_json_rejecting_unknown_keys(&mut self, text: &str) -> ReplayResult<()> {
+    fn merge_json_rejecting_unsupported_settings(&mut self, text: &str) -> ReplayResult<()> {
         let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(text) else { return Ok(()) };
         if let Some(unknown_key) = fields.keys().find(|key| !SUPPORTED_KEYS.contains(&key.as_str())) {
             return not_replayable_error(format!("the setting {unknown_key}"));
@@ -84,7 +86,10 @@ impl Settings {
             for group in groups.as_array().into_iter().flatten() {
                 let matcher = group["matcher"].as_str().unwrap_or_default();
                 for entry in group["hooks"].as_array().into_iter().flatten() {
-                    self.add_hook_unless_duplicate(event, HookCommand::parse(entry, matcher)?);
+                    self.add_hook_unless_duplicate(
+                        event,
+                        HookCommand::parse_rejecting_unsupported_keys(entry, matcher)?,
+                    );
                 }
             }
         }
@@ -119,7 +124,7 @@ impl Settings {
 }
 
 impl HookCommand {
-    fn parse(entry: &Value, matcher: &str) -> ReplayResult<HookCommand> {
+    fn parse_rejecting_unsupported_keys(entry: &Value, matcher: &str) -> ReplayResult<HookCommand> {
         let supported_keys = ["type", "command", "args", "timeout"];
         let keys = entry.as_object().into_iter().flat_map(|entry| entry.keys());
         if let Some(key) = keys.into_iter().find(|key| !supported_keys.contains(&key.as_str())) {

@@ -63,7 +63,7 @@ pub(super) fn input_error_before_hooks(tool_name: &str, input: &Value) -> Replay
 
 /// Returns the input with the client's default values, for the conversation and for the hooks. The two differ
 /// in the order of their fields.
-pub(super) fn inputs_for_conversation_and_hooks(tool_name: &str, input: &Value) -> (Value, Value) {
+pub(super) fn conversation_and_hook_inputs_with_defaults(tool_name: &str, input: &Value) -> (Value, Value) {
     if tool_name != "Edit" || input.get("replace_all").is_some() {
         return (input.clone(), input.clone());
     }
@@ -173,7 +173,10 @@ fn replace_first_or_all_occurrences_in_file(input: &Value) -> ReplayResult<ToolO
 
 /// Returns the client's reason to deny a command that redirects output into `.claude` or `.git`, else `None`.
 /// Only `echo TEXT > FILE` was recorded; any other command that does so is an error.
-fn protected_write_denial_reason(command: &str, context: &ToolContext<'_>) -> ReplayResult<Option<String>> {
+fn denial_message_for_protected_redirect(
+    command: &str,
+    context: &ToolContext<'_>,
+) -> ReplayResult<Option<String>> {
     let mut redirect_targets =
         command.split('>').skip(1).map(|remaining| remaining.trim_start_matches(['>', '|', ' ']));
     let find_protected_target = |target: &str| {
@@ -207,15 +210,18 @@ fn run_bash_and_update_working_folder(
     if input["run_in_background"] == true {
         return not_replayable_error("a command in the background");
     }
-    if let Some(reason) = protected_write_denial_reason(command_line, context)? {
+    if let Some(reason) = denial_message_for_protected_redirect(command_line, context)? {
         return Ok(ToolOutcome::PermissionDenied(reason));
     }
-    let final_folder_file = context.temp_folder.join(format!("claude-{}-cwd", std::process::id()));
-    let Some((status, output)) = run_shell(command_line, &final_folder_file, context)? else {
+    let final_working_folder_file = context.temp_folder.join(format!("claude-{}-cwd", std::process::id()));
+    let Some((status, output)) =
+        run_shell_or_none_if_ending(command_line, &final_working_folder_file, context)?
+    else {
         return Ok(ToolOutcome::Interrupted);
     };
-    let new_folder = fs::read_to_string(&final_folder_file).map(|folder| PathBuf::from(folder.trim_end()));
-    let _ = fs::remove_file(&final_folder_file);
+    let new_folder =
+        fs::read_to_string(&final_working_folder_file).map(|folder| PathBuf::from(folder.trim_end()));
+    let _ = fs::remove_file(&final_working_folder_file);
     if !status.success() {
         let code = status.code().unwrap_or(137);
         let error = if output.is_empty() {
@@ -242,17 +248,17 @@ fn run_bash_and_update_working_folder(
     Ok(ToolOutcome::Succeeded { text, response })
 }
 
-/// Runs a command line and writes its final working directory to `final_folder_file`. Returns its exit status
-/// and output, or `None` if a signal to end arrived and the command was killed.
-fn run_shell(
+/// Runs a command line and writes its final working directory to `final_working_folder_file`. Returns its
+/// exit status and output, or `None` if a signal to end arrived and the command was killed.
+fn run_shell_or_none_if_ending(
     command_line: &str,
-    final_folder_file: &Path,
+    final_working_folder_file: &Path,
     context: &ToolContext<'_>,
 ) -> ReplayResult<Option<(ExitStatus, String)>> {
     let mut command = Command::new("/bin/bash");
     command
         .args(["-c", "eval \"$1\" < /dev/null && pwd -P >| \"$2\"", "bash", command_line])
-        .arg(final_folder_file)
+        .arg(final_working_folder_file)
         .current_dir(&*context.working_folder)
         .envs(context.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null());

@@ -16,7 +16,7 @@ use {
 
 impl World {
     /// Connects the client to this model and puts the client on the PATH.
-    pub fn put_client_on_path_and_set_model_url(&mut self, model: &ScriptedModel) {
+    pub fn put_client_on_path_with_model_and_settings(&mut self, model: &ScriptedModel) {
         self.puts_client_on_path = true;
         self.set_env("ANTHROPIC_BASE_URL", model.url());
         if !self.plimsoll_user_settings_file().exists() {
@@ -46,7 +46,7 @@ impl World {
     /// session, and check what Plimsoll does before or after it.
     #[cfg(feature = "replay")]
     pub fn use_real_client_in_sessions(&mut self, session_numbers: &[u32]) {
-        let session_marker = self.root.join("client/begun").display().to_string();
+        let session_marker_prefix = self.root.join("client/begun").display().to_string();
         let shell_pattern =
             session_numbers.iter().fold("0".to_owned(), |pattern, number| format!("{pattern}|{number}"));
         let (real, replayed) = (
@@ -57,7 +57,7 @@ impl World {
             "#!/bin/sh\n\
              [ \"$1\" = --version ] && exec '{replayed}' --version\n\
              number=1\n\
-             until mkdir '{session_marker}'.$number 2>/dev/null; do number=$((number + 1)); done\n\
+             until mkdir '{session_marker_prefix}'.$number 2>/dev/null; do number=$((number + 1)); done\n\
              case $number in {shell_pattern}) exec '{real}' \"$@\" ;; esac\n\
              # It was recorded with a key: how it is logged in, only its limits tell.\n\
              unset CLAUDE_CODE_OAUTH_TOKEN\n\

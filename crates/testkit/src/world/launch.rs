@@ -75,7 +75,7 @@ impl Launch {
     /// Starts the program and waits until it ends.
     pub fn run(self) -> FinishedProgram {
         let timeout = self.timeout;
-        self.spawn().wait(timeout)
+        self.spawn().wait_or_kill_and_panic(timeout)
     }
 
     /// Starts the program in its own process group and captures its output in the background.
@@ -164,7 +164,7 @@ impl RunningProgram {
     }
 
     /// Waits until the program ends. After `timeout`, ends its process group and panics with its output.
-    pub fn wait(mut self, timeout: Duration) -> FinishedProgram {
+    pub fn wait_or_kill_and_panic(mut self, timeout: Duration) -> FinishedProgram {
         let wait_started_at = Instant::now();
         while self.try_wait().is_none() && wait_started_at.elapsed() < timeout {
             sleep(Duration::from_millis(2));

@@ -48,17 +48,17 @@ impl World {
     /// Creates a world whose project is a git repository with one commit on `main`.
     #[expect(clippy::new_without_default, reason = "a world is made, not a default value")]
     pub fn new() -> World {
-        World::build(true, true)
+        World::create_with_project(true, true)
     }
 
     /// Creates a world whose project is a git repository without Plimsoll's files.
     pub fn without_plimsoll_files() -> World {
-        World::build(true, false)
+        World::create_with_project(true, false)
     }
 
     /// Creates a world whose project is a plain folder.
     pub fn without_git() -> World {
-        World::build(false, true)
+        World::create_with_project(false, true)
     }
 
     /// Leaves Plimsoll's programs off the PATH, so that they are not even built.
@@ -67,7 +67,7 @@ impl World {
         self
     }
 
-    fn build(with_git: bool, with_plimsoll_files: bool) -> World {
+    fn create_with_project(with_git: bool, with_plimsoll_files: bool) -> World {
         let folder = tempfile::Builder::new().prefix("plimsoll-test-").tempdir().expect("a temporary folder");
         let root = folder.path().canonicalize().expect("the temporary folder exists");
         let home = root.join("home");
@@ -86,7 +86,7 @@ impl World {
             puts_client_on_path: false,
             client_override: None,
         };
-        write_file(&world.client_state_file(), &initial_client_state().to_string());
+        write_file(&world.client_state_file(), &client_state_with_completed_onboarding().to_string());
         if with_plimsoll_files {
             world.create_project("project");
         } else {
@@ -161,13 +161,13 @@ impl World {
     }
 
     /// Returns the path of a project file. An absolute path is returned unchanged.
-    pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
-        self.project().join(relative)
+    pub fn path(&self, relative_path: impl AsRef<Path>) -> PathBuf {
+        self.project().join(relative_path)
     }
 
     /// Writes a project file and creates its parent folders.
-    pub fn write(&self, relative: impl AsRef<Path>, text: &str) {
-        write_file(&self.path(relative), text);
+    pub fn write(&self, relative_path: impl AsRef<Path>, text: &str) {
+        write_file(&self.path(relative_path), text);
     }
 
     /// Writes Plimsoll's user settings. Unlike a project's settings, they may start programs, send data to others
@@ -185,8 +185,8 @@ impl World {
     }
 
     /// Writes an executable file, creates its parent folders and returns the file's path.
-    pub fn write_program(&self, relative: impl AsRef<Path>, text: &str) -> PathBuf {
-        let path = self.path(relative);
+    pub fn write_program(&self, relative_path: impl AsRef<Path>, text: &str) -> PathBuf {
+        let path = self.path(relative_path);
         write_file(&path, text);
         let result = fs::set_permissions(&path, fs::Permissions::from_mode(0o755));
         assert!(result.is_ok(), "cannot make {} a program: {result:?}", path.display());
@@ -194,18 +194,18 @@ impl World {
     }
 
     /// Reads a project file. Panics if that fails.
-    pub fn read(&self, relative: impl AsRef<Path>) -> String {
-        read_file(&self.path(relative))
+    pub fn read(&self, relative_path: impl AsRef<Path>) -> String {
+        read_file(&self.path(relative_path))
     }
 
     /// Reads a JSON file of the project. Panics if that fails.
-    pub fn read_json(&self, relative: impl AsRef<Path>) -> Value {
-        parse_json_file(&self.path(relative))
+    pub fn read_json(&self, relative_path: impl AsRef<Path>) -> Value {
+        parse_json_file(&self.path(relative_path))
     }
 
     /// Returns true if this file or folder exists in the project.
-    pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
-        self.path(relative).exists()
+    pub fn exists(&self, relative_path: impl AsRef<Path>) -> bool {
+        self.path(relative_path).exists()
     }
 
     /// Runs git in the project and returns its stdout without trailing whitespace. Panics if git fails.
@@ -232,7 +232,7 @@ impl World {
 
     /// Returns the complete environment of a program in this world. PATH includes the client once a model or client
     /// was selected.
-    pub fn env(&self) -> Vec<(String, String)> {
+    pub fn env_with_programs_on_path(&self) -> Vec<(String, String)> {
         let client_program = self.puts_client_on_path.then(|| self.client_program());
         let client_folder = client_program.and_then(|path| path.parent().map(Path::to_path_buf));
         let plimsoll_folder = self.with_plimsoll_programs.then(find_or_build_bin_dir);
@@ -278,7 +278,7 @@ impl World {
     /// Prepares a program that runs in the project, with this world's environment, empty stdin and a timeout of two
     /// minutes.
     pub fn command(&self, program: impl AsRef<Path>, args: &[&str]) -> Launch {
-        Launch::new(program.as_ref(), args, self.project(), self.env())
+        Launch::new(program.as_ref(), args, self.project(), self.env_with_programs_on_path())
     }
 
     /// Prepares the client with these arguments.
@@ -335,7 +335,7 @@ impl Drop for World {
 }
 
 /// Returns the client's state after its first-start questions are answered, so that it shows no dialog.
-fn initial_client_state() -> Value {
+fn client_state_with_completed_onboarding() -> Value {
     json!({
         "hasCompletedOnboarding": true,
         "lastOnboardingVersion": CLIENT_VERSION,

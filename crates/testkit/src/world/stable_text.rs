@@ -36,7 +36,7 @@ static SHORT_COMMIT: LazyLock<Regex> =
 
 impl World {
     /// Replaces paths, ids, times and durations with placeholders in brackets.
-    pub fn replace_unstable_parts(&self, text: &str) -> String {
+    pub fn replace_varying_parts_with_placeholders(&self, text: &str) -> String {
         let mut stable_text = text.to_owned();
         let programs_folder = self.with_plimsoll_programs.then(|| (find_or_build_bin_dir(), "[BIN]"));
         let paths = [(self.project(), "[PROJECT]"), (self.home(), "[HOME]"), (self.root.clone(), "[WORLD]")];

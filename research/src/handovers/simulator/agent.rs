@@ -5,7 +5,7 @@ use super::SimulationResults;
 use super::ledger::{EditMethod, GroundTruth, Ledger, LedgerEvent, UserChange};
 use super::prompt_parser::ParsedPrompt;
 use super::resume_score::{self, ResumeScore};
-use super::style::{AgentStyle, BreakKind, BreakPoint, CommitTiming, SessionScript};
+use super::style::{AgentStyle, CommitTiming, InterruptionKind, InterruptionPoint, SessionScript};
 use super::work::{Operation, SimulatedWork};
 use crate::nights::simulator::usage_limit_response;
 use plimsoll_testkit::SeededRng;
@@ -22,9 +22,9 @@ const TOKENS_PER_ANSWER: u64 = 6_000;
 /// Input tokens above L2 (85%), above L3 (95%), and at which the next item does not fit below L2.
 const TOKENS_ABOVE_L2: u64 = 870_000;
 const TOKENS_ABOVE_L3: u64 = 960_000;
-const TOKENS_WITHOUT_ROOM_FOR_ITEM: u64 = 640_000;
-/// The probability, in percent, that the agent notices that its next step is already done.
-const NOTICE_PERCENT: u64 = 50;
+const TOKENS_LEAVING_NO_ROOM_FOR_ITEM: u64 = 640_000;
+/// The probability, in percent, that the agent notices that work is already done.
+const NOTICES_EXISTING_WORK_PERCENT: u64 = 50;
 
 pub(super) struct Agent {
     pub(super) work: SimulatedWork,
@@ -37,7 +37,7 @@ pub(super) struct Agent {
     pub(super) resume_scores: Vec<ResumeScore>,
     pub(super) results: SimulationResults,
     pub(super) has_made_flawed_promise: bool,
-    pub(super) items_left_unticked: Vec<usize>,
+    pub(super) items_with_forgotten_tick: Vec<usize>,
     pub(super) usage_limit_ends_at: Option<SystemTime>,
     pub(super) session_end_label: &'static str,
 }
@@ -52,17 +52,17 @@ pub(super) struct AgentSession {
     /// The next step of the item.
     pub(super) next_step: usize,
     pub(super) phase: Phase,
-    /// A file and line that the prompt named and that do not belong to the item.
-    pub(super) other_item_location: Option<(String, u32)>,
+    /// A file and line that the prompt names although they do not belong to the item.
+    pub(super) location_outside_item: Option<(String, u32)>,
     /// A step that is already done although the prompt says to continue there.
     pub(super) step_to_repeat: Option<usize>,
     pub(super) must_inspect_files: bool,
-    pub(super) made_step_count: u32,
+    pub(super) performed_step_count: u32,
     pub(super) answer_count: u64,
-    pub(super) has_reached_break: bool,
+    pub(super) has_been_interrupted: bool,
     pub(super) is_window_full: bool,
     pub(super) has_committed: bool,
-    pub(super) steps_before_stop: u32,
+    pub(super) steps_left_before_stop: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,15 +85,15 @@ impl AgentSession {
             item: None,
             next_step: 0,
             phase: Phase::Starting,
-            other_item_location: None,
+            location_outside_item: None,
             step_to_repeat: None,
             must_inspect_files: false,
-            made_step_count: 0,
+            performed_step_count: 0,
             answer_count: 0,
-            has_reached_break: false,
+            has_been_interrupted: false,
             is_window_full: false,
             has_committed: false,
-            steps_before_stop: 0,
+            steps_left_before_stop: 0,
         }
     }
 }
@@ -120,7 +120,7 @@ impl Agent {
             user_changes: Vec::new(),
             resume_scores: Vec::new(),
             has_made_flawed_promise: false,
-            items_left_unticked: Vec::new(),
+            items_with_forgotten_tick: Vec::new(),
             usage_limit_ends_at: None,
             session_end_label: "nothing",
         }
@@ -142,19 +142,19 @@ impl Agent {
             self.usage_limit_ends_at = None;
         }
         self.session.answer_count += 1;
-        let step = self.choose_step(request);
+        let step = self.choose_step_from_phase_and_hook_messages(request);
         let base_tokens = if self.session.is_window_full { TOKENS_ABOVE_L2 } else { FIRST_ANSWER_TOKENS };
         let tokens = base_tokens + TOKENS_PER_ANSWER * self.session.answer_count;
-        if !self.session.has_reached_break {
+        if !self.session.has_been_interrupted {
             return step.with_input_tokens(tokens);
         }
-        match self.session.script.break_kind {
-            BreakKind::L3 if !self.session.is_window_full => {
+        match self.session.script.interruption_kind {
+            InterruptionKind::L3 if !self.session.is_window_full => {
                 self.session.is_window_full = true;
                 step.with_input_tokens(TOKENS_ABOVE_L3)
             }
-            BreakKind::NoRoomForItem => {
-                step.with_input_tokens(TOKENS_WITHOUT_ROOM_FOR_ITEM + self.session.answer_count)
+            InterruptionKind::NoRoomForNextItem => {
+                step.with_input_tokens(TOKENS_LEAVING_NO_ROOM_FOR_ITEM + self.session.answer_count)
             }
             _ => step.with_input_tokens(tokens),
         }
@@ -181,15 +181,16 @@ impl Agent {
         self.session = AgentSession::new(id, number, script, prompt);
     }
 
-    pub(super) fn choose_step(&mut self, request: &Request) -> Step {
+    pub(super) fn choose_step_from_phase_and_hook_messages(&mut self, request: &Request) -> Step {
         let last_text = request.text_since_last_assistant_message();
         if last_text.contains("CCS_CHECKPOINT_TRIGGERED|")
             && !matches!(self.session.phase, Phase::Stopping | Phase::Ended)
         {
             self.session.phase = Phase::Stopping;
-            self.session.steps_before_stop = u32::from(self.session.script.makes_one_more_step);
+            self.session.steps_left_before_stop = u32::from(self.session.script.makes_one_more_step);
         }
-        if let Some(item) = item_requested_by_pack(&last_text).and_then(|name| self.work.find_item(&name)) {
+        if let Some(item) = item_named_in_pack_message(&last_text).and_then(|name| self.work.find_item(&name))
+        {
             self.session.item = Some(item);
             self.session.next_step = 0;
             self.session.phase = Phase::Working;
@@ -203,7 +204,7 @@ impl Agent {
             }
             Phase::Working => self.continue_or_finish_item(),
             Phase::Ticked => self.continue_or_end_after_tick(),
-            Phase::Stopping => self.make_last_step_commit_or_close(),
+            Phase::Stopping => self.make_one_more_step_or_commit_or_close(),
             Phase::Ended => Step::from_text("I have stopped."),
         }
     }
@@ -222,27 +223,27 @@ impl Agent {
             .or(prompt.item_in_progress.as_ref())
             .or(prompt.item_to_begin.as_ref());
         self.session.item = item_name.and_then(|name| self.work.find_item(name));
-        let Some(item) = self.session.item else { return self.end_session_with_maybe_flawed_promise() };
-        self.set_start_step_from_prompt(&prompt, item);
-        if self.trigger_planned_break_once(BreakPoint::Start) {
-            return match self.session.script.break_kind {
-                BreakKind::UsageLimit => self.start_usage_limit(),
+        let Some(item) = self.session.item else { return self.end_session_with_correct_or_flawed_promise() };
+        self.set_start_step_or_inspection_from_prompt(&prompt, item);
+        if self.trigger_planned_interruption_once(InterruptionPoint::Start) {
+            return match self.session.script.interruption_kind {
+                InterruptionKind::UsageLimit => self.start_usage_limit(),
                 _ => Step::bash_call("cat docs/guide.md; ls src"),
             };
         }
         self.continue_or_finish_item()
     }
 
-    pub(super) fn set_start_step_from_prompt(&mut self, prompt: &ParsedPrompt, item: usize) {
+    pub(super) fn set_start_step_or_inspection_from_prompt(&mut self, prompt: &ParsedPrompt, item: usize) {
         let step_count = self.work.items[item].steps.len();
         let Some((file, line)) = prompt.location_to_continue() else {
             let is_in_progress = prompt.item_in_progress.is_some();
             self.session.must_inspect_files =
-                is_in_progress || self.notices_step_is_done(&format!("item {item}"));
+                is_in_progress || self.notices_existing_work_at_random(&format!("item {item}"));
             if !self.session.must_inspect_files
                 && (0..step_count).any(|step| self.ledger.is_step_done_in_files(&self.work, item, step))
             {
-                self.results.items_begun_twice += 1;
+                self.results.restarted_items += 1;
             }
             return;
         };
@@ -262,19 +263,19 @@ impl Agent {
             }
             (None, Some(first)) => self.session.next_step = *first,
             (None, None) if file == "fix_plan.md" => {
-                self.session.must_inspect_files = self.notices_step_is_done("stray")
+                self.session.must_inspect_files = self.notices_existing_work_at_random("stray")
             }
             (None, None) => {
-                self.session.other_item_location = Some((file, line.unwrap_or(1)));
-                self.session.must_inspect_files = self.notices_step_is_done("stray");
+                self.session.location_outside_item = Some((file, line.unwrap_or(1)));
+                self.session.must_inspect_files = self.notices_existing_work_at_random("stray");
             }
         }
     }
 
-    pub(super) fn notices_step_is_done(&self, roll_name: &str) -> bool {
+    pub(super) fn notices_existing_work_at_random(&self, choice_name: &str) -> bool {
         self.rng.random_bool_for_name(
-            &format!("notices {roll_name} in session {}", self.session.number),
-            NOTICE_PERCENT,
+            &format!("notices {choice_name} in session {}", self.session.number),
+            NOTICES_EXISTING_WORK_PERCENT,
         )
     }
 
@@ -288,8 +289,8 @@ impl Agent {
     }
 
     pub(super) fn continue_or_finish_item(&mut self) -> Step {
-        let Some(item) = self.session.item else { return self.end_session_with_maybe_flawed_promise() };
-        if let Some((file, line)) = self.session.other_item_location.take() {
+        let Some(item) = self.session.item else { return self.end_session_with_correct_or_flawed_promise() };
+        if let Some((file, line)) = self.session.location_outside_item.take() {
             let is_finished = self.work.items.iter().enumerate().any(|(item_index, work_item)| {
                 work_item.steps.iter().any(|operation| operation.affected_file() == file)
                     && self.ledger.is_item_ticked(&self.work, item_index)
@@ -306,7 +307,7 @@ impl Agent {
             );
         }
         if let Some(step) = self.session.step_to_repeat.take()
-            && !self.notices_step_is_done(&format!("step {step}"))
+            && !self.notices_existing_work_at_random(&format!("step {step}"))
         {
             return self.repeat_done_step(item, step);
         }
@@ -319,22 +320,22 @@ impl Agent {
                 self.work.items[item].steps[step],
                 Operation::Edit { .. } | Operation::Create { .. }
             );
-            let should_repeat = !is_pending
+            let should_repeat_done_step = !is_pending
                 && writes_marker
                 && self.ledger.is_step_done_in_files(&self.work, item, step)
-                && !self.notices_step_is_done(&format!("step {step}"));
+                && !self.notices_existing_work_at_random(&format!("step {step}"));
             if is_pending {
-                return self.perform_step_with_commit_and_break(item, step);
-            } else if should_repeat {
+                return self.perform_step_with_commit_and_interruption(item, step);
+            } else if should_repeat_done_step {
                 return self.repeat_done_step(item, step);
             }
         }
-        self.tick_and_commit_item_unless_forgotten(item)
+        self.tick_unless_forgotten_and_commit_item(item)
     }
 
     pub(super) fn repeat_done_step(&mut self, item: usize, step: usize) -> Step {
-        self.results.steps_made_twice += 1;
-        self.ledger.events.push(LedgerEvent::StepMade { item, step, edit_method: EditMethod::Shell });
+        self.results.repeated_steps += 1;
+        self.ledger.events.push(LedgerEvent::StepPerformed { item, step, edit_method: EditMethod::Shell });
         let marker = SimulatedWork::step_marker(item, step);
         let file = self
             .ledger
@@ -346,8 +347,8 @@ impl Agent {
     pub(super) fn continue_or_end_after_tick(&mut self) -> Step {
         let open_item = self.ledger.first_open_item(&self.work);
         match open_item {
-            None => self.end_session_with_maybe_flawed_promise(),
-            Some(item) if self.style.does_several_items && !self.session.is_window_full => {
+            None => self.end_session_with_correct_or_flawed_promise(),
+            Some(item) if self.style.does_several_items_per_session && !self.session.is_window_full => {
                 self.session.item = Some(item);
                 self.session.next_step = 0;
                 self.session.phase = Phase::Working;
@@ -361,18 +362,21 @@ impl Agent {
         }
     }
 
-    /// Returns true if the session's break is planned for this point and has not happened yet, and records it.
-    pub(super) fn trigger_planned_break_once(&mut self, point: BreakPoint) -> bool {
-        let is_planned_point = match (self.session.script.break_point, point) {
-            (BreakPoint::Commit(step), BreakPoint::Step(made_step_count)) => step == made_step_count,
-            (planned, reached) => planned == reached,
+    /// Returns true if the session's interruption is planned for this point and has not happened yet, and
+    /// records it.
+    pub(super) fn trigger_planned_interruption_once(&mut self, reached_point: InterruptionPoint) -> bool {
+        let is_planned_point = match (self.session.script.interruption_point, reached_point) {
+            (InterruptionPoint::AfterCommitOfStep(step), InterruptionPoint::Step(performed_step_count)) => {
+                step == performed_step_count
+            }
+            (planned_point, current_point) => planned_point == current_point,
         };
-        if !is_planned_point || self.session.has_reached_break {
+        if !is_planned_point || self.session.has_been_interrupted {
             return false;
         }
-        self.session.has_reached_break = true;
-        self.session.is_window_full = self.session.script.break_kind == BreakKind::L2;
-        if self.session.script.break_kind == BreakKind::L3 {
+        self.session.has_been_interrupted = true;
+        self.session.is_window_full = self.session.script.interruption_kind == InterruptionKind::L2;
+        if self.session.script.interruption_kind == InterruptionKind::L3 {
             self.session_end_label = "L3";
         }
         true
@@ -386,26 +390,28 @@ impl Agent {
     }
 
     /// Takes the next action of a session that stops: one more step, a commit, or the closing message.
-    pub(super) fn make_last_step_commit_or_close(&mut self) -> Step {
-        let break_kind = self.session.script.break_kind;
+    pub(super) fn make_one_more_step_or_commit_or_close(&mut self) -> Step {
+        let interruption_kind = self.session.script.interruption_kind;
         let item = self.session.item;
         if let Some(item) = item
-            && std::mem::take(&mut self.session.steps_before_stop) > 0
-            && break_kind == BreakKind::L2
+            && std::mem::take(&mut self.session.steps_left_before_stop) > 0
+            && interruption_kind == InterruptionKind::L2
             && !self.ledger.is_item_ticked(&self.work, item)
             && let Some(step) = (self.session.next_step..self.work.items[item].steps.len())
                 .find(|step| self.ledger.is_step_pending_and_possible(&self.work, item, *step))
         {
             self.session.next_step = step + 1;
-            return self.perform_step_with_commit_and_break(item, step);
+            return self.perform_step_with_commit_and_interruption(item, step);
         }
         let should_commit = match self.style.commits {
             CommitTiming::OnTheWay => true,
-            CommitTiming::AtTheEnd => break_kind == BreakKind::L2 && self.style.has_wip_messages,
+            CommitTiming::AtTheEnd => {
+                interruption_kind == InterruptionKind::L2 && self.style.has_wip_messages
+            }
             CommitTiming::Never => false,
         };
         if should_commit
-            && break_kind != BreakKind::ManualCheckpoint
+            && interruption_kind != InterruptionKind::ManualCheckpoint
             && !std::mem::replace(&mut self.session.has_committed, true)
         {
             self.ledger.events.push(LedgerEvent::Committed);
@@ -413,13 +419,13 @@ impl Agent {
                 &item.map_or("wip".to_owned(), |item| self.commit_message(item, None)),
             ));
         }
-        self.write_closing_message_or_checkpoint(break_kind)
+        self.write_closing_message_or_checkpoint(interruption_kind)
     }
 }
 
-/// Returns the item with which a message of `--pack` tells the session to continue.
-fn item_requested_by_pack(last_text: &str) -> Option<String> {
+/// Returns the name of the item that a message of `--pack` tells the session to continue with.
+fn item_named_in_pack_message(last_text: &str) -> Option<String> {
     let marker = "exactly this item: \"";
-    let remaining = &last_text[last_text.find(marker)? + marker.len()..];
-    Some(remaining[..remaining.find('"')?].to_owned())
+    let text_after_marker = &last_text[last_text.find(marker)? + marker.len()..];
+    Some(text_after_marker[..text_after_marker.find('"')?].to_owned())
 }

@@ -2,12 +2,15 @@
 
 use super::agent::{Agent, Phase};
 use super::ledger::LedgerEvent;
-use super::style::{BreakKind, MessageForm, PromiseFlaw};
+use super::style::{InterruptionKind, MessageForm, PromiseFlaw};
 use super::work::Operation;
 use plimsoll_testkit::scripted_model::Step;
 
 impl Agent {
-    pub(super) fn write_closing_message_or_checkpoint(&mut self, break_kind: BreakKind) -> Step {
+    pub(super) fn write_closing_message_or_checkpoint(
+        &mut self,
+        interruption_kind: InterruptionKind,
+    ) -> Step {
         let (next_step, names_location) = self.next_step_text_and_names_location();
         let number = self.session.number;
         let (note_number, item) = (self.rng.random_number_for_name("word", 900) + 100, self.session.item);
@@ -15,10 +18,10 @@ impl Agent {
         let summary = format!("the forms are kept apart by kind, note {note_number}.{number}");
         let progress =
             if is_ticked { "finished".to_owned() } else { format!("{} parts", self.session.next_step) };
-        let was_asked_to_stop = break_kind == BreakKind::L2;
-        let is_plain_sentence =
-            next_step.is_none() || (break_kind == BreakKind::EarlyEnd && number.is_multiple_of(2));
-        if break_kind == BreakKind::ManualCheckpoint && !self.session.has_committed {
+        let was_asked_to_stop = interruption_kind == InterruptionKind::L2;
+        let has_only_plain_sentence = next_step.is_none()
+            || (interruption_kind == InterruptionKind::EarlyEnd && number.is_multiple_of(2));
+        if interruption_kind == InterruptionKind::ManualCheckpoint && !self.session.has_committed {
             self.session.has_committed = true;
             let next_step = next_step.unwrap_or_default();
             self.ledger.events.push(LedgerEvent::ClosingMessage {
@@ -34,16 +37,16 @@ impl Agent {
             ));
         }
         self.session.phase = Phase::Ended;
-        self.session_end_label = match break_kind {
-            BreakKind::L2 if is_ticked => "L2 after a tick",
-            BreakKind::L2 => "L2",
-            BreakKind::ManualCheckpoint => "checkpoint on demand",
+        self.session_end_label = match interruption_kind {
+            InterruptionKind::L2 if is_ticked => "L2 after a tick",
+            InterruptionKind::L2 => "L2",
+            InterruptionKind::ManualCheckpoint => "checkpoint on demand",
             _ => "end of the turn",
         };
-        if break_kind == BreakKind::ManualCheckpoint {
+        if interruption_kind == InterruptionKind::ManualCheckpoint {
             return Step::from_text("I leave it here.");
         }
-        if is_plain_sentence {
+        if has_only_plain_sentence {
             self.ledger.events.push(LedgerEvent::ClosingMessage {
                 item,
                 next_step: None,
@@ -76,7 +79,7 @@ impl Agent {
         let Some(item) = self.session.item else { return (None, false) };
         let name = self.work.items[item].name.to_lowercase();
         match self.session.script.message_form {
-            MessageForm::Sentence => (None, false),
+            MessageForm::PlainSentence => (None, false),
             _ if self.ledger.is_item_ticked(&self.work, item) => {
                 (Some(format!("look once more over \"{name}\" ({unique_suffix})")), false)
             }
@@ -108,13 +111,14 @@ impl Agent {
     }
 
     /// Ends the session with the completion promise, which has a flaw the first time if the style says so.
-    pub(super) fn end_session_with_maybe_flawed_promise(&mut self) -> Step {
+    pub(super) fn end_session_with_correct_or_flawed_promise(&mut self) -> Step {
         self.session.phase = Phase::Ended;
         self.session_end_label = "promise";
         let promise = self.session.prompt.promise_line.clone().unwrap_or_default();
-        let is_corrected = self.has_made_flawed_promise && self.session.prompt.was_promise_refused;
+        let was_flawed_promise_refused =
+            self.has_made_flawed_promise && self.session.prompt.was_promise_refused;
         let text = match self.style.promise_flaw {
-            Some(flaw) if !is_corrected => {
+            Some(flaw) if !was_flawed_promise_refused => {
                 self.has_made_flawed_promise = true;
                 match flaw {
                     PromiseFlaw::Bold => format!("**{promise}**"),

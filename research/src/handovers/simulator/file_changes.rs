@@ -2,18 +2,19 @@
 
 use super::agent::{Agent, Phase, commit_command};
 use super::ledger::{EditMethod, LedgerEvent};
-use super::style::{BreakKind, BreakPoint, CommitTiming, EditTools};
+use super::style::{CommitTiming, EditTools, InterruptionKind, InterruptionPoint};
 use super::work::Operation;
 use plimsoll_testkit::scripted_model::Step;
 use serde_json::json;
 
 impl Agent {
-    /// Performs a step, together with the commit, kill or stop that is planned for it.
-    pub(super) fn perform_step_with_commit_and_break(&mut self, item: usize, step: usize) -> Step {
-        self.session.made_step_count += 1;
-        let break_kind = self.session.script.break_kind;
-        let is_break = self.trigger_planned_break_once(BreakPoint::Step(self.session.made_step_count));
-        if is_break && break_kind == BreakKind::UsageLimit {
+    /// Performs a step, with the commit or the interruption that is planned for it.
+    pub(super) fn perform_step_with_commit_and_interruption(&mut self, item: usize, step: usize) -> Step {
+        self.session.performed_step_count += 1;
+        let interruption_kind = self.session.script.interruption_kind;
+        let is_interrupted = self
+            .trigger_planned_interruption_once(InterruptionPoint::Step(self.session.performed_step_count));
+        if is_interrupted && interruption_kind == InterruptionKind::UsageLimit {
             self.session.next_step -= 1;
             return self.start_usage_limit();
         }
@@ -23,12 +24,16 @@ impl Agent {
             EditTools::Both => self.rng.random_bool_for_name(&format!("tool for {item} {step}"), 50),
         };
         let (mut tool_calls, edit_method) = self.tool_calls_for_step(item, step, use_client_edit_tools);
-        self.ledger.events.push(LedgerEvent::StepMade { item, step, edit_method });
+        self.ledger.events.push(LedgerEvent::StepPerformed { item, step, edit_method });
         let commits_each_step = self.style.commits == CommitTiming::OnTheWay;
-        let prevents_commit =
-            is_break && matches!(break_kind, BreakKind::L2 | BreakKind::L3 | BreakKind::Crash);
-        let is_break_at_commit = matches!(self.session.script.break_point, BreakPoint::Commit(_));
-        if commits_each_step && (!prevents_commit || is_break_at_commit) {
+        let interruption_prevents_commit = is_interrupted
+            && matches!(
+                interruption_kind,
+                InterruptionKind::L2 | InterruptionKind::L3 | InterruptionKind::Crash
+            );
+        let is_interruption_after_commit =
+            matches!(self.session.script.interruption_point, InterruptionPoint::AfterCommitOfStep(_));
+        if commits_each_step && (!interruption_prevents_commit || is_interruption_after_commit) {
             let message = self.commit_message(item, Some(step));
             tool_calls = tool_calls.with_tool_call(
                 "Bash",
@@ -36,10 +41,12 @@ impl Agent {
             );
             self.ledger.events.push(LedgerEvent::Committed);
         }
-        if is_break && matches!(break_kind, BreakKind::EarlyEnd | BreakKind::ManualCheckpoint) {
+        if is_interrupted
+            && matches!(interruption_kind, InterruptionKind::EarlyEnd | InterruptionKind::ManualCheckpoint)
+        {
             self.session.phase = Phase::Stopping;
         }
-        if is_break && break_kind == BreakKind::Crash {
+        if is_interrupted && interruption_kind == InterruptionKind::Crash {
             self.session_end_label = "crash";
             let kill_command = "sleep 0.3; kill -9 ${CLAUDE_PID:-$PPID}; sleep 5";
             tool_calls =
@@ -70,7 +77,7 @@ impl Agent {
                 let file_text = self.work.new_file_text(item, step, file);
                 if use_client_edit_tools {
                     let input = json!({ "file_path": path(file), "content": file_text });
-                    return (Step::default().with_tool_call("Write", input), EditMethod::Tool);
+                    return (Step::default().with_tool_call("Write", input), EditMethod::ClientTool);
                 }
                 (
                     Step::bash_call(format!(
@@ -114,7 +121,7 @@ impl Agent {
             let read_input = json!({ "file_path": path });
             return (
                 Step::default().with_tool_call("Read", read_input).with_tool_call("Edit", edit_input),
-                EditMethod::Tool,
+                EditMethod::ClientTool,
             );
         }
         let new_text = change.new_text.replace('\n', "\\\n");
@@ -127,18 +134,18 @@ impl Agent {
         )
     }
 
-    /// Ticks an item and commits, or forgets the tick and stops if the script says so.
-    pub(super) fn tick_and_commit_item_unless_forgotten(&mut self, item: usize) -> Step {
+    /// Ticks an item and commits. If the script says that the tick is forgotten, only commits and stops.
+    pub(super) fn tick_unless_forgotten_and_commit_item(&mut self, item: usize) -> Step {
         self.session.phase = Phase::Ticked;
         let name = &self.work.items[item].name;
-        let makes_commits = self.style.commits != CommitTiming::Never;
-        if self.session.script.forgets_tick && !self.items_left_unticked.contains(&item) {
-            self.items_left_unticked.push(item);
+        let does_agent_commit = self.style.commits != CommitTiming::Never;
+        if self.session.script.forgets_tick && !self.items_with_forgotten_tick.contains(&item) {
+            self.items_with_forgotten_tick.push(item);
             self.session.phase = Phase::Stopping;
-            self.session.script.break_kind = BreakKind::EarlyEnd;
+            self.session.script.interruption_kind = InterruptionKind::EarlyEnd;
             let message = self.commit_message(item, None);
-            self.ledger.events.extend(makes_commits.then_some(LedgerEvent::Committed));
-            return Step::bash_call(if makes_commits {
+            self.ledger.events.extend(does_agent_commit.then_some(LedgerEvent::Committed));
+            return Step::bash_call(if does_agent_commit {
                 commit_command(&message)
             } else {
                 "ls src".to_owned()
@@ -146,8 +153,8 @@ impl Agent {
         }
         let tick_command = format!("sed -i 's/^- \\[ \\] {name} *$/- [x] {name}/' fix_plan.md");
         self.ledger.events.push(LedgerEvent::ItemTicked);
-        self.trigger_planned_break_once(BreakPoint::Tick);
-        if makes_commits && !self.style.ticks_uncommitted {
+        self.trigger_planned_interruption_once(InterruptionPoint::Tick);
+        if does_agent_commit && !self.style.ticks_uncommitted {
             self.ledger.events.push(LedgerEvent::Committed);
             return Step::bash_call(format!(
                 "{tick_command}; {}",

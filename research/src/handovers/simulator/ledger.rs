@@ -1,4 +1,4 @@
-//! The simulator's own record of the agent's actions, checked against the current files.
+//! The simulator's record of the agent's actions, compared with the current files.
 
 use super::style::FolderKind;
 use super::work::{Operation, SimulatedWork};
@@ -8,13 +8,13 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EditMethod {
     Shell,
-    Tool,
+    ClientTool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum LedgerEvent {
     SessionStarted,
-    StepMade {
+    StepPerformed {
         item: usize,
         step: usize,
         edit_method: EditMethod,
@@ -85,8 +85,8 @@ pub(super) struct GroundTruth {
     pub(super) next_step: StatedNextStep,
     pub(super) summary: Option<String>,
     pub(super) is_tick_forgotten: bool,
-    /// Files that only finished items touched.
-    pub(super) files_only_in_ticked_items: Vec<String>,
+    /// The files that the steps of ticked items change and those of the open item do not.
+    pub(super) files_in_ticked_items_not_in_open_item: Vec<String>,
     pub(super) user_changes: Vec<UserChange>,
     pub(super) edit_method: Option<EditMethod>,
     /// The number of sessions so far that worked on the item.
@@ -138,11 +138,15 @@ impl Ledger {
         step: usize,
     ) -> Option<String> {
         let file = work.items[item].steps[step].affected_file();
-        let new_name = work.items[item].steps.iter().find_map(|operation| match operation {
+        let renamed_path = work.items[item].steps.iter().find_map(|operation| match operation {
             Operation::Rename { from, to } if from == file => Some(to.as_str()),
             _ => None,
         });
-        [Some(file), new_name].into_iter().flatten().find(|name| self.file_exists(name)).map(str::to_owned)
+        [Some(file), renamed_path]
+            .into_iter()
+            .flatten()
+            .find(|name| self.file_exists(name))
+            .map(str::to_owned)
     }
 
     /// Returns the numbers of the lines that contain a marker.
@@ -177,13 +181,15 @@ impl Ledger {
         work: &SimulatedWork,
         item: usize,
     ) -> Vec<(usize, usize, EditMethod)> {
-        let steps = self.events.iter().enumerate().filter_map(|(index, event)| match event {
-            LedgerEvent::StepMade { item: other_item, step, edit_method: method } if *other_item == item => {
+        let logged_steps_of_item = self.events.iter().enumerate().filter_map(|(index, event)| match event {
+            LedgerEvent::StepPerformed { item: step_item, step, edit_method: method }
+                if *step_item == item =>
+            {
                 Some((index, *step, *method))
             }
             _ => None,
         });
-        steps.filter(|(_, step, _)| self.is_step_done_in_files(work, item, *step)).collect()
+        logged_steps_of_item.filter(|(_, step, _)| self.is_step_done_in_files(work, item, *step)).collect()
     }
 
     /// Returns true if the step is not done and still can be. Steps in a file that the user deleted cannot be done.
@@ -224,17 +230,18 @@ impl Ledger {
             .rsplit(|event| matches!(event, LedgerEvent::SessionStarted))
             .next()
             .unwrap_or_default();
-        let has_ticked = last_session_events.iter().any(|event| matches!(event, LedgerEvent::ItemTicked));
+        let has_last_session_ticked =
+            last_session_events.iter().any(|event| matches!(event, LedgerEvent::ItemTicked));
         let item_state = if !done_steps.is_empty() {
             ItemState::Half
-        } else if has_ticked {
+        } else if has_last_session_ticked {
             ItemState::Ticked
         } else {
             ItemState::Fresh
         };
         let (last_change, moved_file) =
-            self.last_existing_change_and_moved_file(work, open_item, &done_steps);
-        let (closing_message, is_by_last_session) = self.last_next_step_message_since_work(open_item);
+            self.last_change_skipping_moves_and_moved_file(work, open_item, &done_steps);
+        let (closing_message, is_by_last_session) = self.last_next_step_message_since_last_step(open_item);
         let names_location =
             matches!(closing_message, Some(LedgerEvent::ClosingMessage { names_location: true, .. }))
                 && is_by_last_session;
@@ -255,7 +262,8 @@ impl Ledger {
             }),
             is_tick_forgotten: (0..work.items[open_item].steps.len())
                 .all(|step| !self.is_step_pending_and_possible(work, open_item, step)),
-            files_only_in_ticked_items: self.files_only_in_ticked_items(work, open_item),
+            files_in_ticked_items_not_in_open_item: self
+                .files_in_ticked_items_not_in_open_item(work, open_item),
             user_changes: user_changes.to_vec(),
             edit_method: None,
             session_count: self.count_sessions_with_steps_of_item(open_item),
@@ -268,18 +276,23 @@ impl Ledger {
             }
             truth.file_line_count = self.read_file(&file).map_or(0, |text| text.lines().count() as u32);
             truth.edit_method = Some(edit_method);
-            let is_shown_by_git = folder != FolderKind::Plain
-                && self.is_step_last_change_in_git_diff(work, folder, (event_index, open_item, step), &file);
+            let does_git_diff_show_last_edit = folder != FolderKind::Plain
+                && self.does_git_diff_show_step_as_lowest_change(
+                    work,
+                    folder,
+                    (event_index, open_item, step),
+                    &file,
+                );
             let has_user_shifted_lines = user_changes
                 .iter()
                 .any(|change| matches!(change, UserChange::Edited { file: edited_file, .. } if *edited_file == file));
-            truth.is_file_determinable = edit_method == EditMethod::Tool
+            truth.is_file_determinable = edit_method == EditMethod::ClientTool
                 || names_location
                 || folder == FolderKind::Repository
-                || is_shown_by_git;
+                || does_git_diff_show_last_edit;
             truth.are_lines_determinable = truth.last_edit_lines.is_some()
                 && !has_user_shifted_lines
-                && (edit_method == EditMethod::Tool || names_location || is_shown_by_git);
+                && (edit_method == EditMethod::ClientTool || names_location || does_git_diff_show_last_edit);
             truth.moved_file = moved_file.filter(|moved| *moved != file);
             truth.last_edited_file = Some(file);
         }
@@ -288,7 +301,7 @@ impl Ledger {
 
     /// Returns the last change whose file still exists, skipping moves if possible, and the file of the latest
     /// change if that was a move.
-    fn last_existing_change_and_moved_file(
+    fn last_change_skipping_moves_and_moved_file(
         &self,
         work: &SimulatedWork,
         item: usize,
@@ -301,12 +314,12 @@ impl Ledger {
             }
             Some((*event_index, *step, *method, self.current_file_of_step(work, item, *step)?))
         });
-        // A move keeps the file's modification time and changes no line.
-        let is_moved = |(_, step, ..): &StepChange| matches!(steps[*step], Operation::Rename { .. });
+        // A move changes neither a line nor the file's modification time.
+        let is_move = |(_, step, ..): &StepChange| matches!(steps[*step], Operation::Rename { .. });
         match existing_changes.next() {
-            Some(latest) if is_moved(&latest) => {
+            Some(latest) if is_move(&latest) => {
                 let moved_file = Some(latest.3.clone());
-                (existing_changes.find(|change| !is_moved(change)).or(Some(latest)), moved_file)
+                (existing_changes.find(|change| !is_move(change)).or(Some(latest)), moved_file)
             }
             latest => (latest, None),
         }
@@ -326,19 +339,22 @@ impl Ledger {
         done_steps.iter().filter_map(|(_, step, _)| file_if_marked(*step)).collect()
     }
 
-    /// Returns the last closing message that states a next step of the item, if no step followed it, and whether
-    /// the last session wrote it.
-    fn last_next_step_message_since_work(&self, item: usize) -> (Option<&LedgerEvent>, bool) {
-        let is_work = |event: &LedgerEvent| matches!(event, LedgerEvent::StepMade { item: step_item, .. } if *step_item == item);
-        let first_after_work = self.events.iter().rposition(is_work).map_or(0, |index| index + 1);
-        let events_since_work = &self.events[first_after_work..];
+    /// Returns the last closing message that states a next step of the item, if no step of the item followed
+    /// it, and whether the last session wrote it.
+    fn last_next_step_message_since_last_step(&self, item: usize) -> (Option<&LedgerEvent>, bool) {
+        let is_step_of_item = |event: &LedgerEvent| matches!(event, LedgerEvent::StepPerformed { item: step_item, .. } if *step_item == item);
+        let index_after_last_step =
+            self.events.iter().rposition(is_step_of_item).map_or(0, |index| index + 1);
+        let events_since_last_step = &self.events[index_after_last_step..];
         let states_next_step = |event: &LedgerEvent| matches!(event, LedgerEvent::ClosingMessage { item: Some(message_item), next_step: Some(_), .. } if *message_item == item);
-        let Some(index) = events_since_work.iter().rposition(states_next_step) else { return (None, false) };
-        let later_events = &events_since_work[index + 1..];
+        let Some(index) = events_since_last_step.iter().rposition(states_next_step) else {
+            return (None, false);
+        };
+        let later_events = &events_since_last_step[index + 1..];
         let is_by_last_session = !later_events
             .iter()
             .any(|event| matches!(event, LedgerEvent::SessionStarted | LedgerEvent::ClosingMessage { .. }));
-        (Some(&events_since_work[index]), is_by_last_session)
+        (Some(&events_since_last_step[index]), is_by_last_session)
     }
 
     fn count_sessions_with_steps_of_item(&self, item: usize) -> usize {
@@ -347,12 +363,12 @@ impl Ledger {
             .filter(|events| {
                 events
                     .iter()
-                    .any(|event| matches!(event, LedgerEvent::StepMade { item: step_item, .. } if *step_item == item))
+                    .any(|event| matches!(event, LedgerEvent::StepPerformed { item: step_item, .. } if *step_item == item))
             })
             .count()
     }
 
-    fn files_only_in_ticked_items(&self, work: &SimulatedWork, open_item: usize) -> Vec<String> {
+    fn files_in_ticked_items_not_in_open_item(&self, work: &SimulatedWork, open_item: usize) -> Vec<String> {
         let files_of_item = |item: usize| {
             work.items[item].steps.iter().flat_map(|operation| match operation {
                 Operation::Rename { from, to } => vec![from.clone(), to.clone()],
@@ -367,7 +383,7 @@ impl Ledger {
 
     /// Returns true if a diff (of the working tree, or of any commit but the first) shows the step as the lowest
     /// change in its file. If git did not track the file before, every line is new.
-    fn is_step_last_change_in_git_diff(
+    fn does_git_diff_show_step_as_lowest_change(
         &self,
         work: &SimulatedWork,
         folder: FolderKind,
@@ -378,15 +394,17 @@ impl Ledger {
         let has_first_commit =
             folder == FolderKind::Repository || self.events[..event_index].iter().any(is_commit);
         let is_new_file = matches!(work.items[item].steps[step], Operation::Create { .. });
-        let created_event_index = self.events[..event_index].iter().rposition(|event| match event {
-            LedgerEvent::StepMade { item: step_item, step, .. } => {
+        let file_creation_event_index = self.events[..event_index].iter().rposition(|event| match event {
+            LedgerEvent::StepPerformed { item: step_item, step, .. } => {
                 *step_item == item
                     && matches!(&work.items[item].steps[*step], Operation::Create { file: path } | Operation::Rename { to: path, .. } if path == file)
             }
             _ => false,
         });
-        let was_tracked = match created_event_index {
-            Some(created_index) => self.events[created_index..event_index].iter().any(is_commit),
+        let was_tracked = match file_creation_event_index {
+            Some(creation_event_index) => {
+                self.events[creation_event_index..event_index].iter().any(is_commit)
+            }
             None => work.existed_at_start(file),
         };
         let last_line_of_step = self
@@ -415,8 +433,8 @@ fn stated_next_step(closing_message: Option<&LedgerEvent>, is_by_last_session: b
 /// Returns true if the line contains the marker. `DONE 1.1` does not match `DONE 1.10`; a marker without a
 /// number matches any.
 fn line_has_marker(line: &str, marker: &str) -> bool {
-    let text_after = line.find(marker).map(|index| &line[index + marker.len()..]);
-    text_after.is_some_and(|text_after| {
+    let text_after_marker = line.find(marker).map(|index| &line[index + marker.len()..]);
+    text_after_marker.is_some_and(|text_after| {
         marker.ends_with(' ') || !text_after.starts_with(|next_char: char| next_char.is_ascii_digit())
     })
 }

@@ -1,9 +1,9 @@
-//! Harder nights, which measure how well a session is told where the previous one stopped: items of several
-//! steps in several files, agents with different habits, users who change files in between. Every session's
-//! first request is compared with what was really done.
+//! Simulated runs with a harder task. They measure how well a session is told where the previous one stopped:
+//! items of several steps in several files, agents with different habits, users who change files between two
+//! sessions. The first request of every session is compared with what was really done.
 //!
-//! The agent knows which steps an item takes. About the current state it knows only what its requests say: if
-//! they name the wrong place, it works at the wrong place.
+//! The agent knows which steps an item has. About the current state it knows only what its requests say: if
+//! they name the wrong location, it works at the wrong location.
 
 mod agent;
 mod closing_messages;
@@ -29,10 +29,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A real model thinks longer than the delay of the client's transcript writer.
+/// The delay of each answer. As with a real model, it is longer than the delay of the client's transcript
+/// writer.
 const THINKING_TIME: Duration = Duration::from_millis(150);
 
-/// The results of a night, apart from its resumes.
+/// The results of a simulated run, apart from its resumes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SimulationResults {
     /// The number of items in the plan.
@@ -41,13 +42,13 @@ pub struct SimulationResults {
     pub done: u32,
     /// Items that are ticked although a step is missing.
     #[serde(rename = "ticked_undone")]
-    pub ticked_but_undone: u32,
+    pub ticked_with_missing_steps: u32,
     /// Steps that were made twice.
     #[serde(rename = "steps_twice")]
-    pub steps_made_twice: u32,
+    pub repeated_steps: u32,
     /// Items that were begun again from their first step.
     #[serde(rename = "begun_twice")]
-    pub items_begun_twice: u32,
+    pub restarted_items: u32,
     /// How often a session returned to a finished item.
     #[serde(rename = "reopened")]
     pub returns_to_finished_items: u32,
@@ -55,7 +56,7 @@ pub struct SimulationResults {
     pub sessions: u32,
 }
 
-/// A handle to a night, during it and after its end.
+/// A handle to a simulated run, during it and after its end.
 #[derive(Clone)]
 pub struct SimulationHandle {
     agent: Arc<Mutex<Agent>>,
@@ -71,11 +72,11 @@ impl SimulationHandle {
     ) -> (ScriptedModel, SimulationHandle) {
         let agent = Agent::new(work, style, project, rng);
         let handle = SimulationHandle { agent: Arc::new(Mutex::new(agent)) };
-        let model_handle = handle.clone();
+        let handle_for_model = handle.clone();
         let model = ScriptedModel::start_for_all_requests(move |request| match request.kind {
-            RequestKind::Main => {
-                Some(model_handle.lock().answer_with_step_or_usage_limit(request).with_delay(THINKING_TIME))
-            }
+            RequestKind::Main => Some(
+                handle_for_model.lock().answer_with_step_or_usage_limit(request).with_delay(THINKING_TIME),
+            ),
             RequestKind::Compaction | RequestKind::Subagent | RequestKind::Auxiliary => None,
         });
         (model, handle)
@@ -117,16 +118,16 @@ impl SimulationHandle {
         self.lock().resume_scores.clone()
     }
 
-    /// Returns the results of the night so far.
+    /// Returns the results of the run so far.
     pub fn results(&self) -> SimulationResults {
         let agent = self.lock();
         let mut results = agent.results.clone();
         for item in (0..agent.work.items.len()).filter(|item| agent.ledger.is_item_ticked(&agent.work, *item))
         {
-            let has_every_step = (0..agent.work.items[item].steps.len())
+            let are_all_steps_done = (0..agent.work.items[item].steps.len())
                 .all(|step| !agent.ledger.is_step_pending_and_possible(&agent.work, item, step));
-            results.done += u32::from(has_every_step);
-            results.ticked_but_undone += u32::from(!has_every_step);
+            results.done += u32::from(are_all_steps_done);
+            results.ticked_with_missing_steps += u32::from(!are_all_steps_done);
         }
         results
     }

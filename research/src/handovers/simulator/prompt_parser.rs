@@ -1,11 +1,11 @@
-//! Parses where a session's first request tells it to continue.
+//! Parses what a session's first request says about where to continue.
 
 use regex::Regex;
 use std::sync::LazyLock;
 
 /// The headings of the resume section. They show whether the item is in progress.
-const RESUME_HEADINGS: [&str; 2] = [TAKEN_OVER_HEADING, "## The session before\n"];
-const TAKEN_OVER_HEADING: &str = "## You take over this item half done";
+const RESUME_HEADINGS: [&str; 2] = [HALF_DONE_ITEM_HEADING, "## The session before\n"];
+const HALF_DONE_ITEM_HEADING: &str = "## You take over this item half done";
 
 macro_rules! pattern {
     ($name:ident $text:literal) => {
@@ -13,16 +13,16 @@ macro_rules! pattern {
     };
 }
 
-pattern!(PROMPT_ITEM r"(?i)## your item\s+> (.+)");
-pattern!(NOT_BEGUN r"(?i)not begun");
+pattern!(REQUESTED_ITEM r"(?i)## your item\s+> (.+)");
+pattern!(ITEM_NOT_BEGUN r"(?i)not begun");
 pattern!(FILE_TABLE_ROW r"(?m)^\| *`?([^|`\n]+?)`? *\| *([^|\n]*?) *\| *(.*?) *\|$");
 pattern!(NEXT_STEP_LINE r"(?im)^[-*>\d. ]*next step([^:\n]*):[ *]*(.*)$");
 pattern!(PROGRESS_LINE r"(?im)^[-*> ]*progress([^:\n]*):[ *]*(.*)$");
-pattern!(PROMISE r"<promise>COMPLETE[^<\n]*</promise>");
+pattern!(PROMISE_LINE r"<promise>COMPLETE[^<\n]*</promise>");
 pattern!(NUMBER r"\d+");
 pattern!(DELETED_OR_MOVED r"(?i)delet|gone|removed|no longer|renamed (?:to|away)");
-pattern!(UNKNOWN r"(?i)^\W*(?:unknown|none|nothing|not said|not begun|-|\?)?\W*$");
-pattern!(UNCHECKED r"(?i)unchecked|unverified|not verified|claim");
+pattern!(NO_CONTENT r"(?i)^\W*(?:unknown|none|nothing|not said|not begun|-|\?)?\W*$");
+pattern!(UNCHECKED_CLAIM r"(?i)unchecked|unverified|not verified|claim");
 
 /// A row of the table of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,32 +67,33 @@ impl ParsedPrompt {
                 .flat_map(|heading| full_text.match_indices(heading).map(|(start, _)| start))
         };
         let resume_section =
-            section_starts().min().map(|start| section_until_next_heading(&full_text[start..]));
+            section_starts().min().map(|start| section_until_next_heading_or_end_marker(&full_text[start..]));
         let section_text = resume_section.unwrap_or_default();
-        let requested_item = PROMPT_ITEM.captures(full_text).map(|captures| captures[1].trim().to_owned());
-        let has_content = |line: &(bool, String)| !UNKNOWN.is_match(&line.1);
+        let requested_item = REQUESTED_ITEM.captures(full_text).map(|captures| captures[1].trim().to_owned());
+        let line_has_content = |line: &(bool, String)| !NO_CONTENT.is_match(&line.1);
         let next_steps = NEXT_STEP_LINE.captures_iter(full_text).map(|captures| {
             (
-                UNCHECKED.is_match(&captures[1]) || is_under_unchecked_heading(full_text, &captures[2]),
+                UNCHECKED_CLAIM.is_match(&captures[1]) || is_under_unchecked_heading(full_text, &captures[2]),
                 captures[2].trim().to_owned(),
             )
         });
         let progress_lines =
             PROGRESS_LINE.captures_iter(section_text).map(|captures| captures[2].trim().to_owned());
-        // This section is about the item of the prompt and does not repeat its name.
-        let is_taken_over = section_text.starts_with(TAKEN_OVER_HEADING);
-        let is_not_begun = NOT_BEGUN.is_match(section_text) && !is_taken_over;
+        // A section with this heading is about the item that the prompt asks for, and does not repeat its
+        // name.
+        let is_item_in_progress = section_text.starts_with(HALF_DONE_ITEM_HEADING);
+        let is_item_not_begun = ITEM_NOT_BEGUN.is_match(section_text) && !is_item_in_progress;
         ParsedPrompt {
             full_text: full_text.to_owned(),
             resume_section: resume_section.map(str::to_owned),
             resume_section_count: section_starts().count(),
-            item_in_progress: requested_item.clone().filter(|_| is_taken_over),
-            item_to_begin: requested_item.clone().filter(|_| is_not_begun),
+            item_in_progress: requested_item.clone().filter(|_| is_item_in_progress),
+            item_to_begin: requested_item.clone().filter(|_| is_item_not_begun),
             requested_item,
             file_rows: parse_file_table_rows(section_text),
-            next_steps: next_steps.filter(has_content).collect(),
-            progress_lines: progress_lines.filter(|text| !UNKNOWN.is_match(text)).collect(),
-            promise_line: PROMISE.find_iter(full_text).last().map(|promise| promise.as_str().to_owned()),
+            next_steps: next_steps.filter(line_has_content).collect(),
+            progress_lines: progress_lines.filter(|text| !NO_CONTENT.is_match(text)).collect(),
+            promise_line: PROMISE_LINE.find_iter(full_text).last().map(|promise| promise.as_str().to_owned()),
             was_promise_refused: full_text.contains("ompletion was refused")
                 || full_text.contains("promise was"),
         }
@@ -118,8 +119,9 @@ impl ParsedPrompt {
     }
 }
 
-/// Returns the text up to the next heading of the same or a higher rank, or up to the end of the generated text.
-fn section_until_next_heading(text: &str) -> &str {
+/// Returns the text up to the next heading of the same or a higher level, or up to the end of the generated
+/// text.
+fn section_until_next_heading_or_end_marker(text: &str) -> &str {
     let end_markers = ["\n## ", "\n---\n", "\n# ", "</system-reminder>", "<!-- plimsoll:end"];
     let heading_end = text.find('\n').unwrap_or(text.len());
     let end = end_markers
@@ -139,7 +141,7 @@ fn is_under_unchecked_heading(full_text: &str, text: &str) -> bool {
     let Some(position) = full_text.find(trimmed) else { return false };
     let is_title = |line: &&str| line.starts_with(['#', '[']) || line.starts_with("**");
     let heading = full_text[..position].lines().rev().find(is_title);
-    heading.is_some_and(|line| UNCHECKED.is_match(line))
+    heading.is_some_and(|line| UNCHECKED_CLAIM.is_match(line))
 }
 
 fn parse_file_table_rows(section: &str) -> Vec<FileRow> {
@@ -206,33 +208,37 @@ Since it stopped:
 
     #[test]
     fn prompt_facts_are_parsed_from_a_resume() {
-        let facts = ParsedPrompt::parse(HALF_DONE_PROMPT);
-        assert_eq!(facts.requested_item.as_deref(), Some("Write the printer"));
+        let parsed_prompt = ParsedPrompt::parse(HALF_DONE_PROMPT);
+        assert_eq!(parsed_prompt.requested_item.as_deref(), Some("Write the printer"));
         assert_eq!(
-            (facts.item_in_progress.as_deref(), facts.item_to_begin.as_deref()),
+            (parsed_prompt.item_in_progress.as_deref(), parsed_prompt.item_to_begin.as_deref()),
             (Some("Write the printer"), None)
         );
-        assert_eq!(facts.file_rows.len(), 2);
-        assert!(facts.file_rows[1].is_deleted && facts.file_rows[1].line_ranges.is_empty());
-        assert_eq!(facts.location_to_continue(), Some(("src/oauth.ts".to_owned(), Some(101))));
-        assert_eq!(facts.next_steps, [(true, "oauth.ts line 91".to_owned())]);
+        assert_eq!(parsed_prompt.file_rows.len(), 2);
+        assert!(parsed_prompt.file_rows[1].is_deleted && parsed_prompt.file_rows[1].line_ranges.is_empty());
+        assert_eq!(parsed_prompt.location_to_continue(), Some(("src/oauth.ts".to_owned(), Some(101))));
+        assert_eq!(parsed_prompt.next_steps, [(true, "oauth.ts line 91".to_owned())]);
         assert_eq!(
-            (facts.progress_lines.as_slice(), facts.resume_section_count),
+            (parsed_prompt.progress_lines.as_slice(), parsed_prompt.resume_section_count),
             (["70%".to_owned()].as_slice(), 1)
         );
-        assert_eq!(facts.promise_line.as_deref(), Some("<promise>COMPLETE ab12</promise>"));
+        assert_eq!(parsed_prompt.promise_line.as_deref(), Some("<promise>COMPLETE ab12</promise>"));
         assert!(
-            facts.section_has_line_matching("z.txt", "gone")
-                && !facts.section_has_line_matching("z.txt", "changed")
+            parsed_prompt.section_has_line_matching("z.txt", "gone")
+                && !parsed_prompt.section_has_line_matching("z.txt", "changed")
         );
         let not_begun_prompt = "## Your item\n\n> Write the printer\n\n1. Look.\n\n## The session before\n\nIt finished its item. Your item is not begun: no file.\n";
-        let facts = ParsedPrompt::parse(not_begun_prompt);
+        let parsed_prompt = ParsedPrompt::parse(not_begun_prompt);
         assert_eq!(
-            (facts.item_in_progress.as_deref(), facts.item_to_begin.as_deref()),
+            (parsed_prompt.item_in_progress.as_deref(), parsed_prompt.item_to_begin.as_deref()),
             (None, Some("Write the printer"))
         );
         assert_eq!(
-            (facts.location_to_continue(), facts.next_steps.len(), facts.resume_section_count),
+            (
+                parsed_prompt.location_to_continue(),
+                parsed_prompt.next_steps.len(),
+                parsed_prompt.resume_section_count
+            ),
             (None, 0, 1)
         );
     }

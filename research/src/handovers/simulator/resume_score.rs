@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The score of one resumed session: how accurately its first request states where to continue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ResumeScore {
-    /// The number of the session in its night.
+    /// The number of the session in its run.
     pub session: u32,
     /// The name of the item's state: `Half`, `Ticked` or `Fresh`.
     #[serde(rename = "class")]
@@ -99,8 +99,8 @@ fn difficulty_tags(truth: &GroundTruth, style: &AgentStyle) -> Vec<String> {
         format!("hands {:?}", style.edit_tools),
     ];
     let conditional_tags = [
-        (style.has_pack, "pack"),
-        (style.does_several_items, "several items a session"),
+        (style.uses_pack_option, "pack"),
+        (style.does_several_items_per_session, "several items a session"),
         (truth.session_count > 1, "a third session"),
         (truth.is_tick_forgotten, "forgotten tick"),
         (!truth.user_changes.is_empty(), "people"),
@@ -120,8 +120,8 @@ fn find_item_mistake(
     work: &SimulatedWork,
     ledger: &Ledger,
 ) -> Option<String> {
-    if let Some(other_item) = prompt.requested_item.as_ref().filter(|other| *other != expected_item_name) {
-        return Some(format!("the prompt asks for \"{other_item}\", it is \"{expected_item_name}\""));
+    if let Some(wrong_item) = prompt.requested_item.as_ref().filter(|other| *other != expected_item_name) {
+        return Some(format!("the prompt asks for \"{wrong_item}\", it is \"{expected_item_name}\""));
     }
     let is_ticked =
         |name: &&String| work.find_item(name).is_some_and(|item| ledger.is_item_ticked(work, item));
@@ -155,13 +155,14 @@ fn find_file_mistake(
     work: &SimulatedWork,
     ledger: &Ledger,
 ) -> Option<String> {
-    let named_files = || prompt.file_rows.iter().filter(|row| !row.is_deleted).map(|row| row.file.as_str());
-    if let Some(file_of_finished_item) = named_files()
-        .find(|file| truth.files_only_in_ticked_items.iter().any(|finished_file| finished_file == file))
-    {
+    let files_in_table =
+        || prompt.file_rows.iter().filter(|row| !row.is_deleted).map(|row| row.file.as_str());
+    if let Some(file_of_finished_item) = files_in_table().find(|file| {
+        truth.files_in_ticked_items_not_in_open_item.iter().any(|finished_file| finished_file == file)
+    }) {
         return Some(format!("{file_of_finished_item} belongs to a finished item"));
     }
-    if let Some(missing_file) = named_files().find(|file| !ledger.file_exists(file)) {
+    if let Some(missing_file) = files_in_table().find(|file| !ledger.file_exists(file)) {
         return Some(format!("{missing_file} is not there"));
     }
     let files_of_item: Vec<&str> =
@@ -182,12 +183,12 @@ fn find_file_mistake(
                     || (!truth.is_file_determinable && truth.marked_files.contains(candidate))
             };
             let wrong_file = Some(&row.file).filter(|row_file| !is_accepted(row_file))?;
-            let relation = if files_of_item.contains(&wrong_file.as_str()) {
+            let relation_to_item = if files_of_item.contains(&wrong_file.as_str()) {
                 "of this item"
             } else {
                 "not of this item"
             };
-            Some(format!("{wrong_file} ({relation}) stands first, {file} was edited last"))
+            Some(format!("{wrong_file} ({relation_to_item}) stands first, {file} was edited last"))
         }
     }
 }
@@ -210,10 +211,12 @@ fn find_line_mistake(prompt: &ParsedPrompt, truth: &GroundTruth, work: &Simulate
             .first()?;
         return Some(format!("lines {range:?} are named, and nothing is begun"));
     };
-    let row = prompt.file_rows.iter().find(|row| row.file == *file).filter(|row| !row.line_ranges.is_empty());
-    let Some(row) = row else {
-        let is_acceptable = next_step_names_location(prompt, file, truth) || !truth.are_lines_determinable;
-        return (!is_acceptable)
+    let row_with_lines =
+        prompt.file_rows.iter().find(|row| row.file == *file).filter(|row| !row.line_ranges.is_empty());
+    let Some(row) = row_with_lines else {
+        let may_lines_be_missing =
+            next_step_names_location(prompt, file, truth) || !truth.are_lines_determinable;
+        return (!may_lines_be_missing)
             .then(|| format!("no lines of {file} are named, the last edit is {first}-{last}"));
     };
     // In a new file every line is new. A range of all lines is uninformative only if the file existed at the
@@ -282,7 +285,7 @@ fn count_mentioned_and_all_changes_if_half_done(prompt: &ParsedPrompt, truth: &G
     if truth.item_state != ItemState::Half {
         return (0, 0);
     }
-    let mentioned = truth.user_changes.iter().filter(|change| match change {
+    let mentioned_changes = truth.user_changes.iter().filter(|change| match change {
         UserChange::Edited { file, subject } => {
             prompt.section_has_line_matching(subject, ".")
                 && prompt.section_has_line_matching(file, "(?i)chang|modified by|edited")
@@ -293,5 +296,5 @@ fn count_mentioned_and_all_changes_if_half_done(prompt: &ParsedPrompt, truth: &G
         }
         UserChange::OtherCommit { subject } => prompt.section_has_line_matching(subject, "."),
     });
-    (mentioned.count() as u32, truth.user_changes.len() as u32)
+    (mentioned_changes.count() as u32, truth.user_changes.len() as u32)
 }

@@ -1,4 +1,4 @@
-//! The measure can pass and can fail: a correct prompt scores right, and each fault that was observed scores
+//! The score can be right and wrong: a correct prompt scores right, and each fault that was observed scores
 //! wrong.
 
 use super::ledger::{EditMethod, GroundTruth, ItemState, Ledger, LedgerEvent, StatedNextStep, UserChange};
@@ -19,13 +19,13 @@ struct Scenario {
 
 impl Scenario {
     fn new(seed: u64) -> Scenario {
-        let dice = SeededRng::new(seed);
+        let rng = SeededRng::new(seed);
         let folder = tempfile::tempdir().expect("a folder");
-        let work = SimulatedWork::random(dice);
+        let work = SimulatedWork::random(rng);
         let mut scenario = Scenario {
             ledger: Ledger::new(folder.path().to_path_buf()),
             folder,
-            style: AgentStyle { folder: FolderKind::Repository, ..AgentStyle::random(dice) },
+            style: AgentStyle { folder: FolderKind::Repository, ..AgentStyle::random(rng) },
             work,
         };
         for (path, text) in scenario.work.initial_files().to_vec() {
@@ -42,7 +42,7 @@ impl Scenario {
         std::fs::write(path, text).expect("a file");
     }
 
-    fn make_step(&mut self, item: usize, step: usize) {
+    fn perform_and_log_step(&mut self, item: usize, step: usize) {
         let path = |file: &str| self.folder.path().join(file);
         match self.work.items[item].steps[step].clone() {
             Operation::Edit { file, .. } => {
@@ -59,12 +59,16 @@ impl Scenario {
             }
             Operation::Delete { file } => std::fs::remove_file(path(&file)).expect("the file"),
         }
-        self.ledger.events.push(LedgerEvent::StepMade { item, step, edit_method: EditMethod::Tool });
+        self.ledger.events.push(LedgerEvent::StepPerformed {
+            item,
+            step,
+            edit_method: EditMethod::ClientTool,
+        });
     }
 
     fn finish_item(&mut self, item: usize) {
         for step in 0..self.work.items[item].steps.len() {
-            self.make_step(item, step);
+            self.perform_and_log_step(item, step);
         }
         let name = &self.work.items[item].name;
         let plan = self.ledger.read_file("fix_plan.md").expect("the list");
@@ -93,24 +97,24 @@ impl Scenario {
     }
 }
 
-/// The heading after the resume section, and the section that stands there for an item that is not begun.
+/// The heading after the resume section, and the resume section for an item that is not begun.
 const RULES_HEADING: &str = "## Rules of the run\n";
-const NOT_BEGUN_SECTION: &str = "## The session before\n\nIt finished its item. Your item is not begun.";
+const ITEM_NOT_BEGUN_SECTION: &str = "## The session before\n\nIt finished its item. Your item is not begun.";
 
 /// Returns the prompt that states everything correctly.
 fn correct_prompt(scenario: &Scenario, truth: &GroundTruth) -> String {
     let name = &scenario.work.items[truth.item].name;
     let item_section = format!("## Your item\n\n> {name}\n");
     if truth.item_state != ItemState::Half {
-        return format!("{item_section}\n{NOT_BEGUN_SECTION}\n\n{RULES_HEADING}");
+        return format!("{item_section}\n{ITEM_NOT_BEGUN_SECTION}\n\n{RULES_HEADING}");
     }
     let line_range = truth.last_edit_lines.map_or("-".to_owned(), |(from, to)| format!("{from}-{to}"));
     let file_table = truth.last_edited_file.as_ref().map(|file| {
         format!("| File | Lines | Status |\n|---|---|---|\n| {file} | {line_range} | modified |\n")
     });
     let next_step = match &truth.next_step {
-        StatedNextStep::ByLastSession(words) => format!(
-            "[f begins: claims by earlier sessions, unchecked]\n> It said: kept apart, note 7\n> Next step, in its words: {words}\n[f ends]\n"
+        StatedNextStep::ByLastSession(stated_text) => format!(
+            "[f begins: claims by earlier sessions, unchecked]\n> It said: kept apart, note 7\n> Next step, in its words: {stated_text}\n[f ends]\n"
         ),
         StatedNextStep::ByEarlierSession(_) | StatedNextStep::NotStated => String::new(),
     };
@@ -121,9 +125,9 @@ fn correct_prompt(scenario: &Scenario, truth: &GroundTruth) -> String {
 }
 
 /// Returns a scenario whose first item has this many steps made and a stated next step.
-fn half_done_scenario(seed: u64, steps: usize) -> Scenario {
+fn half_done_scenario(seed: u64, step_count: usize) -> Scenario {
     let mut scenario = Scenario::new(seed);
-    (0..steps).for_each(|step| scenario.make_step(0, step));
+    (0..step_count).for_each(|step| scenario.perform_and_log_step(0, step));
     scenario.end_with_next_step(0, "give it its form (7)");
     scenario
 }
@@ -200,7 +204,7 @@ fn each_fault_fails_only_its_own_score() {
         ),
         (
             "said to be unbegun",
-            text.replace("## You take over this item half done", NOT_BEGUN_SECTION),
+            text.replace("## You take over this item half done", ITEM_NOT_BEGUN_SECTION),
             [false, true, true, true],
         ),
         ("a file that is gone", text.replace(&file, "src/nowhere.rs"), [true, false, false, true]),
@@ -226,10 +230,10 @@ fn a_place_named_only_in_the_quoted_next_step_counts() {
     let truth = scenario.truth_for_next_session(&[]);
     let text = correct_prompt(&scenario, &truth);
     let table = text.find("| File").expect("a table")..text.find("[f begins").expect("words");
-    let bare = text.replace(&text[table], "");
-    assert_eq!(scores(&scenario.score_prompt(&truth, &bare)), [true; 4]);
-    let elsewhere = bare.replace(&format!("line {}, the", to + 1), "line 2, the");
-    assert_eq!(scores(&scenario.score_prompt(&truth, &elsewhere)), [true, false, false, false]);
+    let text_without_table = text.replace(&text[table], "");
+    assert_eq!(scores(&scenario.score_prompt(&truth, &text_without_table)), [true; 4]);
+    let text_with_wrong_line = text_without_table.replace(&format!("line {}, the", to + 1), "line 2, the");
+    assert_eq!(scores(&scenario.score_prompt(&truth, &text_with_wrong_line)), [true, false, false, false]);
 }
 
 #[test]
@@ -257,7 +261,7 @@ fn after_a_tick_leftovers_of_the_finished_item_are_faults() {
         ),
         (
             "in progress",
-            text.replace(NOT_BEGUN_SECTION, "## You take over this item half done"),
+            text.replace(ITEM_NOT_BEGUN_SECTION, "## You take over this item half done"),
             [false, true, true, true],
         ),
         (
@@ -302,6 +306,6 @@ fn a_stated_next_step_ages_with_a_session_and_ends_with_the_next_work() {
         scenario.truth_for_next_session(&[]).next_step,
         StatedNextStep::ByEarlierSession("give it its form (7)".into())
     );
-    scenario.make_step(0, 1);
+    scenario.perform_and_log_step(0, 1);
     assert_eq!(scenario.truth_for_next_session(&[]).next_step, StatedNextStep::NotStated);
 }

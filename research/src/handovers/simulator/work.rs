@@ -1,4 +1,5 @@
-//! The work of a harder night: items of several steps in several source files, and the texts of these files.
+//! The work of a harder simulation: items of several steps in several source files, and the texts of these
+//! files.
 
 use plimsoll_testkit::SeededRng;
 use std::fmt::Write as _;
@@ -41,7 +42,7 @@ impl Language {
         }
     }
 
-    fn function_head(self, name: &str) -> String {
+    fn function_signature_line(self, name: &str) -> String {
         match self {
             Language::Rust => format!("pub fn {name}(input: u32) -> u32 {{"),
             Language::TypeScript => format!("export function {name}(input: number): number {{"),
@@ -49,7 +50,7 @@ impl Language {
         }
     }
 
-    fn body_line(self, number: usize) -> String {
+    fn function_body_line(self, number: usize) -> String {
         match self {
             Language::Rust => format!("    let v{number} = input + {number};"),
             Language::TypeScript => format!("    const v{number} = input + {number};"),
@@ -57,20 +58,25 @@ impl Language {
         }
     }
 
-    fn function_end(self) -> &'static str {
+    fn function_last_line(self) -> &'static str {
         match self {
             Language::Rust | Language::TypeScript => "}",
             Language::Python => "    return value",
         }
     }
 
-    fn comment_marker(self) -> &'static str {
+    fn line_comment_prefix(self) -> &'static str {
         if self == Language::Python { "#" } else { "//" }
     }
 
     fn function_text(self, name: &str) -> String {
-        let body: Vec<String> = (1..=BODY_LINES).map(|number| self.body_line(number)).collect();
-        format!("{}\n{}\n{}\n\n", self.function_head(name), body.join("\n"), self.function_end())
+        let body: Vec<String> = (1..=BODY_LINES).map(|number| self.function_body_line(number)).collect();
+        format!(
+            "{}\n{}\n{}\n\n",
+            self.function_signature_line(name),
+            body.join("\n"),
+            self.function_last_line()
+        )
     }
 
     fn file_text(self, name_prefix: &str) -> String {
@@ -88,7 +94,7 @@ pub(super) enum Operation {
     Edit {
         file: String,
         function: String,
-        first_line: usize,
+        first_line_offset: usize,
         line_count: usize,
         adds_line: bool,
     },
@@ -157,7 +163,7 @@ impl SimulatedWork {
                     format!("lib/{theme}_old.{extension}"),
                     format!("src/{theme}_legacy.{extension}"),
                 ]
-                .map(|path| (path.clone(), language.file_text(&function_name_prefix(&path)))),
+                .map(|path| (path.clone(), language.file_text(&function_name_prefix_from_file_name(&path)))),
             );
             let steps = random_item_steps(rng, item_number, theme, extension, &helper_file);
             work.items.push(WorkItem { name: name.to_owned(), steps });
@@ -203,24 +209,25 @@ impl SimulatedWork {
         step: usize,
         text: &str,
     ) -> Option<TextChange> {
-        let Operation::Edit { function, first_line, line_count, adds_line, .. } =
+        let Operation::Edit { function, first_line_offset: first_line, line_count, adds_line, .. } =
             &self.items[item].steps[step]
         else {
             return None;
         };
-        let signature_line = self.language.function_head(function);
+        let signature_line = self.language.function_signature_line(function);
         let text_lines: Vec<&str> = text.lines().collect();
-        let start = text_lines.iter().position(|line| *line == signature_line)? + first_line;
-        let old_lines = text_lines.get(start..start + line_count)?;
-        let (comment, marker) = (self.language.comment_marker(), SimulatedWork::step_marker(item, step));
+        let first_line_index = text_lines.iter().position(|line| *line == signature_line)? + first_line;
+        let old_lines = text_lines.get(first_line_index..first_line_index + line_count)?;
+        let (comment, marker) = (self.language.line_comment_prefix(), SimulatedWork::step_marker(item, step));
         let mut new_lines: Vec<String> =
             old_lines.iter().map(|line| format!("{line} {comment} {marker}")).collect();
         if *adds_line {
-            new_lines.push(format!("{} {comment} {marker}", self.language.body_line(BODY_LINES + 1)));
+            new_lines
+                .push(format!("{} {comment} {marker}", self.language.function_body_line(BODY_LINES + 1)));
         }
         Some(TextChange {
-            first_line: start + 1,
-            last_line: start + line_count,
+            first_line: first_line_index + 1,
+            last_line: first_line_index + line_count,
             old_text: old_lines.join("\n"),
             new_text: new_lines.join("\n"),
         })
@@ -228,15 +235,15 @@ impl SimulatedWork {
 
     /// Returns the text of a file that a step creates.
     pub(super) fn new_file_text(&self, item: usize, step: usize, path: &str) -> String {
-        let (comment, marker) = (self.language.comment_marker(), SimulatedWork::step_marker(item, step));
+        let (comment, marker) = (self.language.line_comment_prefix(), SimulatedWork::step_marker(item, step));
         format!(
             "{comment} begun, {marker}\n{}{comment} ended, {marker}\n",
-            self.language.file_text(&function_name_prefix(path))
+            self.language.file_text(&function_name_prefix_from_file_name(path))
         )
     }
 }
 
-fn function_name_prefix(path: &str) -> String {
+fn function_name_prefix_from_file_name(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path).split('.').next().unwrap_or(path);
     if name == "detail" {
         path.split('/').nth(1).unwrap_or(name).to_owned() + "_detail"
@@ -253,21 +260,21 @@ struct ItemRng {
 }
 
 impl ItemRng {
-    fn roll(self, roll_name: &str, sides: u64) -> u64 {
-        self.rng.random_number_for_name(&format!("{roll_name} of item {}", self.item_number), sides)
+    fn random_number_for_item(self, choice_name: &str, upper_bound: u64) -> u64 {
+        self.rng.random_number_for_name(&format!("{choice_name} of item {}", self.item_number), upper_bound)
     }
 
-    fn random_bool_for_item(self, roll_name: &str, percent: u64) -> bool {
-        self.roll(roll_name, 100) < percent
+    fn random_bool_for_item(self, choice_name: &str, percent: u64) -> bool {
+        self.random_number_for_item(choice_name, 100) < percent
     }
 
-    fn random_edit_step(self, file: &str, function: String, roll_name: &str) -> Operation {
+    fn random_edit_step(self, file: &str, function: String, choice_name: &str) -> Operation {
         Operation::Edit {
             file: file.to_owned(),
             function,
-            first_line: 2 + self.roll(&format!("first {roll_name}"), 3) as usize,
-            line_count: 1 + self.roll(&format!("lines {roll_name}"), 4) as usize,
-            adds_line: self.random_bool_for_item(&format!("added {roll_name}"), 40),
+            first_line_offset: 2 + self.random_number_for_item(&format!("first {choice_name}"), 3) as usize,
+            line_count: 1 + self.random_number_for_item(&format!("lines {choice_name}"), 4) as usize,
+            adds_line: self.random_bool_for_item(&format!("added {choice_name}"), 40),
         }
     }
 
@@ -276,18 +283,22 @@ impl ItemRng {
         self,
         path: &str,
         function_index: u64,
-        roll_name: &str,
+        choice_name: &str,
     ) -> Operation {
         self.random_edit_step(
             path,
-            format!("{}_{}", function_name_prefix(path), FUNCTION_NAMES[function_index as usize]),
-            roll_name,
+            format!(
+                "{}_{}",
+                function_name_prefix_from_file_name(path),
+                FUNCTION_NAMES[function_index as usize]
+            ),
+            choice_name,
         )
     }
 }
 
-/// Returns random steps for an item: chunks in random order. The order inside a chunk is fixed, except that the
-/// two edits of the main file may be swapped.
+/// Returns random steps for an item: groups of steps in random order. The order within a group is fixed,
+/// except that the two edits of the main file may be swapped.
 fn random_item_steps(
     rng: SeededRng,
     item_number: usize,
@@ -298,55 +309,63 @@ fn random_item_steps(
     let item_rng = ItemRng { rng, item_number };
     let main_file = format!("src/{theme}.{extension}");
     let mut edits = vec![
-        item_rng.random_edit_step_in_indexed_function(&main_file, item_rng.roll("main 1", 4), "main 1"),
-        item_rng.random_edit_step_in_indexed_function(&main_file, 5 + item_rng.roll("main 2", 4), "main 2"),
+        item_rng.random_edit_step_in_indexed_function(
+            &main_file,
+            item_rng.random_number_for_item("main 1", 4),
+            "main 1",
+        ),
+        item_rng.random_edit_step_in_indexed_function(
+            &main_file,
+            5 + item_rng.random_number_for_item("main 2", 4),
+            "main 2",
+        ),
     ];
     if item_rng.random_bool_for_item("order", 15) {
         edits.reverse();
     }
-    let mut chunks = vec![edits];
+    let mut step_groups = vec![edits];
     if item_rng.random_bool_for_item("new", 50) {
         let file = format!("src/{theme}/extra_{theme}.{extension}");
-        let mut chunk = vec![Operation::Create { file: file.clone() }];
+        let mut step_group = vec![Operation::Create { file: file.clone() }];
         if item_rng.random_bool_for_item("edit of new", 40) {
-            chunk.push(item_rng.random_edit_step_in_indexed_function(
+            step_group.push(item_rng.random_edit_step_in_indexed_function(
                 &file,
-                2 + item_rng.roll("new", 6),
+                2 + item_rng.random_number_for_item("new", 6),
                 "new",
             ));
         }
-        chunks.push(chunk);
+        step_groups.push(step_group);
     }
     if item_rng.random_bool_for_item("rename", 40) {
         let (from, to) =
             (format!("lib/{theme}_old.{extension}"), format!("lib/core/{theme}_base.{extension}"));
-        let mut chunk = vec![Operation::Rename { from: from.clone(), to: to.clone() }];
+        let mut step_group = vec![Operation::Rename { from: from.clone(), to: to.clone() }];
         if item_rng.random_bool_for_item("edit of renamed", 75) {
             let function = format!(
                 "{}_{}",
-                function_name_prefix(&from),
-                FUNCTION_NAMES[1 + item_rng.roll("renamed", 8) as usize]
+                function_name_prefix_from_file_name(&from),
+                FUNCTION_NAMES[1 + item_rng.random_number_for_item("renamed", 8) as usize]
             );
-            chunk.push(item_rng.random_edit_step(&to, function, "renamed"));
+            step_group.push(item_rng.random_edit_step(&to, function, "renamed"));
         }
-        chunks.push(chunk);
+        step_groups.push(step_group);
     }
     if item_rng.random_bool_for_item("delete", 35) {
-        chunks.push(vec![Operation::Delete { file: format!("src/{theme}_legacy.{extension}") }]);
+        step_groups.push(vec![Operation::Delete { file: format!("src/{theme}_legacy.{extension}") }]);
     }
     if item_rng.random_bool_for_item("detail", 60) {
-        chunks.push(vec![item_rng.random_edit_step_in_indexed_function(
+        step_groups.push(vec![item_rng.random_edit_step_in_indexed_function(
             &format!("src/{theme}/detail.{extension}"),
-            item_rng.roll("detail", 10),
+            item_rng.random_number_for_item("detail", 10),
             "detail",
         )]);
     }
-    let mut order: Vec<usize> = (0..chunks.len()).collect();
-    order.sort_by_key(|index| item_rng.roll(&format!("chunk {index}"), 1_000));
+    let mut group_order: Vec<usize> = (0..step_groups.len()).collect();
+    group_order.sort_by_key(|index| item_rng.random_number_for_item(&format!("chunk {index}"), 1_000));
     let helper_edit = vec![item_rng.random_edit_step(helper_file, format!("helper_{theme}"), "helper")];
     let is_helper_first = item_rng.random_bool_for_item("helper first", 65);
     let mut steps: Vec<Operation> = if is_helper_first { helper_edit.clone() } else { Vec::new() };
-    steps.extend(order.into_iter().flat_map(|index| chunks[index].clone()));
+    steps.extend(group_order.into_iter().flat_map(|index| step_groups[index].clone()));
     if !is_helper_first {
         steps.truncate(MAX_STEPS - 1);
         steps.extend(helper_edit);
@@ -365,17 +384,18 @@ mod tests {
             let work = SimulatedWork::random(SeededRng::new(seed));
             let mut files: std::collections::BTreeMap<String, String> =
                 work.initial_files.iter().cloned().collect();
-            for (number, item) in work.items.iter().enumerate() {
+            for (item_number, item) in work.items.iter().enumerate() {
                 assert!(item.steps.len() >= 3, "{item:?}");
-                for (step, op) in item.steps.iter().enumerate() {
-                    match op {
+                for (step, operation) in item.steps.iter().enumerate() {
+                    match operation {
                         Operation::Edit { file, .. } => {
                             let text = files.get_mut(file).unwrap_or_else(|| panic!("{seed} {file}"));
-                            let change = work.text_change_of_edit_step(number, step, text).expect("a place");
+                            let change =
+                                work.text_change_of_edit_step(item_number, step, text).expect("a place");
                             *text = text.replacen(&change.old_text, &change.new_text, 1);
                         }
                         Operation::Create { file } => {
-                            files.insert(file.clone(), work.new_file_text(number, step, file));
+                            files.insert(file.clone(), work.new_file_text(item_number, step, file));
                         }
                         Operation::Rename { from, to } => {
                             let text = files.remove(from).expect("the file");

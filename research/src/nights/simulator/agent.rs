@@ -6,7 +6,7 @@ use super::commands::{
 };
 use super::knowledge::Knowledge;
 use super::persona::{Behavior, FailureReaction};
-use super::rules::{Rule, permanent_rule_sentences};
+use super::rules::{Rule, quote_rules_except_write_now_and_stop};
 use super::score::SimulationScore;
 use super::task::{CONVERTED_MARKER, DEAD_END_FACT, DECISION_FACT, PART_LINES, TEST_COMMAND, Task};
 use plimsoll_testkit::SeededRng;
@@ -14,10 +14,10 @@ use plimsoll_testkit::scripted_model::Step;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// After this many failed attempts in one conversation the agent leaves an item open.
-const MAX_ATTEMPTS: u32 = 3;
+/// The agent repeats a failing test at most this often in one conversation. Then it leaves the item open.
+const MAX_REPEATED_TESTS: u32 = 3;
 
-/// The agent of one night.
+/// The agent of one simulation.
 pub(super) struct Agent {
     pub(super) task: Task,
     pub(super) score: SimulationScore,
@@ -25,12 +25,12 @@ pub(super) struct Agent {
     rng: SeededRng,
     /// The number of conversations so far. A session starts one, and so does a compaction.
     conversation_number: u32,
-    recorded_events: BTreeSet<String>,
+    events_by_conversation: BTreeSet<String>,
     /// Facts in requests that the agent has answered. It has already decided whether to note them.
     considered_facts: BTreeSet<String>,
     /// True while the agent searches for the decision of an earlier conversation.
-    is_searching_earlier_decision: bool,
-    attempt_count: u32,
+    is_searching_for_earlier_decision: bool,
+    repeated_test_count: u32,
     /// The number of steps in this conversation. An agent that does several items at once uses it to
     /// switch between files.
     step_count: usize,
@@ -45,24 +45,24 @@ impl Agent {
             behavior,
             rng,
             conversation_number: 0,
-            recorded_events: BTreeSet::new(),
+            events_by_conversation: BTreeSet::new(),
             considered_facts: BTreeSet::new(),
-            is_searching_earlier_decision: false,
-            attempt_count: 0,
+            is_searching_for_earlier_decision: false,
+            repeated_test_count: 0,
             step_count: 0,
         }
     }
 
     pub(super) fn begin_conversation(&mut self) {
         self.conversation_number += 1;
-        self.attempt_count = 0;
+        self.repeated_test_count = 0;
         self.step_count = 0;
-        self.is_searching_earlier_decision = false;
+        self.is_searching_for_earlier_decision = false;
     }
 
-    /// Answers the client's compaction request and starts a new conversation. Facts that the summary leaves out
+    /// Answers the client's compaction request and begins a new conversation. Facts that the summary leaves out
     /// are lost.
-    pub(super) fn summarize_for_compaction(&mut self, text: &str) -> Step {
+    pub(super) fn answer_compaction_and_begin_conversation(&mut self, text: &str) -> Step {
         let knowledge = Knowledge::parse(text);
         let summary = knowledge.render_summary(|name| self.decides_to_remember(name));
         self.score.compactions += 1;
@@ -70,13 +70,13 @@ impl Agent {
         Step::from_text(format!(
             "<analysis>What was done.</analysis><summary>The task: do the items of fix_plan.md. {summary}\nWhat the user \
              said:\n{}\nWhen all are ticked, say {}</summary>",
-            permanent_rule_sentences(text),
+            quote_rules_except_write_now_and_stop(text),
             knowledge.promise_line
         ))
     }
 
-    fn random_bool_for_conversation(&self, roll_name: &str, percent: u64) -> bool {
-        self.rng.random_bool_for_name(&format!("{roll_name} in {}", self.conversation_number), percent)
+    fn random_bool_for_conversation(&self, choice_name: &str, percent: u64) -> bool {
+        self.rng.random_bool_for_name(&format!("{choice_name} in {}", self.conversation_number), percent)
     }
 
     fn decides_to_remember(&self, name: &str) -> bool {
@@ -85,7 +85,7 @@ impl Agent {
 
     /// Records an event and returns true if it is its first time in this conversation.
     fn record_if_first_time_in_conversation(&mut self, event_name: &str) -> bool {
-        self.recorded_events.insert(format!("{event_name} in {}", self.conversation_number))
+        self.events_by_conversation.insert(format!("{event_name} in {}", self.conversation_number))
     }
 
     /// Records the facts in a request, even if the request is not answered.
@@ -95,11 +95,15 @@ impl Agent {
     }
 
     /// Answers a request with this conversation. `text_since_last_answer` is the part after the agent's last message.
-    pub(super) fn answer_request(&mut self, conversation_text: &str, text_since_last_answer: &str) -> Step {
+    pub(super) fn choose_step_and_note_new_facts(
+        &mut self,
+        conversation_text: &str,
+        text_since_last_answer: &str,
+    ) -> Step {
         let knowledge = Knowledge::parse(conversation_text);
-        if self.is_searching_earlier_decision && knowledge.facts.contains_key(DECISION_FACT) {
-            self.is_searching_earlier_decision = false;
-            self.score.learned_facts.1 += 1;
+        if self.is_searching_for_earlier_decision && knowledge.facts.contains_key(DECISION_FACT) {
+            self.is_searching_for_earlier_decision = false;
+            self.score.learned_facts_visible_found_all.1 += 1;
         }
         let is_new_fact = |name: &&String| !self.considered_facts.contains(&fact_key(&knowledge, name));
         let new_facts: Vec<String> = knowledge.facts.keys().filter(is_new_fact).cloned().collect();
@@ -108,12 +112,12 @@ impl Agent {
         if knowledge.states_rule(Rule::Stop) || knowledge.has_committed_before_stop {
             return step;
         }
-        self.add_note_commands_for_facts(step, &knowledge, &new_facts)
+        self.add_notes_of_remembered_facts(step, &knowledge, &new_facts)
     }
 
     /// Adds commands to a step that write down facts: the new ones and, the first time in a conversation that little room
     /// is left, the others as well. Facts that the agent forgets to note are skipped.
-    fn add_note_commands_for_facts(
+    fn add_notes_of_remembered_facts(
         &mut self,
         step: Step,
         knowledge: &Knowledge,
@@ -157,7 +161,7 @@ impl Agent {
         if text_since_last_answer.contains("finished part-") {
             return self.read_plan_or_end_turn_after_item(knowledge);
         }
-        if let Some(step) = self.react_to_test_failure(knowledge) {
+        if let Some(step) = self.react_to_test_failure_by_behavior(knowledge) {
             return step;
         }
         if let Some(file) = knowledge.files_with_new_question.first()
@@ -236,7 +240,7 @@ impl Agent {
 
     /// Reacts to a failure that the test names: weakens the test, repairs the file, ticks the item or repeats the
     /// test. Returns `None` if there is no failure for this agent or it ignores the failure.
-    fn react_to_test_failure(&mut self, knowledge: &Knowledge) -> Option<Step> {
+    fn react_to_test_failure_by_behavior(&mut self, knowledge: &Knowledge) -> Option<Step> {
         let candidates = knowledge.candidate_items();
         let is_current_file =
             |file: &&String| knowledge.files_with_result.contains(*file) || candidates.first() == Some(*file);
@@ -251,7 +255,7 @@ impl Agent {
             return Some(Step::bash_call(format!("{}; {TEST_COMMAND} {file}", weaken_test_command(file))));
         }
         if self.random_bool_for_conversation(
-            &format!("repairs {file} {}", self.attempt_count),
+            &format!("repairs {file} {}", self.repeated_test_count),
             self.behavior.repairs_percent,
         ) {
             return Some(self.repair_file_test_and_commit(knowledge, file, failure));
@@ -262,9 +266,9 @@ impl Agent {
                 has_result.then(|| self.tick_step(file))
             }
             FailureReaction::RepeatTest => {
-                self.attempt_count += 1;
+                self.repeated_test_count += 1;
                 let message = format!("I could not get the test of {file} to pass.");
-                Some(if self.attempt_count > MAX_ATTEMPTS {
+                Some(if self.repeated_test_count > MAX_REPEATED_TESTS {
                     end_turn_with_promise_or_status(knowledge, &message, TurnEnd::WorkLeft)
                 } else {
                     Step::bash_call(format!("{TEST_COMMAND} {file}"))
@@ -303,7 +307,7 @@ impl Agent {
         if knowledge.files_with_result.contains(file) {
             return self.tick_step(file);
         }
-        if let Some(step) = self.try_shortcut_or_search_decision(knowledge, file) {
+        if let Some(step) = self.try_dead_end_shortcut_or_search_decision(knowledge, file) {
             return step;
         }
         if knowledge.facts.contains_key(DECISION_FACT) {
@@ -316,7 +320,11 @@ impl Agent {
 
     /// Tries the shortcut unless the agent knows that it is a dead end, then may search for the decision of an
     /// earlier session. Returns `None` if neither is needed.
-    fn try_shortcut_or_search_decision(&mut self, knowledge: &Knowledge, file: &str) -> Option<Step> {
+    fn try_dead_end_shortcut_or_search_decision(
+        &mut self,
+        knowledge: &Knowledge,
+        file: &str,
+    ) -> Option<Step> {
         let fact_names: &[&str] =
             if self.task.has_dead_end { &[DEAD_END_FACT, DECISION_FACT] } else { &[DECISION_FACT] };
         for name in fact_names {
@@ -326,7 +334,7 @@ impl Agent {
                     knowledge.facts.contains_key(*name),
                     self.conversation_number,
                 );
-                self.is_searching_earlier_decision |= is_lost && *name == DECISION_FACT;
+                self.is_searching_for_earlier_decision |= is_lost && *name == DECISION_FACT;
             }
         }
         if self.task.has_dead_end && !knowledge.facts.contains_key(DEAD_END_FACT) {
@@ -350,7 +358,7 @@ impl Agent {
 
     /// Makes a random decision about a question that the project leaves open, and records it in the task.
     fn choose_and_record_random_decision(&mut self) -> String {
-        self.is_searching_earlier_decision = false;
+        self.is_searching_for_earlier_decision = false;
         let decision =
             (self.rng.random_number_for_name(&format!("decision in {}", self.conversation_number), 90_000)
                 + 10_000)
@@ -362,10 +370,10 @@ impl Agent {
     fn convert_next_part_or_write_result(&mut self, knowledge: &Knowledge, file: &str) -> Step {
         let progress = knowledge.progress_by_file.get(file).copied().unwrap_or_default();
         let Some(next_line) = progress.next_line else {
-            let is_in_progress = knowledge.states_rule(Rule::LookFirst)
+            let may_be_in_progress = knowledge.states_rule(Rule::LookFirst)
                 || knowledge.is_item_in_progress
                 || knowledge.changed_files.contains(file);
-            let should_inspect = is_in_progress
+            let should_inspect = may_be_in_progress
                 || self.random_bool_for_conversation(
                     &format!("looks at {file}"),
                     self.behavior.inspects_percent,
@@ -385,7 +393,7 @@ impl Agent {
         let last_line =
             if omits_last_part && line_count > PART_LINES { line_count - PART_LINES } else { line_count };
         if next_line > last_line {
-            self.reread_lost_facts_or_write_result(knowledge, file)
+            self.reread_facts_or_write_and_test_or_tick(knowledge, file)
         } else {
             convert_part(file, next_line)
         }
@@ -405,7 +413,7 @@ impl Agent {
             return if knowledge.files_with_result.contains(file) {
                 self.tick_step(file)
             } else {
-                self.reread_lost_facts_or_write_result(knowledge, file)
+                self.reread_facts_or_write_and_test_or_tick(knowledge, file)
             };
         }
         let end_turn_step = end_turn_with_promise_or_status(knowledge, &question, TurnEnd::Blocked);
@@ -421,7 +429,7 @@ impl Agent {
     }
 
     /// Writes the result, then runs the test or ticks the item. The first time, may look up lost facts instead.
-    fn reread_lost_facts_or_write_result(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+    fn reread_facts_or_write_and_test_or_tick(&mut self, knowledge: &Knowledge, file: &str) -> Step {
         let needed_fact_names = self.needed_fact_names(file);
         if self.record_if_first_time_in_conversation(&format!("needs of {file}")) {
             self.score.count_needed_facts_found_earlier(
@@ -451,7 +459,7 @@ impl Agent {
 
     fn needed_fact_names(&self, file: &str) -> Vec<String> {
         let item = self.task.items.iter().find(|item| item.file == file);
-        item.map(|item| item.needed_facts.clone()).unwrap_or_default()
+        item.map(|item| item.needed_fact_names.clone()).unwrap_or_default()
     }
 
     /// Returns the command that writes the result, with `00000` for each fact that the agent does not know.
@@ -486,8 +494,8 @@ mod tests {
     use crate::nights::simulator::AgentPersona;
 
     fn new_agent(persona: AgentPersona) -> Agent {
-        let dice = SeededRng::new(3);
-        Agent::new(Task::random(dice, 2), persona.behavior(), dice)
+        let rng = SeededRng::new(3);
+        Agent::new(Task::random(rng, 2), persona.behavior(), rng)
     }
 
     /// Returns the commands of a step as text.
@@ -500,9 +508,9 @@ mod tests {
         let failing = "# Plan\n- [ ] Convert part-1.txt\nwritten part-1.txt\nRun the tests.\ntesting items\n\
                        FAIL part-1.txt: line 27 is not converted\n";
         let weakens_test = |seed: u64, text: &str| {
-            let dice = SeededRng::new(seed);
-            let mut agent = Agent::new(Task::random(dice, 2), AgentPersona::Tamperer.behavior(), dice);
-            commands_text(&agent.answer_request(text, "")).contains("continue")
+            let rng = SeededRng::new(seed);
+            let mut agent = Agent::new(Task::random(rng, 2), AgentPersona::Tamperer.behavior(), rng);
+            commands_text(&agent.choose_step_and_note_new_facts(text, "")).contains("continue")
         };
         let free_count = (0..100).filter(|seed| weakens_test(*seed, failing)).count();
         let forbidding_text = format!("Never change, skip or delete a test.\n{failing}");
@@ -519,16 +527,19 @@ mod tests {
         agent.task.has_dead_end = false;
         let plan = "# Plan\n- [ ] Convert part-1.txt\n";
         assert!(
-            commands_text(&agent.answer_request(plan, "")).contains("git log"),
+            commands_text(&agent.choose_step_and_note_new_facts(plan, "")).contains("git log"),
             "the perfect agent looks"
         );
-        let decided = commands_text(&agent.answer_request(plan, ""));
+        let decided = commands_text(&agent.choose_step_and_note_new_facts(plan, ""));
         assert!(decided.contains("I decide: FACT[part-1.txt/decision]="), "{decided}");
         let value = agent.task.decisions[0].clone();
         agent.begin_conversation();
         let text_with_decision = format!("{plan}FACT[part-1.txt/decision]={value}\n");
         agent.record_facts_in_request(plan);
-        assert!(!commands_text(&agent.answer_request(&text_with_decision, "")).contains("I decide"));
+        assert!(
+            !commands_text(&agent.choose_step_and_note_new_facts(&text_with_decision, ""))
+                .contains("I decide")
+        );
         assert_eq!(agent.task.decisions, [value]);
     }
 
@@ -539,11 +550,20 @@ mod tests {
         let plan = "# Plan\n- [ ] Convert part-1.txt\n";
         for _ in 0..2 {
             agent.begin_conversation();
-            assert!(commands_text(&agent.answer_request(plan, "")).contains("./quick.sh part-1.txt; true"));
-            assert!(commands_text(&agent.answer_request(plan, "")).contains("./quick.sh part-1.txt again"));
+            assert!(
+                commands_text(&agent.choose_step_and_note_new_facts(plan, ""))
+                    .contains("./quick.sh part-1.txt; true")
+            );
+            assert!(
+                commands_text(&agent.choose_step_and_note_new_facts(plan, ""))
+                    .contains("./quick.sh part-1.txt again")
+            );
         }
         agent.begin_conversation();
         let text_with_dead_end = format!("{plan}FACT[part-1.txt/dead-end]=12345\n");
-        assert!(!commands_text(&agent.answer_request(&text_with_dead_end, "")).contains("quick.sh"));
+        assert!(
+            !commands_text(&agent.choose_step_and_note_new_facts(&text_with_dead_end, ""))
+                .contains("quick.sh")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The clock of a simulated night. A real wait of five hours is not feasible, so the waits of the loops are
+//! The clock of a simulation. A real wait of five hours is not feasible, so the waits of the loops are
 //! recorded and added instead.
 
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const TEST_SECONDS: f64 = 60.0;
 /// The client retries for 160 seconds (ten attempts). Here it makes two attempts, so each counts as half.
 const REFUSED_REQUEST_SECONDS: f64 = 80.0;
 
-/// The simulated time, in seconds since the start of the night.
+/// The simulated time, in seconds since the start of the simulation.
 #[derive(Debug)]
 pub struct Clock {
     now_seconds: f64,
@@ -50,8 +50,9 @@ impl Clock {
         }
     }
 
-    /// Adds the waits and tests recorded since the last call, and returns the seconds since the start of the night.
-    pub fn add_time_from_logs_and_get_now_seconds(&mut self) -> f64 {
+    /// Adds the waits and tests recorded since the last call, and returns the seconds since the start of the
+    /// simulation.
+    pub fn add_logged_waits_and_tests_and_get_seconds(&mut self) -> f64 {
         let read_log = |name: &str| std::fs::read_to_string(self.home.join(name)).unwrap_or_default();
         let wait_seconds: f64 =
             read_log("waits.log").lines().filter_map(|line| line.parse::<f64>().ok()).sum();
@@ -77,10 +78,10 @@ impl Clock {
     }
 
     /// If the loop really waits, adds the real wait since the refused request, unless it was a wait for a usage limit.
-    pub fn add_real_wait_since_refusal_unless_limit(&mut self, was_usage_limit: bool) {
+    pub fn add_wait_since_refusal_in_real_mode(&mut self, is_wait_for_usage_limit: bool) {
         let real_wait =
             self.refused_at.take().and_then(|refused_at| refused_at.elapsed().ok()).unwrap_or_default();
-        if self.wait_mode != WaitMode::Recorded && !was_usage_limit {
+        if self.wait_mode != WaitMode::Recorded && !is_wait_for_usage_limit {
             self.now_seconds += real_wait.as_secs_f64();
         }
     }
@@ -93,7 +94,7 @@ impl Clock {
 
     /// Starts a usage limit of this many seconds and returns its end.
     pub fn start_usage_limit_and_log_required_wait(&mut self, seconds: f64) -> UsageLimitEnd {
-        let ends_at_seconds = self.add_time_from_logs_and_get_now_seconds() + seconds;
+        let end_seconds = self.add_logged_waits_and_tests_and_get_seconds() + seconds;
         let real_duration = match self.wait_mode {
             WaitMode::Recorded => {
                 // The fake client that refuses the loop's next attempts reads from this file how long the loop must
@@ -104,19 +105,16 @@ impl Clock {
             }
             WaitMode::Real(duration) => duration,
         };
-        UsageLimitEnd {
-            simulated_seconds: ends_at_seconds,
-            announced_time: SystemTime::now() + real_duration,
-        }
+        UsageLimitEnd { simulated_seconds: end_seconds, announced_time: SystemTime::now() + real_duration }
     }
 
     /// Returns true if the limit has ended. If the loop really waited, moves the clock forward to the limit's end.
     pub fn check_limit_end_and_advance_clock(&mut self, limit_end: &UsageLimitEnd) -> bool {
         if self.wait_mode == WaitMode::Recorded {
-            return self.add_time_from_logs_and_get_now_seconds() >= limit_end.simulated_seconds;
+            return self.add_logged_waits_and_tests_and_get_seconds() >= limit_end.simulated_seconds;
         }
         let Ok(elapsed_since_end) = limit_end.announced_time.elapsed() else { return false };
-        self.now_seconds = self.add_time_from_logs_and_get_now_seconds().max(limit_end.simulated_seconds)
+        self.now_seconds = self.add_logged_waits_and_tests_and_get_seconds().max(limit_end.simulated_seconds)
             + elapsed_since_end.as_secs_f64();
         true
     }
@@ -141,36 +139,39 @@ mod tests {
         std::fs::write(home.path().join("waits.log"), "900\n0.5\n").unwrap();
         std::fs::write(home.path().join("tests.log"), "x\n").unwrap();
         assert!(
-            [clock.add_time_from_logs_and_get_now_seconds(), clock.add_time_from_logs_and_get_now_seconds()]
-                .iter()
-                .all(|now| (now - 960.5).abs() < 1e-6)
+            [
+                clock.add_logged_waits_and_tests_and_get_seconds(),
+                clock.add_logged_waits_and_tests_and_get_seconds()
+            ]
+            .iter()
+            .all(|now| (now - 960.5).abs() < 1e-6)
         );
         clock.add_answer(60);
-        assert!((clock.add_time_from_logs_and_get_now_seconds() - 973.5).abs() < 1e-6);
+        assert!((clock.add_logged_waits_and_tests_and_get_seconds() - 973.5).abs() < 1e-6);
     }
 
     #[test]
     fn a_limit_lasts_its_hours_in_both_wait_modes() {
         let home = tempfile::tempdir().unwrap();
         let mut recorded_clock = Clock::new(WaitMode::Recorded, home.path());
-        let reset = recorded_clock.start_usage_limit_and_log_required_wait(5_400.0);
-        assert!(!recorded_clock.check_limit_end_and_advance_clock(&reset));
+        let limit_end = recorded_clock.start_usage_limit_and_log_required_wait(5_400.0);
+        assert!(!recorded_clock.check_limit_end_and_advance_clock(&limit_end));
         std::fs::write(home.path().join("waits.log"), "5000\n").unwrap();
-        assert!(!recorded_clock.check_limit_end_and_advance_clock(&reset));
+        assert!(!recorded_clock.check_limit_end_and_advance_clock(&limit_end));
         std::fs::write(home.path().join("waits.log"), "5000\n900\n").unwrap();
-        assert!(recorded_clock.check_limit_end_and_advance_clock(&reset));
-        assert!((recorded_clock.add_time_from_logs_and_get_now_seconds() - 5_900.0).abs() < 1e-6);
+        assert!(recorded_clock.check_limit_end_and_advance_clock(&limit_end));
+        assert!((recorded_clock.add_logged_waits_and_tests_and_get_seconds() - 5_900.0).abs() < 1e-6);
 
         let empty_home = tempfile::tempdir().unwrap();
         let mut real_clock = Clock::new(WaitMode::Real(Duration::from_millis(60)), empty_home.path());
-        let reset = real_clock.start_usage_limit_and_log_required_wait(5_400.0);
-        assert!(!real_clock.check_limit_end_and_advance_clock(&reset));
+        let limit_end = real_clock.start_usage_limit_and_log_required_wait(5_400.0);
+        assert!(!real_clock.check_limit_end_and_advance_clock(&limit_end));
         std::thread::sleep(Duration::from_millis(120));
-        assert!(real_clock.check_limit_end_and_advance_clock(&reset));
+        assert!(real_clock.check_limit_end_and_advance_clock(&limit_end));
         assert!(
-            (5_400.0..5_402.0).contains(&real_clock.add_time_from_logs_and_get_now_seconds()),
+            (5_400.0..5_402.0).contains(&real_clock.add_logged_waits_and_tests_and_get_seconds()),
             "{}",
-            real_clock.add_time_from_logs_and_get_now_seconds()
+            real_clock.add_logged_waits_and_tests_and_get_seconds()
         );
     }
 }

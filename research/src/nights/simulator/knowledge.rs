@@ -137,8 +137,9 @@ impl Knowledge {
         } else if let (Some(file), Some(line)) = (group_text("at"), group_number("line")) {
             self.set_progress(file, Some(line), group_number("of"));
         } else if let (Some(file), Some(ranges)) = (group_text("row"), group_text("ranges")) {
-            let last = ranges.rsplit([',', '-', ' ']).find_map(|part| part.parse::<u32>().ok());
-            self.set_progress(file, last.map(|last| last + 1), None);
+            let last_converted_line =
+                ranges.rsplit([',', '-', ' ']).find_map(|part| part.parse::<u32>().ok());
+            self.set_progress(file, last_converted_line.map(|last| last + 1), None);
         } else if let Some(file) = group_text("written") {
             self.files_with_result.insert(file);
         } else if let Some(file) = group_text("finished") {
@@ -225,16 +226,20 @@ impl Knowledge {
 
     /// Renders the knowledge as text that `parse` can read. `should_keep` decides which facts and places are included.
     pub(super) fn render_summary(&self, should_keep: impl Fn(&str) -> bool) -> String {
-        let mut parts = Vec::new();
+        let mut statements = Vec::new();
         for (file, progress) in &self.progress_by_file {
-            if let (Some(next), true) = (progress.next_line, should_keep(&format!("place {file}"))) {
-                parts.push(format!("At {file} line {next} of {}.", progress.line_count.unwrap_or(99_999)));
+            if let (Some(next_line), true) = (progress.next_line, should_keep(&format!("place {file}"))) {
+                statements.push(format!(
+                    "At {file} line {next_line} of {}.",
+                    progress.line_count.unwrap_or(99_999)
+                ));
             }
         }
         let facts = self.facts.iter().filter(|(name, _)| should_keep(name));
-        parts.extend(facts.map(|(name, value)| format!("FACT[{name}]={value}")));
-        parts.extend(self.waiting_files.iter().map(|file| format!("Convert {file} waits for an answer.")));
-        if parts.is_empty() { "Nothing that I remember.".to_owned() } else { parts.join(" ") }
+        statements.extend(facts.map(|(name, value)| format!("FACT[{name}]={value}")));
+        statements
+            .extend(self.waiting_files.iter().map(|file| format!("Convert {file} waits for an answer.")));
+        if statements.is_empty() { "Nothing that I remember.".to_owned() } else { statements.join(" ") }
     }
 }
 
@@ -244,10 +249,10 @@ fn find_notes_location(text: &str) -> Option<NotesLocation> {
     let file = NOTES_FILE_PATTERN.captures_iter(&sentence).last()?[1].to_owned();
     let text_after = text.split_once(sentence.as_str()).map_or("", |(_, after)| after);
     let following_text: String = text_after.chars().take(40).collect();
-    let is_under = ["under the item", "below the item"]
+    let is_under_item = ["under the item", "below the item"]
         .iter()
         .any(|phrase| sentence.contains(phrase) || following_text.contains(phrase));
-    Some(if is_under { NotesLocation::UnderItem(file) } else { NotesLocation::EndOfFile(file) })
+    Some(if is_under_item { NotesLocation::UnderItem(file) } else { NotesLocation::EndOfFile(file) })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A simulated night: the work, an agent that knows only the content of its request, token usage from the real
-//! size of each request, faults, and a clock on which a limit lasts hours. Everything follows from one seed, so
-//! that different loops can be compared on the same night.
+//! A simulation: the work, an agent that knows only the content of its request, token usage from the real
+//! size of each request, faults, and a clock on which a usage limit lasts hours. Everything follows from one
+//! seed, so that different loops can be compared in the same simulation.
 
 mod agent;
 mod clock;
@@ -20,7 +20,7 @@ pub use knowledge::{FileProgress, Knowledge, NotesLocation};
 pub use persona::{AgentPersona, Behavior, FailureReaction};
 pub use rules::{RULES, Rule, RuleEntry, find_rules};
 pub use score::SimulationScore;
-pub use task::{ConversionProgress, TEST_COMMAND, Task, TaskItem};
+pub use task::{MarkedLineCounts, TEST_COMMAND, Task, TaskItem};
 
 use agent::Agent;
 use clock::Clock;
@@ -33,21 +33,22 @@ use std::time::Duration;
 
 /// A real model thinks longer than the delay of the client's transcript writer.
 const THINKING_TIME: Duration = Duration::from_millis(120);
-/// The end of the night, in hours after its start. A loop that a fault has ended loses the time until then.
-const MORNING_HOURS: f64 = 10.0;
+/// The end of the simulation, in hours after its start. A loop that a fault has ended gets no answers
+/// until then.
+const SIMULATION_END_HOURS: f64 = 10.0;
 
-/// The parameters of a night.
+/// The parameters of a simulation.
 pub struct SimulationPlan {
     pub task: Task,
-    pub character: AgentPersona,
+    pub persona: AgentPersona,
     pub rng: SeededRng,
     /// How the loop's waits are measured.
     pub wait_mode: WaitMode,
-    /// The estimated number of answers of the night. Faults are distributed among them.
+    /// The estimated number of answers in the simulation. Faults are distributed among them.
     pub estimated_answers: u32,
 }
 
-/// A handle to a night, during it and after its end.
+/// A handle to a simulation, during it and after its end.
 #[derive(Clone)]
 pub struct SimulationHandle {
     state: Arc<Mutex<SimulationState>>,
@@ -69,7 +70,7 @@ impl SimulationHandle {
     pub fn start_model(plan: SimulationPlan, world: &World) -> (ScriptedModel, SimulationHandle) {
         let faults = FaultSchedule::random(plan.rng, plan.estimated_answers);
         let clock = Clock::new(plan.wait_mode, &world.home());
-        let agent = Agent::new(plan.task, plan.character.behavior(), plan.rng);
+        let agent = Agent::new(plan.task, plan.persona.behavior(), plan.rng);
         let state = SimulationState {
             agent,
             clock,
@@ -90,16 +91,17 @@ impl SimulationHandle {
         (model, handle)
     }
 
-    /// Returns the figures of the night, including those from the project's files.
+    /// Returns the score of the simulation, including what the project's files show.
     pub fn compute_score(&self, world: &World) -> SimulationScore {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let now_seconds = state.clock.add_time_from_logs_and_get_now_seconds();
+        let now_seconds = state.clock.add_logged_waits_and_tests_and_get_seconds();
         let mut score = state.agent.score.clone();
         score.test_runs = state.clock.test_count();
         score.hours = now_seconds / 3_600.0;
-        score.lost_hours = state.faults.lost_seconds_until(MORNING_HOURS * 3_600.0) / 3_600.0;
+        score.hours_without_answers =
+            state.faults.seconds_without_answers_until(SIMULATION_END_HOURS * 3_600.0) / 3_600.0;
         score.faults = state.faults.occurred_count;
-        score.add_figures_from_project_files(&state.agent.task, world);
+        score.count_passing_items_and_false_ticks(&state.agent.task, world);
         score
     }
 }
@@ -107,9 +109,9 @@ impl SimulationHandle {
 impl SimulationState {
     fn answer_main_or_compaction_request(&mut self, request: &Request) -> Option<Step> {
         let step = match request.kind {
-            RequestKind::Compaction => {
-                self.agent.summarize_for_compaction(&conversation_with_only_hook_and_git_reminders(request))
-            }
+            RequestKind::Compaction => self.agent.answer_compaction_and_begin_conversation(
+                &conversation_with_only_hook_and_git_reminders(request),
+            ),
             RequestKind::Main => {
                 self.begin_conversation_if_session_is_new(request);
                 let text = conversation_with_only_hook_and_git_reminders(request);
@@ -125,13 +127,13 @@ impl SimulationState {
                 if std::mem::replace(&mut self.is_new_session, false) {
                     self.agent.score.sessions += 1;
                 }
-                self.agent.answer_request(&text, &request.text_since_last_assistant_message())
+                self.agent.choose_step_and_note_new_facts(&text, &request.text_since_last_assistant_message())
             }
             RequestKind::Subagent | RequestKind::Auxiliary => return None,
         };
         let answered_request = AnsweredRequest {
             session_id: &self.session_id,
-            time_seconds: self.clock.add_time_from_logs_and_get_now_seconds(),
+            time_seconds: self.clock.add_logged_waits_and_tests_and_get_seconds(),
             request_bytes: request.body_bytes() as u64,
             system_and_tools_bytes: (request.body_bytes() as u64)
                 .saturating_sub(request.body["messages"].to_string().len() as u64),

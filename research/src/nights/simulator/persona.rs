@@ -1,8 +1,8 @@
-//! Six characters of agents. Each has a behavior that does not depend on which loop's prompt the agent reads.
+//! Six agent personas. Each has a behavior that does not depend on which loop's prompt the agent reads.
 
 use serde::{Deserialize, Serialize};
 
-/// The character of a night's agent.
+/// The persona of a simulation's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AgentPersona {
@@ -55,7 +55,7 @@ pub struct Behavior {
 }
 
 impl AgentPersona {
-    /// All characters in the order of the tables.
+    /// All personas in the order of the tables.
     pub const ALL: [AgentPersona; 6] = [
         AgentPersona::Perfect,
         AgentPersona::Forgetful,

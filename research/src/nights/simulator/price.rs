@@ -1,4 +1,4 @@
-//! The cost of a night's requests at published prices.
+//! The cost of a simulation's requests at published prices.
 
 use serde::{Deserialize, Serialize};
 
@@ -64,10 +64,10 @@ impl PromptCache {
     ) -> u64 {
         let (input_tokens, system_and_tools_tokens) =
             (request.request_bytes / 4, request.system_and_tools_bytes / 4);
-        let is_warm = self
+        let is_cache_valid = self
             .last_used_seconds
             .is_some_and(|last_seconds| request.time_seconds - last_seconds <= CACHE_SECONDS);
-        let cached_tokens = match (is_warm, self.session_id == request.session_id) {
+        let cached_tokens = match (is_cache_valid, self.session_id == request.session_id) {
             (false, _) => 0,
             (true, true) => self.conversation_tokens.min(input_tokens),
             (true, false) => system_and_tools_tokens.min(input_tokens),

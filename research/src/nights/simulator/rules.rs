@@ -128,13 +128,14 @@ pub(super) fn find_rule_text(rule: Rule, text: &str) -> Option<String> {
     Some(pattern.find(text)?.as_str().to_owned())
 }
 
-/// Returns the texts that state permanent rules, each with up to 20 characters after it. A summary keeps them.
-pub(super) fn permanent_rule_sentences(text: &str) -> String {
-    let permanent_rules =
+/// Returns the texts that state rules, each with up to 20 characters after it, for a summary. Leaves out the
+/// rules that apply only at the moment (`WriteNow` and `Stop`).
+pub(super) fn quote_rules_except_write_now_and_stop(text: &str) -> String {
+    let rules_to_quote =
         RULE_PATTERNS.iter().filter(|(rule, _)| !matches!(rule, Rule::WriteNow | Rule::Stop));
-    let sentences = permanent_rules.filter_map(|(_, pattern)| pattern.find(text)).map(|rule_match| {
+    let quotes = rules_to_quote.filter_map(|(_, pattern)| pattern.find(text)).map(|rule_match| {
         let text_after: String = text[rule_match.end()..].chars().take(20).collect();
         format!("{}{}.", rule_match.as_str(), text_after.replace('\n', " "))
     });
-    sentences.collect::<Vec<_>>().join("\n")
+    quotes.collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! The figures of a night.
+//! The score of a simulation.
 
 use super::price::TokenCounts;
 use super::task::Task;
@@ -6,7 +6,7 @@ use plimsoll_testkit::world::World;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The figures of one night.
+/// The results of one simulation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SimulationScore {
     /// Items that can be done: all except one that needs an answer.
@@ -17,21 +17,21 @@ pub struct SimulationScore {
     pub false_ticks: u32,
     /// False ticks that the project's own test finds.
     #[serde(rename = "findable")]
-    pub findable_false_ticks: u32,
+    pub false_ticks_found_by_test: u32,
     /// Items with a line that was converted more than once.
     #[serde(rename = "twice")]
-    pub converted_twice: u32,
+    pub twice_converted_items: u32,
     /// True if the question of the item that needs an answer is in the plan; `None` if no item needs one.
     #[serde(rename = "question")]
     pub is_question_asked: Option<bool>,
     /// Facts that an item's result needed and that an earlier conversation had found: those still visible, and
     /// all.
     #[serde(rename = "facts")]
-    pub needed_facts: (u32, u32),
+    pub needed_facts_visible_and_all: (u32, u32),
     /// Cases in which a decision or dead end of an earlier conversation was needed, which is in no file of the
     /// project: those in which it was still visible, those in which a search found it, and all.
     #[serde(default, rename = "learned")]
-    pub learned_facts: (u32, u32, u32),
+    pub learned_facts_visible_found_all: (u32, u32, u32),
     /// True if the project's test differs from its initial version.
     #[serde(default)]
     pub is_test_changed: bool,
@@ -47,11 +47,11 @@ pub struct SimulationScore {
     /// Faults that occurred.
     #[serde(rename = "troubles")]
     pub faults: u32,
-    /// Hours from the start of the night to its end.
+    /// Hours from the start of the simulation to its end.
     pub hours: f64,
     /// Hours from each fault to the next answer.
     #[serde(rename = "lost")]
-    pub lost_hours: f64,
+    pub hours_without_answers: f64,
     #[serde(skip)]
     first_conversation_by_fact: BTreeMap<String, u32>,
 }
@@ -81,8 +81,8 @@ impl SimulationScore {
                 .get(*name)
                 .is_some_and(|first_conversation| *first_conversation < conversation_number)
         }) {
-            self.needed_facts.1 += 1;
-            self.needed_facts.0 += u32::from(visible_facts.contains_key(name));
+            self.needed_facts_visible_and_all.1 += 1;
+            self.needed_facts_visible_and_all.0 += u32::from(visible_facts.contains_key(name));
         }
     }
 
@@ -98,25 +98,25 @@ impl SimulationScore {
             .first_conversation_by_fact
             .get(name)
             .is_some_and(|first_conversation| *first_conversation < conversation_number);
-        self.learned_facts.0 += u32::from(was_learned_earlier && is_visible);
-        self.learned_facts.2 += u32::from(was_learned_earlier);
+        self.learned_facts_visible_found_all.0 += u32::from(was_learned_earlier && is_visible);
+        self.learned_facts_visible_found_all.2 += u32::from(was_learned_earlier);
         was_learned_earlier && !is_visible
     }
 
-    pub(super) fn add_figures_from_project_files(&mut self, task: &Task, world: &World) {
+    pub(super) fn count_passing_items_and_false_ticks(&mut self, task: &Task, world: &World) {
         let project = world.project();
         self.is_test_changed = task.is_test_changed(&project);
         let (ticked_items, failing_files) = (task.ticked_items(&project), task.files_failing_test(world));
         for item in &task.items {
-            let passes = task.passes_hidden_check(&project, item);
+            let passes = task.is_converted_once_and_result_correct(&project, item);
             let is_false_tick =
                 !passes && ticked_items.iter().any(|ticked_item| ticked_item.file == item.file);
             self.items += u32::from(!item.needs_answer);
             self.passing += u32::from(passes);
             self.false_ticks += u32::from(is_false_tick);
-            self.findable_false_ticks += u32::from(is_false_tick && failing_files.contains(&item.file));
-            self.converted_twice +=
-                u32::from(task.read_conversion_progress(&project, item).double_marked_lines > 0);
+            self.false_ticks_found_by_test += u32::from(is_false_tick && failing_files.contains(&item.file));
+            self.twice_converted_items +=
+                u32::from(task.count_marked_lines_in_item_file(&project, item).double_marked_lines > 0);
             if item.needs_answer {
                 self.is_question_asked = Some(task.is_question_in_plan(&project, item));
             }

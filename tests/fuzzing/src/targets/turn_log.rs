@@ -3,8 +3,8 @@
 use super::Target;
 use crate::draw::{hash_of_bytes, split_at_separator};
 use plimsoll_domain::log_line::{
-    EMPTY_LINK, LogLine, MAIN_STREAM, RecordHeader, RecordKind, TokenUsage, render_erased_line,
-    render_line_and_link,
+    EMPTY_CHAIN_HASH, LogLine, MAIN_STREAM, RecordHeader, RecordKind, TokenUsage, render_erased_line,
+    render_line_and_chain_hash,
 };
 use plimsoll_domain::turn::record::{
     DecodeError, decode_fields, decode_turn, encode_fields, encode_turn, referenced_blob_hashes,
@@ -18,8 +18,8 @@ const TURN_JSON: &str = r#"{"raw_response":[{"type":"text","text":"a"},{"type":"
 const FAILED_TURN_JSON: &str = r#"{"raw_response":[],"program":"p","result":{"reason":"api_error","message":"overloaded"},"prints":[],"tool_calls":[{"asked":["Read",{"a":{"$blob":{"literal":{"$blob":1}}}}],"result":null,"ext":{}}],"memory":{},"ext":{},"later":5}"#;
 
 fn seeds() -> Vec<Vec<u8>> {
-    let (first, link) = render_line_and_link(EMPTY_LINK, header(1), TURN_JSON);
-    let (second, _) = render_line_and_link(&link, header(2), "{\"text\":\"\"}");
+    let (first, link) = render_line_and_chain_hash(EMPTY_CHAIN_HASH, header(1), TURN_JSON);
+    let (second, _) = render_line_and_chain_hash(&link, header(2), "{\"text\":\"\"}");
     let mut seeds: Vec<Vec<u8>> =
         vec![first.trim_end().into(), second.trim_end().into(), FAILED_TURN_JSON.into(), TURN_JSON.into()];
     seeds.push([b"x\xff".as_slice(), FAILED_TURN_JSON.as_bytes()].concat());
@@ -47,14 +47,17 @@ fn header(seq: u64) -> RecordHeader {
 fn check_input(bytes: &[u8]) {
     let (first, rest) = split_at_separator(bytes);
     if let Some(log_line) = LogLine::parse(first) {
-        let _ = (log_line.has_intact_content(), log_line.is_chained_to(EMPTY_LINK));
+        let _ = (log_line.has_intact_content(), log_line.is_chained_to(EMPTY_CHAIN_HASH));
         let erased_text = render_erased_line(&log_line, first.len());
         let erased_line = LogLine::parse(erased_text.as_bytes()).expect("a line");
         assert!(erased_line.is_erased() && erased_line.has_intact_content());
-        assert_eq!((erased_line.header_bytes, erased_line.link), (log_line.header_bytes, log_line.link));
         assert_eq!(
-            erased_line.is_chained_to(EMPTY_LINK),
-            log_line.is_chained_to(EMPTY_LINK),
+            (erased_line.header_bytes, erased_line.chain_hash),
+            (log_line.header_bytes, log_line.chain_hash)
+        );
+        assert_eq!(
+            erased_line.is_chained_to(EMPTY_CHAIN_HASH),
+            log_line.is_chained_to(EMPTY_CHAIN_HASH),
             "the chain holds"
         );
         check_content(log_line.content);
@@ -70,12 +73,14 @@ fn check_framing(content: &str, bytes: &[u8]) {
     if !is_one_line || serde_json::from_str::<Value>(content).is_err() {
         return;
     }
-    let (text, link) = render_line_and_link("before", header(3), content);
+    let (text, link) = render_line_and_chain_hash("before", header(3), content);
     let text = text.trim_end();
     let parsed = LogLine::parse(text.as_bytes()).expect("what we wrote");
-    assert_eq!((parsed.content, parsed.link), (content, link.as_str()));
+    assert_eq!((parsed.content, parsed.chain_hash), (content, link.as_str()));
     assert!(
-        parsed.has_intact_content() && parsed.is_chained_to("before") && !parsed.is_chained_to(EMPTY_LINK)
+        parsed.has_intact_content()
+            && parsed.is_chained_to("before")
+            && !parsed.is_chained_to(EMPTY_CHAIN_HASH)
     );
     let mut changed = text.as_bytes().to_vec();
     let index = hash_of_bytes(bytes) % changed.len();

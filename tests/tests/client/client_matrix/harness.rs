@@ -15,7 +15,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(180);
 /// Creates a project with a plan and a file to work on, and puts this version of the client on the PATH.
 pub(crate) fn world_with_client(version: &str, model: &ScriptedModel) -> World {
     let mut world = plimsoll_tests::world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
-    world.put_client_on_path_and_set_model_url(model);
+    world.put_client_on_path_with_model_and_settings(model);
     world.use_client_version(version);
     world
 }

@@ -126,7 +126,7 @@ fn record_model_findings(requests: &[Request], findings: &mut Findings) {
 
 /// Checks that each response of the session and of its subagent is a turn in the log.
 fn record_turn_findings(world: &World, findings: &mut Findings) {
-    let log = TurnLog::for_session_where_started(
+    let log = TurnLog::for_session_where_started_or_current(
         &Project::with_local_files(&world.project()),
         &SessionId::from(SESSION_ID),
     )

@@ -65,7 +65,7 @@ fn passed_and_failed_checks<'a>(case: &'a Value, arm: &str) -> (Vec<&'a str>, Ve
 fn evals_pass_with_the_plugin_and_the_plugin_checks_fail_without_it() {
     let model = ScriptedModel::start(answer_using_plugin);
     let mut world = World::new();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     // The client writes results beside the cases, so the evals run on a copy.
     let plugin_copy = world.home().join("plugin").display().to_string();
     let copy_arguments = ["-R", &plugin_folder().display().to_string(), &plugin_copy];

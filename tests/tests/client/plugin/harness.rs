@@ -17,7 +17,7 @@ pub(crate) fn plugin_folder() -> PathBuf {
 /// Creates a world whose client uses this model.
 pub(crate) fn world_with_model(model: &ScriptedModel) -> World {
     let mut world = World::new();
-    world.put_client_on_path_and_set_model_url(model);
+    world.put_client_on_path_with_model_and_settings(model);
     world
 }
 
@@ -54,8 +54,8 @@ pub(crate) fn turn_log_kinds(world: &World) -> Vec<RecordKind> {
     let sessions = names.iter().filter_map(|name| name.strip_suffix(".jsonl"));
     let mut kinds = Vec::new();
     for session in sessions {
-        let log =
-            TurnLog::for_session_where_started(&project, &SessionId::from(session)).expect("a plain id");
+        let log = TurnLog::for_session_where_started_or_current(&project, &SessionId::from(session))
+            .expect("a plain id");
         let records = records_from_start(&log).expect("a log");
         kinds.extend(records.map(|record| record.expect("a record").header.kind));
     }

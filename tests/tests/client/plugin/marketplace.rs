@@ -15,7 +15,7 @@ fn the_plugin_installs_from_a_checkout_that_serves_as_marketplace() {
         Step::from_text("done"),
     ]);
     let mut world = World::new().without_plimsoll_programs();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     // Simulates a client that was not started in a terminal: hooks and server must search these folders by themselves.
     let link = "mkdir -p ~/.local/bin && ln -s \"$BIN\"/plimsoll* ~/.local/bin/";
     let link =

@@ -9,7 +9,7 @@ const MISSING_TEXT: &str = "programs are not installed";
 
 fn world_without_programs(model: &ScriptedModel) -> World {
     let mut world = World::new().without_plimsoll_programs();
-    world.put_client_on_path_and_set_model_url(model);
+    world.put_client_on_path_with_model_and_settings(model);
     world
 }
 

@@ -45,7 +45,7 @@ fn a_release_plugin_has_its_programs_and_yields_to_installed_ones() {
         Step::from_text("done"),
     ]);
     let mut world = World::new().without_plimsoll_programs();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let repository = build_plugin_repository(&world);
     world.claude(&["plugin", "marketplace", "add", &repository]).run().expect_success();
     world.claude(&["plugin", "install", "plimsoll@plimsoll"]).run().expect_success();

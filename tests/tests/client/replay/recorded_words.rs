@@ -13,7 +13,7 @@ const MAX_TEXT_CHARS: usize = 120;
 fn record_session(steps: Vec<Step>) -> (Vec<Value>, Vec<Value>, Value) {
     let mut world = World::new();
     let model = ScriptedModel::start_with_steps_repeating_last(steps);
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let arguments =
         ["-p", "do it", "--session-id", SESSION_ID, "--model", "opus", "--output-format", "stream-json"];
     let arguments = [&arguments[..], &["--verbose", "--allowedTools", "Bash"]].concat();

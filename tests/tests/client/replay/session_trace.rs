@@ -61,7 +61,7 @@ pub(super) fn play_session(kind: &SessionKind, is_replayed: bool) -> SessionTrac
     world.git(&["commit", "-qm", "Begin"]);
     (kind.prepare)(&world);
     let model = ScriptedModel::start_with_steps_repeating_last((kind.steps)(&world));
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     if is_replayed {
         world.use_replayed_client();
     }
@@ -86,7 +86,7 @@ pub(super) fn play_session(kind: &SessionKind, is_replayed: bool) -> SessionTrac
             Signal::Terminate => running.terminate(),
         }
     }
-    let finished = running.wait(Duration::from_secs(60));
+    let finished = running.wait_or_kill_and_panic(Duration::from_secs(60));
     // Ids are numbered separately in each part, because the parts are written concurrently.
     let normalize = |values: Vec<Value>| -> Vec<Value> {
         let mut normalizer = Normalizer { is_unordered: kind.is_unordered, ..Normalizer::for_world(&world) };
@@ -269,8 +269,13 @@ impl Normalizer {
     fn for_world(world: &World) -> Normalizer {
         let project = world.project().display().to_string();
         let dashed = plimsoll_testkit::replay::dashed_path(&world.project());
-        let env_value =
-            |name: &str| world.env().iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        let env_value = |name: &str| {
+            world
+                .env_with_programs_on_path()
+                .iter()
+                .find(|(key, _)| key == name)
+                .map(|(_, value)| value.clone())
+        };
         let model = env_value("ANTHROPIC_BASE_URL").unwrap_or_default().replace("http://", "");
         let replacements = vec![
             (project, "<project>"),

@@ -54,7 +54,7 @@ impl SubagentTestBench {
     pub(crate) fn new(script: impl FnMut(&Request) -> Step + Send + 'static) -> SubagentTestBench {
         let (mut world, model) =
             (World::without_git().without_plimsoll_programs(), ScriptedModel::start(script));
-        world.put_client_on_path_and_set_model_url(&model);
+        world.put_client_on_path_with_model_and_settings(&model);
         let bench = SubagentTestBench { world, model };
         for name in ["noted", "coming"] {
             fs::create_dir_all(bench.hooks_folder().join(name)).unwrap();

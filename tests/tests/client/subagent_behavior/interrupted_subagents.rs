@@ -17,7 +17,7 @@ fn run_and_stop_session(stop: fn(&mut RunningProgram)) -> SubagentTestBench {
     let has_begun = || bench.world.exists("begun");
     bench.world.wait_until(has_begun, "the frame's command runs");
     stop(&mut running);
-    running.wait(Duration::from_secs(30));
+    running.wait_or_kill_and_panic(Duration::from_secs(30));
     bench
 }
 

@@ -20,9 +20,11 @@ fn transcript_with_two_turns(tool_output: &str) -> String {
 fn an_erased_turn_is_marked_as_erased() {
     let world = World::without_git();
     record_session(&world, "erased", &transcript_with_two_turns("printed"), &[]);
-    let log =
-        TurnLog::for_session_where_started(&Project::with_local_files(&world.project()), &"erased".into())
-            .unwrap();
+    let log = TurnLog::for_session_where_started_or_current(
+        &Project::with_local_files(&world.project()),
+        &"erased".into(),
+    )
+    .unwrap();
     assert_eq!(
         log.erase_records_and_finish_interrupted(&BTreeSet::from([1, 2]), Duration::from_secs(5)).unwrap(),
         2

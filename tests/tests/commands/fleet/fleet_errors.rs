@@ -60,14 +60,14 @@ fn fleet_create_names_what_is_wrong_with_the_clone_and_what_to_do() {
 
 #[test]
 fn fleet_create_requires_a_plan_and_a_git_repository() {
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let mut plain = World::without_git();
     plain.set_env(URL_VARIABLE, server.socket_connection_string());
     plain.write("PROMPT.md", "Do it.\n");
     let create_error = || {
         let finished = plain.plimsoll(&["fleet", "create", "night"]).run();
         assert_eq!(finished.code, Some(1), "{finished:?}");
-        plain.replace_unstable_parts(&finished.stderr)
+        plain.replace_varying_parts_with_placeholders(&finished.stderr)
     };
     insta::assert_snapshot!(create_error(), @"plimsoll: workers need a plan, whose items they share: write fix_plan.md, or name one with --todo");
     plain.write("fix_plan.md", PLAN);
@@ -129,7 +129,11 @@ fn credentials_in_a_remote_url_stay_out_of_the_database() {
 
 #[test]
 fn a_database_error_is_named_and_no_branch_is_created() {
-    let server = Postgres::start(ServerSetup { has_tls: true, requires_tls: true, ..ServerSetup::default() });
+    let server = Postgres::create_cluster_and_start(ServerSetup {
+        has_tls: true,
+        requires_tls: true,
+        ..ServerSetup::default()
+    });
     let mut bench = FleetTestBench::with_server(server);
     let address = bench.server.tcp_connection_string();
     let mut error_with_url = |url: String| {
@@ -245,7 +249,7 @@ fn a_silent_server_makes_commands_time_out() {
             .map(|words| bench.world.plimsoll(words).spawn())
             .into();
     for running in started {
-        let finished = running.wait(Duration::from_secs(60));
+        let finished = running.wait_or_kill_and_panic(Duration::from_secs(60));
         let error = bench.expect_error(&finished).replace(&port.to_string(), "[PORT]");
         insta::allow_duplicates! {
             insta::assert_snapshot!(error, @"

@@ -24,7 +24,7 @@ const PLAN: &str = "# Plan\n\n- [x] Begin\n- [ ] Parse dates\n- [ ] Print dates 
 
 impl FleetTestBench {
     fn new() -> FleetTestBench {
-        FleetTestBench::with_server(Postgres::start(ServerSetup::default()))
+        FleetTestBench::with_server(Postgres::create_cluster_and_start(ServerSetup::default()))
     }
 
     fn with_server(server: Postgres) -> FleetTestBench {
@@ -55,7 +55,7 @@ impl FleetTestBench {
         let version: String =
             self.sql_client().query_one("show server_version", &[]).expect("an answer").get(0);
         let text = text.replace(value("host="), "[SOCKET]").replace(value("port="), "[PORT]");
-        self.world.replace_unstable_parts(&text.replace(&version, "[VERSION]"))
+        self.world.replace_varying_parts_with_placeholders(&text.replace(&version, "[VERSION]"))
     }
 
     /// Returns the error of a command. Asserts that the command failed and printed nothing else.

@@ -309,7 +309,7 @@ fn a_fleet_drains_resumes_stops_and_is_forgotten() {
     hint: stop them first: plimsoll fleet stop night; 90 seconds after their last word they count as gone
     ");
     bench.sql_client().batch_execute("update plimsoll.worker set seen = 0").expect("long ago");
-    let followed = following.wait(Duration::from_secs(60));
+    let followed = following.wait_or_kill_and_panic(Duration::from_secs(60));
     assert_eq!(followed.code, Some(0), "{followed:?}");
     insta::assert_snapshot!(log_events(&bench, &followed.stdout), @r#"
     [TIME]  the fleet was created: 5 items
@@ -362,7 +362,8 @@ fn stop_and_forget_ask_for_confirmation_on_a_terminal() {
         [("stop", "Stop the fleet \"night\" for good"), ("forget", "Remove the fleet \"night\"")]
     {
         let program = find_or_build_bin_dir().join("plimsoll");
-        let mut terminal = Terminal::start(&bench.world, &program, &["fleet", verb, "night"], 120, 24);
+        let mut terminal =
+            Terminal::start_program_in_project(&bench.world, &program, &["fleet", verb, "night"], 120, 24);
         terminal.wait_for_text(question);
         terminal.type_text("n");
         terminal.press_enter();

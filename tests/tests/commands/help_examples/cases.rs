@@ -98,7 +98,7 @@ fn interrupt_run(world: &World) {
     let mut running = world.plimsoll(&arguments).spawn();
     world.wait_until(|| running.stdout_so_far().contains("iteration 1"), "a first session");
     running.interrupt();
-    let finished = running.wait(std::time::Duration::from_secs(60));
+    let finished = running.wait_or_kill_and_panic(std::time::Duration::from_secs(60));
     assert_eq!(finished.code, Some(130), "{finished:?}");
     assert!(open_items(&world.read("fix_plan.md")) > 0);
 }

@@ -48,11 +48,11 @@ fn run_script_in(shell: Shell, world: &World, script: &str) -> FinishedProgram {
         Shell::Sh { then } => run("sh", &format!("{script}{then}")),
         Shell::Other { program, first, then } => run(program, &format!("{first}\n{script}\n{then}")),
         Shell::Terminal { question, answer } => {
-            let mut terminal = Terminal::start(world, "sh", &["-c", script], 100, 40);
+            let mut terminal = Terminal::start_program_in_project(world, "sh", &["-c", script], 100, 40);
             terminal.wait_for_text(question);
             terminal.type_text(answer);
             terminal.press_enter();
-            let stdout = String::from_utf8_lossy(&terminal.wait_for_all_bytes()).into_owned();
+            let stdout = String::from_utf8_lossy(&terminal.wait_for_exit_and_all_bytes()).into_owned();
             let code = i32::try_from(terminal.wait_for_exit().exit_code()).ok();
             FinishedProgram { code, signal: None, stdout, stderr: String::new(), elapsed: Duration::ZERO }
         }

@@ -53,7 +53,8 @@ pub(crate) fn add_user_programs(world: &mut World) {
     }
     let opener = "#!/bin/sh\necho \"$1\" >> ~/opened\n";
     world.write_program(programs_folder(world).join("xdg-open"), opener);
-    let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let path =
+        world.env_with_programs_on_path().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     world.set_env("PATH", format!("{}:{path}", programs_folder(world).display()));
 }
 
@@ -101,7 +102,7 @@ pub(crate) fn world_with_plan() -> (World, ScriptedModel) {
 /// Creates a project with a plan, an agent, a database and a remote, for a fleet.
 pub(crate) fn world_with_database() -> (World, Postgres, ScriptedModel) {
     let (mut world, model) = world_with_plan();
-    let server = Postgres::start(ServerSetup::default());
+    let server = Postgres::create_cluster_and_start(ServerSetup::default());
     world.set_env(plimsoll_fleet::URL_VARIABLE, server.socket_connection_string());
     world.write("PROMPT.md", "Do what fix_plan.md says.\n");
     world.git(&["add", "-A"]);

@@ -87,7 +87,7 @@ impl InstallFixture {
 
     /// Returns what a command prints, with the parts that differ between worlds replaced.
     pub(crate) fn stable_stdout_of_success(&self, args: &[&str]) -> String {
-        self.world.replace_unstable_parts(&self.stdout_of_success(args))
+        self.world.replace_varying_parts_with_placeholders(&self.stdout_of_success(args))
     }
 
     /// Returns the lines that a command prints and that begin with a word, such as `Kept` or `Careful`.
@@ -103,7 +103,7 @@ impl InstallFixture {
     pub(crate) fn error_of_failing_command(&self, args: &[&str]) -> String {
         let finished = self.run_plimsoll(args);
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{args:?}: {finished:?}");
-        self.world.replace_unstable_parts(&finished.stderr)
+        self.world.replace_varying_parts_with_placeholders(&finished.stderr)
     }
 
     /// Returns the checksum of every file below the project and the user's client folder.

@@ -178,7 +178,7 @@ fn init_project_refuses_the_home_folder() {
         let refused = run_in_home(arguments);
         assert_eq!(refused.code, Some(1), "{refused:?}");
         insta::allow_duplicates! {
-            insta::assert_snapshot!(fixture.world.replace_unstable_parts(&refused.stderr), @"
+            insta::assert_snapshot!(fixture.world.replace_varying_parts_with_placeholders(&refused.stderr), @"
             plimsoll: [HOME]/.claude/settings.json is your own settings file, not a project's
             hint: use --user, or go to the project first
             ");
@@ -200,7 +200,13 @@ fn init_on_a_terminal_asks_which_settings_file_to_use() {
             Some(relative) => fixture.world.home().join(relative),
             None => fixture.world.path(file),
         };
-        let mut terminal = Terminal::start(&fixture.world, fixture.bin.join("plimsoll"), &["init"], 120, 40);
+        let mut terminal = Terminal::start_program_in_project(
+            &fixture.world,
+            fixture.bin.join("plimsoll"),
+            &["init"],
+            120,
+            40,
+        );
         let question = terminal.wait_for_text("Choose 1, 2 or 3 [1]:");
         insta::allow_duplicates! {
             insta::assert_snapshot!(question.trim_end(), @"
@@ -226,7 +232,8 @@ fn init_on_a_terminal_asks_which_settings_file_to_use() {
     }
     let fixture = InstallFixture::new();
     let arguments = ["init", "--memory"];
-    let mut terminal = Terminal::start(&fixture.world, fixture.bin.join("plimsoll"), &arguments, 120, 40);
+    let mut terminal =
+        Terminal::start_program_in_project(&fixture.world, fixture.bin.join("plimsoll"), &arguments, 120, 40);
     let question = terminal.wait_for_text("Choose 1 or 2 [1]:");
     insta::assert_snapshot!(question.trim_end(), @"
     Set up Plimsoll

@@ -10,7 +10,7 @@ const SONNET_ARGUMENTS: &[&str] = &["--model", "claude-sonnet-4-6", "--allowedTo
 /// Runs the real client with a prompt and returns the last text of its first request to the model.
 fn first_prompt_of_client_run(fixture: &mut InstallFixture, prompt: &str, steps: Vec<Step>) -> String {
     let model = ScriptedModel::start_with_steps_repeating_last(steps);
-    fixture.world.put_client_on_path_and_set_model_url(&model);
+    fixture.world.put_client_on_path_with_model_and_settings(&model);
     let args = [&["-p", prompt, "--output-format", "stream-json", "--verbose"], SONNET_ARGUMENTS].concat();
     fixture.world.claude(&args).run();
     model.main_requests().first().map(Request::text_since_last_assistant_message).unwrap_or_default()
@@ -19,7 +19,7 @@ fn first_prompt_of_client_run(fixture: &mut InstallFixture, prompt: &str, steps:
 /// Makes a session in a terminal fail: a headless client would not wait for the StopFailure hook.
 fn make_terminal_session_fail(fixture: &mut InstallFixture) {
     let model = ScriptedModel::start_with_steps_repeating_last(vec![Step::api_error(400, "no")]);
-    fixture.world.put_client_on_path_and_set_model_url(&model);
+    fixture.world.put_client_on_path_with_model_and_settings(&model);
     let mut terminal = Terminal::start_claude(&fixture.world, &[], 100, 30);
     terminal.wait_for_text("PLIMSOLL-LINE");
     terminal.type_text("hello there");
@@ -57,7 +57,7 @@ fn oldest_client_runs_every_hook_of_the_classic_template() {
             Step::bash_call("echo one").with_input_tokens(5_000),
             Step::from_text("done"),
         ]);
-        fixture.world.put_client_on_path_and_set_model_url(&model);
+        fixture.world.put_client_on_path_with_model_and_settings(&model);
         let args = ["-p", "hi", "--allowedTools", "Bash"];
         let finished = fixture
             .world

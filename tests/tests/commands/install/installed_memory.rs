@@ -11,7 +11,7 @@ const SONNET_ARGUMENTS: &[&str] = &["--output-format", "json", "--model", "claud
 
 fn assert_session_has_the_memory(fixture: &mut InstallFixture, extra_arguments: &[&str]) {
     let model = ScriptedModel::start_with_steps_repeating_last(vec![Step::from_text("done")]);
-    fixture.world.put_client_on_path_and_set_model_url(&model);
+    fixture.world.put_client_on_path_with_model_and_settings(&model);
     fixture.world.claude(&[&["-p", "hi"], SONNET_ARGUMENTS, extra_arguments].concat()).run();
     let requests = model.main_requests();
     let first = requests.first().expect("a request");
@@ -52,7 +52,7 @@ fn client_runs_every_memory_hook_and_the_frame_agent() {
         }
         _ => Step::from_text("over"),
     });
-    fixture.world.put_client_on_path_and_set_model_url(&model);
+    fixture.world.put_client_on_path_with_model_and_settings(&model);
     fixture.world.claude(&[&["-p", "hi", "--allowedTools", "Agent"], SONNET_ARGUMENTS].concat()).run();
 
     let requests = model.requests();
@@ -90,7 +90,7 @@ fn nested_agent_depth(fixture: &mut InstallFixture) -> usize {
             Step::from_text("done")
         }
     });
-    fixture.world.put_client_on_path_and_set_model_url(&model);
+    fixture.world.put_client_on_path_with_model_and_settings(&model);
     fixture.world.claude(&[&["-p", "hi", "--allowedTools", "Agent"], SONNET_ARGUMENTS].concat()).run();
     let requests = model.requests();
     let is_first_request_of_subagent =

@@ -44,7 +44,7 @@ fn run_from_npx(world: &World, arguments: &[&str]) -> FinishedProgram {
 
 /// Returns the text with the parts that differ between worlds or versions replaced.
 fn stable_text(world: &World, text: &str) -> String {
-    world.replace_unstable_parts(&text.replace(env!("CARGO_PKG_VERSION"), "[VERSION]"))
+    world.replace_varying_parts_with_placeholders(&text.replace(env!("CARGO_PKG_VERSION"), "[VERSION]"))
 }
 
 fn stable_bin_dir(world: &World) -> PathBuf {
@@ -135,7 +135,7 @@ fn init_from_npx_copies_links_and_names_programs_by_absolute_path() {
     // Run `init` again, from the copy and with the links on the PATH.
     let path = format!("{}:{SYSTEM_PATH}", world.home().join(".local/bin").display());
     let second_output = world.command("plimsoll", &["init"]).env("PATH", path).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&second_output), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&second_output), @"
     [HOME]/.claude/settings.json: our hooks are already there and up to date
     Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
     Session records and handoffs are in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.
@@ -146,7 +146,7 @@ fn init_from_npx_copies_links_and_names_programs_by_absolute_path() {
 
     let uninstall_output =
         world.command(link_path(&world, "plimsoll"), &["uninstall"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&uninstall_output), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&uninstall_output), @"
     [HOME]/.claude/settings.json: removed 8 hooks and our status line
     [HOME]/.claude/settings.json: removed; it contained nothing else
     [HOME]/.claude/commands/ralph.md: removed
@@ -176,7 +176,7 @@ fn init_and_uninstall_keep_foreign_files_in_the_local_bin_folder() {
     symlink(stable_bin_dir(&world).join("plimsoll-old"), link_path(&world, "plimsoll-fleet")).unwrap();
     let stdout = run_from_npx(&world, &["init"]).expect_success().stdout;
     let lines: Vec<&str> = stdout.lines().filter(|line| line.contains("/.local/bin")).collect();
-    insta::assert_snapshot!(world.replace_unstable_parts(&lines.join("\n")), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&lines.join("\n")), @r#"
     [HOME]/.local/bin: links to the copied programs plimsoll-fleet, plimsoll-linear
     Kept: [HOME]/.local/bin/plimsoll is not ours. The copied program is [HOME]/.local/share/plimsoll/bin/plimsoll
     Kept: [HOME]/.local/bin/plimsoll-mcp is not ours. The copied program is [HOME]/.local/share/plimsoll/bin/plimsoll-mcp
@@ -281,7 +281,7 @@ fn slash_commands_start_the_program_when_it_is_not_on_the_path() {
             ("/handoff continue", " handoffs --continue", "no session of yours left a handoff"),
         ] {
             let model = model_that_runs_the_named_command(arguments);
-            world.put_client_on_path_and_set_model_url(&model);
+            world.put_client_on_path_with_model_and_settings(&model);
             // The only permission is the slash command's own.
             let client_arguments =
                 ["-p", prompt, "--model", "opus", "--permission-mode", "default", "--output-format", "json"];

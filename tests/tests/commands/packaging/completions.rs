@@ -12,7 +12,7 @@ fn world_with_completion_script(shell: &str, file: &str) -> World {
 
 /// Starts a shell, loads the completions, types part of a command and Tab, and waits for the completed command.
 fn assert_tab_completes(world: &World, program: &str, arguments: &[&str], load_command: &str) {
-    let mut terminal = Terminal::start(world, program, arguments, 100, 30);
+    let mut terminal = Terminal::start_program_in_project(world, program, arguments, 100, 30);
     terminal.wait_for_text("prompt$");
     // The quotes split the word, so that the typed line itself does not match.
     terminal.type_text(&format!("{load_command}; echo load''ed"));

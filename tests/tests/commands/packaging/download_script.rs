@@ -53,7 +53,7 @@ impl InstallMachine {
         assert_eq!(finished.code, Some(code), "{finished:?}");
         let error =
             finished.stderr.replace(&self.server, "[SERVER]").replace(target_of_this_machine(), "[TARGET]");
-        self.world.replace_unstable_parts(
+        self.world.replace_varying_parts_with_placeholders(
             &error.replace(VERSION, "[VERSION]").replace(OLD_VERSION, "[OLD VERSION]"),
         )
     }

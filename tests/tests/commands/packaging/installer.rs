@@ -27,7 +27,7 @@ fn installing_twice_and_uninstalling_restores_the_original_tree() {
     let before = tree_listing(&world, &prefix);
 
     let stdout = run_installer(&world, &prefix, &[]).replace(env!("CARGO_PKG_VERSION"), "[VERSION]");
-    insta::assert_snapshot!(world.replace_unstable_parts(&stdout), @r#"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&stdout), @r#"
     plimsoll [VERSION] is installed:
       programs      [WORLD]/pre fix/bin: plimsoll, plimsoll-fleet, plimsoll-linear, plimsoll-mcp, plimsoll-otel and 8 hook programs
       completions   [WORLD]/pre fix/share: bash, zsh, fish (for the next shell you open)
@@ -63,14 +63,14 @@ fn installing_twice_and_uninstalling_restores_the_original_tree() {
     drop(server);
     assert_eq!(tree_listing(&world, &prefix), after_install);
 
-    insta::assert_snapshot!(world.replace_unstable_parts(&run_installer(&world, &prefix, &["--uninstall"])), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&run_installer(&world, &prefix, &["--uninstall"])), @"
     Plimsoll has been removed from [WORLD]/pre fix.
     Hooks in settings files are not changed: run `plimsoll uninstall` in a project for those, before you remove the programs.
     ");
     assert_eq!(tree_listing(&world, &prefix), before);
     let second_uninstall = script_launch(&world, "install.sh", &["--uninstall", "--prefix", &prefix]).run();
     assert_eq!(second_uninstall.code, Some(1));
-    insta::assert_snapshot!(world.replace_unstable_parts(&second_uninstall.stderr), @"install.sh: nothing is installed in [WORLD]/pre fix (there is no [WORLD]/pre fix/share/plimsoll/installed.txt); with another prefix: --prefix DIR --uninstall");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&second_uninstall.stderr), @"install.sh: nothing is installed in [WORLD]/pre fix (there is no [WORLD]/pre fix/share/plimsoll/installed.txt); with another prefix: --prefix DIR --uninstall");
 }
 
 #[test]
@@ -80,7 +80,8 @@ fn installer_works_in_an_empty_home_and_shells_and_man_find_the_files() {
     world.set_env("HOME", home.as_str());
     world.set_env("SHELL", "/bin/bash");
     let stdout = script_launch(&world, "install.sh", &[]).run().expect_success().stdout;
-    let stable = world.replace_unstable_parts(&stdout.replace(env!("CARGO_PKG_VERSION"), "[VERSION]"));
+    let stable = world
+        .replace_varying_parts_with_placeholders(&stdout.replace(env!("CARGO_PKG_VERSION"), "[VERSION]"));
     insta::assert_snapshot!(stable, @r#"
     plimsoll [VERSION] is installed:
       programs      ~/.local/bin: plimsoll, plimsoll-fleet, plimsoll-linear, plimsoll-mcp, plimsoll-otel and 8 hook programs
@@ -194,7 +195,7 @@ fn wrong_usage_and_missing_programs_change_nothing() {
         .env("PLIMSOLL_BIN_DIR", folder_without_programs.as_str())
         .run();
     assert_eq!(finished.code, Some(1));
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"install.sh: [WORLD]/some lacks plimsoll");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"install.sh: [WORLD]/some lacks plimsoll");
     assert_eq!(
         run_bash_line(&world, &format!("find '{prefix}' '{folder_without_programs}' -mindepth 1")).stdout,
         ""
@@ -204,7 +205,7 @@ fn wrong_usage_and_missing_programs_change_nothing() {
     let before = tree_listing(&world, &prefix);
     let finished = script_launch(&world, "install.sh", &["--prefix", &prefix]).run();
     assert_eq!(finished.code, Some(1));
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"install.sh: [WORLD]/prefix/share/man/man1/plimsoll.1 is a folder");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"install.sh: [WORLD]/prefix/share/man/man1/plimsoll.1 is a folder");
     assert_eq!(tree_listing(&world, &prefix), before);
 }
 
@@ -254,7 +255,7 @@ fn hook_program_is_recognized_by_its_name_or_its_link_target() {
     // An unknown program name must not end a session, so the exit code is 0.
     let nameless = run_bash_line(&world, &format!("echo '{{}}' | '{folder}/plimsoll-hook'")).expect_success();
     assert_eq!(nameless.stdout, "");
-    insta::assert_snapshot!(world.replace_unstable_parts(&nameless.stderr), @"plimsoll-hook: start it by a link with the name of a hook: plimsoll-frame, plimsoll-memory, plimsoll-post-tool, plimsoll-pre-compact, plimsoll-session-end, plimsoll-session-start, plimsoll-statusline, plimsoll-stop-gate");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&nameless.stderr), @"plimsoll-hook: start it by a link with the name of a hook: plimsoll-frame, plimsoll-memory, plimsoll-post-tool, plimsoll-pre-compact, plimsoll-session-end, plimsoll-session-start, plimsoll-statusline, plimsoll-stop-gate");
 }
 
 #[test]
@@ -269,7 +270,7 @@ fn init_without_hook_programs_says_how_to_install_them() {
     let stdout =
         world.command(format!("{folder}/plimsoll"), &["init", "--local"]).run().expect_success().stdout;
     let warning_line = stdout.lines().find(|line| line.starts_with("Careful")).unwrap_or(&stdout);
-    insta::assert_snapshot!(world.replace_unstable_parts(warning_line), @"Careful: [WORLD]/alone lacks plimsoll-post-tool, plimsoll-pre-compact, plimsoll-session-end, plimsoll-session-start, plimsoll-statusline, plimsoll-stop-gate, which therefore cannot run. Install all programs together: `scripts/install.sh` in a clone or a release archive installs them, `cargo install --locked --git https://example.invalid/plimsoll plimsoll` too.");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(warning_line), @"Careful: [WORLD]/alone lacks plimsoll-post-tool, plimsoll-pre-compact, plimsoll-session-end, plimsoll-session-start, plimsoll-statusline, plimsoll-stop-gate, which therefore cannot run. Install all programs together: `scripts/install.sh` in a clone or a release archive installs them, `cargo install --locked --git https://example.invalid/plimsoll plimsoll` too.");
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn npm_launcher_names_missing_packages_and_forwards_the_exit_status() {
         let mut running = world.command(start, &[]).spawn();
         world.wait_until(|| running.stdout_so_far().contains("ready"), "the program runs");
         send_signal(&mut running);
-        let finished = running.wait(COMMAND_TIMEOUT);
+        let finished = running.wait_or_kill_and_panic(COMMAND_TIMEOUT);
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(3), "ready\nended\n"), "{finished:?}");
     }
     // The program inherits the ignored SIGHUP of `nohup`: it is the lowest bit of the mask.

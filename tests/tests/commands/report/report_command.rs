@@ -14,7 +14,7 @@ fn report_without_a_run_names_the_alternatives() {
     let world = World::without_git();
     let finished = run_report(&world, &[]);
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""));
-    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: there is no run in [PROJECT], and none was archived
     hint: `plimsoll run` begins one; for sessions without a run use `plimsoll turns stats` and `plimsoll turns export --format html`
     ");
@@ -44,7 +44,7 @@ fn earlier_run_is_selected_by_a_prefix_of_its_id() {
         let finished = report_to_stdout(options);
         assert_eq!(finished.code, Some(1), "{finished:?}");
         // `stable_text` would replace both ids by the same placeholder.
-        world.replace_unstable_parts(
+        world.replace_varying_parts_with_placeholders(
             &finished.stderr.replace(RUN_ID, "[THIS RUN]").replace(EARLIER_RUN, "[EARLIER RUN]"),
         )
     };
@@ -102,15 +102,15 @@ fn open_option_opens_the_page_with_the_system_program() {
     path_with_only_program(&world, Some(("xdg-open", "#!/bin/sh\nexit 3\n")));
     let failed = run_report(&world, &["--open"]);
     assert_eq!(failed.code, Some(1), "{failed:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&failed.stdout), @"[PROJECT]/.claude/plimsoll/runs/[ID]/report.html");
-    insta::assert_snapshot!(world.replace_unstable_parts(&failed.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&failed.stdout), @"[PROJECT]/.claude/plimsoll/runs/[ID]/report.html");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&failed.stderr), @"
     plimsoll: [PROJECT]/programs/xdg-open cannot open it: it ended with exit status: 3
     hint: open the file above in your browser
     ");
     std::fs::remove_file(world.path("programs/xdg-open")).unwrap();
     let without_opener = run_report(&world, &["--open"]);
     assert_eq!(without_opener.code, Some(1), "{without_opener:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&without_opener.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&without_opener.stderr), @"
     plimsoll: there is neither xdg-open nor open to open it with
     hint: open the file above in your browser
     ");
@@ -123,14 +123,14 @@ fn damaged_archive_of_a_run_is_named() {
     world.write(format!(".claude/plimsoll/runs/{EARLIER_RUN}/state.json"), "[]");
     let corrupt = run_report(&world, &["--run", EARLIER_RUN]);
     assert_eq!(corrupt.code, Some(1), "{corrupt:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&corrupt.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&corrupt.stderr), @"
     plimsoll: [PROJECT]/.claude/plimsoll/runs/[ID]/state.json does not parse (not a JSON object)
     hint: check the file, then fix or delete it
     ");
     std::fs::remove_file(world.path(format!(".claude/plimsoll/runs/{EARLIER_RUN}/state.json"))).unwrap();
     let missing = run_report(&world, &["--run", EARLIER_RUN]);
     assert_eq!(missing.code, Some(1), "{missing:?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&missing.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&missing.stderr), @"
     plimsoll: the run [ID] left no state in [PROJECT]/.claude/plimsoll/runs/[ID]/state.json: it was not over when the next one began
     hint: `plimsoll log` and `plimsoll query` still show it
     ");

@@ -85,7 +85,7 @@ fn a_hook_waits_only_a_bounded_time_for_a_held_session_lock() {
     let lock = lock_file_exclusively(fixture.prepared.world.path(RECORD).with_extension("lock"));
     let finished = fixture.prepared.run(&fixture.tool_batch());
     assert_eq!((finished.code, finished.stderr.lines().count()), (Some(0), 1), "{finished:?}");
-    insta::assert_snapshot!(fixture.prepared.world.replace_unstable_parts(&finished.stderr), @"plimsoll-post-tool: [PROJECT]/.claude/plimsoll/sessions/session-one.lock is locked by another process (waited [DURATION]); try again; if no Plimsoll process is running, another program holds the lock");
+    insta::assert_snapshot!(fixture.prepared.world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll-post-tool: [PROJECT]/.claude/plimsoll/sessions/session-one.lock is locked by another process (waited [DURATION]); try again; if no Plimsoll process is running, another program holds the lock");
     assert!(finished.elapsed < Duration::from_secs(20), "{finished:?}");
     drop(lock);
     let finished = fixture.prepared.run(&fixture.tool_batch());
@@ -115,7 +115,7 @@ fn memory_set_names_the_lock_that_another_process_holds() {
     let set = Invocation::plimsoll(&["memory", "set", "next", "More."]);
     let finished = fixture.prepared.run(&set);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(fixture.prepared.world.replace_unstable_parts(&finished.stderr), @"
+    insta::assert_snapshot!(fixture.prepared.world.replace_varying_parts_with_placeholders(&finished.stderr), @"
     plimsoll: [PROJECT]/.claude/plimsoll/memory/log.lock is locked by another process (waited [DURATION])
     hint: try again; if no Plimsoll process is running, another program holds the lock
     ");

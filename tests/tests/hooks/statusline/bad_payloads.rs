@@ -153,7 +153,7 @@ fn wrong_fields_hide_only_the_segments_that_depend_on_them() {
         .args(["--exact", name, "--nocapture"])
         .current_dir(world.project())
         .env_clear()
-        .envs(world.env())
+        .envs(world.env_with_programs_on_path())
         .env(CHILD_PROCESS_VARIABLE, "1")
         .output()
         .expect("it starts");

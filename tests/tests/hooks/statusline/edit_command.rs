@@ -23,8 +23,13 @@ fn edit_writes_the_chosen_line_and_keeps_the_rest_of_the_file() {
         ".claude/plimsoll.json",
         r#"{"levels": {"l1": 60}, "statusline": {"theme": "plain"}, "grace_batches": 3}"#,
     );
-    let mut terminal =
-        Terminal::start(&world, find_or_build_bin_dir().join("plimsoll"), &["statusline", "edit"], 110, 30);
+    let mut terminal = Terminal::start_program_in_project(
+        &world,
+        find_or_build_bin_dir().join("plimsoll"),
+        &["statusline", "edit"],
+        110,
+        30,
+    );
     let screen = terminal.wait_for_text("space show/hide");
     assert_eq!(
         previewed_line(&screen),
@@ -68,7 +73,7 @@ fn edit_refuses_to_start_without_a_terminal_or_with_broken_settings() {
     world.write(".claude/plimsoll.json", "{ broken");
     let with_broken_settings = world.plimsoll(&["statusline", "edit"]).run();
     assert_eq!(with_broken_settings.code, Some(1));
-    insta::assert_snapshot!(world.replace_unstable_parts(&with_broken_settings.stderr), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&with_broken_settings.stderr), @"
     plimsoll: settings [PROJECT]/.claude/plimsoll.json: key must be a string at line 1 column 3
     hint: correct the file; until then all of it is ignored
     ");

@@ -37,7 +37,11 @@ fn our_line_replaces_a_wrapped_line_that_cannot_be_started() {
     let world = World::new();
     let line_and_error = |command: &[&str]| {
         let finished = run_wrapped(&world, command).expect_success();
-        world.replace_unstable_parts(&format!("{}\n{}", finished.stdout.trim_end(), finished.stderr))
+        world.replace_varying_parts_with_placeholders(&format!(
+            "{}\n{}",
+            finished.stdout.trim_end(),
+            finished.stderr
+        ))
     };
     insta::assert_snapshot!(line_and_error(&["/no/such/line", "--fast"]), @r#"
     Haiku 4.5 │ project │ ⎇ main │ ▕███░░░░░░░░░░░┆░░┆░┃▏ 15% 30k/200k · 170k left │ 5h 42% ↻Tue [TIME] │ 7d 7% ↻Tue [TIME] │ spend 91% ↻Tue [TIME] │ $1.50

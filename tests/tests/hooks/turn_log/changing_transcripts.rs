@@ -24,7 +24,7 @@ struct CaptureSetup {
 impl CaptureSetup {
     fn new() -> CaptureSetup {
         let folder = tempfile::tempdir().unwrap();
-        let log = TurnLog::for_session_where_started(
+        let log = TurnLog::for_session_where_started_or_current(
             &Project::with_local_files(folder.path()),
             &SessionId::from(FIRST),
         )
@@ -175,7 +175,7 @@ fn a_rewritten_transcript_adds_new_turns_and_repeats_none() {
 fn two_sessions_of_one_project_have_separate_logs() {
     let setup = CaptureSetup::new();
     fs::write(&setup.transcript, transcript_text(1..=2)).unwrap();
-    let other_log = TurnLog::for_session_where_started(
+    let other_log = TurnLog::for_session_where_started_or_current(
         &Project::with_local_files(setup.folder.path()),
         &SessionId::from(SECOND),
     )

@@ -43,7 +43,8 @@ pub(crate) fn project(world: &World) -> Project {
 }
 
 pub(crate) fn turn_log(world: &World, session_id: &str) -> TurnLog {
-    TurnLog::for_session_where_started(&project(world), &SessionId::from(session_id)).expect("a plain id")
+    TurnLog::for_session_where_started_or_current(&project(world), &SessionId::from(session_id))
+        .expect("a plain id")
 }
 
 pub(crate) fn read_records(world: &World, session_id: &str) -> Vec<LoggedRecord> {

@@ -64,7 +64,7 @@ fn an_unwritable_log_does_not_stop_the_log_of_another_session() {
         let mut record = SessionRecord { session_id: SessionId::from(id), ..SessionRecord::default() };
         record.start.transcript_path = Some(path.display().to_string());
         record.end.ended_at = Some(Timestamp::from("2026-01-07T12:00:00Z"));
-        sessions::save_record_and_set_aside_unreadable(&project, &record, Durability::Lazy).unwrap();
+        sessions::set_aside_invalid_and_save_record(&project, &record, Durability::Lazy).unwrap();
     }
     fs::create_dir_all(turn_log(&world, FIRST).path()).unwrap();
     let synced = world.plimsoll(&["turns", "sync"]).run();

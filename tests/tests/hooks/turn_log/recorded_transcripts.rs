@@ -30,7 +30,7 @@ fn capture_growing_transcript(
     } else {
         TranscriptSource::for_subagent("a1", &path)
     };
-    let log = TurnLog::for_session_where_started(
+    let log = TurnLog::for_session_where_started_or_current(
         &Project::with_local_files(folder.path()),
         &SessionId::from(FIRST),
     )

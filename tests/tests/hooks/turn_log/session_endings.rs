@@ -25,7 +25,7 @@ fn a_session_that_the_user_stops_in_a_tool_is_interrupted() {
     let mut client = session_launch(&world, FIRST, "Work.").spawn();
     wait_for_file(&world, "started");
     client.interrupt();
-    client.wait(TIMEOUT);
+    client.wait_or_kill_and_panic(TIMEOUT);
     let records = check_log(&world, FIRST);
     assert_eq!(main_outcomes(&records), ["interrupted"], "{records:#?}");
     assert!(
@@ -45,7 +45,7 @@ fn a_response_that_the_user_interrupts_is_logged_as_the_client_kept_it() {
     world.wait_until(|| model.main_requests().len() == 2, "the second response");
     std::thread::sleep(Duration::from_millis(1_500));
     client.interrupt();
-    client.wait(TIMEOUT);
+    client.wait_or_kill_and_panic(TIMEOUT);
     let records = check_log(&world, FIRST);
     let recorded_outcomes = main_outcomes(&records);
     // If the client has kept the beginning of the response, that turn is no success.
@@ -94,7 +94,7 @@ fn kill_client_in_second_tool() -> (World, PathBuf, ScriptedModel) {
     // While the client works, its turn stays open, also after a sync.
     sync_all_turns(&world);
     client.kill();
-    client.wait(TIMEOUT);
+    client.wait_or_kill_and_panic(TIMEOUT);
     world.kill_leftovers();
     // The second turn is open. At the only batch, the first turn's result may not have been written yet.
     assert!(main_outcomes(&read_records(&world, FIRST)).len() < 2);

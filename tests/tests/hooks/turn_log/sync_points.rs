@@ -36,7 +36,7 @@ fn run_batch(large: &LargeWorld, result: &str) -> Vec<String> {
 }
 
 fn turn_log(large: &LargeWorld) -> TurnLog {
-    TurnLog::for_session_where_started(&large.project, &SESSION_ID.into()).unwrap()
+    TurnLog::for_session_where_started_or_current(&large.project, &SESSION_ID.into()).unwrap()
 }
 
 fn is_durable(large: &LargeWorld) -> bool {

@@ -48,7 +48,7 @@ pub(crate) fn play_prepared_session(
 /// Returns a project in which `plimsoll init --memory` was run.
 pub(crate) fn world_with_memory(model: &ScriptedModel) -> World {
     let mut world = World::new();
-    world.put_client_on_path_and_set_model_url(model);
+    world.put_client_on_path_with_model_and_settings(model);
     world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     world
 }

@@ -81,7 +81,7 @@ fn kill_in_frame_and_go_on(extra_arguments: &[&str]) -> (World, FinishedProgram)
     let mut client = world.claude(&["-p", "Build it.", "--model", "opus"]).spawn();
     world.wait_until(|| show_memory(&world)["registers"]["R7_STATUS"] == "in the frame", "a frame");
     client.kill();
-    let _ = client.wait(Duration::from_secs(10));
+    let _ = client.wait_or_kill_and_panic(Duration::from_secs(10));
     let finished = world.claude(&[&["-p", "Go on.", "--model", "opus"], extra_arguments].concat()).run();
     (world, finished)
 }

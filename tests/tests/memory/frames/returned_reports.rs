@@ -177,7 +177,7 @@ fn streams_of_calls(project: &Path) -> BTreeMap<String, String> {
 fn logged_turns(project: &Path) -> Vec<LoggedRecord> {
     let project = Project::with_local_files(project);
     let session = &plimsoll_store::sessions::sessions_with_record(&project)[0];
-    let log = TurnLog::for_session_where_started(&project, session).expect("a plain id");
+    let log = TurnLog::for_session_where_started_or_current(&project, session).expect("a plain id");
     let lines = log.forward_lines().expect("a log").map(|line| line.expect("a line"));
     lines
         .filter_map(|line| plimsoll_flows::turns::decode_record(&log, &line))

@@ -10,8 +10,12 @@ fn run_inspector(world: &World, era: &str, arguments: &[&str]) -> FinishedProgra
     let folder = target_dir().join(format!("inspector-{VERSION}"));
     assert!(folder.join("complete").exists(), "the MCP Inspector is missing: run scripts/inspector.sh");
     let programs = folder.join("node_modules/.bin");
-    let path =
-        world.env().into_iter().find(|(name, _)| name == "PATH").map(|(_, path)| path).expect("a PATH");
+    let path = world
+        .env_with_programs_on_path()
+        .into_iter()
+        .find(|(name, _)| name == "PATH")
+        .map(|(_, path)| path)
+        .expect("a PATH");
     let server = find_or_build_bin_dir().join("plimsoll-mcp").display().to_string();
     let base_arguments = ["--cli", "--protocol-era", era, &server, "--workspace"];
     world

@@ -32,7 +32,7 @@ impl JsonRpcClient {
         let mut child = Command::new(find_or_build_bin_dir().join("plimsoll-mcp"))
             .args(arguments)
             .env_clear()
-            .envs(world.env())
+            .envs(world.env_with_programs_on_path())
             .envs(env.iter().map(|(name, value)| (name, value)))
             .current_dir(world.project())
             .stdin(Stdio::piped())

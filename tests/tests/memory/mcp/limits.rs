@@ -215,7 +215,7 @@ fn a_disk_error_is_reported_and_the_server_continues() {
     world.write(".claude/plimsoll/memory", "a file where the folder should be");
     let mut client = JsonRpcClient::start_initialized(&world, &[]);
     let refusal = client.call_refused_tool("update_registers", json!({"R2_NEXT": "x"}));
-    insta::assert_snapshot!(world.replace_unstable_parts(&refusal), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refusal), @"
     cannot open [PROJECT]/.claude/plimsoll/memory/log.lock: Not a directory (os error 20)
     hint: check the path, its permissions and the free space
     ");

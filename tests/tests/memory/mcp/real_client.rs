@@ -17,7 +17,7 @@ fn the_model_writes_its_memory_and_sees_the_answers() {
         Step::from_text("Done."),
     ]);
     let mut world = World::new();
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     let server = find_or_build_bin_dir().join("plimsoll-mcp").display().to_string();
     let config = json!({"mcpServers": {"plimsoll": {"command": server}}}).to_string();
     let arguments = [

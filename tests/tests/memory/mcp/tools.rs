@@ -216,7 +216,7 @@ fn recorded_turns_can_be_listed_filtered_and_shown() {
     let world = World::without_git();
     let mut client = JsonRpcClient::start_initialized(&world, &[]);
     let refusal = client.call_refused_tool("turns_list", json!({}));
-    insta::assert_snapshot!(world.replace_unstable_parts(&refusal), @"no turn has been recorded in [PROJECT] yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refusal), @"no turn has been recorded in [PROJECT] yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`");
     for session in ["parallel_tools", "natural_sizes"] {
         let text = std::fs::read_to_string(fixtures_dir().join(format!("transcripts/{session}.jsonl")))
             .expect("a fixture");
@@ -246,7 +246,7 @@ fn recorded_turns_can_be_listed_filtered_and_shown() {
     let (_, turn) = turn.split_once('\n').expect("several lines");
     let (text_before_read, _) = turn.split_once("\n→ Read(").expect("a call of Read");
     let text_from_glob = &turn[turn.find("→ Glob(").expect("a call of Glob")..];
-    insta::assert_snapshot!(world.replace_unstable_parts(text_before_read), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(text_before_read), @"
     Session  parallel_tools, stream main
     Model    claude-opus-5-5, stopped for tool_use, reasoning none
     Tokens   10 input (0 from the cache), 50 output
@@ -263,7 +263,7 @@ fn recorded_turns_can_be_listed_filtered_and_shown() {
     → Bash(exit 3)   [failed, [DURATION]]
       | Exit code 3
     ");
-    insta::assert_snapshot!(world.replace_unstable_parts(text_from_glob), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(text_from_glob), @"
     → Glob(*.zzz)   [failed, [DURATION]]
       | ‹tool_use_error>Error: No such tool available: Glob. Glob is not available in this session — find files with `find` via the Bash tool instead.‹/tool_use_error>
     ");
@@ -299,7 +299,7 @@ fn the_server_follows_memory_files_that_move_into_the_project() {
     world.command("sh", &["-c", move_script]).run().expect_success();
     client.call_tool("heap_alloc", json!({"name": "after", "content": "y"}));
     let output = world.plimsoll(&["memory", "show"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.replace_unstable_parts(&output), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&output), @"
     Working memory
 
     Revision 2, step 0, the root frame.

@@ -42,7 +42,7 @@ fn two_concurrent_sessions_each_know_what_the_other_writes() {
     let running_sessions =
         ["main-a", "main-b"].map(|name| sessions.client_command(&format!("You are {name}."), &[]).spawn());
     for session in running_sessions {
-        let finished = session.wait(std::time::Duration::from_secs(60));
+        let finished = session.wait_or_kill_and_panic(std::time::Duration::from_secs(60));
         assert_eq!(finished.code, Some(0), "{finished:?}");
     }
     sessions.assert_requests_correct();

@@ -81,7 +81,7 @@ impl ScriptedSessions {
             let watcher = Arc::clone(&watcher);
             move |request| watcher.lock().expect("no panic").respond_to(&project, &command, request)
         });
-        world.put_client_on_path_and_set_model_url(&model);
+        world.put_client_on_path_with_model_and_settings(&model);
         world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
         let sessions = ScriptedSessions { world, model, watcher };
         sessions.append_scripts(scripts);

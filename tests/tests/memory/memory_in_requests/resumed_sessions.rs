@@ -76,7 +76,7 @@ fn a_killed_session_is_shown_the_whole_memory_when_resumed() {
     let has_second_request = || sessions.inspect_requests("main", |requests| requests.len() == 2);
     sessions.world.wait_until(has_second_request, "the second request");
     running.kill();
-    running.wait(Duration::from_secs(10));
+    running.wait_or_kill_and_panic(Duration::from_secs(10));
     sessions.append_scripts(&[("main", vec![echo_response(), final_response()])]);
     sessions.run_session("Go on.", &["--resume", session_id]);
     // It is unknown whether the client kept the hook's text, so it is sent again.

@@ -76,14 +76,14 @@ fn the_session_limit_of_a_fleet_holds_for_all_machines_together() {
     let machines = [fleet.replay_machine(&model), fleet.replay_machine(&model)];
     let running: Vec<RunningProgram> = machines.iter().map(|machine| spawn_join(machine, &[])).collect();
     for running in running {
-        let finished = running.wait(FLEET_TIMEOUT);
+        let finished = running.wait_or_kill_and_panic(FLEET_TIMEOUT);
         assert_eq!(finished.code, Some(3), "{finished:?}");
         assert!(finished.stdout.contains("3 sessions used by the whole fleet"), "{finished:?}");
     }
     assert_eq!(model.main_requests().len(), 6, "three sessions of two answers");
     let stage_counts_sql = "select count(*) filter (where stage = 'merged'), count(*) filter (where stage = 'open') from plimsoll.item";
     assert_eq!(fleet.server.run_sql(stage_counts_sql), "3|1");
-    let late_machine = spawn_join(&fleet.replay_machine(&model), &[]).wait(FLEET_TIMEOUT);
+    let late_machine = spawn_join(&fleet.replay_machine(&model), &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert!(
         late_machine.code == Some(3) && late_machine.stdout.contains("sessions used by the whole fleet"),
         "{late_machine:?}"
@@ -114,7 +114,7 @@ fn ctrl_c_twice_or_sigterm_ends_a_machine_and_another_takes_its_items() {
         } else {
             running.terminate();
         }
-        let interrupted_machine = running.wait(FLEET_TIMEOUT);
+        let interrupted_machine = running.wait_or_kill_and_panic(FLEET_TIMEOUT);
         assert_eq!(interrupted_machine.code, Some(130), "{signal}: {interrupted_machine:?}");
         assert!(machine_processes(&machine).is_empty(), "{signal}: {interrupted_machine:?}");
         // The items are open again at once: nobody has to wait for a lease, and no work is lost.
@@ -124,7 +124,7 @@ fn ctrl_c_twice_or_sigterm_ends_a_machine_and_another_takes_its_items() {
             "{signal}: {interrupted_machine:?}"
         );
         let other_machine = fleet.replay_machine(&model);
-        let finished = spawn_join(&other_machine, &["--workers", "2"]).wait(FLEET_TIMEOUT);
+        let finished = spawn_join(&other_machine, &["--workers", "2"]).wait_or_kill_and_panic(FLEET_TIMEOUT);
         assert_eq!(finished.code, Some(0), "{signal}: {finished:?}");
         fleet.assert_landed_once(&format!("{signal}: {finished:?}"));
         assert_nothing_left_behind(&other_machine, &finished);

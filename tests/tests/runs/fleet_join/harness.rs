@@ -58,7 +58,7 @@ impl Fleet {
             source.git(&["push", "-q", "origin", "main"]);
         }
         source.write(format!("{project_prefix}PROMPT.md"), TASK);
-        let server = Postgres::start(options.setup);
+        let server = Postgres::create_cluster_and_start(options.setup);
         source.set_env("PLIMSOLL_DATABASE_URL", server.socket_connection_string());
         let mut create_arguments = vec!["fleet".to_owned(), "create".to_owned(), "night".to_owned()];
         create_arguments.extend(options.verify.iter().map(|command| format!("--verify={command}")));
@@ -99,7 +99,7 @@ impl Fleet {
         machine.git(&["reset", "-q", "--hard", "origin/main"]);
         machine.write(format!("{}PROMPT.md", self.project_prefix), TASK);
         machine.set_env("PLIMSOLL_DATABASE_URL", self.server.socket_connection_string_for_role(MEMBER_ROLE));
-        machine.put_client_on_path_and_set_model_url(model);
+        machine.put_client_on_path_with_model_and_settings(model);
         machine
     }
 
@@ -251,7 +251,7 @@ pub(super) fn assert_all_end_well<'a>(
     running: impl IntoIterator<Item = RunningProgram>,
 ) -> Vec<FinishedProgram> {
     let assert_ends_well = |(machine, running): (&World, RunningProgram)| {
-        let finished = running.wait(FLEET_TIMEOUT);
+        let finished = running.wait_or_kill_and_panic(FLEET_TIMEOUT);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         assert_nothing_left_behind(machine, &finished);
         finished

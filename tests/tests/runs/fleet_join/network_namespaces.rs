@@ -97,7 +97,11 @@ fn fleet_on_network(items: &[&str]) -> (Fleet, GitDaemon) {
     let mut daemon = Command::new("setpriv");
     daemon.args(["--pdeathsig", "KILL", "git", "daemon", "--reuseaddr", "--export-all"]);
     daemon.arg("--enable=receive-pack").arg(format!("--base-path={}", folder.display())).arg(&folder);
-    daemon.env_clear().envs(fleet.source.env()).stdin(Stdio::null()).stderr(Stdio::null());
+    daemon
+        .env_clear()
+        .envs(fleet.source.env_with_programs_on_path())
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
     let daemon = GitDaemon(daemon.process_group(0).spawn().expect("git daemon"));
     let accepts_connections = || std::net::TcpStream::connect(("127.0.0.1", GIT_PORT)).is_ok();
     fleet.source.wait_until(accepts_connections, "git serves");
@@ -170,10 +174,10 @@ fn a_machine_cut_off_beyond_its_lease_changes_nothing_when_it_is_back() {
     fleet.source.wait_until(|| !model.main_requests().is_empty(), "it works");
     networks[0].set_work_link("down");
     fleet.expire_leases();
-    let finished = networks[1].spawn_join(&machines[1]).wait(FLEET_TIMEOUT);
+    let finished = networks[1].spawn_join(&machines[1]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     networks[0].set_work_link("up");
-    let late_result = cut_off_run.wait(FLEET_TIMEOUT);
+    let late_result = cut_off_run.wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(late_result.code, Some(0), "{late_result:?}");
     fleet.assert_landed_once(&format!("{late_result:?} {finished:?}"));
     assert_eq!(fleet.event_count("offered"), 2, "what came late was no longer wanted");

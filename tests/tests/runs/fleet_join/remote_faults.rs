@@ -57,7 +57,7 @@ fn a_host_that_accepts_only_branches_still_receives_the_work() {
     let running: Vec<RunningProgram> =
         machines.iter().map(|machine| spawn_join(machine, &["--workers", "2"])).collect();
     let finished_machines: Vec<FinishedProgram> =
-        running.into_iter().map(|running| running.wait(FLEET_TIMEOUT)).collect();
+        running.into_iter().map(|running| running.wait_or_kill_and_panic(FLEET_TIMEOUT)).collect();
     let output: String = finished_machines.iter().map(|finished| finished.stdout.as_str()).collect();
     let output = output + &fleet.source.plimsoll(&["fleet", "log", "night"]).run().expect_success().stdout;
     for (machine, finished) in machines.iter().zip(&finished_machines) {
@@ -88,8 +88,8 @@ fn a_host_that_refuses_other_references_gets_the_branch_alone() {
     let model = start_model_with_turn_script(honest_agent);
     let machine = fleet.replay_machine(&model);
     // Started in the project's folder, which is not the root of the repository.
-    let finished =
-        spawn_join_in(&machine, machine.path("parts/web"), &["--workers", "2"]).wait(FLEET_TIMEOUT);
+    let finished = spawn_join_in(&machine, machine.path("parts/web"), &["--workers", "2"])
+        .wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     fleet.assert_landed_once(&format!("{finished:?}"));
     assert_nothing_left_in(&machine, machine.path("parts/web"), &finished);

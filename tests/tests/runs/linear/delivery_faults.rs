@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Returns a server whose first requests have these faults, one after another, and a project with one queued note.
 fn world_with_faulty_server(faults: Vec<Fault>) -> (LinearServer, World) {
     let mut faults = faults.into_iter();
-    let server = LinearServer::with_faults(move |_| faults.next());
+    let server = LinearServer::start_with_faults(move |_| faults.next());
     let world = world_with_linear(&server);
     add_note(&world, "r1", 1, "checkpoint");
     (server, world)
@@ -136,7 +136,7 @@ fn after_a_rate_limit_no_request_is_sent_until_it_resets() {
         let finished = run_linear_sync(&world);
         assert_eq!(finished.code, Some(1));
         insta::allow_duplicates! {
-            insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
+            insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
             plimsoll: Linear asks us to wait: too many requests; 1 note not delivered yet
             hint: try again after that time
             ");
@@ -144,7 +144,7 @@ fn after_a_rate_limit_no_request_is_sent_until_it_resets() {
         let second_sync = run_linear_sync(&world);
         assert_eq!(second_sync.code, Some(1));
         insta::allow_duplicates! {
-            insta::assert_snapshot!(world.replace_unstable_parts(&second_sync.stderr), @"
+            insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&second_sync.stderr), @"
             plimsoll: Linear asked us to wait until [TIME]; 1 note not delivered yet
             hint: try again then
             ");
@@ -188,7 +188,7 @@ fn a_temporary_fault_is_retried_within_the_same_sync() {
 
 #[test]
 fn a_lasting_fault_is_journaled_only_once() {
-    let server = LinearServer::with_faults(|_| Some(Fault::ConnectionCut));
+    let server = LinearServer::start_with_faults(|_| Some(Fault::ConnectionCut));
     let world = world_with_linear(&server);
     add_note(&world, "r1", 1, "checkpoint");
     for _ in 0..2 {
@@ -220,7 +220,7 @@ fn an_unexpected_response_is_reported_and_no_redirect_is_followed() {
 #[test]
 fn a_crash_before_the_response_creates_no_second_comment() {
     let mut is_first = true;
-    let server = LinearServer::with_faults(move |asked| {
+    let server = LinearServer::start_with_faults(move |asked| {
         (is_comment_creation(asked) && std::mem::take(&mut is_first))
             .then_some(Fault::DelayedResponse(COMMAND_TIMEOUT))
     });
@@ -229,7 +229,7 @@ fn a_crash_before_the_response_creates_no_second_comment() {
     let mut running = world.plimsoll(&["linear", "sync"]).spawn();
     world.wait_until(|| server.comments().len() == 1, "the comment is made");
     running.kill();
-    assert_eq!(running.wait(COMMAND_TIMEOUT).signal, Some(9));
+    assert_eq!(running.wait_or_kill_and_panic(COMMAND_TIMEOUT).signal, Some(9));
     assert_eq!(undelivered_count(&world), 1, "nobody has heard of it");
     add_note(&world, "r1", 2, "another one");
     assert_eq!(run_linear_sync(&world).code, Some(0));
@@ -239,14 +239,14 @@ fn a_crash_before_the_response_creates_no_second_comment() {
 
 #[test]
 fn two_simultaneous_syncs_create_only_one_comment() {
-    let server = LinearServer::with_faults(|asked| {
+    let server = LinearServer::start_with_faults(|asked| {
         is_comment_creation(asked).then_some(Fault::DelayedResponse(Duration::from_millis(300)))
     });
     let world = world_with_linear(&server);
     add_note(&world, "r1", 1, "checkpoint");
     let syncs = [0, 1].map(|_| world.plimsoll(&["linear", "sync"]).spawn());
     for running in syncs {
-        let finished = running.wait(COMMAND_TIMEOUT);
+        let finished = running.wait_or_kill_and_panic(COMMAND_TIMEOUT);
         assert_eq!(finished.code, Some(0), "{finished:?}");
     }
     assert_delivered_once(&server, &world);

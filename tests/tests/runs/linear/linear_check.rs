@@ -73,7 +73,7 @@ fn linear_check_names_the_failing_part_and_what_to_do() {
         let finished = run_linear_check(world);
         assert_eq!(finished.code, Some(1), "{finished:?}");
         let (_, problem) = finished.stdout.split_once("PROBLEM").expect("a problem");
-        world.replace_unstable_parts(&format!("PROBLEM{problem}"))
+        world.replace_varying_parts_with_placeholders(&format!("PROBLEM{problem}"))
     };
     write_issue_setting(&world, "ENG-999");
     insta::assert_snapshot!(problem_output(&world), @"
@@ -140,7 +140,7 @@ fn missing_root_certificates_are_reported_and_nothing_is_sent() {
     let finished = run_linear_check(&world);
     assert_eq!(finished.code, Some(1));
     let (_, problem) = finished.stdout.split_once("PROBLEM").expect("a problem");
-    insta::assert_snapshot!(world.replace_unstable_parts(problem), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(problem), @"
       Network  no root certificates were found on this computer
         → install the package ca-certificates, or name a file of them in SSL_CERT_FILE
     ok       Outbox   no notes to deliver
@@ -190,7 +190,7 @@ fn an_archived_issue_and_undelivered_notes_are_warnings() {
 #[test]
 fn a_rejection_by_linear_does_not_suggest_another_linear_check() {
     let fault = || Fault::GraphqlErrors("INPUT_ERROR", "Something went wrong".into());
-    let server = LinearServer::with_faults(move |_| Some(fault()));
+    let server = LinearServer::start_with_faults(move |_| Some(fault()));
     let finished = run_linear_check(&world_with_linear(&server));
     assert_eq!(finished.code, Some(1));
     insta::assert_snapshot!(finished.stdout, @"
@@ -211,7 +211,7 @@ fn a_rate_limit_and_an_unavailable_server_are_distinguished() {
         (Fault::ConnectionCut, "PROBLEM  Network  127.0.0.1"),
     ] {
         let repeated_fault = fault.clone();
-        let server = LinearServer::with_faults(move |_| Some(repeated_fault.clone()));
+        let server = LinearServer::start_with_faults(move |_| Some(repeated_fault.clone()));
         let finished = run_linear_check(&world_with_linear(&server));
         assert_eq!(finished.code, Some(1), "{fault:?}");
         assert!(finished.stdout.contains(expected), "{fault:?}: {}", finished.stdout);

@@ -217,7 +217,7 @@ fn a_linear_program_that_hangs_at_the_start_delays_the_run_only_once() {
 #[test]
 fn a_linear_program_killed_during_delivery_loses_and_repeats_nothing() {
     let mut is_first = true;
-    let server = LinearServer::with_faults(move |asked| {
+    let server = LinearServer::start_with_faults(move |asked| {
         let is_creation = asked.operation == "commentCreate";
         (is_creation && std::mem::take(&mut is_first))
             .then_some(Fault::DelayedResponse(Duration::from_secs(30)))

@@ -25,7 +25,7 @@ fn collect_files_containing(folder: &Path, needle: &[u8], paths: &mut Vec<String
 fn the_key_is_in_none_of_our_files_and_outputs() {
     let key_in_error = || Some(Fault::GraphqlErrors("INPUT_ERROR", format!("the key {API_KEY} is strange")));
     let mut faults = [key_in_error(), key_in_error(), None, key_in_error()].into_iter();
-    let server = LinearServer::with_faults(move |_| faults.next().flatten());
+    let server = LinearServer::start_with_faults(move |_| faults.next().flatten());
     let world = world_with_linear(&server);
     let session_with_key = format!(
         "begin; answers 30000; tick 'Item one'; answers 870000\nsays 'Summary: the key is {API_KEY}'\n"
@@ -91,7 +91,7 @@ fn tokens_and_passwords_in_notes_are_redacted_before_sending() {
     );
     let dry_run_output = world.plimsoll(&["linear", "sync", "--dry-run"]).run().expect_success().stdout;
     assert!(server.requests().is_empty(), "nothing is sent");
-    insta::assert_snapshot!(world.replace_unstable_parts(&dry_run_output), @r"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&dry_run_output), @r"
     to ENG-123:
 
     **Plimsoll: Dates** (run r1)

@@ -24,7 +24,7 @@ fn a_run_is_one_comment_with_a_paragraph_per_checkpoint_and_the_end() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let comments = server.comments();
     assert_eq!(comments.len(), 1, "{comments:#?}");
-    insta::assert_snapshot!(world.replace_unstable_parts(&comments[0].body), @r"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&comments[0].body), @r"
     **Plimsoll: Dates** (run [COMMIT])
 
     **Iteration 1** · [DATE] [TIME] UTC · checkpoint (level, L2 at 87 %). Current item: “Item one”. Progress: 50%. Summary: half of them. Next step: the rest. 0 items done, 2 open. Handoff: .claude/handoffs/[DATE-TIME].md
@@ -112,7 +112,7 @@ fn a_second_run_gets_its_own_comment() {
     let comments = server.comments();
     assert_eq!(comments.len(), 2, "{comments:#?}");
     let titles = [0, 1].map(|index: usize| comments[index].body.lines().next().unwrap_or_default());
-    insta::assert_snapshot!(world.replace_unstable_parts(&titles.join("\n")), @"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&titles.join("\n")), @"
     **Plimsoll: Dates** (run [COMMIT])
     **Plimsoll: More** (run [COMMIT])
     ");
@@ -154,7 +154,7 @@ fn with_the_real_client_the_end_of_the_run_is_delivered() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let comments = server.comments();
     assert_eq!(comments.len(), 1);
-    insta::assert_snapshot!(world.replace_unstable_parts(&comments[0].body), @r"
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&comments[0].body), @r"
     **Plimsoll: Dates** (run [COMMIT])
 
     **Iteration 1** · [DATE] [TIME] UTC · the run ended: completed (1 item). 1 item done, 0 open; 1 session, \$0.01, 61k tokens.

@@ -133,7 +133,7 @@ pub(crate) fn play_sessions(world: &mut World, sessions: Vec<Vec<Step>>) -> Scri
         }
         .with_delay(LIFELIKE_DELAY)
     });
-    world.put_client_on_path_and_set_model_url(&model);
+    world.put_client_on_path_with_model_and_settings(&model);
     world.use_replayed_client();
     model
 }
@@ -226,7 +226,7 @@ pub(crate) fn stable_block(world: &World, block: &str) -> String {
             }
         }
     }
-    world.replace_unstable_parts(&stable)
+    world.replace_varying_parts_with_placeholders(&stable)
 }
 
 impl ResumePrompt {

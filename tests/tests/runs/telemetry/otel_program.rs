@@ -49,7 +49,8 @@ fn an_exporter_in_the_project_or_a_relative_path_entry_is_not_started() {
     }
     let program_folder = copy_programs_without_exporter(&world);
     let _model = ScriptedAgent::new(honest_agent).start(&mut world);
-    let original_path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    let original_path =
+        world.env_with_programs_on_path().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     let project_bin = world.path("bin").display().to_string();
     let test_bin = find_or_build_bin_dir().display().to_string();
     let other_entries = original_path.split(':').filter(|entry| *entry != test_bin).map(str::to_owned);

@@ -74,7 +74,9 @@ fn render_item_sessions_and_cost(
 
 /// Returns a short text for the result that `plimsoll turns verify` would report about a session's log.
 fn turn_log_status(project: &Project, session: &plimsoll_domain::SessionId) -> &'static str {
-    match TurnLog::for_session_where_started(project, session).filter(TurnLog::exists).map(|log| log.verify())
+    match TurnLog::for_session_where_started_or_current(project, session)
+        .filter(TurnLog::exists)
+        .map(|log| log.verify())
     {
         None => "missing",
         Some(Ok(report)) if report.is_intact() => "intact",

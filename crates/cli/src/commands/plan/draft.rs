@@ -199,7 +199,7 @@ impl<'a> TargetPlan<'a> {
         if disk::read(&self.path)? != self.original_bytes {
             return Err(plan_changed());
         }
-        disk::remove_abandoned_drafts_of_file(&self.path);
+        disk::remove_leftover_temporary_files_of(&self.path);
         Ok(disk::replace(&self.path, new_text.as_bytes(), Durability::Durable)?)
     }
 }

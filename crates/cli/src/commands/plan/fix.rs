@@ -72,7 +72,7 @@ pub(super) fn fix_and_write_plan(
         }
         Err(error) => return fail_with_store_error(&error),
     }
-    disk::remove_abandoned_drafts_of_file(path);
+    disk::remove_leftover_temporary_files_of(path);
     match disk::replace(path, new_text.as_bytes(), Durability::Durable) {
         Ok(()) => print_item_counts_and_fail_if_unclear(&fixed_plan, plan_file),
         Err(error) => fail_with_store_error(&error),

@@ -102,7 +102,7 @@ fn record_missing_turns_and_read_all(
 
 /// Returns the working memory as a single JSON value with registers, frames and heap. Returns an error if there is no working memory.
 fn load_memory_as_single_value(project: &Project) -> DocumentResult<impl Iterator<Item = Value> + use<>> {
-    if !plimsoll_store::memory::exists(project) {
+    if !plimsoll_store::memory::memory_exists(project) {
         return Err(DocumentError::NoMemory(project.root().to_owned()));
     }
     let memory = plimsoll_store::memory::load_memory(project)?;

@@ -66,7 +66,8 @@ pub(super) fn read_turn_logs_into_sessions_and_usage(
         session.head_at_start = session_record.start.head_at_start;
         session.window_tokens =
             session_record.usage.last_reading.and_then(|reading| reading.window).map(|window| window.tokens);
-        let Some(log) = TurnLog::for_session_where_started(project, &session_id).filter(TurnLog::exists)
+        let Some(log) =
+            TurnLog::for_session_where_started_or_current(project, &session_id).filter(TurnLog::exists)
         else {
             continue;
         };

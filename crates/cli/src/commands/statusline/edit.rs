@@ -114,7 +114,7 @@ fn write_status_line_settings(
     let text = serde_json::to_string_pretty(&document).map_err(settings_error)? + "\n";
     // Checked before writing, so that the settings can always be read again.
     serde_json::from_str::<Settings>(&text).map_err(settings_error)?;
-    disk::remove_abandoned_drafts_of_file(path);
+    disk::remove_leftover_temporary_files_of(path);
     disk::replace(path, text.as_bytes(), Durability::Durable)
 }
 

@@ -120,7 +120,7 @@ fn write_export_or_return_forbidden_secrets(
     };
     match &arguments.output {
         Some(path) => {
-            disk::remove_abandoned_drafts_of_file(path);
+            disk::remove_leftover_temporary_files_of(path);
             disk::replace(path, text.as_bytes(), Durability::Lazy)?;
         }
         None if arguments.format.is_json() => console::print_json_escaped_only_on_terminal(&text),

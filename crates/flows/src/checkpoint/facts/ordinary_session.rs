@@ -17,7 +17,7 @@ pub(super) fn add_requests_and_tasks_or_plan_items(
     plan: Option<&TodoList>,
 ) -> Handoff {
     let requests_and_tasks = transcript_path
-        .and_then(|path| tail::read_first_and_last_requests_and_tasks(path, MAX_LAST_REQUESTS).ok())
+        .and_then(|path| tail::read_last_requests_omitted_first_and_tasks(path, MAX_LAST_REQUESTS).ok())
         .unwrap_or_default();
     let RequestsAndTasks { first_request, last_requests, tasks } = requests_and_tasks;
     // Secrets are removed from the full text, because a cut could split a secret and hide it from the search.

@@ -129,7 +129,7 @@ impl StatusLineInvocation<'_> {
 
     /// Returns the working memory if it has been shown to this session.
     fn memory_view_if_shown_to_session(&self) -> Option<MemoryView> {
-        if !memory::exists(&self.project) {
+        if !memory::memory_exists(&self.project) {
             return None;
         }
         memory::load_shown_memory_state(&self.project, &self.session_id).revision_shown_to(MAIN_STREAM)?;

@@ -166,7 +166,7 @@ pub(super) fn write_missing_verdict_report(
     let Some(verdict) = state.lifecycle.last_verdict() else { return Ok(()) };
     let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(verdict)));
     let entry = JournalEntry::for_run_session(state, event);
-    if journal::has_recent_entry_for_same_event(context.project, &entry) {
+    if journal::has_same_event_and_origin_near_end(context.project, &entry) {
         journal_review_of_current_session(context, state)?;
         journal_ticks_reverted_in_session(context, state)?;
         questions::journal_questions_and_queue_linear_note(context, state)?;

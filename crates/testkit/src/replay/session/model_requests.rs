@@ -50,7 +50,7 @@ impl Session {
                     request_id: failed_request_id,
                     rate_limit_reset,
                 } => {
-                    let Some(error_name) = error_name_for_status(status) else {
+                    let Some(error_name) = recorded_error_name_for_status(status) else {
                         return not_replayable_error(format!("the error {status} of the API"));
                     };
                     if attempt > max_retries {
@@ -78,7 +78,7 @@ impl Session {
                         },
                         "retryInMs": delay_ms, "retryAttempt": attempt, "maxRetries": max_retries, "source": "request_retry",
                     }));
-                    if !self.sleep_unless_ending(Duration::from_millis(delay_ms)) {
+                    if !self.sleep_or_return_false_if_ending(Duration::from_millis(delay_ms)) {
                         return Ok(Err(SessionOutcome::Interrupted("aborted_streaming")));
                     }
                     attempt += 1;
@@ -89,10 +89,10 @@ impl Session {
 
     /// Records the working directory if a command has changed it since it was last announced.
     fn record_working_folder_if_changed(&mut self) {
-        if self.announced_folder == self.working_folder {
+        if self.last_announced_folder == self.working_folder {
             return;
         }
-        self.announced_folder.clone_from(&self.working_folder);
+        self.last_announced_folder.clone_from(&self.working_folder);
         let environment_snapshot = json!({ "workingDirectory": self.working_folder });
         self.write_conversation_line(json!({
             "attachment": { "type": "environment", "snapshot": environment_snapshot, "changes": ["workingDirectory"] },
@@ -101,7 +101,7 @@ impl Session {
     }
 
     /// Sleeps for `duration`. Returns false if a signal to end was received.
-    pub(super) fn sleep_unless_ending(&self, duration: Duration) -> bool {
+    pub(super) fn sleep_or_return_false_if_ending(&self, duration: Duration) -> bool {
         let started_at = Instant::now();
         while started_at.elapsed() < duration && !self.is_ending() {
             sleep(Duration::from_millis(5));
@@ -154,7 +154,7 @@ impl Session {
         for block in message["content"].as_array_mut().into_iter().flatten() {
             if block["type"] == "tool_use" {
                 let name = block["name"].as_str().unwrap_or_default().to_owned();
-                block["input"] = tools::inputs_for_conversation_and_hooks(&name, &block["input"]).0;
+                block["input"] = tools::conversation_and_hook_inputs_with_defaults(&name, &block["input"]).0;
             }
         }
         let (usage, request_reference) = (transcript_usage(&message["usage"]), new_uuid());
@@ -253,7 +253,7 @@ fn input_tokens_including_cache(usage: &Value) -> u64 {
 }
 
 /// Returns the client's name for an API error, or `None` if the error was not recorded.
-fn error_name_for_status(status: u16) -> Option<&'static str> {
+fn recorded_error_name_for_status(status: u16) -> Option<&'static str> {
     match status {
         401 => Some("authentication_failed"),
         429 => Some("rate_limit"),

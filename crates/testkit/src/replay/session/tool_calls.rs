@@ -27,12 +27,13 @@ impl Session {
                 .map(|(_, line_id)| line_id.clone());
             let assistant_line_id = Value::from(line_id.unwrap_or_default());
             let (conversation_input, hook_input) =
-                tools::inputs_for_conversation_and_hooks(name, &call["input"]);
+                tools::conversation_and_hook_inputs_with_defaults(name, &call["input"]);
             let outcome = self.reject_invalid_or_run_pre_hooks_and_tool(name, &call["id"], &hook_input)?;
             if let ToolOutcome::Interrupted = outcome {
-                return Ok(Some(self.record_call_as_rejected_or_killed(call, &assistant_line_id)));
+                return Ok(Some(self.record_call_as_rejected_on_sigint_or_killed(call, &assistant_line_id)));
             }
-            let (block, text) = self.record_tool_result_as_block_and_text(call, &outcome, &assistant_line_id);
+            let (block, text) =
+                self.record_tool_result_returning_block_and_text(call, &outcome, &assistant_line_id);
             if let ToolOutcome::Succeeded { response, .. } = &outcome {
                 let extra_fields = json!({ "tool_response": response });
                 self.run_and_record_hooks_after_tool("PostToolUse", name, call, &hook_input, &extra_fields)?;
@@ -152,7 +153,7 @@ impl Session {
     }
 
     /// Records a tool result in the transcript and the stream. Returns its content block and its text.
-    pub(super) fn record_tool_result_as_block_and_text(
+    pub(super) fn record_tool_result_returning_block_and_text(
         &mut self,
         call: &Value,
         outcome: &ToolOutcome,
@@ -236,13 +237,13 @@ impl Session {
 
     /// Records a call that a signal interrupted: after SIGINT as rejected by the user, after another signal as
     /// killed.
-    pub(super) fn record_call_as_rejected_or_killed(
+    pub(super) fn record_call_as_rejected_on_sigint_or_killed(
         &mut self,
         call: &Value,
         assistant_line_id: &Value,
     ) -> SessionOutcome {
         if self.received_signal.load(Ordering::SeqCst) != usize::try_from(SIGINT).unwrap_or(0) {
-            self.record_tool_result_as_block_and_text(
+            self.record_tool_result_returning_block_and_text(
                 call,
                 &ToolOutcome::Failed("Exit code 137".to_owned()),
                 assistant_line_id,

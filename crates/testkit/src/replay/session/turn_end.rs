@@ -151,7 +151,10 @@ impl Session {
 
     /// Prints the result, runs the SessionEnd hooks and returns the exit code. After SIGTERM or SIGHUP nothing is
     /// printed.
-    pub(super) fn print_result_and_run_end_hooks(&mut self, outcome: &SessionOutcome) -> ReplayResult<u8> {
+    pub(super) fn print_result_unless_killed_and_run_end_hooks(
+        &mut self,
+        outcome: &SessionOutcome,
+    ) -> ReplayResult<u8> {
         let signal = self.received_signal.load(Ordering::SeqCst);
         let is_sigterm_or_sighup = signal != 0 && i32::try_from(signal).ok() != Some(SIGINT);
         let mut exit_code =

@@ -89,7 +89,7 @@ impl SecretTally {
                 self.find_and_print_line_secrets(log, &line?, &mut secrets);
             }
         }
-        for path in log.find_unreferenced_and_pending_files()? {
+        for path in log.find_unreferenced_pending_and_torn_files()? {
             let kind = disk::read(&path)?.and_then(|bytes| plimsoll_secrets::first_secret_kind(&bytes));
             if let Some(kind) = kind {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -8,21 +8,22 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Syncs a draft and renames it to its final path. With `modified_at` the file gets that modification time.
-/// Because the sync comes first, a power cut leaves either the whole new file or the old one.
-pub(super) fn sync_and_rename_draft(
+/// Syncs a temporary file and renames it to its final path. With `modified_at` the file gets that
+/// modification time. Because the sync comes first, a power cut leaves either the whole new file or the old
+/// one.
+pub(super) fn sync_and_rename_temporary_file(
     writer: BufWriter<SizeLimitedFile>,
-    draft: &Path,
+    temporary_path: &Path,
     path: &Path,
     modified_at: Option<SystemTime>,
 ) -> Result<(), StoreError> {
     let SizeLimitedFile(file) =
-        writer.into_inner().map_err(|error| io_error("write", draft)(error.into_error()))?;
+        writer.into_inner().map_err(|error| io_error("write", temporary_path)(error.into_error()))?;
     if let Some(time) = modified_at {
-        file.set_modified(time).map_err(io_error("write", draft))?;
+        file.set_modified(time).map_err(io_error("write", temporary_path))?;
     }
-    sync_all(file.as_fd()).map_err(|error| io_error("sync", draft)(error.into()))?;
-    disk::rename(draft, path)?;
+    sync_all(file.as_fd()).map_err(|error| io_error("sync", temporary_path)(error.into()))?;
+    disk::rename(temporary_path, path)?;
     disk::sync_folder(path.parent().unwrap_or(Path::new(".")));
     Ok(())
 }

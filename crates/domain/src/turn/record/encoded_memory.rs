@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 /// The encoded working memory of a turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PackedMemory {
+pub struct EncodedMemory {
     /// The revision of the memory.
     pub rev: u64,
     /// The step of the turn.
@@ -18,13 +18,13 @@ pub struct PackedMemory {
     other_fields_json: Box<RawValue>,
 }
 
-impl PackedMemory {
+impl EncodedMemory {
     /// Encodes a memory. Returns `None` if its first fields are not `rev` and `step`, with more fields after them, as in every memory
     /// that Plimsoll writes.
-    pub(super) fn pack_if_expected_shape(
+    pub(super) fn encode_if_rev_and_step_come_first(
         memory: &Map<String, Value>,
         packer: &Packer<'_>,
-    ) -> Option<PackedMemory> {
+    ) -> Option<EncodedMemory> {
         let mut keys = memory.keys().map(String::as_str);
         let has_expected_start =
             (keys.next(), keys.next(), keys.next().is_some()) == (Some("rev"), Some("step"), true);
@@ -36,17 +36,17 @@ impl PackedMemory {
             memory.iter().skip(2).map(|(key, value)| (key.clone(), value.clone())).collect();
         let other_json =
             RawValue::from_string(packer.pack_memory_with_heap_as_blobs(&other_fields).to_string()).ok()?;
-        Some(PackedMemory { rev, step, other_fields_json: other_json })
+        Some(EncodedMemory { rev, step, other_fields_json: other_json })
     }
 
     /// Returns the JSON of the memory for a turn at this step.
-    pub fn json_at_step(&self, step: u64) -> String {
+    pub fn to_json_with_step(&self, step: u64) -> String {
         format!("{{\"rev\":{},\"step\":{step},{}", self.rev, &self.other_fields_json.get()[1..])
     }
 }
 
-impl PartialEq for PackedMemory {
-    fn eq(&self, other: &PackedMemory) -> bool {
+impl PartialEq for EncodedMemory {
+    fn eq(&self, other: &EncodedMemory) -> bool {
         (self.rev, self.step, self.other_fields_json.get())
             == (other.rev, other.step, other.other_fields_json.get())
     }
@@ -55,7 +55,7 @@ impl PartialEq for PackedMemory {
 #[cfg(test)]
 mod tests {
     use super::super::{
-        EncodingHints, decode_turn, encode_turn, encode_turn_and_pack_memory, referenced_blob_hashes,
+        EncodingHints, decode_turn, encode_turn, encode_turn_and_memory, referenced_blob_hashes,
     };
     use crate::Turn;
     use serde_json::{Map, Value, json};
@@ -72,16 +72,18 @@ mod tests {
                 "heap": {"a": "short", "b": "short"}})
         };
         let (first, packed_memory) =
-            encode_turn_and_pack_memory(&turn_with_memory(memory(1)), &EncodingHints::default());
+            encode_turn_and_memory(&turn_with_memory(memory(1)), &EncodingHints::default());
         let packed_memory = packed_memory.unwrap();
         assert_eq!(referenced_blob_hashes(&first.content).len(), 3, "two of them the same");
-        let hints =
-            EncodingHints { memory_json: Some(packed_memory.json_at_step(2)), ..EncodingHints::default() };
-        let (next, _) = encode_turn_and_pack_memory(&turn_with_memory(json!({})), &hints);
+        let hints = EncodingHints {
+            memory_json: Some(packed_memory.to_json_with_step(2)),
+            ..EncodingHints::default()
+        };
+        let (next, _) = encode_turn_and_memory(&turn_with_memory(json!({})), &hints);
         assert_eq!(next.content, encode_turn(&turn_with_memory(memory(2))).content);
         assert!(next.blobs.is_empty(), "they are there");
         let text = serde_json::to_string(&packed_memory).unwrap();
-        assert_eq!(serde_json::from_str::<super::PackedMemory>(&text).unwrap(), packed_memory);
+        assert_eq!(serde_json::from_str::<super::EncodedMemory>(&text).unwrap(), packed_memory);
     }
 
     #[test]
@@ -94,7 +96,7 @@ mod tests {
             json!({"rev": -1, "step": 2, "frame": ""}),
         ] {
             let (encoded, packed_memory) =
-                encode_turn_and_pack_memory(&turn_with_memory(memory.clone()), &EncodingHints::default());
+                encode_turn_and_memory(&turn_with_memory(memory.clone()), &EncodingHints::default());
             assert!(packed_memory.is_none(), "{memory}");
             let decoded = decode_turn(1, true, &encoded.content, &|_| None).unwrap();
             assert_eq!(Value::Object(decoded.memory().clone()), memory);
@@ -122,7 +124,7 @@ mod tests {
         );
         let hash = crate::digest::sha256_hex(&[text.as_bytes()]);
         let hints = EncodingHints { result_hashes: vec![Some(hash)], ..EncodingHints::default() };
-        let (encoded, _) = encode_turn_and_pack_memory(&turn, &hints);
+        let (encoded, _) = encode_turn_and_memory(&turn, &hints);
         assert_eq!(encoded.content, encode_turn(&turn).content);
         assert_eq!(encoded.blobs, encode_turn(&turn).blobs);
     }
