@@ -5,7 +5,7 @@
     clippy::disallowed_methods,
     clippy::disallowed_macros,
     clippy::unwrap_used,
-    reason = "a build script speaks to cargo so, and stops the build so"
+    reason = "a build script prints its directives for cargo, and stops the build by panicking"
 )]
 
 use std::path::Path;

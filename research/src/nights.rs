@@ -35,7 +35,8 @@ const USAGE_LIMIT_DURATION: Duration = Duration::from_secs(4);
 pub struct SimulationRow {
     pub seed: u64,
     /// The key of the loop setup.
-    pub way: String,
+    #[serde(rename = "way")]
+    pub setup_key: String,
     /// The persona of the agent.
     #[serde(rename = "character")]
     pub persona: AgentPersona,
@@ -98,7 +99,7 @@ pub fn simulate_unattended_run(
         fs::read_to_string(world.path("../restarts")).unwrap_or_default().lines().count() as u32;
     SimulationRow {
         seed,
-        way: setup.key.to_owned(),
+        setup_key: setup.key.to_owned(),
         persona,
         build: hash_programs_and_simulation_sources(),
         score: handle.compute_score(&world),

@@ -203,13 +203,14 @@ fn fair_peer_prompts_state_every_rule_of_our_prompts() {
 /// A prompt whose request the agent does not understand would be simulated worse than it is.
 #[test]
 fn the_agent_notices_the_rules_of_each_prompt() {
-    use Rule::{Ask, KeepTests, LookFirst, LookUp, Notes, OneItem, RepairAll, Search, Test};
-    const SENTENCES: &[Rule] = &[Notes, LookFirst, LookUp, Search, OneItem, Test, RepairAll, KeepTests, Ask];
-    const OURS: &[Rule] = &[Notes, LookFirst, LookUp, Search, OneItem, Test, KeepTests, Ask];
+    use Rule::{Ask, InspectFirst, KeepTests, LookUp, Notes, OneItem, RepairAll, Search, Test};
+    const SENTENCES: &[Rule] =
+        &[Notes, InspectFirst, LookUp, Search, OneItem, Test, RepairAll, KeepTests, Ask];
+    const OURS: &[Rule] = &[Notes, InspectFirst, LookUp, Search, OneItem, Test, KeepTests, Ask];
     let expected: [(&str, &[Rule], &str, Option<&str>); 10] = [
         (
             "bare",
-            &[Notes, LookFirst, OneItem, Test, RepairAll],
+            &[Notes, InspectFirst, OneItem, Test, RepairAll],
             "<promise>COMPLETE</promise>",
             Some("progress.txt"),
         ),
@@ -217,23 +218,23 @@ fn the_agent_notices_the_rules_of_each_prompt() {
         ("bare-gate", SENTENCES, "<promise>COMPLETE</promise>", Some("progress.txt")),
         (
             "continue",
-            &[Notes, LookFirst, OneItem, Test, RepairAll],
+            &[Notes, InspectFirst, OneItem, Test, RepairAll],
             "<promise>COMPLETE</promise>",
             Some("progress.txt"),
         ),
         (
             "stop-hook",
-            &[Notes, LookFirst, OneItem, Test, RepairAll],
+            &[Notes, InspectFirst, OneItem, Test, RepairAll],
             "<promise>COMPLETE</promise>",
             Some("progress.txt"),
         ),
         (
             "orchestrator",
-            &[Notes, LookFirst, OneItem, Test],
+            &[Notes, InspectFirst, OneItem, Test],
             "LOOP_COMPLETE",
             Some(".ralph/agent/scratchpad.md"),
         ),
-        ("frankbria", &[Notes, LookFirst, OneItem, Test, Ask], "EXIT_SIGNAL: true", Some("AGENT.md")),
+        ("frankbria", &[Notes, InspectFirst, OneItem, Test, Ask], "EXIT_SIGNAL: true", Some("AGENT.md")),
         ("plimsoll", OURS, "<promise>COMPLETE 7f3a</promise>", None),
         ("plimsoll-pack", OURS, "<promise>COMPLETE 7f3a</promise>", None),
         ("plimsoll-verify", OURS, "<promise>COMPLETE 7f3a</promise>", None),

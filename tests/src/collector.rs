@@ -1,5 +1,5 @@
-//! An OpenTelemetry collector on loopback. It accepts only what it can decode with `opentelemetry-proto`, and can simulate the faults
-//! of a collector.
+//! An OpenTelemetry collector on loopback. It accepts only what it can decode with `opentelemetry-proto`, and can
+//! simulate the faults of a collector.
 
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;

@@ -138,8 +138,8 @@ pub fn honest_agent(turn: &AgentTurn<'_>) -> Step {
     }
 }
 
-/// The model of a test: a function that answers each turn of each session. By default it answers without delay, and a replayed client
-/// is used in place of the real one.
+/// The model of a test: a function that answers each turn of each session. By default it answers without delay, and a
+/// replayed client is used in place of the real one.
 pub struct ScriptedAgent<F> {
     answer: F,
     delay: Option<Duration>,

@@ -144,7 +144,8 @@ pub(crate) fn write_answers_to_plan(
     Ok(AnswerReport { sentences, next_step })
 }
 
-/// Renders the next step: an active run returns to the answered items by itself; otherwise the command that starts or continues a run.
+/// Renders the next step: an active run returns to the answered items by itself; otherwise the command that starts or
+/// continues a run.
 fn render_next_step(project: &Project, state: &RunState, open_question_count: usize) -> String {
     let open_questions_text = match open_question_count {
         0 => String::new(),

@@ -5,7 +5,8 @@ use plimsoll_domain::RunState;
 use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_policy::todo_list::quote_for_shell;
 
-/// Renders one line with the run's branch and, once the run has ended, the command that merges it. Returns `None` without `--branch`.
+/// Renders one line with the run's branch and, once the run has ended, the command that merges it. Returns `None` without
+/// `--branch`.
 pub(crate) fn render_branch_and_merge_command(state: &RunState) -> Option<String> {
     let (text, command) = branch_or_merge_command_step(state)?;
     Some(match command {

@@ -176,7 +176,8 @@ pub fn command_line_definition() -> clap::Command {
     with_grouped_help(<CommandLine as CommandFactory>::command())
 }
 
-/// Names that users of other tools may type, each with a tip about the equivalent here. clap would only suggest similarly spelled names.
+/// Names that users of other tools may type, each with a tip about the equivalent here. clap would only suggest similarly
+/// spelled names.
 const TIPS_FOR_OTHER_NAMES: [(&[&str], &str); 4] = [
     (&["resume", "continue"], "`plimsoll run --resume` continues a run"),
     (
@@ -248,8 +249,8 @@ fn render_command_list(definition: &clap::Command, groups: &CommandGroups) -> St
 }
 
 impl CliCommand {
-    /// Returns an exit code if this command uses the project and must not continue, because the state here belongs to another owner.
-    /// Also mentions a state in a parent folder that is not this project's.
+    /// Returns an exit code if this command uses the project and must not continue, because the state here belongs to
+    /// another owner. Also mentions a state in a parent folder that is not this project's.
     pub(crate) fn refuse_foreign_state(&self) -> Option<ExitCode> {
         if !self.needs_project() {
             return None;

@@ -68,8 +68,8 @@ pub(crate) struct TaskArguments {
     strict_promise: Option<bool>,
     /// A file or folder that no session may change; repeatable
     ///
-    /// It must be in the project. While it differs from what it was when the run began, no tick counts and the run is not completed.
-    /// Not with --workers. With --resume: protects more.
+    /// It must be in the project. While it differs from what it was when the run began, no tick counts and the run is not
+    /// completed. Not with --workers. With --resume: protects more.
     #[arg(long, value_name = "PATH", help_heading = CHECKS)]
     protect: Vec<String>,
     /// End after N sessions [default: 50]

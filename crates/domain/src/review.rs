@@ -33,7 +33,8 @@ pub struct ReviewState {
 }
 
 impl ReviewState {
-    /// Returns the findings of the last review for each ticked item that has any. The ticks of these items had been reverted before.
+    /// Returns the findings of the last review for each ticked item that has any. The ticks of these items had been
+    /// reverted before.
     pub fn open_findings_of_ticked_items<'a>(
         &'a self,
         ticked_items: &'a [String],

@@ -43,9 +43,9 @@ pub struct Settings {
     /// Timeout of one --verify command.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub verify_timeout_seconds: u64,
-    /// Files and folders that no session of a run may change, relative to the project. A run is not completed while one of them differs
-    /// from what it was when the run began. --protect adds to it. A path that a project does not have is skipped. Ignored in a
-    /// project's file, and by parallel runs and fleets.
+    /// Files and folders that no session of a run may change, relative to the project. A run is not completed while one
+    /// of them differs from what it was when the run began. --protect adds to it. A path that a project does not have is
+    /// skipped. Ignored in a project's file, and by parallel runs and fleets.
     pub protect: Vec<String>,
     /// A client that is silent for this long is ended; 0 for never. --idle-timeout overrides it for one run.
     pub idle_timeout_seconds: u64,

@@ -132,8 +132,8 @@ impl RunState {
         parser::parse_state(&document_without_nulls.to_string(), HistoryMode::Read)
     }
 
-    /// Returns the state as indented JSON with a final line end, without any foreign fields: the same as [`RunState::merge_into_document`]
-    /// with an empty document. Returns `None` if it cannot be serialized.
+    /// Returns the state as indented JSON with a final line end, without any foreign fields: the same as
+    /// [`RunState::merge_into_document`] with an empty document. Returns `None` if it cannot be serialized.
     pub fn to_json_text(&self) -> Option<String> {
         let mut text = serde_json::to_string_pretty(self).ok()?;
         text.push('\n');

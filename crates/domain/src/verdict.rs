@@ -218,8 +218,8 @@ impl SessionEnding {
         }
     }
 
-    /// Returns the detail of an ending that counts as a failure: any abrupt ending except [`SessionEnding::Fatal`], which ends the run at
-    /// once.
+    /// Returns the detail of an ending that counts as a failure: any abrupt ending except [`SessionEnding::Fatal`], which
+    /// ends the run at once.
     pub fn failure_text(&self) -> Option<&str> {
         let counts_as_failure = self.is_aborted() && !matches!(self, SessionEnding::Fatal(_));
         self.detail_text().filter(|_| counts_as_failure)

@@ -217,8 +217,8 @@ impl std::ops::AddAssign for WorkUsage {
 }
 
 impl WorkersState {
-    /// Checks that all commit ids and the target branch are valid, so that nothing else is passed to git. Fails on the first invalid
-    /// one.
+    /// Checks that all commit ids and the target branch are valid, so that nothing else is passed to git. Fails on the
+    /// first invalid one.
     pub fn validate_commits_and_target_branch(&self) -> Result<(), InvalidName> {
         let progress_commits = self
             .item_progress
@@ -328,8 +328,8 @@ impl WorkersState {
             + current_items.map(|work| work.current_usage.cost_usd).sum::<f64>()
     }
 
-    /// Moves the current usage of an item to its earlier usage, and adds its cost to that of its worker. It is called before another
-    /// run begins, or before the current run continues in another attempt.
+    /// Moves the current usage of an item to its earlier usage, and adds its cost to that of its worker. It is called
+    /// before another run begins, or before the current run continues in another attempt.
     pub fn move_current_usage_to_earlier_totals(&mut self, item: usize, continues_run: bool) {
         let progress = &mut self.item_progress[item];
         let current_usage = std::mem::take(&mut progress.current_usage);

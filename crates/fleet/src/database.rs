@@ -154,7 +154,8 @@ impl Database {
         })
     }
 
-    /// Converts an error. Drops the connection unless the server reported the error and stays connected: otherwise its state is unknown.
+    /// Converts an error. Drops the connection unless the server reported the error and stays connected: otherwise its
+    /// state is unknown.
     fn disconnect_if_broken_and_wrap_error(
         &mut self,
         action: &'static str,

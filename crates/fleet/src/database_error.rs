@@ -251,7 +251,8 @@ pub(crate) fn classify_postgres_error(error: &postgres::Error) -> DatabaseError 
     }
 }
 
-/// Describes the operating system's error of a failed connection. Returns `None` for other errors and for kinds without a description.
+/// Describes the operating system's error of a failed connection. Returns `None` for other errors and for kinds without a
+/// description.
 fn describe_os_connect_error(error: &postgres::Error) -> Option<String> {
     let mut next_cause = error.source();
     while let Some(cause) = next_cause {

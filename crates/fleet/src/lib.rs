@@ -1,17 +1,18 @@
 //! RULE: the only crate that connects to PostgreSQL. It builds `plimsoll-fleet`, an optional program; nothing else links it.
 //!
 //! A fleet is one plan on several machines: the board is in a database, and the work itself travels by git. [`Fleet`] has the same
-//! operations as [`plimsoll_policy::workers`]. Where a decision depends on one row or on the plan, an operation locks the rows, lets
-//! the policy decide, and writes the changes, all in one transaction. [`FleetRows::claim_next_item`] and [`FleetRows::renew_claim`] are single statements;
-//! tests check that they decide as the policy does.
+//! operations as [`plimsoll_policy::workers`]. Where a decision depends on one row or on the plan, an operation locks the
+//! rows, lets the policy decide, and writes the changes, all in one transaction. [`Fleet::claim_next_item`] and
+//! [`Fleet::renew_claim_unless_stale_or_overlapping`] are single statements; tests check that they decide as the policy
+//! does.
 //!
 //! Locks are taken in this order: the plan's row, then items by their places. All timestamps come from the database, so the clocks
 //! of the machines do not matter.
 //!
 //! Limits: an operation whose connection is cut may have happened. Every operation can be repeated: a claim that nobody knows about
-//! expires with its lease, repeating an offer that has arrived fails with a stale epoch, and no other operation has an effect twice.
-//! [`Fleet`] waits without limit for a server that acknowledges packets and never answers; [`run_with_settings_and_timeout`] sets a timeout, and the
-//! commands use it.
+//! expires with its lease, repeating an offer that has arrived fails with a stale epoch, and no other operation has an
+//! effect twice. [`Fleet`] waits without limit for a server that acknowledges packets and never answers;
+//! [`run_with_settings_and_timeout`] sets a timeout, and the commands use it.
 
 mod commands;
 mod database;

@@ -336,9 +336,9 @@ fn client_config(
     Ok(config)
 }
 
-/// Returns the channel binding mode, or an error if it cannot enforce `required_auth`. The PostgreSQL client library for Rust cannot
-/// require a login method, but it can require channel binding, which only SCRAM has. It then uses no other login method, and rejects
-/// a server that requests none.
+/// Returns the channel binding mode, or an error if it cannot enforce `required_auth`. The PostgreSQL client library for
+/// Rust cannot require a login method, but it can require channel binding, which only SCRAM has. It then uses no other
+/// login method, and rejects a server that requests none.
 fn channel_binding_enforcing_required_auth(
     configured_binding: ChannelBinding,
     required_auth: Option<&String>,

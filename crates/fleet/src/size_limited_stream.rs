@@ -1,8 +1,8 @@
 //! The stream of a connection: starts TLS and limits how much memory a server can make us allocate.
 //!
-//! `tokio-postgres` allocates room for a whole message as soon as it has read its length, which the server chooses (up to 2 GB), and
-//! treats every response to the TLS request other than `S` as "no TLS". This module checks each length before it passes the bytes on,
-//! and keeps the text of an error. Connections without TLS also use this stream.
+//! `tokio-postgres` allocates room for a whole message as soon as it has read its length, which the server chooses (up to
+//! 2 GB), and treats every response to the TLS request other than `S` as "no TLS". This module checks each length before
+//! it passes the bytes on, and keeps the text of an error. Connections without TLS also use this stream.
 //!
 //! Limitation: a connection through a Unix socket is not checked, because only the library itself can open one.
 

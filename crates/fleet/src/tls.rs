@@ -62,8 +62,8 @@ fn load_system_certificates() -> Result<Vec<CertificateDer<'static>>, TrustError
 #[derive(Debug)]
 struct TrustedAuthorities {
     roots: RootCertStore,
-    /// A server certificate that equals one of these is accepted: PostgreSQL's manual suggests a self-signed one, which `webpki` would
-    /// reject because an authority's certificate is not valid for a server.
+    /// A server certificate that equals one of these is accepted: PostgreSQL's manual suggests a self-signed one, which
+    /// `webpki` would reject because an authority's certificate is not valid for a server.
     certificates: Vec<CertificateDer<'static>>,
     checks_host_name: bool,
 }

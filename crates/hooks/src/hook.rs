@@ -67,12 +67,12 @@ pub(crate) fn run_hook_unless_duplicate_or_in_review(
 
 /// Returns the name under which this program was started.
 fn current_program_name() -> String {
-    hook_name_from_command_or_executable(std::env::args_os().next())
+    command_name_if_hook_else_executable_name(std::env::args_os().next())
 }
 
 /// Returns the file name in the first argument of the command line. If no hook has that name, because the user started the
 /// program through another link, returns the executable's file name if a hook has it.
-pub(crate) fn hook_name_from_command_or_executable(command_path: Option<OsString>) -> String {
+pub(crate) fn command_name_if_hook_else_executable_name(command_path: Option<OsString>) -> String {
     let command_name = file_name(command_path.unwrap_or_default());
     let executable_name =
         || std::env::current_exe().ok().map(file_name).filter(|name| find_program(name).is_some());
@@ -103,13 +103,12 @@ pub(crate) fn is_version_command(arguments: &[String]) -> bool {
     arguments.first().is_some_and(|argument| argument == VERSION_COMMAND)
 }
 
-pub(crate) fn print_version_as_text_or_json(name: &str, arguments: &[String]) -> ExitCode {
+pub(crate) fn print_version_as_text_or_json(name: &str, arguments: &[String]) {
     let build_info = BuildInfo::for_current_program(name);
     let is_json = arguments.get(1).is_some_and(|argument| argument == JSON_OPTION);
     let version =
         if is_json { build_info.to_json() } else { format!("{} {}", build_info.program, build_info.version) };
     write_response_to_stdout_and_stderr(&HookResponse::from_text(Some(version)));
-    ExitCode::SUCCESS
 }
 
 fn save_response_for_panic(response: &HookResponse) {

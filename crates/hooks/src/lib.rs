@@ -21,10 +21,10 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Runs the hook whose name this process was started under.
-pub fn main() -> ExitCode {
+pub fn run_hook_of_this_program_name() -> ExitCode {
     hook::install_panic_hook();
     let mut command_line = std::env::args_os();
-    let name = hook::hook_name_from_command_or_executable(command_line.next());
+    let name = hook::command_name_if_hook_else_executable_name(command_line.next());
     let arguments: Vec<String> = match command_line.map(OsString::into_string).collect() {
         Ok(arguments) => arguments,
         Err(argument) => {
@@ -35,7 +35,8 @@ pub fn main() -> ExitCode {
         }
     };
     if hook::is_version_command(&arguments) {
-        return hook::print_version_as_text_or_json(&name, &arguments);
+        hook::print_version_as_text_or_json(&name, &arguments);
+        return ExitCode::SUCCESS;
     }
     match hooks::find_program(&name) {
         Some(program) => hook::run_hook_unless_duplicate_or_in_review(program, &name, &arguments),

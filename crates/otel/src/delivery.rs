@@ -1,5 +1,5 @@
-//! Sends the queued items batch by batch. A batch that the collector may accept later is retried with increasing backoff. A rejected
-//! batch is dropped.
+//! Sends the queued items batch by batch. A batch that the collector may accept later is retried with increasing backoff.
+//! A rejected batch is dropped.
 
 use crate::collector::{Collector, ExportOutcome};
 use crate::queue::ExportQueue;

@@ -1,6 +1,6 @@
 //! Exports a run's spans and logs from its first event to its last. The events arrive on standard input, which is closed when the
-//! run's process ends; the journal is read in parallel. The run never waits for this program. This program exits soon after the run,
-//! even if the collector does not respond.
+//! run's process ends; the journal is read in parallel. The run never waits for this program. This program exits soon
+//! after the run, even if the collector does not respond.
 
 use crate::attributes::{Attributes, redact_and_truncate_to_line};
 use crate::collector::{Collector, CollectorError};
@@ -205,8 +205,8 @@ impl<T: Send + 'static> SignalExporter<T> {
         self.queue.push_all_and_drop_oldest_if_full(items);
     }
 
-    /// Waits until the remaining items of the closed queue are sent, or the deadline has passed. Returns the number of lost items and
-    /// the last error, or `None` if none was lost or no target is configured.
+    /// Waits until the remaining items of the closed queue are sent, or the deadline has passed. Returns the number of
+    /// lost items and the last error, or `None` if none was lost or no target is configured.
     fn wait_until_sent_and_count_lost(&self, deadline: Instant) -> Option<(u64, String)> {
         if let Some(done_receiver) = &self.done_receiver {
             let remaining = deadline.saturating_duration_since(Instant::now());

@@ -2,10 +2,11 @@
 //! defined here, or in the settings' defaults, with its reason.
 //!
 //! The caller gathers facts (`store`, `launcher`), asks for a decision, and acts on it; a decision is a value with
-//! its reason, such as [`decide_action::MonitorAction`] or a `Verdict`. Six functions and modules change their arguments, because
-//! a decision and its counters belong together: [`gate::judge_session_and_apply_verdict`], [`breaker`], [`ticks`] and [`resume_run::store_half_done_and_take_next_checkpoint`]
-//! change the run's state, [`monitor::decide_action`] a session's record, [`workers`] the board of a parallel run. The
-//! caller passes a copy, or the value that it read under the file's lock, and writes it; nothing here writes.
+//! its reason, such as [`monitor::MonitorAction`] or a `Verdict`. Six functions and modules change their arguments, because
+//! a decision and its counters belong together: [`gate::judge_session_and_apply_verdict`], [`breaker`], [`ticks`] and
+//! [`resume::store_half_done_and_take_next_checkpoint`] change the run's state, [`monitor::decide_action`] a session's
+//! record, [`workers`] the board of a parallel run. The caller passes a copy, or the value that it read under the file's
+//! lock, and writes it; nothing here writes.
 //! `foreign::note_…` changes another program's document in the same way.
 //!
 //! `Result` is used in three places: [`frames::check_memory_access`], why a conversation may not change a frame, which the model

@@ -131,8 +131,8 @@ fn item_index_with_longest_common_prefix(text: &str, items: &[String]) -> Option
 }
 
 /// Returns true if a call writes a file other than the plan. Stricter than
-/// [`may_change_files`](crate::attribution::may_change_files): running the tests after a tick does not start the next
-/// item.
+/// [`may_change_files_besides_commits`](crate::attribution::may_change_files_besides_commits): running the tests after a
+/// tick does not start the next item.
 pub fn writes_file_other_than_plan(input: &ToolInput, plan_file: &str) -> bool {
     match (&input.command, &input.file_path) {
         (Some(command), _) => !command.contains(plan_file) && redirects_output_or_edits_in_place(command),

@@ -1,7 +1,7 @@
 //! Reviews of ticked items by a second session: when they are due, how an answer is parsed, and which items are unticked.
 //!
-//! The answer is untrusted text. It can only untick an item, at most [`MAX_UNTICKS`] times, and state the reason. Without an answer no
-//! tick counts: the item waits for the user.
+//! The answer is untrusted text. It can only untick an item, at most [`MAX_UNTICKS`] times, and state the reason. Without
+//! an answer no tick counts: the item waits for the user.
 
 use crate::current_item::current_unparked_item;
 use plimsoll_domain::reverted_ticks::RevertedTicks;

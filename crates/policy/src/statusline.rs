@@ -17,8 +17,8 @@ use plimsoll_domain::statusline::{SegmentKind, StatusLine};
 use segments::RenderedSegment;
 use std::borrow::Cow;
 
-/// Renders the status line, which may have several lines. If all segments are hidden, it is `plimsoll`: with an empty status line the
-/// client would show nothing, and the user would not know why.
+/// Renders the status line, which may have several lines. If all segments are hidden, it is `plimsoll`: with an empty
+/// status line the client would show nothing, and the user would not know why.
 pub fn render(view: &StatusLineView, settings: &StatusLine) -> String {
     let painted_lines = settings.lines.iter().filter_map(|segment_names| {
         let segments = segment_names

@@ -16,9 +16,10 @@ pub struct NextStepTooLarge {
     pub tokens_below_l2: u64,
 }
 
-/// Returns an estimate if the median step of the session does not fit below `l2_tokens`, so that the next step probably will not either.
-/// `used_tokens_at_commits` has the usage at each commit of the session; the last one is the current usage. Returns `None` if the step
-/// fits, or with fewer than two steps.
+/// Returns an estimate if the median step of the session does not fit below `l2_tokens`, so that the next step probably
+/// will not either.
+/// `used_tokens_at_commits` has the usage at each commit of the session; the last one is the current usage. Returns
+/// `None` if the step fits, or with fewer than two steps.
 pub fn predict_step_reaching_l2_by_median(
     used_tokens_at_commits: &[u64],
     l2_tokens: u64,

@@ -59,8 +59,8 @@ pub struct LabeledSession<'a> {
 
 /// Returns the environment variables for a session's client, or nothing if telemetry is off.
 ///
-/// The labels are appended to the user's. `TRACEPARENT` is set only if the run exports spans, which are then inserted between the user's
-/// parent span and the session, or if the user has no parent span.
+/// The labels are appended to the user's. `TRACEPARENT` is set only if the run exports spans, which are then inserted
+/// between the user's parent span and the session, or if the user has no parent span.
 pub fn telemetry_variables_for_session_if_enabled(
     environment: &TelemetryEnvironment,
     session: LabeledSession<'_>,

@@ -1,5 +1,5 @@
-//! Computes the thresholds of the levels: the configured percentages of the window, lowered so that L2 and L3 are always reached before
-//! the client itself compacts or stops.
+//! Computes the thresholds of the levels: the configured percentages of the window, lowered so that L2 and L3 are always
+//! reached before the client itself compacts or stops.
 
 use crate::window::model_family;
 use plimsoll_domain::level::{AutoCompactAction, AutoCompactThreshold, Thresholds};
@@ -66,7 +66,8 @@ pub fn configured_compaction_window(windows: &[CompactionWindow], model: Option<
     windows.iter().find(matches_model)?.tokens
 }
 
-/// Returns the usage in tokens at which the client itself compacts, refuses to continue or has its prompt rejected, and which of these it is.
+/// Returns the usage in tokens at which the client itself compacts, refuses to continue or has its prompt rejected, and
+/// which of these it is.
 pub fn compute_auto_compact(
     window: u64,
     model: Option<&str>,
@@ -106,11 +107,12 @@ fn has_no_compact_threshold(model: &str) -> bool {
     is_1m_without_threshold || MODELS_WITHOUT_COMPACT_THRESHOLD.contains(&name)
 }
 
-/// Computes the thresholds of the levels in a window: the configured percentages, lowered by the margins below the auto-compact threshold.
+/// Computes the thresholds of the levels in a window: the configured percentages, lowered by the margins below the
+/// auto-compact threshold.
 ///
-/// Each threshold is where the shown percent changes to the one that is announced for the level, so rounding lowers it by at most one
-/// percent. L2 also leaves room for `largest_step_tokens`, the largest step of this session so far (0 before the first): a step that
-/// begins just below L2 must not end above the auto-compact threshold.
+/// Each threshold is where the shown percent changes to the one that is announced for the level, so rounding lowers it by
+/// at most one percent. L2 also leaves room for `largest_step_tokens`, the largest step of this session so far (0 before
+/// the first): a step that begins just below L2 must not end above the auto-compact threshold.
 pub fn compute_thresholds(
     window: u64,
     auto_compact: AutoCompactThreshold,

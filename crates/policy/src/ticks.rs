@@ -15,8 +15,8 @@ use plimsoll_domain::state::checkpoint::UNKNOWN;
 use plimsoll_domain::state::{Checkpoint, SessionOutcomes, VerifyRun, VerifyTiming};
 use plimsoll_domain::{RunState, TodoList};
 
-/// Returns the commands that must run after a session: all of them if completion depends on them; otherwise, if the session ticked items
-/// and commands run after ticks, the run's verify commands and the checks of these items.
+/// Returns the commands that must run after a session: all of them if completion depends on them; otherwise, if the
+/// session ticked items and commands run after ticks, the run's verify commands and the checks of these items.
 pub fn verify_commands_for_completion_or_ticks(state: &RunState, evidence: &SessionEvidence) -> Vec<String> {
     if needs_verify_commands_before_verdict(state, evidence) {
         return state.options.unique_verify_and_check_commands();
@@ -34,8 +34,9 @@ pub fn verify_commands_for_completion_or_ticks(state: &RunState, evidence: &Sess
     commands
 }
 
-/// Returns the verify commands that have neither passed nor failed in this run so far. They run before the next session as a baseline, so
-/// that a command that already fails is not blamed on that session. Empty if ticks do not depend on commands or there is no plan.
+/// Returns the verify commands that have neither passed nor failed in this run so far. They run before the next session
+/// as a baseline, so that a command that already fails is not blamed on that session. Empty if ticks do not depend on
+/// commands or there is no plan.
 pub fn baseline_commands_without_recorded_outcome(state: &RunState) -> Vec<String> {
     let outcomes = &state.outcomes;
     if state.options.verify_timing != VerifyTiming::AfterTick || state.options.todo_file.is_none() {
@@ -53,8 +54,8 @@ fn items_ticked_in_session(state: &RunState, todo: Option<&TodoList>) -> Vec<Str
     state.filter_ticked_in_session(&todo.map(TodoList::ticked_items).unwrap_or_default())
 }
 
-/// Returns the checks of the items that the session ticked whose commands were not in the plan when the run began. They do not run, because
-/// an agent may have written them. Empty if the user allowed no checks of the plan.
+/// Returns the checks of the items that the session ticked whose commands were not in the plan when the run began. They
+/// do not run, because an agent may have written them. Empty if the user allowed no checks of the plan.
 pub fn ticked_item_checks_not_in_original_plan(
     state: &RunState,
     evidence: &SessionEvidence,
@@ -144,8 +145,8 @@ pub fn restore_failed_verify_outcomes(reverted_ticks: &RevertedTicks) -> Vec<Ver
     reverted_ticks.failed_commands.iter().map(to_outcome).collect()
 }
 
-/// Updates the state after ticks were removed from the plan file: the items are open again, in the state and in the checkpoint, and the
-/// tokens spent on them so far will count towards their final cost. A second call changes nothing.
+/// Updates the state after ticks were removed from the plan file: the items are open again, in the state and in the
+/// checkpoint, and the tokens spent on them so far will count towards their final cost. A second call changes nothing.
 pub fn reopen_reverted_items_and_their_costs(
     state: &mut RunState,
     reverted_ticks: &RevertedTicks,
@@ -173,7 +174,8 @@ fn reopen_items_in_checkpoint(checkpoint: &mut Checkpoint, items: &[String]) {
         return;
     };
     item_work.ticked_items.retain(|item| !items.contains(item));
-    // If no item has been started, the first of these becomes the current one. Otherwise the handoff would name another item to start with.
+    // If no item has been started, the first of these becomes the current one. Otherwise the handoff would name another
+    // item to start with.
     if !item_work.is_begun {
         item_work.is_begun = true;
         checkpoint.current_todo_item = first_item;

@@ -326,8 +326,9 @@ impl<'a> TurnAssembler<'a> {
 }
 
 impl OpenTurn {
-    /// Returns true if the lines so far show that the response is complete: it has stopped, and all calls have returned. The line of
-    /// a call may follow the first line of its message, so a response that stopped for a tool must have at least one call.
+    /// Returns true if the lines so far show that the response is complete: it has stopped, and all calls have returned.
+    /// The line of a call may follow the first line of its message, so a response that stopped for a tool must have at
+    /// least one call.
     fn is_complete(&self) -> bool {
         let stop_reason = self.response.stop_reason.as_deref();
         let has_expected_calls = stop_reason != Some("tool_use") || !self.outline.calls.is_empty();

@@ -34,15 +34,16 @@ const SMALL_WINDOW: u64 = 200_000;
 const SMALL_WINDOW_MODELS: [&str; 8] =
     ["sonnet-4-5", "haiku-4-5", "opus-4-5", "opus-4-6", "sonnet-4-6", "sonnet-4", "3-7-sonnet", "3-5-haiku"];
 
-/// Clients up to this version (observed on 1.0.128, 2.0.77 and 2.1.101) give every model a small window, even an unknown one, unless it
-/// has the `[1m]` suffix. Versions between this one and 2.1.329 were not tested and are treated as new.
+/// Clients up to this version (observed on 1.0.128, 2.0.77 and 2.1.101) give every model a small window, even an unknown
+/// one, unless it has the `[1m]` suffix. Versions between this one and 2.1.329 were not tested and are treated as new.
 const LAST_CLIENT_WITH_SMALL_WINDOWS: (u32, u32, u32) = (2, 1, 101);
 
 /// The model families that the client recognizes. It uses `CLAUDE_CODE_MAX_CONTEXT_TOKENS` only for other models.
 const CLIENT_MODEL_FAMILIES: [&str; 6] = ["opus", "sonnet", "haiku", "fable", "best", "default"];
 
-/// Returns the window from the first source that has a value: the user's settings, the status line, an earlier session, the model's name.
-/// It is raised if a request has used more than that. Returns `None` if the model is unknown and no source has a value.
+/// Returns the window from the first source that has a value: the user's settings, the status line, an earlier session,
+/// the model's name. It is raised if a request has used more than that. Returns `None` if the model is unknown and no
+/// source has a value.
 pub fn resolve_window(evidence: &WindowEvidence<'_>) -> Option<WindowSize> {
     let user_window = evidence.model.zip(evidence.user_windows).and_then(|(model, windows)| {
         windows.get(model).or_else(|| windows.get(strip_1m_suffix(model))).copied()
@@ -68,8 +69,9 @@ pub fn resolve_window(evidence: &WindowEvidence<'_>) -> Option<WindowSize> {
     Some(window)
 }
 
-/// Returns the learned window of `model` from a session's last reading, which saves another lookup. Returns `None` for a window of 200,000 or
-/// less: `CLAUDE_CODE_DISABLE_1M_CONTEXT` may have reduced it, and the next process may run without that variable.
+/// Returns the learned window of `model` from a session's last reading, which saves another lookup. Returns `None` for a
+/// window of 200,000 or less: `CLAUDE_CODE_DISABLE_1M_CONTEXT` may have reduced it, and the next process may run without
+/// that variable.
 pub fn learned_window_of_reading_if_above_200k(
     last_reading: Option<&UsageReading>,
     model: &str,
@@ -114,7 +116,8 @@ pub fn estimate_overhead(first_request_tokens: u64, prompt_tokens: u64, window_t
     first_request_tokens.saturating_sub(prompt_tokens).min(max_overhead)
 }
 
-/// Returns the window of a model by its name and the client's version, or the configured one if the client does not recognize the model.
+/// Returns the window of a model by its name and the client's version, or the configured one if the client does not
+/// recognize the model.
 fn window_from_model_name_and_client(model: &str, evidence: &WindowEvidence<'_>) -> WindowSize {
     // The client gives every model a window of a million with this suffix (1.0.128 to 2.1.329).
     if model.ends_with("[1m]") {

@@ -5,8 +5,9 @@
 //!   earlier worker are rejected (fencing).
 //! - An item becomes ready to merge once its branch is stored safely. Only the holder of the merger's lease merges it. The merger
 //!   records the commit *before* it moves the target branch, and moves the target only from the commit that it read last.
-//! - An item counts as merged once one of its recorded commits is in the target branch ([`mark_items_in_target_as_merged`]). Neither
-//!   a lease nor a stage proves this: a merger that was suspended may move the target long after another one has taken over.
+//! - An item counts as merged once one of its recorded commits is in the target branch
+//! ([`mark_items_in_target_as_merged`]). Neither a lease nor a stage proves this: a merger that was suspended may move
+//! the target long after another one has taken over.
 //!
 //! The functions here change only the board that is passed in. The caller holds its lock or runs them in a transaction.
 
@@ -62,8 +63,9 @@ pub fn claim_next_item(board: &mut BoardState, worker_name: &str, now: BoardMill
     Some(Claim { item_index, epoch: board_item.epoch })
 }
 
-/// Returns the index of the first item that is open or whose lease has expired, whose dependencies are merged, and which overlaps neither
-/// the areas of leased items nor the conflicting files of leased or unblocked ready items. Returns `None` while claims are paused.
+/// Returns the index of the first item that is open or whose lease has expired, whose dependencies are merged, and which
+/// overlaps neither the areas of leased items nor the conflicting files of leased or unblocked ready items. Returns
+/// `None` while claims are paused.
 fn first_claimable_item_index(board: &BoardState, now: BoardMillis) -> Option<usize> {
     if now < board.paused_until {
         return None;
@@ -87,9 +89,9 @@ fn first_claimable_item_index(board: &BoardState, now: BoardMillis) -> Option<us
     board.items.iter().position(is_claimable)
 }
 
-/// Returns the leased items and the items that are ready to merge and need not wait. An item that begins while one of them is unmerged,
-/// and changes the same contested file, would conflict as well. Ready items that wait for the retry of another item are not included,
-/// because that item must be able to begin.
+/// Returns the leased items and the items that are ready to merge and need not wait. An item that begins while one of
+/// them is unmerged, and changes the same contested file, would conflict as well. Ready items that wait for the retry of
+/// another item are not included, because that item must be able to begin.
 fn leased_or_unblocked_ready_items(board: &BoardState, now: BoardMillis) -> impl Iterator<Item = &BoardItem> {
     let is_leased_or_unblocked = move |(index, board_item): &(usize, &BoardItem)| match &board_item.stage {
         ItemStage::Leased { lease } => lease.is_active(now),
@@ -107,9 +109,9 @@ fn conflicting_files(board_item: &BoardItem, contested_files: &[String]) -> Vec<
     board_item.conflict_files.iter().chain(contested_files.iter().filter(writes)).cloned().collect()
 }
 
-/// Returns the files, such as a changelog, in which work conflicted and which are changed by at least two items and by at least half of the
-/// items whose changed files are recorded. An item that is not started yet will probably change them, too. A file that only a few items
-/// change does not block others.
+/// Returns the files, such as a changelog, in which work conflicted and which are changed by at least two items and by at
+/// least half of the items whose changed files are recorded. An item that is not started yet will probably change them,
+/// too. A file that only a few items change does not block others.
 fn conflict_files_changed_by_half_of_items(board: &BoardState) -> Vec<String> {
     let examined_count = board.items.iter().filter(|board_item| !board_item.changed_files.is_empty()).count();
     let is_changed_by_half = |file: &&String| {
@@ -129,9 +131,9 @@ fn conflict_files_changed_by_half_of_items(board: &BoardState) -> Vec<String> {
     files
 }
 
-/// Returns true if the item is ready to merge and changes a file in which another item conflicted whose next attempt is not finished
-/// yet. If the item were merged first, that attempt would conflict again. An item that conflicted in the same file itself does not
-/// wait.
+/// Returns true if the item is ready to merge and changes a file in which another item conflicted whose next attempt is
+/// not finished yet. If the item were merged first, that attempt would conflict again. An item that conflicted in the
+/// same file itself does not wait.
 fn must_merge_after_retry_of_other_item(board: &BoardState, item_index: usize) -> bool {
     let board_item = &board.items[item_index];
     let is_blocking_retry = |(index, other): (usize, &BoardItem)| {
@@ -163,8 +165,8 @@ fn is_dependency_merged_or_missing(board: &BoardState, dependency_index: usize) 
     board.items.get(dependency_index).is_none_or(|board_item| board_item.stage == ItemStage::Merged)
 }
 
-/// Renews the lease of a claim. An expired lease can be renewed unless the item was claimed again or an item with an overlapping area is
-/// leased now; otherwise the result is [`StaleEpoch`].
+/// Renews the lease of a claim. An expired lease can be renewed unless the item was claimed again or an item with an
+/// overlapping area is leased now; otherwise the result is [`StaleEpoch`].
 pub fn renew_claim_unless_stale_or_area_taken(
     board: &mut BoardState,
     claim: Claim,
@@ -187,7 +189,8 @@ pub fn renew_claim_unless_stale_or_area_taken(
     }
 }
 
-/// Marks a claimed item as ready to merge, with the last commit of its branch. The caller must have stored the branch safely before.
+/// Marks a claimed item as ready to merge, with the last commit of its branch. The caller must have stored the branch
+/// safely before.
 pub fn mark_claimed_item_ready_to_merge(
     board: &mut BoardState,
     claim: Claim,
@@ -204,8 +207,8 @@ pub fn reopen_claimed_item(board: &mut BoardState, claim: Claim) -> Result<(), S
     Ok(())
 }
 
-/// Counts a failed attempt of a worker that could not finish its item, and reopens the item with `reason` as a note for the next session.
-/// After [`MAX_TRIES`] failed attempts the item is set aside instead.
+/// Counts a failed attempt of a worker that could not finish its item, and reopens the item with `reason` as a note for
+/// the next session. After [`MAX_FAILED_ATTEMPTS`] failed attempts the item is set aside instead.
 pub fn reopen_or_set_aside_after_failed_attempt(
     board: &mut BoardState,
     claim: Claim,
@@ -248,8 +251,8 @@ fn leased_item_if_claim_is_current(
     if is_current { Ok(board_item) } else { Err(StaleEpoch) }
 }
 
-/// Acquires or renews the merger's lease for `merger_name` and returns its epoch, which is incremented unless the lease is still active.
-/// Returns `None` while another merger has an active lease.
+/// Acquires or renews the merger's lease for `merger_name` and returns its epoch, which is incremented unless the lease
+/// is still active. Returns `None` while another merger has an active lease.
 pub fn acquire_or_renew_merger_lease(
     board: &mut BoardState,
     merger_name: &str,
@@ -291,8 +294,8 @@ pub fn renew_current_merger_lease(
 /// items that were not marked before. This includes commits that were pushed by a merger without a valid lease.
 /// A worker that is working on such an item again can no longer change the board.
 ///
-/// A merger calls this before it merges anything, for the head of the target from which it will push. A commit that arrives in between
-/// moves that head, so the push fails.
+/// A merger calls this before it merges anything, for the head of the target from which it will push. A commit that
+/// arrives in between moves that head, so the push fails.
 pub fn mark_items_in_target_as_merged(
     board: &mut BoardState,
     is_in_target: impl Fn(&str) -> bool,
@@ -353,8 +356,8 @@ pub fn record_merge_candidate_commit(
     Ok(())
 }
 
-/// Counts a failed attempt of an item that was ready to merge, and reopens it with a note for its next session. After [`MAX_TRIES`] failed
-/// attempts the item is set aside instead.
+/// Counts a failed attempt of an item that was ready to merge, and reopens it with a note for its next session. After
+/// [`MAX_FAILED_ATTEMPTS`] failed attempts the item is set aside instead.
 pub fn reopen_or_set_aside_rejected_item(
     board: &mut BoardState,
     merger_epoch: u64,
@@ -372,8 +375,9 @@ pub fn reopen_or_set_aside_rejected_item(
     Ok(())
 }
 
-/// Reopens an item that was ready to merge but conflicts in `files` with work that was merged since it began. This is not counted as a
-/// failed attempt: each such conflict needs another item that was merged, so an item cannot conflict more often than there are items.
+/// Reopens an item that was ready to merge but conflicts in `files` with work that was merged since it began. This is not
+/// counted as a failed attempt: each such conflict needs another item that was merged, so an item cannot conflict more
+/// often than there are items.
 pub fn reopen_conflicting_item(
     board: &mut BoardState,
     merger_epoch: u64,
@@ -410,8 +414,8 @@ pub fn pause_claims_at_least_until(board: &mut BoardState, pause_end: BoardMilli
     board.paused_until = board.paused_until.max(pause_end);
 }
 
-/// Reopens an item that was set aside, after an answer or at the user's request, and resets its failed attempts. Returns false if it was
-/// not set aside.
+/// Reopens an item that was set aside, after an answer or at the user's request, and resets its failed attempts. Returns
+/// false if it was not set aside.
 pub fn reopen_set_aside_item(board: &mut BoardState, item_index: usize) -> bool {
     let Some(board_item) = board.items.get_mut(item_index) else { return false };
     let is_set_aside = matches!(board_item.stage, ItemStage::SetAside { .. });

@@ -1,11 +1,11 @@
 //! Opens files safely. All files of a project are opened through this module.
 //!
-//! Guarantees: below a registered root ([`register_root_merging_covered_git_roots`]) no link leads outside, not even one that is created
-//! during the access. Only regular files are opened, no device, pipe or socket, and opening never blocks on one.
-//! Writes go to a temporary file with an unpredictable name, or into a file without a second hard link,
-//! because the other name may be outside. Links of a path that is below no root are followed, but there, too,
-//! only regular files are opened. Not guaranteed: a file with a hard link outside is read like any other
-//! file. It can also be replaced, which leaves the file outside unchanged.
+//! Guarantees: below a registered root ([`register_root_merging_covered_git_roots`]) no link leads outside, not even one
+//! that is created during the access. Only regular files are opened, no device, pipe or socket, and opening never blocks
+//! on one. Writes go to a temporary file with an unpredictable name, or into a file without a second hard link, because
+//! the other name may be outside. Links of a path that is below no root are followed, but there, too, only regular files
+//! are opened. Not guaranteed: a file with a hard link outside is read like any other file. It can also be replaced,
+//! which leaves the file outside unchanged.
 //!
 //! On Linux a single call (`openat2`) resolves the path if it contains no link. If there is a link, or the call does
 //! not exist, [`path_walk`] resolves the path one part at a time.
@@ -96,7 +96,7 @@ impl OpenError {
         }
     }
 
-    /// Returns true if the path is missing and its folders can be created. Unlike [`OpenError::is_missing`], a
+    /// Returns true if the path is missing and its folders can be created. Unlike [`OpenError::is_missing_or_below_non_folder`], a
     /// file where a folder should be does not count.
     pub(crate) fn is_folder_missing(&self) -> bool {
         matches!(self, OpenError::WalkFailed(WalkError::Missing | WalkError::System(Errno::NOENT)))

@@ -111,8 +111,8 @@ impl TurnLog {
     }
 
     /// Returns the logs of all sessions in both locations, the most recently written last. Unlike
-    /// [`TurnLog::one_per_session_oldest_modified_first`], includes the second log of a session that has one in each. For callers that check
-    /// what any log still contains.
+    /// [`TurnLog::one_per_session_oldest_modified_first`], includes the second log of a session that has one in each. For
+    /// callers that check what any log still contains.
     pub fn all_in_both_locations_oldest_modified_first(project: &Project) -> Vec<TurnLog> {
         let unsorted_logs = project
             .current_and_earlier_location()

@@ -2,7 +2,7 @@
 //! the case in Claude Code's sandbox, where a session's commands may write the project and little else.
 //!
 //! The files move together: afterwards hooks, commands and servers, inside the sandbox or not, find them in
-//! the project ([`Project::for_session`]), as after `plimsoll init --local`. Files in a project's folder are
+//! the project ([`Project::with_local_or_external_files`]), as after `plimsoll init --local`. Files in a project's folder are
 //! not trusted, so what is written there completes no run and lifts no limit. Turn logs and handoffs stay
 //! where they are and are found there ([`Project::earlier_external_project`]); a session that continues writes to
 //! its existing log ([`crate::TurnLog::for_session_where_started_or_current`]).

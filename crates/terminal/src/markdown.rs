@@ -1,4 +1,5 @@
-//! Renders Markdown for a terminal: tables in columns, wrapped text, no markup. Supports headings, paragraphs, lists, tables, fences,
+//! Renders Markdown for a terminal: tables in columns, wrapped text, no markup. Supports headings, paragraphs, lists,
+//! tables, fences,
 //! `**strong**` and `` `code` ``, which is all that Plimsoll's pages use.
 
 use crate::console::{self, PaintedLine};
@@ -75,8 +76,8 @@ impl PageFormat {
             .collect()
     }
 
-    /// Renders a table: header, separator line and rows. A column is as wide as its widest cell, or narrower if the table would exceed
-    /// the maximum width.
+    /// Renders a table: header, separator line and rows. A column is as wide as its widest cell, or narrower if the table
+    /// would exceed the maximum width.
     fn render_table_without_delimiter_rows<'a>(
         self,
         lines: impl Iterator<Item = &'a str>,

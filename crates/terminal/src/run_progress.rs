@@ -43,8 +43,8 @@ impl ProgressFormat {
     }
 }
 
-/// Creates an observer and installs signal handlers. Ctrl-C ends the run after the session, a second one at once; SIGTERM and SIGHUP
-/// end it at once. `resume_command` is shown in the message for Ctrl-C.
+/// Creates an observer and installs signal handlers. Ctrl-C ends the run after the session, a second one at once; SIGTERM
+/// and SIGHUP end it at once. `resume_command` is shown in the message for Ctrl-C.
 pub fn new_run_observer_handling_signals(
     format: ProgressFormat,
     resume_command: &str,

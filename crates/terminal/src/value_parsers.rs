@@ -149,8 +149,8 @@ pub fn deadline(text: &str) -> Result<Timestamp, ValueError> {
     Ok(clock::to_timestamp(time))
 }
 
-/// Parses a past time: `07:00` (its last occurrence), `2026-01-07`, RFC 3339, or a duration ago (`12h`). Returns it in the turn log's
-/// format.
+/// Parses a past time: `07:00` (its last occurrence), `2026-01-07`, RFC 3339, or a duration ago (`12h`). Returns it in
+/// the turn log's format.
 pub fn timestamp_moved_back_a_day_if_in_future(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
     let time_ago = humantime::parse_duration(text).ok().map(|duration| now - duration);

@@ -77,7 +77,7 @@ fn run_missing_simulations_if_filters_valid(
     let stored_simulations: BTreeSet<(u64, String, AgentPersona)> = read_rows(&stored_rows_path())
         .into_iter()
         .filter(|row| row.build == build)
-        .map(|row| (row.seed, row.way, row.persona))
+        .map(|row| (row.seed, row.setup_key, row.persona))
         .collect();
     let mut missing_simulations = Vec::new();
     for seed in seeds {
@@ -128,7 +128,7 @@ fn write_report_of_complete_seeds(seeds: std::ops::RangeInclusive<u64>, build: &
         rows.len()
     );
     rows.sort_by_key(|row| {
-        (row.seed, row.persona, LOOP_SETUPS.iter().position(|setup| setup.key == row.way))
+        (row.seed, row.persona, LOOP_SETUPS.iter().position(|setup| setup.key == row.setup_key))
     });
     let docs_folder = plimsoll_testkit::workspace_root().join("docs");
     let old_page = fs::read_to_string(docs_folder.join("nights.md")).unwrap_or_default();

@@ -25,7 +25,9 @@ pub fn rows_of_seeds_with_every_setup_and_persona(
     let rows_of_build: Vec<&SimulationRow> =
         rows.iter().filter(|row| row.build == build && seeds.contains(&row.seed)).collect();
     let has_row = |seed: u64, setup: &LoopSetup, persona: AgentPersona| {
-        rows_of_build.iter().any(|row| row.seed == seed && row.way == setup.key && row.persona == persona)
+        rows_of_build
+            .iter()
+            .any(|row| row.seed == seed && row.setup_key == setup.key && row.persona == persona)
     };
     let is_complete = |seed: &u64| {
         LOOP_SETUPS
@@ -70,7 +72,7 @@ pub fn render_tsv(rows: &[SimulationRow]) -> String {
             text,
             "{}\t{}\t{}\t{}\t{}\t{question}\t{}\t{}\t{}\t{}\t{}\t{:.3}\t{:.2}\t{:.2}\t{code}\t{}",
             row.seed,
-            row.way,
+            row.setup_key,
             row.persona.name(),
             row.build,
             join_with_tabs(&counts),
@@ -107,7 +109,7 @@ impl<'a> RowGroup<'a> {
         persona: Option<AgentPersona>,
     ) -> RowGroup<'a> {
         let is_selected = |row: &&SimulationRow| {
-            row.way == setup_key && persona.is_none_or(|wanted_persona| row.persona == wanted_persona)
+            row.setup_key == setup_key && persona.is_none_or(|wanted_persona| row.persona == wanted_persona)
         };
         RowGroup(rows.iter().filter(is_selected).collect())
     }
@@ -506,7 +508,7 @@ mod tests {
         (score.items, score.passing, score.is_question_asked, score.tokens) = (4, passing, question, tokens);
         SimulationRow {
             seed,
-            way: setup_key.to_owned(),
+            setup_key: setup_key.to_owned(),
             persona: AgentPersona::Perfect,
             build: "b".to_owned(),
             score,

@@ -1,5 +1,5 @@
-//! Files for targets whose readers need a path. They are in memory where the machine offers it, and each thread keeps its folder for
-//! all inputs, because creating and removing a folder takes longer than reading the files in it.
+//! Files for targets whose readers need a path. They are in memory where the machine offers it, and each thread keeps its
+//! folder for all inputs, because creating and removing a folder takes longer than reading the files in it.
 
 use std::path::Path;
 use tempfile::TempDir;

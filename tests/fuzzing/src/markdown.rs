@@ -34,8 +34,8 @@ pub fn boxes_found_by_pulldown_cmark(text: &str) -> Vec<CheckboxLine> {
     boxes
 }
 
-/// Normalizes what the two parsers read differently: a lone `\r` ends a line only in Markdown, and Plimsoll ignores an invisible byte
-/// order mark.
+/// Normalizes what the two parsers read differently: a lone `\r` ends a line only in Markdown, and Plimsoll ignores an
+/// invisible byte order mark.
 pub fn normalize_for_comparison(text: &str) -> String {
     text.replace("\r\n", "\n").replace(['\r', '\u{feff}'], "")
 }

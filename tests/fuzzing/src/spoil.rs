@@ -35,13 +35,14 @@ pub(crate) fn spoil_one_field(bytes: &[u8]) -> Option<SpoiledObject> {
     })
 }
 
-/// Puts a byte order mark in front of a document: readers with a fast path for the exact form that the client writes then take their
-/// slow path.
+/// Puts a byte order mark in front of a document: readers with a fast path for the exact form that the client writes then
+/// take their slow path.
 pub(crate) fn with_byte_order_mark(bytes: &[u8]) -> Vec<u8> {
     ["\u{feff}".as_bytes(), bytes].concat()
 }
 
-/// Removes the white space in empty containers from a JSON text. Nothing else may change when an entry is inserted and removed again.
+/// Removes the white space in empty containers from a JSON text. Nothing else may change when an entry is inserted and
+/// removed again.
 pub(crate) fn without_space_in_empty_containers(text: &str) -> String {
     let mut compacted = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,5 +1,6 @@
-//! From a full session to a fresh one, as a user does it on the terminal: the message names the commands to type, `/clear` shows the
-//! offer, and `/handoff continue` or `Continue from @FILE` gives the model the handoff from any folder without a question.
+//! From a full session to a fresh one, as a user does it on the terminal: the message names the commands to type,
+//! `/clear` shows the offer, and `/handoff continue` or `Continue from @FILE` gives the model the handoff from any folder
+//! without a question.
 
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;

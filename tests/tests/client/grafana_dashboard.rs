@@ -1,4 +1,5 @@
-//! docs/telemetry/grafana.json: each metric, label and field that a query names exists in the client's series or in Plimsoll's logs.
+//! docs/telemetry/grafana.json: each metric, label and field that a query names exists in the client's series or in
+//! Plimsoll's logs.
 
 use plimsoll_domain::journal::{JournalEvent, StreamEntry, StreamEvent};
 use plimsoll_testkit::scripted_model::Step;

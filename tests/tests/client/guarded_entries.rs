@@ -28,8 +28,8 @@ fn count_session_records(world: &World) -> [usize; 3] {
     [RecordKind::SessionStart, RecordKind::Turn, RecordKind::SessionEnd].map(|kind| count_records(&log, kind))
 }
 
-/// Plays a session in a project with guarded entries, with or without the memory, beside these installations of the user, and asserts
-/// that each event runs once.
+/// Plays a session in a project with guarded entries, with or without the memory, beside these installations of the user,
+/// and asserts that each event runs once.
 fn assert_each_event_runs_once(with_memory: bool, user_installations: &[&[&str]]) {
     let model = model_that_passes_l1();
     let mut world = World::new();

@@ -1,5 +1,5 @@
-//! The hooks in a session of a person without a run: they advise, end nothing, write no state of a run, and the status line shows the
-//! context usage.
+//! The hooks in a session of a person without a run: they advise, end nothing, write no state of a run, and the status
+//! line shows the context usage.
 
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;

@@ -1,5 +1,5 @@
-//! An agent that Claude Code keeps in its sandbox: no file that it writes into the project makes a program of Plimsoll's do anything
-//! outside that the agent may not do itself, and the commands that are meant for it work inside.
+//! An agent that Claude Code keeps in its sandbox: no file that it writes into the project makes a program of Plimsoll's
+//! do anything outside that the agent may not do itself, and the commands that are meant for it work inside.
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
@@ -241,7 +241,8 @@ fn a_run_commit_executes_nothing_of_a_repository_that_the_agent_made() {
     assert!(!commits.contains("a.x"), "a file under a filter is left out: {commits}");
 }
 
-/// The user's hooks and a filter are in the working tree, where the agent may write: this rewrites both and leaves work uncommitted.
+/// The user's hooks and a filter are in the working tree, where the agent may write: this rewrites both and leaves work
+/// uncommitted.
 const REWRITE_HOOKS_SCRIPT: &str = r#"printf '#!/bin/sh\ntouch ~/evil; touch sprung\n' > .husky/pre-commit; cp .husky/pre-commit .husky/post-commit; chmod +x .husky/*
 printf 'touch ~/evil; touch sprung\ncat\n' > tools/clean.sh; echo work > work.txt; echo data > data.own; rm -f sprung"#;
 

@@ -185,7 +185,8 @@ const COMMANDS: [(&str, &str); 14] = [
     ("memory history --json", "[change]"),
 ];
 
-/// The schemas of the fleet commands with the types of their outputs. The tests in `fleet/` check those, because they have a database.
+/// The schemas of the fleet commands with the types of their outputs. The tests in `fleet/` check those, because they
+/// have a database.
 pub(crate) const FLEET_OUTPUTS: [(&str, &str); 4] = [
     ("fleet-status", "fleets"),
     ("fleet-status-name", "fleet_whole"),

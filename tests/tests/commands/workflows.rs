@@ -1,5 +1,5 @@
-//! GitHub's workflows: one file names the macOS runner images, with the day on which GitHub retires each of them, and every action is
-//! pinned to the commit of its version.
+//! GitHub's workflows: one file names the macOS runner images, with the day on which GitHub retires each of them, and
+//! every action is pinned to the commit of its version.
 
 use crate::packaging::{COMMAND_TIMEOUT, script_launch};
 use plimsoll_testkit::world::World;

@@ -34,8 +34,8 @@ fn run_with_input(world: &World, program: &str, input: impl Into<Vec<u8>>) -> Fi
         .run()
 }
 
-/// Returns how long one event may take on a busy machine. The promised time holds for release builds (nextest's profile `released`);
-/// other builds are slower.
+/// Returns how long one event may take on a busy machine. The promised time holds for release builds (nextest's profile
+/// `released`); other builds are slower.
 fn max_duration() -> Duration {
     let are_released = std::env::var("NEXTEST_PROFILE").is_ok_and(|profile| profile == "released");
     Duration::from_secs(if are_released { 4 } else { 20 })

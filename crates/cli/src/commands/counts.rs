@@ -4,8 +4,8 @@ use super::{CommandGroups, MAIN_COMMAND_GROUPS, SCRIPT_GROUPS, command_line_defi
 use clap::{Arg, Command};
 use serde_json::Value;
 
-/// The expected counts. If you add a command, an option or a setting, write beside the number which one it replaces, or why one more
-/// is needed. If you remove one, lower the number.
+/// The expected counts. If you add a command, an option or a setting, write beside the number which one it replaces, or
+/// why one more is needed. If you remove one, lower the number.
 const EXPECTED_COUNTS: [(&str, usize); 6] = [
     ("commands of `plimsoll --help`", 16),
     ("commands of `plimsoll help --all`", 26),

@@ -66,7 +66,8 @@ pub(crate) fn run_doctor(arguments: &DoctorArguments) -> ExitCode {
     ExitStatus::failure_if(has_problem(&sections)).into()
 }
 
-/// Replaces this process with `plimsoll-fleet check`. Only that program links a database client; it prints findings in the same form.
+/// Replaces this process with `plimsoll-fleet check`. Only that program links a database client; it prints findings in
+/// the same form.
 fn check_fleet(fleet: &str, arguments: &DoctorArguments) -> ExitCode {
     let remote = arguments.remote.as_deref().unwrap_or("origin");
     let command_words = ["check", "--remote", remote].into_iter().chain(arguments.json.then_some("--json"));

@@ -251,7 +251,8 @@ fn session_result_or_missing_hooks_error(
     )
 }
 
-/// Ends the loop, or plans the next iteration, first sleeping through a pause if `--wait` asks for it. Returns the gate's exit code.
+/// Ends the loop, or plans the next iteration, first sleeping through a pause if `--wait` asks for it. Returns the gate's
+/// exit code.
 fn end_loop_or_plan_next_iteration(
     project: &Project,
     verdict: &Verdict,

@@ -27,8 +27,8 @@ pub(crate) struct LogArguments {
     /// completed, refused, circuit_breaker, paused, …), any event of the journal [default: what came last]
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["follow", "lines"])]
     why: Option<String>,
-    /// Print what was proved of a commit: which verify commands passed on its tree, for which items, in which sessions, at what cost,
-    /// and whether the turn logs are intact; exit code 1 if no run of yours checked it
+    /// Print what was proved of a commit: which verify commands passed on its tree, for which items, in which sessions,
+    /// at what cost, and whether the turn logs are intact; exit code 1 if no run of yours checked it
     #[arg(long, value_name = "COMMIT", conflicts_with_all = ["why", "json", "follow", "lines"])]
     check: Option<String>,
     /// With --why: print the entries of the journal behind it, as one JSON list

@@ -12,8 +12,8 @@ use plimsoll_terminal::console::{fail_with, print_text};
 use plimsoll_terminal::standard_input;
 use std::process::ExitCode;
 
-/// With a hook's JSON on standard input, runs the PostToolUse hook, prints its marker and returns its exit code. Without input, measures
-/// the session that the state names, and records nothing.
+/// With a hook's JSON on standard input, runs the PostToolUse hook, prints its marker and returns its exit code. Without
+/// input, measures the session that the state names, and records nothing.
 pub(crate) fn run_post_tool_hook_or_print_warning() -> ExitCode {
     let document = standard_input::read_nonblank_piped_input_if_data_arrives();
     if let Some(code) = foreign_state::monitor_foreign_loop_and_print_output(

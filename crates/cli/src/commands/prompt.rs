@@ -78,8 +78,8 @@ fn fail_without_run(project: &Project) -> ExitCode {
     fail(crate::foreign_state::describe_foreign_state(project).unwrap_or_else(no_run))
 }
 
-/// Judges the session that has ended, and plans the next one. Planning alone would not count the session's cost, so the limits would
-/// never end a loop that only calls this command.
+/// Judges the session that has ended, and plans the next one. Planning alone would not count the session's cost, so the
+/// limits would never end a loop that only calls this command.
 fn judge_session_and_plan_next_on_continue(project: &Project, state: &RunState) -> ExitCode {
     if gate::is_run_active(project) {
         return fail(gate::ACTIVE_RUN_MESSAGE);

@@ -54,8 +54,8 @@ you send it to anyone.";
 /// How long to wait for `xdg-open` or `open` to report an error.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Writes the report to a file or to standard output, and opens it in the browser if requested. Returns exit code 1 if there is no run, or
-/// if the page cannot be written or opened.
+/// Writes the report to a file or to standard output, and opens it in the browser if requested. Returns exit code 1 if
+/// there is no run, or if the page cannot be written or opened.
 pub(crate) fn write_report(arguments: &ReportArguments) -> ExitCode {
     let project = Project::find_upwards_from_current_dir();
     let selected_run = match select_run_by_prefix_or_newest(&project, arguments.run.as_deref()) {

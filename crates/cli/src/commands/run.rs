@@ -453,7 +453,8 @@ fn warning_if_bash_seems_disallowed(project: &Project, run: &RunState) -> Option
 }
 
 impl RunArguments {
-    /// Reads the file of `--item-brief`, which describes the whole plan to the run of a single item. Returns `None` without the option.
+    /// Reads the file of `--item-brief`, which describes the whole plan to the run of a single item. Returns `None`
+    /// without the option.
     fn read_item_brief_file(&self) -> Result<Option<ItemBrief>, RunCommandError> {
         let Some(file) = &self.item_brief else { return Ok(None) };
         let bytes = disk::read(file)?.unwrap_or_default();
@@ -510,8 +511,8 @@ fn print_next_steps_after_run(project: &Project) {
     }
 }
 
-/// Prints that the run has ended, and returns the exit code: 0 if the run can never be reopened (completed or canceled), else the code of
-/// its status. In the latter case, also prints how to reopen the run.
+/// Prints that the run has ended, and returns the exit code: 0 if the run can never be reopened (completed or canceled),
+/// else the code of its status. In the latter case, also prints how to reopen the run.
 fn print_ended_run_with_zero_code_if_final(state: &RunState, as_json: bool) -> u8 {
     let has_final_status = state.lifecycle.status().is_final();
     let reason = match state.lifecycle.last_verdict() {

@@ -96,8 +96,8 @@ impl CheckpointCause {
         self.into()
     }
 
-    /// Returns the text shown to people. [`CheckpointCause::Crash`] is shown as "cut short", because sessions also end abruptly at a limit,
-    /// an API error or Ctrl-C, which are no crashes.
+    /// Returns the text shown to people. [`CheckpointCause::Crash`] is shown as "cut short", because sessions also end
+    /// abruptly at a limit, an API error or Ctrl-C, which are no crashes.
     pub fn display_text(self) -> &'static str {
         match self {
             CheckpointCause::Crash => "cut short",

@@ -47,8 +47,8 @@ fn for_each_field_name<'a>(source: &'a str, visit: &mut dyn FnMut(&'a str)) {
     }
 }
 
-/// Renders a format with the values of its fields and with the groups that `should_show_group` accepts. Trims the result. Returns `None` if
-/// no field in it has a value.
+/// Renders a format with the values of its fields and with the groups that `should_show_group` accepts. Trims the result.
+/// Returns `None` if no field in it has a value.
 pub fn render_unless_all_fields_empty<'a>(
     source: &str,
     should_show_group: &dyn Fn(&str) -> bool,

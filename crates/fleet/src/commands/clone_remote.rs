@@ -84,8 +84,8 @@ impl CloneRemote {
         Ok(self.remote.push_references_with_leases(&[update], &|| false)?)
     }
 
-    /// Checks with a dry run that the branch may be pushed, whether or not it exists. The remote's hooks do not run, so they may still
-    /// refuse a real push.
+    /// Checks with a dry run that the branch may be pushed, whether or not it exists. The remote's hooks do not run, so
+    /// they may still refuse a real push.
     pub(super) fn dry_run_push_to_branch(
         &self,
         branch: &BranchName,

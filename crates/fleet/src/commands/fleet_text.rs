@@ -24,8 +24,8 @@ pub(super) fn redact_and_truncate_to_line(text: &str) -> String {
     truncate_end(&to_safe_single_line(&plimsoll_secrets::redact(text)), MAX_REASON_CHARS)
 }
 
-/// Returns the reason why an item is set aside, or why its merge failed if no reason is recorded. For an item with a question, print
-/// the question instead.
+/// Returns the reason why an item is set aside, or why its merge failed if no reason is recorded. For an item with a
+/// question, print the question instead.
 pub(super) fn render_set_aside_or_merge_failure_reason(item: &ItemStatus) -> String {
     let reason_or_note = item
         .set_aside_reason

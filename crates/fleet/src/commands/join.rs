@@ -113,8 +113,8 @@ fn hint(error: &JoinError) -> Option<String> {
     }
 }
 
-/// Joins in steps; each takes the result of the previous one. Only the fourth step registers this machine with the fleet, so a crash
-/// before that leaves only files in this clone.
+/// Joins in steps; each takes the result of the previous one. Only the fourth step registers this machine with the fleet,
+/// so a crash before that leaves only files in this clone.
 fn join_and_work(arguments: &JoinArguments) -> Result<u8, JoinError> {
     let fleet = open_fleet_unless_stopped(arguments)?;
     if fleet.is_done() {

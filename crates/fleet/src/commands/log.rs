@@ -132,7 +132,8 @@ impl EventPrinter {
         }
     }
 
-    /// Prints an event. Returns false if text cannot be written because standard output is closed; with JSON it always returns true.
+    /// Prints an event. Returns false if text cannot be written because standard output is closed; with JSON it always
+    /// returns true.
     fn try_print_event(&mut self, event: &FleetEvent) -> bool {
         if self.as_json {
             print_json(event_to_json(event));

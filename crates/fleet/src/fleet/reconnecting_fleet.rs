@@ -33,8 +33,8 @@ impl ReconnectingFleet {
         }
     }
 
-    /// Runs an operation in its own thread, and connects first if needed. An operation that timed out may still take effect, so it must
-    /// be repeatable.
+    /// Runs an operation in its own thread, and connects first if needed. An operation that timed out may still take
+    /// effect, so it must be repeatable.
     pub(crate) fn run_with_reconnect_and_timeout<T: Send + 'static>(
         &mut self,
         action: &'static str,

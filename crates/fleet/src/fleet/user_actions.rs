@@ -52,8 +52,8 @@ impl Fleet {
         Ok(!self.database.query("stop the fleet", END_AS_STOPPED, &[(&self.plan_id, Type::INT8)])?.is_empty())
     }
 
-    /// Stores the answer to an item's question and reopens the item, without resetting its failed tries. Returns false if the item has no
-    /// open question.
+    /// Stores the answer to an item's question and reopens the item, without resetting its failed tries. Returns false if
+    /// the item has no open question.
     pub fn answer_question_and_reopen_item(&mut self, item: usize, answer: &str) -> Result<bool, FleetError> {
         let (index, answer) = (index_to_i32_saturating(item), remove_nul_characters(answer));
         let detail = truncate_end(&to_safe_single_line(&answer), MAX_DETAIL_CHARS);

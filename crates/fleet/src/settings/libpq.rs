@@ -1,7 +1,7 @@
 //! Every parameter of libpq: each is supported, rejected by name, or ignored because it makes no difference.
 //!
-//! An unsupported parameter must not be ignored silently: a user who sets `PGREQUIREAUTH` or `PGSSLCRL` relies on it. The list covers
-//! PostgreSQL 19 and earlier versions.
+//! An unsupported parameter must not be ignored silently: a user who sets `PGREQUIREAUTH` or `PGSSLCRL` relies on it. The
+//! list covers PostgreSQL 19 and earlier versions.
 
 use super::Parameters;
 

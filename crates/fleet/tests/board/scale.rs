@@ -1,5 +1,5 @@
-//! A fleet of a thousand workers and ten thousand items, without clients: measures claims per second, the time of one claim, and how
-//! both depend on the size of the plan. Runs only in one profile: `cargo nextest run --profile fleet`.
+//! A fleet of a thousand workers and ten thousand items, without clients: measures claims per second, the time of one
+//! claim, and how both depend on the size of the plan. Runs only in one profile: `cargo nextest run --profile fleet`.
 
 use crate::harness::{MemberSteps, client, create_fleet, open_fleet};
 use plimsoll_fleet::WorkerReport;

@@ -5,5 +5,5 @@
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 fn main() -> std::process::ExitCode {
-    plimsoll_hooks::main()
+    plimsoll_hooks::run_hook_of_this_program_name()
 }

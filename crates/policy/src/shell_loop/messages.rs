@@ -7,8 +7,8 @@ use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 /// The maximum number of characters shown of a text from the file.
 const MAX_SHOWN_CHARS: usize = 60;
 
-/// Explains why the file is not that of a run which this user started in this folder: it lacks markers, or, if it has all of them, there
-/// is no record of the run.
+/// Explains why the file is not that of a run which this user started in this folder: it lacks markers, or, if it has all
+/// of them, there is no record of the run.
 fn explain_why_file_is_not_your_run(missing_markers: &[&str]) -> String {
     if missing_markers.is_empty() {
         return "you started no such run in this folder (your state folder has no record of it: it came with a clone, was moved, or its record was lost)"
@@ -28,7 +28,8 @@ pub fn describe_no_run_to_resume_and_fix(file: &str, missing_markers: &[&str]) -
     )
 }
 
-/// Renders a hint for when the file has replaced that of an unfinished run: the run continues from its copy once the file is moved away.
+/// Renders a hint for when the file has replaced that of an unfinished run: the run continues from its copy once the file
+/// is moved away.
 pub fn describe_how_to_resume_replaced_run(file: &str, run_name: &str) -> String {
     let (from, to) = (quote_for_shell(file), quote_for_shell(&format!("{file}.before")));
     format!(
@@ -48,8 +49,8 @@ pub fn describe_state_file_blocking_new_run(file: &str, missing_markers: &[&str]
     )
 }
 
-/// Renders the status of a folder that has no run of Plimsoll but the state file of a shell loop: the loop's status, iteration, open items
-/// and invalid fields as recorded in that file.
+/// Renders the status of a folder that has no run of Plimsoll but the state file of a shell loop: the loop's status,
+/// iteration, open items and invalid fields as recorded in that file.
 pub fn render_no_run_here_and_loop_status(
     file: &str,
     missing_markers: &[&str],

@@ -95,8 +95,8 @@ pub(super) fn fit_to_terminal_width<'a>(
             applied_reductions.push(reduction);
         }
     }
-    // A large segment that was dropped leaves room for smaller ones that were dropped before it. Each reduction is undone if the line
-    // still fits without it, in reverse order, so that the most important segment comes back first.
+    // A large segment that was dropped leaves room for smaller ones that were dropped before it. Each reduction is
+    // undone if the line still fits without it, in reverse order, so that the most important segment comes back first.
     for index in (0..applied_reductions.len()).rev() {
         let other_reductions = applied_reductions
             .iter()
@@ -131,8 +131,8 @@ fn redraw_usage_bar(segments: &mut [RenderedSegment<'_>], cells: u64, view: &Sta
     }
 }
 
-/// Truncates or removes segments until the line fits: first the health segment, then the others from the last to the first. The context
-/// usage segment is first replaced by its percent alone.
+/// Truncates or removes segments until the line fits: first the health segment, then the others from the last to the
+/// first. The context usage segment is first replaced by its percent alone.
 fn truncate_or_remove_segments_to_width<'a>(
     mut segments: Vec<RenderedSegment<'a>>,
     max_width: usize,

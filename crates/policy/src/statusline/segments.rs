@@ -236,8 +236,8 @@ fn health_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState),
     Ok((vec![("what", truncate_end(&to_safe_single_line(problem), 60))], SegmentState::Alarm))
 }
 
-/// Returns the value of a user-defined segment as its field `value`, and its state. A number at the start of the value is compared with
-/// the configured limits; without one the state is normal.
+/// Returns the value of a user-defined segment as its field `value`, and its state. A number at the start of the value is
+/// compared with the configured limits; without one the state is normal.
 fn custom_segment_value_and_state(
     name: &str,
     view: &StatusLineView,

@@ -98,8 +98,8 @@ impl std::fmt::Display for InvalidVariable {
 }
 
 impl ExporterConfig {
-    /// Reads the configuration; `lookup` returns the value of an environment variable. Nothing is exported if the client's telemetry is off,
-    /// or without an endpoint.
+    /// Reads the configuration; `lookup` returns the value of an environment variable. Nothing is exported if the
+    /// client's telemetry is off, or without an endpoint.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> ExporterConfig {
         let lookup_non_empty =
             |name: &str| lookup(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());

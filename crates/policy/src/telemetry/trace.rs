@@ -66,7 +66,8 @@ pub fn run_span_id(run_id: &RunId) -> String {
     derive_span_id(run_id, "run")
 }
 
-/// Returns the span id of an attempt at an item of a parallel run. `number` is the position of the item in the plan, counted from 1.
+/// Returns the span id of an attempt at an item of a parallel run. `number` is the position of the item in the plan,
+/// counted from 1.
 pub fn item_span_id(run_id: &RunId, number: usize, attempt: u64) -> String {
     derive_span_id(run_id, &format!("item {number} {attempt}"))
 }

@@ -86,7 +86,8 @@ pub(super) fn build_turn_record(
     }
 }
 
-/// Builds the record of a call with its result and its `ext` fields. A call that has not returned has `ok: false` and a null result.
+/// Builds the record of a call with its result and its `ext` fields. A call that has not returned has `ok: false` and a
+/// null result.
 fn build_tool_call((id, name, args): &(String, String, Value), open_turn: &OpenTurn) -> ToolCall {
     let mut ext = Map::from_iter([("id".to_owned(), json!(id))]);
     let Some(ReturnedResult { result, returned_at: result_time }) = open_turn.results.get(id) else {

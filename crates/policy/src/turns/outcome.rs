@@ -53,8 +53,8 @@ pub(super) fn classify_turn_failure(
     }
 }
 
-/// Returns why a call failed. Most reasons can be recognized only by the text of the result: for example, the client (2.1.329) reports
-/// a denial by a hook as `PreToolUse:Bash hook error: REASON`.
+/// Returns why a call failed. Most reasons can be recognized only by the text of the result: for example, the client
+/// (2.1.329) reports a denial by a hook as `PreToolUse:Bash hook error: REASON`.
 fn classify_call_failure(result: &ToolResult) -> FailureReason {
     let text = result.content_as_text();
     let contains = |phrase: &str| text.contains(phrase);

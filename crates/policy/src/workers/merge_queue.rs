@@ -1,5 +1,5 @@
-//! The merge queue: the work on several items is verified together, and separately only if that fails. Work is merged only after the
-//! verify commands have passed on exactly the commits that are merged; only failing items are rejected.
+//! The merge queue: the work on several items is verified together, and separately only if that fails. Work is merged
+//! only after the verify commands have passed on exactly the commits that are merged; only failing items are rejected.
 
 /// The operations that the queue needs: git, the verify commands, and the board.
 pub trait MergeBackend {
@@ -7,8 +7,8 @@ pub trait MergeBackend {
     type Error;
 
     /// Rebases the work of these items onto the head of the target branch, one after the other, and returns the items that were
-    /// stacked. An item that conflicts with the target is rejected at once. One that conflicts only with other items of the stack is
-    /// left for a later round. The remaining items are stacked in both cases.
+    /// stacked. An item that conflicts with the target is rejected at once. One that conflicts only with other items of
+    /// the stack is left for a later round. The remaining items are stacked in both cases.
     fn rebase_stack_onto_target(&mut self, items: &[usize]) -> Result<Vec<usize>, Self::Error>;
 
     /// Runs the verify commands on the last stack. Returns the output of the failing command, or `None` if all pass.
@@ -35,8 +35,9 @@ pub fn merge_items<B: MergeBackend>(backend: &mut B, items: &[usize]) -> Result<
     Ok(())
 }
 
-/// Stacks and verifies a batch, and moves the target to it if that passes. If it fails, both halves are merged separately. A single item
-/// that fails is verified again: it is merged and reported as flaky if it then passes, otherwise rejected.
+/// Stacks and verifies a batch, and moves the target to it if that passes. If it fails, both halves are merged
+/// separately. A single item that fails is verified again: it is merged and reported as flaky if it then passes,
+/// otherwise rejected.
 fn merge_batch_or_bisect_failures<B: MergeBackend>(backend: &mut B, batch: &[usize]) -> Result<(), B::Error> {
     let stacked_items = backend.rebase_stack_onto_target(batch)?;
     let (Some(output), [first, ..]) =

@@ -163,7 +163,7 @@ fn keep_raw_text_if_equal_or_escape(raw_text: String, text: &str) -> String {
 /// An apostrophe in JSON, and the same apostrophe inside a shell's single quotes. JSON writes a backslash as two.
 const APOSTROPHE_ESCAPES: [(&str, &str); 2] = [("'", r"'\\''"), (r"\u0027", r"'\\\u0027'")];
 
-/// Returns the text, quoted by [`shell_quote`], in raw JSON form.
+/// Returns the text, quoted by [`shell_quote_if_needed`], in raw JSON form.
 fn shell_quote_raw_text(text: &str, raw_text: &str) -> String {
     let quoted_text = shell_quote_if_needed(text);
     let escape_apostrophe = |escaped: String, (unescaped_form, escaped_form): (&str, &str)| {

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The memory contents that the conversations of one session have been shown: the main conversation, and those of the subagents that
-/// work in its frames.
+/// The memory contents that the conversations of one session have been shown: the main conversation, and those of the
+/// subagents that work in its frames.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ShownMemoryState {

@@ -25,8 +25,8 @@ impl PaintedLine {
         self
     }
 
-    /// Parses a rendered status line, in which every value was escaped before colors were added. Keeps color sequences; other escape
-    /// sequences become text.
+    /// Parses a rendered status line, in which every value was escaped before colors were added. Keeps color sequences;
+    /// other escape sequences become text.
     pub fn from_line_with_ansi_colors(line: &str) -> PaintedLine {
         let mut painted_line = PaintedLine::default();
         let mut color_code = None;

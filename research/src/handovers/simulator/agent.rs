@@ -404,8 +404,8 @@ impl Agent {
             return self.perform_step_with_commit_and_interruption(item, step);
         }
         let should_commit = match self.style.commits {
-            CommitTiming::OnTheWay => true,
-            CommitTiming::AtTheEnd => {
+            CommitTiming::AfterEachStep => true,
+            CommitTiming::AtItemEnd => {
                 interruption_kind == InterruptionKind::L2 && self.style.has_wip_messages
             }
             CommitTiming::Never => false,

@@ -25,7 +25,7 @@ impl Agent {
         };
         let (mut tool_calls, edit_method) = self.tool_calls_for_step(item, step, use_client_edit_tools);
         self.ledger.events.push(LedgerEvent::StepPerformed { item, step, edit_method });
-        let commits_each_step = self.style.commits == CommitTiming::OnTheWay;
+        let commits_each_step = self.style.commits == CommitTiming::AfterEachStep;
         let interruption_prevents_commit = is_interrupted
             && matches!(
                 interruption_kind,

@@ -22,9 +22,11 @@ pub enum FolderKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommitTiming {
     /// After each step.
-    OnTheWay,
+    #[serde(rename = "OnTheWay")]
+    AfterEachStep,
     /// When an item is finished, and when the agent is asked to stop.
-    AtTheEnd,
+    #[serde(rename = "AtTheEnd")]
+    AtItemEnd,
     Never,
 }
 
@@ -97,7 +99,7 @@ impl AgentStyle {
             uses_pack_option,
             uses_verify_command: rng.random_bool_for_name("verify", 50),
             has_user_changes: folder == FolderKind::Repository && rng.random_bool_for_name("people", 35),
-            commits: [CommitTiming::OnTheWay, CommitTiming::AtTheEnd, CommitTiming::Never]
+            commits: [CommitTiming::AfterEachStep, CommitTiming::AtItemEnd, CommitTiming::Never]
                 [rng.random_number_for_name("commits", 3) as usize],
             has_wip_messages: rng.random_bool_for_name("wip", 40),
             edit_tools: [EditTools::Shell, EditTools::Tools, EditTools::Both]

@@ -370,7 +370,7 @@ impl Agent {
     fn convert_next_part_or_write_result(&mut self, knowledge: &Knowledge, file: &str) -> Step {
         let progress = knowledge.progress_by_file.get(file).copied().unwrap_or_default();
         let Some(next_line) = progress.next_line else {
-            let may_be_in_progress = knowledge.states_rule(Rule::LookFirst)
+            let may_be_in_progress = knowledge.states_rule(Rule::InspectFirst)
                 || knowledge.is_item_in_progress
                 || knowledge.changed_files.contains(file);
             let should_inspect = may_be_in_progress

@@ -25,7 +25,7 @@ pub(super) fn read_plan_and_notes(knowledge: &Knowledge) -> Step {
         Some(NotesLocation::EndOfFile(file)) => format!(" {file}"),
         Some(NotesLocation::UnderItem(_)) | None => String::new(),
     };
-    let git_command = if knowledge.states_rule(Rule::LookFirst) { "; git status --short" } else { "" };
+    let git_command = if knowledge.states_rule(Rule::InspectFirst) { "; git status --short" } else { "" };
     Step::bash_call(format!("cat{notes_argument} fix_plan.md 2> /dev/null{git_command}"))
 }
 

@@ -11,7 +11,7 @@ pub enum Rule {
     /// Write down findings.
     Notes,
     /// Do not start over.
-    LookFirst,
+    InspectFirst,
     /// Do not guess.
     LookUp,
     /// Search what earlier sessions read and said.
@@ -52,7 +52,7 @@ pub const RULES: [RuleEntry; 11] = [
         effect_text: "writes a fact there with the step after it has found it, if it remembers to",
     },
     RuleEntry {
-        rule: Rule::LookFirst,
+        rule: Rule::InspectFirst,
         notice_text: "told not to start over: to look, check or search how far the work is before it begins",
         pattern: r"(?i)\b(?:look|check|see|find out) how far\b|\bdo(?:n't| not) (?:start|begin) (?:over|again)\b|\bdo(?:n't| not) assume\b[^.\n]{0,40}\b(?:not|missing)\b|\bbefore you assume\b",
         effect_text: "looks at the file before it works on it",

@@ -82,8 +82,8 @@ fn check_input(bytes: &[u8]) {
     assert!(text.contains(&format!("\n{line}\n")), "the promise to the letter");
 }
 
-/// Asserts that the text hides nothing from the user and contains no tag of the client and no forged heading, and that each block of
-/// claims is closed once.
+/// Asserts that the text hides nothing from the user and contains no tag of the client and no forged heading, and that
+/// each block of claims is closed once.
 fn assert_safe_prompt_block(text: &str) {
     assert_safe_for_model(text);
     const HEADINGS: [&str; 11] = [

@@ -68,8 +68,8 @@ fn check_input(bytes: &[u8]) {
     assert_eq!(kept_block_count, block_count, "no block is lost, and none is there twice");
 }
 
-/// Asserts that taking records after each line gives the same ones as taking them all at the end. Only the read position of a record
-/// that is taken late may be further ahead.
+/// Asserts that taking records after each line gives the same ones as taking them all at the end. Only the read position
+/// of a record that is taken late may be further ahead.
 fn assert_same_records(all_at_once: &[AssembledRecord], in_steps: &[AssembledRecord]) {
     assert_eq!(all_at_once.len(), in_steps.len());
     for (late, early) in all_at_once.iter().zip(in_steps) {
@@ -110,8 +110,8 @@ fn assert_blocks_are_verbatim(line: &[u8], answer: &plimsoll_protocol::transcrip
     }
 }
 
-/// Asserts that the fast parser of a line with tool results agrees with the general one, which reads any spelling that the client does
-/// not write itself.
+/// Asserts that the fast parser of a line with tool results agrees with the general one, which reads any spelling that
+/// the client does not write itself.
 fn check_fast_result_parser(line: &[u8]) {
     let Ok(line) = std::str::from_utf8(line) else { return };
     let slow_line = TranscriptLine::parse_utf8_lossy(

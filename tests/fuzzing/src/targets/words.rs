@@ -76,7 +76,8 @@ fn check_input(bytes: &[u8]) {
     );
 }
 
-/// Asserts that text for the model is safe, and that in a block of claims every line is quoted and the fence occurs only at both ends.
+/// Asserts that text for the model is safe, and that in a block of claims every line is quoted and the fence occurs only
+/// at both ends.
 fn check_model_text(text: &str) {
     let model_text = sanitize_for_model(text);
     assert_safe_for_model(&model_text);

@@ -1,5 +1,5 @@
-//! Every version of the client: what it supports, what it lacks, and how Plimsoll handles that. `scripts/client-matrix.sh` tries the
-//! whole list; without its environment variable only the pinned version is tried.
+//! Every version of the client: what it supports, what it lacks, and how Plimsoll handles that.
+//! `scripts/client-matrix.sh` tries the whole list; without its environment variable only the pinned version is tried.
 
 mod clients_page;
 mod events;

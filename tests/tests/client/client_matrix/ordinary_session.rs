@@ -1,5 +1,5 @@
-//! An ordinary session after `plimsoll init`: what `init` and `doctor` report about the client, the warning, the turn log, the tools
-//! of the MCP server.
+//! An ordinary session after `plimsoll init`: what `init` and `doctor` report about the client, the warning, the turn
+//! log, the tools of the MCP server.
 
 use super::harness::{
     SESSION_ID, TIMEOUT, call_subagent, headless_session, transcript_lines, world_with_client,

@@ -39,7 +39,8 @@ fn plugin_hooks_json() -> String {
     to_pretty_json(&hooks)
 }
 
-/// Returns the server's file with the command as `init` writes it: the client then starts only one server if the project also has one.
+/// Returns the server's file with the command as `init` writes it: the client then starts only one server if the project
+/// also has one.
 fn plugin_server_json() -> String {
     let mut config = servers::mcp_config(&str::to_owned);
     let path = format!("${{PATH:-/usr/bin:/bin}}:{PROGRAM_FOLDERS}").replace("$HOME", "${HOME}");

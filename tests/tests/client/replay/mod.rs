@@ -1,6 +1,6 @@
-//! The replayed client, compared with the real one: each recorded kind of session is played with both, and hooks, stream, transcript,
-//! requests and exit code must have the same fields in the same order. A change of the client's behavior fails here, so the tests
-//! that use the replay are not trusted until the replay follows it.
+//! The replayed client, compared with the real one: each recorded kind of session is played with both, and hooks, stream,
+//! transcript, requests and exit code must have the same fields in the same order. A change of the client's behavior
+//! fails here, so the tests that use the replay are not trusted until the replay follows it.
 
 mod recorded_words;
 mod session_kinds;

@@ -27,8 +27,8 @@ const EVENTS: [&str; 14] = [
     "Notification",
 ];
 
-/// The client's own bookkeeping in the transcript, which none of Plimsoll's programs reads. A reminder to a model that writes no text
-/// follows rules of the client's own.
+/// The client's own bookkeeping in the transcript, which none of Plimsoll's programs reads. A reminder to a model that
+/// writes no text follows rules of the client's own.
 const BOOKKEEPING_ENTRIES: [&str; 9] = [
     "last-prompt",
     "atis-latch",

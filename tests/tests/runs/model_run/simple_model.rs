@@ -1,4 +1,5 @@
-//! A simple model of a run: the order in which the gate decides (`crates/flows/src/run/README.md`), and nothing else of the program.
+//! A simple model of a run: the order in which the gate decides (`crates/flows/src/run/README.md`), and nothing else of
+//! the program.
 
 use super::random_runs::{
     ContextUsage, Interruption, RunScenario, ScriptedSession, SessionEnding, SessionWork,

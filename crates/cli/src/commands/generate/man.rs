@@ -79,8 +79,8 @@ fn page_name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-/// Renders a manual page. Synopsis and after-help are rendered here, because clap_mangen loses the `--` of the synopsis and the line
-/// breaks of the after-help.
+/// Renders a manual page. Synopsis and after-help are rendered here, because clap_mangen loses the `--` of the synopsis
+/// and the line breaks of the after-help.
 fn render_page(command: &Command) -> std::io::Result<String> {
     let source = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
     let renderer = Man::new(command.clone()).source(source).manual("Plimsoll");
@@ -115,8 +115,8 @@ fn render_synopsis(command: &Command) -> Roff {
     section
 }
 
-/// Renders the text below the options: a short line that ends with a colon becomes a heading, indented lines keep their line breaks,
-/// other lines become paragraphs.
+/// Renders the text below the options: a short line that ends with a colon becomes a heading, indented lines keep their
+/// line breaks, other lines become paragraphs.
 fn render_after_help(help: &str) -> Roff {
     let mut sections = Roff::new();
     let (mut has_heading, mut is_preformatted) = (false, false);

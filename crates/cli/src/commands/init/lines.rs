@@ -342,7 +342,8 @@ pub(super) fn render_removal_report(plan: &InstallPlan<UninstallationReport>, pr
     join_lines(&lines)
 }
 
-/// Returns the lines about a file from which our parts were removed: whether it was deleted or restored, and whether its backup is kept.
+/// Returns the lines about a file from which our parts were removed: whether it was deleted or restored, and whether its
+/// backup is kept.
 fn restored_file_and_backup_lines(file: &RestoredFile, project: &Path) -> Vec<String> {
     let display = |path: &Path| display_path(path, project);
     let mut lines = Vec::new();

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 /// How often the journal is read for new lines.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How long the journal must have no new lines before `--follow` ends: a verdict is written to the state shortly before the journal.
+/// How long the journal must have no new lines before `--follow` ends: a verdict is written to the state shortly before
+/// the journal.
 const QUIET_PERIOD: Duration = Duration::from_secs(1);
 
 /// Prints new journal lines until the run has ended and the journal has no new lines, or until the output is closed.

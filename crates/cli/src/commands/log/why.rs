@@ -11,7 +11,8 @@ use plimsoll_terminal::console::{fail, fail_with_store_error, print_nothing_to_s
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Prints the last event of the requested kind with its reasons. Returns exit code 1 if the journal has events but none of this kind.
+/// Prints the last event of the requested kind with its reasons. Returns exit code 1 if the journal has events but none
+/// of this kind.
 pub(super) fn print_explanation_of_last_event(project: &Project, kind: &str, as_json: bool) -> ExitCode {
     let entries = match journal::read_entries(project) {
         Ok(entries) => entries,
@@ -104,7 +105,8 @@ fn marker_matches_status_or_kind(marker: &Marker, name: &str) -> bool {
     }
 }
 
-/// Returns the entries of a verdict's iteration that explain it, among the four entries after it. Empty if the entry is not a verdict.
+/// Returns the entries of a verdict's iteration that explain it, among the four entries after it. Empty if the entry is
+/// not a verdict.
 fn related_entries_after_verdict(entries: &[JournalEntry], index: usize) -> Vec<JournalEntry> {
     let verdict_entry = &entries[index];
     if !matches!(verdict_entry.event, JournalEvent::Verdict(_)) {

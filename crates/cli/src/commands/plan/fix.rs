@@ -14,8 +14,8 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Shows the change, asks the user and writes it. Returns exit code 0 if it was written or there was nothing to fix, and 1 if nothing
-/// was written or lines remain that only a person can rewrite.
+/// Shows the change, asks the user and writes it. Returns exit code 0 if it was written or there was nothing to fix, and
+/// 1 if nothing was written or lines remain that only a person can rewrite.
 pub(super) fn fix_and_write_plan(
     project: &Project,
     path: &Path,

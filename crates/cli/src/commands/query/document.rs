@@ -82,8 +82,8 @@ impl Document {
     }
 }
 
-/// Records turns that are missing from the turn logs, then returns the turns of all sessions and their subagents, session by session, as
-/// JSON objects. Returns an error if there is no turn log.
+/// Records turns that are missing from the turn logs, then returns the turns of all sessions and their subagents, session
+/// by session, as JSON objects. Returns an error if there is no turn log.
 fn record_missing_turns_and_read_all(
     project: &Project,
 ) -> DocumentResult<impl Iterator<Item = Value> + use<>> {
@@ -100,7 +100,8 @@ fn record_missing_turns_and_read_all(
     Ok(records.filter(plimsoll_flows::turns::LoggedRecord::is_turn_record).map(|turn| turn_json(&turn)))
 }
 
-/// Returns the working memory as a single JSON value with registers, frames and heap. Returns an error if there is no working memory.
+/// Returns the working memory as a single JSON value with registers, frames and heap. Returns an error if there is no
+/// working memory.
 fn load_memory_as_single_value(project: &Project) -> DocumentResult<impl Iterator<Item = Value> + use<>> {
     if !plimsoll_store::memory::memory_exists(project) {
         return Err(DocumentError::NoMemory(project.root().to_owned()));

@@ -72,8 +72,8 @@ impl Inputs {
         })
     }
 
-    /// Creates inputs from JSON lines. A line that is not JSON, such as a truncated one, is reported and skipped, so that the other lines
-    /// are still processed.
+    /// Creates inputs from JSON lines. A line that is not JSON, such as a truncated one, is reported and skipped, so that
+    /// the other lines are still processed.
     pub(super) fn from_json_lines_skipping_invalid(document_name: &str, text: &str) -> Inputs {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         Inputs::new(document_name, "line", |progress| {

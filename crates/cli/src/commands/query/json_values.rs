@@ -1,5 +1,5 @@
-//! Converts jaq's values to JSON, as jq does. jaq also has byte strings, keys that are not strings, NaN, and floats that are distinct from
-//! integers.
+//! Converts jaq's values to JSON, as jq does. jaq also has byte strings, keys that are not strings, NaN, and floats that
+//! are distinct from integers.
 
 use jaq_json::{Map, Num, Rc, Val};
 

@@ -22,8 +22,8 @@ impl Libjq {
             program.variables.iter().map(|(name, json)| format!("{json} as ${name} | ")).collect();
         let filter = &program.filter;
         let filter_with_definitions = format!("{variables}{INPUT_DEFINITIONS} {filter}");
-        // jq-rs loses the outputs before an error, so the error is turned into the last output. The filter is compiled on its own first,
-        // because the parentheses could turn an invalid filter into a valid one.
+        // jq-rs loses the outputs before an error, so the error is turned into the last output. The filter is compiled
+        // on its own first, because the parentheses could turn an invalid filter into a valid one.
         let error_catching_filter =
             format!("{variables}try ({INPUT_DEFINITIONS} {filter}\n| {{value: .}}) catch {{error: .}}");
         let compile_filter =

@@ -23,8 +23,8 @@ pub(super) enum ProgramError {
 }
 
 impl Program {
-    /// Creates a program from the filter and the arguments of `--arg` and `--argjson`, in which names and values alternate. As in jq, the
-    /// first value of a name is used and later ones are ignored.
+    /// Creates a program from the filter and the arguments of `--arg` and `--argjson`, in which names and values
+    /// alternate. As in jq, the first value of a name is used and later ones are ignored.
     pub(super) fn from_arguments(
         filter: &str,
         string_arguments: &[String],
@@ -65,8 +65,8 @@ impl Program {
     }
 }
 
-/// Returns an error if the text is not JSON. Inputs are checked before an engine parses them, because the engines also accept other syntax
-/// and have no depth limit.
+/// Returns an error if the text is not JSON. Inputs are checked before an engine parses them, because the engines also
+/// accept other syntax and have no depth limit.
 pub(super) fn validate_json(text: &str) -> Result<(), serde_json::Error> {
     serde_json::from_str::<Value>(text).map(drop)
 }

@@ -62,7 +62,8 @@ pub(super) fn session_end_mark(session: &RunSession) -> Option<ChartMark> {
     })
 }
 
-/// Returns the thresholds that the journal recorded last, and whether they changed during the run. Returns `None` if there are none.
+/// Returns the thresholds that the journal recorded last, and whether they changed during the run. Returns `None` if
+/// there are none.
 pub(super) fn last_recorded_threshold_percents(entries: &[RunEntry<'_>]) -> Option<ThresholdPercents> {
     let thresholds_of_entry = |entry: &RunEntry<'_>| match entry.event() {
         JournalEvent::Checkpoint(checkpoint) => checkpoint.thresholds,

@@ -298,7 +298,8 @@ impl Report {
         self.pauses.iter().map(duration).sum()
     }
 
-    /// Returns the duration of a session in seconds. For the last session of a live run, the end is the time at which the files were read.
+    /// Returns the duration of a session in seconds. For the last session of a live run, the end is the time at which the
+    /// files were read.
     pub(crate) fn session_duration_seconds(&self, session: &RunSession) -> Option<i64> {
         let is_last_session =
             || self.sessions.last().is_some_and(|last| last.started_at == session.started_at);

@@ -82,8 +82,8 @@ fn parse_nonempty_session_claims(text: &str) -> Vec<(&'static str, RedactedText)
         .collect()
 }
 
-/// Returns the absolute path if it is a regular file in the handoffs folder, else `None`. The path is not trusted, because an agent can
-/// write to the journal.
+/// Returns the absolute path if it is a regular file in the handoffs folder, else `None`. The path is not trusted,
+/// because an agent can write to the journal.
 fn regular_file_in_handoffs_folder(project: &Project, path: &str) -> Option<PathBuf> {
     let file = project.root().join(path);
     let has_no_parent_components =

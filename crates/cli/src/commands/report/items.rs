@@ -6,8 +6,8 @@ use plimsoll_domain::RunState;
 
 const MAX_NAME_CHARS: usize = super::entry::MAX_FACT_CHARS;
 
-/// Returns the items in this order: done items in the order in which they were ticked (those without a recorded tick first), open items,
-/// items removed from the plan.
+/// Returns the items in this order: done items in the order in which they were ticked (those without a recorded tick
+/// first), open items, items removed from the plan.
 pub(super) fn report_items(state: &RunState, sessions: &[RunSession]) -> Vec<ReportItem> {
     let is_done = |item: &&String| state.plan_items.completed_items.contains(item);
     let done_in_tick_order = state.plan_items.ever_ticked_items.iter().filter(is_done);

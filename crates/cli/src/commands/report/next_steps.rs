@@ -125,8 +125,8 @@ fn steps_for_pause(kind: PauseKind) -> Vec<AdviceStep> {
 
 const MAX_QUESTIONS: usize = 3;
 
-/// Returns a step for each of the first questions that the user can still answer, with the command for it, and one step for the remaining
-/// questions. Returns none for an earlier run or if the run can never be reopened.
+/// Returns a step for each of the first questions that the user can still answer, with the command for it, and one step
+/// for the remaining questions. Returns none for an earlier run or if the run can never be reopened.
 fn steps_for_answerable_questions(input: &NextStepsInput<'_>) -> Vec<AdviceStep> {
     let has_final_status = input.state.lifecycle.status().is_final();
     if !input.is_current || has_final_status {

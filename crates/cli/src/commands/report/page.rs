@@ -36,8 +36,8 @@ pub(super) fn render(report: &Report) -> String {
     render_page(&title, STYLE, None, &main)
 }
 
-/// Renders the text in a `bdi` element, so that its direction does not affect the text around it. Backticks are rendered as code only in
-/// Plimsoll's own sentences.
+/// Renders the text in a `bdi` element, so that its direction does not affect the text around it. Backticks are rendered
+/// as code only in Plimsoll's own sentences.
 impl Render for RedactedText {
     fn render(&self) -> Markup {
         html! { bdi { @if self.is_plimsoll_text() { (render_inline_code(self.text())) } @else { (self.text()) } } }

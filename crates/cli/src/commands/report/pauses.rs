@@ -64,7 +64,8 @@ fn is_client_adopted_next(following_entries: &[RunEntry<'_>]) -> bool {
     following_entries.first().is_some_and(|entry| matches!(entry.event(), JournalEvent::ClientAdopted { .. }))
 }
 
-/// Returns the pause that a verdict with this marker starts, or `None`. A stop also counts as a pause, because the run may be resumed.
+/// Returns the pause that a verdict with this marker starts, or `None`. A stop also counts as a pause, because the run
+/// may be resumed.
 fn pause_from_pause_or_stop_marker(entry: &RunEntry<'_>, marker: &Marker) -> Option<RunPause> {
     let reason = match marker {
         Marker::Pause { reason, .. } if reason.is_empty() => "paused".to_owned(),

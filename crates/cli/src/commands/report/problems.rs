@@ -97,8 +97,8 @@ fn reverted_tick_problems(entry: &RunEntry<'_>, reverted: &TicksReverted) -> Vec
     reverted.items.iter().map(to_problem).collect()
 }
 
-/// Returns the problems of a review: items that were not reviewed, and open findings of items that stay ticked. Findings that reverted a
-/// tick are reported with the reverted tick.
+/// Returns the problems of a review: items that were not reviewed, and open findings of items that stay ticked. Findings
+/// that reverted a tick are reported with the reverted tick.
 fn unreviewed_or_open_findings_problems(entry: &RunEntry<'_>, reviewed: &ReviewOutcome) -> Vec<ProblemParts> {
     if let Some(error) = &reviewed.failure {
         let to_unreviewed_problem =

@@ -198,8 +198,8 @@ fn commits_since_run_start_time_oldest_first(project: &Project, state: &RunState
     .collect()
 }
 
-/// Assigns each commit to the session during which it was made, and drops the others. Times are compared in whole seconds, as git records
-/// them. The end of a session is its verdict, because Plimsoll itself commits before the verdict.
+/// Assigns each commit to the session during which it was made, and drops the others. Times are compared in whole
+/// seconds, as git records them. The end of a session is its verdict, because Plimsoll itself commits before the verdict.
 fn assign_commits_to_sessions(sessions: &mut [RunSession], commits: Vec<SessionCommit>) {
     for commit in commits {
         let to_seconds = |time: Option<UtcTime>| time.map(|time| time.timestamp());

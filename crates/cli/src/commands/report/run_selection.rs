@@ -49,7 +49,8 @@ pub(super) enum RunSelectionError {
     Store(#[from] StoreError),
 }
 
-/// Returns the run whose id begins with the prefix. Without a prefix, returns the current run, or the run archived last if there is none.
+/// Returns the run whose id begins with the prefix. Without a prefix, returns the current run, or the run archived last
+/// if there is none.
 pub(super) fn select_run_by_prefix_or_newest(
     project: &Project,
     id_prefix: Option<&str>,

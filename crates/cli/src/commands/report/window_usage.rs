@@ -51,8 +51,8 @@ struct SessionUsage {
     unexplained_tokens: u64,
 }
 
-/// Reads the turn logs of the sessions. Sets their load lines, appends their compactions to the marks, and adds their window usage to the
-/// builder.
+/// Reads the turn logs of the sessions. Sets their load lines, appends their compactions to the marks, and adds their
+/// window usage to the builder.
 pub(super) fn read_turn_logs_into_sessions_and_usage(
     project: &Project,
     sessions: &mut [RunSession],

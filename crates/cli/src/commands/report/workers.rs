@@ -50,8 +50,9 @@ struct SessionRecords {
     run_id: RunId,
 }
 
-/// Finds the recorded data about the sessions of a work period. While the item's worktree exists, it contains the journal of all attempts at
-/// the item. Its removal moves the journal next to the output of the last attempt. Returns `None` if nothing was recorded.
+/// Finds the recorded data about the sessions of a work period. While the item's worktree exists, it contains the journal
+/// of all attempts at the item. Its removal moves the journal next to the output of the last attempt. Returns `None` if
+/// nothing was recorded.
 fn find_records_in_item_worktree_or_archive(
     project: &Project,
     state: &RunState,

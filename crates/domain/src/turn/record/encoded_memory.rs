@@ -19,8 +19,8 @@ pub struct EncodedMemory {
 }
 
 impl EncodedMemory {
-    /// Encodes a memory. Returns `None` if its first fields are not `rev` and `step`, with more fields after them, as in every memory
-    /// that Plimsoll writes.
+    /// Encodes a memory. Returns `None` if its first fields are not `rev` and `step`, with more fields after them, as in
+    /// every memory that Plimsoll writes.
     pub(super) fn encode_if_rev_and_step_come_first(
         memory: &Map<String, Value>,
         packer: &Packer<'_>,

@@ -1,5 +1,5 @@
-//! The scale of a chart. It converts times to x coordinates in percent of the width, so that the chart fits any screen, and percentages to
-//! y coordinates in pixels.
+//! The scale of a chart. It converts times to x coordinates in percent of the width, so that the chart fits any screen,
+//! and percentages to y coordinates in pixels.
 
 use crate::commands::report::contents::{Report, UtcTime};
 use chrono::{Duration, DurationRound, Local};

@@ -1,5 +1,5 @@
-//! The chart with the load line of the run: the usage of each session's window, the thresholds, and events. The chart works without color
-//! and scripts: marks differ in shape and have titles, and the legend repeats them as text.
+//! The chart with the load line of the run: the usage of each session's window, the thresholds, and events. The chart
+//! works without color and scripts: marks differ in shape and have titles, and the legend repeats them as text.
 
 mod mark;
 
@@ -188,8 +188,8 @@ fn format_ordinal(number: usize) -> String {
     format!("{number}{suffix}")
 }
 
-/// Renders the load lines. Each rises from zero at the start of its session and falls to zero at the end. They are in a separate SVG
-/// element, which is stretched to the width of the chart.
+/// Renders the load lines. Each rises from zero at the start of its session and falls to zero at the end. They are in a
+/// separate SVG element, which is stretched to the width of the chart.
 fn render_usage_lines(report: &Report, scale: &ChartScale) -> Markup {
     html! {
         svg width="100%" height=(CHART_HEIGHT) viewBox={ "0 0 1000 " (CHART_HEIGHT) } preserveAspectRatio="none" {

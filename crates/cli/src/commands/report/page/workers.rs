@@ -1,5 +1,5 @@
-//! The section with the workers of a parallel run: a chart with one timeline for each worker and one for the merges, and a table with the
-//! same data.
+//! The section with the workers of a parallel run: a chart with one timeline for each worker and one for the merges, and
+//! a table with the same data.
 
 use super::scale::{CHART_HEIGHT, ChartScale};
 use super::usage_chart::{format_clock_time, format_percent, render_time_axis, render_usage_line};
