@@ -52,7 +52,7 @@ pub struct Handoff {
     pub item_work: ItemWork,
     /// Ticked items.
     pub done_items: Vec<String>,
-    /// Open items.
+    /// The open items of the plan. Outside a run, the client's open tasks if it has any, those in progress first.
     pub open_items: Vec<String>,
     /// The plan file that has these items, relative to the project. Without a plan the handoff lists them.
     pub plan_path: Option<String>,

@@ -22,9 +22,14 @@
 //! assert_eq!(plan.items[1].notes, ["the header has 12 bytes"]);
 //!
 //! let line = JournalEntry::new(JournalEvent::SetAside { item: "Convert it".into() }).to_line();
-//! assert!(matches!(&JournalLine::parse_line_and_appended_entry(line.as_bytes())[..], [JournalLine::Entry(entry)] if
-//! entry.event.name() == "set_aside")); assert!(matches!(&JournalLine::parse_line_and_appended_entry(b"an agent wrote
-//! this")[..], [JournalLine::Foreign(_)]));
+//! assert!(matches!(
+//!     &JournalLine::parse_line_and_appended_entry(line.as_bytes())[..],
+//!     [JournalLine::Entry(entry)] if entry.event.name() == "set_aside"
+//! ));
+//! assert!(matches!(
+//!     &JournalLine::parse_line_and_appended_entry(b"an agent wrote this")[..],
+//!     [JournalLine::Foreign(_)]
+//! ));
 //! ```
 
 pub mod added_notes;

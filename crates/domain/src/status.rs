@@ -128,7 +128,7 @@ impl RunStatus {
         self.traits().exit_status.code()
     }
 
-    /// Returns the name that is written to the file.
+    /// Returns the name that the state file, messages and the `--notify` program's JSON use.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -188,7 +188,8 @@ impl MergeRepository {
         files
     }
 
-    /// Aborts a rebase that was interrupted.
+    /// Aborts a rebase that a conflict, a timeout or a killed process has left unfinished. A failure is ignored, because
+    /// the next rebase then fails and reports it.
     fn abort_interrupted_rebase(&self) {
         let git_folder = self.own_repository.git_folder();
         if ["rebase-merge", "rebase-apply"].iter().any(|name| disk::exists(&git_folder.join(name))) {

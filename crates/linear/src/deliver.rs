@@ -238,7 +238,8 @@ fn save_backoff_and_journal_error_if_new(
     failure::save_backoff_and_journal_new_error(project, run_id, previous_backoff, &backoff)
 }
 
-/// Returns the time of the next attempt, and whether the error is a rate limit.
+/// Returns the time of the next attempt, and true for a rate limit. After a rate limit the time is the one that Linear
+/// asks for, if it names one; otherwise it is that of our own backoff.
 fn retry_time_and_is_rate_limited(
     error: &LinearError,
     failure_count: u32,

@@ -116,7 +116,7 @@ mod tests {
             (Some("printer"), &open, &parser, false, false, (Some("printer"), false)),
             // `--pack`: told to stop before the next item.
             (Some("parser"), &open, &parser, true, true, (Some("printer"), false)),
-            // The last item.
+            // The last item is ticked: no item is next, even if files changed since.
             (Some("parser"), &none, &parser, false, false, (None, false)),
             (Some("parser"), &none, &parser, true, false, (None, false)),
             // An item that was removed from the plan, and a run without a plan.

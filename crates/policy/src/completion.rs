@@ -138,8 +138,9 @@ pub(crate) enum MissingPromiseOutcome {
     Blocked(String),
 }
 
-/// Returns the number of consecutive missing promises, including this session's. Remaining work resets the count to
-/// zero; a session that did not end by itself leaves it unchanged.
+/// Returns how many sessions in a row lacked only the promise, including this one. Open items, changed protected files,
+/// or a session that ended by itself in a run without a plan reset the count to zero. Any other session leaves it
+/// unchanged.
 pub(crate) fn consecutive_missing_promises_after_session(
     state: &RunState,
     evidence: &SessionEvidence,

@@ -170,8 +170,8 @@ impl<'a> GrowthReader<'a> {
     /// - If calls name the item: at the first of these calls, or at the last edit that replaced its open box.
     /// - If no call names the item: at one of the last calls that tick an item without naming it, in the plan's order.
     /// - If no call shows the tick (it was made by a script, a subagent or the user): at the tick of the next item in the
-    /// plan, with which the item shares the growth. Without a next item, at the last change of the plan, otherwise at the
-    /// end.
+    ///   plan, with which the item shares the growth. Without a next item, at the last change of the plan, otherwise at
+    ///   the end.
     pub fn into_growth_with_growth_at_each_tick(self) -> SessionGrowth {
         let growth_at_end = self.growth.growth_tokens;
         let mut growth_at_ticks: Vec<Option<u64>> =

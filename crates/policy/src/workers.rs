@@ -6,8 +6,8 @@
 //! - An item becomes ready to merge once its branch is stored safely. Only the holder of the merger's lease merges it. The merger
 //!   records the commit *before* it moves the target branch, and moves the target only from the commit that it read last.
 //! - An item counts as merged once one of its recorded commits is in the target branch
-//! ([`mark_items_in_target_as_merged`]). Neither a lease nor a stage proves this: a merger that was suspended may move
-//! the target long after another one has taken over.
+//!   ([`mark_items_in_target_as_merged`]). Neither a lease nor a stage proves this: a merger that was suspended may move
+//!   the target long after another one has taken over.
 //!
 //! The functions here change only the board that is passed in. The caller holds its lock or runs them in a transaction.
 
@@ -22,7 +22,8 @@ use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 pub const LEASE_DURATION_MS: BoardMillis = 90_000;
 /// The number of failed attempts after which an item is set aside.
 pub const MAX_FAILED_ATTEMPTS: u32 = 3;
-/// The maximum number of characters of a question or reason that are stored on the board.
+/// The maximum number of characters of a worker's question or failure reason on the board. It is small, because every
+/// machine of a fleet rereads the whole board.
 const MAX_REASON_CHARS: usize = 500;
 
 /// A worker's lease on an item.

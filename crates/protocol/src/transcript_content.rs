@@ -336,7 +336,8 @@ impl TranscriptLine {
 /// Parses a user line with tool results in one pass, if it has exactly the form that the client writes. Returns `None` for
 /// any other line.
 fn parse_tool_result_line_in_one_pass(text: &str) -> Option<TranscriptLine> {
-    // Searches the start of the line for the type first, because after a failed attempt the line is parsed a second time.
+    // The start of the line is searched for the type first, because after a failed attempt the line is parsed a second
+    // time.
     let line_prefix = (TYPE_SEARCH_BYTES - 3..=TYPE_SEARCH_BYTES).rev().find_map(|end| text.get(..end))?;
     if !line_prefix.contains(USER_TYPE_MARKER) {
         return None;

@@ -296,9 +296,9 @@ pub fn state_copy_path(project: &Project) -> PathBuf {
     project.copies_folder().join("ralph-state.json")
 }
 
-/// Writes a state with the next revision to the ledger, the file and the copy. Foreign fields of the document that was
-/// read are kept;
-/// `has_only_our_fields` is true if it has none.
+/// Writes the state with the next revision to the ledger first, then to the file and the copy: after a kill in
+/// between, the ledger has the newest state. Foreign fields of the document that was read are kept.
+/// `has_only_our_fields` is true if it has none, which saves merging the state into the old document.
 fn write_next_revision_to_ledger_file_and_copy(
     project: &Project,
     loaded: &mut LoadedState,

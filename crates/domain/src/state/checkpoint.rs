@@ -20,7 +20,7 @@ pub struct Checkpoint {
     pub cause: CheckpointCause,
     /// The threshold level at that moment.
     pub level: Level,
-    /// The usage that decided about the level at that moment, in whole percent.
+    /// The usage that determined the level, in whole percent.
     pub percent_at_checkpoint: Option<u64>,
     /// The usage that the client showed at that moment, in whole percent.
     pub percent_used: Option<u64>,

@@ -66,8 +66,9 @@ pub(super) struct ItemRunLaunch<'a> {
     pub(super) max_sessions: u32,
     pub(super) max_cost_usd: Option<f64>,
     pub(super) max_tokens: Option<u64>,
-    /// The files for the run's events and for its error messages.
+    /// The file to which the run's events (its standard output) are appended.
     pub(super) output_path: &'a Path,
+    /// The file to which the run's error messages (its standard error) are appended.
     pub(super) errors_path: &'a Path,
 }
 

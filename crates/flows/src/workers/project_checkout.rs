@@ -37,7 +37,7 @@ pub enum UnsuitableRepository {
     /// The repository has submodules.
     #[error("this repository has submodules, which worktrees do not have: run it without --workers")]
     Submodules,
-    /// There are uncommitted changes.
+    /// A tracked file other than Plimsoll's own has uncommitted changes.
     #[error(
         "there are uncommitted changes, which no worker would see: commit or stash them (git status shows them), then run this again"
     )]

@@ -220,7 +220,7 @@ pub(crate) struct RunCost {
 /// The contents of the context windows of the run's sessions, by category.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WindowUsage {
-    /// Largest first.
+    /// The categories, sorted by tokens, largest first.
     pub(crate) categories: Vec<UsageCategory>,
     pub(crate) largest_results: Vec<LargeResult>,
     /// Number of sessions whose turns were recorded.

@@ -62,8 +62,8 @@ impl<'scope> Scheduler<'scope, '_> {
         Ok(self.parallel_run.update_shown_plan_and_state()?)
     }
 
-    /// Recovers the items that an earlier process has left: live runs are monitored, ended runs are
-    /// evaluated, and the worktrees of the others are prepared again.
+    /// Recovers the items that an earlier process has left: live runs are monitored, items whose claim is no longer
+    /// valid are dropped, ended runs are evaluated, and the worktrees of the others are prepared again.
     pub(super) fn recover_items_of_earlier_process(&mut self) -> Result<(), WorkersError> {
         let workers_state = self.parallel_run.workers_state();
         self.slots.resize_with(self.parallel_run.worker_count(), || None);
