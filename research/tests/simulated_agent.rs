@@ -132,7 +132,13 @@ fn messages_name_the_next_item_and_say_when_to_stop() {
     let run = test_run();
     let (word, code) = (&run.options.completion_promise, &run.promise_code);
     let next_item_message = |was_set_aside| {
-        messages::render_next_item_instructions("Convert part-4.txt", 1, word, code, was_set_aside)
+        messages::render_continue_with_next_item_instructions(
+            "Convert part-4.txt",
+            1,
+            word,
+            code,
+            was_set_aside,
+        )
     };
     let (knowledge, knowledge_of_retried_item) =
         (Knowledge::parse(&next_item_message(false)), Knowledge::parse(&next_item_message(true)));

@@ -49,6 +49,6 @@ pub(crate) fn describe_foreign_state(project: &Project) -> Option<String> {
     Some(render_no_run_here_and_loop_status(
         &project.relative_to_root(project.state_path()),
         &missing_run_marker_fields(&document),
-        &ShellLoop::from_document(&document),
+        &ShellLoop::from_document_collecting_invalid_fields(&document),
     ))
 }

@@ -90,7 +90,7 @@ pub struct GitFacts {
     /// Why the changed files could not be listed, if that failed.
     pub file_list_error: Option<String>,
     /// How the uncommitted work was handled; empty if it is untouched.
-    pub wip_outcome: String,
+    pub uncommitted_work_outcome: String,
 }
 
 /// A verify command of the run, with its last result.
@@ -341,7 +341,7 @@ impl Handoff {
         });
         let error_line =
             git.file_list_error.as_ref().map(|error| format!("- Trouble: {}\n", to_safe_single_line(error)));
-        let wip_outcome = Some(&git.wip_outcome).filter(|outcome| !outcome.is_empty());
+        let wip_outcome = Some(&git.uncommitted_work_outcome).filter(|outcome| !outcome.is_empty());
         let wip_line =
             wip_outcome.map(|outcome| format!("- Work in progress: {}\n", to_safe_single_line(outcome)));
         format!(

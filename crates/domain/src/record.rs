@@ -247,7 +247,7 @@ pub const MAX_USAGE_SAMPLES: usize = 25;
 impl StatusLineRecord {
     /// Records the context usage after a response, unless it equals the last sample. A lower usage means that the
     /// context was compacted or cleared, so the older samples are dropped: they do not predict future usage.
-    pub fn record_usage_if_changed_clearing_on_drop(&mut self, used_tokens: u64, now_seconds: i64) {
+    pub fn record_usage_if_changed_clearing_on_decrease(&mut self, used_tokens: u64, now_seconds: i64) {
         match self.usage_samples.last() {
             Some(last_sample) if *last_sample == used_tokens => return,
             Some(last_sample) if *last_sample > used_tokens => {

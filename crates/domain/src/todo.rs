@@ -122,9 +122,9 @@ impl TodoList {
     /// Returns those of the known items that are no longer in the plan in any form. Removing a line does not finish its item.
     /// Text added after an item (`… (done in abc123)`) does not make it another item, and a line that has become unclear still
     /// counts for its item.
-    pub fn find_missing_items(&self, known_items: &[String]) -> Vec<String> {
+    pub fn known_items_missing_from_lines(&self, known_items: &[String]) -> Vec<String> {
         let unclear_items = self.unclear_lines.iter().map(|line| line.item_text.as_str());
-        missing_items::find_missing_items(
+        missing_items::known_items_missing_from_lines(
             self.items.iter().map(|item| item.text.as_str()).chain(unclear_items),
             known_items,
         )
@@ -319,18 +319,18 @@ mod tests {
     fn an_item_removed_unticked_is_missing_and_one_with_added_text_is_not() {
         let known = ["Parse dates".to_owned(), "Parse".to_owned(), "Write docs".to_owned()];
         let now = TodoList::parse("- [x] ~~Parse dates~~ (done in abc123)\n- [ ] Parse\n");
-        assert_eq!(now.find_missing_items(&known), ["Write docs"]);
-        assert_eq!(TodoList::parse("- [x] Parser\n").find_missing_items(&known[1..2]), ["Parse"]);
+        assert_eq!(now.known_items_missing_from_lines(&known), ["Write docs"]);
+        assert_eq!(TodoList::parse("- [x] Parser\n").known_items_missing_from_lines(&known[1..2]), ["Parse"]);
     }
 
     #[test]
     fn a_longer_item_does_not_replace_a_shorter_one() {
         let known_items = ["Add tests".to_owned(), "Add tests for the parser".to_owned()];
         let shortened = TodoList::parse("- [x] Add tests for the parser\n");
-        assert_eq!(shortened.find_missing_items(&known_items), ["Add tests"]);
+        assert_eq!(shortened.known_items_missing_from_lines(&known_items), ["Add tests"]);
         let both = TodoList::parse("- [ ] Add tests\n- [x] Add tests for the parser\n");
         assert!(!both.is_item_ticked("Add tests") && both.is_item_ticked("Add tests for the parser"));
-        assert!(both.find_missing_items(&known_items).is_empty());
+        assert!(both.known_items_missing_from_lines(&known_items).is_empty());
     }
 
     #[test]

@@ -226,7 +226,7 @@ fn connect_trying_next_transport_if_rejected(
             settings.insecure_pass_file.as_ref(),
         );
         let chosen_error = match most_informative_error {
-            Some(earlier_error) => more_informative_error(earlier_error, latest_error),
+            Some(earlier_error) => prefer_tls_or_access_error(earlier_error, latest_error),
             None => latest_error,
         };
         if !was_rejected_by_server(&error) {
@@ -239,7 +239,7 @@ fn connect_trying_next_transport_if_rejected(
 
 /// Returns the more informative of two errors. If TLS is only preferred, its absence is not an error. A server that requires TLS
 /// refuses a connection without it before it checks the password.
-fn more_informative_error(first_error: DatabaseError, second_error: DatabaseError) -> DatabaseError {
+fn prefer_tls_or_access_error(first_error: DatabaseError, second_error: DatabaseError) -> DatabaseError {
     match (&first_error, &second_error) {
         (_, DatabaseError::NoTls) => first_error,
         (DatabaseError::NoTls, _)

@@ -173,14 +173,14 @@ pub(crate) fn collect_session_facts(request: &CheckpointRequest<'_>, record: &Se
 
 /// Adds the measurement, the run and the working memory to the facts.
 fn add_measurement_run_and_memory(request: &CheckpointRequest<'_>, session_facts: Handoff) -> Handoff {
-    let measured_facts = Handoff {
+    let facts_with_measurement = Handoff {
         level: request.level,
         usage_percent: request.reading.and_then(UsageReading::projected_percent),
         client_usage_percent: request.reading.and_then(UsageReading::percent_shown_by_client),
         transcript_path: request.transcript_path.as_ref().map(|path| path.to_string_lossy().into_owned()),
         ..session_facts
     };
-    add_run_session_and_memory(request.project, request.run, request.session_id, measured_facts)
+    add_run_session_and_memory(request.project, request.run, request.session_id, facts_with_measurement)
 }
 
 /// Adds the run, its verify results, earlier notes and the working memory to a session's facts.
@@ -423,7 +423,7 @@ fn build_checkpoint(
     notes: &HandoffNotes,
     run: &RunState,
 ) -> Checkpoint {
-    let or_unknown = |text: &str| if text.is_empty() { UNKNOWN.to_owned() } else { text.to_owned() };
+    let text_or_unknown = |text: &str| if text.is_empty() { UNKNOWN.to_owned() } else { text.to_owned() };
     let last_message = handoff
         .last_message
         .as_deref()
@@ -441,10 +441,10 @@ fn build_checkpoint(
         percent_used: handoff.client_usage_percent,
         timestamp: handoff.written_at.clone(),
         handoff_file: handoff_file.to_owned(),
-        resume_summary: or_unknown(&summary),
+        resume_summary: text_or_unknown(&summary),
         files_in_progress: handoff.changed_files.clone(),
         current_todo_item: handoff.current_item.clone().unwrap_or_default(),
-        progress_on_item: if is_started { or_unknown(&notes.progress) } else { NOT_STARTED.to_owned() },
+        progress_on_item: if is_started { text_or_unknown(&notes.progress) } else { NOT_STARTED.to_owned() },
         next_step: if is_started { notes.next_step.clone() } else { String::new() },
         item_work: handoff.item_work.clone(),
         iteration: run.iteration,
@@ -453,9 +453,8 @@ fn build_checkpoint(
     }
 }
 
-/// Returns the item that the checkpoint is credited to: the session's assigned item, otherwise the current
-/// one.
-fn credited_item(handoff: &Handoff) -> Option<String> {
+/// Returns the item that the session was assigned; if there is none, the current one.
+fn assigned_or_current_item(handoff: &Handoff) -> Option<String> {
     let session_item = Some(&handoff.item_work.session_item).filter(|item| !item.is_empty());
     session_item.or(handoff.current_item.as_ref()).cloned()
 }
@@ -475,7 +474,7 @@ fn record_checkpoint_in_journal(
         percent_used: reading.and_then(UsageReading::percent_shown_by_client),
         handoff_path: handoff_file.to_owned(),
         files: Some(handoff.changed_files.iter().map(|file| file.path.clone()).collect()),
-        item: credited_item(handoff),
+        item: assigned_or_current_item(handoff),
         finished_items: Some(handoff.item_work.ticked_items.clone()),
         reading: reading.cloned(),
         thresholds: request.thresholds.copied(),

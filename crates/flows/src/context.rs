@@ -22,7 +22,7 @@ type VariableToSetOrRemove = (&'static str, Option<String>);
 pub fn measure_context_variables_for_hook(payload: &[u8]) -> Vec<VariableToSetOrRemove> {
     let reading = HookInvocation::parse_input_and_load_project(payload).ok().and_then(|invocation| {
         let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
-        measure::measure_hook_session(&invocation, &record).reading
+        measure::measure_hook_session_waiting_near_threshold(&invocation, &record).reading
     });
     variables_unless_reading_is_from_environment(reading.as_ref())
 }

@@ -114,8 +114,8 @@ impl HookInvocation {
 
     #[inline(never)]
     fn project_where_session_started(&self) -> Option<Project> {
-        let root = tail::find_start_directory(self.transcript_path()?)
-            .filter(|root| *root != self.project.root())?;
+        let root =
+            tail::read_transcript_cwd(self.transcript_path()?).filter(|root| *root != self.project.root())?;
         Project::find_with_session_record(&root, &self.session_id)
     }
 

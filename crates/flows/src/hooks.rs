@@ -51,7 +51,7 @@ pub const PROGRAMS: [(&str, HookProgram); 8] = [
     ("plimsoll-session-end", |start| session_end::run_session_end_hook(start.input)),
     // The briefing at SessionStart, then the first part of the memory.
     ("plimsoll-session-start", |start| {
-        let origin = HookOrigin::from_plugin_or_guarded_flag(start.arguments);
+        let origin = HookOrigin::from_plugin_flag_or_team_guarded_flag(start.arguments);
         run_usage_part_then_memory_part(start, |invocation| {
             session_start::run_session_start_hook(invocation, origin)
         })

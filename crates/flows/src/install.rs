@@ -20,7 +20,7 @@ mod team;
 use crate::install::git_exclude::ExcludeOutcome;
 pub use client::InstalledClient;
 pub(crate) use command_links::command_link_folder;
-use command_links::plan_links_to_copied_programs;
+use command_links::plan_links_if_copied_and_no_other_plimsoll;
 pub use command_links::{CommandLink, CommandLinks};
 pub use files::InstalledFileOutcome;
 use files::{plan_exclude_lines_with_or_without_commands, plan_file_unless_user_owned};
@@ -211,7 +211,7 @@ pub fn plan_installation(
         updated_settings.text,
         &mut changes,
     )?;
-    let shared_with_team = are_commands_shared_with_team(scope, &paths);
+    let shared_with_team = is_project_scope_or_local_beside_team_hooks(scope, &paths);
     let command_files = plan_slash_command_files(&paths.command_folder, shared_with_team, &mut changes)?;
     let plan_memory_files = || {
         memory::plan_server_entry_and_frame_agent(
@@ -237,7 +237,7 @@ pub fn plan_installation(
     changes.retain(|change| change.before != change.after);
     let mut links = Vec::new();
     let report = InstallationReport {
-        command_links: plan_links_to_copied_programs(&mut links),
+        command_links: plan_links_if_copied_and_no_other_plimsoll(&mut links),
         settings_file: paths.settings_file,
         client,
         hook_support,
@@ -245,7 +245,7 @@ pub fn plan_installation(
         other_hook_count: updated_settings.foreign_hook_count,
         other_status_line: updated_settings.foreign_status_line,
         hooks_disabled: updated_settings.hooks_disabled,
-        other_settings_files: files_whose_hooks_also_run(paths.other_settings, is_team_install),
+        other_settings_files: files_whose_hooks_run_beside_new_ones(paths.other_settings, is_team_install),
         team_files,
         backup_file,
         command_files,
@@ -262,7 +262,7 @@ pub fn plan_installation(
 
 /// Returns true if the slash commands and server entries belong to the team. A project has only one set of them, so they
 /// do as soon as the team's settings have hooks.
-fn are_commands_shared_with_team(scope: InstallScope, paths: &InstallPaths) -> bool {
+fn is_project_scope_or_local_beside_team_hooks(scope: InstallScope, paths: &InstallPaths) -> bool {
     match scope {
         InstallScope::Project => true,
         InstallScope::Local => paths.sibling_settings.as_deref().is_some_and(has_our_hooks),
@@ -325,7 +325,7 @@ fn plan_settings_and_backup_before_first_install(
 
 /// Returns the other settings files whose Plimsoll hooks run in addition to the new ones. Returns none if the
 /// new hooks yield to those of other files.
-fn files_whose_hooks_also_run(
+fn files_whose_hooks_run_beside_new_ones(
     settings_files: Vec<(InstallScope, PathBuf)>,
     new_hooks_yield: bool,
 ) -> Vec<PathBuf> {

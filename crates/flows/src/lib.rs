@@ -28,7 +28,7 @@ pub mod install;
 pub mod linear;
 pub mod memory;
 pub mod optional_program;
-mod our_files;
+mod plimsoll_files;
 mod read_only;
 pub mod retention;
 pub mod run;

@@ -165,7 +165,7 @@ pub(crate) fn abandon_all_frames_if_their_session_ended(
     let mut locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
     let frame_count = locked_memory.memory().depth();
     abandon_top_frames(&mut locked_memory, frame_count);
-    locked_memory.write_changes_count_response_and_release()
+    locked_memory.save_changes_and_unlock()
 }
 
 /// Returns true if another session or its client process has ended. A session with the same client as this one
@@ -202,7 +202,7 @@ pub(crate) fn begin_run_memory_if_enabled(project: &Project, run: &RunState) -> 
     // BeginRun is never refused.
     let _ =
         locked_memory.apply_and_queue_record("run", &MemoryOp::BeginRun { objective: root_objective(run) });
-    locked_memory.write_changes_count_response_and_release()?;
+    locked_memory.save_changes_and_unlock()?;
     memory::restore_damaged_memory_and_create_copy(project)
 }
 
@@ -250,11 +250,12 @@ pub(crate) fn abandon_frames_and_reopen_root_for_iteration(
         let _ = locked_memory
             .apply_and_queue_record("run", &MemoryOp::BeginRun { objective: root_objective(run) });
     }
-    locked_memory.write_changes_count_response_and_release().map(drop)
+    locked_memory.save_changes_and_unlock().map(drop)
 }
 
-/// Records the end of a session and abandons its frames, because no agent will return from them.
-pub fn record_shown_as_stored_and_abandon_frames(
+/// Records at the end of a session that the client has stored all that was shown, and abandons the session's
+/// frames, because no agent will return from them.
+pub fn mark_shown_memory_stored_and_abandon_frames(
     project: &Project,
     session_id: &SessionId,
 ) -> Result<(), StoreError> {
@@ -265,7 +266,7 @@ pub fn record_shown_as_stored_and_abandon_frames(
     locked_memory
         .update_shown_memory_state(session_id, ShownMemoryState::mark_all_shown_revisions_stored_by_client)?;
     abandon_unreturned_frames(&mut locked_memory, project, session_id);
-    locked_memory.write_changes_count_response_and_release().map(drop)
+    locked_memory.save_changes_and_unlock().map(drop)
 }
 
 /// Abandons the frames that a session has pushed and that no agent will return from, because the session's turn
@@ -278,7 +279,7 @@ pub(crate) fn abandon_unreturned_frames(
     let shown_memory = memory::load_shown_memory_state(project, session_id);
     let caller = Caller { agent: None, last_push_call: shown_memory.last_push_call_id() };
     let frame_count =
-        frames::count_frames_above_ended_conversation(locked_memory.memory(), caller, session_id);
+        frames::count_frames_left_open_by_conversation(locked_memory.memory(), caller, session_id);
     abandon_top_frames(locked_memory, frame_count);
 }
 
@@ -316,7 +317,7 @@ pub(crate) fn abandon_frames_at_prompt_and_render_changes(
     }
     let text =
         render_and_record_changes_by_others(&locked_memory, invocation, 0, render::MAX_ENTRY_UTF16_UNITS)?;
-    locked_memory.write_changes_count_response_and_release()?;
+    locked_memory.save_changes_and_unlock()?;
     Ok(text)
 }
 
@@ -379,7 +380,7 @@ fn render_changes_by_others(
 
 /// Renders the changes by others after a tool batch, and records them as shown. Without changes, all registers
 /// are shown again every [`REGISTER_REFRESH_CALLS`] calls. Abandons frames that the batch's calls have ended.
-pub(crate) fn render_and_record_changes_after_batch(
+pub(crate) fn render_and_record_changes_or_due_overview(
     invocation: &HookInvocation,
     max_utf16_units: usize,
     lock_timeout: Duration,
@@ -420,7 +421,7 @@ pub(crate) fn render_and_record_changes_after_batch(
         }
         shown_memory.set_shown_revision(conversation_key(invocation), shown_revision);
     })?;
-    locked_memory.write_changes_count_response_and_release()?;
+    locked_memory.save_changes_and_unlock()?;
     Ok(text)
 }
 

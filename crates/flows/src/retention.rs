@@ -48,13 +48,13 @@ pub fn list_records_with_reasons_to_keep(project: &Project) -> Result<ProjectRec
         open_runs: load_open_runs(project)?,
         unopened_handoffs: update_read_states_and_list_unopened(project),
     };
-    let (mut prunable, mut handoffs_of_open_sessions) = (Vec::new(), BTreeSet::new());
+    let (mut prunable, mut handoffs_of_kept_sessions) = (Vec::new(), BTreeSet::new());
     for id in records::sessions_with_record_or_turn_log(project) {
-        let record = load_record_or_earlier_external_record(project, &id);
+        let record = load_record_here_or_in_earlier_location(project, &id);
         let record_size = records::session_size_and_age(project, &id);
         let retention_reason = retention_context.reason_to_keep_session(&record, record_size.age_seconds);
         if retention_reason.is_some() {
-            handoffs_of_open_sessions
+            handoffs_of_kept_sessions
                 .extend(record.checkpoint_progress.last_handoff.as_deref().map(file_name));
         }
         prunable.push(new_prunable_record(
@@ -67,7 +67,7 @@ pub fn list_records_with_reasons_to_keep(project: &Project) -> Result<ProjectRec
     for name in records::handoff_names(project) {
         let record_size = records::handoff_size_and_age(project, &name);
         let retention_reason =
-            retention_context.reason_to_keep_unread_or_used_handoff(&name, &handoffs_of_open_sessions);
+            retention_context.reason_to_keep_unread_or_used_handoff(&name, &handoffs_of_kept_sessions);
         prunable.push(new_prunable_record(record_size, RecordKind::Handoff, name, retention_reason));
     }
     for id in records::runs_with_output_or_cache(project) {
@@ -205,7 +205,7 @@ pub fn compress_logs_of_closed_sessions(
         // The session's lock is not taken, because a hook would have to wait for it. A session that resumes
         // during this call decompresses its log.
         if may_session_be_open(
-            &load_record_or_earlier_external_record(project, log.session_id()),
+            &load_record_here_or_in_earlier_location(project, log.session_id()),
             Some(SECONDS_PER_DAY),
         ) {
             continue;
@@ -241,7 +241,7 @@ fn remove_session_if_closed_and_unlocked(project: &Project, id: &SessionId) -> R
         Err(StoreError::Locked { .. }) => return Ok(false),
         lock_result => lock_result?,
     };
-    if may_session_be_open(&load_record_or_earlier_external_record(project, id), Some(SECONDS_PER_DAY)) {
+    if may_session_be_open(&load_record_here_or_in_earlier_location(project, id), Some(SECONDS_PER_DAY)) {
         return Ok(false);
     }
     // The turn logs are locked as well, so that no turn is written during the removal.
@@ -260,7 +260,7 @@ fn remove_session_if_closed_and_unlocked(project: &Project, id: &SessionId) -> R
 
 /// Loads a session's record. If it is missing, loads the one from the earlier external folder, which was used
 /// before the project had Plimsoll files.
-fn load_record_or_earlier_external_record(project: &Project, id: &SessionId) -> SessionRecord {
+fn load_record_here_or_in_earlier_location(project: &Project, id: &SessionId) -> SessionRecord {
     let has_record =
         |project: &Project| project.session_record_path(id).is_some_and(|path| disk::exists(&path));
     if has_record(project) {
@@ -296,7 +296,7 @@ impl RetentionContext<'_> {
     fn reason_to_keep_unread_or_used_handoff(
         &self,
         name: &str,
-        handoffs_of_open_sessions: &BTreeSet<String>,
+        handoffs_of_kept_sessions: &BTreeSet<String>,
     ) -> Option<RetentionReason> {
         let path = self.project.handoffs_folder().join(name);
         let belongs_to_open_run = || {
@@ -310,7 +310,7 @@ impl RetentionContext<'_> {
             () if self.unopened_handoffs.iter().any(|unopened| unopened == name) => {
                 Some(RetentionReason::Unread)
             }
-            () if handoffs_of_open_sessions.contains(name) => Some(RetentionReason::SessionOpen),
+            () if handoffs_of_kept_sessions.contains(name) => Some(RetentionReason::SessionOpen),
             () if !self.open_runs.is_empty() && belongs_to_open_run() => Some(RetentionReason::UsedByOpenRun),
             () => None,
         }

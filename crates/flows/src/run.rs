@@ -41,7 +41,7 @@ mod watchdog;
 
 pub use client_error::{ClientError, ClientSettingsError};
 pub use observer::{Interrupt, InterruptCounter, RunEvent, RunObserver};
-pub use preflight::{Preflight, check_preconditions_and_lock_run};
+pub use preflight::{Preflight, check_client_prepare_hooks_and_lock_run};
 pub(crate) use preflight::{check_client_supports_restricted_mode, check_client_version};
 
 use crate::checkpoint::facts;
@@ -173,7 +173,7 @@ pub fn run_sessions(
                 runner.error_counter = ConsecutiveErrorCounter::default();
                 exit_code
             }
-            Err(error) => runner.wait_before_retry_or_return_exit_code(error)?,
+            Err(error) => runner.wait_to_retry_else_end_or_pause_run(error)?,
         };
         if let Some(code) = exit_code {
             return Ok(runner.report_end(code));
@@ -240,7 +240,7 @@ impl Runner<'_> {
         self.clear_expired_pause(&state)?;
         // Includes questions that a killed process did not report.
         self.mark_and_report_unnotified_questions(&state)?;
-        let verdict = match self.recover_and_judge_iteration_or_pause(&state)? {
+        let verdict = match self.finish_unjudged_iteration_or_pause(&state)? {
             Some(verdict) => verdict,
             None => match self.run_baseline_before_session()? {
                 BaselineStep::Paused(pause_verdict) => pause_verdict,
@@ -267,7 +267,7 @@ impl Runner<'_> {
     /// Recovers the iteration that an earlier `plimsoll run` left behind: adopts its client if that still runs,
     /// and judges it otherwise, so that no session is started twice. Returns a pause if the run has to wait
     /// before its next session, and `None` if the next session can start.
-    fn recover_and_judge_iteration_or_pause(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
+    fn finish_unjudged_iteration_or_pause(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
         let record = &run.iteration_record;
         if record.phase == IterationPhase::Judged {
             return match unexpired_or_still_limited_pause(run) {
@@ -335,9 +335,9 @@ impl Runner<'_> {
             Some(SessionId::from(session_id)),
         )?;
         if state.lifecycle.has_ended() {
-            return Ok(self.verdict_of_run_ended_before_session(&state));
+            return Ok(self.verdict_of_ended_run_reporting_if_blocked(&state));
         }
-        let model = self.choose_item_model_and_report_ignored(&state);
+        let model = self.choose_item_or_user_model_and_warn_if_ignored(&state);
         let changed_model = model.as_deref().filter(|_| model != self.user_model);
         self.observer.on_event(&RunEvent::IterationStarted { state: &state, model: changed_model });
         let client = self.start_client_and_record_process(&state, model)?;
@@ -351,11 +351,12 @@ impl Runner<'_> {
                 protect::record_changes_next_session_must_undo(&self.context, &self.last_state)?;
         }
         let commands =
-            baseline::commands_with_unknown_result_if_work_remains(self.context.project, &self.last_state);
+            baseline::baseline_commands_to_run_if_work_remains(self.context.project, &self.last_state);
         if commands.is_empty() {
             return Ok(BaselineStep::Proceed);
         }
-        self.observer.on_event(&RunEvent::Notice(baseline::render_notice(&self.last_state, &commands)));
+        self.observer
+            .on_event(&RunEvent::Notice(baseline::render_baseline_start_notice(&self.last_state, &commands)));
         // No session is running, so the first Ctrl-C is enough.
         let result = baseline::run_baseline_or_pause_if_interrupted(
             &self.context,
@@ -383,7 +384,7 @@ impl Runner<'_> {
 
     /// Returns the stop verdict of a run that ended before its session started, because it was canceled or
     /// because every item waits for an answer. The latter is also reported to the observer.
-    fn verdict_of_run_ended_before_session(&mut self, state: &RunState) -> Verdict {
+    fn verdict_of_ended_run_reporting_if_blocked(&mut self, state: &RunState) -> Verdict {
         let status = state.lifecycle.status();
         match state.lifecycle.last_verdict().filter(|_| status == RunStatus::Blocked) {
             Some(verdict) => {
@@ -395,7 +396,7 @@ impl Runner<'_> {
     }
 
     /// Chooses the model for the item of this iteration. A model that is ignored is reported once.
-    fn choose_item_model_and_report_ignored(&mut self, state: &RunState) -> Option<String> {
+    fn choose_item_or_user_model_and_warn_if_ignored(&mut self, state: &RunState) -> Option<String> {
         let item = state.iteration_record.item.as_deref().unwrap_or_default();
         let choice = models::choose_model_by_item_then_size_then_argument(
             item,
@@ -438,7 +439,7 @@ impl Runner<'_> {
             .map(str::to_owned)
             .into_iter()
             .chain(self.memory_arguments.clone())
-            .chain(remaining_budget_arguments(
+            .chain(remaining_budget_arguments_unless_set_by_user(
                 &self.context,
                 state,
                 self.hook_support,
@@ -625,7 +626,7 @@ fn session_output_path(project: &Project, state: &RunState, extension: &str) -> 
 
 /// Returns the client's option for the remaining budget, so that the client stops a session that would exceed
 /// it. With a client that is too old for the option, the run is stopped between sessions.
-fn remaining_budget_arguments(
+fn remaining_budget_arguments_unless_set_by_user(
     context: &RunContext<'_>,
     state: &RunState,
     hook_support: HookSupport,
@@ -654,11 +655,12 @@ fn unexpired_or_still_limited_pause(run: &RunState) -> Option<Verdict> {
     };
     let now = clock::now();
     if *kind == PauseKind::Quota {
-        let limit_verdict = plimsoll_policy::bounds::reached_limit_verdict(run, &clock::to_timestamp(now));
+        let limit_verdict =
+            plimsoll_policy::bounds::stop_or_pause_for_reached_limit(run, &clock::to_timestamp(now));
         return limit_verdict.filter(|verdict| matches!(verdict, Verdict::Pause { .. }));
     }
     let is_unexpired = kind.resolves_by_waiting()
-        && clock::parse_rfc3339(end_time.as_str()).is_some_and(|until| until > now);
+        && clock::parse_rfc3339(end_time.as_str()).is_some_and(|parsed_end_time| parsed_end_time > now);
     if is_unexpired { run.lifecycle.last_verdict().cloned() } else { None }
 }
 

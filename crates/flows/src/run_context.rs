@@ -70,7 +70,7 @@ impl RunContext<'_> {
 
     /// Adds an entry to the journal unless it already has a matching one. A process that recovers a killed run
     /// therefore adds no duplicates.
-    pub(crate) fn append_entry_if_missing(&self, entry: JournalEntry) -> Result<(), StoreError> {
+    pub(crate) fn append_entry_unless_near_journal_end(&self, entry: JournalEntry) -> Result<(), StoreError> {
         if journal::has_same_event_and_origin_near_end(self.project, &entry) {
             Ok(())
         } else {

@@ -9,7 +9,7 @@
 pub use crate::context::running_sessions::RunFiguresReader;
 
 use crate::context::running_sessions::live_client_pid;
-use crate::workers::item_figures::read_item_run_snapshots;
+use crate::workers::item_figures::read_snapshot_or_default_of_every_item;
 use crate::workers::workers_file;
 use plimsoll_domain::run_figures::{RunFigures, WorkerActivity, WorkerFigures};
 use plimsoll_domain::workers::WorkersState;
@@ -35,7 +35,7 @@ pub struct RunSnapshot {
 const MAX_SNAPSHOT_ATTEMPTS: usize = 5;
 
 /// Reads a snapshot of the project's newest run, or of the run with this id; returns `None` if there is none.
-pub fn read_run_snapshot(
+pub fn read_run_snapshot_retrying_if_lock_changed(
     project: &Project,
     run_id: Option<&RunId>,
     reader: &mut RunFiguresReader,
@@ -44,7 +44,7 @@ pub fn read_run_snapshot(
     let mut attempts = 0;
     loop {
         let Some(state) = state_file::load_state(project, run_id)? else { return Ok(None) };
-        let figures = read_run_figures(project, &state, reader)?;
+        let figures = read_figures_of_parallel_or_sequential_run(project, &state, reader)?;
         let is_active_now = lock::is_run_locked(project);
         attempts += 1;
         if is_active_now == is_run_active || attempts == MAX_SNAPSHOT_ATTEMPTS {
@@ -56,13 +56,14 @@ pub fn read_run_snapshot(
 
 /// Builds a snapshot from a loaded state. For the newest run it reads current figures; an earlier run has no
 /// running session, so its figures come from the state alone.
-pub fn snapshot_of_newest_or_earlier_run(
+pub fn run_snapshot_reading_files_only_if_newest(
     project: &Project,
     state: &RunState,
     is_newest_run: bool,
 ) -> Result<RunSnapshot, StoreError> {
     if is_newest_run {
-        let figures = read_run_figures(project, state, &mut RunFiguresReader::default())?;
+        let figures =
+            read_figures_of_parallel_or_sequential_run(project, state, &mut RunFiguresReader::default())?;
         return Ok(read_activity_and_build_snapshot(
             project,
             state.clone(),
@@ -72,7 +73,7 @@ pub fn snapshot_of_newest_or_earlier_run(
     }
     Ok(RunSnapshot {
         figures: figures_of_sequential_run(state, None),
-        activity: determine_activity(&ActivityEvidence::from_state(state, false)),
+        activity: determine_activity(&ActivityEvidence::from_state_without_process_checks(state, false)),
         stop_reason: None,
         is_run_active: false,
         state: state.clone(),
@@ -95,7 +96,7 @@ fn read_activity_and_build_snapshot(
         is_api_failing: state.iteration_record.api_retry.is_some()
             || figures.api_retry_if_all_workers_retry().is_some(),
         running_item_count: figures.workers.iter().filter(is_working).count(),
-        ..ActivityEvidence::from_state(&state, is_run_active)
+        ..ActivityEvidence::from_state_without_process_checks(&state, is_run_active)
     });
     RunSnapshot { state, figures, activity, stop_reason, is_run_active }
 }
@@ -105,7 +106,7 @@ fn read_activity_and_build_snapshot(
 const MAX_READ_ATTEMPTS: usize = 5;
 
 /// Reads the current figures of a run from its files.
-fn read_run_figures(
+fn read_figures_of_parallel_or_sequential_run(
     project: &Project,
     run_state: &RunState,
     reader: &mut RunFiguresReader,
@@ -114,7 +115,8 @@ fn read_run_figures(
         return Ok(reader.read_figures_of_sequential_run(project, run_state));
     };
     let mut compute_figures = |workers_state: &WorkersState| {
-        let item_run_snapshots = read_item_run_snapshots(reader, project, run_state, workers_state);
+        let item_run_snapshots =
+            read_snapshot_or_default_of_every_item(reader, project, run_state, workers_state);
         figures_of_parallel_run(workers_state, &item_run_snapshots, lock::is_run_locked(project))
     };
     for _ in 1..MAX_READ_ATTEMPTS {

@@ -110,7 +110,7 @@ impl SessionResult {
 /// The transcript contains what StopFailure reports, even if the client did not wait for that hook (2.1.329,
 /// headless).
 pub fn api_failure_at_transcript_end(transcript: &Path) -> Option<FailureEvidence> {
-    let last_entry = last_user_or_assistant_entry(transcript).filter(|line| line.is_api_error_message)?;
+    let last_entry = last_user_or_assistant_entry(transcript).filter(|entry| entry.is_api_error_message)?;
     let message =
         last_entry.message.blocks().iter().find_map(|block| block.text.as_deref()).unwrap_or_default();
     Some(FailureEvidence {
@@ -129,8 +129,8 @@ pub(crate) fn ends_with_interruption(transcript: &Path) -> bool {
 fn last_user_or_assistant_entry(transcript: &Path) -> Option<TranscriptEntry> {
     /// How many bytes at the end of the transcript are read.
     const MAX_TAIL_BYTES: u64 = 512 * 1024;
-    let is_message = |line: &TranscriptEntry| {
-        matches!(line.kind.as_deref(), Some("assistant" | "user")) && !line.is_sidechain
+    let is_message = |entry: &TranscriptEntry| {
+        matches!(entry.kind.as_deref(), Some("assistant" | "user")) && !entry.is_sidechain
     };
     tail::read_last_entries(transcript, MAX_TAIL_BYTES).ok()?.into_iter().rfind(is_message)
 }

@@ -50,8 +50,8 @@ pub enum TelemetryError {
 
 /// Starts the exporter of a run if the user's environment turns the client's telemetry on and names a
 /// collector. It is not an error if the optional program is not installed.
-pub fn start_exporter_if_configured(project: &Project, run: &RunState) -> ExporterStartOutcome {
-    let config = ExporterConfig::from_variables(environment::variable);
+pub fn start_exporter_if_configured_and_installed(project: &Project, run: &RunState) -> ExporterStartOutcome {
+    let config = ExporterConfig::from_variables_if_telemetry_enabled(environment::variable);
     let errors = config.invalid_variables.iter().cloned().map(TelemetryError::InvalidVariable).collect();
     let mut start_outcome = ExporterStartOutcome { errors, ..ExporterStartOutcome::default() };
     if !config.has_target() {
@@ -68,7 +68,7 @@ pub fn start_exporter_if_configured(project: &Project, run: &RunState) -> Export
         project.root(),
     ) {
         Ok(exporter_process) => {
-            let trace = TraceContext::for_run(
+            let trace = TraceContext::from_valid_traceparent_or_run_id(
                 &run.run_id,
                 environment::variable(telemetry::TRACEPARENT_VARIABLE).as_deref(),
             );

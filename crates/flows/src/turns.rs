@@ -49,7 +49,7 @@ impl LoggedRecord {
 
     /// Returns the name that users type: `SESSION:NUMBER` or `SESSION/AGENT:NUMBER` for a turn, else
     /// `SESSION#RECORD`.
-    pub fn display_name(&self) -> String {
+    pub fn short_session_id_and_number(&self) -> String {
         let session: String = self.session_id.chars().take(8).collect();
         let stream: String = self.header.stream.chars().take(6).collect();
         match self.header.turn_number {
@@ -77,7 +77,7 @@ fn parse_complete_line(line: &RawLine) -> Option<LogLine<'_>> {
 
 /// Decodes the record of a line and reads its blobs from the log. Returns `None` if the line is not a record;
 /// `verify` reports such lines.
-pub fn decode_record(log: &TurnLog, line: &RawLine) -> Option<LoggedRecord> {
+pub fn decode_record_keeping_error_in_body(log: &TurnLog, line: &RawLine) -> Option<LoggedRecord> {
     let log_line = parse_complete_line(line)?;
     let read_blob = |hash: &str| log.read_blob(hash);
     let body = if log_line.is_erased() {
@@ -102,7 +102,7 @@ pub fn records_from_start(
     log: &TurnLog,
 ) -> Result<impl Iterator<Item = Result<LoggedRecord, StoreError>>, StoreError> {
     let lines = log.forward_lines()?;
-    Ok(lines.filter_map(|line| line.map(|line| decode_record(log, &line)).transpose()))
+    Ok(lines.filter_map(|line| line.map(|line| decode_record_keeping_error_in_body(log, &line)).transpose()))
 }
 
 /// Returns the records of a log from its end. Skips lines that are not records.
@@ -110,7 +110,7 @@ pub fn records_from_end(
     log: &TurnLog,
 ) -> Result<impl Iterator<Item = Result<LoggedRecord, StoreError>>, StoreError> {
     let lines = log.backward_lines()?;
-    Ok(lines.filter_map(|line| line.map(|line| decode_record(log, &line)).transpose()))
+    Ok(lines.filter_map(|line| line.map(|line| decode_record_keeping_error_in_body(log, &line)).transpose()))
 }
 
 /// Returns the log of the session whose id starts with this prefix; the most recently written log if several match.

@@ -42,10 +42,10 @@ use crate::run_context::RunContext;
 use board::{Board, FleetBoard, LocalBoard};
 use connection::BoardConnection;
 use context::ParallelRun;
-use new_record::{new_fleet_member_state, new_state_and_reset_earlier_shown_plan};
+use new_record::{new_fleet_member_state, new_state_and_rewrite_shown_plan_with_answers};
 use plimsoll_domain::RunState;
 use plimsoll_domain::git_names::CommitId;
-use plimsoll_launcher::own_repository::OwnRepository;
+use plimsoll_launcher::plimsoll_repository::PlimsollRepository;
 use plimsoll_launcher::worktree::PlanFiles;
 use plimsoll_launcher::{git, process, worktree};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment, layout, ledger, lock};
@@ -108,7 +108,7 @@ pub fn run_parallel_plan(
     let _preflight = preflight;
     let project = context.project;
     let (workers_file, worktrees) =
-        open_workers_file_and_ensure_target_branch(project, initial_state, observer)?;
+        prepare_workers_file_branch_and_worktrees(project, initial_state, observer)?;
     let state = context.load_newest_state()?.unwrap_or_else(|| initial_state.clone());
     if reopen_set_aside {
         workers_file.update_and_write_file(|workers| shown_plan::reopen_failed_items(&mut workers.board))?;
@@ -221,7 +221,7 @@ pub fn run_fleet_member(
 
 /// Kills the item runs of a canceled run whose own process no longer exists. The processes are identified by
 /// the recorded pid and start time.
-pub fn end_orphaned_item_runs(project: &Project, run_state: &RunState) -> Result<(), StoreError> {
+pub fn end_item_runs_if_run_lock_is_free(project: &Project, run_state: &RunState) -> Result<(), StoreError> {
     // A live process of the run has this lock and ends its item runs itself. While this function has the lock,
     // no run can start.
     let Ok(_run_lock) = lock::acquire_run_lock(project, PROCESS_EXIT_TIMEOUT) else { return Ok(()) };
@@ -243,14 +243,14 @@ const PROCESS_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Opens the record and the worktrees of a run. Creates the record and the target branch if they do not exist,
 /// for example after a kill.
-fn open_workers_file_and_ensure_target_branch(
+fn prepare_workers_file_branch_and_worktrees(
     project: &Project,
     run_state: &RunState,
     observer: &mut dyn RunObserver,
 ) -> Result<(WorkersFile, Worktrees), WorkersError> {
     let checkout = project_checkout::read_checkout_with_branch_and_head(project)?;
     let workers_file = WorkersFile::open_or_create(project, &run_state.run_id, || {
-        new_state_and_reset_earlier_shown_plan(project, run_state, &checkout)
+        new_state_and_rewrite_shown_plan_with_answers(project, run_state, &checkout)
     })?;
     let workers_state = workers_file.workers_state();
     let repository = &checkout.repository_root;
@@ -289,13 +289,13 @@ fn open_or_copy_merge_repository(
     run_state: &RunState,
     repository: &std::path::Path,
     observer: &mut dyn RunObserver,
-) -> Result<OwnRepository, WorkersError> {
+) -> Result<PlimsollRepository, WorkersError> {
     let no_home_error = || StoreError::NoHome { project: project.root().to_owned() };
     let folder = worktrees::merge_git_folder(project, &run_state.run_id).ok_or_else(no_home_error)?;
     let needs_copy = !disk::exists(&folder);
     let show_notice = &mut |message| observer.on_event(&RunEvent::Notice(message));
     let merge_repository = copy_and_print_messages_if_large(repository, needs_copy, show_notice, || {
-        OwnRepository::open_or_copy_from_clone(repository, &folder)
+        PlimsollRepository::open_or_copy_from_clone(repository, &folder)
     });
     merge_repository.map_err(|error| WorkersError::CannotPrepareMergeWorktree(error.to_string()))
 }
@@ -307,21 +307,23 @@ fn write_shared_files_and_open_worktrees(
     run_state: &RunState,
     workers_file: &WorkersFile,
     checkout: project_checkout::ProjectCheckout,
-    merge_repository: OwnRepository,
+    merge_repository: PlimsollRepository,
     keeps_merge_repository: bool,
 ) -> Result<Worktrees, WorkersError> {
     let workers_state = workers_file.workers_state();
     let item_plan = checkout
-        .repo_path(ITEM_PLAN_FILE)
+        .path_in_repository_unless_outside(ITEM_PLAN_FILE)
         .ok_or(WorkersError::CannotPrepareMergeWorktree("no item can have a plan".to_owned()))?;
     // In a fleet, a plan that git does not track is shown in a file of Plimsoll, which is in no worktree.
     let is_plan_in_worktrees = workers_state.fleet_member.is_none() || workers_state.plan_is_tracked;
-    let plan = is_plan_in_worktrees.then(|| checkout.repo_path(&workers_state.plan_path)).flatten();
+    let plan = is_plan_in_worktrees
+        .then(|| checkout.path_in_repository_unless_outside(&workers_state.plan_path))
+        .flatten();
     let plan_files = PlanFiles { plan, item_plan };
     let setup_command = run_state.options.workers.as_ref().and_then(|workers| workers.setup_command.clone());
     let setup_command =
         setup_command.map(|command| SetupCommand { command, scope: CommandScope::for_run(run_state) });
-    let worktrees = Worktrees::new_with_opened_merge_repository(
+    let worktrees = Worktrees::new_and_open_merge_repository(
         project,
         run_state,
         checkout,

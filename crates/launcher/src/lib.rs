@@ -24,7 +24,7 @@ pub mod git;
 mod git_error;
 mod git_output;
 pub mod merge_repository;
-pub mod own_repository;
+pub mod plimsoll_repository;
 pub mod process;
 pub mod remote_repository;
 mod search_path;

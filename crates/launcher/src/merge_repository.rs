@@ -5,7 +5,7 @@
 use crate::CommandOutcome;
 use crate::child::{self, ChildOptions};
 use crate::git::{self, AllowedPrograms, GitWriter};
-use crate::own_repository::{OwnRepository, OwnRepositoryError};
+use crate::plimsoll_repository::{PlimsollRepository, PlimsollRepositoryError};
 use crate::worktree::{
     RebaseOutcome, WorktreeError, combined_output_or_failure_reason, remove_locks_in_git_folder,
 };
@@ -35,7 +35,7 @@ const READY_MARKER_FILE: &str = "plimsoll-ready";
 /// A repository of ours with a working tree.
 #[derive(Debug, Clone)]
 pub struct MergeRepository {
-    own_repository: OwnRepository,
+    plimsoll_repository: PlimsollRepository,
     work_tree: PathBuf,
     allowed_programs: AllowedPrograms,
 }
@@ -44,32 +44,32 @@ impl MergeRepository {
     /// Opens or creates the working tree of a repository of ours. Files that an earlier process left in it
     /// are reused.
     pub fn open(
-        own_repository: OwnRepository,
+        plimsoll_repository: PlimsollRepository,
         work_tree: &Path,
         allowed_programs: AllowedPrograms,
     ) -> Result<MergeRepository, WorktreeError> {
         let merge_repository =
-            MergeRepository { own_repository, work_tree: work_tree.to_owned(), allowed_programs };
+            MergeRepository { plimsoll_repository, work_tree: work_tree.to_owned(), allowed_programs };
         let config_error =
             |error: StoreError| WorktreeError::Refused { operation: "config", reason: error.to_string() };
-        merge_repository.own_repository.set_config("core.bare", "false")?;
+        merge_repository.plimsoll_repository.set_config("core.bare", "false")?;
         disk::create_folder(work_tree).map_err(config_error)?;
         // As in the git folder of a worktree, this file proves that the working tree belongs to the
         // repository.
         let git_file_path = format!("{}\n", work_tree.join(".git").display());
         disk::replace(
-            &merge_repository.own_repository.git_folder().join("gitdir"),
+            &merge_repository.plimsoll_repository.git_folder().join("gitdir"),
             git_file_path.as_bytes(),
             Durability::Lazy,
         )
         .map_err(config_error)?;
-        remove_locks_in_git_folder(merge_repository.own_repository.git_folder(), work_tree);
+        remove_locks_in_git_folder(merge_repository.plimsoll_repository.git_folder(), work_tree);
         Ok(merge_repository)
     }
 
     /// Returns the repository without its working tree.
-    pub fn own_repository(&self) -> &OwnRepository {
-        &self.own_repository
+    pub fn plimsoll_repository(&self) -> &PlimsollRepository {
+        &self.plimsoll_repository
     }
 
     pub fn work_tree(&self) -> &Path {
@@ -78,7 +78,10 @@ impl MergeRepository {
 
     /// Returns whether [`MergeRepository::mark_ready`] was called for this working tree.
     pub fn is_ready(&self) -> bool {
-        disk::read_text(&self.own_repository.git_folder().join(READY_MARKER_FILE)).ok().flatten().as_deref()
+        disk::read_text(&self.plimsoll_repository.git_folder().join(READY_MARKER_FILE))
+            .ok()
+            .flatten()
+            .as_deref()
             == self.work_tree.to_str()
     }
 
@@ -86,7 +89,7 @@ impl MergeRepository {
     pub fn mark_ready(&self) -> Result<(), StoreError> {
         let path_text = self.work_tree.to_string_lossy();
         disk::replace(
-            &self.own_repository.git_folder().join(READY_MARKER_FILE),
+            &self.plimsoll_repository.git_folder().join(READY_MARKER_FILE),
             path_text.as_bytes(),
             Durability::Lazy,
         )
@@ -94,10 +97,10 @@ impl MergeRepository {
 
     /// Removes the working tree and, if `with_repository` is true, the repository, too.
     pub fn remove(&self, with_repository: bool) -> Result<(), StoreError> {
-        let _ = disk::remove_if_exists(&self.own_repository.git_folder().join(READY_MARKER_FILE));
+        let _ = disk::remove_if_exists(&self.plimsoll_repository.git_folder().join(READY_MARKER_FILE));
         disk::remove_folder_and_contents(&self.work_tree)?;
         if with_repository {
-            disk::remove_folder_and_contents(self.own_repository.git_folder())
+            disk::remove_folder_and_contents(self.plimsoll_repository.git_folder())
         } else {
             Ok(())
         }
@@ -114,7 +117,7 @@ impl MergeRepository {
     /// Writes the `.git` file of the working tree. Verify commands may run git, which finds the repository
     /// through this file. Our own commands do not read it.
     fn write_git_file(&self) -> Result<(), WorktreeError> {
-        let text = format!("gitdir: {}\n", self.own_repository.git_folder().display());
+        let text = format!("gitdir: {}\n", self.plimsoll_repository.git_folder().display());
         let file = self.work_tree.join(".git");
         if disk::read_text(&file).ok().flatten().as_deref() == Some(text.as_str()) {
             return Ok(());
@@ -191,7 +194,7 @@ impl MergeRepository {
     /// Aborts a rebase that a conflict, a timeout or a killed process has left unfinished. A failure is ignored, because
     /// the next rebase then fails and reports it.
     fn abort_interrupted_rebase(&self) {
-        let git_folder = self.own_repository.git_folder();
+        let git_folder = self.plimsoll_repository.git_folder();
         if ["rebase-merge", "rebase-apply"].iter().any(|name| disk::exists(&git_folder.join(name))) {
             let _ = self.run_writer(&["rebase", "--abort"], REBASE_TIMEOUT);
         }
@@ -285,7 +288,7 @@ impl MergeRepository {
 
     /// Returns whether `commit` is `tip` or an ancestor of it. Returns false if a commit does not exist.
     pub fn history_contains(&self, tip: &CommitId, commit: &CommitId) -> bool {
-        self.own_repository.history_contains(tip, commit)
+        self.plimsoll_repository.history_contains(tip, commit)
     }
 
     /// Returns the differences between two commits as text, at most `max_chars` characters. `files` limits
@@ -302,7 +305,7 @@ impl MergeRepository {
     /// checkout reads them. Each content is compared with its id. A pointer whose content the clone lacks
     /// stays a pointer.
     fn copy_lfs_objects(&self, commit: &CommitId) {
-        let lfs_attribute_search = self.own_repository.run_offline_git(&[
+        let lfs_attribute_search = self.plimsoll_repository.run_offline_git(&[
             "grep",
             "--quiet",
             "--fixed-strings",
@@ -316,11 +319,12 @@ impl MergeRepository {
         }
         for id in self.lfs_object_ids(commit) {
             let object_path: PathBuf = ["lfs", "objects", &id[..2], &id[2..4], &id].iter().collect();
-            let target = self.own_repository.git_folder().join(&object_path);
+            let target = self.plimsoll_repository.git_folder().join(&object_path);
             if disk::exists(&target) {
                 continue;
             }
-            let bytes = disk::read(&self.own_repository.clone_git_folder().join(&object_path)).ok().flatten();
+            let bytes =
+                disk::read(&self.plimsoll_repository.clone_git_folder().join(&object_path)).ok().flatten();
             if let Some(bytes) = bytes.filter(|bytes| sha256_hex(&[bytes]) == id) {
                 let _ = disk::replace(&target, &bytes, Durability::Lazy);
             }
@@ -329,7 +333,8 @@ impl MergeRepository {
 
     /// Returns the ids of the contents that the git-lfs pointers of a commit name.
     fn lfs_object_ids(&self, commit: &CommitId) -> BTreeSet<String> {
-        let outcome = self.own_repository.run_offline_git(&["ls-tree", "-r", "-l", "-z", commit.as_str()]);
+        let outcome =
+            self.plimsoll_repository.run_offline_git(&["ls-tree", "-r", "-l", "-z", commit.as_str()]);
         let is_small = |fields: &Vec<&str>| {
             fields
                 .get(3)
@@ -343,9 +348,9 @@ impl MergeRepository {
         let blob_ids: Vec<String> =
             blobs.filter_map(|fields| fields.get(2).map(|id| (*id).to_owned())).collect();
         let input = Some((blob_ids.join("\n") + "\n").into_bytes());
-        let command = git::offline_own_repository_command(
-            Some(self.own_repository.git_folder()),
-            self.own_repository.git_folder(),
+        let command = git::offline_plimsoll_repository_command(
+            Some(self.plimsoll_repository.git_folder()),
+            self.plimsoll_repository.git_folder(),
             &["cat-file", "--batch"],
         );
         let options = ChildOptions {
@@ -375,11 +380,11 @@ impl MergeRepository {
         // files are.
         let writable_folders = [
             self.work_tree.as_path(),
-            self.own_repository.clone_git_folder(),
-            self.own_repository.clone_root(),
+            self.plimsoll_repository.clone_git_folder(),
+            self.plimsoll_repository.clone_root(),
         ];
-        match GitWriter::for_own_repository(
-            self.own_repository.git_folder(),
+        match GitWriter::for_plimsoll_repository(
+            self.plimsoll_repository.git_folder(),
             &self.work_tree,
             &writable_folders,
             self.allowed_programs,
@@ -390,8 +395,8 @@ impl MergeRepository {
     }
 
     fn run_query(&self, arguments: &[&str]) -> CommandOutcome {
-        let command = git::own_repository_read_only_command(
-            self.own_repository.git_folder(),
+        let command = git::plimsoll_repository_read_only_command(
+            self.plimsoll_repository.git_folder(),
             &self.work_tree,
             arguments,
         );
@@ -399,8 +404,8 @@ impl MergeRepository {
     }
 }
 
-impl From<OwnRepositoryError> for WorktreeError {
-    fn from(error: OwnRepositoryError) -> WorktreeError {
+impl From<PlimsollRepositoryError> for WorktreeError {
+    fn from(error: PlimsollRepositoryError) -> WorktreeError {
         WorktreeError::Refused { operation: "fetch", reason: error.to_string() }
     }
 }
@@ -421,10 +426,15 @@ mod tests {
     }
 
     fn open_merge_repository(folder: &tempfile::TempDir, repository: &Path) -> MergeRepository {
-        let own_repository =
-            OwnRepository::open_or_copy_from_clone(repository, &folder.path().join("merge.git")).unwrap();
-        MergeRepository::open(own_repository, &folder.path().join("merge"), AllowedPrograms::TrustedDrivers)
-            .unwrap()
+        let plimsoll_repository =
+            PlimsollRepository::open_or_copy_from_clone(repository, &folder.path().join("merge.git"))
+                .unwrap();
+        MergeRepository::open(
+            plimsoll_repository,
+            &folder.path().join("merge"),
+            AllowedPrograms::TrustedDrivers,
+        )
+        .unwrap()
     }
 
     /// Commits a change in a separate worktree, and fetches the commit into the merge repository.
@@ -439,7 +449,7 @@ mod tests {
             add_worktree(repository, &worktree, &format!("p/{name}/1"), first_commit).unwrap();
         }
         let new_commit = commit_change(&worktree, change);
-        merge.own_repository().fetch_and_verify_commit_from_clone(&new_commit).unwrap();
+        merge.plimsoll_repository().fetch_and_verify_commit_from_clone(&new_commit).unwrap();
         new_commit
     }
 
@@ -470,7 +480,7 @@ mod tests {
             !move_or_create_branch_if_at_expected_tip(repository, &target, None, &second_rebased),
             "the clone does not have it yet"
         );
-        merge.own_repository().transfer_commit_to_clone_without_reference(&second_rebased).unwrap();
+        merge.plimsoll_repository().transfer_commit_to_clone_without_reference(&second_rebased).unwrap();
         assert!(move_or_create_branch_if_at_expected_tip(repository, &target, None, &first_rebased));
         assert!(
             !move_or_create_branch_if_at_expected_tip(repository, &target, None, &second_rebased),
@@ -508,9 +518,9 @@ mod tests {
         );
         assert_eq!(std::fs::read_to_string(repository.join("a.txt")).unwrap(), "the user's\n");
         assert_eq!(git::head_commit(repository).as_ref(), Some(first_commit));
-        merge.own_repository().verify_clone_objects_written_since(SystemTime::UNIX_EPOCH).unwrap();
+        merge.plimsoll_repository().verify_clone_objects_written_since(SystemTime::UNIX_EPOCH).unwrap();
         merge.remove(true).unwrap();
-        assert!(!merge.work_tree().exists() && !merge.own_repository().git_folder().exists());
+        assert!(!merge.work_tree().exists() && !merge.plimsoll_repository().git_folder().exists());
     }
 
     #[test]
@@ -530,7 +540,7 @@ mod tests {
         let interrupted_rebase =
             crate::run_user_shell_command(&command_line, merge.work_tree(), Duration::from_secs(20));
         assert!(!interrupted_rebase.succeeded());
-        std::fs::write(merge.own_repository().git_folder().join("index.lock"), "half").unwrap();
+        std::fs::write(merge.plimsoll_repository().git_folder().join("index.lock"), "half").unwrap();
         let merge = open_merge_repository(folder, repository);
         assert_eq!(merge.rebase(&tip, first_commit, &new_base).unwrap(), conflict);
         let status = crate::run_user_shell_command(
@@ -589,7 +599,7 @@ mod tests {
         let worktree = folder.path().join("one");
         add_worktree(repository, &worktree, "p/one/1", first_commit).unwrap();
         let new_commit = commit_change(&worktree, "echo new > new.txt");
-        merge.own_repository().verify_clone_objects_written_since(started_at).unwrap();
+        merge.plimsoll_repository().verify_clone_objects_written_since(started_at).unwrap();
         // Stores the content of another object under the id of the new file.
         let replace_object = |target: &str, source: &str| {
             let object_path = |id: &str| format!(".git/objects/{}/{}", &id[..2], &id[2..]);
@@ -606,10 +616,10 @@ mod tests {
             run_shell(repository, &format!("rm -f {target_path} && cp {source_path} {target_path}"));
         };
         replace_object(&format!("{new_commit}:new.txt"), &format!("{first_commit}:a.txt"));
-        let result = merge.own_repository().fetch_and_verify_commit_from_clone(&new_commit);
-        assert!(matches!(&result, Err(OwnRepositoryError::BadCommit { .. })), "{result:?}");
-        let result = merge.own_repository().verify_clone_objects_written_since(started_at);
-        assert!(matches!(&result, Err(OwnRepositoryError::DamagedObjects(_))), "{result:?}");
+        let result = merge.plimsoll_repository().fetch_and_verify_commit_from_clone(&new_commit);
+        assert!(matches!(&result, Err(PlimsollRepositoryError::BadCommit { .. })), "{result:?}");
+        let result = merge.plimsoll_repository().verify_clone_objects_written_since(started_at);
+        assert!(matches!(&result, Err(PlimsollRepositoryError::DamagedObjects(_))), "{result:?}");
     }
 
     #[test]
@@ -619,15 +629,15 @@ mod tests {
         commit_in_worktree(&stage, "one", "echo new > new.txt");
         let (_folder, repository, merge, _first) = &stage;
         run_shell(repository, "git -c core.multiPackIndex=true repack -qad && git multi-pack-index write");
-        merge.own_repository().verify_clone_objects_written_since(started_at).unwrap();
+        merge.plimsoll_repository().verify_clone_objects_written_since(started_at).unwrap();
         // The last bytes of the index are offsets of objects, and its checksum. No offset in this small pack
         // contains this byte.
         run_shell(
             repository,
             "f=.git/objects/pack/multi-pack-index; chmod +w $f; s=$(stat -c %s $f); printf '\\377' | dd of=$f bs=1 seek=$((s-22)) conv=notrunc 2>/dev/null",
         );
-        let result = merge.own_repository().verify_clone_objects_written_since(started_at);
-        assert!(matches!(&result, Err(OwnRepositoryError::DamagedObjects(_))), "{result:?}");
+        let result = merge.plimsoll_repository().verify_clone_objects_written_since(started_at);
+        assert!(matches!(&result, Err(PlimsollRepositoryError::DamagedObjects(_))), "{result:?}");
     }
 
     #[test]
@@ -636,7 +646,7 @@ mod tests {
         let new_commit = commit_in_worktree(&stage, "one", "echo new > new.txt");
         let (_folder, repository, merge, first_commit) = &stage;
         run_shell(repository, "git symbolic-ref refs/heads/plimsoll/p refs/heads/main");
-        merge.own_repository().transfer_commit_to_clone_without_reference(&new_commit).unwrap();
+        merge.plimsoll_repository().transfer_commit_to_clone_without_reference(&new_commit).unwrap();
         move_or_create_branch_if_at_expected_tip(
             repository,
             &branch("plimsoll/p"),
@@ -686,7 +696,7 @@ mod tests {
         run_shell(&worktree, "echo larger > a.bin && git -c core.hooksPath=/dev/null commit -qam Larger");
         run_shell(&repository, "for file in .git/lfs/objects/*/*/*; do echo EVIL > $file; done");
         let larger = git::head_commit(&worktree).unwrap();
-        merge.own_repository().fetch_and_verify_commit_from_clone(&larger).unwrap();
+        merge.plimsoll_repository().fetch_and_verify_commit_from_clone(&larger).unwrap();
         expect_rebased(
             merge.rebase(&larger, &git::parent_commit(&worktree, &larger).unwrap(), &first_commit).map(
                 |rebased| match rebased {
@@ -724,14 +734,14 @@ mod tests {
                 &project,
                 &format!("git config filter.own.smudge {program}; git config filter.own.required true"),
             );
-            let own_repository = OwnRepository::open_or_copy_from_clone(
+            let plimsoll_repository = PlimsollRepository::open_or_copy_from_clone(
                 &project,
                 &folder.path().join(format!("{name}.merge.git")),
             )
             .unwrap();
             let tree = folder.path().join(format!("{name}.merge"));
             let merge =
-                MergeRepository::open(own_repository, &tree, AllowedPrograms::TrustedDrivers).unwrap();
+                MergeRepository::open(plimsoll_repository, &tree, AllowedPrograms::TrustedDrivers).unwrap();
             merge.check_out_commit(&git::head_commit(&project).unwrap()).unwrap();
             assert_eq!(read_file(&merge, "b.own"), "own\n", "{name}");
             assert!(!log.exists(), "{name}: a filter of the project ran");
@@ -761,15 +771,15 @@ mod tests {
         std::fs::create_dir_all(folder.path().join("merge.draft/objects")).unwrap();
         let merge = open_merge_repository(&folder, &repository);
         let read_setting = |name: &str| {
-            git::trimmed_stdout(&merge.own_repository().run_offline_git(&["config", "--local", name]))
+            git::trimmed_stdout(&merge.plimsoll_repository().run_offline_git(&["config", "--local", name]))
         };
         assert_eq!(
             (read_setting("core.autocrlf"), read_setting("user.name"), read_setting("core.fsmonitor")),
             ("input".into(), "T".into(), String::new())
         );
-        let key = merge.own_repository().git_folder().join("git-crypt/keys/default/0");
+        let key = merge.plimsoll_repository().git_folder().join("git-crypt/keys/default/0");
         assert_eq!(std::fs::read_to_string(key).unwrap(), "key\n");
-        assert!(!merge.own_repository().git_folder().join("objects/info/alternates").exists());
+        assert!(!merge.plimsoll_repository().git_folder().join("objects/info/alternates").exists());
         assert!(!merge.is_ready());
         merge.mark_ready().unwrap();
         assert!(open_merge_repository(&folder, &repository).is_ready());

@@ -9,7 +9,7 @@
 
 use crate::child::{self, ChildOptions};
 use crate::git_output;
-use crate::own_repository::{OwnRepository, OwnRepositoryError};
+use crate::plimsoll_repository::{PlimsollRepository, PlimsollRepositoryError};
 use crate::{CommandOutcome, git};
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::text::{to_safe_single_line, truncate_end};
@@ -35,7 +35,7 @@ pub enum RemoteError {
     NoRemote(String),
     /// Our own repository could not be created, or lacks a commit.
     #[error(transparent)]
-    OwnRepository(#[from] OwnRepositoryError),
+    OwnRepository(#[from] PlimsollRepositoryError),
     /// A text could not be stored as an object.
     #[error("cannot keep a text in our own repository: {0}")]
     TextNotStored(String),
@@ -98,7 +98,7 @@ pub struct ReferenceUpdate<'a> {
 /// A remote of a clone.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    own_repository: OwnRepository,
+    plimsoll_repository: PlimsollRepository,
     fetch_address: String,
     push_address: String,
 }
@@ -108,13 +108,13 @@ impl Remote {
     /// it does not exist.
     pub fn open(repository: &Path, name: &str, git_folder: &Path) -> Result<Remote, RemoteError> {
         let (fetch_address, push_address) = query_supported_remote_addresses(repository, name)?;
-        let own_repository = OwnRepository::open_or_copy_from_clone(repository, git_folder)?;
-        Ok(Remote { own_repository, fetch_address, push_address })
+        let plimsoll_repository = PlimsollRepository::open_or_copy_from_clone(repository, git_folder)?;
+        Ok(Remote { plimsoll_repository, fetch_address, push_address })
     }
 
     /// Returns our own repository, from which git connects to the remote.
-    pub fn own_repository(&self) -> &OwnRepository {
-        &self.own_repository
+    pub fn plimsoll_repository(&self) -> &PlimsollRepository {
+        &self.plimsoll_repository
     }
 
     /// Returns the address without credentials.
@@ -243,7 +243,7 @@ impl Remote {
     }
 
     fn run_offline_git_with_input(&self, arguments: &[&str], input: Option<Vec<u8>>) -> CommandOutcome {
-        self.own_repository.run_offline_git_with_input(arguments, input)
+        self.plimsoll_repository.run_offline_git_with_input(arguments, input)
     }
 
     fn run_git_with_remote_access(
@@ -251,9 +251,9 @@ impl Remote {
         arguments: &[&str],
         should_cancel: &dyn Fn() -> bool,
     ) -> CommandOutcome {
-        let clone_folder = self.own_repository.clone_root();
+        let clone_folder = self.plimsoll_repository.clone_root();
         let mut command =
-            git::build_remote_git_command(self.own_repository.git_folder(), clone_folder, arguments);
+            git::build_remote_git_command(self.plimsoll_repository.git_folder(), clone_folder, arguments);
         // The command runs in the clone, and starts ssh and credential helpers.
         git::remove_project_folders_from_search_path(&mut command, clone_folder);
         child::run(command, ChildOptions { should_cancel, ..ChildOptions::with_timeout(REMOTE_TIMEOUT) })
@@ -409,7 +409,7 @@ mod tests {
         let first_commit = git::head_commit(&clone).unwrap();
         run_shell(&clone, "git commit -q --allow-empty -m Second");
         let second_commit = git::head_commit(&clone).unwrap();
-        remote.own_repository().fetch_and_verify_commit_from_clone(&second_commit).unwrap();
+        remote.plimsoll_repository().fetch_and_verify_commit_from_clone(&second_commit).unwrap();
         let update = |object, lease| ReferenceUpdate {
             new_object: object,
             reference: "refs/heads/plimsoll/night",
@@ -447,7 +447,7 @@ mod tests {
             Some(second_commit.clone())
         );
         other_remote
-            .own_repository()
+            .plimsoll_repository()
             .transfer_commit_and_set_clone_reference("refs/plimsoll/night/target", &second_commit)
             .unwrap();
         assert!(
@@ -507,7 +507,7 @@ mod tests {
             let result = remote.fetch_with_object_checks_and_prune(&["+refs/heads/*:refs/all/*"], &never);
             assert!(matches!(&result, Err(RemoteError::MalformedObjects(_))), "{description}: {result:?}");
             assert!(
-                !remote.own_repository().has_commit(&evil)
+                !remote.plimsoll_repository().has_commit(&evil)
                     && remote.local_references_below("refs/all").is_empty(),
                 "{description}"
             );
@@ -543,7 +543,10 @@ mod tests {
         };
         assert_eq!(remote.push_references_with_leases(&[update], &never), Ok(()));
         assert_eq!(remote.fetch_with_object_checks_and_prune(&["+refs/heads/*:refs/all/*"], &never), Ok(()));
-        remote.own_repository().transfer_commit_and_set_clone_reference("refs/plimsoll/x", &head).unwrap();
+        remote
+            .plimsoll_repository()
+            .transfer_commit_and_set_clone_reference("refs/plimsoll/x", &head)
+            .unwrap();
         assert_eq!(remote.local_references_below("refs/all").len(), 2, "it came to the remote of before");
         assert!(!marker_file.exists());
     }

@@ -12,7 +12,7 @@ pub use stale_locks::{remove_and_return_unused_git_locks_since, wait_for_git_and
 use crate::git::list_query;
 use crate::git::{self, AllowedPrograms};
 use crate::git_output;
-use crate::own_repository::is_partial_clone;
+use crate::plimsoll_repository::is_partial_clone;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
 use plimsoll_domain::text::truncate_start;

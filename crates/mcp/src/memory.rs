@@ -73,10 +73,7 @@ fn apply_op_and_write_memory(call: &ToolCall, op: &MemoryOp) -> ToolResult {
         locked_memory.begin_step();
     }
     let report = locked_memory.apply_and_queue_record(author, op).map_err(MemoryError::from)?;
-    Ok(render_report_and_changed_heap_index(
-        &report,
-        &locked_memory.write_changes_count_response_and_release()?,
-    ))
+    Ok(render_report_and_changed_heap_index(&report, &locked_memory.save_changes_and_unlock()?))
 }
 
 /// Renders `ok r41`, truncations, notes and, after a change of the heap, the heap's index. The written text is not repeated,

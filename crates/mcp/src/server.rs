@@ -85,7 +85,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let client_info = &request.client_info;
-        let notice = plimsoll_flows::client::missing_hooks_notice_for_old_client(
+        let notice = plimsoll_flows::client::notice_if_claude_code_lacks_plugin_hooks(
             &client_info.name,
             &client_info.version,
         );

@@ -26,8 +26,10 @@ pub(crate) fn record_missing_and_list_turns(call: &ToolCall) -> ToolResult {
         contained_text: arguments.optional_text("text"),
         ..TurnSelection::default()
     };
-    let records = selection
-        .last_turns(&call.project, arguments.optional_count("last").unwrap_or(DEFAULT_LISTED_TURNS))?;
+    let records = selection.last_matching_turns_oldest_first(
+        &call.project,
+        arguments.optional_count("last").unwrap_or(DEFAULT_LISTED_TURNS),
+    )?;
     if records.is_empty() {
         return Ok("no turn matches".to_owned());
     }
@@ -43,7 +45,7 @@ fn render_turn_line(record: &LoggedRecord) -> String {
     neutralize_tags_and_hidden_chars(&truncate_end(
         &to_safe_single_line(&format!(
             "{} {time} {outcome} {}",
-            record.display_name(),
+            record.short_session_id_and_number(),
             render_summary(record)
         )),
         MAX_LINE_CHARS,
@@ -59,10 +61,11 @@ pub(crate) fn record_missing_and_show_turn(call: &ToolCall) -> ToolResult {
             &render_turn(&record, turn),
             MAX_TURN_CHARS,
         ))),
-        RecordBody::Erased => Ok(format!("{} [erased]", record.display_name())),
-        RecordBody::DecodeError(decode_error) => {
-            Err(ToolError::UnreadableTurn { name: record.display_name(), reason: decode_error.clone() })
-        }
+        RecordBody::Erased => Ok(format!("{} [erased]", record.short_session_id_and_number())),
+        RecordBody::DecodeError(decode_error) => Err(ToolError::UnreadableTurn {
+            name: record.short_session_id_and_number(),
+            reason: decode_error.clone(),
+        }),
         RecordBody::Event(_) => Err(ToolError::NotATurn(record.header.sequence_number)),
     }
 }
@@ -70,5 +73,6 @@ pub(crate) fn record_missing_and_show_turn(call: &ToolCall) -> ToolResult {
 /// Records turns that are still only in the transcripts. Errors are ignored, because a later call records the turns that
 /// could not be read.
 fn record_missing_turns(call: &ToolCall) {
-    let _ = catch_up::record_missing_turns_of_all_sessions(&call.project, CaptureLimits::USER);
+    let _ =
+        catch_up::record_missing_turns_of_all_sessions(&call.project, CaptureLimits::FOR_USER_COMMAND_OR_RUN);
 }

@@ -147,7 +147,7 @@ mod tests {
             &parse_entry(line, source),
             source,
             &run_id,
-            &TraceContext::for_run(&run_id, None),
+            &TraceContext::from_valid_traceparent_or_run_id(&run_id, None),
             OBSERVED_NANOS,
         )
     }

@@ -46,9 +46,11 @@ pub(crate) fn export_run_telemetry_from_stdin(journal_offset: u64) {
         return;
     };
     let project = Project::with_local_files(&environment::current_dir());
-    let trace =
-        TraceContext::for_run(&run_id, environment::variable(telemetry::TRACEPARENT_VARIABLE).as_deref());
-    let exporter_config = ExporterConfig::from_variables(environment::variable);
+    let trace = TraceContext::from_valid_traceparent_or_run_id(
+        &run_id,
+        environment::variable(telemetry::TRACEPARENT_VARIABLE).as_deref(),
+    );
+    let exporter_config = ExporterConfig::from_variables_if_telemetry_enabled(environment::variable);
     let resource = build_resource_from_environment_and_run(&first_entry, &run_id);
     let span_exporter = SignalExporter::start_thread_if_configured(
         Signal::Traces,

@@ -26,14 +26,15 @@ pub struct AttributionInput<'a> {
 pub struct NextItem {
     /// `None` if no item is open.
     pub item: Option<String>,
-    /// True if files have been changed for this item.
+    /// True if the session has worked on this item: it has ticked nothing, or has
+    /// changed files since its last tick.
     pub is_started: bool,
 }
 
 /// Returns the session's assigned item while it is open, otherwise the next open item, and whether work on it has
 /// started. Changes made before the last tick belong to the ticked item, so the returned item counts as started
 /// only if files changed after that tick.
-pub fn next_item_and_whether_started(input: &AttributionInput<'_>) -> NextItem {
+pub fn assigned_or_next_item_and_whether_started(input: &AttributionInput<'_>) -> NextItem {
     let open_assigned_item = input.open_items.iter().find(|item| Some(item.as_str()) == input.assigned_item);
     let item = open_assigned_item.or_else(|| next_open_item(input)).cloned();
     let has_ticked = !input.ticked_items.is_empty();
@@ -131,7 +132,7 @@ mod tests {
                 must_stop_before_next: stops,
                 ..AttributionInput::default()
             };
-            let next_item = next_item_and_whether_started(&input);
+            let next_item = assigned_or_next_item_and_whether_started(&input);
             assert_eq!((next_item.item.as_deref(), next_item.is_started), expected, "{input:?}");
         }
     }
@@ -145,6 +146,6 @@ mod tests {
             set_aside_items: &set_aside,
             ..AttributionInput::default()
         };
-        assert_eq!(next_item_and_whether_started(&input).item.as_deref(), Some("printer"));
+        assert_eq!(assigned_or_next_item_and_whether_started(&input).item.as_deref(), Some("printer"));
     }
 }

@@ -7,8 +7,8 @@ use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::{RunState, RunStatus, Timestamp, Verdict};
 
 /// Returns a stop or pause verdict if a limit of the run is reached.
-pub fn reached_limit_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
-    if let Some(verdict) = budget_or_deadline_verdict(state, now) {
+pub fn stop_or_pause_for_reached_limit(state: &RunState, now: &Timestamp) -> Option<Verdict> {
+    if let Some(verdict) = stop_if_budget_spent_or_deadline_passed(state, now) {
         return Some(verdict);
     }
     if state.iteration >= state.options.max_iterations {
@@ -18,12 +18,12 @@ pub fn reached_limit_verdict(state: &RunState, now: &Timestamp) -> Option<Verdic
             reason: format!("{iterations_text} done"),
         });
     }
-    quota_verdict(state, now).or_else(|| daily_budget_verdict(state, now))
+    pause_or_stop_for_full_quota(state, now).or_else(|| pause_or_stop_for_spent_daily_budget(state, now))
 }
 
 /// Returns a stop verdict if the cost or token budget is spent or the deadline has passed. These limits also apply
 /// to a session that does not count as an iteration.
-pub fn budget_or_deadline_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
+pub fn stop_if_budget_spent_or_deadline_passed(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     let stop_verdict = |status, reason| Some(Verdict::Stop { status, reason });
     if let Some(reason) = spent_budget_reason(state) {
         return stop_verdict(RunStatus::Budget, reason);
@@ -74,15 +74,15 @@ pub fn has_full_quota_without_reset_and_budget_left(state: &RunState) -> bool {
             .any(is_full_without_reset)
 }
 
-fn quota_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
+fn pause_or_stop_for_full_quota(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     let max_percent = f64::from(state.options.limits.stop_at_limit_percent?);
-    let windows =
+    let quota_windows =
         [("five-hour", &state.spending.quota.five_hour), ("weekly", &state.spending.quota.seven_day)];
-    let is_current = |window: &QuotaWindow| window.resets_at.as_ref().is_none_or(|reset| now < reset);
-    let full_window_with_latest_reset = windows
+    let has_not_reset_yet = |window: &QuotaWindow| window.resets_at.as_ref().is_none_or(|reset| now < reset);
+    let full_window_with_latest_reset = quota_windows
         .into_iter()
         .filter_map(|(name, window)| Some((name, window.as_ref()?)))
-        .filter(|(_, window)| window.used_percent >= max_percent && is_current(window))
+        .filter(|(_, window)| window.used_percent >= max_percent && has_not_reset_yet(window))
         // If both quotas are full, the run waits for the later reset.
         .max_by(|(_, left), (_, right)| left.resets_at.cmp(&right.resets_at));
     let (name, window) = full_window_with_latest_reset?;
@@ -111,7 +111,7 @@ fn is_after_deadline(state: &RunState, time: &Timestamp) -> bool {
 
 /// Returns a verdict if all runs together have spent the daily budget: the run pauses until the day ends, or
 /// stops if the day ends after the run's deadline.
-pub fn daily_budget_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
+pub fn pause_or_stop_for_spent_daily_budget(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     let daily_limit = state.options.limits.max_cost_per_day_usd?;
     let today = state.spending.spent_today.as_ref()?;
     if today.usd < daily_limit || *now >= today.day_ends_at {
@@ -181,7 +181,7 @@ mod tests {
                 options: RunOptions { limits: limits.clone(), ..running_state().options },
                 ..running_state()
             };
-            let actual = reached_limit_verdict(&state, &Timestamp::from(NOW))
+            let actual = stop_or_pause_for_reached_limit(&state, &Timestamp::from(NOW))
                 .map(|verdict| verdict.to_marker().to_string());
             assert_eq!(actual.as_deref(), marker, "{limits:?}");
         }
@@ -216,7 +216,7 @@ mod tests {
                 spending: RunSpending { quota, ..running_state().spending },
                 ..running_state()
             };
-            let actual = reached_limit_verdict(&state, &Timestamp::from(NOW))
+            let actual = stop_or_pause_for_reached_limit(&state, &Timestamp::from(NOW))
                 .map(|verdict| verdict.to_marker().to_string());
             assert_eq!(actual.is_some(), beginning.is_some(), "{actual:?}");
             assert!(actual.unwrap_or_default().starts_with(beginning.unwrap_or_default()));
@@ -253,12 +253,12 @@ mod tests {
                 },
                 ..running_state()
             };
-            let actual = reached_limit_verdict(&state, &Timestamp::from(now))
+            let actual = stop_or_pause_for_reached_limit(&state, &Timestamp::from(now))
                 .map(|verdict| verdict.to_marker().to_string());
             assert_eq!(actual.as_ref(), marker, "{usd} {now} {deadline:?}");
             let options = RunOptions { max_iterations: 50, ..RunOptions::default() };
             let unlimited = RunState { options, ..state };
-            assert_eq!(reached_limit_verdict(&unlimited, &Timestamp::from(NOW)), None);
+            assert_eq!(stop_or_pause_for_reached_limit(&unlimited, &Timestamp::from(NOW)), None);
         }
     }
 
@@ -287,7 +287,7 @@ mod tests {
             }
             // A reported session does not make the sum more certain.
             add_session_cost(&mut state, Cost { usd: 0.1, basis: CostBasis::Reported }, 10, "2026-01-07");
-            let marker = reached_limit_verdict(&state, &Timestamp::from(NOW))
+            let marker = stop_or_pause_for_reached_limit(&state, &Timestamp::from(NOW))
                 .map(|verdict| verdict.to_marker().to_string());
             assert_eq!(marker, Some(format!("RALPH_STOP|budget|{prefix} $0.45 of $0.30 spent")));
             let DayCost { usd, basis: of_day, .. } = state.spending.cost_of_last_day.clone();
@@ -295,7 +295,7 @@ mod tests {
             state.options.limits = RunLimits { max_cost_per_day_usd: Some(0.4), ..RunLimits::default() };
             let ends_at = Timestamp::from("2026-01-08T00:00:00Z");
             state.spending.spent_today = Some(TodaysSpending { usd, basis, day_ends_at: ends_at });
-            let paused = reached_limit_verdict(&state, &Timestamp::from(NOW))
+            let paused = stop_or_pause_for_reached_limit(&state, &Timestamp::from(NOW))
                 .map(|verdict| verdict.to_marker().to_string());
             let expected = format!("{prefix} $0.45 of $0.40 a day spent by all runs together");
             assert!(paused.as_ref().is_some_and(|paused| paused.ends_with(&expected)), "{paused:?}");

@@ -8,7 +8,7 @@ use plimsoll_domain::breaker::{BreakerCause, BreakerTrip};
 use plimsoll_domain::settings::BreakerLimits;
 use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 
-/// The figures of one session that the breaker counts.
+/// What the breaker needs to know about one session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionObservation {
     /// Descriptions of the progress made: a commit, files, an item, a verify command, the working memory.
@@ -52,7 +52,7 @@ pub fn record_session_and_trip_if_due(
     refusal_reason: Option<&str>,
     limits: &BreakerLimits,
 ) -> Option<BreakerTrip> {
-    update_counters(state, observation, refusal_reason.is_some());
+    update_breaker_counters_and_last_error(state, observation, refusal_reason.is_some());
     // The trial lasts one session, so it is cleared here; from the next session on only the limits apply.
     let trial_cause = state.outcomes.breaker.half_open_cause.take();
     let should_trip = |cause: &BreakerCause| {
@@ -79,7 +79,11 @@ pub fn record_session_and_trip_if_due(
     Some(trip)
 }
 
-fn update_counters(state: &mut RunState, observation: &SessionObservation, is_refused: bool) {
+fn update_breaker_counters_and_last_error(
+    state: &mut RunState,
+    observation: &SessionObservation,
+    is_refused: bool,
+) {
     let increment_or_reset =
         |count: u32, is_repeated: bool| if is_repeated { count.saturating_add(1) } else { 0 };
     state.outcomes.no_change_count = increment_or_reset(
@@ -213,21 +217,21 @@ pub fn set_aside_item_one_session_before_trip(
     {
         return None;
     }
-    let stuck_item = current_unparked_item(state)?.clone();
+    let current_item = current_unparked_item(state)?.clone();
     let is_available =
         |item: &String| !state.plan_items.set_aside_items.contains(item) && !state.is_parked(item);
     let has_other_item =
-        state.plan_items.todo_items.iter().any(|item| *item != stuck_item && is_available(item));
+        state.plan_items.todo_items.iter().any(|item| *item != current_item && is_available(item));
     if !has_other_item {
         return None;
     }
-    state.plan_items.set_aside_items.push(stuck_item.clone());
-    Some(stuck_item)
+    state.plan_items.set_aside_items.push(current_item.clone());
+    Some(current_item)
 }
 
 /// Implements `--reset-breaker`: resets the counters and makes the next session a trial: if it fails with the cause
 /// that tripped the breaker, the breaker trips again. The last error fingerprint is kept to recognize the same error.
-pub fn clear_trip_and_counters_for_trial_session(state: &mut RunState) {
+pub fn reset_breaker_to_half_open_keeping_cause(state: &mut RunState) {
     let tripped_cause = state.outcomes.breaker.trip.take().map(|trip| trip.cause);
     state.outcomes.breaker =
         plimsoll_domain::breaker::BreakerState { half_open_cause: tripped_cause, ..Default::default() };
@@ -371,7 +375,7 @@ mod tests {
         for _ in 0..3 {
             record_session_and_trip_if_due(&mut state, &SessionObservation::default(), None, &LIMITS);
         }
-        clear_trip_and_counters_for_trial_session(&mut state);
+        reset_breaker_to_half_open_keeping_cause(&mut state);
         assert_eq!(state.outcomes.breaker.half_open_cause, Some(BreakerCause::NoProgress));
         let mut closed = state.clone();
         assert_eq!(record_session_and_trip_if_due(&mut closed, &with_commit(), None, &LIMITS), None);
@@ -399,7 +403,7 @@ mod tests {
             );
         }
         assert!(state.outcomes.breaker.trip.is_some());
-        clear_trip_and_counters_for_trial_session(&mut state);
+        reset_breaker_to_half_open_keeping_cause(&mut state);
         let (mut same, mut without_error) = (state.clone(), state.clone());
         assert_eq!(
             record_session_and_trip_if_due(&mut state, &with_error("cannot access 'nowhere'"), None, &LIMITS),

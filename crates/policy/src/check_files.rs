@@ -15,7 +15,8 @@ const TEST_FOLDERS: [&str; 5] = ["test", "tests", "__tests__", "spec", "specs"];
 /// Returns true for a test file, and for a file that a verify command names or that its program reads as
 /// configuration.
 pub fn is_check_file(path: &str, verify_commands: &[String]) -> bool {
-    is_test_file(path) || verify_commands.iter().any(|command| command_names_or_reads_file(command, path))
+    is_test_file(path)
+        || verify_commands.iter().any(|command| command_names_file_or_program_reading_it(command, path))
 }
 
 fn is_test_file(path: &str) -> bool {
@@ -30,7 +31,7 @@ fn is_test_file(path: &str) -> bool {
         || has_extension && (is_test_name || has_test_extension || name == "conftest.py")
 }
 
-fn command_names_or_reads_file(command: &str, path: &str) -> bool {
+fn command_names_file_or_program_reading_it(command: &str, path: &str) -> bool {
     let is_separator = |c: char| c.is_whitespace() || "'\"`;&|()<>=$".contains(c);
     let words: Vec<&str> = command.split(is_separator).filter(|word| !word.is_empty()).collect();
     let is_same_path = |word: &&str| word.strip_prefix("./").unwrap_or(word) == path;

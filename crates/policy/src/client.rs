@@ -76,7 +76,7 @@ pub const UPDATE_ADVICE: &str = "update Claude Code, then run `plimsoll init` ag
 
 /// Returns the notice that the MCP server sends to the model of a client that runs neither the memory's hooks
 /// nor those of the plugin. `client_name` and `version_text` come from the client's `initialize` request.
-pub fn missing_hooks_notice_for_old_client(client_name: &str, version_text: &str) -> Option<String> {
+pub fn notice_if_claude_code_lacks_plugin_hooks(client_name: &str, version_text: &str) -> Option<String> {
     let version = parse_version(version_text)
         .filter(|version| client_name == "claude-code" && *version < FIRST_PLUGIN_VERSION)?;
     Some(format!(
@@ -125,11 +125,15 @@ mod tests {
         ] {
             assert_eq!(unsupported_client_reason(version_text).is_some(), is_too_old, "{version_text}");
             assert_eq!(
-                missing_hooks_notice_for_old_client("claude-code", version_text).is_some(),
+                notice_if_claude_code_lacks_plugin_hooks("claude-code", version_text).is_some(),
                 is_without,
                 "{version_text}"
             );
-            assert_eq!(missing_hooks_notice_for_old_client("another", version_text), None, "{version_text}");
+            assert_eq!(
+                notice_if_claude_code_lacks_plugin_hooks("another", version_text),
+                None,
+                "{version_text}"
+            );
         }
         let reason = unsupported_client_reason("1.0.60 (Claude Code)").expect("words");
         assert!(reason.contains("1.0.60") && reason.contains("1.0.85"), "{reason}");

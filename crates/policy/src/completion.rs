@@ -33,9 +33,9 @@ pub fn assess_completion_claim(state: &RunState, evidence: &SessionEvidence) -> 
         PromiseClaim::None if state.options.completes_without_promise() => {
             let are_items_done = open_item_and_protected_file_objections(state, evidence).is_empty()
                 && has_ticked_items(evidence);
-            let is_plausible =
+            let may_be_complete =
                 are_items_done && ending_allows_completion_without_promise(state, &evidence.ending);
-            if is_plausible { ClaimAssessment::PendingVerification } else { ClaimAssessment::NotClaimed }
+            if may_be_complete { ClaimAssessment::PendingVerification } else { ClaimAssessment::NotClaimed }
         }
         PromiseClaim::None if !evidence.is_root_frame_popped => {
             match find_promise_near_miss(state, message) {
@@ -105,16 +105,16 @@ fn describe_promise_near_miss(state: &RunState, near_miss: &NearMiss) -> String 
     } else {
         promise::render_completion_line(&state.options.completion_promise, &state.promise_code)
     };
-    let competing_promise = promise::find_conflicting_promise(
+    let conflicting_promise = promise::find_conflicting_promise(
         &state.options.objective,
         &state.options.completion_promise,
         &state.promise_code,
     );
-    let competing_clause = competing_promise.map_or(String::new(), |other_promise| {
+    let conflicting_promise_clause = conflicting_promise.map_or(String::new(), |other_promise| {
         format!("; the task text names `{other_promise}`, but this line counts, whatever another text says")
     });
     format!(
-        "the promise line did not count (it was \"{}\"): the last line of the last message must be exactly `{required_line}`, as plain text{competing_clause}",
+        "the promise line did not count (it was \"{}\"): the last line of the last message must be exactly `{required_line}`, as plain text{conflicting_promise_clause}",
         near_miss.quoted_line
     )
 }
@@ -150,8 +150,9 @@ pub(crate) fn consecutive_missing_promises_after_session(
     }
     let has_objections = !open_item_and_protected_file_objections(state, evidence).is_empty();
     // Without a plan, a session that makes no promise simply continued the work.
-    let has_continued_work = state.options.todo_file.is_none() && evidence.ending == SessionEnding::Completed;
-    if has_objections || has_continued_work { 0 } else { state.outcomes.promise_failures }
+    let has_ended_by_itself_without_plan =
+        state.options.todo_file.is_none() && evidence.ending == SessionEnding::Completed;
+    if has_objections || has_ended_by_itself_without_plan { 0 } else { state.outcomes.promise_failures }
 }
 
 /// Returns true if the session ended by itself and only the promise is missing: the session made a near miss, or it
@@ -280,7 +281,7 @@ fn describe_open_or_vanished_items(state: &RunState, todo: Option<&TodoList>) ->
     // An item that was ticked once and removed from the plan later counts as done.
     let never_ticked_items =
         item_set::items_not_in(&state.plan_items.known_items, &[&state.plan_items.ever_ticked_items]);
-    let missing_items = todo.find_missing_items(&never_ticked_items);
+    let missing_items = todo.known_items_missing_from_lines(&never_ticked_items);
     if !missing_items.is_empty() {
         reasons.push(format!(
             "{} vanished unticked from {file}: {}",

@@ -24,7 +24,7 @@ pub use plugin::PluginInfo;
 pub use preferences::PreferenceInfo;
 pub use programs::{ConfiguredProgram, EntryThatFailsWithoutPath, ProgramInfo, ProgramStatus, StartFailure};
 pub use run::{RunInfo, RunProcess};
-pub use settings::{SettingsFile, SettingsInfo, SettingsScope, file_disabling_hooks_by_precedence};
+pub use settings::{SettingsFile, SettingsInfo, SettingsScope, deciding_file_if_it_disables_all_hooks};
 pub use stop_hooks::StopHook;
 pub use window::WindowInfo;
 
@@ -165,10 +165,10 @@ pub fn run_installation_checks(diagnostics: &Diagnostics) -> Vec<Section> {
         plugin,
         memory,
         Some(stop_hooks::check_stop_hooks_of_other_programs(&diagnostics.stop_hooks)),
-        Some(disk::check_permissions_locks_and_disk_space(&diagnostics.disk)),
+        Some(disk::check_disk_git_and_recorded_files(&diagnostics.disk)),
         Some(window::check_context_window(&diagnostics.window)),
         linear,
-        Some(hook_failures::check_recent_hook_failures(&diagnostics.hook_failures)),
+        Some(hook_failures::check_last_hook_and_client_failure(&diagnostics.hook_failures)),
         Some(run::check_run_state_and_process(&diagnostics.run)),
     ]
     .into_iter()

@@ -61,24 +61,24 @@ pub struct PlanDraft {
 impl PlanDraft {
     /// Describes what was omitted or changed; empty if every line was accepted unchanged.
     pub fn describe_omissions_and_changes(&self) -> Vec<String> {
-        let text_if_any = |count: usize, text: String| (count > 0).then_some(text);
+        let text_if_count_is_positive = |count: usize, text: String| (count > 0).then_some(text);
         [
-            text_if_any(
+            text_if_count_is_positive(
                 self.other_line_count,
                 format!(
                     "{} of the answer left out: no items",
                     count_with_noun(self.other_line_count, "line")
                 ),
             ),
-            text_if_any(
+            text_if_count_is_positive(
                 self.repeated_count,
                 format!("{} left out: there already", count_with_noun(self.repeated_count, "item")),
             ),
-            text_if_any(
+            text_if_count_is_positive(
                 self.excess_count,
                 format!("{} left out: more than {MAX_ITEMS}", count_with_noun(self.excess_count, "item")),
             ),
-            text_if_any(
+            text_if_count_is_positive(
                 self.stripped_count,
                 format!(
                     "`verify:` or `model:` taken out of {}: only you may set them",
@@ -93,12 +93,12 @@ impl PlanDraft {
 }
 
 /// Parses an answer whose items will be appended to `plan`, and renumbers their `after:` positions for that plan.
-pub fn parse_draft(answer: &str, plan: &TodoList) -> PlanDraft {
+pub fn parse_draft_items_not_in_plan(answer: &str, plan: &TodoList) -> PlanDraft {
     let mut draft = PlanDraft::default();
     let mut plan_item_texts: Vec<String> = plan.items.iter().map(|item| item.text.clone()).collect();
     // Maps each item of the answer to its position in the extended plan, because `after:` counts positions in the
     // answer.
-    let mut plan_numbers: Vec<usize> = Vec::new();
+    let mut plan_number_by_answer_index: Vec<usize> = Vec::new();
     let mut items: Vec<String> = Vec::new();
     for line in answer.lines().map(str::trim).filter(|line| !line.is_empty()) {
         // Each line is parsed separately, because models often put the whole answer into a code fence.
@@ -113,18 +113,18 @@ pub fn parse_draft(answer: &str, plan: &TodoList) -> PlanDraft {
         ));
         if let Some(index) = plan_item_texts.iter().position(|existing_text| *existing_text == text) {
             draft.repeated_count += 1;
-            plan_numbers.push(index + 1);
+            plan_number_by_answer_index.push(index + 1);
         } else if items.len() == MAX_ITEMS {
             draft.excess_count += 1;
         } else {
             draft.stripped_count += usize::from(has_stripped_keys);
             plan_item_texts.push(text.clone());
-            plan_numbers.push(plan_item_texts.len());
+            plan_number_by_answer_index.push(plan_item_texts.len());
             items.push(text);
         }
     }
     let to_plan_number = |answer_number: usize| {
-        answer_number.checked_sub(1).and_then(|index| plan_numbers.get(index).copied())
+        answer_number.checked_sub(1).and_then(|index| plan_number_by_answer_index.get(index).copied())
     };
     draft.items = items
         .iter()
@@ -146,9 +146,9 @@ fn remove_colons_after_reserved_keys(text: &str) -> (String, bool) {
         let lowercase = stripped.to_ascii_lowercase();
         for (start, key) in lowercase.rmatch_indices(key) {
             let end = start + key.len();
-            let tail = &lowercase[end..];
-            let separator_len = tail.len() - tail.trim_start_matches([' ', ':']).len();
-            if tail[..separator_len].contains(':') {
+            let text_after_key = &lowercase[end..];
+            let separator_len = text_after_key.len() - text_after_key.trim_start_matches([' ', ':']).len();
+            if text_after_key[..separator_len].contains(':') {
                 stripped.replace_range(end..end + separator_len, " ");
             }
         }
@@ -175,14 +175,14 @@ mod tests {
     use super::*;
 
     fn parsed_items(answer: &str, plan: &str) -> Vec<String> {
-        parse_draft(answer, &TodoList::parse(plan)).items
+        parse_draft_items_not_in_plan(answer, &TodoList::parse(plan)).items
     }
 
     #[test]
     fn only_open_item_lines_are_taken_and_the_rest_is_counted() {
         let answer = "Here is the plan:\n\n```markdown\n# Plan\n- [ ] One — done when: `make` passes (simple)\n  * [ ] Two (trivial, after: 1)\n\
                       - [x] Done already\n- no box\n  > a note\n  ? a question\n```\n- [ ] One — done when: `make` passes (simple)\n";
-        let draft = parse_draft(answer, &TodoList::default());
+        let draft = parse_draft_items_not_in_plan(answer, &TodoList::default());
         assert_eq!(draft.items, ["One — done when: `make` passes (simple)", "Two (trivial, after: 1)"]);
         assert_eq!(
             (draft.other_line_count, draft.repeated_count, draft.excess_count, draft.stripped_count),
@@ -192,7 +192,10 @@ mod tests {
             draft.describe_omissions_and_changes(),
             ["6 lines of the answer left out: no items", "1 item left out: there already"]
         );
-        assert_eq!(parse_draft("I cannot do that.", &TodoList::default()).items, Vec::<String>::new());
+        assert_eq!(
+            parse_draft_items_not_in_plan("I cannot do that.", &TodoList::default()).items,
+            Vec::<String>::new()
+        );
     }
 
     #[test]
@@ -223,7 +226,7 @@ mod tests {
             ("a — done when: x verifies that", "a — done when: x verifies that"),
             ("a\u{1b}[2J\u{202e}b", "a\\u{1b}[2J\\u{202e}b"),
         ] {
-            let draft = parse_draft(&format!("- [ ] {item}\n"), &TodoList::default());
+            let draft = parse_draft_items_not_in_plan(&format!("- [ ] {item}\n"), &TodoList::default());
             assert_eq!(draft.items, [expected], "{item}");
             assert_eq!(
                 draft.stripped_count > 0,
@@ -234,7 +237,7 @@ mod tests {
         }
         let long_answer: String =
             (0..MAX_ITEMS + 3).map(|number| format!("- [ ] {number} {}\n", "x".repeat(5_000))).collect();
-        let draft = parse_draft(&long_answer, &TodoList::default());
+        let draft = parse_draft_items_not_in_plan(&long_answer, &TodoList::default());
         assert_eq!((draft.items.len(), draft.excess_count), (MAX_ITEMS, 3));
         assert!(
             draft.items.iter().all(|item| item.len() < MAX_ITEM_CHARS + 10),

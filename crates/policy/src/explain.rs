@@ -26,10 +26,14 @@ pub fn explain_entry(entry: &JournalEntry, related_entries: &[JournalEntry]) -> 
             verify.iter().map(explain_verify_result).collect()
         }
         JournalEvent::Reviewed(reviewed) => explain_review_model_findings_and_cost(reviewed),
-        JournalEvent::ContinuedWithNextItem(estimate) => vec![explain_fit_estimate(estimate, "item", true)],
-        JournalEvent::NextItemDoesNotFit(estimate) => vec![explain_fit_estimate(estimate, "item", false)],
+        JournalEvent::ContinuedWithNextItem(estimate) => {
+            vec![explain_whether_next_step_fits(estimate, "item", true)]
+        }
+        JournalEvent::NextItemDoesNotFit(estimate) => {
+            vec![explain_whether_next_step_fits(estimate, "item", false)]
+        }
         JournalEvent::NoRoomForStep(estimate) => {
-            vec![explain_fit_estimate(estimate, "step (from one commit to the next)", false)]
+            vec![explain_whether_next_step_fits(estimate, "step (from one commit to the next)", false)]
         }
         // For the other events the recorded fields are the whole explanation.
         event => render_event_fields(event),
@@ -292,10 +296,10 @@ fn explain_item_counts_and_ticks(verdict_reached: &VerdictReached) -> Option<Str
 }
 
 fn explain_progress_error_and_cost(verdict_reached: &VerdictReached) -> Vec<String> {
-    let idle_session_count = verdict_reached.no_progress_count.unwrap_or(0).max(1) as usize;
+    let no_progress_session_count = verdict_reached.no_progress_count.unwrap_or(0).max(1) as usize;
     let progress = verdict_reached.progress.as_ref().map(|progress| {
         match truncate_each_to_one_line(progress.iter()).as_slice() {
-            [] => format!("No progress, {} in a row.", count_with_noun(idle_session_count, "session")),
+            [] => format!("No progress, {} in a row.", count_with_noun(no_progress_session_count, "session")),
             changes => format!("Progress: {}.", changes.join(", ")),
         }
     });
@@ -315,7 +319,7 @@ fn explain_progress_error_and_cost(verdict_reached: &VerdictReached) -> Vec<Stri
     progress.into_iter().chain(error_line).chain(cost_line).collect()
 }
 
-fn explain_fit_estimate(estimate: &NextStepSizeEstimate, unit: &str, fits: bool) -> String {
+fn explain_whether_next_step_fits(estimate: &NextStepSizeEstimate, unit: &str, fits: bool) -> String {
     let format_tokens_if_known = |number: Option<u64>| number.map_or("?".to_owned(), format_tokens);
     let source = estimate.estimate_source.as_deref().and_then(non_empty_line);
     format!(

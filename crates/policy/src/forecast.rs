@@ -37,7 +37,7 @@ pub struct ResponseGain {
 }
 
 /// Forecasts when each threshold is reached. `projected_tokens` is the estimated usage of the next request.
-/// Returns `None` if there is too little data.
+/// Returns `None` if there is too little data, or all thresholds are already reached.
 pub fn forecast_thresholds(
     samples: &[UsageSample],
     projected_tokens: u64,

@@ -196,7 +196,7 @@ fn contains_whole_name(text: &str, name: &str) -> bool {
 
 /// Returns the number of frames above a conversation that has ended its turn; no agent will return from them. For
 /// the main conversation only frames that `session` started count.
-pub fn count_frames_above_ended_conversation(
+pub fn count_frames_left_open_by_conversation(
     memory: &Memory,
     caller: Caller<'_>,
     session: &SessionId,

@@ -68,7 +68,7 @@ fn decide_verdict(state: &mut RunState, evidence: &SessionEvidence, settings: &S
         | MissingPromiseOutcome::VerifyPending
         | MissingPromiseOutcome::VerifyFailed => {}
     }
-    if let Some(verdict) = ending_verdict_replaced_if_budget_spent(state, evidence) {
+    if let Some(verdict) = stop_or_pause_for_ending_or_spent_budget(state, evidence) {
         return verdict;
     }
     let is_refused = question_outcome == QuestionOutcome::NoEffect
@@ -94,7 +94,7 @@ fn decide_verdict(state: &mut RunState, evidence: &SessionEvidence, settings: &S
     let thrash_reason = observation.and_then(|observation| {
         record_checkpoint_and_detect_thrash(state, evidence, observation, settings.thrash)
     });
-    let limit_verdict = bounds::reached_limit_verdict(state, &evidence.now)
+    let limit_verdict = bounds::stop_or_pause_for_reached_limit(state, &evidence.now)
         .or_else(|| stop_if_only_user_can_restore_protected(evidence));
     if let Some(verdict) = limit_verdict {
         return verdict;
@@ -204,13 +204,16 @@ fn stop_if_only_user_can_restore_protected(evidence: &SessionEvidence) -> Option
 
 /// Returns a stop or pause verdict for a session that could not work and does not count as an iteration. If the run
 /// would wait but its budget is spent or its deadline has passed, returns that stop verdict.
-fn ending_verdict_replaced_if_budget_spent(state: &RunState, evidence: &SessionEvidence) -> Option<Verdict> {
+fn stop_or_pause_for_ending_or_spent_budget(state: &RunState, evidence: &SessionEvidence) -> Option<Verdict> {
     let verdict = stop_or_pause_for_ending(state, evidence)
         .filter(|_| !is_repeated_overload_during_work(state, evidence))?;
     // A session that is followed by a pause still has a cost, so the budget is checked first.
-    let is_transient = matches!(&verdict, Verdict::Pause { kind, .. } if kind.resolves_by_waiting());
-    let budget_verdict =
-        if is_transient { bounds::budget_or_deadline_verdict(state, &evidence.now) } else { None };
+    let resolves_by_waiting = matches!(&verdict, Verdict::Pause { kind, .. } if kind.resolves_by_waiting());
+    let budget_verdict = if resolves_by_waiting {
+        bounds::stop_if_budget_spent_or_deadline_passed(state, &evidence.now)
+    } else {
+        None
+    };
     budget_verdict.or(Some(verdict))
 }
 
@@ -224,9 +227,9 @@ pub fn stop_or_pause_for_ending(state: &RunState, evidence: &SessionEvidence) ->
         }
         SessionEnding::Limit(message) => {
             // The run does not wait for a reset in the past; without a reset time the pause backoff applies.
-            let until = evidence.limit_resets_at.clone().filter(|reset| reset.as_str() > now);
+            let future_reset = evidence.limit_resets_at.clone().filter(|reset| reset.as_str() > now);
             let reason = format!("usage limit: {}", truncate_end(message, 200));
-            let is_after_deadline = until
+            let is_after_deadline = future_reset
                 .as_ref()
                 .zip(state.options.limits.deadline.as_ref())
                 .is_some_and(|(reset, deadline)| reset >= deadline);
@@ -234,7 +237,7 @@ pub fn stop_or_pause_for_ending(state: &RunState, evidence: &SessionEvidence) ->
                 let reason = format!("{reason}; it resets after the deadline");
                 return Some(Verdict::Stop { status: RunStatus::Deadline, reason });
             }
-            pause(PauseKind::Limit, until, reason)
+            pause(PauseKind::Limit, future_reset, reason)
         }
         SessionEnding::Overloaded(message) => {
             pause(PauseKind::Overload, None, format!("overloaded: {}", truncate_end(message, 200)))
@@ -268,14 +271,14 @@ fn record_checkpoint_and_detect_thrash(
     limits: ThrashLimits,
 ) -> Option<String> {
     let checkpoint = &state.context_checkpoint;
-    let is_checkpoint_of_session =
+    let is_level_checkpoint_of_iteration =
         checkpoint.iteration == state.iteration && checkpoint.cause == CheckpointCause::Level;
     // A session that finished an item is not thrashing, however early its checkpoint was.
     if observation.has_finished_item {
         state.outcomes.breaker.fruitless_checkpoint_times.clear();
     }
     if observation.has_finished_item
-        || !is_checkpoint_of_session
+        || !is_level_checkpoint_of_iteration
         || !checkpoint.active
         || limits.checkpoints == 0
     {
@@ -303,13 +306,13 @@ fn record_checkpoint_and_detect_thrash(
 fn choose_continue_verdict(
     state: &mut RunState,
     evidence: &SessionEvidence,
-    refusal: Option<String>,
+    refusal_reason: Option<String>,
 ) -> Verdict {
-    if let Some(reason) = refusal {
+    if let Some(reason) = refusal_reason {
         return Verdict::Continue { kind: ContinueKind::RefusedPromise, reason };
     }
     let checkpoint = &state.context_checkpoint;
-    if crate::resume::checkpoint_to_resume_if_unfinished_or_forced(
+    if crate::resume::checkpoint_to_resume_or_carry_to_next_item(
         checkpoint,
         evidence.todo.as_ref(),
         &state.plan_items.set_aside_items,

@@ -57,7 +57,7 @@ pub const INACTIVITY_TIMEOUT: Duration = Duration::from_secs(3 * 60 * 60);
 
 /// Returns the stage of the session whose result is expected. A session whose end was already recorded in the run counts
 /// as none.
-pub fn session_stage_of_active_run(run: Option<&RunState>, record: &SessionRecord) -> SessionStage {
+pub fn stage_of_session_with_awaited_result(run: Option<&RunState>, record: &SessionRecord) -> SessionStage {
     let Some(run) = run.filter(|run| !run.lifecycle.has_ended() && !run.run_id.is_empty()) else {
         return SessionStage::NoSession;
     };
@@ -141,15 +141,18 @@ mod tests {
             (IterationPhase::Planned, RunStatus::Completed, &running, SessionStage::NoSession),
         ] {
             assert_eq!(
-                session_stage_of_active_run(Some(&run(phase, status)), record),
+                stage_of_session_with_awaited_result(Some(&run(phase, status)), record),
                 expected,
                 "{phase:?} {status:?}"
             );
         }
-        assert_eq!(session_stage_of_active_run(None, &running), SessionStage::NoSession);
+        assert_eq!(stage_of_session_with_awaited_result(None, &running), SessionStage::NoSession);
         let without_run_id =
             RunState { run_id: String::new().into(), ..run(IterationPhase::Spawned, RunStatus::Running) };
-        assert_eq!(session_stage_of_active_run(Some(&without_run_id), &running), SessionStage::NoSession);
+        assert_eq!(
+            stage_of_session_with_awaited_result(Some(&without_run_id), &running),
+            SessionStage::NoSession
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub struct GrowthReader<'a> {
     plan_changed_at: Option<Timestamp>,
     growth: ContextGrowth,
     /// Growth at the start of reading.
-    tokens_at_start: u64,
+    growth_at_start: u64,
     /// Message id of the current response.
     response_id: Option<String>,
     ticks: Vec<CallTick>,
@@ -48,7 +48,7 @@ struct CallTick {
 /// The growth of a session's context, with its value at the tick of each item.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionGrowth {
-    /// Growth at the end of the lines that were read, and the part of it that was already charged to items.
+    /// Growth at the end of the lines that were read, and the part of it that is already attributed to items.
     pub growth: ContextGrowth,
     /// Growth at the tick of each item, in the plan's order.
     pub growth_at_ticks: Vec<u64>,
@@ -69,7 +69,7 @@ impl<'a> GrowthReader<'a> {
             items,
             plan_changed_at,
             growth,
-            tokens_at_start: growth.growth_tokens,
+            growth_at_start: growth.growth_tokens,
             response_id: None,
             ticks: Vec::new(),
             first_tick_index_of_response: 0,
@@ -101,7 +101,7 @@ impl<'a> GrowthReader<'a> {
     }
 
     /// Processes the next line of the transcript.
-    pub fn record_growth_and_successful_ticks(&mut self, entry: &TranscriptEntry) {
+    pub fn record_growth_and_ticks_dropping_failed(&mut self, entry: &TranscriptEntry) {
         if entry.is_sidechain {
             return;
         }
@@ -149,16 +149,16 @@ impl<'a> GrowthReader<'a> {
     }
 
     fn record_ticks_and_file_writes(&mut self, call: &ContentBlock) {
-        let ticks = indexes_of_items_ticked_by_call(&call.input, self.plan_file, self.items);
-        if !ticks.is_empty() {
+        let ticked_item_indexes = indexes_of_items_ticked_by_call(&call.input, self.plan_file, self.items);
+        if !ticked_item_indexes.is_empty() {
             self.wrote_file_since_tick = false;
         } else if writes_file_other_than_plan(&call.input, self.plan_file) {
             // A file written in the same response as a tick belongs to the ticked item.
             self.wrote_file_since_tick |= self.ticks.len() == self.first_tick_index_of_response;
             self.wrote_file_since_plan_change |= self.growth_at_plan_change.is_some();
         }
-        self.ticks.extend(ticks.into_iter().map(|item| CallTick {
-            item_index: item,
+        self.ticks.extend(ticked_item_indexes.into_iter().map(|item_index| CallTick {
+            item_index,
             call_id: call.id.clone(),
             replaces_unticked_checkbox: call.input.old_string.is_some(),
             growth: 0,
@@ -172,7 +172,7 @@ impl<'a> GrowthReader<'a> {
     /// - If no call shows the tick (it was made by a script, a subagent or the user): at the tick of the next item in the
     ///   plan, with which the item shares the growth. Without a next item, at the last change of the plan, otherwise at
     ///   the end.
-    pub fn into_growth_with_growth_at_each_tick(self) -> SessionGrowth {
+    pub fn into_session_growth_inferring_missing_ticks(self) -> SessionGrowth {
         let growth_at_end = self.growth.growth_tokens;
         let mut growth_at_ticks: Vec<Option<u64>> =
             (0..self.items.len()).map(|item_index| self.growth_at_tick_naming_item(item_index)).collect();
@@ -190,7 +190,7 @@ impl<'a> GrowthReader<'a> {
         }
         // If the plan seems older than the last measurement, the time of its change cannot be used.
         let growth_at_plan_change =
-            self.growth_at_plan_change.filter(|growth| *growth > self.tokens_at_start);
+            self.growth_at_plan_change.filter(|growth| *growth > self.growth_at_start);
         let mut growth_at_next_tick = growth_at_plan_change.unwrap_or(growth_at_end);
         let lacks_call_for_last_item = growth_at_ticks.last().is_some_and(Option::is_none);
         let was_latest_tick_made_by_call = !lacks_call_for_last_item
@@ -203,13 +203,13 @@ impl<'a> GrowthReader<'a> {
         } else {
             self.wrote_file_since_plan_change
         };
-        // Growth that the last measurement left uncharged came from files that were written after its last tick.
-        let has_uncharged_growth =
-            growth_at_ticks.is_empty() && self.growth.attributed_tokens < self.tokens_at_start;
+        // Growth left unattributed by the last measurement came from files written after its last tick.
+        let has_unattributed_growth =
+            growth_at_ticks.is_empty() && self.growth.attributed_tokens < self.growth_at_start;
         SessionGrowth {
             growth: self.growth,
             growth_at_ticks: growth_at_ticks.into_iter().flatten().collect(),
-            wrote_file_since_tick: wrote_file_since_tick || has_uncharged_growth,
+            wrote_file_since_tick: wrote_file_since_tick || has_unattributed_growth,
         }
     }
 
@@ -229,7 +229,8 @@ pub struct OpenItems<'a> {
     pub next_in_plan: Option<&'a str>,
 }
 
-/// The tokens charged to items. Together with `uncharged_tokens` they add up to the growth that was not charged before.
+/// The tokens attributed to items. Together with `unattributed_tokens` they add up to the growth that was not
+/// attributed before.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ItemAttribution {
     /// Tokens of each ticked item, in the plan's order.
@@ -242,18 +243,19 @@ pub struct ItemAttribution {
     pub unattributed_tokens: u64,
 }
 
-/// Charges each ticked item with the growth between the previous tick and its own; items ticked together share it
-/// equally. Growth after the last tick belongs to the open item if the session has started that item, otherwise to the
-/// item that was ticked last. While the session is running, growth of an open item stays uncharged.
+/// Attributes to each ticked item the growth between the previous tick and its own; items ticked together
+/// share it equally. Growth after the last tick belongs to the open item if the session has started that
+/// item, otherwise to the item that was ticked last. While the session is running, growth of an open
+/// item stays unattributed.
 pub fn attribute_growth_between_ticks_to_items(
     session_growth: &SessionGrowth,
     open_items: OpenItems<'_>,
     has_session_ended: bool,
 ) -> ItemAttribution {
     let SessionGrowth { growth, growth_at_ticks, wrote_file_since_tick } = session_growth;
-    let charged_before = growth.attributed_tokens.min(growth.growth_tokens);
+    let attributed_before = growth.attributed_tokens.min(growth.growth_tokens);
     let clamped_growth_at_tick =
-        |item_index: usize| growth_at_ticks[item_index].clamp(charged_before, growth.growth_tokens);
+        |item_index: usize| growth_at_ticks[item_index].clamp(attributed_before, growth.growth_tokens);
     let mut sorted_tick_growths: Vec<u64> = (0..growth_at_ticks.len()).map(clamped_growth_at_tick).collect();
     let last_ticked_item_index = (0..sorted_tick_growths.len()).reduce(|last_index, item_index| {
         if sorted_tick_growths[item_index] >= sorted_tick_growths[last_index] {
@@ -268,13 +270,13 @@ pub fn attribute_growth_between_ticks_to_items(
         tokens_by_ticked_item: vec![0; growth_at_tick_by_item.len()],
         ..ItemAttribution::default()
     };
-    let (mut charged_item_count, mut previous_tick_growth) = (0, charged_before);
-    while let Some(current_tick_growth) = sorted_tick_growths.get(charged_item_count).copied() {
-        let tied_count = sorted_tick_growths[charged_item_count..]
+    let (mut attributed_item_count, mut previous_tick_growth) = (0, attributed_before);
+    while let Some(current_tick_growth) = sorted_tick_growths.get(attributed_item_count).copied() {
+        let tied_item_count = sorted_tick_growths[attributed_item_count..]
             .partition_point(|tick_growth| *tick_growth <= current_tick_growth);
         let (share, mut remainder) = (
-            (current_tick_growth - previous_tick_growth) / tied_count as u64,
-            (current_tick_growth - previous_tick_growth) % tied_count as u64,
+            (current_tick_growth - previous_tick_growth) / tied_item_count as u64,
+            (current_tick_growth - previous_tick_growth) % tied_item_count as u64,
         );
         for (item_index, _) in growth_at_tick_by_item
             .iter()
@@ -284,7 +286,8 @@ pub fn attribute_growth_between_ticks_to_items(
             attribution.tokens_by_ticked_item[item_index] = share + u64::from(remainder > 0);
             remainder = remainder.saturating_sub(1);
         }
-        (charged_item_count, previous_tick_growth) = (charged_item_count + tied_count, current_tick_growth);
+        (attributed_item_count, previous_tick_growth) =
+            (attributed_item_count + tied_item_count, current_tick_growth);
     }
     let growth_after_last_tick = growth.growth_tokens - previous_tick_growth;
     let item_in_progress = if *wrote_file_since_tick {

@@ -73,7 +73,7 @@ pub fn render_checkpoint_note(state: &RunState, redact: Redact<'_>) -> String {
 }
 
 /// Renders the note about the questions that the current iteration asked.
-pub fn render_note_on_new_questions(state: &RunState, redact: Redact<'_>) -> String {
+pub fn render_note_on_iteration_questions(state: &RunState, redact: Redact<'_>) -> String {
     let questions_of_iteration: Vec<&OpenQuestion> = state.questions_of_current_iteration().collect();
     let render_question = |open_question: &&OpenQuestion| {
         let question_text = redact_and_truncate_line(&open_question.question, MAX_SESSION_TEXT_CHARS, redact);
@@ -96,7 +96,7 @@ pub fn render_note_on_new_questions(state: &RunState, redact: Redact<'_>) -> Str
 
 /// An event of an item of a parallel run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ItemEvent<'a> {
+pub enum ParallelItemEvent<'a> {
     /// The item was merged as this commit.
     Merged(&'a str),
     /// The item was not merged for this reason, and is retried.
@@ -108,17 +108,17 @@ pub enum ItemEvent<'a> {
 }
 
 /// Renders the note about an item of a parallel run.
-pub fn render_item_note(item: &str, event: ItemEvent<'_>, redact: Redact<'_>) -> String {
+pub fn render_item_note(item: &str, event: ParallelItemEvent<'_>, redact: Redact<'_>) -> String {
     let redacted_text = |text: &str| redact_and_truncate_line(text, MAX_SESSION_TEXT_CHARS, redact);
     let event_text = match event {
-        ItemEvent::Merged(commit) => {
+        ParallelItemEvent::Merged(commit) => {
             format!("was merged ({}).", commit.chars().take(12).collect::<String>())
         }
-        ItemEvent::Requeued(reason) => {
+        ParallelItemEvent::Requeued(reason) => {
             format!("was not merged and is tried again: {}", redacted_text(reason))
         }
-        ItemEvent::SetAside(reason) => format!("was set aside: {}", redacted_text(reason)),
-        ItemEvent::WaitsForAnswer(question) => {
+        ParallelItemEvent::SetAside(reason) => format!("was set aside: {}", redacted_text(reason)),
+        ParallelItemEvent::WaitsForAnswer(question) => {
             format!("waits for an answer: {} (plimsoll status).", redacted_text(question))
         }
     };

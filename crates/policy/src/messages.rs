@@ -26,7 +26,7 @@ const FINAL_MESSAGE_INSTRUCTIONS: &str = "3. End your turn with a message of exa
 const COMMIT_INSTRUCTIONS: &str = "2. Commit all of it; if the item is not finished, as `wip: <item>`. If the project's rules (CLAUDE.md) forbid that commit, leave the files as they are: they stay for the next session. Tick only what is finished and proven.";
 
 /// Renders the instruction to stop at a commit below L2 inside a run, because the next step would probably not fit.
-pub fn render_stop_at_commit_instructions(
+pub fn render_stop_below_l2_at_commit_instructions(
     percent: u64,
     handoff_path: &str,
     next_step: NextStepTooLarge,
@@ -165,7 +165,7 @@ fn render_auto_compact_or_refusal_sentence(thresholds: &Thresholds) -> String {
 }
 
 /// Renders the instruction to continue with the next item, for the Stop hook with `--pack`.
-pub fn render_next_item_instructions(
+pub fn render_continue_with_next_item_instructions(
     item: &str,
     open_item_count: usize,
     promise_word: &PromiseWord,

@@ -19,13 +19,13 @@ pub struct MonitorInput {
     /// True after a whole batch of tools; false after each tool, on clients that do not report batches.
     pub is_batch: bool,
     /// True if the session belongs to a run that is in progress.
-    pub in_run: bool,
+    pub is_in_run: bool,
     /// The present commit, if HEAD has moved since the last recorded commit.
     pub new_commit: Option<Commit>,
     /// True if the current item is still open after that commit.
-    pub item_is_open: bool,
-    /// True if the record has a claim whose process is gone.
-    pub claim_is_orphaned: bool,
+    pub is_current_item_open: bool,
+    /// True if the record has a claim that is too old or whose process has ended.
+    pub is_claim_old_or_process_dead: bool,
     /// Id of this process, for a claim.
     pub pid: u32,
     /// The current time, for a claim.
@@ -66,7 +66,7 @@ pub enum MonitorAction {
         /// The deciding figure, in whole percent.
         percent: u64,
         /// The reason why the next step may not fit.
-        reason: NextStepTooLarge,
+        next_step: NextStepTooLarge,
     },
     /// End the session: its checkpoint is written, and the model has continued for too long.
     EndSession {
@@ -104,7 +104,7 @@ fn decide_for_percent(
     let is_set_by_user = input.reading.usage_source == UsageSource::Environment;
     let measured_level =
         if is_set_by_user { Level::L0 } else { thresholds.level_at(input.reading.measured_tokens()) };
-    if !input.in_run {
+    if !input.is_in_run {
         return warn_outside_run(record, input, level, percent);
     }
     let step_shortage = input
@@ -132,9 +132,10 @@ fn decide_for_percent(
         record.highest_announcement.level = Level::L1;
         record.own_commits.was_asked_to_end = true;
         record.checkpoint_progress.open_claim = Some(new_claim(input, level, percent));
-        return MonitorAction::StopAtCommit { percent, reason };
+        return MonitorAction::StopAtCommit { percent, next_step: reason };
     }
-    let orphaned_claim = record.checkpoint_progress.open_claim.as_ref().filter(|_| input.claim_is_orphaned);
+    let orphaned_claim =
+        record.checkpoint_progress.open_claim.as_ref().filter(|_| input.is_claim_old_or_process_dead);
     let orphaned_level = orphaned_claim.map(|claim| claim.level);
     if orphaned_level == Some(Level::L1) {
         // Stopping at that commit was better, but not necessary: the next commit is checked again, and the warning
@@ -166,8 +167,10 @@ fn record_commit_and_check_next_step(
     thresholds: &Thresholds,
 ) -> Option<NextStepTooLarge> {
     let is_new = record.own_commits.record_commit_if_new(&commit.commit_id, commit.used_tokens);
-    let should_check =
-        is_new && commit.used_tokens.is_some() && input.item_is_open && !record.own_commits.was_asked_to_end;
+    let should_check = is_new
+        && commit.used_tokens.is_some()
+        && input.is_current_item_open
+        && !record.own_commits.was_asked_to_end;
     if should_check {
         predict_step_reaching_l2_by_median(&record.own_commits.usage_samples, thresholds.l2)
     } else {
@@ -199,7 +202,8 @@ fn warn_outside_run(
     level: Level,
     percent: u64,
 ) -> MonitorAction {
-    let has_orphaned_claim = record.checkpoint_progress.open_claim.is_some() && input.claim_is_orphaned;
+    let has_orphaned_claim =
+        record.checkpoint_progress.open_claim.is_some() && input.is_claim_old_or_process_dead;
     if level <= record.highest_announcement.level && !has_orphaned_claim {
         return MonitorAction::Nothing;
     }
@@ -214,7 +218,8 @@ fn warn_outside_run(
 }
 
 fn checkpoint_and_end_at_l3(record: &mut SessionRecord, input: &MonitorInput, percent: u64) -> MonitorAction {
-    let has_orphaned_claim = record.checkpoint_progress.open_claim.is_some() && input.claim_is_orphaned;
+    let has_orphaned_claim =
+        record.checkpoint_progress.open_claim.is_some() && input.is_claim_old_or_process_dead;
     if record.highest_announcement.level < Level::L3 || has_orphaned_claim {
         record.highest_announcement.level = Level::L3;
         record.checkpoint_progress.open_claim = Some(new_claim(input, Level::L3, percent));

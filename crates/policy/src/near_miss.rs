@@ -102,7 +102,7 @@ fn near_miss_in_line_unless_mentioned(
     promise_word: &str,
     promise_code: &str,
 ) -> Option<NearMiss> {
-    let parts = split_at_last_promise_tags(&line.text)
+    let parts = split_at_last_promise_even_if_unclosed(&line.text)
         .or_else(|| split_at_untagged_promise(&line.text, is_last_line, promise_word, promise_code))?;
     let is_only_markup = |text: &str| trim_markup(text).is_empty();
     let is_quoted = line.is_fenced || parts.before.contains(['>', '`', '"', '\'']);
@@ -126,7 +126,7 @@ fn near_miss_in_line_unless_mentioned(
     })
 }
 
-fn split_at_last_promise_tags(text: &str) -> Option<PromiseParts<'_>> {
+fn split_at_last_promise_even_if_unclosed(text: &str) -> Option<PromiseParts<'_>> {
     let lower = text.to_ascii_lowercase();
     let start = lower.rfind(OPEN_TAG)?;
     let (before, after_open_tag) = (&text[..start], &text[start + OPEN_TAG.len()..]);
@@ -157,13 +157,13 @@ fn split_at_untagged_promise<'a>(
 ) -> Option<PromiseParts<'a>> {
     let promise = trim_markup(text);
     let words: Vec<&str> = promise.split_whitespace().collect();
-    let has_word_and_code = match words.as_slice() {
+    let has_required_words = match words.as_slice() {
         [first, second] => first.eq_ignore_ascii_case(promise_word) && *second == promise_code,
         [first, second, ..] => *first == BLOCKED_WORD && *second == promise_code,
         _ => false,
     };
     let start = text.find(promise)?;
-    (has_word_and_code || is_last_line && promise == promise_word).then(|| PromiseParts {
+    (has_required_words || is_last_line && promise == promise_word).then(|| PromiseParts {
         before: &text[..start],
         promise,
         after: &text[start + promise.len()..],

@@ -45,7 +45,7 @@ impl EstimateSource {
 /// lines of the files that the item names, otherwise it is medium. The estimate by class is scaled by the median
 /// estimation error of this project. It counts as one sample beside the measured items of the same class, so that a
 /// single small item does not make all estimates small.
-pub fn estimate_item(
+pub fn estimate_item_tokens_by_percentile(
     item: &str,
     file_lines: Option<u64>,
     measured_items: &[ItemCost],
@@ -176,7 +176,7 @@ mod tests {
             ),
             ("x", Some(100), simple_items(&[100_000, 100_000]), 100_000, EstimateSource::MeasuredItems(2)),
         ] {
-            let actual = estimate_item(item, file_lines, &growth, WINDOW);
+            let actual = estimate_item_tokens_by_percentile(item, file_lines, &growth, WINDOW);
             assert_eq!(actual, Estimate { tokens, source }, "{item} {file_lines:?} {growth:?}");
         }
     }
@@ -188,7 +188,8 @@ mod tests {
             for item_count in 1..6 {
                 for class in [None, Some(ItemSize::Trivial), Some(ItemSize::Complex)] {
                     let growth = measured_items(class, &vec![tokens; item_count]);
-                    let estimates = items.map(|item| estimate_item(item, None, &growth, WINDOW).tokens);
+                    let estimates = items
+                        .map(|item| estimate_item_tokens_by_percentile(item, None, &growth, WINDOW).tokens);
                     let item_of_class = class.map(|class| {
                         items.iter().position(|item| ItemSize::parse_from_item(item) == Some(class))
                     });

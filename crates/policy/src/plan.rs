@@ -7,9 +7,9 @@ mod sessions;
 #[cfg(test)]
 mod tests;
 
-use crate::pack::{Estimate, estimate_item, is_stated_too_large};
+use crate::pack::{Estimate, estimate_item_tokens_by_percentile, is_stated_too_large};
 use dependencies::parse_dependency_ranges_and_numbers;
-use invalid_annotation::describe_invalid_annotation;
+use invalid_annotation::describe_invalid_trailing_annotation;
 use plimsoll_domain::item_check;
 use plimsoll_domain::size::{ItemCost, ItemSize};
 use sessions::{group_one_per_session_unless_trivial, group_while_fitting_below_l2};
@@ -133,7 +133,12 @@ fn plan_items(
     let mut problems = Vec::new();
     let mut planned_items = Vec::new();
     for (number, item) in (1..).zip(items).filter(|(_, item)| !item.is_done) {
-        let estimate = estimate_item(&item.text, item.file_lines, measured_items, capacity.window_tokens);
+        let estimate = estimate_item_tokens_by_percentile(
+            &item.text,
+            item.file_lines,
+            measured_items,
+            capacity.window_tokens,
+        );
         let session_count = estimate.tokens.div_ceil(capacity.work_tokens().max(1)).max(1);
         let mut dependencies = Vec::new();
         for (_, dependency) in parse_dependency_ranges_and_numbers(&item.text) {
@@ -148,7 +153,8 @@ fn plan_items(
             }
         }
         problems.extend(
-            describe_invalid_annotation(&item.text).map(|words| format!("item {number} says {words}")),
+            describe_invalid_trailing_annotation(&item.text)
+                .map(|words| format!("item {number} says {words}")),
         );
         if item_check::has_malformed_verify_command(&item.text) {
             problems

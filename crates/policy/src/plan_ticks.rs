@@ -54,30 +54,30 @@ pub fn indexes_of_items_ticked_by_call(
 }
 
 fn indexes_of_ticked_items_in_text(text: Option<&String>, items: &[String]) -> Vec<Option<usize>> {
-    let mut ticks = Vec::new();
+    let mut ticked_item_indexes = Vec::new();
     for text_after_box in texts_after_checkboxes(text.map_or("", String::as_str), true) {
         let item_index = item_index_with_longest_common_prefix(text_after_box, items);
         // Other text belongs to an item that was already ticked or is no longer in the plan.
         if item_index.is_some() || text_after_box.is_empty() {
-            ticks.push(item_index);
+            ticked_item_indexes.push(item_index);
         }
     }
-    ticks
+    ticked_item_indexes
 }
 
 /// Returns the items that a command ticks. The command names an item after the ticked box, or after the open box that it
 /// searches for. Returns one `None` if it names no item.
 fn indexes_of_items_named_in_ticking_command(command: &str, items: &[String]) -> Vec<Option<usize>> {
-    let mut ticks = Vec::new();
+    let mut ticked_item_indexes = Vec::new();
     for is_ticked in [true, false] {
         for text_after_box in texts_after_checkboxes(command, is_ticked) {
             let item_index = item_index_with_longest_common_prefix(text_after_box, items);
             if item_index.is_some() {
-                ticks.push(item_index);
+                ticked_item_indexes.push(item_index);
             }
         }
-        if !ticks.is_empty() {
-            return ticks;
+        if !ticked_item_indexes.is_empty() {
+            return ticked_item_indexes;
         }
     }
     vec![None]

@@ -4,13 +4,13 @@
 //! to the client, one kind of token at a time. `tests/tests/client/price_table.rs` repeats that for every model here.
 //! Neither the size of the context nor the service tier changed a price.
 
-use crate::window::model_family;
+use crate::window::model_name_without_prefix_date_and_suffix;
 use plimsoll_protocol::billing::BilledUsage;
 
 /// List prices of a model in US dollars, per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelPrice {
-    /// The model, as [`model_family`] spells it.
+    /// The model, as [`model_name_without_prefix_date_and_suffix`] spells it.
     pub model: &'static str,
     /// Input that is not cached. Cache writes cost a multiple of this.
     pub input: f64,
@@ -131,21 +131,21 @@ impl BilledTokens {
 /// The properties of a response that determine its price, besides its tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tariff {
-    /// The model, as [`model_family`] spells it; empty if unknown.
+    /// The model, as [`model_name_without_prefix_date_and_suffix`] spells it; empty if unknown.
     pub model: String,
     /// True for `speed: fast`.
     pub is_fast: bool,
     /// True for `inference_geo: us`.
-    pub is_us: bool,
+    pub is_us_inference: bool,
 }
 
 impl Tariff {
     /// Creates the tariff of a response by this model.
     pub fn new(model: Option<&str>, usage: &BilledUsage) -> Tariff {
         Tariff {
-            model: model.map(model_family).unwrap_or_default().to_owned(),
+            model: model.map(model_name_without_prefix_date_and_suffix).unwrap_or_default().to_owned(),
             is_fast: usage.speed.as_deref() == Some("fast"),
-            is_us: usage.inference_geo.as_deref() == Some("us"),
+            is_us_inference: usage.inference_geo.as_deref() == Some("us"),
         }
     }
 
@@ -154,8 +154,8 @@ impl Tariff {
         find_listed_price(&self.model).is_some()
     }
 
-    /// Computes the price in US dollars. A model that is not in the table is charged the highest price of the table for
-    /// each kind of token, so that no limit is exceeded unnoticed.
+    /// Computes the price in US dollars. For a model that is not in the table, the highest price of the table
+    /// applies to each kind of token, so that no limit is exceeded unnoticed.
     pub fn price_usd_or_highest_if_unlisted(&self, tokens: BilledTokens) -> f64 {
         let listed_price = find_listed_price(&self.model);
         let prices = listed_price.map_or(&PRICE_TABLE[..], std::slice::from_ref);
@@ -172,7 +172,7 @@ impl Tariff {
             + tokens.cache_read as f64 * highest_price(|row| row.cache_read)
             + tokens.cache_write_5m as f64 * input_price * CACHE_WRITE_5M_FACTOR
             + tokens.cache_write_1h as f64 * input_price * CACHE_WRITE_1H_FACTOR;
-        let factor = if self.is_us { US_FACTOR } else { 1.0 };
+        let factor = if self.is_us_inference { US_FACTOR } else { 1.0 };
         usd * factor / MILLION + tokens.web_searches as f64 * WEB_SEARCH_USD
     }
 }

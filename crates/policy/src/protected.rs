@@ -99,7 +99,7 @@ pub fn parse_protected_path(text: &str, plan_file: Option<&str>) -> Result<Strin
 }
 
 /// Checks the entries at, above and below a path. Links at or above it, unreadable files and a missing path are errors.
-pub fn reject_links_and_unreadable_entries(
+pub fn reject_linked_missing_or_unreadable_path(
     path: &str,
     entries: &[ProtectedEntry],
 ) -> Result<(), ProtectError> {
@@ -405,16 +405,17 @@ mod tests {
     #[test]
     fn links_are_refused_at_or_above_a_path_and_allowed_below_it() {
         assert!(matches!(
-            reject_links_and_unreadable_entries("a/b", &[link("a")]),
+            reject_linked_missing_or_unreadable_path("a/b", &[link("a")]),
             Err(ProtectError::InvalidPath { .. })
         ));
         assert!(matches!(
-            reject_links_and_unreadable_entries("a", &[link("a")]),
+            reject_linked_missing_or_unreadable_path("a", &[link("a")]),
             Err(ProtectError::InvalidPath { .. })
         ));
-        assert_eq!(reject_links_and_unreadable_entries("a", &[link("a/b"), file("a/c", "1")]), Ok(()));
+        assert_eq!(reject_linked_missing_or_unreadable_path("a", &[link("a/b"), file("a/c", "1")]), Ok(()));
         assert!(
-            reject_links_and_unreadable_entries("a/b", &[file("a", "1")]) == Err(missing_path_error("a/b"))
+            reject_linked_missing_or_unreadable_path("a/b", &[file("a", "1")])
+                == Err(missing_path_error("a/b"))
         );
     }
 

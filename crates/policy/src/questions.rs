@@ -40,7 +40,7 @@ pub fn unwritten_question_of_blocked_session(
     };
     let mut state_with_questions = state.clone();
     state_with_questions.update_parked_questions_from_plan(plan);
-    let session_item = open_item_of_session(&state_with_questions, evidence, plan);
+    let session_item = session_item_if_still_open(&state_with_questions, evidence, plan);
     let item = match session_item {
         Some(item) if state_with_questions.is_parked(item) => return None,
         // The session is blocked by the other item, about which it asked. Its assigned item stays available.
@@ -99,7 +99,7 @@ pub(crate) fn record_questions_of_session(
     if let Some(reason) = render_questions_if_all_items_parked(state, plan) {
         return QuestionOutcome::AllItemsParked(reason);
     }
-    let is_session_item_parked = open_item_of_session(state, evidence, plan)
+    let is_session_item_parked = session_item_if_still_open(state, evidence, plan)
         .is_some_and(|item| state.questions_of_current_iteration().any(|question| question.item == *item));
     match completion {
         ClaimAssessment::Blocked(_) => QuestionOutcome::OtherItemsOpen,
@@ -155,7 +155,7 @@ fn plan_with_open_items<'a>(state: &RunState, evidence: &'a SessionEvidence) -> 
 }
 
 /// Returns the item on which the session worked last, if it is still open.
-fn open_item_of_session<'a>(
+fn session_item_if_still_open<'a>(
     state: &'a RunState,
     evidence: &'a SessionEvidence,
     plan: &TodoList,

@@ -15,7 +15,7 @@ pub struct RecordsLocation {
 }
 
 /// Returns why the records must not be in this folder, or `None` if the folder is safe.
-pub fn reason_records_location_is_unsafe(location: &RecordsLocation) -> Option<String> {
+pub fn describe_unsafe_records_location(location: &RecordsLocation) -> Option<String> {
     let RecordsLocation { records_folder, project, home, temporary_folders, added_folders } = location;
     let contains_records = |folder: &Path| records_folder.starts_with(folder);
     // If the home folder itself is temporary (a container, a test), there is no better location.
@@ -83,7 +83,7 @@ mod tests {
                 temporary_folders: to_paths(&["/var/tmp", "/tmp"]),
                 added_folders: to_paths(added_folders),
             };
-            let reason = reason_records_location_is_unsafe(&location);
+            let reason = describe_unsafe_records_location(&location);
             let is_expected = match (&reason, expected) {
                 (None, None) => true,
                 (Some(found), Some(expected)) => found.contains(expected) && found.contains(records_folder),

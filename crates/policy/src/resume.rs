@@ -11,7 +11,7 @@ use plimsoll_domain::{RunState, SessionEnding, TodoList};
 /// Returns the checkpoint that the next session resumes, if there is one. A checkpoint that was requested, or written
 /// before a compaction, is not resumed once its item is ticked. If the item of another checkpoint has been ticked since,
 /// the checkpoint is changed for the next item and loses the details of the finished one.
-pub fn checkpoint_to_resume_if_unfinished_or_forced(
+pub fn checkpoint_to_resume_or_carry_to_next_item(
     checkpoint: &Checkpoint,
     todo: Option<&TodoList>,
     set_aside_items: &[String],
@@ -37,7 +37,7 @@ pub fn store_half_done_and_take_next_checkpoint(
     state: &mut RunState,
     todo: Option<&TodoList>,
 ) -> Option<Checkpoint> {
-    let checkpoint = checkpoint_to_resume_if_unfinished_or_forced(
+    let checkpoint = checkpoint_to_resume_or_carry_to_next_item(
         &state.context_checkpoint,
         todo,
         &state.plan_items.set_aside_items,
@@ -161,13 +161,13 @@ mod tests {
             (CheckpointCause::Manual, &ticked, false),
         ] {
             assert_eq!(
-                checkpoint_to_resume_if_unfinished_or_forced(&checkpoint(cause, true), Some(todo), &[])
+                checkpoint_to_resume_or_carry_to_next_item(&checkpoint(cause, true), Some(todo), &[])
                     .is_some(),
                 should_resume,
                 "{cause:?}"
             );
             assert_eq!(
-                checkpoint_to_resume_if_unfinished_or_forced(&checkpoint(cause, false), Some(todo), &[]),
+                checkpoint_to_resume_or_carry_to_next_item(&checkpoint(cause, false), Some(todo), &[]),
                 None
             );
         }
@@ -176,7 +176,7 @@ mod tests {
             ..checkpoint(cause, true)
         };
         assert!(
-            checkpoint_to_resume_if_unfinished_or_forced(
+            checkpoint_to_resume_or_carry_to_next_item(
                 &ticked_by_its_session(CheckpointCause::Manual),
                 Some(&open),
                 &[]
@@ -184,7 +184,7 @@ mod tests {
             .is_none()
         );
         assert!(
-            checkpoint_to_resume_if_unfinished_or_forced(
+            checkpoint_to_resume_or_carry_to_next_item(
                 &ticked_by_its_session(CheckpointCause::Level),
                 Some(&open),
                 &[]
@@ -274,7 +274,7 @@ mod tests {
         };
         let todo = TodoList::parse("- [x] one\n- [x] two\n- [ ] stuck\n- [ ] three\n");
         let resumed =
-            checkpoint_to_resume_if_unfinished_or_forced(&checkpoint, Some(&todo), &["stuck".to_owned()])
+            checkpoint_to_resume_or_carry_to_next_item(&checkpoint, Some(&todo), &["stuck".to_owned()])
                 .unwrap();
         assert_eq!((resumed.current_todo_item.as_str(), resumed.resume_summary.as_str()), ("three", "UTC"));
         assert_eq!((resumed.progress_on_item.as_str(), resumed.next_step.as_str()), (NOT_STARTED, ""));

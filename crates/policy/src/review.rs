@@ -47,13 +47,13 @@ fn ticked_items_awaiting_review(state: &RunState, todo: &TodoList) -> Vec<String
 /// Returns the items to review now. Reviews are due when as many items wait as the user configured, when no other item is
 /// open, or when one of the items was reviewed before. Returns an empty list if no review is due.
 pub fn items_to_review_now(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
-    let review_every = state.options.items_per_review as usize;
-    let Some(todo) = todo.filter(|_| review_every > 0 && !is_session_reviewed(state)) else {
+    let items_per_review = state.options.items_per_review as usize;
+    let Some(todo) = todo.filter(|_| items_per_review > 0 && !is_session_reviewed(state)) else {
         return Vec::new();
     };
     let waiting_items = ticked_items_awaiting_review(state, todo);
     let was_reviewed = |item: &String| state.outcomes.reviews.findings_for_item(item).is_some();
-    let is_due = waiting_items.len() >= review_every
+    let is_due = waiting_items.len() >= items_per_review
         || todo.unparked_open_items().is_empty()
         || waiting_items.iter().any(was_reviewed);
     if is_due { waiting_items } else { Vec::new() }
@@ -112,7 +112,7 @@ pub fn update_items_awaiting_review_and_work_starts(state: &mut RunState, todo: 
 
 /// Parses the findings about these items in an answer; empty if the answer passes them. Returns `None` unless the answer
 /// contains exactly one verdict that is consistent with its findings.
-pub fn parse_findings(answer: &str, items: &[String]) -> Option<Vec<Finding>> {
+pub fn parse_findings_matching_verdict(answer: &str, items: &[String]) -> Option<Vec<Finding>> {
     let lines: Vec<&str> = answer.lines().map(str::trim).collect();
     let verdicts: Vec<(usize, &str)> =
         lines.iter().enumerate().filter_map(|(index, line)| Some((index, parse_verdict(line)?))).collect();
@@ -166,7 +166,7 @@ pub enum ReviewAnswer {
 /// Builds the review of a session from the answer of the reviewer.
 pub fn build_review(session: &ReviewSession, answer: &ReviewAnswer) -> Review {
     let parsed_findings = match answer {
-        ReviewAnswer::Text(text) => parse_findings(text, &session.items),
+        ReviewAnswer::Text(text) => parse_findings_matching_verdict(text, &session.items),
         ReviewAnswer::Missing(_) => None,
     };
     let failure_reason = match (&parsed_findings, answer) {

@@ -25,7 +25,7 @@ pub struct ActivityEvidence<'a> {
 
 impl ActivityEvidence<'_> {
     /// Builds the evidence from the state alone, without checking for processes that outlived their `plimsoll run`.
-    pub fn from_state(state: &RunState, is_run_active: bool) -> ActivityEvidence<'_> {
+    pub fn from_state_without_process_checks(state: &RunState, is_run_active: bool) -> ActivityEvidence<'_> {
         let iteration_record = &state.iteration_record;
         ActivityEvidence {
             lifecycle: &state.lifecycle,

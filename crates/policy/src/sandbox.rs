@@ -269,7 +269,7 @@ pub fn parse_sorted_socket_paths(proc_net_unix: &str) -> Vec<PathBuf> {
 }
 
 /// Names of variables that a command keeps.
-const KEPT_VARIABLES: [&str; 40] = [
+const ALLOWLISTED_VARIABLES: [&str; 40] = [
     "PATH",
     "USER",
     "LOGNAME",
@@ -313,7 +313,7 @@ const KEPT_VARIABLES: [&str; 40] = [
 ];
 
 /// Prefixes of variables that a command keeps.
-const KEPT_VARIABLE_PREFIXES: [&str; 3] = ["LC_", "CARGO_", "RUST"];
+const ALLOWLISTED_VARIABLE_PREFIXES: [&str; 3] = ["LC_", "CARGO_", "RUST"];
 
 /// Words in the names of variables that hold a secret, such as `CARGO_REGISTRY_TOKEN`.
 const SECRET_WORDS: [&str; 6] = ["TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "AUTH"];
@@ -326,9 +326,9 @@ pub fn is_variable_allowlisted_for_sandbox(name: &str, value: &str, project: &Pa
         let folder = Path::new(value);
         return !folder.is_absolute() || folder.starts_with(project);
     }
-    let has_kept_prefix = KEPT_VARIABLE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    let has_allowlisted_prefix = ALLOWLISTED_VARIABLE_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
     let is_secret = SECRET_WORDS.iter().any(|word| name.to_uppercase().contains(word));
-    KEPT_VARIABLES.contains(&name) || has_kept_prefix && !is_secret
+    ALLOWLISTED_VARIABLES.contains(&name) || has_allowlisted_prefix && !is_secret
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! transcripts each contain some of them.
 
 use crate::prices::{BilledTokens, Tariff};
-use crate::window::model_family;
+use crate::window::model_name_without_prefix_date_and_suffix;
 use plimsoll_domain::cost::{Cost, CostBasis};
 use plimsoll_protocol::billing::{BilledLine, BilledUsage, ReportedUsage};
 use std::collections::BTreeMap;
@@ -64,7 +64,7 @@ impl SessionUsage {
     }
 
     /// Adds the usage from another source. For a response in both, the usage from `other` counts.
-    pub fn merge(&mut self, other: SessionUsage) {
+    pub fn merge_by_response_id(&mut self, other: SessionUsage) {
         self.responses.extend(other.responses);
         other
             .reported
@@ -127,14 +127,17 @@ impl SessionUsage {
         for (model, usage) in self.reported.iter().flat_map(|reported| &reported.models) {
             let cache_writes = usage.cache_creation_input_tokens.unwrap_or(0);
             let cache_write_1h = usage.cache_creation_1h.unwrap_or(0).min(cache_writes);
-            tokens_by_family.entry(model_family(model).to_owned()).or_default().add(BilledTokens {
-                input: usage.input_tokens.unwrap_or(0),
-                output: usage.output_tokens.unwrap_or(0),
-                cache_read: usage.cache_read_input_tokens.unwrap_or(0),
-                cache_write_5m: cache_writes - cache_write_1h,
-                cache_write_1h,
-                web_searches: usage.web_search_requests.unwrap_or(0),
-            });
+            tokens_by_family
+                .entry(model_name_without_prefix_date_and_suffix(model).to_owned())
+                .or_default()
+                .add(BilledTokens {
+                    input: usage.input_tokens.unwrap_or(0),
+                    output: usage.output_tokens.unwrap_or(0),
+                    cache_read: usage.cache_read_input_tokens.unwrap_or(0),
+                    cache_write_5m: cache_writes - cache_write_1h,
+                    cache_write_1h,
+                    web_searches: usage.web_search_requests.unwrap_or(0),
+                });
         }
         tokens_by_family
     }
@@ -143,23 +146,25 @@ impl SessionUsage {
 /// Returns the counted tokens without the reported ones, and subtracts the matched tokens from `reported`. Cache writes
 /// are compared as one sum because older clients report them without their durations.
 fn subtract_and_consume_reported(counted: BilledTokens, reported: &mut BilledTokens) -> BilledTokens {
-    let subtract = |counted: u64, reported: &mut u64| {
+    let subtract_and_consume = |counted: u64, reported: &mut u64| {
         let common = counted.min(*reported);
         *reported -= common;
         counted - common
     };
     let mut reported_writes = reported.cache_write_5m.saturating_add(reported.cache_write_1h);
-    let unreported_writes =
-        subtract(counted.cache_write_5m.saturating_add(counted.cache_write_1h), &mut reported_writes);
+    let unreported_writes = subtract_and_consume(
+        counted.cache_write_5m.saturating_add(counted.cache_write_1h),
+        &mut reported_writes,
+    );
     (reported.cache_write_5m, reported.cache_write_1h) = (reported_writes, 0);
     let cache_write_1h = counted.cache_write_1h.min(unreported_writes);
     BilledTokens {
-        input: subtract(counted.input, &mut reported.input),
-        output: subtract(counted.output, &mut reported.output),
-        cache_read: subtract(counted.cache_read, &mut reported.cache_read),
+        input: subtract_and_consume(counted.input, &mut reported.input),
+        output: subtract_and_consume(counted.output, &mut reported.output),
+        cache_read: subtract_and_consume(counted.cache_read, &mut reported.cache_read),
         cache_write_5m: unreported_writes - cache_write_1h,
         cache_write_1h,
-        web_searches: subtract(counted.web_searches, &mut reported.web_searches),
+        web_searches: subtract_and_consume(counted.web_searches, &mut reported.web_searches),
     }
 }
 
@@ -279,13 +284,13 @@ mod tests {
     fn sources_are_merged_by_response_and_the_highest_report_counts() {
         let mut merged =
             usage_from_lines(&[response_line("m1", OPUS, 100, 1), response_line("m3", OPUS, 100, 1)]);
-        merged.merge(usage_from_lines(&[
+        merged.merge_by_response_id(usage_from_lines(&[
             response_line("m1", OPUS, 100, 50),
             response_line("m2", OPUS, 100, 1),
         ]));
         assert_eq!(merged.total_tokens(), 150 + 101 + 101);
-        merged.merge(usage_from_lines(&[cost_state_line(0.5, OPUS, 300, 52)]));
-        merged.merge(usage_from_lines(&[cost_state_line(0.0, OPUS, 0, 0)]));
+        merged.merge_by_response_id(usage_from_lines(&[cost_state_line(0.5, OPUS, 300, 52)]));
+        merged.merge_by_response_id(usage_from_lines(&[cost_state_line(0.0, OPUS, 0, 0)]));
         assert_cost(&merged, 0.5, CostBasis::Reported, 352);
     }
 }

@@ -67,7 +67,7 @@ pub fn missing_run_marker_fields(document: &Value) -> Vec<&'static str> {
 
 impl ShellLoop {
     /// Parses each field of the document independently.
-    pub fn from_document(document: &Value) -> ShellLoop {
+    pub fn from_document_collecting_invalid_fields(document: &Value) -> ShellLoop {
         let mut reader = FieldReader { document, errors: Vec::new() };
         let checkpoint = document.get("context_checkpoint").filter(|value| !value.is_null());
         if checkpoint.is_some_and(|value| !value.is_object()) {
@@ -191,9 +191,9 @@ pub enum LoopVerdict {
     /// A fresh session continues from the handoff.
     Checkpoint(String),
     /// A fresh session takes the next item.
-    Next(String),
+    NextItem(String),
     /// A fresh session continues, because the promise was false.
-    Refused(String),
+    RefusedPromise(String),
 }
 
 impl LoopVerdict {
@@ -212,8 +212,8 @@ impl LoopVerdict {
                 )
             }
             LoopVerdict::Checkpoint(handoff) => continue_marker(ContinueKind::Checkpoint, handoff),
-            LoopVerdict::Next(reason) => continue_marker(ContinueKind::NextItem, reason),
-            LoopVerdict::Refused(reason) => continue_marker(ContinueKind::RefusedPromise, reason),
+            LoopVerdict::NextItem(reason) => continue_marker(ContinueKind::NextItem, reason),
+            LoopVerdict::RefusedPromise(reason) => continue_marker(ContinueKind::RefusedPromise, reason),
         }
     }
 
@@ -290,20 +290,24 @@ pub fn judge_loop(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> LoopVe
     }
     // Checked before the checkpoint; otherwise sessions that change nothing and fill their window would resume
     // each other forever.
-    if let Some(reason) = breaker_open_reason(shell_loop, evidence) {
+    if let Some(reason) = circuit_breaker_open_reason(shell_loop, evidence) {
         return stop(RunStatus::CircuitBreaker, reason);
     }
     if let Some((handoff, _)) = &shell_loop.pending_checkpoint {
         return LoopVerdict::Checkpoint(handoff.clone());
     }
     let verb = if open_items.len() == 1 { "is" } else { "are" };
-    let open_text = format!("{} {verb} open", count_with_noun(open_items.len(), "item"));
-    if has_promise { LoopVerdict::Refused(open_text) } else { LoopVerdict::Next(open_text) }
+    let open_item_count_text = format!("{} {verb} open", count_with_noun(open_items.len(), "item"));
+    if has_promise {
+        LoopVerdict::RefusedPromise(open_item_count_text)
+    } else {
+        LoopVerdict::NextItem(open_item_count_text)
+    }
 }
 
 /// Returns why the circuit breaker opens; `None` while it is closed. A limit of 0 disables its counter, as in
 /// Plimsoll's own runs.
-fn breaker_open_reason(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> Option<String> {
+fn circuit_breaker_open_reason(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> Option<String> {
     let limits = &evidence.breaker_limits;
     let no_change_count = count_unchanged_sessions_unless_scripts_did(shell_loop, evidence);
     let is_limit_reached = |count: u64, limit: u32| limit > 0 && count >= u64::from(limit);
@@ -337,7 +341,7 @@ pub fn write_verdict_into_document(
     last_judgment: &LastGateJudgment,
 ) -> bool {
     let before = document.clone();
-    let shell_loop = ShellLoop::from_document(document);
+    let shell_loop = ShellLoop::from_document_collecting_invalid_fields(document);
     match verdict {
         LoopVerdict::Stop(status, _) if shell_loop.is_running() => document["status"] = json!(status),
         LoopVerdict::Stop(..) => return false,
@@ -365,7 +369,7 @@ pub fn render_resume_instructions(document: &Value) -> String {
     let labeled_line = |label: &str, value: String| {
         if value.is_empty() { String::new() } else { format!("{label}: {}\n", truncate_end(&value, 600)) }
     };
-    let session_claims = labeled_line("Progress on it", text("progress_on_item"))
+    let untrusted_session_text = labeled_line("Progress on it", text("progress_on_item"))
         + &labeled_line("Summary", text("resume_summary"));
     format!(
         "## CONTEXT CHECKPOINT RESUME\n\n> The previous session hit {percent}% of its context window ({} threshold).\n\n{}{}\n1. **Do not start over**, and do not restart the task from scratch.\n2. Read `{}` first; do not re-read files that it explains.\n",
@@ -373,8 +377,8 @@ pub fn render_resume_instructions(document: &Value) -> String {
         labeled_line("Item", text("current_todo_item")),
         untrusted_text::render_quoted_block_or_empty_if_blank(
             TextOrigin::EarlierSessions,
-            &untrusted_text::unique_fence("", &session_claims),
-            &session_claims
+            &untrusted_text::unique_fence("", &untrusted_session_text),
+            &untrusted_session_text
         ),
         text("handoff_file"),
     )
@@ -432,7 +436,7 @@ pub fn write_checkpoint_and_history_into_document(
     percent: u64,
     input: &CheckpointInput,
 ) {
-    let shell_loop = ShellLoop::from_document(document);
+    let shell_loop = ShellLoop::from_document_collecting_invalid_fields(document);
     let files: Vec<Value> = input
         .files
         .iter()

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 
 /// Renders the status line, which may have several lines. If all segments are hidden, it is `plimsoll`: with an empty
 /// status line the client would show nothing, and the user would not know why.
-pub fn render(view: &StatusLineView, settings: &StatusLine) -> String {
+pub fn render_lines_or_program_name(view: &StatusLineView, settings: &StatusLine) -> String {
     let painted_lines = settings.lines.iter().filter_map(|segment_names| {
         let segments = segment_names
             .iter()
@@ -34,8 +34,8 @@ pub fn render(view: &StatusLineView, settings: &StatusLine) -> String {
 }
 
 /// Renders only the context usage bar with `cells` cells, followed by the percent.
-pub fn render_bar_and_percent(view: &StatusLineView, cells: u64) -> String {
-    let segment_state = segments::SegmentState::from_level(usage_level(view));
+pub fn render_bar_and_percent_in_level_color(view: &StatusLineView, cells: u64) -> String {
+    let segment_state = segments::SegmentState::from_level_or_unknown(usage_level(view));
     let text = format!(
         "{} {}",
         render_usage_bar_with_thresholds(&view.context_usage, cells),

@@ -26,7 +26,7 @@ pub const RUN_NAME_LABEL: &str = "plimsoll.run_name";
 
 /// The characters that are percent-encoded in a label's value. The specification requires this for commas and non-ASCII
 /// characters.
-const PERCENT_ENCODED: &AsciiSet =
+const CHARACTERS_TO_PERCENT_ENCODE: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'/');
 
 /// The maximum length of a label's value, such as a run's name or an item. Dashboards show these values in lists.
@@ -80,7 +80,10 @@ pub fn telemetry_variables_for_session_if_enabled(
         append_encoded_labels_to_attributes(environment.resource_attributes.as_deref(), &labels),
     )];
     if environment.exports_run_spans || environment.traceparent.as_deref().unwrap_or_default().is_empty() {
-        let trace = TraceContext::for_run(session.run_id, environment.traceparent.as_deref());
+        let trace = TraceContext::from_valid_traceparent_or_run_id(
+            session.run_id,
+            environment.traceparent.as_deref(),
+        );
         variables.push((
             TRACEPARENT_VARIABLE,
             trace.traceparent(&trace::session_span_id(session.run_id, session.session_id)),
@@ -106,7 +109,8 @@ pub fn telemetry_variables_for_worker_if_enabled(
         append_encoded_labels_to_attributes(environment.resource_attributes.as_deref(), &labels),
     )];
     if environment.exports_run_spans {
-        let trace = TraceContext::for_run(run_id, environment.traceparent.as_deref());
+        let trace =
+            TraceContext::from_valid_traceparent_or_run_id(run_id, environment.traceparent.as_deref());
         variables.push((
             TRACEPARENT_VARIABLE,
             trace.traceparent(&trace::item_span_id(run_id, item_number, attempt)),
@@ -132,7 +136,8 @@ fn append_encoded_labels_to_attributes(
 ) -> String {
     let encoded_labels = labels.iter().filter_map(|(name, value)| {
         let value = clip_label_value((*value)?);
-        (!value.is_empty()).then(|| format!("{name}={}", utf8_percent_encode(&value, PERCENT_ENCODED)))
+        (!value.is_empty())
+            .then(|| format!("{name}={}", utf8_percent_encode(&value, CHARACTERS_TO_PERCENT_ENCODE)))
     });
     let existing_attributes = existing_attributes
         .map(|attributes| attributes.trim().trim_matches(',').to_owned())

@@ -1,7 +1,7 @@
 //! Computes the thresholds of the levels: the configured percentages of the window, lowered so that L2 and L3 are always
 //! reached before the client itself compacts or stops.
 
-use crate::window::model_family;
+use crate::window::model_name_without_prefix_date_and_suffix;
 use plimsoll_domain::level::{AutoCompactAction, AutoCompactThreshold, Thresholds};
 use plimsoll_domain::reading::{min_tokens_for_percent, rounded_percent};
 use plimsoll_domain::record::CompactionWindow;
@@ -58,9 +58,9 @@ const MODELS_WITHOUT_COMPACT_THRESHOLD_AT_1M: [&str; 2] = ["opus-4-6", "sonnet-4
 /// Returns the compaction window that the client's settings configure for the model; `None` if the client chooses one itself. The
 /// first entry that matches the model counts. A model's dated, `[1m]`, Bedrock and Vertex names are the same model (2.1.329).
 pub fn configured_compaction_window(windows: &[CompactionWindow], model: Option<&str>) -> Option<u64> {
-    let family = model.map(model_family);
+    let family = model.map(model_name_without_prefix_date_and_suffix);
     let matches_model = |window: &&CompactionWindow| match &window.model {
-        Some(model) => family == Some(model_family(model)),
+        Some(model) => family == Some(model_name_without_prefix_date_and_suffix(model)),
         None => true,
     };
     windows.iter().find(matches_model)?.tokens
@@ -68,7 +68,7 @@ pub fn configured_compaction_window(windows: &[CompactionWindow], model: Option<
 
 /// Returns the usage in tokens at which the client itself compacts, refuses to continue or has its prompt rejected, and
 /// which of these it is.
-pub fn compute_auto_compact(
+pub fn compute_auto_compact_threshold_and_action(
     window: u64,
     model: Option<&str>,
     config: &CompactionConfig,
@@ -87,13 +87,15 @@ pub fn compute_auto_compact(
     let compaction_window = config
         .compaction_window
         .map_or(window, |tokens| tokens.max(MIN_COMPACTION_WINDOW_TOKENS).min(window));
-    let effective_window = compaction_window.saturating_sub(response_reserve);
-    let default_threshold = effective_window.saturating_sub(COMPACT_MARGIN_TOKENS);
+    let compaction_window_without_reserve = compaction_window.saturating_sub(response_reserve);
+    let default_threshold = compaction_window_without_reserve.saturating_sub(COMPACT_MARGIN_TOKENS);
     // The client uses the smaller of the two, so an override of 99 or 100 changes nothing (2.1.329).
     let override_threshold = config
         .percent_override
         .filter(|percent| (0.0..=100.0).contains(percent) && *percent > 0.0)
-        .map_or(default_threshold, |percent| (effective_window as f64 * percent / 100.0) as u64);
+        .map_or(default_threshold, |percent| {
+            (compaction_window_without_reserve as f64 * percent / 100.0) as u64
+        });
     AutoCompactThreshold {
         tokens: default_threshold.min(override_threshold),
         action: AutoCompactAction::Compacts,
@@ -101,7 +103,7 @@ pub fn compute_auto_compact(
 }
 
 fn has_no_compact_threshold(model: &str) -> bool {
-    let name = model_family(model);
+    let name = model_name_without_prefix_date_and_suffix(model);
     let is_1m_without_threshold =
         model.ends_with("[1m]") && MODELS_WITHOUT_COMPACT_THRESHOLD_AT_1M.contains(&name);
     is_1m_without_threshold || MODELS_WITHOUT_COMPACT_THRESHOLD.contains(&name)
@@ -126,8 +128,9 @@ pub fn compute_thresholds(
     };
     // A window that is too small for the margins is divided instead, so that the levels stay in order.
     let usable_tokens = auto_compact.tokens.min(window);
-    let usable_tokens_minus_margin = |margin: u64, max_tenths: u64| {
-        usable_tokens.saturating_sub(margin.min(usable_tokens.saturating_mul(max_tenths) / 10))
+    let usable_tokens_minus_margin = |margin: u64, max_margin_in_tenths_of_usable: u64| {
+        usable_tokens
+            .saturating_sub(margin.min(usable_tokens.saturating_mul(max_margin_in_tenths_of_usable) / 10))
     };
     let l3 =
         round_to_shown_percent(tokens_at_percent(levels.l3).min(usable_tokens_minus_margin(margins.l3, 3)));
@@ -136,11 +139,11 @@ pub fn compute_thresholds(
             .min(usable_tokens_minus_margin(margins.l2.max(largest_step_tokens.min(MAX_STEP_TOKENS)), 5))
             .min(l3.saturating_sub(1)),
     );
-    let warning_lead_hundredths = window
+    let warning_lead_times_100 = window
         .saturating_mul(WARNING_LEAD_PERCENT)
         .min(usable_tokens.saturating_mul(MAX_WARNING_LEAD_PERCENT_OF_USABLE));
     let l1 = round_to_shown_percent(
-        tokens_at_percent(levels.l1).min(l2.saturating_sub(warning_lead_hundredths / 100)),
+        tokens_at_percent(levels.l1).min(l2.saturating_sub(warning_lead_times_100 / 100)),
     );
     let is_clamped = l3 < round_to_shown_percent(tokens_at_percent(levels.l3))
         || l2 < round_to_shown_percent(tokens_at_percent(levels.l2));
@@ -158,14 +161,15 @@ mod tests {
     ) -> (u64, AutoCompactAction) {
         let mut config = CompactionConfig::default();
         configure(&mut config);
-        let auto_compact = compute_auto_compact(window, Some(model), &config);
+        let auto_compact = compute_auto_compact_threshold_and_action(window, Some(model), &config);
         (auto_compact.tokens, auto_compact.action)
     }
 
     #[test]
     fn the_largest_windows_do_not_overflow() {
         for window in [u64::MAX, u64::MAX / 2, 1 << 62, 9_007_199_254_740_993] {
-            let auto_compact = compute_auto_compact(window, None, &CompactionConfig::default());
+            let auto_compact =
+                compute_auto_compact_threshold_and_action(window, None, &CompactionConfig::default());
             let thresholds =
                 compute_thresholds(window, auto_compact, &Levels::default(), &Margins::default(), 0);
             assert!(
@@ -247,7 +251,7 @@ mod tests {
     fn percents(window: u64, model: &str, config: CompactionConfig) -> [u64; 3] {
         let thresholds = compute_thresholds(
             window,
-            compute_auto_compact(window, Some(model), &config),
+            compute_auto_compact_threshold_and_action(window, Some(model), &config),
             &Levels::default(),
             &Margins::default(),
             0,
@@ -276,7 +280,8 @@ mod tests {
     #[test]
     fn l2_leaves_room_for_the_largest_step_of_the_session() {
         let thousands = |margins: Margins, step: u64| {
-            let auto_compact = compute_auto_compact(200_000, None, &CompactionConfig::default());
+            let auto_compact =
+                compute_auto_compact_threshold_and_action(200_000, None, &CompactionConfig::default());
             let thresholds = compute_thresholds(200_000, auto_compact, &Levels::default(), &margins, step);
             assert_eq!(thresholds.auto_compact.tokens, 167_000);
             [thresholds.l1, thresholds.l2, thresholds.l3].map(|tokens| tokens / 1_000)
@@ -294,7 +299,7 @@ mod tests {
             "the user's own is larger"
         );
         // In a large window the configured percent is lower than the margin requires.
-        let large = compute_auto_compact(1_000_000, None, &CompactionConfig::default());
+        let large = compute_auto_compact_threshold_and_action(1_000_000, None, &CompactionConfig::default());
         let thresholds = compute_thresholds(1_000_000, large, &Levels::default(), &default, 90_000);
         assert_eq!(thresholds.percent_of_window(thresholds.l2), 85);
     }

@@ -37,7 +37,7 @@ pub fn verify_commands_for_completion_or_ticks(state: &RunState, evidence: &Sess
 /// Returns the verify commands that have neither passed nor failed in this run so far. They run before the next session
 /// as a baseline, so that a command that already fails is not blamed on that session. Empty if ticks do not depend on
 /// commands or there is no plan.
-pub fn baseline_commands_without_recorded_outcome(state: &RunState) -> Vec<String> {
+pub fn tick_baseline_commands_without_outcome(state: &RunState) -> Vec<String> {
     let outcomes = &state.outcomes;
     if state.options.verify_timing != VerifyTiming::AfterTick || state.options.todo_file.is_none() {
         return Vec::new();
@@ -56,7 +56,7 @@ fn items_ticked_in_session(state: &RunState, todo: Option<&TodoList>) -> Vec<Str
 
 /// Returns the checks of the items that the session ticked whose commands were not in the plan when the run began. They
 /// do not run, because an agent may have written them. Empty if the user allowed no checks of the plan.
-pub fn ticked_item_checks_not_in_original_plan(
+pub fn new_checks_of_ticked_items_if_plan_had_checks(
     state: &RunState,
     evidence: &SessionEvidence,
 ) -> Vec<ItemCheck> {
@@ -65,14 +65,14 @@ pub fn ticked_item_checks_not_in_original_plan(
         let command = item_check::parse_verify_command(&item)?;
         Some(ItemCheck { item_text: item, command })
     };
-    let is_new =
+    let is_not_in_original_plan =
         |check: &ItemCheck| !original_checks.iter().any(|original| original.command == check.command);
     let ticked_items = if original_checks.is_empty() {
         Vec::new()
     } else {
         items_ticked_in_session(state, evidence.todo.as_ref())
     };
-    ticked_items.into_iter().filter_map(parse_item_check).filter(is_new).collect()
+    ticked_items.into_iter().filter_map(parse_item_check).filter(is_not_in_original_plan).collect()
 }
 
 /// Returns the session's ticks to revert because of failed commands, with these commands: all ticks if a
@@ -135,7 +135,7 @@ fn new_pending_revert(state: &RunState, items: Vec<String>) -> RevertedTicks {
 
 /// Restores the outcomes of the failed commands for which the ticks were reverted, for a process that
 /// continues after the previous one was killed.
-pub fn restore_failed_verify_outcomes(reverted_ticks: &RevertedTicks) -> Vec<VerifyOutcome> {
+pub fn failed_verify_outcomes_of_reverted_ticks(reverted_ticks: &RevertedTicks) -> Vec<VerifyOutcome> {
     let to_outcome = |failed: &FailedCommand| VerifyOutcome {
         command: failed.command.clone(),
         summary: failed.output_excerpt.clone(),
@@ -147,7 +147,7 @@ pub fn restore_failed_verify_outcomes(reverted_ticks: &RevertedTicks) -> Vec<Ver
 
 /// Updates the state after ticks were removed from the plan file: the items are open again, in the state and in the
 /// checkpoint, and the tokens spent on them so far will count towards their final cost. A second call changes nothing.
-pub fn reopen_reverted_items_and_their_costs(
+pub fn reopen_reverted_items_keeping_their_costs(
     state: &mut RunState,
     reverted_ticks: &RevertedTicks,
     todo: &TodoList,
@@ -164,11 +164,11 @@ pub fn reopen_reverted_items_and_their_costs(
         let tokens = state.remove_item_cost_returning_tokens(&measured);
         state.add_open_item_cost_and_drop_closed(OpenItemCost { item: measured.item, tokens });
     }
-    reopen_items_in_checkpoint(&mut state.context_checkpoint, &reverted_ticks.items);
+    reopen_items_and_resume_first_if_none_begun(&mut state.context_checkpoint, &reverted_ticks.items);
 }
 
 /// Removes the items from the ticked items of a checkpoint, so that the handoff does not call them finished.
-fn reopen_items_in_checkpoint(checkpoint: &mut Checkpoint, items: &[String]) {
+fn reopen_items_and_resume_first_if_none_begun(checkpoint: &mut Checkpoint, items: &[String]) {
     let item_work = &mut checkpoint.item_work;
     let Some(first_item) = item_work.ticked_items.iter().find(|item| items.contains(item)).cloned() else {
         return;
@@ -184,7 +184,7 @@ fn reopen_items_in_checkpoint(checkpoint: &mut Checkpoint, items: &[String]) {
 }
 
 /// Records the outcomes of verify commands: which ones fail, which ones have ever passed, and the seconds they took in total.
-pub fn record_verify_outcomes_and_seconds(state: &mut RunState, verify_outcomes: &[VerifyOutcome]) {
+pub fn record_conclusive_outcomes_and_add_seconds(state: &mut RunState, verify_outcomes: &[VerifyOutcome]) {
     if verify_outcomes.is_empty() {
         return;
     }
@@ -219,7 +219,7 @@ pub struct VerifiedTree {
 
 /// Records the last outcome of each command and the tree that it ran on. A command that timed out or could not be started neither
 /// passed nor failed, so it keeps its earlier record.
-pub fn record_last_run_of_verify_commands(
+pub fn record_last_conclusive_verify_runs(
     state: &mut RunState,
     verify_outcomes: &[VerifyOutcome],
     tree: &VerifiedTree,

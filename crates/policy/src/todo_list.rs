@@ -32,11 +32,11 @@ const MAX_LINE_CHARS: usize = 80;
 
 /// Parses a plan and returns its problem; `None` if a run can begin with it.
 pub fn find_plan_problem(text: &str) -> Option<PlanProblem> {
-    find_parsed_plan_problem(&TodoList::parse(text), text)
+    find_unclear_lines_or_lack_of_open_items(&TodoList::parse(text), text)
 }
 
 /// Returns the problem of a plan that is already parsed from `text`; `None` if a run can begin with it.
-pub fn find_parsed_plan_problem(plan: &TodoList, text: &str) -> Option<PlanProblem> {
+pub fn find_unclear_lines_or_lack_of_open_items(plan: &TodoList, text: &str) -> Option<PlanProblem> {
     match plan.items.len() {
         0 if text.trim().is_empty() => Some(PlanProblem::Empty),
         _ if !plan.unclear_lines.is_empty() => Some(PlanProblem::UnclearLines(plan.unclear_lines.clone())),
@@ -50,7 +50,7 @@ pub fn find_parsed_plan_problem(plan: &TodoList, text: &str) -> Option<PlanProbl
 /// Describes the problem and how to fix it. `is_named_by_user` is true if the user named the file with `--todo`.
 pub fn render_plan_problem_with_fix(problem: &PlanProblem, file: &str, is_named_by_user: bool) -> String {
     let shown_file = to_safe_single_line(file);
-    let hint_without_plan = if is_named_by_user {
+    let hint_to_run_without_plan = if is_named_by_user {
         "for a run without a plan leave out --todo".to_owned()
     } else {
         format!("for a run without a plan rename it: mv {0} notes-{0}", quote_for_shell(file))
@@ -58,19 +58,19 @@ pub fn render_plan_problem_with_fix(problem: &PlanProblem, file: &str, is_named_
     match problem {
         PlanProblem::Empty => {
             format!(
-                "the plan {shown_file} is empty: write `- [ ] …` lines, one for each item; {hint_without_plan}"
+                "the plan {shown_file} is empty: write `- [ ] …` lines, one for each item; {hint_to_run_without_plan}"
             )
         }
         PlanProblem::NoItems(lines) if lines.is_empty() => {
             format!(
-                "the plan {shown_file} has no item: write `- [ ] …` lines, one for each item; {hint_without_plan}"
+                "the plan {shown_file} has no item: write `- [ ] …` lines, one for each item; {hint_to_run_without_plan}"
             )
         }
         PlanProblem::NoItems(lines) => {
             let hint_to_fix =
                 format!("to add the checkboxes: {}", render_fix_command(file, is_named_by_user));
             format!(
-                "the plan {shown_file} has no item; these lines look like items without a checkbox (`- [ ] …`):\n{}{hint_to_fix}\n{hint_without_plan}",
+                "the plan {shown_file} has no item; these lines look like items without a checkbox (`- [ ] …`):\n{}{hint_to_fix}\n{hint_to_run_without_plan}",
                 render_numbered_lines(
                     &shown_file,
                     lines.iter().map(|line| (line.line_number, line.text.as_str())),
@@ -99,7 +99,7 @@ pub fn render_plan_problem_with_fix(problem: &PlanProblem, file: &str, is_named_
             };
             let verb = if *count == 1 { "is" } else { "are" };
             format!(
-                "{subject} of {shown_file} {verb} ticked, so no session has an item to work on: add `- [ ] …` lines; {hint_without_plan}"
+                "{subject} of {shown_file} {verb} ticked, so no session has an item to work on: add `- [ ] …` lines; {hint_to_run_without_plan}"
             )
         }
     }

@@ -10,7 +10,10 @@ const DISALLOW_FLAGS: [&str; 2] = ["--disallowedTools", "--disallowed-tools"];
 /// Returns the user's arguments with the refused tools added to those that they already allow. Returns `None` if
 /// that would change nothing (the arguments already allow or forbid each of the tools by name, so something else
 /// refuses them), or if a control character would make the command unsafe to copy.
-pub fn add_refused_tools_to_allowed(arguments: &[String], refused_tools: &[String]) -> Option<Vec<String>> {
+pub fn add_unlisted_refused_tools_to_allowed(
+    arguments: &[String],
+    refused_tools: &[String],
+) -> Option<Vec<String>> {
     let has_no_control_char = |text: &&String| !text.chars().any(char::is_control);
     if !refused_tools.iter().chain(arguments).all(|text| has_no_control_char(&text)) {
         return None;
@@ -43,8 +46,8 @@ pub fn add_refused_tools_to_allowed(arguments: &[String], refused_tools: &[Strin
 const MODES_WITHOUT_PROMPTS: [&str; 2] = ["bypassPermissions", "auto"];
 
 /// Returns true if the user's arguments let a session run some shell commands without asking the user.
-pub fn arguments_allow_bash_without_prompt(arguments: &[String]) -> bool {
-    let lists_bash = |value: &str| value.split([',', ' ']).any(is_bash_rule);
+pub fn arguments_allow_some_bash_without_prompt(arguments: &[String]) -> bool {
+    let lists_bash = |value: &str| value.split([',', ' ']).any(allows_some_bash_commands);
     let mut current_flag = "";
     arguments.iter().any(|argument| {
         let (name, value) = match argument.split_once('=') {
@@ -63,19 +66,22 @@ pub fn arguments_allow_bash_without_prompt(arguments: &[String]) -> bool {
 
 /// Returns true if the client's settings let a session run some shell commands without asking the user.
 /// `settings_files` are in order of precedence, highest first.
-pub fn settings_allow_bash_without_prompt(settings_files: &[PermissionSettings]) -> bool {
+pub fn settings_allow_some_bash_without_prompt(settings_files: &[PermissionSettings]) -> bool {
     let mode = settings_files.iter().find_map(|settings| settings.permissions.default_mode.as_deref());
     let is_sandboxed = settings_files.iter().find_map(|settings| settings.sandbox.enabled) == Some(true);
     let prompts_in_sandbox =
         settings_files.iter().find_map(|settings| settings.sandbox.auto_allow_bash_if_sandboxed)
             == Some(false);
-    settings_files.iter().flat_map(|settings| &settings.permissions.allow).any(|rule| is_bash_rule(rule))
+    settings_files
+        .iter()
+        .flat_map(|settings| &settings.permissions.allow)
+        .any(|rule| allows_some_bash_commands(rule))
         || mode.is_some_and(|mode| MODES_WITHOUT_PROMPTS.contains(&mode))
         || is_sandboxed && !prompts_in_sandbox
 }
 
 /// Returns true for any rule that allows some shell commands, such as `Bash` or `Bash(git:*)`.
-fn is_bash_rule(rule: &str) -> bool {
+fn allows_some_bash_commands(rule: &str) -> bool {
     rule == "*" || rule == "Bash" || rule.starts_with("Bash(")
 }
 
@@ -131,7 +137,11 @@ mod tests {
             ("--permission-mode=auto", true),
             ("--dangerously-skip-permissions", true),
         ] {
-            assert_eq!(arguments_allow_bash_without_prompt(&split_words(arguments)), expected, "{arguments}");
+            assert_eq!(
+                arguments_allow_some_bash_without_prompt(&split_words(arguments)),
+                expected,
+                "{arguments}"
+            );
         }
     }
 
@@ -157,7 +167,7 @@ mod tests {
         ] {
             let keys: Vec<PermissionSettings> =
                 files.iter().map(|text| PermissionSettings::parse(text.as_bytes())).collect();
-            assert_eq!(settings_allow_bash_without_prompt(&keys), expected, "{files:?}");
+            assert_eq!(settings_allow_some_bash_without_prompt(&keys), expected, "{files:?}");
         }
     }
 
@@ -174,7 +184,7 @@ mod tests {
             ("--append-system-prompt Bash", "Bash", "--append-system-prompt Bash --allowedTools Bash"),
         ] {
             assert_eq!(
-                add_refused_tools_to_allowed(&split_words(arguments), &split_words(tools)),
+                add_unlisted_refused_tools_to_allowed(&split_words(arguments), &split_words(tools)),
                 Some(split_words(expected)),
                 "{arguments}"
             );
@@ -191,15 +201,18 @@ mod tests {
             ("--disallowed-tools=WebFetch,Bash", "Bash"),
         ] {
             assert_eq!(
-                add_refused_tools_to_allowed(&split_words(arguments), &split_words(tools)),
+                add_unlisted_refused_tools_to_allowed(&split_words(arguments), &split_words(tools)),
                 None,
                 "{arguments}"
             );
         }
         assert_eq!(
-            add_refused_tools_to_allowed(&["--model".into(), "a\u{1b}[2J".into()], &split_words("Bash")),
+            add_unlisted_refused_tools_to_allowed(
+                &["--model".into(), "a\u{1b}[2J".into()],
+                &split_words("Bash")
+            ),
             None
         );
-        assert_eq!(add_refused_tools_to_allowed(&[], &["Ba\nsh".into()]), None);
+        assert_eq!(add_unlisted_refused_tools_to_allowed(&[], &["Ba\nsh".into()]), None);
     }
 }

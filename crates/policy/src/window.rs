@@ -44,7 +44,7 @@ const CLIENT_MODEL_FAMILIES: [&str; 6] = ["opus", "sonnet", "haiku", "fable", "b
 /// Returns the window from the first source that has a value: the user's settings, the status line, an earlier session,
 /// the model's name. It is raised if a request has used more than that. Returns `None` if the model is unknown and no
 /// source has a value.
-pub fn resolve_window(evidence: &WindowEvidence<'_>) -> Option<WindowSize> {
+pub fn resolve_window_raising_it_to_used_tokens(evidence: &WindowEvidence<'_>) -> Option<WindowSize> {
     let user_window = evidence.model.zip(evidence.user_windows).and_then(|(model, windows)| {
         windows.get(model).or_else(|| windows.get(strip_1m_suffix(model))).copied()
     });
@@ -72,7 +72,7 @@ pub fn resolve_window(evidence: &WindowEvidence<'_>) -> Option<WindowSize> {
 /// Returns the learned window of `model` from a session's last reading, which saves another lookup. Returns `None` for a
 /// window of 200,000 or less: `CLAUDE_CODE_DISABLE_1M_CONTEXT` may have reduced it, and the next process may run without
 /// that variable.
-pub fn learned_window_of_reading_if_above_200k(
+pub fn last_learned_window_of_model_if_above_200k(
     last_reading: Option<&UsageReading>,
     model: &str,
 ) -> Option<u64> {
@@ -88,7 +88,7 @@ pub fn windows_by_precedence(evidence: &WindowEvidence<'_>) -> Vec<WindowSize> {
     let resolve_without_sources = |remove_sources: fn(&mut WindowEvidence<'_>)| {
         let mut reduced_evidence = WindowEvidence { max_used_tokens: 0, ..evidence.clone() };
         remove_sources(&mut reduced_evidence);
-        resolve_window(&reduced_evidence)
+        resolve_window_raising_it_to_used_tokens(&reduced_evidence)
     };
     let source_removals: [fn(&mut WindowEvidence<'_>); 4] = [
         |_| (),
@@ -123,7 +123,7 @@ fn window_from_model_name_and_client(model: &str, evidence: &WindowEvidence<'_>)
     if model.ends_with("[1m]") {
         return WindowSize { tokens: LARGE_WINDOW, source: WindowSource::ModelTable };
     }
-    let name = model_family(model);
+    let name = model_name_without_prefix_date_and_suffix(model);
     let client_version = evidence.client_version.and_then(parse_version);
     let is_old_client = client_version.is_some_and(|version| version <= LAST_CLIENT_WITH_SMALL_WINDOWS);
     if is_old_client || SMALL_WINDOW_MODELS.contains(&name) {
@@ -149,8 +149,9 @@ pub fn strip_1m_suffix(model: &str) -> &str {
     model.strip_suffix("[1m]").unwrap_or(model)
 }
 
-/// Returns the model's family as the tables spell it: `us.anthropic.claude-sonnet-4-5-20250929-v1:0` → `sonnet-4-5`.
-pub(crate) fn model_family(model: &str) -> &str {
+/// Returns the model's name as the tables spell it, without prefix, date and suffix:
+/// `us.anthropic.claude-sonnet-4-5-20250929-v1:0` → `sonnet-4-5`.
+pub(crate) fn model_name_without_prefix_date_and_suffix(model: &str) -> &str {
     let name = strip_1m_suffix(model);
     let name = name.rfind("claude-").map_or(name, |index| &name[index + "claude-".len()..]);
     let is_version_part = |part: &str| {
@@ -223,7 +224,7 @@ mod tests {
                 ..WindowEvidence::default()
             };
             assert_eq!(
-                resolve_window(&evidence).map(|window| window.tokens),
+                resolve_window_raising_it_to_used_tokens(&evidence).map(|window| window.tokens),
                 Some(tokens),
                 "{model} {client_version:?}"
             );
@@ -254,12 +255,12 @@ mod tests {
                 is_one_request_behind: false,
             };
             assert_eq!(
-                learned_window_of_reading_if_above_200k(Some(&reading), "claude-opus-5-5"),
+                last_learned_window_of_model_if_above_200k(Some(&reading), "claude-opus-5-5"),
                 expected,
                 "{reading:?}"
             );
         }
-        assert_eq!(learned_window_of_reading_if_above_200k(None, "claude-opus-5-5"), None);
+        assert_eq!(last_learned_window_of_model_if_above_200k(None, "claude-opus-5-5"), None);
     }
 
     #[test]
@@ -292,7 +293,7 @@ mod tests {
         };
         let mut resolve_after = |change: fn(&mut WindowEvidence<'_>)| {
             change(&mut evidence);
-            resolve_window(&evidence).map(|window| (window.tokens, window.source))
+            resolve_window_raising_it_to_used_tokens(&evidence).map(|window| (window.tokens, window.source))
         };
         assert_eq!(resolve_after(|_| ()), Some((300_000, WindowSource::Settings)));
         assert_eq!(

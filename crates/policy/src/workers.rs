@@ -55,7 +55,7 @@ pub struct StaleEpoch;
 
 /// Leases the first claimable item to a worker and increments the item's epoch. Returns `None` if no item can be claimed now.
 pub fn claim_next_item(board: &mut BoardState, worker_name: &str, now: BoardMillis) -> Option<Claim> {
-    let item_index = first_claimable_item_index(board, now)?;
+    let item_index = first_claimable_item_index_unless_paused(board, now)?;
     let board_item = &mut board.items[item_index];
     board_item.epoch += 1;
     board_item.stage = ItemStage::Leased {
@@ -67,7 +67,7 @@ pub fn claim_next_item(board: &mut BoardState, worker_name: &str, now: BoardMill
 /// Returns the index of the first item that is open or whose lease has expired, whose dependencies are merged, and which
 /// overlaps neither the areas of leased items nor the conflicting files of leased or unblocked ready items. Returns
 /// `None` while claims are paused.
-fn first_claimable_item_index(board: &BoardState, now: BoardMillis) -> Option<usize> {
+fn first_claimable_item_index_unless_paused(board: &BoardState, now: BoardMillis) -> Option<usize> {
     if now < board.paused_until {
         return None;
     }
@@ -82,8 +82,8 @@ fn first_claimable_item_index(board: &BoardState, now: BoardMillis) -> Option<us
                 .any(|(_, other)| areas_overlap(&board_item.stated_areas, &other.stated_areas))
             && !leased_or_unblocked_ready_items(board, now).any(|other| {
                 areas_overlap(
-                    &conflicting_files(board_item, &contested_files),
-                    &conflicting_files(other, &contested_files),
+                    &conflict_files_and_changed_contested_files(board_item, &contested_files),
+                    &conflict_files_and_changed_contested_files(other, &contested_files),
                 )
             })
     };
@@ -104,21 +104,30 @@ fn leased_or_unblocked_ready_items(board: &BoardState, now: BoardMillis) -> impl
 
 /// Returns the files in which the work on an item conflicted, and the contested files that it changes. If its changed files are not
 /// recorded yet, all contested files are returned.
-fn conflicting_files(board_item: &BoardItem, contested_files: &[String]) -> Vec<String> {
-    let writes =
+fn conflict_files_and_changed_contested_files(
+    board_item: &BoardItem,
+    contested_files: &[String],
+) -> Vec<String> {
+    let is_changed_or_unknown =
         |file: &&String| board_item.changed_files.is_empty() || board_item.changed_files.contains(file);
-    board_item.conflict_files.iter().chain(contested_files.iter().filter(writes)).cloned().collect()
+    board_item
+        .conflict_files
+        .iter()
+        .chain(contested_files.iter().filter(is_changed_or_unknown))
+        .cloned()
+        .collect()
 }
 
 /// Returns the files, such as a changelog, in which work conflicted and which are changed by at least two items and by at
 /// least half of the items whose changed files are recorded. An item that is not started yet will probably change them,
 /// too. A file that only a few items change does not block others.
 fn conflict_files_changed_by_half_of_items(board: &BoardState) -> Vec<String> {
-    let examined_count = board.items.iter().filter(|board_item| !board_item.changed_files.is_empty()).count();
+    let items_with_changed_files_count =
+        board.items.iter().filter(|board_item| !board_item.changed_files.is_empty()).count();
     let is_changed_by_half = |file: &&String| {
         let changing_item_count =
             board.items.iter().filter(|board_item| board_item.changed_files.contains(file)).count();
-        changing_item_count >= 2 && 2 * changing_item_count >= examined_count
+        changing_item_count >= 2 && 2 * changing_item_count >= items_with_changed_files_count
     };
     let mut files: Vec<String> = board
         .items
@@ -168,7 +177,7 @@ fn is_dependency_merged_or_missing(board: &BoardState, dependency_index: usize) 
 
 /// Renews the lease of a claim. An expired lease can be renewed unless the item was claimed again or an item with an
 /// overlapping area is leased now; otherwise the result is [`StaleEpoch`].
-pub fn renew_claim_unless_stale_or_area_taken(
+pub fn renew_claim_unless_expired_and_area_taken(
     board: &mut BoardState,
     claim: Claim,
     now: BoardMillis,
@@ -301,16 +310,16 @@ pub fn mark_items_in_target_as_merged(
     board: &mut BoardState,
     is_in_target: impl Fn(&str) -> bool,
 ) -> Vec<usize> {
-    let mut merged_indices = Vec::new();
+    let mut newly_merged_indices = Vec::new();
     for (index, board_item) in board.items.iter_mut().enumerate() {
         if board_item.stage != ItemStage::Merged
             && board_item.attempted_merge_commits.iter().any(|commit| is_in_target(commit))
         {
             board_item.stage = ItemStage::Merged;
-            merged_indices.push(index);
+            newly_merged_indices.push(index);
         }
     }
-    merged_indices
+    newly_merged_indices
 }
 
 /// Returns the indices of the items that are ready to merge, in the plan's order.
@@ -417,7 +426,7 @@ pub fn pause_claims_at_least_until(board: &mut BoardState, pause_end: BoardMilli
 
 /// Reopens an item that was set aside, after an answer or at the user's request, and resets its failed attempts. Returns
 /// false if it was not set aside.
-pub fn reopen_set_aside_item(board: &mut BoardState, item_index: usize) -> bool {
+pub fn reopen_set_aside_item_and_reset_failures(board: &mut BoardState, item_index: usize) -> bool {
     let Some(board_item) = board.items.get_mut(item_index) else { return false };
     let is_set_aside = matches!(board_item.stage, ItemStage::SetAside { .. });
     if is_set_aside {
@@ -429,7 +438,7 @@ pub fn reopen_set_aside_item(board: &mut BoardState, item_index: usize) -> bool 
 
 /// Returns whether all items are merged, one can be claimed, some are in progress, or the remaining ones are blocked.
 pub fn classify_board_progress(board: &BoardState, now: BoardMillis) -> BoardProgress {
-    let is_in_progress = |row: &BoardItem| match &row.stage {
+    let is_in_progress = |board_item: &BoardItem| match &board_item.stage {
         ItemStage::Leased { lease } => lease.is_active(now),
         ItemStage::ReadyToMerge { .. } => true,
         ItemStage::Open | ItemStage::Merged | ItemStage::SetAside { .. } => false,
@@ -438,10 +447,10 @@ pub fn classify_board_progress(board: &BoardState, now: BoardMillis) -> BoardPro
     let pause_end = board.paused_until.max(now);
     if board.items.iter().all(|board_item| board_item.stage == ItemStage::Merged) {
         BoardProgress::Done
-    } else if first_claimable_item_index(board, now).is_some() {
+    } else if first_claimable_item_index_unless_paused(board, now).is_some() {
         BoardProgress::ItemAvailable
     } else if board.items.iter().any(is_in_progress)
-        || is_paused && first_claimable_item_index(board, pause_end).is_some()
+        || is_paused && first_claimable_item_index_unless_paused(board, pause_end).is_some()
     {
         BoardProgress::InProgress
     } else {
@@ -450,7 +459,7 @@ pub fn classify_board_progress(board: &BoardState, now: BoardMillis) -> BoardPro
 }
 
 /// Creates a board for the items of a plan. Ticked items count as merged.
-pub fn create_board_from_plan(items: &[crate::plan::EstimatedItem]) -> BoardState {
+pub fn create_board_with_done_items_merged(items: &[crate::plan::EstimatedItem]) -> BoardState {
     let parse_dependency_indices = |text: &str| {
         let numbers = crate::plan::dependencies::parse_dependency_ranges_and_numbers(text).into_iter();
         numbers.filter_map(|(_, number)| number.checked_sub(1)).collect()
@@ -477,7 +486,7 @@ mod tests {
             file_lines: None,
             model: None,
         };
-        create_board_from_plan(&items.iter().map(item).collect::<Vec<_>>())
+        create_board_with_done_items_merged(&items.iter().map(item).collect::<Vec<_>>())
     }
 
     #[test]
@@ -499,21 +508,25 @@ mod tests {
         }
     }
 
-    /// Returns a board after its first four items were worked on in parallel. The first is merged; of the others, those below
-    /// `writers` conflicted in the changelog and the rest are merged.
-    fn board_after_conflicts(item_count: usize, writer_count: usize) -> BoardState {
+    /// Returns a board after its first four items were worked on in parallel. The first is merged; of the others,
+    /// those below `conflict_index_limit` conflicted in the changelog and the rest are merged.
+    fn board_after_conflicts(item_count: usize, conflict_index_limit: usize) -> BoardState {
         let texts: Vec<String> = (0..item_count).map(|number| format!("item {number}")).collect();
         let mut board = board_of_items(&texts.iter().map(String::as_str).collect::<Vec<_>>());
         let merger = acquire_or_renew_merger_lease(&mut board, "m", 0).expect("nobody else");
         for item in 0..4 {
             let claimed = claim_next_item(&mut board, "w", 0).expect("an item");
             mark_claimed_item_ready_to_merge(&mut board, claimed, "c").expect("mine");
-            let file = if item < writer_count { "CHANGELOG.md".to_owned() } else { format!("src/{item}.rs") };
+            let file = if item < conflict_index_limit {
+                "CHANGELOG.md".to_owned()
+            } else {
+                format!("src/{item}.rs")
+            };
             record_changed_files_if_ready_to_merge(&mut board, item, &[file]);
         }
         board.items[0].stage = ItemStage::Merged;
         for item in 1..4 {
-            if item < writer_count {
+            if item < conflict_index_limit {
                 let files = ["CHANGELOG.md".to_owned()];
                 reopen_conflicting_item(&mut board, merger, item, "conflict", &files).expect("offered");
             } else {
@@ -678,7 +691,7 @@ mod tests {
         let second = claim_next_item(&mut board, "two", LEASE_DURATION_MS).expect("the lease is over");
         let before = board.clone();
         for result in [
-            renew_claim_unless_stale_or_area_taken(&mut board, first, LEASE_DURATION_MS),
+            renew_claim_unless_expired_and_area_taken(&mut board, first, LEASE_DURATION_MS),
             mark_claimed_item_ready_to_merge(&mut board, first, "c1"),
             reopen_claimed_item(&mut board, first),
             set_claimed_item_aside(&mut board, first, SetAsideReason::TooManyFailedMerges),
@@ -699,7 +712,7 @@ mod tests {
         let mut board = board_of_items(&["a"]);
         let own_claim = claim_next_item(&mut board, "one", 0).expect("an item");
         assert_eq!(
-            renew_claim_unless_stale_or_area_taken(&mut board, own_claim, 10 * LEASE_DURATION_MS),
+            renew_claim_unless_expired_and_area_taken(&mut board, own_claim, 10 * LEASE_DURATION_MS),
             Ok(())
         );
         assert_eq!(claim_next_item(&mut board, "two", 10 * LEASE_DURATION_MS + 1), None);
@@ -760,7 +773,10 @@ mod tests {
             (board.items[0].next_session_note.as_str(), classify_board_progress(&board, 0)),
             ("red", BoardProgress::Blocked)
         );
-        assert!(reopen_set_aside_item(&mut board, 0) && !reopen_set_aside_item(&mut board, 1));
+        assert!(
+            reopen_set_aside_item_and_reset_failures(&mut board, 0)
+                && !reopen_set_aside_item_and_reset_failures(&mut board, 1)
+        );
         assert_eq!(classify_board_progress(&board, 0), BoardProgress::ItemAvailable);
     }
 

@@ -229,11 +229,11 @@ pub fn apply_changes_atomically<'a>(
         // A rejected change returns early and drops all changes before it, because nothing has been written yet.
         report = report.followed_by(locked_memory.apply_and_queue_record(author, op)?);
     }
-    locked_memory.write_changes_count_response_and_release()?;
+    locked_memory.save_changes_and_unlock()?;
     Ok(report)
 }
 
-/// The locked memory: no other process can write it. [`LockedMemory::write_changes_count_response_and_release`] writes the changes.
+/// The locked memory: no other process can write it. [`LockedMemory::save_changes_and_unlock`] writes the changes.
 #[derive(Debug)]
 pub struct LockedMemory<'a> {
     project: &'a Project,
@@ -313,7 +313,7 @@ impl LockedMemory<'_> {
     }
 
     /// Writes the changes and counts the model response, if any; releases the lock.
-    pub fn write_changes_count_response_and_release(self) -> Result<Memory, StoreError> {
+    pub fn save_changes_and_unlock(self) -> Result<Memory, StoreError> {
         let (project, responding_session) = (self.project, self.responding_session.clone());
         let memory =
             if self.new_records.is_empty() { self.memory } else { self.write_records_snapshot_and_copy()? };
@@ -423,7 +423,7 @@ mod tests {
         .unwrap();
         let mut locked = lock_memory(&project, LOCK_TIMEOUT).unwrap();
         locked.count_response_on_release(&"s".into());
-        locked.write_changes_count_response_and_release().unwrap();
+        locked.save_changes_and_unlock().unwrap();
         let author = ChangeAuthor { name: "mcp", call_id: Some("toolu_1") };
         apply_changes_atomically(
             &project,
@@ -484,7 +484,7 @@ mod tests {
             locked.apply_and_queue_record("x", &op).unwrap();
             locked.apply_and_queue_record("x", &MemoryOp::HeapFree { name: "a".into() }).unwrap();
         }
-        locked.write_changes_count_response_and_release().unwrap();
+        locked.save_changes_and_unlock().unwrap();
         disk::remove_if_exists(&project.memory_folder().join("state.json")).unwrap();
         assert!(disk::file_size(&memory_log(&project).path()).unwrap() < MAX_REPLAYED_LOG_BYTES);
         assert!(matches!(load_memory(&project).unwrap_err(), StoreError::MemoryLogTooLong { .. }));

@@ -236,7 +236,7 @@ pub fn read_first_request_tokens_and_prompt_bytes(path: &Path) -> Option<FirstRe
 
 /// Finds the folder in which a session was started, from the beginning of its transcript: each line of the
 /// client names the current folder.
-pub fn find_start_directory(path: &Path) -> Option<PathBuf> {
+pub fn read_transcript_cwd(path: &Path) -> Option<PathBuf> {
     // The first line that names the folder may contain a long prompt.
     const MAX_SCANNED_BYTES: u64 = 4 * 1024 * 1024;
     let mut lines = ForwardLines::open_at(path, LineStart::default()).ok()?;

@@ -249,7 +249,7 @@ mod tests {
             std::thread::sleep(LOCK_WAIT_TIME);
             assert!(!disk::exists(local_project.data_folder()));
             memory.apply_and_queue_record("x", &alloc_op("during")[0]).unwrap();
-            memory.write_changes_count_response_and_release().unwrap();
+            memory.save_changes_and_unlock().unwrap();
             mover.join().unwrap().unwrap();
         });
         assert_eq!(heap_names(&local_project), ["before", "during"]);

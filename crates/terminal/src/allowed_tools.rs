@@ -9,7 +9,7 @@ pub fn render_resume_command_if_tools_can_be_allowed(
     tools: &[String],
     resume_options: &str,
 ) -> Option<String> {
-    let client_arguments = plimsoll_policy::tool_permissions::add_refused_tools_to_allowed(
+    let client_arguments = plimsoll_policy::tool_permissions::add_unlisted_refused_tools_to_allowed(
         &state.options.client_arguments,
         tools,
     )?;

@@ -21,7 +21,7 @@ use plimsoll_domain::{RunState, SessionEnding, SessionRecord, Timestamp};
 use plimsoll_flows::run::{Interrupt, InterruptCounter, RunEvent, RunObserver};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::current_item::current_unparked_item;
-use plimsoll_policy::statusline::{ContextUsageView, StatusLineView, render_bar_and_percent};
+use plimsoll_policy::statusline::{ContextUsageView, StatusLineView, render_bar_and_percent_in_level_color};
 use plimsoll_store::clock;
 use std::time::Duration;
 
@@ -257,7 +257,7 @@ fn render_bar_message_of_running_session(
         "iteration {}/{} {item_bar} {}{used_tokens_text} {}{stop_suffix}{retry_suffix}",
         figures.sessions_started,
         state.options.max_iterations,
-        render_bar_and_percent(
+        render_bar_and_percent_in_level_color(
             &StatusLineView { context_usage: usage_view, ..StatusLineView::default() },
             20
         ),

@@ -81,7 +81,7 @@ fn recording_subprocess() {
     let start = ProcessTime::now();
     let turns = record_missing_turns_of_all_sessions(
         &Project::with_local_files(Path::new(&folder)),
-        CaptureLimits::USER,
+        CaptureLimits::FOR_USER_COMMAND_OR_RUN,
     )
     .unwrap();
     let seconds = start.elapsed().as_secs_f64();

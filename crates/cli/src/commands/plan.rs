@@ -13,7 +13,9 @@ use plimsoll_flows::context::item_cost::count_lines_of_named_files;
 use plimsoll_flows::context::measure::{MeasureInput, measure_usage_waiting_near_threshold};
 use plimsoll_policy::models;
 use plimsoll_policy::plan::{EstimatedItem, SessionCapacity, SessionPlan, plan_sessions};
-use plimsoll_policy::todo_list::{PlanProblem, find_parsed_plan_problem, render_plan_problem_with_fix};
+use plimsoll_policy::todo_list::{
+    PlanProblem, find_unclear_lines_or_lack_of_open_items, render_plan_problem_with_fix,
+};
 use plimsoll_store::layout::ProjectRoot;
 use plimsoll_store::{Project, config, disk, state_file, tail};
 use plimsoll_terminal::console;
@@ -103,7 +105,7 @@ pub(crate) fn fix_draft_or_estimate_plan(arguments: &PlanArguments) -> ExitCode 
         Err(error) => return fail(error),
     };
     let todo_list = TodoList::parse(&text);
-    let problem = find_parsed_plan_problem(&todo_list, &text)
+    let problem = find_unclear_lines_or_lack_of_open_items(&todo_list, &text)
         .filter(|plan_problem| !matches!(plan_problem, PlanProblem::AllTicked(_)));
     if let Some(problem) = problem.filter(|_| todo_list.items.is_empty()) {
         return fail(render_plan_problem_with_fix(&problem, &plan_file, plan_file != DEFAULT_PLAN));

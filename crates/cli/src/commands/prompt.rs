@@ -114,7 +114,7 @@ fn judge_session_and_plan_next_on_continue(project: &Project, state: &RunState) 
 
 /// Writes only the checkpoint section of the prompt, for a loop whose own scripts keep the state and plan the sessions.
 fn write_resume_prompt_for_foreign_loop(project: &Project) -> ExitCode {
-    match shell_loop::write_resume_prompt_and_return_handoff_path(project) {
+    match shell_loop::write_prompt_and_return_pending_handoff_path(project) {
         Ok(Some(handoff)) => {
             let prompt_path = project.relative_to_root(&project.prompt_path());
             print_text(format!("wrote {prompt_path} for the session that resumes from {handoff}"));

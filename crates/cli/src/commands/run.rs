@@ -21,12 +21,12 @@ use plimsoll_flows::run::permissions;
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
 use plimsoll_flows::run::{
-    LaunchOptions, Preflight, RunError, check_preconditions_and_lock_run, run_sessions as run_flow,
+    LaunchOptions, Preflight, RunError, check_client_prepare_hooks_and_lock_run, run_sessions as run_flow,
 };
 use plimsoll_flows::run_context::RunContext;
 use plimsoll_flows::telemetry;
 use plimsoll_flows::workers::{self, WorkersError, project_checkout};
-use plimsoll_policy::tool_permissions::add_refused_tools_to_allowed;
+use plimsoll_policy::tool_permissions::add_unlisted_refused_tools_to_allowed;
 use plimsoll_store::{Project, StoreError, config, disk, environment, state_file};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail_with_hint, print_error, print_text};
@@ -255,7 +255,7 @@ fn start_or_resume_and_print_next_steps(
         if arguments.json { ProgressFormat::Json } else { ProgressFormat::for_current_terminal() };
     let observer =
         new_run_observer_handling_signals(progress_format, "--resume").map_err(RunCommandError::Signals)?;
-    let telemetry_exporter = telemetry::start_exporter_if_configured(project, &state);
+    let telemetry_exporter = telemetry::start_exporter_if_configured_and_installed(project, &state);
     options.exports_spans = telemetry_exporter.exports_spans;
     let observer = with_telemetry_export_and_start_errors_if_any(telemetry_exporter, observer);
     let mut observer =
@@ -353,7 +353,7 @@ fn check_and_resume_with_answers(
         ..arguments.task.to_resume_changes_unless_new_run_options()?
     };
     sandbox::check_sandbox_for_resume(project, arguments.task.verify_sandbox())?;
-    let preflight = check_preconditions_and_lock_run(project, &launch_inputs.options)?;
+    let preflight = check_client_prepare_hooks_and_lock_run(project, &launch_inputs.options)?;
     let saved_options = state_file::load_state(project, None)?.map(|state| state.options).unwrap_or_default();
     preflight.check_review_support(
         &launch_inputs.options,
@@ -408,7 +408,7 @@ fn check_and_create_with_warnings(
     if new_run.verify_sandbox {
         sandbox::check_sandbox_available(project)?;
     }
-    let preflight = check_preconditions_and_lock_run(project, &launch_inputs.options)?;
+    let preflight = check_client_prepare_hooks_and_lock_run(project, &launch_inputs.options)?;
     preflight.check_review_support(&launch_inputs.options, new_run.items_per_review)?;
     if new_run.workers.is_some() {
         protect::unprotected_parallel_run_warning(project).iter().for_each(print_error);
@@ -442,7 +442,8 @@ fn warning_if_bash_seems_disallowed(project: &Project, run: &RunState) -> Option
     let process_arguments =
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     let arguments_before_dashes = process_arguments.take_while(|argument| argument != "--");
-    let client_arguments = add_refused_tools_to_allowed(&run.options.client_arguments, &["Bash".to_owned()])?;
+    let client_arguments =
+        add_unlisted_refused_tools_to_allowed(&run.options.client_arguments, &["Bash".to_owned()])?;
     let command_arguments: Vec<String> =
         arguments_before_dashes.chain(["--".to_owned()]).chain(client_arguments).collect();
     let command = shlex::try_join(command_arguments.iter().map(String::as_str)).ok()?;

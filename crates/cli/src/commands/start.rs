@@ -138,9 +138,9 @@ fn run_and_print_missing_verify_baseline(
     project: &Project,
     state: RunState,
 ) -> Result<RunState, StartCommandError> {
-    let commands = baseline::commands_with_unknown_result_if_work_remains(project, &state);
+    let commands = baseline::baseline_commands_to_run_if_work_remains(project, &state);
     if !commands.is_empty() {
-        print_error(&baseline::render_notice(&state, &commands));
+        print_error(&baseline::render_baseline_start_notice(&state, &commands));
         let (settings, _) = config::load_settings(project);
         let baseline_result = baseline::run_baseline_or_pause_if_interrupted(
             &RunContext { project, settings: &settings, run_id: &state.run_id },

@@ -13,7 +13,9 @@ use clap::Args;
 use context::{SessionContext, TitledRow};
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, text};
 use plimsoll_flows::retention;
-use plimsoll_flows::run_figures::{RunFiguresReader, RunSnapshot, read_run_snapshot};
+use plimsoll_flows::run_figures::{
+    RunFiguresReader, RunSnapshot, read_run_snapshot_retrying_if_lock_changed,
+};
 use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::{Project, disk, sessions};
 use plimsoll_terminal::columns::line_width_from_columns_or_terminal;
@@ -74,7 +76,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     // Read before the snapshot: if the state is written in between, the snapshot is newer and the difference
     // is noticed.
     let document = if arguments.json { read_state_json(&project) } else { Value::Null };
-    let snapshot = match read_run_snapshot(&project, None, &mut reader) {
+    let snapshot = match read_run_snapshot_retrying_if_lock_changed(&project, None, &mut reader) {
         Ok(snapshot) => snapshot,
         Err(error) => return fail_with_store_error(&error),
     };

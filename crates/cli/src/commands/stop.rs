@@ -35,7 +35,7 @@ pub(crate) fn confirm_and_cancel_run(arguments: &StopArguments) -> ExitCode {
     let cancel_result = lifecycle::cancel_newest_run_and_end_orphaned_client(&project);
     if let Ok(Some(state)) = &cancel_result
         && state.lifecycle.status() == RunStatus::Canceled
-        && let Err(error) = workers::end_orphaned_item_runs(&project, state)
+        && let Err(error) = workers::end_item_runs_if_run_lock_is_free(&project, state)
     {
         return fail(error);
     }

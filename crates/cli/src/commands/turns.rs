@@ -99,7 +99,9 @@ fn print_no_recorded_turns(project: &Project) -> ExitCode {
 
 /// Records the missing turns of all sessions before the log is read. Prints an error as a warning, and does not fail.
 fn record_missing_turns_or_print_warning(project: &Project) {
-    if let Err(error) = catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::USER) {
+    if let Err(error) =
+        catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::FOR_USER_COMMAND_OR_RUN)
+    {
         print_error(&format!("the newest turns may be missing: {error}"));
     }
 }
@@ -110,7 +112,8 @@ fn record_new_turns_and_print_count(
 ) -> Result<ExitCode, TurnsError> {
     let mut new_turn_count = 0;
     if arguments.transcripts.is_empty() {
-        new_turn_count += catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::USER)?;
+        new_turn_count +=
+            catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::FOR_USER_COMMAND_OR_RUN)?;
     }
     for path in &arguments.transcripts {
         let session_name =

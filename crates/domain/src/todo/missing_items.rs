@@ -10,7 +10,7 @@ type MissingCounts<'a> = BTreeMap<Cow<'a, str>, usize>;
 
 /// Returns those of the known items that match no line. Each line matches one item: first an item with the same text, so that
 /// "Add tests for the parser" does not replace a missing "Add tests"; then the longest item with which the line begins.
-pub(super) fn find_missing_items<'a>(
+pub(super) fn known_items_missing_from_lines<'a>(
     lines: impl Iterator<Item = &'a str> + Clone,
     known_items: &[String],
 ) -> Vec<String> {
@@ -87,7 +87,7 @@ mod tests {
 
     fn missing_items(known_items: &[&str], plan: &str) -> Vec<String> {
         let known_items: Vec<String> = known_items.iter().map(|item| (*item).to_owned()).collect();
-        TodoList::parse(plan).find_missing_items(&known_items)
+        TodoList::parse(plan).known_items_missing_from_lines(&known_items)
     }
 
     #[test]
@@ -113,9 +113,9 @@ mod tests {
             (0..50_000).map(|number| format!("Convert the file number {number}")).collect();
         let decorated_plan: String =
             known_items.iter().map(|item| format!("- [x] **{item}** (done)\n")).collect();
-        assert!(TodoList::parse(&decorated_plan).find_missing_items(&known_items).is_empty());
+        assert!(TodoList::parse(&decorated_plan).known_items_missing_from_lines(&known_items).is_empty());
         let different_plan: String =
             known_items.iter().map(|item| format!("- [ ] {}0\n", &item[..item.len() - 1])).collect();
-        assert!(TodoList::parse(&different_plan).find_missing_items(&known_items).len() > 40_000);
+        assert!(TodoList::parse(&different_plan).known_items_missing_from_lines(&known_items).len() > 40_000);
     }
 }

@@ -59,7 +59,7 @@ impl CloneRemote {
 
     /// Returns true if `commit` is `tip` or one of its ancestors. Only looks at commits that were fetched or are in the clone.
     pub(super) fn contains_commit(&self, tip: &CommitId, commit: &CommitId) -> bool {
-        self.remote.own_repository().history_contains(tip, commit)
+        self.remote.plimsoll_repository().history_contains(tip, commit)
     }
 
     /// Returns true if the remote has branches below `name/`.

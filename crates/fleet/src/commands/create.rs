@@ -9,7 +9,9 @@ use crate::fleet::plan::{NewPlan, hash_objective, migrate_and_check_write_rights
 use plimsoll_domain::git_names::{BranchName, CommitId};
 use plimsoll_domain::state::DeliveryMode;
 use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
-use plimsoll_flows::run::lifecycle::{NewRun, SharedWork, StartError, read_task_and_open_plan_to_share};
+use plimsoll_flows::run::lifecycle::{
+    NewRun, SharedWork, StartError, read_task_and_unfinished_plan_to_share,
+};
 use plimsoll_flows::workers::project_checkout::{self, ProjectCheckout, UnsuitableRepository};
 use plimsoll_launcher::branch::BranchError;
 use plimsoll_launcher::git;
@@ -147,7 +149,7 @@ impl PreparedFleet {
         }
         let project = project_choice::find_project_for_new_run_and_print_notice(arguments.todo.as_deref());
         let shared_work =
-            read_task_and_open_plan_to_share(&project, &read_objective_into_new_run(arguments)?)?;
+            read_task_and_unfinished_plan_to_share(&project, &read_objective_into_new_run(arguments)?)?;
         let checkout = project_checkout::check_suitable_for_workers(&project)?;
         if !git::is_tracked(project.root(), &shared_work.plan) {
             return Err(CreateError::PlanNotCommitted(to_safe_single_line(&shared_work.plan)));

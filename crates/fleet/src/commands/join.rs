@@ -17,7 +17,7 @@ use plimsoll_domain::{RunState, TodoList, todo};
 use plimsoll_flows::run::lifecycle::{self, NewRun, ResumeChanges, ResumeOutcome, StartError};
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
-use plimsoll_flows::run::{LaunchOptions, Preflight, RunError, check_preconditions_and_lock_run};
+use plimsoll_flows::run::{LaunchOptions, Preflight, RunError, check_client_prepare_hooks_and_lock_run};
 use plimsoll_flows::run_context::RunContext;
 use plimsoll_flows::workers::RemoteTarget;
 use plimsoll_flows::workers::repository_copy::copy_and_print_messages_if_large;
@@ -334,7 +334,7 @@ fn lock_and_resume_or_create_run(
     if let Some(open_run) = open_run {
         check_task_matches_fleet(arguments, plan, &open_run.options.objective)?;
         sandbox::check_sandbox_for_resume(project, arguments.verify_sandbox)?;
-        let preflight = check_preconditions_and_lock_run(project, launch_options)?;
+        let preflight = check_client_prepare_hooks_and_lock_run(project, launch_options)?;
         let (ResumeOutcome::Open(state) | ResumeOutcome::Ended(state)) =
             lifecycle::resume_run(project, &changes_for_resume(arguments, launch_options, requested_client))?;
         return Ok((preflight, *state));
@@ -348,7 +348,7 @@ fn lock_and_resume_or_create_run(
     if arguments.verify_sandbox {
         sandbox::check_sandbox_available(project)?;
     }
-    let preflight = check_preconditions_and_lock_run(project, launch_options)?;
+    let preflight = check_client_prepare_hooks_and_lock_run(project, launch_options)?;
     write_unticked_plan_copy_with_local_notes(project, plan)?;
     protect::unprotected_parallel_run_warning(project).iter().for_each(print_error);
     let new_run_options =

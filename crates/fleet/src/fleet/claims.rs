@@ -106,7 +106,7 @@ impl Fleet {
             LockedRows::PlanAndItemAndLeasedItems(claim.item_index),
             |partial_board, now| {
                 let item = partial_board.local_index_or_max(claim.item_index);
-                workers::renew_claim_unless_stale_or_area_taken(
+                workers::renew_claim_unless_expired_and_area_taken(
                     &mut partial_board.board,
                     Claim { item_index: item, ..claim },
                     now,
@@ -120,7 +120,7 @@ impl Fleet {
         let change = BoardChange { action: "open an item again", event_kind: "reopened", event_detail: "" };
         self.decide_and_write(change, LockedRows::Item(item), |partial_board, _| {
             let index = partial_board.local_index_or_max(item);
-            Ok(workers::reopen_set_aside_item(&mut partial_board.board, index))
+            Ok(workers::reopen_set_aside_item_and_reset_failures(&mut partial_board.board, index))
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::schema;
 use plimsoll_domain::board::BoardState;
 use plimsoll_domain::state::DeliveryMode;
 use plimsoll_policy::plan::EstimatedItem;
-use plimsoll_policy::workers::{LEASE_DURATION_MS, create_board_from_plan};
+use plimsoll_policy::workers::{LEASE_DURATION_MS, create_board_with_done_items_merged};
 use postgres::types::Type;
 use postgres::{Row, Transaction};
 use serde_json::json;
@@ -98,7 +98,7 @@ impl Fleet {
         new_plan: &NewPlan,
         items: &[EstimatedItem],
     ) -> Result<Fleet, FleetError> {
-        let board = create_board_from_plan(items);
+        let board = create_board_with_done_items_merged(items);
         if board.items.len() > MAX_ITEMS {
             return Err(FleetError::TooManyItems(MAX_ITEMS));
         }

@@ -6,7 +6,7 @@ use plimsoll_domain::board::{BoardMillis, BoardState, SetAsideReason};
 use plimsoll_fleet::{Fleet, FleetError};
 use plimsoll_flows::workers::connection::RejectedItem;
 use plimsoll_policy::plan::EstimatedItem;
-use plimsoll_policy::workers::{Claim, LEASE_DURATION_MS, StaleEpoch, create_board_from_plan};
+use plimsoll_policy::workers::{Claim, LEASE_DURATION_MS, StaleEpoch, create_board_with_done_items_merged};
 use plimsoll_testkit::postgres::{ADMIN_ROLE, Postgres, ServerSetup};
 use postgres::Client;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl BothBoards {
         let _ = clock_client.batch_execute("delete from plimsoll.plan; delete from plimsoll.event");
         let fleet = Fleet::create_if_name_free(database, &new_plan("both"), items).expect("a fleet");
         clock_client.batch_execute(REPLACE_DATABASE_CLOCK).expect("a clock of the test's");
-        BothBoards { local: create_board_from_plan(items), fleet, clock_client, now: 0 }
+        BothBoards { local: create_board_with_done_items_merged(items), fleet, clock_client, now: 0 }
     }
 
     fn set_clock(&mut self, now: BoardMillis) {

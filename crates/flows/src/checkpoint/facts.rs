@@ -139,7 +139,7 @@ pub(crate) fn build_handoff_from_git_plan_and_transcript(input: &HandoffInput<'_
             let plan_path = run.options.todo_file.clone().filter(|_| plan.is_some());
             Handoff { done_items: done, open_items: open, plan_path, ..common_handoff }
         }
-        None => ordinary_session::add_requests_and_tasks_or_plan_items(
+        None => ordinary_session::add_requests_and_tasks_else_open_plan_items(
             common_handoff,
             input.transcript_path,
             plan.as_ref(),

@@ -70,7 +70,7 @@ fn redact_handoff(handoff: &Handoff) -> Handoff {
         |run: &RunFacts| RunFacts { task_name: plimsoll_secrets::redact(&run.task_name), ..run.clone() };
     let redact_git = |git: &GitFacts| GitFacts {
         head_subject: plimsoll_secrets::redact(&git.head_subject),
-        wip_outcome: plimsoll_secrets::redact(&git.wip_outcome),
+        uncommitted_work_outcome: plimsoll_secrets::redact(&git.uncommitted_work_outcome),
         ..git.clone()
     };
     Handoff {
@@ -125,7 +125,11 @@ mod tests {
         let text_with_token = |mark: &str| format!("{} {} and on", "word ".repeat(30), token(mark));
         let handoff = Handoff {
             run_facts: Some(RunFacts { task_name: text_with_token("r"), ..RunFacts::default() }),
-            git: Some(GitFacts { head_subject: token("g"), wip_outcome: token("w"), ..GitFacts::default() }),
+            git: Some(GitFacts {
+                head_subject: token("g"),
+                uncommitted_work_outcome: token("w"),
+                ..GitFacts::default()
+            }),
             current_item: Some(text_with_token("i")),
             item_work: ItemWork {
                 ticked_items: vec![text_with_token("f")],

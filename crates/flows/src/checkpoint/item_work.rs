@@ -1,6 +1,6 @@
 //! The work that a session did on its item: which item, which files it changed, and at which commit it is.
 
-use crate::our_files;
+use crate::plimsoll_files;
 use plimsoll_domain::digest::sha256_hex;
 use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::handoff::GitFacts;
@@ -46,7 +46,7 @@ pub(crate) fn files_of_repository_without_commits(project: &Project) -> Vec<Stri
     let repository_work = git::summarize_work(project.root(), WorkBase::Head, &[])
         .filter(|work| work.facts.head_commit.is_none());
     let files = repository_work.unwrap_or_default().files.into_iter().map(|file| file.path);
-    files.filter(|path| !our_files::is_plimsoll_file(path)).take(MAX_FILES).collect()
+    files.filter(|path| !plimsoll_files::is_plimsoll_file(path)).take(MAX_FILES).collect()
 }
 
 /// The work that a session did on its item.
@@ -103,7 +103,7 @@ pub(crate) fn determine_session_work(
     };
     let last_tick_at = last_tick.as_ref().and_then(|tick| tick.ticked_at);
     let item_changes = filter_changes_for_current_item(input, changed_files, last_tick.as_ref());
-    let next_item = attribution::next_item_and_whether_started(&AttributionInput {
+    let next_item = attribution::assigned_or_next_item_and_whether_started(&AttributionInput {
         assigned_item: assigned_item.as_deref(),
         open_items: &open_items(input),
         set_aside_items: input.run.map_or(&[], |run| &run.plan_items.set_aside_items),
@@ -231,7 +231,7 @@ fn items_ticked_in_session(input: &WorkInput<'_>) -> Vec<String> {
 /// items.
 fn is_own_or_plan_file(input: &WorkInput<'_>, path: &str) -> bool {
     let plan_file = input.run.and_then(|run| run.options.todo_file.as_deref());
-    our_files::is_plimsoll_file(path) || plan_file == Some(path)
+    plimsoll_files::is_plimsoll_file(path) || plan_file == Some(path)
 }
 
 /// The commit at which work begins; the owned form of [`WorkBase`].
@@ -637,8 +637,8 @@ fn describe_change_kind_and_headings(file: &ChangedFile) -> String {
 struct LastEdit {
     path: std::path::PathBuf,
     text: String,
-    /// The first changed line in the client's patch.
-    patch_line: Option<u64>,
+    /// The first line of the last hunk in the client's patch.
+    last_hunk_start: Option<u64>,
     /// The time of the edit; `None` for the current message.
     edited_at: Option<SystemTime>,
 }
@@ -651,8 +651,8 @@ impl LastEdit {
             .is_none_or(|(edited, changed)| changed <= edited + TIMESTAMP_TOLERANCE)
     }
 
-    /// Returns the lines that contain the edited text; among several matches, the one nearest to the patch.
-    /// Returns `None` if there are several matches and no patch.
+    /// Returns the first and last line of the edited text; among several matches, the one nearest to the
+    /// patch's last hunk. Returns `None` if there are several matches and no patch.
     fn find_unique_or_nearest_line_range(&self, file_text: &str) -> Option<(u64, u64)> {
         let text = self.text.trim_end_matches('\n');
         if text.is_empty() {
@@ -661,8 +661,8 @@ impl LastEdit {
         let line_break_count = text.matches('\n').count() as u64;
         let matches = file_text.match_indices(text).take(1_000);
         let first_lines = matches.map(|(start, _)| file_text[..start].matches('\n').count() as u64 + 1);
-        let nearest_line = match self.patch_line {
-            Some(patch_line) => first_lines.min_by_key(|first_line| first_line.abs_diff(patch_line)),
+        let nearest_line = match self.last_hunk_start {
+            Some(hunk_start) => first_lines.min_by_key(|first_line| first_line.abs_diff(hunk_start)),
             None => match first_lines.collect::<Vec<u64>>()[..] {
                 [only] => Some(only),
                 _ => None,
@@ -678,10 +678,10 @@ pub(crate) fn is_edit_tool(tool_name: Option<&str>) -> bool {
 }
 
 fn find_last_edit(input: &WorkInput<'_>) -> Option<LastEdit> {
-    let to_edit = |tool_input: &ToolInput, patch_line, edited_at| {
+    let to_edit = |tool_input: &ToolInput, last_hunk_start, edited_at| {
         let path = Path::new(tool_input.file_path.as_ref()?).to_owned();
         let text = tool_input.new_string.clone().or_else(|| tool_input.content.clone())?;
-        Some(LastEdit { path, text, patch_line, edited_at })
+        Some(LastEdit { path, text, last_hunk_start, edited_at })
     };
     let pending_edits =
         input.pending_calls.iter().rev().filter(|call| is_edit_tool(call.tool_name.as_deref()));
@@ -697,12 +697,12 @@ fn find_last_edit(input: &WorkInput<'_>) -> Option<LastEdit> {
                 Some("tool_result") if !block.is_error => {
                     let call =
                         edit_calls.iter().find(|call| call.id.is_some() && call.id == block.tool_use_id);
-                    let patch_line =
+                    let last_hunk_start =
                         line.file_change().and_then(|change| change.structured_patch.last()?.new_start);
                     let edited_at =
                         line.timestamp.as_deref().and_then(clock::parse_rfc3339).map(SystemTime::from);
                     last_edit =
-                        call.and_then(|call| to_edit(&call.input, patch_line, edited_at)).or(last_edit);
+                        call.and_then(|call| to_edit(&call.input, last_hunk_start, edited_at)).or(last_edit);
                 }
                 _ => {}
             }

@@ -18,8 +18,9 @@ pub struct SessionForecast {
     pub response_count: usize,
 }
 
-/// Forecasts when a session reaches its thresholds, from the end of its transcript.
-pub fn forecast_when_thresholds_are_reached(
+/// Forecasts after how many responses and minutes a session reaches its thresholds, from the end of its
+/// transcript.
+pub fn forecast_responses_and_minutes_to_thresholds(
     transcript_path: Option<&Path>,
     measurement: &Measurement,
 ) -> SessionForecast {

@@ -20,8 +20,9 @@ pub(crate) fn ticked_items_without_recorded_cost(run: &RunState, plan: &TodoList
 }
 
 /// Charges the growth of the session's context to the items that it has ticked and, when the session has
-/// ended, to the open item. May be called repeatedly: growth is charged only once.
-pub(crate) fn attribute_new_growth_to_items(
+/// ended, to the open item. Does nothing if no item was ticked and the session has not ended. May be called
+/// repeatedly: growth is charged only once.
+pub(crate) fn charge_growth_to_items_at_tick_or_session_end(
     state: &mut RunState,
     session: &MeasuredSession<'_>,
     plan: &TodoList,
@@ -105,11 +106,11 @@ fn read_growth_since_last_measurement(
         previous_growth.read_bytes,
         &mut |bytes| {
             if let Some(line) = parse_line_if_relevant_to_growth(bytes, &reader) {
-                reader.record_growth_and_successful_ticks(&line);
+                reader.record_growth_and_ticks_dropping_failed(&line);
             }
         },
     );
-    let mut session_growth = reader.into_growth_with_growth_at_each_tick();
+    let mut session_growth = reader.into_session_growth_inferring_missing_ticks();
     session_growth.growth.read_bytes = read_bytes.ok()?;
     let has_usage = session_growth.growth.peak_usage.is_some() || session_growth.growth.growth_tokens > 0;
     has_usage.then_some(session_growth)

@@ -57,7 +57,7 @@ const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(3);
 const MAX_LAST_RESPONSE_BYTES: u64 = 1024 * 1024;
 /// How long a Plimsoll tool waits until the response that called it is in the transcript. The client (2.1.329)
 /// writes within about 100 ms, and later on a busy machine.
-const CALL_WRITTEN_TIMEOUT: Duration = Duration::from_secs(2);
+const CALL_IN_TRANSCRIPT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Measures a session. Near a threshold, waits for the client to write the current message to the transcript.
 pub fn measure_usage_waiting_near_threshold(input: &MeasureInput<'_>) -> Measurement {
@@ -79,7 +79,7 @@ pub fn measure_usage_waiting_near_threshold(input: &MeasureInput<'_>) -> Measure
 /// is in the transcript.
 pub fn wait_for_tool_call_and_measure_usage(input: &MeasureInput<'_>) -> Measurement {
     if let Some(transcript) = input.transcript_path {
-        wait_for_open_call_and_quiet_transcript(transcript);
+        wait_until_open_call_is_in_quiet_transcript(transcript);
     }
     measure_usage_waiting_near_threshold(input)
 }
@@ -90,10 +90,10 @@ const TRANSCRIPT_QUIET_PERIOD: Duration = Duration::from_millis(200);
 
 /// Waits until the transcript ends with an open tool call. That call may be an earlier one whose result is
 /// not written yet, so it counts only once the file has stopped growing.
-fn wait_for_open_call_and_quiet_transcript(transcript_path: &Path) {
+fn wait_until_open_call_is_in_quiet_transcript(transcript_path: &Path) {
     let started_at = Instant::now();
     let (mut size, mut last_growth_at) = (None, started_at);
-    while started_at.elapsed() < CALL_WRITTEN_TIMEOUT
+    while started_at.elapsed() < CALL_IN_TRANSCRIPT_TIMEOUT
         && !(last_growth_at.elapsed() >= TRANSCRIPT_QUIET_PERIOD
             && last_response_may_have_open_call(transcript_path))
     {
@@ -150,7 +150,10 @@ fn last_response_may_have_open_call(transcript_path: &Path) -> bool {
 }
 
 /// Measures the session of a hook, including the tool calls of its event.
-pub(crate) fn measure_hook_session(invocation: &HookInvocation, record: &SessionRecord) -> Measurement {
+pub(crate) fn measure_hook_session_waiting_near_threshold(
+    invocation: &HookInvocation,
+    record: &SessionRecord,
+) -> Measurement {
     measure_usage_waiting_near_threshold(&MeasureInput {
         project: &invocation.project,
         settings: &invocation.settings,
@@ -255,7 +258,7 @@ fn read_usage_from_newest_source(
     pending_call_ids: &[&str],
 ) -> Option<UsageReading> {
     let status = sessions::load_status_line_record(input.project, &input.record.session_id);
-    let mut reading = reading_from_transcript(tail, pending_call_ids);
+    let mut reading = reading_from_compaction_or_last_response(tail, pending_call_ids);
     let has_responded = !input.pending_calls.is_empty();
     if let Some(status_reading) = status
         .as_ref()
@@ -276,7 +279,7 @@ fn read_usage_from_newest_source(
             || tail.compaction.as_ref().and_then(|compaction| compaction.client_version.as_deref());
         let client_version = response_version.or_else(compaction_version);
         let resolve_window = |evidence: &WindowEvidence<'_>| {
-            window::resolve_window(&WindowEvidence {
+            window::resolve_window_raising_it_to_used_tokens(&WindowEvidence {
                 max_used_tokens: reading.used_tokens,
                 client_version,
                 ..evidence.clone()
@@ -304,7 +307,10 @@ fn estimate_prompt_overhead_from_first_request(input: &MeasureInput<'_>, window:
     })
 }
 
-fn reading_from_transcript(tail: &TranscriptTail, pending_call_ids: &[&str]) -> Option<UsageReading> {
+fn reading_from_compaction_or_last_response(
+    tail: &TranscriptTail,
+    pending_call_ids: &[&str],
+) -> Option<UsageReading> {
     let empty_reading = |source| UsageReading {
         used_tokens: 0,
         output_tokens: 0,
@@ -318,11 +324,11 @@ fn reading_from_transcript(tail: &TranscriptTail, pending_call_ids: &[&str]) -> 
     };
     if let Some(compaction) = &tail.compaction {
         let has_pending_calls = !pending_call_ids.is_empty();
-        let post_tokens = compaction.metadata.post_tokens?;
+        let tokens_after_compaction = compaction.metadata.post_tokens?;
         // Usage from before the boundary is stale, and the summarizer's own is not in the file (2.1.329).
         let (model, recorded_at) = (compaction.model.clone(), compaction.recorded_at.clone());
         return Some(UsageReading {
-            used_tokens: post_tokens,
+            used_tokens: tokens_after_compaction,
             model,
             responded_at: recorded_at,
             is_one_request_behind: has_pending_calls,
@@ -412,7 +418,7 @@ pub(crate) fn call_with_window_evidence<T>(
         user_windows: Some(&input.settings.windows),
         status_line_window: status_of_model.and_then(|status| status.window_tokens),
         learned_window: model.and_then(|model| {
-            window::learned_window_of_reading_if_above_200k(recorded_reading, model)
+            window::last_learned_window_of_model_if_above_200k(recorded_reading, model)
                 .or_else(|| context_windows::load_context_windows(input.project).get(model).copied())
         }),
         is_1m_disabled: environment::is_variable_on("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
@@ -429,8 +435,11 @@ pub fn compute_session_thresholds(
     window: &WindowSize,
     model: Option<&str>,
 ) -> Thresholds {
-    let auto_compact =
-        thresholds::compute_auto_compact(window.tokens, model, &load_compaction_config(input, model));
+    let auto_compact = thresholds::compute_auto_compact_threshold_and_action(
+        window.tokens,
+        model,
+        &load_compaction_config(input, model),
+    );
     let Settings { levels, margins, .. } = input.settings;
     thresholds::compute_thresholds(
         window.tokens,

@@ -28,7 +28,7 @@ pub fn add_estimated_usage_if_cost_is_missing(
     let mut usage = SessionUsage::default();
     // The output has only the usage at the start of a response (2.1.329), so the turn log and the transcripts
     // replace it.
-    result.output_usage.iter().cloned().for_each(|output| usage.merge(output));
+    result.output_usage.iter().cloned().for_each(|output| usage.merge_by_response_id(output));
     add_usage_of_turn_log(project, session_id, &mut usage);
     let mut reader = TranscriptUsage { usage, ..TranscriptUsage::default() };
     reader.read_new_lines(session_id, record);

@@ -49,15 +49,15 @@ pub(super) fn collect_permissions_locks_and_disk_space(
         file_system: classify_file_system(root),
         free_bytes: volume::available_bytes(root),
         is_git_repository: plimsoll_store::layout::find_git_folder(root).is_some(),
-        incomplete_exclude_file: exclude_file_if_project_hooks_need_lines(project, settings_files),
+        incomplete_exclude_file: exclude_file_lacking_lines_for_project_hooks(project, settings_files),
         newer_format_files: formats::files_in_newer_format(project)
             .iter()
             .map(|path| super::path_relative_to_project_or_home(project, path))
             .collect(),
-        run_files_tracked_by_git: run_files_tracked_by_git(project),
+        recorded_files_tracked_by_git: run_files_tracked_by_git(project),
         in_memory_state_folder: state_folder_if_in_memory_unlike_project(root)
             .map(|folder| super::path_relative_to_project_or_home(project, &folder)),
-        hidden_memory_folder: memory::superseded_memory_folder(project)
+        unused_second_memory_folder: memory::superseded_memory_folder(project)
             .map(|folder| super::path_relative_to_project_or_home(project, &folder)),
         oversized_memory_log: memory_log_path_if_too_long(project),
         recorded_bytes: retention::list_records_with_reasons_to_keep(project).ok().map(|records| {
@@ -120,9 +120,9 @@ fn run_files_tracked_by_git(project: &Project) -> Vec<String> {
     plimsoll_launcher::git::tracked_files_at_or_below(project.root(), &run_paths)
 }
 
-/// Returns the exclude file if our hooks are in the project's settings and the file does not list our run
-/// files.
-fn exclude_file_if_project_hooks_need_lines(
+/// Returns the path of git's exclude file if our hooks are in the project's settings and the file does not
+/// list all of our run files.
+fn exclude_file_lacking_lines_for_project_hooks(
     project: &Project,
     settings_files: &SettingsFiles,
 ) -> Option<String> {

@@ -19,9 +19,9 @@ pub(super) fn collect_memory_status_if_installed(
     };
     let memory_scopes: Vec<SettingsScope> =
         settings_files.iter().filter(has_memory).map(|file| file.scope).collect();
-    let in_project =
+    let is_in_project_scope =
         memory_scopes.iter().any(|scope| matches!(scope, SettingsScope::Project | SettingsScope::Local));
-    let is_user_scope = !in_project;
+    let is_user_scope = !is_in_project_scope;
     memory_scopes.first()?;
     let folder =
         if is_user_scope { environment::client_config_folder()? } else { project.root().join(".claude") };
@@ -37,7 +37,7 @@ pub(super) fn collect_memory_status_if_installed(
             .iter()
             .find(|file| disables_our_server(file))
             .map(|file| file.path.clone()),
-        has_agent: disk::exists(&agent_path),
+        agent_file_exists: disk::exists(&agent_path),
         agent_file: path_relative_to_project_or_home(project, &agent_path),
         nesting_limit: configured_nesting_limit(settings_files),
         is_user_scope,

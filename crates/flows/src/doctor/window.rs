@@ -99,7 +99,7 @@ fn windows_by_precedence_and_resolved(
     let status_line_record = sessions::load_status_line_record(input.project, &input.record.session_id);
     call_with_window_evidence(input, model, status_line_record.as_ref(), |evidence| {
         let evidence = &WindowEvidence { client_version: client.version_text.as_deref(), ..evidence.clone() };
-        (window::windows_by_precedence(evidence), window::resolve_window(evidence))
+        (window::windows_by_precedence(evidence), window::resolve_window_raising_it_to_used_tokens(evidence))
     })
 }
 

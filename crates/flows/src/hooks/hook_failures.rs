@@ -15,7 +15,7 @@ pub fn record_errors_of_hook_event(input: &[u8], program: &str, messages: &[Stri
         return;
     };
     let Ok(project) = Project::from_project_dir_variable_or_cwd(payload.cwd.as_deref()) else { return };
-    record_errors_ignoring_disk_failures(
+    record_errors_if_data_folder_exists(
         &project,
         program,
         &payload.session_id.unwrap_or_default().into(),
@@ -27,11 +27,11 @@ pub fn record_errors_of_hook_event(input: &[u8], program: &str, messages: &[Stri
 pub fn record_errors_without_payload(program: &str, messages: &[String]) {
     let session_id = environment::variable(SESSION_VARIABLE).unwrap_or_default();
     if let Ok(project) = Project::from_project_dir_variable_or_cwd(None) {
-        record_errors_ignoring_disk_failures(&project, program, &SessionId::from(session_id), messages);
+        record_errors_if_data_folder_exists(&project, program, &SessionId::from(session_id), messages);
     }
 }
 
-fn record_errors_ignoring_disk_failures(
+fn record_errors_if_data_folder_exists(
     project: &Project,
     program: &str,
     session_id: &SessionId,

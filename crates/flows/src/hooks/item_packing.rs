@@ -15,7 +15,9 @@ use plimsoll_domain::record::ContinuationNotice;
 use plimsoll_domain::state::CheckpointCause;
 use plimsoll_domain::{RunState, SessionRecord, Thresholds, TodoList};
 use plimsoll_policy::current_item::current_unparked_item;
-use plimsoll_policy::pack::{Estimate, estimate_item, fits_below_l2, may_share_session_if_all_trivial};
+use plimsoll_policy::pack::{
+    Estimate, estimate_item_tokens_by_percentile, fits_below_l2, may_share_session_if_all_trivial,
+};
 use plimsoll_policy::{bounds, messages, models};
 use plimsoll_protocol::event::Stop;
 use plimsoll_store::{Durability, StoreError, clock, environment, journal, sessions, state_file};
@@ -38,7 +40,7 @@ pub(crate) fn record_item_costs_and_offer_next_item(
     let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
     let Some(plan) = facts::load_plan(&invocation.project, run) else { return Ok(None) };
     wait_for_last_message_in_transcript(invocation, stop);
-    let measurement = measure::measure_hook_session(invocation, &record);
+    let measurement = measure::measure_hook_session_waiting_near_threshold(invocation, &record);
     let ticked_items = item_cost::ticked_items_without_recorded_cost(run, &plan);
     if ticked_items.is_empty() {
         return Ok(None);
@@ -52,16 +54,17 @@ pub(crate) fn record_item_costs_and_offer_next_item(
     };
     let run = state_file::update_state(&invocation.project, Some(&run.run_id), Durability::Lazy, |state| {
         state.update_items_and_questions_from_plan(&plan);
-        item_cost::attribute_new_growth_to_items(state, &measured_session, &plan, false);
+        item_cost::charge_growth_to_items_at_tick_or_session_end(state, &measured_session, &plan, false);
         state.clone()
     })?;
-    let should_share_session = |run: &RunState| {
+    let may_continue_in_same_session = |run: &RunState| {
         (run.options.allows_several_items_per_session
-            || is_next_item_trivial_neighbor(run, &record, &ticked_items))
+            || are_ticked_and_next_item_trivial(run, &record, &ticked_items))
             && next_item_has_same_model(invocation, run)
     };
     match run.filter(|run| {
-        should_share_session(run) && is_session_idle_and_below_all_limits(invocation, run, &record, stop)
+        may_continue_in_same_session(run)
+            && is_session_idle_and_below_all_limits(invocation, run, &record, stop)
     }) {
         Some(run) => {
             offer_next_item_or_checkpoint_if_too_large(invocation, &run, &record, &measurement, &plan)
@@ -71,7 +74,7 @@ pub(crate) fn record_item_costs_and_offer_next_item(
 }
 
 /// Returns true if the ticked items and the next item are trivial enough to share a session.
-fn is_next_item_trivial_neighbor(run: &RunState, record: &SessionRecord, ticked_items: &[String]) -> bool {
+fn are_ticked_and_next_item_trivial(run: &RunState, record: &SessionRecord, ticked_items: &[String]) -> bool {
     let next_item = current_unparked_item(run).filter(|next| !run.plan_items.set_aside_items.contains(next));
     let continuation_count = record.continuation.as_ref().map_or(0, |continuation| continuation.sent_count);
     next_item.is_some_and(|next| may_share_session_if_all_trivial(ticked_items, next, continuation_count))
@@ -79,13 +82,13 @@ fn is_next_item_trivial_neighbor(run: &RunState, record: &SessionRecord, ticked_
 
 /// Returns true if the next item uses the model with which this session was started.
 fn next_item_has_same_model(invocation: &HookInvocation, run: &RunState) -> bool {
-    let (_, user_model) = models::split_off_option(&run.options.client_arguments, models::MODEL_OPTION);
+    let (_, model_argument) = models::split_off_option(&run.options.client_arguments, models::MODEL_OPTION);
     let model_of = |item: Option<&String>| {
         let item = item.map_or("", String::as_str);
         models::choose_model_by_item_then_size_then_argument(
             item,
             &invocation.settings.models,
-            user_model.as_deref(),
+            model_argument.as_deref(),
         )
         .model
         .map(str::to_owned)
@@ -150,7 +153,8 @@ fn offer_next_item_or_checkpoint_if_too_large(
         return Ok(None);
     };
     let line_count = item_cost::count_lines_of_named_files(&invocation.project, item);
-    let estimate = estimate_item(item, line_count, &run.plan_items.item_costs, thresholds.window);
+    let estimate =
+        estimate_item_tokens_by_percentile(item, line_count, &run.plan_items.item_costs, thresholds.window);
     let used_tokens = reading.projected_tokens();
     let free_tokens = thresholds.l2.saturating_sub(used_tokens);
     // Without `--pack`, the session ends after this item anyway, and no checkpoint is needed.
@@ -184,7 +188,7 @@ fn offer_next_item_or_checkpoint_if_too_large(
     })?;
     let answers_section =
         facts::load_item_notes(&invocation.project, run).render_answers_section(&run.promise_code);
-    let message = messages::render_next_item_instructions(
+    let message = messages::render_continue_with_next_item_instructions(
         item,
         run.plan_items.todo_items.len(),
         &run.options.completion_promise,

@@ -7,7 +7,7 @@ use crate::hook_response::HookResponse;
 use crate::install::hook_precedence;
 use crate::memory::{
     LOCK_TIMEOUT, StartEntryNumber, abandon_frames_at_prompt_and_render_changes,
-    count_main_response_if_memory_unchanged, render_and_record_changes_after_batch,
+    count_main_response_if_memory_unchanged, render_and_record_changes_or_due_overview,
     render_and_record_memory_part_at_start, restore_run_memory_from_copy,
 };
 use plimsoll_policy::messages;
@@ -115,14 +115,12 @@ fn update_memory_and_render_for_event(
             abandon_frames_at_prompt_and_render_changes(invocation, prompt.as_deref().unwrap_or_default())
         }
         (HookEvent::PostToolBatch(_), _) => {
-            render_and_record_changes_after_batch(invocation, max_utf16_units, timeout)
+            render_and_record_changes_or_due_overview(invocation, max_utf16_units, timeout)
         }
         (HookEvent::Stop(_), _) => {
             subagent::abandon_unreturned_frames_after_main_turn(invocation).map(|()| None)
         }
-        (HookEvent::SubagentStop(stop), _) => {
-            subagent::remind_subagent_to_pop_or_close_frame(invocation, stop)
-        }
+        (HookEvent::SubagentStop(stop), _) => subagent::remind_to_pop_once_then_close_frame(invocation, stop),
         _ => Ok(None),
     }
 }

@@ -36,7 +36,7 @@ const MAX_CLAIM_AGE_SECONDS: i64 = 20;
 
 /// Runs PostToolBatch, and PostToolUse on clients that do not support PostToolBatch.
 pub fn run_post_tool_hook(invocation: &HookInvocation) -> HookResponse {
-    let turn_log_warning = capture::capture_after_hook(invocation);
+    let turn_log_warning = capture::capture_turns_after_hook_or_explain_failure(invocation);
     monitor_usage_unless_in_subagent(invocation).with_stderr_line(turn_log_warning)
 }
 
@@ -77,7 +77,7 @@ fn measure_usage_and_act(invocation: &HookInvocation) -> Result<HookResponse, pl
     if is_in_run && record.end.is_canceled {
         return Ok(record_cancellation_and_end_session(invocation));
     }
-    let measurement = measure::measure_hook_session(invocation, record);
+    let measurement = measure::measure_hook_session_waiting_near_threshold(invocation, record);
     let transcript_error = measurement.transcript_error.as_ref().map(ToString::to_string);
     let Some(input) = build_monitor_input_if_usage_was_read(invocation, record, &measurement, is_in_run)
     else {
@@ -124,7 +124,7 @@ fn redecide_under_lock_and_perform_action(
     let needs_run = is_in_run && expected_action != MonitorAction::Nothing;
     let mut run = if needs_run { load_owned_open_run(invocation)? } else { None };
     if needs_run && run.is_none() {
-        input.in_run = false;
+        input.is_in_run = false;
         tentative_record.clone_from(record);
         expected_action =
             plimsoll_policy::monitor::decide_action(&mut tentative_record, &input, &invocation.settings);
@@ -143,7 +143,7 @@ fn redecide_under_lock_and_perform_action(
         }
         Err(error) => return Err(error),
     };
-    if run.is_none() && input.in_run && action != MonitorAction::Nothing {
+    if run.is_none() && input.is_in_run && action != MonitorAction::Nothing {
         run = load_owned_open_run(invocation)?;
     }
     let context = ActionContext {
@@ -178,8 +178,10 @@ fn decide_and_save_record_under_lock(
     if changed_settings.is_some() {
         record.start.client_compaction_settings = changed_settings;
     }
-    let input =
-        MonitorInput { claim_is_orphaned: is_checkpoint_claim_old_or_process_dead(&record), ..input.clone() };
+    let input = MonitorInput {
+        is_claim_old_or_process_dead: is_checkpoint_claim_old_or_process_dead(&record),
+        ..input.clone()
+    };
     let action = plimsoll_policy::monitor::decide_action(&mut record, &input, &invocation.settings);
     if let Some(transcript_wait) = measurement.transcript_wait {
         record.writer_waits.count += 1;
@@ -221,10 +223,10 @@ fn build_monitor_input_if_usage_was_read(
         is_batch: matches!(invocation.event(), HookEvent::PostToolBatch(_)),
         reading,
         thresholds: measurement.thresholds,
-        in_run: is_in_run,
-        item_is_open: new_commit.is_some() && is_current_item_unticked(invocation),
+        is_in_run,
+        is_current_item_open: new_commit.is_some() && is_current_item_unticked(invocation),
         new_commit,
-        claim_is_orphaned: is_checkpoint_claim_old_or_process_dead(record),
+        is_claim_old_or_process_dead: is_checkpoint_claim_old_or_process_dead(record),
         // The caller sets both before it decides under the lock.
         pid: 0,
         now: plimsoll_domain::Timestamp::UNKNOWN,
@@ -308,7 +310,7 @@ impl ActionContext<'_> {
             MonitorAction::Checkpoint { level, percent, ends_session } => {
                 self.write_checkpoint_and_notify_or_end_session(*level, *percent, *ends_session)
             }
-            MonitorAction::StopAtCommit { percent, reason: step } => {
+            MonitorAction::StopAtCommit { percent, next_step: step } => {
                 self.write_checkpoint_before_large_step(*percent, *step)
             }
             MonitorAction::EndSession { level, percent, reason } => {
@@ -423,8 +425,9 @@ impl ActionContext<'_> {
                         free_tokens: Some(step.tokens_below_l2),
                         ..NextStepSizeEstimate::default()
                     }));
-                    let text =
-                        messages::render_stop_at_commit_instructions(percent, &handoff, step, thresholds);
+                    let text = messages::render_stop_below_l2_at_commit_instructions(
+                        percent, &handoff, step, thresholds,
+                    );
                     (Marker::Checkpoint { level, percent: Some(percent), handoff }, text, None)
                 }
                 // This checkpoint is optional: if it fails, the session gets a warning and continues until L2.

@@ -30,7 +30,7 @@ pub fn run_pre_or_post_compact_hook(input: &[u8]) -> HookResponse {
     invocation.switch_project_if_session_has_no_record();
     let result = match invocation.event() {
         HookEvent::PreCompact => write_checkpoint_and_render_instructions(&invocation),
-        HookEvent::PostCompact => reset_stored_record_after_compaction(&invocation).map(|()| None),
+        HookEvent::PostCompact => reset_usage_in_record_after_compaction(&invocation).map(|()| None),
         _ => Ok(None),
     };
     match result {
@@ -47,7 +47,7 @@ fn write_checkpoint_and_render_instructions(
 ) -> Result<Option<String>, StoreError> {
     let run = invocation.load_owned_run()?.filter(|run| !run.lifecycle.has_ended());
     let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
-    let measurement = measure::measure_hook_session(invocation, &record);
+    let measurement = measure::measure_hook_session_waiting_near_threshold(invocation, &record);
     let level = measurement.projected_level().unwrap_or_default();
     let handoff_file = checkpoint::write_checkpoint(&CheckpointRequest {
         project: &invocation.project,
@@ -97,19 +97,19 @@ fn handoff_and_run_lines_for_summarizer(run: Option<&RunState>, handoff_file: &s
 
 /// Resets a session's stored record after a compaction: earlier readings no longer apply, and every level may be announced
 /// again.
-pub fn reset_stored_record_after_compaction(invocation: &HookInvocation) -> Result<(), StoreError> {
+pub fn reset_usage_in_record_after_compaction(invocation: &HookInvocation) -> Result<(), StoreError> {
     // SessionStart may already have reset the record if it fires before PostCompact (2.1.329); a second reset has no
     // effect.
     sessions::update_session_record(
         &invocation.project,
         &invocation.session_id,
         Duration::from_secs(3),
-        clear_usage_claim_and_announced_level,
+        clear_usage_open_claim_and_announced_level,
     )
 }
 
 /// Clears the usage, the open checkpoint claim and the announced level of a session that has just been compacted.
-pub fn clear_usage_claim_and_announced_level(record: &mut SessionRecord) {
+pub fn clear_usage_open_claim_and_announced_level(record: &mut SessionRecord) {
     record.usage.last_reading = None;
     record.usage.projected_percent = None;
     record.usage.percent_used_by_client = None;

@@ -51,7 +51,7 @@ fn write_last_turns_and_end_to_turn_log(
             &invocation.project,
             &invocation.session_id,
             transcript_path,
-            CaptureLimits::SESSION_END,
+            CaptureLimits::FOR_SESSION_END_HOOK,
         )
     });
     let append_result = TurnLog::for_session_where_started_or_current(
@@ -83,7 +83,7 @@ fn record_session_end_and_close_iteration(
         },
     )?;
     // After the record is saved, so that other sessions see this one as ended even if this hook is killed now.
-    memory::record_shown_as_stored_and_abandon_frames(&invocation.project, &invocation.session_id)?;
+    memory::mark_shown_memory_stored_and_abandon_frames(&invocation.project, &invocation.session_id)?;
     let run = invocation.load_owned_run()?;
     let event = JournalEvent::SessionEnd(SessionEnded {
         reason,

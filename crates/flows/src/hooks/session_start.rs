@@ -49,7 +49,7 @@ pub fn run_session_start_hook(invocation: &HookInvocation, origin: HookOrigin) -
             let turn_log_warning = log_start_and_catch_up_other_sessions(invocation, start.source)
                 .err()
                 .map(|error| capture::turn_log_failure_message(&error));
-            HookResponse::from_reply(&reply_with_briefing_and_handoff_offer(
+            HookResponse::from_reply(&reply_with_briefing_and_claimed_handoff_offer(
                 invocation,
                 start.source,
                 briefing,
@@ -62,9 +62,9 @@ pub fn run_session_start_hook(invocation: &HookInvocation, origin: HookOrigin) -
     }
 }
 
-/// Returns a reply with the briefing and, if there is one, the offer of an earlier session's handoff. Briefing and offer
-/// never occur together.
-fn reply_with_briefing_and_handoff_offer(
+/// Returns a reply with the briefing and, if there is one, the offer of an earlier session's handoff. The
+/// offer is claimed, so that only one session makes it. Briefing and offer never occur together.
+fn reply_with_briefing_and_claimed_handoff_offer(
     invocation: &HookInvocation,
     source: SessionSource,
     briefing: String,
@@ -98,7 +98,8 @@ fn log_start_and_catch_up_other_sessions(
     });
     // The start is written first, because capturing the missing turns may take long.
     capture::append_or_defer_event_record(&log, RecordKind::SessionStart, &fields)?;
-    match catch_up::record_missing_turns_of_unread_sessions(&invocation.project, CaptureLimits::HOOK) {
+    match catch_up::record_turns_of_unread_sessions_and_reindex(&invocation.project, CaptureLimits::FOR_HOOK)
+    {
         Ok(_) | Err(StoreError::Locked { .. }) => Ok(()),
         Err(error) => Err(error),
     }
@@ -109,7 +110,7 @@ fn register_session_and_build_briefing(
     source: SessionSource,
 ) -> Result<String, StoreError> {
     // The run is claimed first: from now on, `plimsoll run` knows that our hooks run in this session.
-    let run = claim_or_load_owned_run(invocation)?;
+    let run = claim_or_load_run_by_environment_id(invocation)?;
     // Added before the record, which marks the session as open: if this hook is killed in between, only a
     // list entry without a record remains.
     unread_sessions::add_unread_session(&invocation.project, &invocation.session_id)?;
@@ -145,9 +146,9 @@ fn register_session_and_build_briefing(
 
 /// Returns the run that this session owns, and records that the hooks run. In a shell loop the session's id is not known
 /// beforehand, so the first session that starts with the run's variable claims the iteration; nested sessions start later.
-fn claim_or_load_owned_run(invocation: &HookInvocation) -> Result<Option<RunState>, StoreError> {
+fn claim_or_load_run_by_environment_id(invocation: &HookInvocation) -> Result<Option<RunState>, StoreError> {
     let Some(run_id) = ledger::run_id_from_environment() else { return Ok(None) };
-    let claimed_run =
+    let claimed_or_owned_run =
         state_file::update_state(&invocation.project, Some(&run_id), Durability::Lazy, |state| {
             let is_unclaimed =
                 state.session_id.is_none() && state.iteration_record.phase == IterationPhase::Planned;
@@ -167,7 +168,7 @@ fn claim_or_load_owned_run(invocation: &HookInvocation) -> Result<Option<RunStat
             state.iteration_record.has_hooks_running = true;
             Some(state.clone())
         })?;
-    Ok(claimed_run.flatten())
+    Ok(claimed_or_owned_run.flatten())
 }
 
 fn set_start_and_clear_end_in_record(
@@ -186,7 +187,7 @@ fn set_start_and_clear_end_in_record(
     record.start.client = client_process_from_environment();
     if source == SessionSource::Compact {
         record.compaction_count += 1;
-        pre_compact::clear_usage_claim_and_announced_level(record);
+        pre_compact::clear_usage_open_claim_and_announced_level(record);
     }
 }
 

@@ -7,7 +7,9 @@ use crate::hook_response::HookResponse;
 use plimsoll_domain::record::StatusLineRecord;
 use plimsoll_domain::statusline::SegmentKind;
 use plimsoll_domain::{SessionId, Settings};
-use plimsoll_policy::statusline::{SegmentExplanation, StatusLineView, explain_segments, render};
+use plimsoll_policy::statusline::{
+    SegmentExplanation, StatusLineView, explain_segments, render_lines_or_program_name,
+};
 use plimsoll_protocol::status::StatusPayload;
 use plimsoll_store::{Project, StoreError, clock, config, context_windows, sessions};
 use std::mem::ManuallyDrop;
@@ -39,7 +41,7 @@ pub fn render_and_publish_status_line(input: &[u8]) -> HookResponse {
     let previous_record = ManuallyDrop::new(invocation.load_previous_record());
     let mut record = ManuallyDrop::new(invocation.record_from_payload(previous_record.as_ref()));
     let view = ManuallyDrop::new(invocation.build_view(&mut record));
-    let line = render(&view, &invocation.settings.statusline);
+    let line = render_lines_or_program_name(&view, &invocation.settings.statusline);
     let publish_result =
         invocation.publish_if_changed_with_external_fallback(previous_record.as_ref(), &record);
     let response = HookResponse::from_text(Some(line)).with_stderr_line(publish_result.err());
@@ -75,7 +77,11 @@ pub fn explain_status_line(
         .build_view(&mut invocation.record_from_payload(invocation.load_previous_record().as_ref()));
     view.columns = view.columns.or(columns);
     let line_settings = &invocation.settings.statusline;
-    (render(&view, line_settings), explain_segments(&view, line_settings), invocation.errors)
+    (
+        render_lines_or_program_name(&view, line_settings),
+        explain_segments(&view, line_settings),
+        invocation.errors,
+    )
 }
 
 /// Returns the values of all segments for a preview with these settings. Publishes nothing.
@@ -144,7 +150,7 @@ impl StatusLineInvocation<'_> {
         (record.used_tokens, record.output_tokens) =
             (window.reported_or_estimated_used_tokens(), window.output_tokens());
         if let Some(used_tokens) = record.used_tokens {
-            record.record_usage_if_changed_clearing_on_drop(used_tokens, clock::now().timestamp());
+            record.record_usage_if_changed_clearing_on_decrease(used_tokens, clock::now().timestamp());
         }
         record
     }
@@ -184,7 +190,7 @@ impl StatusLineInvocation<'_> {
             context_windows::save_nonzero_context_window_if_changed(project, model, tokens)?;
         }
         // The time changes only with the figures; a new result of git alone does not change it.
-        let measured_at = if has_new_figures {
+        let figures_first_seen_at = if has_new_figures {
             clock::to_millis_timestamp(clock::now())
         } else {
             record.first_seen_at.clone()
@@ -192,7 +198,7 @@ impl StatusLineInvocation<'_> {
         sessions::set_aside_invalid_and_save_status_line(
             project,
             previous,
-            &StatusLineRecord { first_seen_at: measured_at, ..record.clone() },
+            &StatusLineRecord { first_seen_at: figures_first_seen_at, ..record.clone() },
         )
     }
 

@@ -25,7 +25,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Runs Stop and StopFailure.
 pub fn run_stop_hook(invocation: &HookInvocation) -> HookResponse {
-    let turn_log_warning = capture::capture_after_hook(invocation);
+    let turn_log_warning = capture::capture_turns_after_hook_or_explain_failure(invocation);
     respond_to_stop_unless_in_subagent(invocation).with_stderr_line(turn_log_warning)
 }
 
@@ -54,7 +54,9 @@ fn record_evidence_and_respond_with_verdict(invocation: &HookInvocation) -> Resu
                 SessionEnding::Completed,
                 stop.last_assistant_message.clone(),
             )?;
-            if let Some(message) = next_item_message_if_run_continues(invocation, &run, stop, &verdict)? {
+            if let Some(message) =
+                record_costs_and_offer_item_if_run_continues(invocation, &run, stop, &verdict)?
+            {
                 return Ok(continue_session_with_model_context(&message));
             }
             verdict
@@ -71,7 +73,7 @@ fn record_evidence_and_respond_with_verdict(invocation: &HookInvocation) -> Resu
 
 /// Returns the message that continues this session with the next item. `None` if the run does not continue with an item, if
 /// the session is blocked, or if the item must start in a new session.
-fn next_item_message_if_run_continues(
+fn record_costs_and_offer_item_if_run_continues(
     invocation: &HookInvocation,
     run: &RunState,
     stop: &Stop,

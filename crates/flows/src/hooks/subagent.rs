@@ -27,7 +27,7 @@ use plimsoll_store::{StoreError, environment};
 /// Handles PreToolUse and PostToolUse of our memory tools and of Agent, and SubagentStart. The installation
 /// that added this hook (settings or plugin) also provides the frames' agent.
 pub fn run_frame_hook(start: &HookStart<'_>) -> HookResponse {
-    let frame_agent = match HookOrigin::from_plugin_or_guarded_flag(start.arguments) {
+    let frame_agent = match HookOrigin::from_plugin_flag_or_team_guarded_flag(start.arguments) {
         HookOrigin::PersonalSettingsOrRun | HookOrigin::TeamSettings => FrameAgent::Standalone,
         HookOrigin::Plugin => FrameAgent::Plugin,
     };
@@ -101,7 +101,7 @@ fn allow_or_deny_memory_tool_or_start_frame(
                 shown_memory.last_push = Some(frame_push);
             }
         })?;
-        locked_memory.write_changes_count_response_and_release()?;
+        locked_memory.save_changes_and_unlock()?;
     }
     // A user who installed the memory wants the model to write to it, so no permission prompt is shown.
     Ok(HookReply::default().allow_tool_call(None))
@@ -139,7 +139,7 @@ fn start_waiting_frame_with_brief_as_prompt(
     {
         return Ok(HookReply::default().deny_tool_call(refusal.to_string()));
     }
-    let memory = locked_memory.write_changes_count_response_and_release()?;
+    let memory = locked_memory.save_changes_and_unlock()?;
     // The client runs an Agent call in the background, without a report, unless its input requests otherwise
     // (2.1.329).
     let input = agent_call.foreground_input_without_isolation(
@@ -189,13 +189,13 @@ fn assign_subagent_to_started_frame(invocation: &HookInvocation) -> Result<HookR
             shown_memory.set_shown_revision(agent_id, revision);
         })?;
     }
-    locked_memory.write_changes_count_response_and_release()?;
+    locked_memory.save_changes_and_unlock()?;
     Ok(HookReply::default())
 }
 
 /// Handles the end of a subagent's turn. While its frame is open, the first stop returns a reminder to pop
 /// (with the changes by others), and the second stop closes the frame.
-pub(super) fn remind_subagent_to_pop_or_close_frame(
+pub(super) fn remind_to_pop_once_then_close_frame(
     invocation: &HookInvocation,
     stop: &Stop,
 ) -> Result<Option<String>, StoreError> {
@@ -213,7 +213,7 @@ pub(super) fn remind_subagent_to_pop_or_close_frame(
     let mut locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
     if let Some(depth) = locked_memory.memory().frame_depth_of_agent(Some(agent_id)) {
         let caller = Caller { agent: Some(agent_id), last_push_call: None };
-        let unreturned_count = frames::count_frames_above_ended_conversation(
+        let unreturned_count = frames::count_frames_left_open_by_conversation(
             locked_memory.memory(),
             caller,
             &invocation.session_id,
@@ -227,7 +227,7 @@ pub(super) fn remind_subagent_to_pop_or_close_frame(
             let changes_text =
                 render_and_record_changes_by_others(&locked_memory, invocation, depth, max_units)?;
             let message_parts: Vec<String> = [Some(reminder), changes_text].into_iter().flatten().collect();
-            locked_memory.write_changes_count_response_and_release()?;
+            locked_memory.save_changes_and_unlock()?;
             return Ok(Some(message_parts.join("\n")));
         }
         let last_message = stop.last_assistant_message.clone().unwrap_or_default();
@@ -240,7 +240,7 @@ pub(super) fn remind_subagent_to_pop_or_close_frame(
     locked_memory.update_shown_memory_state(&invocation.session_id, |shown_memory| {
         shown_memory.move_subagent_to_ended_list(agent_id);
     })?;
-    locked_memory.write_changes_count_response_and_release()?;
+    locked_memory.save_changes_and_unlock()?;
     Ok(None)
 }
 
@@ -258,7 +258,7 @@ fn replace_agent_result_with_frame_report(
         let mut locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
         let ended_count = frames::count_frames_ended_by_calls(locked_memory.memory(), &[call_id]);
         abandon_top_frames(&mut locked_memory, ended_count);
-        memory = locked_memory.write_changes_count_response_and_release()?;
+        memory = locked_memory.save_changes_and_unlock()?;
     }
     let reply = HookReply::default().with_model_context(
         "PostToolUse",
@@ -310,5 +310,5 @@ pub(super) fn abandon_unreturned_frames_after_main_turn(
     let mut locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
     abandon_unreturned_frames(&mut locked_memory, &invocation.project, &invocation.session_id);
     locked_memory.count_response_on_release(&invocation.session_id);
-    locked_memory.write_changes_count_response_and_release().map(drop)
+    locked_memory.save_changes_and_unlock().map(drop)
 }

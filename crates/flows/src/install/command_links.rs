@@ -30,7 +30,9 @@ pub struct CommandLink {
 
 /// Plans the links to the copied programs. Returns `None` if the programs need no copy, the version link cannot
 /// be created, or another permanent `plimsoll` is on the PATH.
-pub(super) fn plan_links_to_copied_programs(changes: &mut Vec<LinkChange>) -> Option<CommandLinks> {
+pub(super) fn plan_links_if_copied_and_no_other_plimsoll(
+    changes: &mut Vec<LinkChange>,
+) -> Option<CommandLinks> {
     let (folder, version_link) = (user_bin_folder()?, current_version_link()?);
     let executable_folder = environment::executable_folder()?;
     if !needs_permanent_copy()

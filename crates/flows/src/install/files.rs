@@ -67,7 +67,7 @@ pub(super) fn plan_exclude_lines_with_or_without_commands(
 ) -> Result<ExcludeOutcome, InstallError> {
     match git_exclude::find_exclude_file(project) {
         Some(exclude_file) => {
-            let add_lines = |current_bytes: &[u8]| {
+            let update_lines = |current_bytes: &[u8]| {
                 if exclude_slash_commands {
                     exclude_file.with_our_lines(current_bytes, &SLASH_COMMAND_PATHS)
                 } else {
@@ -77,7 +77,7 @@ pub(super) fn plan_exclude_lines_with_or_without_commands(
                     )
                 }
             };
-            plan_ignore_file_change(&exclude_file, add_lines, changes)
+            plan_ignore_file_change(&exclude_file, update_lines, changes)
         }
         None => Ok(ExcludeOutcome::NoRepository),
     }

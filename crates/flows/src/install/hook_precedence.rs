@@ -30,7 +30,7 @@ pub enum HookOrigin {
 
 impl HookOrigin {
     /// Determines the kind of entry from the program's arguments.
-    pub fn from_plugin_or_guarded_flag(arguments: &[String]) -> HookOrigin {
+    pub fn from_plugin_flag_or_team_guarded_flag(arguments: &[String]) -> HookOrigin {
         let has_argument = |expected: &str| arguments.iter().any(|argument| argument == expected);
         if has_argument(PLUGIN_ARGUMENT) {
             HookOrigin::Plugin
@@ -56,7 +56,7 @@ impl HookPartsToRun {
     /// also starts from an entry with precedence.
     pub fn without_parts_that_other_entries_run(program: &str, arguments: &[String]) -> HookPartsToRun {
         let is_memory_requested = arguments.iter().any(|argument| argument == MEMORY_ARGUMENT);
-        let origin = HookOrigin::from_plugin_or_guarded_flag(arguments);
+        let origin = HookOrigin::from_plugin_flag_or_team_guarded_flag(arguments);
         if origin == HookOrigin::PersonalSettingsOrRun {
             return HookPartsToRun { runs_usage: true, runs_memory: is_memory_requested };
         }

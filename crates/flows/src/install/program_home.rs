@@ -77,13 +77,13 @@ fn upgrade_safe_folders_by_preference() -> Vec<PathBuf> {
     permanent_path_folders_outside_project()
         .into_iter()
         .chain(other_folders.filter(|folder| {
-            is_permanent_folder_outside_project(folder, &project_folders_without_home_folder())
+            is_permanent_folder_outside_project(folder, &project_folders_not_containing_home())
         }))
         .collect()
 }
 
 pub(super) fn permanent_path_folders_outside_project() -> Vec<PathBuf> {
-    let project_folders = project_folders_without_home_folder();
+    let project_folders = project_folders_not_containing_home();
     environment::absolute_search_folders()
         .into_iter()
         .filter(|folder| is_permanent_folder_outside_project(folder, &project_folders))
@@ -100,7 +100,7 @@ fn is_permanent_folder_outside_project(folder: &Path, project_folders: &[PathBuf
 
 /// Returns the project's root and working tree, without those that contain the home folder: programs in the
 /// user's own folders would otherwise count as part of the project.
-fn project_folders_without_home_folder() -> Vec<PathBuf> {
+fn project_folders_not_containing_home() -> Vec<PathBuf> {
     let home_folder = environment::home_folder().map(disk::canonicalize_or_keep);
     let mut folders =
         optional_program::project_root_and_working_tree(&Project::find_upwards_from_current_dir());
@@ -182,11 +182,11 @@ pub(super) fn will_exist_after_setup(path: &Path) -> bool {
         let executable_folder = environment::executable_folder()?;
         Some(executable_folder.join(path.file_name()?))
     };
-    let exists =
+    let exists_or_will_be_copied =
         |path: &Path| disk::exists(path) || source_path(path).is_some_and(|from| disk::exists(&from));
-    exists(path)
+    exists_or_will_be_copied(path)
         || hook_links::is_hook_program_name(path)
-            && exists(&path.with_file_name(hook_links::HOOK_PROGRAM_FILE))
+            && exists_or_will_be_copied(&path.with_file_name(hook_links::HOOK_PROGRAM_FILE))
 }
 
 #[cfg(test)]

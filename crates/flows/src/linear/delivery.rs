@@ -133,7 +133,7 @@ impl Delivery {
         });
         // The program may be any program of this name on the PATH, so the key is removed from its output.
         let redact_key = |text: &str| self.key.redact_in(text);
-        match parse_message_or_error(&outcome) {
+        match first_output_line_or_delivery_error(&outcome) {
             Ok(message) => Ok(message.as_deref().map(redact_key)),
             Err(error) => Err(error.map_message(redact_key)),
         }
@@ -161,7 +161,7 @@ fn record_failure_and_message_if_new(
 pub const RETRY_HINT: &str = "Plimsoll retries by itself, or run `plimsoll linear sync`";
 
 /// Returns the first line of stdout (`None` if it is empty), or the error if the program failed.
-fn parse_message_or_error(outcome: &CommandOutcome) -> Result<Option<String>, DeliveryError> {
+fn first_output_line_or_delivery_error(outcome: &CommandOutcome) -> Result<Option<String>, DeliveryError> {
     match (&outcome.start_error, outcome.timed_out, outcome.exit_code) {
         (Some(error), ..) => Err(DeliveryError::NotStarted(error.clone())),
         (None, true, _) => Err(DeliveryError::TimedOut),

@@ -6,33 +6,33 @@ use plimsoll_domain::Settings;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::linear::{LinearNote, LinearNoteKind};
 use plimsoll_domain::state::RunState;
-use plimsoll_policy::linear::ItemEvent;
+use plimsoll_policy::linear::ParallelItemEvent;
 use plimsoll_store::{Project, clock, config, outbox};
 
 /// Queues a note about a checkpoint of a run. An error is only recorded in the journal, so that it does not
 /// prevent the checkpoint.
-pub(crate) fn queue_checkpoint_note(context: &RunContext<'_>, state: &RunState) {
-    let render_text = || plimsoll_policy::linear::render_checkpoint_note(state, &plimsoll_secrets::redact);
-    queue_iteration_note(context, state, LinearNoteKind::Checkpoint, render_text);
+pub(crate) fn queue_checkpoint_note(context: &RunContext<'_>, run: &RunState) {
+    let render_text = || plimsoll_policy::linear::render_checkpoint_note(run, &plimsoll_secrets::redact);
+    queue_iteration_note(context, run, LinearNoteKind::Checkpoint, render_text);
 }
 
 /// Queues a note with the questions that the current iteration asked, if there are any.
-pub(crate) fn queue_note_about_iteration_questions(project: &Project, state: &RunState) {
-    if state.questions_of_current_iteration().next().is_none() {
+pub(crate) fn queue_note_about_iteration_questions(project: &Project, run: &RunState) {
+    if run.questions_of_current_iteration().next().is_none() {
         return;
     }
     let (settings, _) = config::load_settings(project);
-    let context = RunContext { project, settings: &settings, run_id: &state.run_id };
-    queue_iteration_note(&context, state, LinearNoteKind::Question, || {
-        plimsoll_policy::linear::render_note_on_new_questions(state, &plimsoll_secrets::redact)
+    let context = RunContext { project, settings: &settings, run_id: &run.run_id };
+    queue_iteration_note(&context, run, LinearNoteKind::Question, || {
+        plimsoll_policy::linear::render_note_on_iteration_questions(run, &plimsoll_secrets::redact)
     });
 }
 
-pub(crate) fn queue_run_end_note(project: &Project, state: &RunState) {
+pub(crate) fn queue_run_end_note(project: &Project, run: &RunState) {
     let (settings, _) = config::load_settings(project);
-    let context = RunContext { project, settings: &settings, run_id: &state.run_id };
-    queue_iteration_note(&context, state, LinearNoteKind::End, || {
-        plimsoll_policy::linear::render_run_end_note(state, &plimsoll_secrets::redact)
+    let context = RunContext { project, settings: &settings, run_id: &run.run_id };
+    queue_iteration_note(&context, run, LinearNoteKind::End, || {
+        plimsoll_policy::linear::render_run_end_note(run, &plimsoll_secrets::redact)
     });
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn queue_item_note(
     run: &RunState,
     item_number: u32,
     item: &str,
-    event: ItemEvent<'_>,
+    event: ParallelItemEvent<'_>,
 ) {
     let context = RunContext { project, settings, run_id: &run.run_id };
     queue_note_if_issue_set_and_text_new(&context, run, (LinearNoteKind::Item, item_number), || {
@@ -54,16 +54,16 @@ pub(crate) fn queue_item_note(
 
 fn queue_iteration_note(
     context: &RunContext<'_>,
-    state: &RunState,
+    run: &RunState,
     kind: LinearNoteKind,
     render_text: impl Fn() -> String,
 ) {
-    queue_note_if_issue_set_and_text_new(context, state, (kind, state.iteration), render_text);
+    queue_note_if_issue_set_and_text_new(context, run, (kind, run.iteration), render_text);
 }
 
 fn queue_note_if_issue_set_and_text_new(
     context: &RunContext<'_>,
-    state: &RunState,
+    run: &RunState,
     (kind, iteration_or_item_number): (LinearNoteKind, u32),
     render_text: impl Fn() -> String,
 ) {
@@ -71,7 +71,7 @@ fn queue_note_if_issue_set_and_text_new(
     let note = LinearNote {
         recorded_at: clock::to_timestamp(clock::now()),
         run_id: context.run_id.clone(),
-        task_name: plimsoll_secrets::redact(&state.options.task_name),
+        task_name: plimsoll_secrets::redact(&run.options.task_name),
         issue_name: issue.clone(),
         iteration_or_item_number,
         kind,
@@ -89,7 +89,7 @@ fn queue_note_if_issue_set_and_text_new(
     }
     if let Err(error) = outbox::append_note_with_best_effort_lock(context.project, &note) {
         let error = format!("{error}; {}", error.hint());
-        let _ = context.journal_run_event(state, JournalEvent::LinearFailed { error, retry_at: None });
+        let _ = context.journal_run_event(run, JournalEvent::LinearFailed { error, retry_at: None });
     }
 }
 

@@ -1,7 +1,7 @@
 //! Translates a verdict into an exit code, a pause, or another round.
 
 use super::{RunError, RunEvent, Runner};
-use crate::run::archive::archive_run;
+use crate::run::archive::archive_run_and_clean_up_prompt_and_memory;
 use crate::run::notify::notify_user_of_end_or_pause;
 use crate::run::observer::Interrupt;
 use crate::run_context::RunContext;
@@ -37,8 +37,8 @@ impl Runner<'_> {
                 self.notify_user(verdict);
                 Ok(Some(RunStatus::Paused.exit_code()))
             }
-            Verdict::Pause { pause_end: until, reason, .. } => {
-                self.record_pause_end_and_wait(verdict, until.as_ref(), reason)
+            Verdict::Pause { pause_end: pause_end_time, reason, .. } => {
+                self.record_pause_end_and_wait(verdict, pause_end_time.as_ref(), reason)
             }
         }
     }
@@ -129,13 +129,15 @@ impl Runner<'_> {
         };
         let verdict =
             Verdict::Stop { status: RunStatus::Deadline, reason: format!("the deadline was {deadline}") };
-        let Some(state) = record_deadline_stop_if_open(&self.context, &verdict)? else { return Ok(None) };
+        let Some(state) = record_deadline_stop_if_open_and_get_state(&self.context, &verdict)? else {
+            return Ok(None);
+        };
         if state.lifecycle.status() != RunStatus::Deadline {
             return Ok(Some(state.lifecycle.status().exit_code()));
         }
         let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(&verdict)));
         self.context.journal_run_event(&state, event)?;
-        archive_run(self.context.project, &state)?;
+        archive_run_and_clean_up_prompt_and_memory(self.context.project, &state)?;
         self.observer.on_event(&RunEvent::VerdictReached { state: &state, verdict: &verdict });
         self.notify_user(&verdict);
         Ok(Some(RunStatus::Deadline.exit_code()))
@@ -154,7 +156,7 @@ impl Runner<'_> {
 
 /// Ends the run at its deadline unless it has already ended; a canceled run stays canceled. Returns the
 /// resulting state.
-pub(super) fn record_deadline_stop_if_open(
+pub(super) fn record_deadline_stop_if_open_and_get_state(
     context: &RunContext<'_>,
     verdict: &Verdict,
 ) -> Result<Option<RunState>, StoreError> {
@@ -189,7 +191,7 @@ mod tests {
             state_file::create_ledger_and_write_initial_state(&project, &state).unwrap();
             let context =
                 RunContext { project: &project, settings: &Settings::default(), run_id: &state.run_id };
-            let state = record_deadline_stop_if_open(&context, &deadline).unwrap().unwrap();
+            let state = record_deadline_stop_if_open_and_get_state(&context, &deadline).unwrap().unwrap();
             assert_eq!(
                 (state.lifecycle.status(), state.lifecycle.ended_at().is_some()),
                 (after, after == RunStatus::Deadline)

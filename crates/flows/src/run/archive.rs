@@ -7,7 +7,10 @@ use plimsoll_store::{Durability, Project, StoreError, disk};
 
 /// Copies the files that the next run will overwrite into the run's folder, removes the prompt block from
 /// PROMPT.md, and queues the note for Linear. The copy of the memory is removed if the run cannot be reopened.
-pub(crate) fn archive_run(project: &Project, state: &RunState) -> Result<(), StoreError> {
+pub(crate) fn archive_run_and_clean_up_prompt_and_memory(
+    project: &Project,
+    state: &RunState,
+) -> Result<(), StoreError> {
     let folder = project.run_folder(&state.run_id);
     let plan_path = state.options.todo_file.as_ref().map(|file| project.root().join(file));
     for path in [Some(project.prompt_path()), Some(project.progress_path()), plan_path].into_iter().flatten()

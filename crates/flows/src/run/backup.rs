@@ -36,7 +36,7 @@ fn update_plan_copy_and_state_unless_items_lost(
     let copy_text = disk::read_text(&copy_path)?;
     let is_copy_current = copy_text.as_deref() == Some(text);
     if (is_state_current && is_copy_current)
-        || !todo.find_missing_items(&state.plan_items.known_items).is_empty()
+        || !todo.known_items_missing_from_lines(&state.plan_items.known_items).is_empty()
     {
         return Ok(());
     }
@@ -102,7 +102,7 @@ fn plan_copy_path(project: &Project) -> PathBuf {
 
 /// Removes the copy of the plan, and copies the journal and the progress file anew, so that lines that the
 /// user removed before the run are not restored.
-pub fn reset_backup_copies_for_new_run(project: &Project) -> Result<(), StoreError> {
+pub fn recreate_backup_copies_for_new_run(project: &Project) -> Result<(), StoreError> {
     for copy_path in [plan_copy_path(project), journal_copy_path(project), progress_copy_path(project)] {
         disk::remove_if_exists(&copy_path)?;
     }
@@ -220,7 +220,7 @@ mod tests {
             );
         }
         disk::remove_if_exists(&path).unwrap();
-        reset_backup_copies_for_new_run(&project).unwrap();
+        recreate_backup_copies_for_new_run(&project).unwrap();
         sync_journal(&project).unwrap();
         assert!(!disk::exists(&path), "a new run does not bring back what a person has removed");
     }

@@ -25,14 +25,14 @@ pub enum BaselineResult {
 
 /// Returns the verify commands whose result is unknown before the next session. Returns none if the run has
 /// ended, or if no open item can be worked on because each waits for an answer.
-pub fn commands_with_unknown_result_if_work_remains(project: &Project, run: &RunState) -> Vec<String> {
+pub fn baseline_commands_to_run_if_work_remains(project: &Project, run: &RunState) -> Vec<String> {
     let commands = match run.lifecycle.has_ended() {
         true => Vec::new(),
         // All of them, even those with a known result, to check that they do not change protected files.
-        false if protect::should_test_verify_commands_for_changes(project, run) => {
+        false if protect::should_test_whether_commands_change_protected(project, run) => {
             run.options.verify_commands.clone()
         }
-        false => ticks::baseline_commands_without_recorded_outcome(run),
+        false => ticks::tick_baseline_commands_without_outcome(run),
     };
     // The plan is read only if there is a command to run.
     let has_open_items = !commands.is_empty()
@@ -42,7 +42,7 @@ pub fn commands_with_unknown_result_if_work_remains(project: &Project, run: &Run
 }
 
 /// Renders the notice that the user sees before the commands run.
-pub fn render_notice(run: &RunState, commands: &[String]) -> String {
+pub fn render_baseline_start_notice(run: &RunState, commands: &[String]) -> String {
     let commands: Vec<String> =
         commands.iter().map(|command| format!("`{}`", to_safe_single_line(command))).collect();
     let hint =
@@ -59,7 +59,7 @@ pub fn run_baseline_or_pause_if_interrupted(
     commands: &[String],
     should_cancel: &dyn Fn() -> bool,
 ) -> Result<BaselineResult, StartError> {
-    let checks_protected_files = protect::should_test_verify_commands_for_changes(context.project, run);
+    let checks_protected_files = protect::should_test_whether_commands_change_protected(context.project, run);
     let outcomes =
         run_verify_commands_until_canceled(context.project, context.settings, run, commands, should_cancel);
     if outcomes.len() < commands.len() {
@@ -70,8 +70,8 @@ pub fn run_baseline_or_pause_if_interrupted(
     // Read before the state is locked, because no lock is held while git runs.
     let verified_tree = head_and_whether_tracked_files_changed(context.project);
     context.update_state(|state| {
-        ticks::record_verify_outcomes_and_seconds(state, &outcomes);
-        ticks::record_last_run_of_verify_commands(state, &outcomes, &verified_tree);
+        ticks::record_conclusive_outcomes_and_add_seconds(state, &outcomes);
+        ticks::record_last_conclusive_verify_runs(state, &outcomes, &verified_tree);
     })?;
     let verifications = outcomes.iter().map(VerifyOutcome::to_verify_result).collect();
     context.journal_run_event(

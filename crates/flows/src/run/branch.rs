@@ -1,7 +1,7 @@
 //! The branch of a run (`--branch`): switches to it when the run begins, and back to it when the run is
 //! resumed. Without the option a run works on the branch that is checked out.
 
-use crate::our_files::is_plimsoll_file;
+use crate::plimsoll_files::is_plimsoll_file;
 use plimsoll_domain::RunState;
 use plimsoll_launcher::branch::{
     BranchError, HeadState, branch_exists, check_not_checked_out_elsewhere, has_tracked_changes,

@@ -9,7 +9,7 @@ use plimsoll_store::Project;
 
 /// Returns the check files that the run has changed or deleted, from its start up to `end_commit`, or up to
 /// the working tree if that is `None`. New test files are left out, because they do not weaken a check.
-pub(crate) fn changed_check_files(
+pub(crate) fn list_check_files_changed_since_run_start(
     project: &Project,
     run: &RunState,
     end_commit: Option<&CommitId>,

@@ -110,7 +110,7 @@ fn write_closing_records(
             let transcript = record.start.transcript_path.as_ref().map(Path::new);
             let session = MeasuredSession { project, record: &record, transcript_path: transcript };
             state.update_items_and_questions_from_plan(todo);
-            item_cost::attribute_new_growth_to_items(state, &session, todo, true);
+            item_cost::charge_growth_to_items_at_tick_or_session_end(state, &session, todo, true);
         }
         let history_entry = state.history_entry_or_insert(iteration);
         history_entry.peak_percent = history_entry.peak_percent.max(record.usage.peak_projected_percent);
@@ -242,7 +242,7 @@ fn measure_usage_after_last_response(context: &RunContext<'_>, record: &SessionR
 /// Returns the session's last message without secrets, and without a promise, because a later session might
 /// repeat it. The record keeps only the end of a long message. If that end starts with a long partial word,
 /// the word is left out, because it may be the second half of a secret.
-pub(crate) fn redacted_last_message_without_promises(record: &SessionRecord) -> String {
+pub(crate) fn redact_last_message_and_replace_promises(record: &SessionRecord) -> String {
     const MAX_PARTIAL_WORD_BYTES: usize = 12;
     let message = record.end.stop.as_ref().map_or("", |stop| stop.end_of_last_message.as_str());
     let first_word =
@@ -256,7 +256,7 @@ pub(crate) fn redacted_last_message_without_promises(record: &SessionRecord) -> 
 fn store_handoff_notes_in_checkpoint(state: &mut RunState, notes: &HandoffNotes, record: &SessionRecord) {
     let checkpoint = &mut state.context_checkpoint;
     // The last message describes the item's work, so it is a summary only for an unfinished item.
-    let message = redacted_last_message_without_promises(record);
+    let message = redact_last_message_and_replace_promises(record);
     if notes.summary.is_empty() && checkpoint.item_work.is_begun && !message.is_empty() {
         checkpoint.resume_summary = truncate_end(&to_safe_single_line(&message), 600);
     }
@@ -328,9 +328,9 @@ fn rewrite_handoff_if_checkpoint_active(
     };
     let mut new_handoff = add_run_session_and_memory(project, Some(state), &record.session_id, handoff);
     if let Some(git) = &mut new_handoff.git {
-        git.wip_outcome.clone_from(&checkpoint.work_outcome);
+        git.uncommitted_work_outcome.clone_from(&checkpoint.work_outcome);
     }
-    let notes = HandoffNotes::from_message(&redacted_last_message_without_promises(record));
+    let notes = HandoffNotes::from_message(&redact_last_message_and_replace_promises(record));
     // The notes of the last message are newer than those in the file.
     let text = handoff::refresh_document_without_secrets(
         &new_handoff,
@@ -366,7 +366,7 @@ fn render_progress_paragraph(state: &RunState, record: &SessionRecord) -> String
     } else {
         String::new()
     };
-    let message = to_safe_single_line(&redacted_last_message_without_promises(record));
+    let message = to_safe_single_line(&redact_last_message_and_replace_promises(record));
     let message_text = if message.is_empty() {
         String::new()
     } else {

@@ -45,5 +45,5 @@ pub(crate) fn daily_limit_pause_ignoring_deadline(project: &Project, run: &RunSt
     let mut state = run.clone();
     state.spending.spent_today = Some(spent_today_by_all_runs(project, run));
     state.options.limits.deadline = None;
-    bounds::daily_budget_verdict(&state, &clock::to_timestamp(clock::now()))
+    bounds::pause_or_stop_for_spent_daily_budget(&state, &clock::to_timestamp(clock::now()))
 }

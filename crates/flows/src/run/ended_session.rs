@@ -100,7 +100,7 @@ pub(super) fn capture_turns_and_measure_ended_session(
             project,
             &record.session_id,
             &verified_path,
-            capture::CaptureLimits::USER,
+            capture::CaptureLimits::FOR_USER_COMMAND_OR_RUN,
         );
     }
     let measurement = measure_usage_waiting_near_threshold(&MeasureInput {

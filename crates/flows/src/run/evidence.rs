@@ -1,7 +1,7 @@
 //! The evidence for the circuit breaker: whether a session changed anything, and with which error it ended.
 
 use crate::checkpoint::facts;
-use crate::our_files;
+use crate::plimsoll_files;
 use crate::run::ended_session::EndedSession;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::level::Level;
@@ -33,7 +33,7 @@ pub(super) fn build_session_observation(
         .and_then(|before| paths_committed_since_fingerprint(project, before));
     // An empty commit or a commit of only Plimsoll's files is not work: an agent without progress may commit
     // progress.txt in every session.
-    let is_work_path = |path: &String| !our_files::is_plimsoll_file(path);
+    let is_work_path = |path: &String| !plimsoll_files::is_plimsoll_file(path);
     let is_work_committed =
         has_head_moved && committed_paths.as_ref().is_none_or(|paths| paths.iter().any(is_work_path));
     let (changes, is_change_unknown) =

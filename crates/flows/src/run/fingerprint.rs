@@ -1,6 +1,6 @@
 //! The fingerprint of a project: its state before and after a session.
 
-use crate::our_files;
+use crate::plimsoll_files;
 use plimsoll_domain::state::WorktreeFingerprint;
 use plimsoll_store::Project;
 
@@ -8,7 +8,7 @@ use plimsoll_store::Project;
 pub(crate) fn read_fingerprint(project: &Project) -> WorktreeFingerprint {
     let fingerprint = plimsoll_launcher::worktree_fingerprint::compute_fingerprint(
         project.root(),
-        &our_files::is_plimsoll_file,
+        &plimsoll_files::is_plimsoll_file,
     );
     WorktreeFingerprint {
         head: fingerprint.head,

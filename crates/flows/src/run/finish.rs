@@ -23,7 +23,7 @@ use plimsoll_domain::item_check::ItemCheck;
 use plimsoll_domain::state::IterationPhase;
 use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_store::StoreError;
-use verdict::{judge_once_and_report_if_run_exists, write_missing_verdict_report};
+use verdict::{journal_missing_verdict_and_archive_if_over, judge_once_and_journal_if_run_exists};
 
 /// Finishes the iteration without a review and without interruption. Returns `None` if there is no run, or
 /// nothing to judge.
@@ -47,11 +47,11 @@ pub(super) fn finish_iteration_or_pause_if_interrupted(
     let _ = backup::sync_journal(context.project);
     let Some(state) = record_session_end_and_cost_once(context, result)? else { return Ok(None) };
     if state.iteration_record.phase == IterationPhase::Judged {
-        write_missing_verdict_report(context, &state)?;
+        journal_missing_verdict_and_archive_if_over(context, &state)?;
         return Ok(state.lifecycle.last_verdict().cloned().map(FinishedIteration::from_verdict_only));
     }
     let session = capture_turns_and_measure_ended_session(context, state);
-    let Some(session) = save_work::hand_off_and_commit_work_unless_run_ended(context, session)? else {
+    let Some(session) = save_work::hand_off_and_commit_if_run_open_then_reload(context, session)? else {
         return Ok(None);
     };
     // After the commit, so that the handoff contains the new HEAD.
@@ -67,18 +67,18 @@ pub(super) fn finish_iteration_or_pause_if_interrupted(
         ChecksOutcome::RunMissing => return Ok(None),
     };
     let Some(input) = revert_ticks_if_protected_files_changed(context, input)? else { return Ok(None) };
-    judge_once_and_report_if_run_exists(context, input)
+    judge_once_and_journal_if_run_exists(context, input)
 }
 
-/// Restores lost journal lines, and writes the report of the last verdict if a kill prevented it. Called when
-/// a run is resumed.
-pub(crate) fn sync_journal_and_write_missing_report(context: &RunContext<'_>) -> Result<(), StoreError> {
+/// Restores lost journal lines, and journals the last verdict if a kill prevented it. Called when a run is
+/// resumed.
+pub(crate) fn sync_journal_and_add_missing_verdict(context: &RunContext<'_>) -> Result<(), StoreError> {
     // First, because the report depends on the lines in the journal. A failed copy must not prevent the
     // resume.
     let _ = backup::sync_journal(context.project);
     match context.load_newest_state()? {
         Some(state) if state.iteration_record.phase == IterationPhase::Judged => {
-            write_missing_verdict_report(context, &state)
+            journal_missing_verdict_and_archive_if_over(context, &state)
         }
         _ => Ok(()),
     }

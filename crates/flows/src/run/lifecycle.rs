@@ -13,7 +13,8 @@ pub(crate) use crate::run::orphans::{
 pub use crate::run::start_error::StartError;
 pub use cancel::cancel_newest_run_and_end_orphaned_client;
 pub use create::{
-    NewRun, SharedWork, check_new_run, create_run, read_task_and_open_plan_to_share, warning_if_no_open_items,
+    NewRun, SharedWork, check_new_run, create_run, read_task_and_unfinished_plan_to_share,
+    warning_if_no_open_items,
 };
 pub use plan::plan_iteration_or_end_if_all_parked;
 pub use resume::{

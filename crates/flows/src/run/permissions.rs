@@ -12,8 +12,8 @@ pub fn is_bash_probably_allowed(project: &Project, client_arguments: &[String]) 
     let settings_texts = client_settings_texts(project, client_arguments);
     let permission_settings: Vec<PermissionSettings> =
         settings_texts.map(|text| PermissionSettings::parse(text.as_bytes())).collect();
-    tool_permissions::arguments_allow_bash_without_prompt(client_arguments)
-        || tool_permissions::settings_allow_bash_without_prompt(&permission_settings)
+    tool_permissions::arguments_allow_some_bash_without_prompt(client_arguments)
+        || tool_permissions::settings_allow_some_bash_without_prompt(&permission_settings)
 }
 
 /// Returns the texts of the client's settings, the one with the highest precedence first: `--settings` from

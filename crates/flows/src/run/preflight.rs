@@ -96,8 +96,12 @@ pub(crate) fn check_client_supports_restricted_mode(
 impl Preflight {
     /// Rejects reviews, one after this many items (0 for none), by a client that cannot confine them to the
     /// project.
-    pub fn check_review_support(&self, options: &LaunchOptions, review_every: u32) -> Result<(), RunError> {
-        match review_every {
+    pub fn check_review_support(
+        &self,
+        options: &LaunchOptions,
+        items_per_review: u32,
+    ) -> Result<(), RunError> {
+        match items_per_review {
             0 => Ok(()),
             _ => {
                 Ok(check_client_supports_restricted_mode("--review", &options.client, &self.client_version)?)
@@ -108,7 +112,7 @@ impl Preflight {
 
 /// Checks the arguments and the client, installs missing hook programs, and acquires the lock that allows only
 /// one `plimsoll run`.
-pub fn check_preconditions_and_lock_run(
+pub fn check_client_prepare_hooks_and_lock_run(
     project: &Project,
     options: &LaunchOptions,
 ) -> Result<Preflight, RunError> {

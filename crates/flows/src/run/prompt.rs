@@ -97,7 +97,7 @@ fn checkpoint_to_resume_with_staleness(
     state: &RunState,
     todo: Option<&TodoList>,
 ) -> Option<(Checkpoint, Staleness)> {
-    let due_checkpoint = plimsoll_policy::resume::checkpoint_to_resume_if_unfinished_or_forced(
+    let due_checkpoint = plimsoll_policy::resume::checkpoint_to_resume_or_carry_to_next_item(
         &state.context_checkpoint,
         todo,
         &state.plan_items.set_aside_items,

@@ -17,7 +17,7 @@ use plimsoll_policy::gate::SessionEvidence;
 use plimsoll_policy::protected::{
     CurrentFiles, ProtectError, add_new_paths_keeping_recorded, changes_to_undo_unless_made_outside_sessions,
     is_same_or_below, list_changes_since_record, missing_path_error, other_repository_error,
-    parse_protected_path, reject_links_and_unreadable_entries, remove_nested_paths,
+    parse_protected_path, reject_linked_missing_or_unreadable_path, remove_nested_paths,
 };
 use plimsoll_store::{Project, StoreError, config, disk, layout, protected_files, state_file};
 
@@ -129,7 +129,7 @@ fn check_paths_can_be_protected(
     entries: &[ProtectedEntry],
 ) -> Result<(), ProtectError> {
     for path in paths {
-        reject_links_and_unreadable_entries(path, entries)?;
+        reject_linked_missing_or_unreadable_path(path, entries)?;
         if !path_exists(project, path) {
             return Err(missing_path_error(path));
         }
@@ -214,7 +214,7 @@ fn to_repo_paths(paths: &[String]) -> Vec<RepoPath> {
 
 /// Returns true if it is unknown whether one of the verify commands changes protected files. Returns false
 /// while files differ from the record, because they must be restored first.
-pub(super) fn should_test_verify_commands_for_changes(project: &Project, run: &RunState) -> bool {
+pub(super) fn should_test_whether_commands_change_protected(project: &Project, run: &RunState) -> bool {
     let has_untested_command = |record: ProtectedFiles| {
         run.options.verify_commands.iter().any(|command| !record.harmless_verify_commands.contains(command))
     };

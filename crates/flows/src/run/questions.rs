@@ -4,7 +4,7 @@
 use super::{RunEvent, Runner};
 use crate::checkpoint::facts;
 use crate::linear::notes::queue_note_about_iteration_questions;
-use crate::run::archive::archive_run;
+use crate::run::archive::archive_run_and_clean_up_prompt_and_memory;
 use crate::run::notify::notify_user_of_questions;
 use crate::run_context::RunContext;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, VerdictReached};
@@ -77,7 +77,7 @@ pub(crate) fn add_blocked_session_question_to_plan(
 
 /// Journals the questions that the current iteration asked, unless they are already in the journal, and queues
 /// a note about them for Linear.
-pub(crate) fn journal_questions_and_queue_linear_note(
+pub(crate) fn journal_iteration_questions_and_queue_note(
     context: &RunContext<'_>,
     state: &RunState,
 ) -> Result<(), StoreError> {
@@ -116,7 +116,7 @@ pub(crate) fn end_run_as_blocked_if_nothing_to_work_on(
     if state.lifecycle.status() == RunStatus::Blocked {
         let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(&verdict)));
         journal::append_entry(project, JournalEntry::for_run(&state, event))?;
-        archive_run(project, &state)?;
+        archive_run_and_clean_up_prompt_and_memory(project, &state)?;
     }
     Ok(Some(state))
 }

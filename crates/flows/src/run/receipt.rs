@@ -1,6 +1,6 @@
 //! Saves a receipt of the commit on which a session's verify commands passed.
 
-use crate::our_files::is_plimsoll_file;
+use crate::plimsoll_files::is_plimsoll_file;
 use crate::run_context::RunContext;
 use plimsoll_domain::RunState;
 use plimsoll_domain::format::FormatVersion;

@@ -2,7 +2,7 @@
 //! temporary error must not end the run; a permanent one pauses the run, with the reason, and ends the client.
 
 use super::{RunError, RunEvent, Runner};
-use crate::run::apply_verdict::record_deadline_stop_if_open;
+use crate::run::apply_verdict::record_deadline_stop_if_open_and_get_state;
 use crate::run::lifecycle::StartError;
 use crate::run::notify::notify_user_of_end_or_pause;
 use crate::run::observer::Interrupt;
@@ -40,7 +40,7 @@ impl RunError {
     }
 
     /// Returns true for an error that may disappear while a session runs, such as a link with which the agent
-    /// has replaced one of our files. A missing run does not count, because another program removed it.
+    /// has replaced one of Plimsoll's files. A missing run does not count: another program removed it.
     fn can_session_outlast(&self) -> bool {
         matches!(self, RunError::Store(_) | RunError::Start(StartError::Store(_)))
     }
@@ -67,7 +67,7 @@ impl ConsecutiveErrorCounter {
 impl Runner<'_> {
     /// Waits for the backoff and returns `None`, or ends or pauses the run and returns the exit code or the
     /// error. Nothing is retried before the first client has started, because the user is then waiting.
-    pub(super) fn wait_before_retry_or_return_exit_code(
+    pub(super) fn wait_to_retry_else_end_or_pause_run(
         &mut self,
         error: RunError,
     ) -> Result<Option<u8>, RunError> {
@@ -128,7 +128,7 @@ impl Runner<'_> {
         let reason = format!("the deadline was {deadline}");
         let verdict = Verdict::Stop { status: RunStatus::Deadline, reason };
         self.journal_error_and_action(error, "ended at the deadline");
-        let stop_result = record_deadline_stop_if_open(&self.context, &verdict);
+        let stop_result = record_deadline_stop_if_open_and_get_state(&self.context, &verdict);
         match stop_result {
             Ok(Some(state)) => self.last_state = state,
             _ => self.last_state.lifecycle.stop_if_open(

@@ -63,9 +63,9 @@ struct EndedReview {
 
 enum ReviewEndCause {
     Finished,
-    /// We ended it because of a problem, or it could not be started.
+    /// Plimsoll ended it because of a problem, or it could not be started.
     Failed(String),
-    /// We ended it at the run's deadline. The items still have to be reviewed.
+    /// Plimsoll ended it at the run's deadline. The items still have to be reviewed.
     DeadlineReached,
     StoppedByUser,
 }
@@ -81,7 +81,13 @@ pub(super) fn review_due_items(
 ) -> Result<ReviewTicksOutcome, StoreError> {
     let mut current_state = state.clone();
     loop {
-        match run_or_recover_review(context, &current_state, evidence, reviewer, should_abort)? {
+        match recover_or_run_review_if_due_and_in_budget(
+            context,
+            &current_state,
+            evidence,
+            reviewer,
+            should_abort,
+        )? {
             ReviewAttempt::Repeat(new_state) => current_state = *new_state,
             ReviewAttempt::Finished(outcome) => return Ok(outcome),
         }
@@ -95,7 +101,7 @@ enum ReviewAttempt {
     Finished(ReviewTicksOutcome),
 }
 
-fn run_or_recover_review(
+fn recover_or_run_review_if_due_and_in_budget(
     context: &RunContext<'_>,
     state: &RunState,
     evidence: &SessionEvidence,
@@ -105,7 +111,8 @@ fn run_or_recover_review(
     let items = review::items_to_review_now(state, evidence.todo.as_ref());
     // Without budget or time nothing is reviewed: the items wait for a resume that has more.
     if items.is_empty()
-        || bounds::budget_or_deadline_verdict(state, &clock::to_timestamp(clock::now())).is_some()
+        || bounds::stop_if_budget_spent_or_deadline_passed(state, &clock::to_timestamp(clock::now()))
+            .is_some()
     {
         return Ok(ReviewAttempt::Finished(ReviewTicksOutcome::Finished(Box::new(state.clone()))));
     }
@@ -155,14 +162,16 @@ impl DueReview<'_, '_> {
                 return Ok(ReviewAttempt::Finished(outcome));
             }
             ReviewEndCause::Failed(message) => ReviewAnswer::Missing(message),
-            ReviewEndCause::Finished => match pause_verdict_if_session_hit_limit(self.state, &result) {
-                Some(pause_verdict) => {
-                    return self
-                        .add_usage_and_pause_run_if_open(&result, pause_verdict)
-                        .map(ReviewAttempt::Finished);
+            ReviewEndCause::Finished => {
+                match pause_verdict_if_ending_resolves_by_waiting(self.state, &result) {
+                    Some(pause_verdict) => {
+                        return self
+                            .add_usage_and_pause_run_if_open(&result, pause_verdict)
+                            .map(ReviewAttempt::Finished);
+                    }
+                    None => redacted_answer_or_reason_it_is_missing(&result),
                 }
-                None => redacted_answer_from_result(&result),
-            },
+            }
         };
         let seconds = clock::parse_timestamp(&session.started_at)
             .map_or(0, |started_at| (clock::now() - started_at).num_seconds().max(0).unsigned_abs());
@@ -187,7 +196,7 @@ impl DueReview<'_, '_> {
         })
     }
 
-    /// Adds the usage of a session that we ended before it answered, and removes the session from the state.
+    /// Adds the usage of a session that was ended before it answered, and removes the session from the state.
     fn add_usage_and_close_unanswered_session(
         &self,
         result: &SessionResult,
@@ -251,9 +260,9 @@ fn add_review_usage_and_return_cost(
     cost_usd
 }
 
-/// Returns the verdict that pauses the run if the session ended at a usage limit. Returns `None` for a limit
-/// that resets only after the deadline.
-fn pause_verdict_if_session_hit_limit(state: &RunState, result: &SessionResult) -> Option<Verdict> {
+/// Returns the verdict that pauses the run if the session ended at a usage limit or because the API was
+/// overloaded. Returns `None` for a limit that resets only after the deadline.
+fn pause_verdict_if_ending_resolves_by_waiting(state: &RunState, result: &SessionResult) -> Option<Verdict> {
     let evidence = SessionEvidence {
         ending: result.ending.clone(),
         limit_resets_at: result.limit_resets_at.clone(),
@@ -265,7 +274,7 @@ fn pause_verdict_if_session_hit_limit(state: &RunState, result: &SessionResult) 
 }
 
 /// Returns the answer with secrets removed, or the reason why there is none.
-fn redacted_answer_from_result(result: &SessionResult) -> ReviewAnswer {
+fn redacted_answer_or_reason_it_is_missing(result: &SessionResult) -> ReviewAnswer {
     match &result.ending {
         SessionEnding::Completed => {
             ReviewAnswer::Text(plimsoll_secrets::redact(result.result_text.as_deref().unwrap_or_default()))
@@ -286,5 +295,5 @@ pub(super) fn journal_review_of_current_session(
         return Ok(());
     };
     let event = JournalEvent::Reviewed(Box::new(review.outcome.clone()));
-    context.append_entry_if_missing(JournalEntry::for_run_session(state, event))
+    context.append_entry_unless_near_journal_end(JournalEntry::for_run_session(state, event))
 }

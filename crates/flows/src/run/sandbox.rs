@@ -18,8 +18,8 @@ use std::time::Duration;
 /// The program that creates the sandbox.
 const BUBBLEWRAP_PROGRAM: &str = "bwrap";
 
-/// How long the trial command may take; it normally takes 20 ms.
-const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long the command that tests the sandbox may take; it normally takes 20 ms.
+const SANDBOX_TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Why no sandbox can be created.
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +144,7 @@ pub fn check_sandbox_for_resume(project: &Project, is_requested: bool) -> Result
 /// Runs a command that does nothing in the sandbox, and fails if that fails.
 fn test_sandbox(sandbox: &Sandbox) -> Result<(), SandboxError> {
     let outcome =
-        plimsoll_launcher::run_shell_command_in_sandbox(":", sandbox, &[], TRIAL_TIMEOUT, &|| false);
+        plimsoll_launcher::run_shell_command_in_sandbox(":", sandbox, &[], SANDBOX_TEST_TIMEOUT, &|| false);
     if outcome.succeeded() {
         return Ok(());
     }
@@ -190,12 +190,12 @@ fn create_folders_and_collect_sandbox_layout(
     if home.starts_with(&root) {
         return Err(SandboxError::HomeInProject(root));
     }
-    let hidden_by_variable =
+    let folders_from_variables =
         HIDDEN_FOLDER_VARIABLES.into_iter().filter_map(environment::variable).map(PathBuf::from);
     let records_folder =
         ledger::records_folder(project).and_then(|records| Some(records.parent()?.to_owned()));
     let hidden_folders =
-        HIDDEN_FOLDERS.into_iter().map(PathBuf::from).chain(hidden_by_variable).chain(records_folder);
+        HIDDEN_FOLDERS.into_iter().map(PathBuf::from).chain(folders_from_variables).chain(records_folder);
     let hidden_folders = hidden_folders.filter(|folder| folder.is_absolute() && disk::is_folder(folder));
     let path_variable = environment::variable("PATH").unwrap_or_default();
     let tool_paths = sandbox::paths_needed_by_programs_and_toolchains(
@@ -285,13 +285,14 @@ fn trusted_repository_folders_outside_project(
         return folders;
     };
     let identity = layout::repository_identity(root);
-    let is_run_repository = !identity.is_empty() && scope.repository_id_at_start.as_ref() == Some(&identity);
+    let is_repository_of_run_start =
+        !identity.is_empty() && scope.repository_id_at_start.as_ref() == Some(&identity);
     let gitdir_text = disk::read_text(&git_folder.join("gitdir")).ok().flatten().unwrap_or_default();
     let is_worktree = !git_folder.starts_with(root)
         && git_folder.starts_with(&common_folder)
         && disk::canonicalize_or_keep(Path::new(gitdir_text.trim()))
             == disk::canonicalize_or_keep(&working_tree.join(".git"));
-    if !common_folder.starts_with(working_tree) && (is_run_repository || is_worktree) {
+    if !common_folder.starts_with(working_tree) && (is_repository_of_run_start || is_worktree) {
         folders.push(common_folder);
     }
     folders

@@ -2,7 +2,7 @@
 
 use crate::checkpoint::facts;
 use crate::checkpoint::{self, CheckpointRequest};
-use crate::our_files;
+use crate::plimsoll_files;
 use crate::run::ended_session::EndedSession;
 use crate::run::{branch, close};
 use crate::run_context::RunContext;
@@ -22,7 +22,7 @@ use std::path::PathBuf;
 /// Saves unfinished work: its handoff first, then the commit. After a crash between them the work is
 /// uncommitted, and the handoff lists it; the next process updates the handoff and commits what is there.
 /// Returns `None` if the run no longer exists.
-pub(super) fn hand_off_and_commit_work_unless_run_ended(
+pub(super) fn hand_off_and_commit_if_run_open_then_reload(
     context: &RunContext<'_>,
     session: EndedSession,
 ) -> Result<Option<EndedSession>, StoreError> {
@@ -48,7 +48,7 @@ pub(super) fn hand_off_and_commit_work_unless_run_ended(
         reactivate_checkpoint_if_item_open(context, state, record)?;
     }
     let Some(state) = context.load_newest_state()? else { return Ok(None) };
-    let state = match commit_uncommitted_work_at_checkpoint(context, &state)? {
+    let state = match commit_checkpoint_work_and_record_outcome(context, &state)? {
         // SessionEnd may already have closed the iteration, and the handoff must name the new HEAD.
         Some(committed_state) => close::refresh_handoff_and_state_after_commit(context, committed_state)?,
         None => state,
@@ -159,7 +159,7 @@ fn reactivate_checkpoint_if_item_open(
 
 /// Returns the handoff notes in the session's last message, even if they were not requested.
 fn notes_in_last_message(record: &SessionRecord) -> HandoffNotes {
-    HandoffNotes::from_message(&close::redacted_last_message_without_promises(record))
+    HandoffNotes::from_message(&close::redact_last_message_and_replace_promises(record))
 }
 
 /// Returns true if the session had an item and the plan has open items: its item, or the next one, which it may
@@ -185,7 +185,7 @@ fn has_checkpoint_of_iteration(state: &RunState, matches_cause: impl Fn(Checkpoi
 /// Commits changes that the session left uncommitted at a checkpoint, so that the next session's
 /// `git reset` or `git clean` cannot remove them. A failed commit is reported in the handoff, and the run
 /// continues. Returns the new state if a commit was made or refused.
-fn commit_uncommitted_work_at_checkpoint(
+fn commit_checkpoint_work_and_record_outcome(
     context: &RunContext<'_>,
     state: &RunState,
 ) -> Result<Option<RunState>, StoreError> {
@@ -207,7 +207,7 @@ fn commit_uncommitted_work_at_checkpoint(
             commit_wip(
                 project.root(),
                 &message,
-                &our_files::is_plimsoll_file,
+                &plimsoll_files::is_plimsoll_file,
                 commit_programs_unless_repository_replaced(project, state),
             )
         }

@@ -46,21 +46,21 @@ const PERCENT_VARIABLE: &str = "CLAUDE_CONTEXT_PERCENT";
 /// How much of the session's last message becomes the summary.
 const MAX_SUMMARY_CHARS: usize = 600;
 
-/// Returns true if a loop of shell scripts is running whose state was not written by one of our runs.
+/// Returns true if a loop of shell scripts is running whose state was not written by `plimsoll run`.
 pub fn is_shell_loop_running(project: &Project) -> Result<bool, StoreError> {
     Ok(state_file::load_state_document_of_other_program(project)?
-        .is_some_and(|document| ShellLoop::from_document(&document).is_running()))
+        .is_some_and(|document| ShellLoop::from_document_collecting_invalid_fields(&document).is_running()))
 }
 
-/// Judges the session that has ended, and updates PROMPT.md and the loop's state; `session_output` is what the
-/// session printed, or the JSON of a Stop hook. Returns `None` if the state belongs to one of our runs, or does
-/// not exist.
+/// Judges the session that has ended, and updates PROMPT.md and the loop's state; `session_output` is what
+/// the session printed, or the JSON of a Stop hook. Returns `None` if the state belongs to a run of
+/// `plimsoll run`, or does not exist.
 pub fn judge_session_and_update_loop_state(
     project: &Project,
     session_output: Option<&[u8]>,
 ) -> Result<Option<LoopCommandOutput>, StoreError> {
     let Some(document) = state_file::load_state_document_of_other_program(project)? else { return Ok(None) };
-    let loop_state = ShellLoop::from_document(&document);
+    let loop_state = ShellLoop::from_document_collecting_invalid_fields(&document);
     let last_message =
         session_output.map(LastMessage::parse_hook_input_client_result_or_text).unwrap_or_default();
     let todo = facts::load_default_plan(project);
@@ -79,7 +79,7 @@ pub fn judge_session_and_update_loop_state(
     if is_running {
         let new_judgment = shell_loop::build_gate_judgment(&loop_state, &evidence);
         // The prompt is written first: after a kill between the two writes it is written again.
-        add_resume_block_at_checkpoint_else_remove(project, &document, &verdict)?;
+        add_prompt_block_at_checkpoint_else_remove(project, &document, &verdict)?;
         save_last_judgment(project, &new_judgment)?;
         state_file::update_state_document_of_other_program(project, |newest_document| {
             shell_loop::write_verdict_into_document(newest_document, &verdict, &new_judgment)
@@ -151,16 +151,16 @@ fn judgment_path(project: &Project) -> PathBuf {
 
 /// Updates PROMPT.md: a checkpoint is written into a block above the user's own text; any other verdict than a
 /// stop removes the block again.
-fn add_resume_block_at_checkpoint_else_remove(
+fn add_prompt_block_at_checkpoint_else_remove(
     project: &Project,
-    document: &Value,
+    state_document: &Value,
     verdict: &LoopVerdict,
 ) -> Result<(), StoreError> {
     let Some(prompt_bytes) = disk::read(&project.prompt_path())? else { return Ok(()) };
     let Ok(task) = prompt::strip_prompt_block(&prompt_bytes) else { return Ok(()) };
     let new_prompt_bytes = match verdict {
         LoopVerdict::Stop(..) => return Ok(()),
-        LoopVerdict::Checkpoint(_) => prompt_with_resume_block(document, task),
+        LoopVerdict::Checkpoint(_) => prompt_with_resume_block(state_document, task),
         _ => task.to_vec(),
     };
     if new_prompt_bytes == prompt_bytes {
@@ -170,9 +170,9 @@ fn add_resume_block_at_checkpoint_else_remove(
     }
 }
 
-fn prompt_with_resume_block(document: &Value, task: &[u8]) -> Vec<u8> {
+fn prompt_with_resume_block(state_document: &Value, task: &[u8]) -> Vec<u8> {
     prompt::assemble_prompt_file(
-        &prompt::PromptBlock::from_body(&shell_loop::render_resume_instructions(document)),
+        &prompt::PromptBlock::from_body(&shell_loop::render_resume_instructions(state_document)),
         task,
     )
 }
@@ -180,9 +180,11 @@ fn prompt_with_resume_block(document: &Value, task: &[u8]) -> Vec<u8> {
 /// Writes PROMPT.md for the session that resumes the loop's checkpoint, and returns the handoff that it
 /// names. Returns `None` if no shell loop is running here, or its state has no active checkpoint. The state
 /// is not changed: the scripts clear the checkpoint.
-pub fn write_resume_prompt_and_return_handoff_path(project: &Project) -> Result<Option<String>, PromptError> {
+pub fn write_prompt_and_return_pending_handoff_path(
+    project: &Project,
+) -> Result<Option<String>, PromptError> {
     let Some(document) = state_file::load_state_document_of_other_program(project)? else { return Ok(None) };
-    let loop_state = ShellLoop::from_document(&document);
+    let loop_state = ShellLoop::from_document_collecting_invalid_fields(&document);
     let Some((handoff_file, _)) = loop_state.pending_checkpoint.clone().filter(|_| loop_state.is_running())
     else {
         return Ok(None);
@@ -210,13 +212,13 @@ struct MonitoredSession {
 }
 
 /// Measures the session, and writes a checkpoint if one is due; `hook_input` is the JSON of a hook. Returns
-/// `None` if the state belongs to one of our runs, or does not exist.
+/// `None` if the state belongs to a run of `plimsoll run`, or does not exist.
 pub fn measure_loop_session_and_checkpoint_if_due(
     project: &Project,
     hook_input: Option<&[u8]>,
 ) -> Result<Option<LoopCommandOutput>, StoreError> {
     let Some(document) = state_file::load_state_document_of_other_program(project)? else { return Ok(None) };
-    let loop_state = ShellLoop::from_document(&document);
+    let loop_state = ShellLoop::from_document_collecting_invalid_fields(&document);
     if !loop_state.is_running() {
         return Ok(Some(LoopCommandOutput::default()));
     }
@@ -236,7 +238,7 @@ pub fn measure_loop_session_and_checkpoint_if_due(
             (loop_state.pending_checkpoint.clone().map(|(handoff, _)| render_marker(handoff)), None)
         }
         MonitorAction::Checkpoint => {
-            match write_loop_checkpoint_and_return_handoff(project, &settings, &session) {
+            match write_loop_checkpoint_and_return_handoff_path(project, &settings, &session) {
                 Ok(handoff) => (Some(render_marker(handoff)), None),
                 // The session must still end at L3 if the checkpoint could not be written.
                 Err(error) => (Some(Marker::Warning { level, percent }.to_string()), Some(error.to_string())),
@@ -266,7 +268,7 @@ fn measure_usage_from_hook_or_environment(
             return None;
         }
         let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
-        let measurement = measure::measure_hook_session(&invocation, &record);
+        let measurement = measure::measure_hook_session_waiting_near_threshold(&invocation, &record);
         let percent = measurement.reading.as_ref().and_then(UsageReading::projected_percent);
         if let Some((level, percent)) = measurement.projected_level().zip(percent) {
             let (session_id, transcript_path) =
@@ -298,7 +300,7 @@ fn measure_usage_from_hook_or_environment(
 }
 
 /// Writes the handoff, then records the checkpoint in the loop's state. Returns the handoff's path.
-fn write_loop_checkpoint_and_return_handoff(
+fn write_loop_checkpoint_and_return_handoff_path(
     project: &Project,
     settings: &Settings,
     session: &MonitoredSession,

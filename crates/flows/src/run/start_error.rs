@@ -71,5 +71,5 @@ pub enum StartError {
     NoRun(String),
     /// The state was not written by one of this user's runs.
     #[error("{0}")]
-    ForeignState(String),
+    StateNotWrittenByPlimsoll(String),
 }

@@ -17,8 +17,8 @@ use plimsoll_store::disk::GrowingReader;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long our SessionStart hook may take to be recorded after the client's first output. The client waits
-/// for the hook before that output, so this only covers the time until a write is visible to the other
+/// How long Plimsoll's SessionStart hook may take to be recorded after the client's first output. The client
+/// waits for the hook before that output, so this only covers the time until a write is visible to the other
 /// process.
 const HOOK_START_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -50,8 +50,8 @@ pub(super) struct StreamReader {
     running_calls: Vec<(String, String)>,
     /// The API error for which the client is retrying; `None` once the API responds.
     api_retry: Option<ApiRetryState>,
-    /// True once our SessionStart hook has been recorded. It stays true, whatever an agent later writes into
-    /// the state.
+    /// True once Plimsoll's SessionStart hook has been recorded. It stays true, whatever an agent later
+    /// writes into the state.
     has_hooks_running: bool,
 }
 
@@ -219,13 +219,14 @@ impl StreamReader {
         is_due
     }
 
-    /// Records whether our hooks run according to the state; returns true if they have ever been recorded.
+    /// Records whether Plimsoll's hooks run according to the state; returns true if they have ever been
+    /// recorded.
     pub(super) fn record_hooks_running(&mut self, are_hooks_recorded: bool) -> bool {
         self.has_hooks_running |= are_hooks_recorded;
         self.has_hooks_running
     }
 
-    /// Returns true if the client runs and our SessionStart hook has not been recorded in time.
+    /// Returns true if the client runs and Plimsoll's SessionStart hook has not been recorded in time.
     pub(super) fn runs_without_hooks(&self) -> bool {
         !self.has_hooks_running
             && self
@@ -240,7 +241,10 @@ impl StreamReader {
 
     /// Returns the exceeded timeout if there has been no output for too long, and no result yet. If several tools
     /// are running, the timeout names the last one called, because the others may be waiting for it.
-    pub(super) fn exceeded_silence_timeout(&self, timeouts: SilenceTimeouts) -> Option<ExceededTimeout> {
+    pub(super) fn exceeded_silence_timeout_before_result(
+        &self,
+        timeouts: SilenceTimeouts,
+    ) -> Option<ExceededTimeout> {
         if self.final_result_at.is_some() {
             return None;
         }

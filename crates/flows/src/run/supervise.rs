@@ -125,7 +125,9 @@ impl Runner<'_> {
             () if reader.lingers_after_result(linger_timeout) => {
                 Some(ClientEndReason::LingersAfterResult(linger_timeout))
             }
-            () => reader.exceeded_silence_timeout(timeouts).map(ClientEndReason::TimeoutExceeded),
+            () => {
+                reader.exceeded_silence_timeout_before_result(timeouts).map(ClientEndReason::TimeoutExceeded)
+            }
         })
     }
 
@@ -194,8 +196,8 @@ impl Runner<'_> {
         client.terminate_process_group(reason.grace_period());
         orphans::end_surviving_processes(state);
         reader.read_new_events();
-        // The exit status is ignored, because it reports our own signal (on 2.1.329 SIGINT ends `-p` with 0,
-        // SIGTERM with 143).
+        // The exit status is ignored, because it reports the signal that was just sent (on 2.1.329 SIGINT
+        // ends `-p` with 0, SIGTERM with 143).
         let result = reader.session_result(ProcessExit::default());
         Ok(match reason {
             // Keeps the result that the client reported before it lingered.
@@ -215,7 +217,7 @@ impl Runner<'_> {
     }
 
     /// Returns the result of a client that has ended by itself. Also checks a client that ended before it was
-    /// ever checked: if it ran without our hooks, the run stops.
+    /// ever checked: if it ran without Plimsoll's hooks, the run stops.
     fn session_result_after_client_exit(
         &self,
         state: &RunState,
@@ -304,7 +306,7 @@ enum ClientEndReason {
     /// `plimsoll stop`. The next hook would end the client, but a client that waits for something runs no
     /// hook.
     Canceled,
-    /// Our hooks do not run in it.
+    /// Plimsoll's hooks do not run in it.
     HooksNotRunning,
     /// The run's deadline has passed.
     DeadlinePassed,

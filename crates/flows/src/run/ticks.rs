@@ -30,7 +30,7 @@ pub(super) fn revert_ticks(
     untick_in_plan_and_add_question(context, &state, reverted_ticks)?;
     let Some(todo) = facts::load_plan(context.project, &state) else { return Ok(Some(state)) };
     let state = context.update_state(|state| {
-        ticks::reopen_reverted_items_and_their_costs(state, reverted_ticks, &todo);
+        ticks::reopen_reverted_items_keeping_their_costs(state, reverted_ticks, &todo);
         state.clone()
     })?;
     evidence.todo = Some(todo);
@@ -91,7 +91,7 @@ pub(super) fn journal_ticks_reverted_in_session(
         review_findings: reverted_ticks.findings.clone(),
         protected_file_changes: reverted_ticks.protected_changes.clone(),
     };
-    context.append_entry_if_missing(JournalEntry::for_run_session(
+    context.append_entry_unless_near_journal_end(JournalEntry::for_run_session(
         state,
         JournalEvent::TicksReverted(ticks_reverted),
     ))

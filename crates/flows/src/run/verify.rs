@@ -1,6 +1,6 @@
 //! Runs the configured verify commands, without holding any lock.
 
-use crate::our_files;
+use crate::plimsoll_files;
 use crate::run::sandbox::{CommandScope, run_user_command_sandboxed_if_enabled};
 use chrono::{DateTime, Utc};
 use plimsoll_domain::text::{truncate_end, truncate_start};
@@ -20,7 +20,7 @@ const OUTPUT_EXCERPT_CHARS: usize = 2_000;
 /// the empty default if git fails.
 pub(crate) fn head_and_whether_tracked_files_changed(project: &Project) -> VerifiedTree {
     let Some(head) = git::head_commit(project.root()) else { return VerifiedTree::default() };
-    match has_tracked_changes(project.root(), &our_files::is_plimsoll_file) {
+    match has_tracked_changes(project.root(), &plimsoll_files::is_plimsoll_file) {
         Ok(has_uncommitted) => {
             VerifiedTree { commit: Some(head.into()), has_uncommitted_changes: has_uncommitted }
         }

@@ -82,7 +82,7 @@ impl TranscriptSource {
 
 /// Records the new turns after a hook event. Returns an error message if that failed. A log locked by another
 /// process is not a failure: the next event continues.
-pub fn capture_after_hook(invocation: &HookInvocation) -> Option<String> {
+pub fn capture_turns_after_hook_or_explain_failure(invocation: &HookInvocation) -> Option<String> {
     let turn_log =
         TurnLog::for_session_where_started_or_current(&invocation.project, &invocation.session_id)?;
     let transcript = invocation.transcript_path()?;
@@ -116,10 +116,10 @@ pub fn capture_after_hook(invocation: &HookInvocation) -> Option<String> {
         TurnMetadata { agent_type: invocation.payload.agent_type.clone(), ..metadata }
     };
     let limits = match invocation.event() {
-        HookEvent::PostToolBatch(_) | HookEvent::PostToolUse(_) => CaptureLimits::BATCH,
-        _ => CaptureLimits::HOOK,
+        HookEvent::PostToolBatch(_) | HookEvent::PostToolUse(_) => CaptureLimits::FOR_TOOL_BATCH_HOOK,
+        _ => CaptureLimits::FOR_HOOK,
     };
-    match capture_new_turns(&turn_log, &source, load_metadata, end_of_input, limits) {
+    match capture_new_turns_syncing_if_durable(&turn_log, &source, load_metadata, end_of_input, limits) {
         Ok(_) | Err(StoreError::Locked { .. }) => None,
         Err(error) => Some(turn_log_failure_message(&error)),
     }
@@ -142,7 +142,13 @@ pub fn capture_transcripts_of_ended_session(
         )
     };
     for source in TranscriptSource::all_of_session(transcript) {
-        capture_new_turns(&turn_log, &source, load_metadata, EndOfInput::Complete, limits)?;
+        capture_new_turns_syncing_if_durable(
+            &turn_log,
+            &source,
+            load_metadata,
+            EndOfInput::Complete,
+            limits,
+        )?;
     }
     Ok(())
 }
@@ -151,12 +157,12 @@ pub fn capture_transcripts_of_ended_session(
 pub fn capture_transcript_with_subagents(turn_log: &TurnLog, transcript: &Path) -> Result<u64, StoreError> {
     let mut turn_count = 0;
     for source in TranscriptSource::all_of_session(transcript) {
-        turn_count += capture_new_turns(
+        turn_count += capture_new_turns_syncing_if_durable(
             turn_log,
             &source,
             TurnMetadata::default,
             EndOfInput::Complete,
-            CaptureLimits::USER,
+            CaptureLimits::FOR_USER_COMMAND_OR_RUN,
         )?;
     }
     Ok(turn_count)
@@ -197,24 +203,26 @@ pub struct CaptureLimits {
 
 impl CaptureLimits {
     /// For a hook, for which its session waits.
-    pub const HOOK: CaptureLimits = CaptureLimits {
+    pub const FOR_HOOK: CaptureLimits = CaptureLimits {
         lock_timeout: HOOK_LOCK_TIMEOUT,
         max_bytes: MAX_HOOK_READ_BYTES,
         durability: Durability::Durable,
     };
     /// For a hook after a batch of tool calls, of which a session has hundreds: it does not wait for the
     /// disk.
-    pub const BATCH: CaptureLimits = CaptureLimits { durability: Durability::Lazy, ..CaptureLimits::HOOK };
+    pub const FOR_TOOL_BATCH_HOOK: CaptureLimits =
+        CaptureLimits { durability: Durability::Lazy, ..CaptureLimits::FOR_HOOK };
     /// Limits for the hook at a session's end. It reads the whole transcript, because no later event of the session
     /// continues the reading.
-    pub const SESSION_END: CaptureLimits = CaptureLimits { max_bytes: u64::MAX, ..CaptureLimits::HOOK };
+    pub const FOR_SESSION_END_HOOK: CaptureLimits =
+        CaptureLimits { max_bytes: u64::MAX, ..CaptureLimits::FOR_HOOK };
     /// For commands of the user, and for a run between its sessions.
-    pub const USER: CaptureLimits =
-        CaptureLimits { lock_timeout: USER_LOCK_TIMEOUT, ..CaptureLimits::SESSION_END };
+    pub const FOR_USER_COMMAND_OR_RUN: CaptureLimits =
+        CaptureLimits { lock_timeout: USER_LOCK_TIMEOUT, ..CaptureLimits::FOR_SESSION_END_HOOK };
 }
 
 /// Records the new turns of a transcript. Returns their number.
-pub fn capture_new_turns(
+pub fn capture_new_turns_syncing_if_durable(
     turn_log: &TurnLog,
     source: &TranscriptSource,
     load_metadata: impl Fn() -> TurnMetadata,
@@ -280,9 +288,9 @@ fn capture_without_durability(
     let turn_count = match records_read_unlocked {
         // Only if no other hook has written to the log since. Otherwise the log may already have these turns.
         Some(records) if log_writer.is_unchanged_since(&log_head) => {
-            append_records_and_count_turns(&mut log_writer, records, &turn_context)?
+            append_records_set_memory_and_count_turns(&mut log_writer, records, &turn_context)?
         }
-        _ => read_and_append_turns_under_lock(
+        _ => append_turns_rereading_rewritten_transcript(
             turn_log,
             &mut log_writer,
             &turn_context,
@@ -314,7 +322,7 @@ impl<'a> TurnContext<'a> {
     }
 
     fn common_ext_fields(&self) -> Map<String, Value> {
-        self.metadata().clone().with_agent_metadata(self.source).ext_fields()
+        self.metadata().clone().with_agent_metadata_read_if_subagent(self.source).run_and_agent_fields()
     }
 
     fn past_memory(&self) -> &PastMemory {
@@ -367,7 +375,7 @@ fn resume_assembler<'a>(
     )
 }
 
-fn read_and_append_turns_under_lock(
+fn append_turns_rereading_rewritten_transcript(
     turn_log: &TurnLog,
     log_writer: &mut LogWriter,
     turn_context: &TurnContext<'_>,
@@ -383,7 +391,7 @@ fn read_and_append_turns_under_lock(
     // A file that is shorter than the recorded offset was rewritten. It is read from the beginning, records
     // that the log already has are skipped, and a repair record stores the new offset.
     let recorded_entries = if is_rewritten {
-        RecordedEntries::load_stream(turn_log, &source.stream_name)?
+        RecordedEntries::load_ids_and_hashes_of_stream(turn_log, &source.stream_name)?
     } else {
         RecordedEntries::default()
     };
@@ -396,7 +404,7 @@ fn read_and_append_turns_under_lock(
         resume_assembler(&position, turn_context.common_ext_fields(), memory_lookup),
         &mut |mut records| {
             records.retain(|record| !recorded_entries.contains_event(record));
-            turn_count += append_records_and_count_turns(log_writer, records, turn_context)?;
+            turn_count += append_records_set_memory_and_count_turns(log_writer, records, turn_context)?;
             Ok(())
         },
     )?;
@@ -404,7 +412,7 @@ fn read_and_append_turns_under_lock(
         let fields = json!({"transcript": source.path.to_string_lossy(), "read_anew_to": read_offset});
         let fields = fields.as_object().cloned().unwrap_or_default();
         let repair_record = TurnLogRecord::Event { kind: RecordKind::Repair, fields };
-        append_records_and_count_turns(
+        append_records_set_memory_and_count_turns(
             log_writer,
             vec![AssembledRecord { timestamp: Timestamp::UNKNOWN, read_offset, record: repair_record }],
             turn_context,
@@ -447,7 +455,9 @@ impl TranscriptReader<'_> {
             let end_offset = lines.next_offset();
             let parsed_line = TranscriptLine::parse_utf8_lossy(&line.bytes).filter(|parsed| {
                 parsed.is_sidechain != self.source.is_main()
-                    && !self.recorded_entries.contains_line(&parsed.kind, &mut matched_call_ids)
+                    && !self
+                        .recorded_entries
+                        .contains_line_collecting_call_ids(&parsed.kind, &mut matched_call_ids)
             });
             assembler.feed_line(parsed_line, end_offset);
             if write_finished_records(&mut assembler)? && end_offset - start_offset >= self.max_bytes {
@@ -460,20 +470,20 @@ impl TranscriptReader<'_> {
     }
 }
 
-fn append_records_and_count_turns(
+fn append_records_set_memory_and_count_turns(
     log_writer: &mut LogWriter,
     records: Vec<AssembledRecord>,
     turn_context: &TurnContext<'_>,
 ) -> Result<u64, StoreError> {
     let turn_count =
         records.iter().filter(|record| matches!(record.record, TurnLogRecord::Turn { .. })).count();
-    let (new_records, packed_memories): (Vec<NewRecord>, Vec<Option<EncodedMemory>>) = records
+    let (new_records, encoded_memories): (Vec<NewRecord>, Vec<Option<EncodedMemory>>) = records
         .into_iter()
         .map(|record| to_new_record_and_changed_memory(record, turn_context.source))
         .unzip();
     log_writer.append_records_or_roll_back(&new_records)?;
     // Set after the append, because the memory refers to blobs in these records.
-    if let Some(last_memory) = packed_memories.into_iter().flatten().next_back() {
+    if let Some(last_memory) = encoded_memories.into_iter().flatten().next_back() {
         log_writer.set_memory(turn_context.past_memory().to_recorded_memory_if_current(last_memory));
     }
     Ok(turn_count as u64)
@@ -489,7 +499,7 @@ fn to_new_record_and_changed_memory(
         if record.timestamp.is_known() { record.timestamp } else { clock::to_millis_timestamp(clock::now()) };
     match record.record {
         TurnLogRecord::Turn { turn, message_id, tokens: token_usage, failure_reason, encoding_hints } => {
-            let (encoded, packed_memory) = encode_turn_and_memory(&turn, &encoding_hints);
+            let (encoded, encoded_memory) = encode_turn_and_memory(&turn, &encoding_hints);
             let new_record =
                 NewRecord::empty_in_main_stream(RecordKind::Turn, recorded_at).with_content(encoded);
             // The read offset is part of the record itself, so that a kill cannot separate the two.
@@ -503,7 +513,7 @@ fn to_new_record_and_changed_memory(
                 transcript_offset: Some(record.read_offset),
                 ..new_record.header
             };
-            (NewRecord { header, ..new_record }, packed_memory)
+            (NewRecord { header, ..new_record }, encoded_memory)
         }
         TurnLogRecord::Event { kind, fields } => {
             let new_record =
@@ -537,7 +547,7 @@ impl TurnMetadata {
 
     /// Adds what the client's metadata file says about a subagent. Returns the setting of the main stream
     /// unchanged.
-    fn with_agent_metadata(self, source: &TranscriptSource) -> TurnMetadata {
+    fn with_agent_metadata_read_if_subagent(self, source: &TranscriptSource) -> TurnMetadata {
         if source.is_main() {
             return self;
         }
@@ -550,7 +560,7 @@ impl TurnMetadata {
         }
     }
 
-    fn ext_fields(&self) -> Map<String, Value> {
+    fn run_and_agent_fields(&self) -> Map<String, Value> {
         let run_and_iteration = self.run_and_iteration.as_ref();
         let optional_fields = [
             ("run_id", run_and_iteration.map(|(run_id, _)| json!(run_id))),

@@ -1,7 +1,9 @@
 //! Records turns that are missing in the turn logs: those of a session's last lines, and those that a crash or a
 //! locked log prevented. This runs when the next session begins and in the commands that show turns.
 
-use crate::turns::capture::{CaptureLimits, TranscriptSource, TurnMetadata, capture_new_turns};
+use crate::turns::capture::{
+    CaptureLimits, TranscriptSource, TurnMetadata, capture_new_turns_syncing_if_durable,
+};
 use plimsoll_domain::SessionId;
 use plimsoll_domain::record::{ClientProcess, SessionRecord};
 use plimsoll_launcher::process::{ProcessIdentity, liveness_of_process};
@@ -28,7 +30,7 @@ pub fn record_missing_turns_of_all_sessions(
 
 /// Records the missing turns of the sessions in the index of unread sessions: those with unread lines, and those
 /// whose transcript may still grow. Returns the number of turns.
-pub fn record_missing_turns_of_unread_sessions(
+pub fn record_turns_of_unread_sessions_and_reindex(
     project: &Project,
     limits: CaptureLimits,
 ) -> Result<u64, StoreError> {
@@ -75,7 +77,7 @@ pub(crate) fn transcript_path_if_started_in_project(
         return Some(recorded_path.to_owned());
     }
     let path = config::resolve_client_transcript(recorded_path)?;
-    let start_directory = disk::canonicalize_or_keep(&tail::find_start_directory(&path)?);
+    let start_directory = disk::canonicalize_or_keep(&tail::read_transcript_cwd(&path)?);
     start_directory.starts_with(disk::canonicalize_or_keep(project.root())).then_some(path)
 }
 
@@ -115,7 +117,7 @@ impl CatchUp<'_> {
                 continue;
             }
             self.remaining_bytes -= unread_bytes;
-            match capture_new_turns(
+            match capture_new_turns_syncing_if_durable(
                 &turn_log,
                 &source,
                 || TurnMetadata::for_session(MemoryHead::load(self.project), &record),

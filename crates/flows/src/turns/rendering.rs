@@ -64,7 +64,7 @@ pub fn render_turn(record: &LoggedRecord, turn: &Turn) -> String {
     let mut parts = vec![
         format!(
             "Turn {}   {started_at}   (record {}{iteration})",
-            record.display_name(),
+            record.short_session_id_and_number(),
             record.header.sequence_number
         ),
         format!("Session  {}, stream {}", record.session_id, record.header.stream),

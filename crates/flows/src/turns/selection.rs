@@ -44,7 +44,7 @@ impl TurnSelection {
 
     /// Returns the selected logs, the most recently written first.
     pub fn selected_logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        self.filter_logs_by_session_newest_first(
+        self.nonempty_logs_of_session_newest_first(
             TurnLog::one_per_session_oldest_modified_first(project),
             project,
         )
@@ -53,13 +53,13 @@ impl TurnSelection {
     /// Returns the selected logs, including a second log of the same session if both folders of the project's
     /// files have one.
     pub fn selected_logs_with_copies(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        self.filter_logs_by_session_newest_first(
+        self.nonempty_logs_of_session_newest_first(
             TurnLog::all_in_both_locations_oldest_modified_first(project),
             project,
         )
     }
 
-    fn filter_logs_by_session_newest_first(
+    fn nonempty_logs_of_session_newest_first(
         &self,
         mut turn_logs: Vec<TurnLog>,
         project: &Project,
@@ -75,7 +75,11 @@ impl TurnSelection {
 
     /// Returns the last `max_count` selected turns, oldest first. Each log is read only as far back as
     /// necessary.
-    pub fn last_turns(&self, project: &Project, max_count: usize) -> Result<Vec<LoggedRecord>, TurnsError> {
+    pub fn last_matching_turns_oldest_first(
+        &self,
+        project: &Project,
+        max_count: usize,
+    ) -> Result<Vec<LoggedRecord>, TurnsError> {
         let mut turns: Vec<LoggedRecord> = Vec::new();
         for turn_log in self.selected_logs(project)? {
             let oldest_needed_time = if turns.len() < max_count {
@@ -120,8 +124,8 @@ impl TurnSelection {
             if !self.header_matches(&header) {
                 continue;
             }
-            if let Some(turn) =
-                super::decode_record(turn_log, &line).filter(|turn| self.content_matches(turn))
+            if let Some(turn) = super::decode_record_keeping_error_in_body(turn_log, &line)
+                .filter(|turn| self.content_matches(turn))
             {
                 turns.push(turn);
                 added_count += 1;

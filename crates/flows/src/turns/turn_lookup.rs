@@ -33,7 +33,8 @@ pub fn find_turn_or_record_by_name(
                 && (header.stream == stream || stream != MAIN_STREAM && header.stream.starts_with(stream))
         });
         if is_match {
-            let recorded_turn = super::decode_record(&turn_log, &line).ok_or_else(no_turn_error)?;
+            let recorded_turn =
+                super::decode_record_keeping_error_in_body(&turn_log, &line).ok_or_else(no_turn_error)?;
             return Ok((turn_log, recorded_turn));
         }
     }

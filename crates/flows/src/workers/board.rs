@@ -139,12 +139,12 @@ pub(super) trait Board: Sync {
     /// Makes this machine the merger. Returns the merger's epoch, or `None` if another machine is the merger.
     fn acquire_merger_lease(&self, should_cancel: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError>;
 
-    /// Marks the items as merged whose commits are in the target. `landed_items` has open items that are in
-    /// the target although the board may not know it.
+    /// Marks the items as merged whose commits are in the target. `merged_item_commits` has open items that
+    /// are in the target although the board may not know it.
     fn mark_items_in_target_as_merged(
         &self,
         is_in_target: &dyn Fn(&str) -> bool,
-        landed_items: &[(usize, CommitId)],
+        merged_item_commits: &[(usize, CommitId)],
         should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), MergeError>;
 
@@ -156,7 +156,7 @@ pub(super) trait Board: Sync {
         should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), MergeError>;
 
-    /// Records the commits with which items are about to land. The target may move only after that.
+    /// Records the commits with which items are about to be merged. The target may move only after that.
     fn record_merge_candidate_commits(
         &self,
         merger_epoch: u64,
@@ -200,8 +200,8 @@ pub(super) trait UnfinishedWork {
     fn commit_uncommitted_files(&self) -> Option<String>;
 }
 
-/// Writes the commits with which items are about to land into the record. A stale claim is ignored: that item
-/// has landed, or another machine has it.
+/// Writes the commits with which items are about to be merged into the record. A stale claim is ignored: that
+/// item is already merged, or another machine has it.
 fn write_merge_candidate_commits(
     workers_file: &WorkersFile,
     merger_epoch: u64,

@@ -121,14 +121,14 @@ pub trait BoardConnection: Send {
     fn renew_merger_lease(&mut self, merger_epoch: u64) -> Result<(), BoardError>;
     /// Releases the merger's lease, so that another machine can take it.
     fn release_merger_lease(&mut self, merger_epoch: u64) -> Result<(), BoardError>;
-    /// Records the commit with which an item is about to land.
+    /// Records the commit with which an item is about to be merged.
     fn record_merge_candidate_commit(
         &mut self,
         merger_epoch: u64,
         item: usize,
         commit: &str,
     ) -> Result<(), BoardError>;
-    /// Records a commit with which an item has landed, if the board has lost it, for example because it was
+    /// Records a commit with which an item was merged, if the board has lost it, for example because it was
     /// restored from a backup.
     fn restore_merge_candidate_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError>;
     /// Sends an offered item back.

@@ -3,7 +3,7 @@
 use crate::run::lifecycle::StartError;
 use crate::workers::project_checkout::UnsuitableRepository;
 use plimsoll_domain::git_names::{InvalidBranchName, InvalidCommitId};
-use plimsoll_launcher::own_repository::OwnRepositoryError;
+use plimsoll_launcher::plimsoll_repository::PlimsollRepositoryError;
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree::WorktreeError;
 use plimsoll_store::StoreError;
@@ -81,7 +81,7 @@ pub(super) enum MergeError {
     #[error("it was given up")]
     Aborted,
     #[error(transparent)]
-    OwnRepository(#[from] OwnRepositoryError),
+    OwnRepository(#[from] PlimsollRepositoryError),
     #[error(transparent)]
     InvalidCommitId(#[from] InvalidCommitId),
     #[error(transparent)]

@@ -10,7 +10,7 @@ use plimsoll_store::{Project, lock, sessions};
 
 /// Reads the status and usage of all items' runs. Returns an entry for each item, which is empty if the item has
 /// no run on this machine.
-pub(crate) fn read_item_run_snapshots(
+pub(crate) fn read_snapshot_or_default_of_every_item(
     reader: &mut RunFiguresReader,
     project: &Project,
     run_state: &RunState,
@@ -23,7 +23,9 @@ pub(crate) fn read_item_run_snapshots(
             if is_worked_on_here { project_in_item_worktree(project, run_state, item + 1) } else { None };
         snapshots.push(
             item_project
-                .map(|item_project| read_item_run_snapshot(reader, &item_project, item_progress))
+                .map(|item_project| {
+                    read_snapshot_or_default_if_no_process(reader, &item_project, item_progress)
+                })
                 .unwrap_or_default(),
         );
     }
@@ -31,7 +33,7 @@ pub(crate) fn read_item_run_snapshots(
     snapshots
 }
 
-fn read_item_run_snapshot(
+fn read_snapshot_or_default_if_no_process(
     reader: &mut RunFiguresReader,
     project: &Project,
     item_progress: &ItemProgress,
@@ -49,7 +51,7 @@ fn read_item_run_snapshot(
         return ItemRunSnapshot { pid: item_progress.pid, is_alive, ..ItemRunSnapshot::default() };
     };
     let session = reader.read_usage_and_liveness_of_open_session(project, &state);
-    let mut usage = item_run::usage_of_run(&state);
+    let mut usage = item_run::usage_of_ended_sessions_of_run(&state);
     if let Some(session) = &session {
         usage += WorkUsage { sessions: 0, ..session.usage };
     }

@@ -245,11 +245,11 @@ pub(super) fn load_current_run_id(project: &Project, earlier_run_id: &str) -> Op
 
 /// Returns the usage of the ended sessions of an item's current run.
 pub(super) fn usage_of_current_run(project: &Project, earlier_run_id: &str) -> WorkUsage {
-    usage_of_run(&load_current_run(project, earlier_run_id).unwrap_or_default())
+    usage_of_ended_sessions_of_run(&load_current_run(project, earlier_run_id).unwrap_or_default())
 }
 
 /// Returns the usage of the ended sessions of a run. The session count includes the session that is running.
-pub(super) fn usage_of_run(state: &RunState) -> WorkUsage {
+pub(super) fn usage_of_ended_sessions_of_run(state: &RunState) -> WorkUsage {
     WorkUsage {
         cost_usd: state.spending.cost_usd,
         cost_basis: state.spending.cost_basis(),

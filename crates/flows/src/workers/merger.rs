@@ -150,7 +150,7 @@ impl<'a> Merger<'a> {
 
     /// Returns the commands to run on the merge candidate, and the commands that must pass: those that have passed
     /// on the target branch, and the allowed checks of items that are merged or stacked.
-    fn all_and_required_verify_commands(&self) -> (Vec<String>, Vec<String>) {
+    fn verify_commands_and_those_that_must_pass(&self) -> (Vec<String>, Vec<String>) {
         let workers_state = self.parallel_run.workers_state();
         let is_merged_or_stacked = |(index, board_item): &(usize, &BoardItem)| {
             board_item.stage == ItemStage::Merged
@@ -205,16 +205,16 @@ impl<'a> Merger<'a> {
         let (board_item, item_progress) =
             (&workers_state.board.items[item], &workers_state.item_progress[item]);
         let ItemStage::ReadyToMerge { commit: work_commit } = &board_item.stage else { return Ok(false) };
-        let (work_tip, base_commit) =
+        let (last_work_commit, base_commit) =
             (CommitId::parse(work_commit)?, CommitId::parse(&item_progress.base_commit_id)?);
         let repository = self.merge_repository();
-        let copy_result = self.parallel_run.target.copy_work_into_merge_repository(&work_tip);
+        let copy_result = self.parallel_run.target.copy_work_into_merge_repository(&last_work_commit);
         // Only the merger changes the user's plan, and no commit contains the plan of an item's run.
         let plan_files = self.parallel_run.worktrees.plan_files.all_paths();
         let work_without_plan = copy_result.and_then(|()| {
-            repository.own_repository().rewrite_commits_without_changes_to_files(
+            repository.plimsoll_repository().rewrite_commits_without_changes_to_files(
                 &base_commit,
-                &work_tip,
+                &last_work_commit,
                 &plan_files,
             )
         });
@@ -248,7 +248,7 @@ impl<'a> Merger<'a> {
                 let returned_commit = work_without_plan
                     .ok()
                     .filter(|work| self.parallel_run.target.publish_work(work))
-                    .unwrap_or(work_tip);
+                    .unwrap_or(last_work_commit);
                 let work_revision =
                     self.parallel_run.target.branch_or_commit_of_work(&workers_state, item, &returned_commit);
                 let send_back_reason = SendBackReason::for_conflict(
@@ -262,7 +262,8 @@ impl<'a> Merger<'a> {
                 return Ok(false);
             }
             Err(WorktreeError::Refused { reason: git_error, .. }) => {
-                let send_back_reason = SendBackReason::for_git_error(&git_error, [&work_tip, &base_commit]);
+                let send_back_reason =
+                    SendBackReason::for_git_error(&git_error, [&last_work_commit, &base_commit]);
                 self.send_item_back(&workers_state, item, &send_back_reason, None)?;
                 return Ok(false);
             }
@@ -411,9 +412,9 @@ impl<'a> Merger<'a> {
         workers_state: &WorkersState,
         item: usize,
         send_back_reason: &SendBackReason,
-        start_and_base: Option<(CommitId, CommitId)>,
+        start_and_base_commit: Option<(CommitId, CommitId)>,
     ) -> Result<(), MergeError> {
-        let (requested_start_commit, base_commit) = start_and_base.unzip();
+        let (requested_start_commit, base_commit) = start_and_base_commit.unzip();
         let claim = Claim { item_index: item, epoch: workers_state.board.items[item].epoch };
         let start_commit = self.parallel_run.target.save_returned_work_and_start_commit(
             claim,
@@ -458,22 +459,22 @@ impl MergeBackend for Merger<'_> {
         self.mark_items_in_target_as_merged(&self.target_tip)?;
         self.merge_candidate.clone_from(&self.target_tip);
         self.stacked_items.clear();
-        let mut stacked_items = Vec::new();
+        let mut stacked_item_indexes = Vec::new();
         for item in items {
             if (self.should_cancel)() {
                 return Err(MergeError::Aborted);
             }
             if self.stack_item(*item)? {
-                stacked_items.push(*item);
+                stacked_item_indexes.push(*item);
             }
         }
         // A conflict of an item may have left another commit checked out.
         self.merge_repository().check_out_commit(&self.merge_candidate)?;
-        Ok(stacked_items)
+        Ok(stacked_item_indexes)
     }
 
     fn verify_stack(&mut self) -> Result<Option<String>, MergeError> {
-        let (commands, required_commands) = self.all_and_required_verify_commands();
+        let (commands, required_commands) = self.verify_commands_and_those_that_must_pass();
         let outcomes = run_verify_commands_until_canceled(
             &self.merge_project(),
             self.parallel_run.context.settings,
@@ -546,12 +547,16 @@ impl MergeBackend for Merger<'_> {
             .iter()
             .find(|stacked_item| stacked_item.item_index == item)
             .map(|stacked_item| stacked_item.commit_without_tick.clone());
-        let work_tip = commit_without_tick.as_ref().unwrap_or(&self.merge_candidate);
-        let send_back_reason =
-            SendBackReason::for_failed_verify(self.merge_repository(), &self.target_tip, work_tip, output);
-        let start_and_base =
+        let last_work_commit = commit_without_tick.as_ref().unwrap_or(&self.merge_candidate);
+        let send_back_reason = SendBackReason::for_failed_verify(
+            self.merge_repository(),
+            &self.target_tip,
+            last_work_commit,
+            output,
+        );
+        let start_and_base_commit =
             commit_without_tick.map(|commit_without_tick| (commit_without_tick, self.target_tip.clone()));
-        self.send_item_back(&workers_state, item, &send_back_reason, start_and_base)
+        self.send_item_back(&workers_state, item, &send_back_reason, start_and_base_commit)
     }
 
     fn report_flaky_verify(&mut self, item: usize, output: &str) -> Result<(), MergeError> {

@@ -9,7 +9,7 @@ use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::workers::{FleetMember, ItemProgress, WorkersState};
 use plimsoll_domain::{RunState, TodoList, plan_edit};
 use plimsoll_policy::plan::EstimatedItem;
-use plimsoll_policy::workers::create_board_from_plan;
+use plimsoll_policy::workers::create_board_with_done_items_merged;
 use plimsoll_store::{Durability, Project, StoreError, disk};
 
 /// The maximum number of characters of a plan's name in the name of the branch.
@@ -17,7 +17,7 @@ const MAX_PLAN_NAME_CHARS: usize = 40;
 
 /// Creates the state of a new parallel run from its plan. If an earlier run left a shown plan in a separate
 /// file, replaces that file with the new plan and the user's earlier answers.
-pub(super) fn new_state_and_reset_earlier_shown_plan(
+pub(super) fn new_state_and_rewrite_shown_plan_with_answers(
     project: &Project,
     run_state: &RunState,
     checkout: &ProjectCheckout,
@@ -29,10 +29,11 @@ pub(super) fn new_state_and_reset_earlier_shown_plan(
         .into_iter()
         .map(|item| EstimatedItem { text: item.text, is_done: item.is_ticked, file_lines: None, model: None })
         .collect();
-    let board = create_board_from_plan(&items);
+    let board = create_board_with_done_items_merged(&items);
     let plan_is_tracked = checkout.is_tracked(&plan_path);
-    let has_separate_shown_plan =
-        plan_is_tracked && checkout.repo_path(&plan_path) != checkout.repo_path(SHOWN_PLAN_FILE);
+    let has_separate_shown_plan = plan_is_tracked
+        && checkout.path_in_repository_unless_outside(&plan_path)
+            != checkout.path_in_repository_unless_outside(SHOWN_PLAN_FILE);
     let shown_plan_path = project.root().join(SHOWN_PLAN_FILE);
     if let (true, Some(earlier_plan)) = (has_separate_shown_plan, disk::read(&shown_plan_path)?) {
         // An earlier run showed its plan in this file. The user's answers exist only there.

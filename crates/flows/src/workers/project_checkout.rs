@@ -1,7 +1,7 @@
 //! Checks whether several workers can share a plan in a repository: worktrees must be possible, and nothing
 //! may be uncommitted, because workers would not see it.
 
-use crate::our_files::is_plimsoll_file;
+use crate::plimsoll_files::is_plimsoll_file;
 use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_launcher::branch::{BranchError, HeadState, has_tracked_changes, read_head_state};
 use plimsoll_launcher::{git, worktree};
@@ -67,7 +67,7 @@ pub struct ProjectCheckout {
 impl ProjectCheckout {
     /// Returns the repository path of a file whose path is relative to the project. Returns `None` for a file
     /// outside of the repository.
-    pub(super) fn repo_path(&self, file: &str) -> Option<RepoPath> {
+    pub(super) fn path_in_repository_unless_outside(&self, file: &str) -> Option<RepoPath> {
         let full_path = self.repository_root.join(&self.project_path).join(file);
         let mut parts: Vec<&str> = Vec::new();
         for part in full_path.strip_prefix(&self.repository_root).ok()?.components() {
@@ -83,7 +83,7 @@ impl ProjectCheckout {
 
     /// Returns true if git tracks a file whose path is relative to the project.
     pub(super) fn is_tracked(&self, file: &str) -> bool {
-        self.repo_path(file)
+        self.path_in_repository_unless_outside(file)
             .is_some_and(|path| !git::tracked_files_at_or_below(&self.repository_root, &[path]).is_empty())
     }
 }
@@ -149,7 +149,7 @@ mod tests {
             ("", ".git/plan.md", None),
             ("", ".", None),
         ] {
-            let path = checkout(project_path).repo_path(file);
+            let path = checkout(project_path).path_in_repository_unless_outside(file);
             assert_eq!(path.as_ref().map(RepoPath::as_str), expected, "{project_path} {file}");
         }
     }

@@ -24,7 +24,10 @@ pub(super) fn record_missing_turns_then_copy_and_verify(
 ) -> Result<(), RecordTransferError> {
     // Records the turns that a killed hook has not recorded. An error is ignored, because without the
     // transcript nothing more can be recorded.
-    let _ = catch_up::record_missing_turns_of_all_sessions(worktree_project, CaptureLimits::USER);
+    let _ = catch_up::record_missing_turns_of_all_sessions(
+        worktree_project,
+        CaptureLimits::FOR_USER_COMMAND_OR_RUN,
+    );
     let run_id = state_file::load_state(worktree_project, None)?
         .map_or_else(|| RunId::from("unknown"), |state| state.run_id);
     records::copy_sessions_runs_handoffs_and_journal(worktree_project, main_project, &run_id)?;

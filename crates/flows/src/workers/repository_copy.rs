@@ -1,7 +1,7 @@
 //! Messages about copying a repository before the first session. Copying a large one takes minutes.
 
 use plimsoll_domain::text::count_with_noun;
-use plimsoll_launcher::own_repository;
+use plimsoll_launcher::plimsoll_repository;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,9 +14,9 @@ pub fn copy_and_print_messages_if_large<T>(
     copy: impl FnOnce() -> T,
 ) -> T {
     let size_bytes =
-        if is_new_copy { own_repository::size_of_clone_objects_in_bytes(repository) } else { None };
+        if is_new_copy { plimsoll_repository::size_of_clone_objects_in_bytes(repository) } else { None };
     let Some(announcement) = size_bytes.and_then(|size_bytes| {
-        copy_announcement_if_above_threshold(size_bytes, own_repository::LARGE_REPOSITORY_BYTES)
+        copy_announcement_if_above_threshold(size_bytes, plimsoll_repository::LARGE_REPOSITORY_BYTES)
     }) else {
         return copy();
     };
@@ -53,7 +53,7 @@ mod tests {
         );
         let words = "copying the repository (1.5 GB of git objects) to where no session can write";
         assert_eq!(
-            copy_announcement_if_above_threshold(1_500_000_000, own_repository::LARGE_REPOSITORY_BYTES)
+            copy_announcement_if_above_threshold(1_500_000_000, plimsoll_repository::LARGE_REPOSITORY_BYTES)
                 .as_deref(),
             Some(words)
         );

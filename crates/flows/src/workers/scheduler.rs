@@ -140,10 +140,10 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             self.files_read_at = Some(Instant::now());
             self.refresh_usage_leases_answers_and_limits()?;
         }
-        let SchedulerOrders { user_message, closing_reason: ordered_closing_reason } =
+        let SchedulerOrders { user_message, closing_reason: closing_reason_from_board } =
             self.parallel_run.board.scheduler_orders(self.closing_reason.as_ref());
         user_message.into_iter().for_each(|user_message| self.reporter.send_notice_to_observer(user_message));
-        self.closing_reason = ordered_closing_reason.or_else(|| self.closing_reason.take());
+        self.closing_reason = closing_reason_from_board.or_else(|| self.closing_reason.take());
         // If another machine has claimed an item meanwhile, ends the item's run here, and only its process
         // group.
         for slot in

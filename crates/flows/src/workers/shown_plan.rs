@@ -6,7 +6,7 @@ use plimsoll_domain::board::{BoardItem, BoardState, ItemStage, SetAsideReason};
 use plimsoll_domain::question::Question;
 use plimsoll_domain::workers::{FleetMember, WorkUsage, WorkersState};
 use plimsoll_domain::{RunState, TodoList, plan_edit};
-use plimsoll_policy::workers::reopen_set_aside_item;
+use plimsoll_policy::workers::reopen_set_aside_item_and_reset_failures;
 use plimsoll_store::{Durability, Project, StoreError, disk, state_file};
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(super) fn reopen_failed_items(board: &mut BoardState) {
     let failed_items: Vec<usize> =
         (0..board.items.len()).filter(|index| has_failed(&board.items[*index].stage)).collect();
     for index in failed_items {
-        reopen_set_aside_item(board, index);
+        reopen_set_aside_item_and_reset_failures(board, index);
     }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn item_texts_with_ticks(
 }
 
 /// Returns the path of the file in which the run shows its plan, relative to the project.
-fn shown_plan_file_if_tracked_or_in_fleet(workers_state: &WorkersState) -> &str {
+fn shown_plan_file_or_untracked_user_plan(workers_state: &WorkersState) -> &str {
     if workers_state.plan_is_tracked || workers_state.fleet_member.is_some() {
         SHOWN_PLAN_FILE
     } else {
@@ -75,7 +75,7 @@ fn shown_plan_file_if_tracked_or_in_fleet(workers_state: &WorkersState) -> &str 
 
 /// Returns the path of the file in which the run shows its plan.
 pub(super) fn shown_plan_path(project: &Project, workers_state: &WorkersState) -> PathBuf {
-    project.root().join(shown_plan_file_if_tracked_or_in_fleet(workers_state))
+    project.root().join(shown_plan_file_or_untracked_user_plan(workers_state))
 }
 
 /// Reads the plan that the run shows, or the user's plan if that file does not exist.
@@ -132,12 +132,12 @@ pub(super) fn write_board_to_shown_plan_and_state(
     }
     let todo_list = TodoList::parse(&String::from_utf8_lossy(&plan));
     state_file::update_state(project, Some(&run_state.run_id), Durability::Durable, |state| {
-        state.options.todo_file = Some(shown_plan_file_if_tracked_or_in_fleet(&workers_state).to_owned());
+        state.options.todo_file = Some(shown_plan_file_or_untracked_user_plan(&workers_state).to_owned());
         if let Some(workers) = state
             .options
             .workers
             .as_mut()
-            .filter(|_| shown_plan_file_if_tracked_or_in_fleet(&workers_state) != workers_state.plan_path)
+            .filter(|_| shown_plan_file_or_untracked_user_plan(&workers_state) != workers_state.plan_path)
         {
             workers.user_plan_path.clone_from(&workers_state.plan_path);
         }
@@ -200,7 +200,7 @@ pub(super) fn reopen_answered_items(
     workers_file.update_and_write_file(|workers| {
         for index in &answered_items {
             let failed_merge_count = workers.board.items[*index].failed_merge_count;
-            reopen_set_aside_item(&mut workers.board, *index);
+            reopen_set_aside_item_and_reset_failures(&mut workers.board, *index);
             workers.board.items[*index].failed_merge_count = failed_merge_count;
         }
     })?;

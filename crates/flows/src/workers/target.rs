@@ -16,7 +16,7 @@ use crate::workers::worktrees::{WorktreeSetupError, WorktreeSpec};
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::item_brief::ReturnedWork;
 use plimsoll_domain::workers::WorkersState;
-use plimsoll_launcher::own_repository::OwnRepositoryError;
+use plimsoll_launcher::plimsoll_repository::PlimsollRepositoryError;
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_policy::workers::Claim;
 use plimsoll_store::StoreError;
@@ -34,12 +34,12 @@ pub(super) trait Target: Sync {
     /// Returns the last commit of the target as it was last seen, or `None` if the branch is gone.
     fn target_tip_without_fetch(&self) -> Option<CommitId>;
 
-    /// Returns the commits with which items were about to land, if they are recorded beside the branch. A
-    /// board may have lost them.
+    /// Returns the commits with which items were about to be merged, if they are recorded beside the branch.
+    /// A board may have lost them.
     fn recorded_merge_candidates(&self) -> Vec<(usize, CommitId)>;
 
     /// Copies the offered work on an item into the repository in which results are merged.
-    fn copy_work_into_merge_repository(&self, commit: &CommitId) -> Result<(), OwnRepositoryError>;
+    fn copy_work_into_merge_repository(&self, commit: &CommitId) -> Result<(), PlimsollRepositoryError>;
 
     /// Moves the target from one commit to another. Returns false if it has moved meanwhile.
     fn move_target_forward(
@@ -50,7 +50,7 @@ pub(super) trait Target: Sync {
         should_cancel: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError>;
 
-    /// Removes the branches and texts of merged items, each given with the epoch of the attempt that landed.
+    /// Removes the branches and texts of merged items, each given with the epoch of the merged attempt.
     fn remove_branches_of_merged_items(
         &self,
         merged_items: &[(usize, u64)],

@@ -13,7 +13,7 @@ use plimsoll_domain::prompt::RETURNED_WORK_FILE;
 use plimsoll_domain::todo::PlanItem;
 use plimsoll_launcher::git::AllowedPrograms;
 use plimsoll_launcher::merge_repository::MergeRepository;
-use plimsoll_launcher::own_repository::OwnRepository;
+use plimsoll_launcher::plimsoll_repository::PlimsollRepository;
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree::{PlanFiles, WorktreeError};
 use plimsoll_launcher::{git, worktree};
@@ -102,20 +102,20 @@ pub(super) fn merge_git_folder(main_project: &Project, run_id: &str) -> Option<P
 
 impl Worktrees {
     /// Opens the merge repository of a run and returns the run's worktrees. No worktree is created.
-    pub(super) fn new_with_opened_merge_repository(
+    pub(super) fn new_and_open_merge_repository(
         main_project: &Project,
         run_state: &RunState,
         checkout: ProjectCheckout,
         plan_files: PlanFiles,
         setup_command: Option<SetupCommand>,
-        own_repository: OwnRepository,
+        plimsoll_repository: PlimsollRepository,
         keeps_merge_repository: bool,
     ) -> Result<Worktrees, WorktreeSetupError> {
         let no_home_error = || StoreError::NoHome { project: main_project.root().to_owned() };
         let worktrees_folder = worktrees_folder(main_project, &run_state.run_id).ok_or_else(no_home_error)?;
         let allowed_programs = allowed_programs(run_state.options.runs_commit_hooks);
         let merge_repository =
-            MergeRepository::open(own_repository, &worktrees_folder.join("merge"), allowed_programs)?;
+            MergeRepository::open(plimsoll_repository, &worktrees_folder.join("merge"), allowed_programs)?;
         Ok(Worktrees {
             checkout,
             merge_repository,
@@ -256,9 +256,9 @@ impl Worktrees {
         Ok(self.merge_repository.mark_ready()?)
     }
 
-    /// Removes the worktree in which results were merged, its repository if no other run uses it, and
-    /// leftover export folders.
-    pub(super) fn remove_merge_worktree_and_exports(&self) -> Result<(), StoreError> {
+    /// Removes the worktree in which results were merged, its repository if no other run uses it, and the
+    /// folders that reviews exported commits to and left behind.
+    pub(super) fn remove_merge_worktree_and_review_exports(&self) -> Result<(), StoreError> {
         self.merge_repository.remove(!self.keeps_merge_repository)?;
         // Remove the export folders that killed reviews left behind.
         for name in disk::list_names(&self.worktrees_folder)

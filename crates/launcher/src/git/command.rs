@@ -127,7 +127,7 @@ pub(super) fn build_read_only_git_command(
 }
 
 /// Settings for git commands that connect to a remote. They work in Plimsoll's own repository
-/// ([`crate::own_repository`]), so no setting of the clone applies. The user's settings and variables still
+/// ([`crate::plimsoll_repository`]), so no setting of the clone applies. The user's settings and variables still
 /// apply, because credentials depend on them. Hooks are disabled, because they expect a working tree, and so is
 /// everything beyond the requested operation.
 const REMOTE_COMMAND_SETTINGS: &[&str] = &[
@@ -197,7 +197,7 @@ pub(crate) fn build_remote_git_command(
 
 /// Returns a git command for Plimsoll's own repository that runs no other program and uses no network. Without
 /// `existing_git_folder`, the command can create such a repository.
-pub(crate) fn offline_own_repository_command(
+pub(crate) fn offline_plimsoll_repository_command(
     existing_git_folder: Option<&Path>,
     folder: &Path,
     arguments: &[&str],
@@ -228,7 +228,7 @@ pub(crate) fn offline_own_repository_command(
 
 /// Returns a read-only git command for the working tree of Plimsoll's own repository. The `.git` file there is
 /// ignored, because the verified code could have written it.
-pub(crate) fn own_repository_read_only_command(
+pub(crate) fn plimsoll_repository_read_only_command(
     git_folder: &Path,
     work_tree: &Path,
     arguments: &[&str],

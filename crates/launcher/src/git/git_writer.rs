@@ -61,7 +61,7 @@ const KEPT_COMMIT_VARIABLES: &[&str] = &[
 pub(crate) struct GitWriter<'a> {
     folder: &'a Path,
     /// The git folder of Plimsoll's own repository; `None` if git finds the git folder itself.
-    own_repository_git_folder: Option<&'a Path>,
+    plimsoll_repository_git_folder: Option<&'a Path>,
     /// The checked git folder that all worktrees share.
     common_git_folder: Option<PathBuf>,
     /// The folders that an agent may write, where git must not search programs. `None` if git may run
@@ -85,7 +85,7 @@ impl<'a> GitWriter<'a> {
                 WRITE_SETTINGS.iter().chain(ALWAYS_DISABLING_SETTINGS).map(OsString::from).collect();
             return Ok(GitWriter {
                 folder,
-                own_repository_git_folder: None,
+                plimsoll_repository_git_folder: None,
                 common_git_folder: None,
                 project_folders: None,
                 settings,
@@ -112,18 +112,19 @@ impl<'a> GitWriter<'a> {
 
     /// Creates a writer for the working tree of Plimsoll's own repository; hooks are always disabled there.
     /// `writable_folders` are the folders that a session or a verify command may write.
-    pub(crate) fn for_own_repository(
+    pub(crate) fn for_plimsoll_repository(
         git_folder: &'a Path,
         work_tree: &'a Path,
         writable_folders: &[&Path],
         allowed_programs: AllowedPrograms,
     ) -> Result<GitWriter<'a>, CommandOutcome> {
-        let drivers = ConfiguredDrivers::read_in_own_repository(
+        let drivers = ConfiguredDrivers::read_in_plimsoll_repository(
             git_folder,
             work_tree,
             TimeLimit::from_now(SETTINGS_TIMEOUT),
         )?;
-        let project_folders = ProjectFolders::for_own_repository(git_folder, work_tree, writable_folders);
+        let project_folders =
+            ProjectFolders::for_plimsoll_repository(git_folder, work_tree, writable_folders);
         let forbidden_drivers = drivers.forbidden_drivers(&project_folders, allowed_programs);
         let allowed_signing_programs = AllowedPrograms::TrustedDrivers;
         Ok(GitWriter::with_forbidden_drivers_disabled(
@@ -137,7 +138,7 @@ impl<'a> GitWriter<'a> {
 
     fn with_forbidden_drivers_disabled(
         folder: &'a Path,
-        own_repository_git_folder: Option<&'a Path>,
+        plimsoll_repository_git_folder: Option<&'a Path>,
         project_folders: ProjectFolders,
         allowed_signing_programs: AllowedPrograms,
         forbidden_drivers: BTreeSet<Vec<u8>>,
@@ -153,7 +154,7 @@ impl<'a> GitWriter<'a> {
             write_settings.chain(disabling_settings).chain(unsigned_setting).chain(driver_settings).collect();
         GitWriter {
             folder,
-            own_repository_git_folder,
+            plimsoll_repository_git_folder,
             common_git_folder: None,
             project_folders: Some(project_folders),
             settings,
@@ -186,7 +187,7 @@ impl<'a> GitWriter<'a> {
         for setting in &self.settings {
             command.arg("-c").arg(setting);
         }
-        if self.own_repository_git_folder.is_some() {
+        if self.plimsoll_repository_git_folder.is_some() {
             command.args(["-c", "core.attributesFile=/dev/null"]);
         }
         command.args(arguments).current_dir(folder);
@@ -216,7 +217,7 @@ impl<'a> GitWriter<'a> {
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", "/dev/null")
             .env("GIT_NO_LAZY_FETCH", "1");
-        if let Some(git_folder) = self.own_repository_git_folder {
+        if let Some(git_folder) = self.plimsoll_repository_git_folder {
             // Attributes come only from the commit, as in any clone.
             command
                 .env("GIT_DIR", git_folder)
@@ -242,7 +243,7 @@ pub(crate) fn read_settings_disabling_all_drivers(
     git_folder: &Path,
     work_tree: &Path,
 ) -> Result<Vec<OsString>, CommandOutcome> {
-    Ok(ConfiguredDrivers::read_in_own_repository(
+    Ok(ConfiguredDrivers::read_in_plimsoll_repository(
         git_folder,
         work_tree,
         TimeLimit::from_now(SETTINGS_TIMEOUT),

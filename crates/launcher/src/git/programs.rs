@@ -7,7 +7,9 @@
 //! is true of git-lfs and git-crypt. The check reads the command; it does not compare the contents of
 //! scripts.
 
-use super::command::{build_read_only_git_command, find_working_tree_root, own_repository_read_only_command};
+use super::command::{
+    build_read_only_git_command, find_working_tree_root, plimsoll_repository_read_only_command,
+};
 use crate::CommandOutcome;
 use crate::child::{self, ChildOptions};
 use crate::search_path::restrict_path_to_entries_outside;
@@ -119,12 +121,12 @@ impl ConfiguredDrivers {
     }
 
     /// Reads the driver settings that apply in the working tree of Plimsoll's own repository.
-    pub(super) fn read_in_own_repository(
+    pub(super) fn read_in_plimsoll_repository(
         git_folder: &Path,
         work_tree: &Path,
         limit: TimeLimit,
     ) -> Result<ConfiguredDrivers, CommandOutcome> {
-        let command = own_repository_read_only_command(git_folder, work_tree, &DRIVER_QUERY);
+        let command = plimsoll_repository_read_only_command(git_folder, work_tree, &DRIVER_QUERY);
         ConfiguredDrivers::parse_if_all_can_be_disabled(child::run(
             command,
             ChildOptions::with_timeout(limit.remaining()),
@@ -259,7 +261,7 @@ impl ProjectFolders {
     }
 
     /// Creates the value for the working tree of Plimsoll's own repository.
-    pub(super) fn for_own_repository(
+    pub(super) fn for_plimsoll_repository(
         git_folder: &Path,
         work_tree: &Path,
         writable_folders: &[&Path],

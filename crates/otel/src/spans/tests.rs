@@ -5,7 +5,8 @@ use plimsoll_domain::journal::StreamEntry;
 /// Builds the spans of a run from one event per line. The number is the event's time in seconds after 2026-01-07T10:00.
 fn build_spans(traceparent: &str, lines: &[(u32, &str)]) -> Vec<Span> {
     let run_id = RunId::from("r1");
-    let mut builder = SpanBuilder::new(&run_id, TraceContext::for_run(&run_id, Some(traceparent)));
+    let mut builder =
+        SpanBuilder::new(&run_id, TraceContext::from_valid_traceparent_or_run_id(&run_id, Some(traceparent)));
     let mut ended_spans = Vec::new();
     for (second, facts) in lines {
         let line = format!(

@@ -51,11 +51,11 @@ pub struct DiskInfo {
     /// git's exclude file, if it does not list the run's files although it should.
     pub incomplete_exclude_file: Option<String>,
     /// Plimsoll's recorded files that git tracks.
-    pub run_files_tracked_by_git: Vec<String>,
+    pub recorded_files_tracked_by_git: Vec<String>,
     /// Files written by a newer version of Plimsoll in a newer format.
     pub newer_format_files: Vec<String>,
     /// The folder of a second working memory of this project, which sessions do not see.
-    pub hidden_memory_folder: Option<String>,
+    pub unused_second_memory_folder: Option<String>,
     /// The log of the working memory, if it is too long for hooks to read.
     pub oversized_memory_log: Option<String>,
     /// This user's state folder, if it is on an in-memory file system and the project is not.
@@ -81,7 +81,7 @@ const LARGE_RECORDS_BYTES: u64 = 1_000_000_000;
 const WORLD_WRITABLE_BIT: u32 = 0o002;
 const OTHERS_READABLE_BITS: u32 = 0o044;
 
-pub(super) fn check_permissions_locks_and_disk_space(disk: &DiskInfo) -> Section {
+pub(super) fn check_disk_git_and_recorded_files(disk: &DiskInfo) -> Section {
     let mut findings: Vec<Finding> = disk.paths.iter().filter_map(check_ownership_and_permissions).collect();
     findings.extend(check_low_disk_space(disk));
     if let LockStatus::Held(pid) = disk.state_lock {
@@ -116,7 +116,7 @@ pub(super) fn check_permissions_locks_and_disk_space(disk: &DiskInfo) -> Section
         let advice = "let the sandbox write your state folder, or run `plimsoll init --local`, which keeps the project's files in the project";
         Finding::warning("disk.fleeting_state", message, advice).with_path(folder.clone())
     }));
-    findings.extend(disk.hidden_memory_folder.as_ref().map(|folder| {
+    findings.extend(disk.unused_second_memory_folder.as_ref().map(|folder| {
         Finding::warning("disk.hidden_memory", HIDDEN_MEMORY_WARNING, HIDDEN_MEMORY_FIX)
             .with_path(folder.clone())
     }));
@@ -125,7 +125,7 @@ pub(super) fn check_permissions_locks_and_disk_space(disk: &DiskInfo) -> Section
         let advice = "if you wrote it, run `plimsoll memory`, which reads it once; if it came with a clone, delete it";
         Finding::warning("disk.long_memory", message, advice).with_path(log.clone())
     }));
-    findings.extend(disk.recorded_bytes.and_then(check_recorded_bytes));
+    findings.extend(disk.recorded_bytes.and_then(note_if_records_are_large));
     let free_text =
         disk.free_bytes.map_or("? free".to_owned(), |free| format!("{} free", format_bytes(free)));
     let repository_text = if disk.is_git_repository { "git repository" } else { "no git repository" };
@@ -148,7 +148,7 @@ fn check_files_of_newer_format(disk: &DiskInfo) -> Option<Finding> {
     Some(Finding::problem("disk.newer_format", message, "update Plimsoll").with_path(first_file.clone()))
 }
 
-fn check_recorded_bytes(recorded_bytes: RecordedBytes) -> Option<Finding> {
+fn note_if_records_are_large(recorded_bytes: RecordedBytes) -> Option<Finding> {
     let message = format!("our records of this project take {}", format_bytes(recorded_bytes.total));
     let prunable_text = format_bytes(recorded_bytes.older_than_30_days);
     let advice = format!(
@@ -210,13 +210,13 @@ fn check_git_repository_and_exclude_file(disk: &DiskInfo) -> Option<Finding> {
 }
 
 fn check_records_tracked_by_git(disk: &DiskInfo) -> Option<Finding> {
-    let first_file = disk.run_files_tracked_by_git.first()?;
-    let files_text = count_with_noun(disk.run_files_tracked_by_git.len(), "file");
+    let first_file = disk.recorded_files_tracked_by_git.first()?;
+    let files_text = count_with_noun(disk.recorded_files_tracked_by_git.len(), "file");
     let message = format!(
         "{files_text} of our recorded files, such as this one, are tracked by git: transcripts and handoffs contain what the sessions saw"
     );
     let mut record_roots: Vec<&str> =
-        disk.run_files_tracked_by_git.iter().map(|path| containing_record_folder(path)).collect();
+        disk.recorded_files_tracked_by_git.iter().map(|path| containing_record_folder(path)).collect();
     record_roots.dedup();
     let advice = format!(
         "`git rm -r --cached {}`, then commit (the files stay); what was pushed stays in the history",
@@ -236,7 +236,7 @@ mod tests {
     use super::super::finding_codes;
     use super::*;
 
-    /// A change to the facts, and the codes of the expected findings.
+    /// A change to the disk information, and the codes of the expected findings.
     type Case = (fn(&mut DiskInfo), &'static [&'static str]);
 
     #[test]
@@ -257,19 +257,21 @@ mod tests {
                 is_git_repository: true,
                 incomplete_exclude_file: None,
                 newer_format_files: Vec::new(),
-                run_files_tracked_by_git: Vec::new(),
+                recorded_files_tracked_by_git: Vec::new(),
                 in_memory_state_folder: None,
-                hidden_memory_folder: None,
+                unused_second_memory_folder: None,
                 oversized_memory_log: None,
                 recorded_bytes: Some(RecordedBytes { total: 30_000_000, older_than_30_days: 0 }),
             };
             change(&mut facts);
-            check_permissions_locks_and_disk_space(&facts)
+            check_disk_git_and_recorded_files(&facts)
         };
         let cases: [Case; 20] = [
             (|_| (), &[]),
             (
-                |facts| facts.run_files_tracked_by_git = vec![".claude/plimsoll/journal.jsonl".to_owned()],
+                |facts| {
+                    facts.recorded_files_tracked_by_git = vec![".claude/plimsoll/journal.jsonl".to_owned()]
+                },
                 &["disk.tracked"],
             ),
             (|facts| facts.paths[0].is_writable = false, &["disk.not_writable"]),
@@ -296,7 +298,7 @@ mod tests {
                 &["disk.not_excluded"],
             ),
             (|facts| facts.in_memory_state_folder = Some("state".to_owned()), &["disk.fleeting_state"]),
-            (|facts| facts.hidden_memory_folder = Some("memory".to_owned()), &["disk.hidden_memory"]),
+            (|facts| facts.unused_second_memory_folder = Some("memory".to_owned()), &["disk.hidden_memory"]),
             (|facts| facts.oversized_memory_log = Some("log.jsonl".to_owned()), &["disk.long_memory"]),
             (
                 |facts| facts.newer_format_files.push(".claude/ralph-state.json".to_owned()),

@@ -25,7 +25,7 @@ pub struct HookFailures {
     pub recent_cutoff: Timestamp,
 }
 
-pub(super) fn check_recent_hook_failures(failures: &HookFailures) -> Section {
+pub(super) fn check_last_hook_and_client_failure(failures: &HookFailures) -> Section {
     let recent_count = failures
         .recorded_failures
         .iter()
@@ -92,7 +92,7 @@ mod tests {
             error: "ENOENT".to_owned(),
         };
         let check = |own: Vec<RecordedHookFailure>, of_client: Vec<HookFailureInTranscript>| {
-            check_recent_hook_failures(&HookFailures {
+            check_last_hook_and_client_failure(&HookFailures {
                 recorded_failures: own,
                 client_failures: of_client,
                 recent_cutoff: Timestamp::from("2026-01-06T09:00:00.000Z"),

@@ -26,7 +26,7 @@ pub struct MemoryInfo {
     /// The file of the frame agent.
     pub agent_file: String,
     /// True if that file exists.
-    pub has_agent: bool,
+    pub agent_file_exists: bool,
     /// How deep subagents may nest; `None` if not configured.
     pub nesting_limit: Option<u64>,
     /// True if the hooks are in the user settings.
@@ -71,7 +71,7 @@ pub(super) fn check_memory_server_agent_and_nesting(memory: &MemoryInfo) -> Sect
         Finding::warning("memory.server_refused", message, "take plimsoll out of \"disabledMcpjsonServers\"")
             .with_path(file.clone())
     }));
-    if !memory.has_agent {
+    if !memory.agent_file_exists {
         let message = "the agent for frames is missing";
         findings.push(
             Finding::warning("memory.no_agent", message, init_advice).with_path(memory.agent_file.clone()),
@@ -90,7 +90,7 @@ mod tests {
     use super::super::finding_codes;
     use super::*;
 
-    /// A change to the facts, and the codes of the expected findings.
+    /// A change to the memory information, and the codes of the expected findings.
     type Case = (fn(&mut MemoryInfo), &'static [&'static str]);
 
     #[test]
@@ -101,7 +101,7 @@ mod tests {
                 server_status: McpServerStatus::ListedInProject,
                 disabling_file: None,
                 agent_file: "frame.md".to_owned(),
-                has_agent: true,
+                agent_file_exists: true,
                 nesting_limit: Some(5),
                 is_user_scope: false,
             };
@@ -115,7 +115,7 @@ mod tests {
             (|facts| facts.server_status = McpServerStatus::UnreadableFile, &["memory.unreadable"]),
             (|facts| facts.server_status = McpServerStatus::InUserList, &[]),
             (|facts| facts.disabling_file = Some("local.json".to_owned()), &["memory.server_refused"]),
-            (|facts| facts.has_agent = false, &["memory.no_agent"]),
+            (|facts| facts.agent_file_exists = false, &["memory.no_agent"]),
             (|facts| facts.nesting_limit = Some(3), &["memory.depth"]),
         ];
         for (change, expected) in cases {

@@ -72,7 +72,7 @@ mod tests {
     use super::super::finding_codes;
     use super::*;
 
-    /// A change to the facts, and the codes of the expected findings.
+    /// A change to the plugin information, and the codes of the expected findings.
     type Case = (fn(&mut PluginInfo), &'static [&'static str]);
 
     #[test]

@@ -135,14 +135,14 @@ fn check_entries_that_fail_without_path(programs: &ProgramInfo) -> Vec<Finding> 
         );
         Finding::warning("settings.bare_name", message, INIT_AGAIN_ADVICE).with_path(file)
     });
-    let no_response_findings =
+    let failed_start_findings =
         programs.entries_that_fail_without_path.iter().filter(|entry| !has_bare_name(entry)).map(|entry| {
             let message =
                 format!("the settings name {}, which does not start with an empty PATH", entry.name);
             Finding::problem("settings.does_not_start", message, INIT_AGAIN_ADVICE)
                 .with_path(entry.settings_file.as_str())
         });
-    bare_name_findings.chain(no_response_findings).collect()
+    bare_name_findings.chain(failed_start_findings).collect()
 }
 
 /// Returns a finding if a program is missing, does not start, or is not of this program's build.

@@ -96,7 +96,7 @@ const EVENTS_OF_OLDEST_CLIENT: [&str; 9] = [
 ];
 
 /// Returns the file that disables all hooks, if any. The first file that sets `disableAllHooks` decides.
-pub fn file_disabling_hooks_by_precedence<'f>(
+pub fn deciding_file_if_it_disables_all_hooks<'f>(
     files: impl IntoIterator<Item = (&'f str, &'f SettingsSummary)>,
 ) -> Option<&'f str> {
     let (path, is_disabled) =
@@ -111,7 +111,7 @@ pub(super) fn check_hook_settings(settings: &SettingsInfo) -> Section {
     findings
         .extend(settings.files.iter().filter_map(|file| check_events_unknown_to_old_client(settings, file)));
     findings.extend(settings.files.iter().flat_map(|file| check_entry_differences(settings, file)));
-    findings.extend(check_hooks_in_several_files(settings));
+    findings.extend(check_hooks_configured_twice(settings));
     findings.extend(parsed_files(settings).filter_map(check_team_hooks_failing_without_plimsoll));
     findings.extend(check_status_line_is_overridden(settings));
     let files_with_hooks: Vec<String> = parsed_files(settings)
@@ -152,7 +152,7 @@ fn check_status_line_is_command_object(
 
 fn check_hooks_disabled_or_managed_only(settings: &SettingsInfo) -> Vec<Finding> {
     let summaries = parsed_files(settings).map(|(file, summary)| (file.path.as_str(), summary));
-    let disabled_finding = file_disabling_hooks_by_precedence(summaries).map(|path| {
+    let disabled_finding = deciding_file_if_it_disables_all_hooks(summaries).map(|path| {
         let message = "\"disableAllHooks\" is true: no hook and no status line runs, and `plimsoll run` refuses to start or continue";
         Finding::problem("settings.hooks_disabled", message, "remove it, or set it to false").with_path(path)
     });
@@ -196,10 +196,10 @@ fn check_entry_differences(settings: &SettingsInfo, file: &SettingsFile) -> Vec<
         let message = format!("entries of ours were changed by hand: {edited}");
         Finding::note("settings.edited", message, &format!("if that was not intended, {init_advice}"))
     });
-    let presence_finding =
+    let missing_or_unexpected_finding =
         classify_missing_and_unexpected_entries(settings.hook_support, missing, unexpected)
             .map(|(severity, code, message)| Finding::new(severity, code, message, init_advice));
-    presence_finding
+    missing_or_unexpected_finding
         .into_iter()
         .chain(edited_finding)
         .map(|finding| finding.with_path(file.path.clone()))
@@ -245,19 +245,20 @@ fn classify_missing_and_unexpected_entries(
     }
 }
 
-/// Reports an entry that several files contain. The client runs it once if the commands are identical, and several
-/// times otherwise.
-fn check_hooks_in_several_files(settings: &SettingsInfo) -> Option<Finding> {
-    let mut locations: BTreeMap<String, Vec<HookLocation<'_>>> = BTreeMap::new();
+/// Reports a hook that is configured twice. The client runs it once if the commands are identical, and
+/// twice otherwise.
+fn check_hooks_configured_twice(settings: &SettingsInfo) -> Option<Finding> {
+    let mut locations_by_hook: BTreeMap<String, Vec<HookLocation<'_>>> = BTreeMap::new();
     for (file, summary) in parsed_files(settings) {
         // A team entry with the guard does nothing if the same hook is installed elsewhere.
         for entry in summary.our_hooks.iter().filter(|entry| !entry.is_team_entry) {
             let key = format!("{} {} {:?}", entry.event, entry.program, entry.distinguishing_arguments());
-            locations.entry(key).or_default().push((file, entry));
+            locations_by_hook.entry(key).or_default().push((file, entry));
         }
     }
-    locations.retain(|_, locations| locations.len() > 1);
-    if let Some(locations) = locations.values().find(|hook_locations| have_different_commands(hook_locations))
+    locations_by_hook.retain(|_, locations| locations.len() > 1);
+    if let Some(locations) =
+        locations_by_hook.values().find(|hook_locations| have_different_commands(hook_locations))
     {
         let message = format!(
             "our hooks are configured twice with different commands ({}): both run",
@@ -269,7 +270,7 @@ fn check_hooks_in_several_files(settings: &SettingsInfo) -> Option<Finding> {
             last_scope(locations).advice_to_uninstall_or_ask_admin(),
         ));
     }
-    let locations = locations.values().next()?;
+    let locations = locations_by_hook.values().next()?;
     let message = format!(
         "our hooks are configured twice ({}); the client runs them once",
         render_file_list(locations)
@@ -282,12 +283,12 @@ fn check_hooks_in_several_files(settings: &SettingsInfo) -> Option<Finding> {
 fn check_team_hooks_failing_without_plimsoll(
     (file, summary): (&SettingsFile, &SettingsSummary),
 ) -> Option<Finding> {
-    let has_failing_hook =
+    let has_unguarded_hook =
         file.scope == SettingsScope::Project && summary.our_hooks.iter().any(|entry| !entry.is_team_entry);
     let message =
         "our hooks are here for everybody: a colleague without Plimsoll sees an error at each event";
     let advice = "`plimsoll init --project --entries` makes them silent there; or `plimsoll uninstall --project`, and everybody who wants them runs `plimsoll init`";
-    has_failing_hook
+    has_unguarded_hook
         .then(|| Finding::note("settings.unguarded", message, advice).with_path(file.path.clone()))
 }
 

@@ -155,14 +155,19 @@ fn check_levels_above_auto_compact(window_info: &WindowInfo, thresholds: &Thresh
 mod tests {
     use super::super::finding_codes;
     use super::*;
-    use crate::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
+    use crate::thresholds::{
+        CompactionConfig, compute_auto_compact_threshold_and_action, compute_thresholds,
+    };
     use plimsoll_domain::reading::WindowSource;
     use plimsoll_domain::settings::Margins;
 
     fn check_changed(window: u64, change: fn(&mut WindowInfo)) -> Section {
         let levels = Levels::default();
-        let auto_compact =
-            compute_auto_compact(window, Some("claude-opus-4-6"), &CompactionConfig::default());
+        let auto_compact = compute_auto_compact_threshold_and_action(
+            window,
+            Some("claude-opus-4-6"),
+            &CompactionConfig::default(),
+        );
         let window_from = |tokens, source| WindowSize { tokens, source };
         let mut facts = WindowInfo {
             session_id: None,

@@ -258,7 +258,7 @@ fn only_the_sessions_own_frames_count_as_left_behind() {
         (&["f"], None, "other", Some("p-x"), 0),
         (&["f"], None, "other", None, 0),
     ] {
-        let actual = count_frames_above_ended_conversation(
+        let actual = count_frames_left_open_by_conversation(
             &memory(frames),
             Caller { agent, last_push_call: pushed },
             &SessionId::from(session),

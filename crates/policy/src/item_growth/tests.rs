@@ -83,8 +83,8 @@ fn to_strings(names: &[&str]) -> Vec<String> {
 fn measure_growth(steps: &[Step], items: &[String], plan_changed_at: Option<usize>) -> SessionGrowth {
     let plan_changed_at = plan_changed_at.map(|number| Timestamp::from(step_timestamp(number)));
     let mut reader = GrowthReader::new(PLAN, items, plan_changed_at, ContextGrowth::default());
-    transcript_lines(0, steps).iter().for_each(|line| reader.record_growth_and_successful_ticks(line));
-    reader.into_growth_with_growth_at_each_tick()
+    transcript_lines(0, steps).iter().for_each(|line| reader.record_growth_and_ticks_dropping_failed(line));
+    reader.into_session_growth_inferring_missing_ticks()
 }
 
 #[test]
@@ -133,11 +133,11 @@ fn output_of_the_last_response_counts_and_lines_of_subagents_do_not() {
     ];
     let mut reader = GrowthReader::new(PLAN, &[], None, ContextGrowth::default());
     for line in lines {
-        reader.record_growth_and_successful_ticks(
+        reader.record_growth_and_ticks_dropping_failed(
             &TranscriptEntry::parse(line.to_string().as_bytes()).expect("an object"),
         );
     }
-    assert_eq!(reader.into_growth_with_growth_at_each_tick().growth.growth_tokens, 67);
+    assert_eq!(reader.into_session_growth_inferring_missing_ticks().growth.growth_tokens, 67);
 }
 
 /// Each row has the steps, the items ticked meanwhile, the time of the plan's last change, and the tokens charged to
@@ -391,9 +391,9 @@ proptest! {
             }
             let plan_changed_at = plan_changed_in_step.map(|number| Timestamp::from(step_timestamp(number)));
             let mut reader = GrowthReader::new(PLAN, &ticked, plan_changed_at, growth);
-            transcript_lines(read_step_count, &all_steps[read_step_count..]).iter().for_each(|line| reader.record_growth_and_successful_ticks(line));
+            transcript_lines(read_step_count, &all_steps[read_step_count..]).iter().for_each(|line| reader.record_growth_and_ticks_dropping_failed(line));
             read_step_count = all_steps.len();
-            let session = reader.into_growth_with_growth_at_each_tick();
+            let session = reader.into_session_growth_inferring_missing_ticks();
             prop_assert!(session.growth.growth_tokens >= growth.growth_tokens);
             prop_assert_eq!(session.growth_at_ticks.len(), ticked.len());
             let assigned = Some("own").filter(|_| has_own && *is_assigned);

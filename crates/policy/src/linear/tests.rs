@@ -146,11 +146,14 @@ fn the_retry_delay_doubles_up_to_its_maximum() {
 
 #[test]
 fn an_item_of_a_parallel_run_has_one_note_with_its_last_event() {
-    let render = |news: ItemEvent<'_>| render_item_note("Item one", news, &keep_text);
-    assert_eq!(render(ItemEvent::Merged("0123456789abcdef")), "“Item one” was merged (0123456789ab).");
-    let requeued = render(ItemEvent::Requeued("it conflicts"));
+    let render = |event: ParallelItemEvent<'_>| render_item_note("Item one", event, &keep_text);
+    assert_eq!(
+        render(ParallelItemEvent::Merged("0123456789abcdef")),
+        "“Item one” was merged (0123456789ab)."
+    );
+    let requeued = render(ParallelItemEvent::Requeued("it conflicts"));
     assert_eq!(requeued, "“Item one” was not merged and is tried again: it conflicts");
-    assert_eq!(render(ItemEvent::SetAside("red")), "“Item one” was set aside: red");
+    assert_eq!(render(ParallelItemEvent::SetAside("red")), "“Item one” was set aside: red");
     let item_note =
         |number, words: &str| LinearNote { kind: LinearNoteKind::Item, ..new_note(number, words) };
     let body = render_comment_shortening_or_omitting_oldest(

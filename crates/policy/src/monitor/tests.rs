@@ -1,14 +1,18 @@
 //! Tables of the monitor's decisions at given percentages.
 
 use super::*;
-use crate::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
+use crate::thresholds::{CompactionConfig, compute_auto_compact_threshold_and_action, compute_thresholds};
 use plimsoll_domain::reading::WindowSource;
 use plimsoll_domain::{Timestamp, WindowSize};
 
 const WINDOW: u64 = 1_000_000;
 
 fn monitor_input(used_percent: u64, added_percent: u64, in_run: bool) -> MonitorInput {
-    let auto_compact = compute_auto_compact(WINDOW, Some("claude-opus-5-5"), &CompactionConfig::default());
+    let auto_compact = compute_auto_compact_threshold_and_action(
+        WINDOW,
+        Some("claude-opus-5-5"),
+        &CompactionConfig::default(),
+    );
     let settings = Settings::default();
     MonitorInput {
         reading: UsageReading {
@@ -24,10 +28,10 @@ fn monitor_input(used_percent: u64, added_percent: u64, in_run: bool) -> Monitor
         },
         is_batch: true,
         thresholds: Some(compute_thresholds(WINDOW, auto_compact, &settings.levels, &settings.margins, 0)),
-        in_run,
+        is_in_run: in_run,
         new_commit: None,
-        item_is_open: false,
-        claim_is_orphaned: false,
+        is_current_item_open: false,
+        is_claim_old_or_process_dead: false,
         pid: 1,
         now: Timestamp::default(),
     }
@@ -110,7 +114,8 @@ fn a_checkpoint_has_the_highest_level_that_its_percent_reaches() {
         assert_eq!(level, reached.level_at((used + added) * WINDOW / 100), "{used}% and {added}%");
         assert_eq!(record.checkpoint_progress.open_claim.as_ref().map(|claim| claim.level), Some(level));
         // The hook that claimed it died: the next event writes the same level.
-        let orphaned = MonitorInput { claim_is_orphaned: true, ..monitor_input(used, added, true) };
+        let orphaned =
+            MonitorInput { is_claim_old_or_process_dead: true, ..monitor_input(used, added, true) };
         let again = decide_action(&mut record, &orphaned, &Settings::default());
         assert!(
             matches!(again, MonitorAction::Checkpoint { level: again_level, .. } if again_level == level),
@@ -164,7 +169,7 @@ fn a_session_that_continues_after_its_end_gets_no_second_checkpoint() {
 fn a_claim_of_a_dead_hook_is_finished_by_the_next_event() {
     let mut record = SessionRecord::default();
     decide_action(&mut record, &monitor_input(86, 0, true), &Settings::default());
-    let orphaned = MonitorInput { claim_is_orphaned: true, pid: 2, ..monitor_input(86, 0, true) };
+    let orphaned = MonitorInput { is_claim_old_or_process_dead: true, pid: 2, ..monitor_input(86, 0, true) };
     assert!(matches!(
         decide_action(&mut record, &orphaned, &Settings::default()),
         MonitorAction::Checkpoint { .. }
@@ -191,7 +196,7 @@ fn actions_at_commits(percents: &[u64], item_is_open: bool) -> Vec<MonitorAction
     let mut decide = |percent: u64, has_commit: bool| {
         let input = MonitorInput {
             new_commit: has_commit.then(|| commit_at_percent(percent)),
-            item_is_open,
+            is_current_item_open: item_is_open,
             ..monitor_input(percent, 0, true)
         };
         decide_action(&mut record, &input, &Settings::default())
@@ -208,7 +213,7 @@ fn a_session_stops_once_at_a_commit_if_the_next_step_does_not_fit() {
         |step: u64| NextStepTooLarge { typical_step_tokens: step * 10_000, tokens_below_l2: 125_000 };
     let warning = MonitorAction::Warn { level: Level::L1, percent: 72, writes_handoff: false };
     let l2 = MonitorAction::Checkpoint { level: Level::L2, percent: 86, ends_session: false };
-    let stop_at_commit = |percent, shortage| MonitorAction::StopAtCommit { percent, reason: shortage };
+    let stop_at_commit = |percent, shortage| MonitorAction::StopAtCommit { percent, next_step: shortage };
     for (percents, item_is_open, expected) in [
         (&[30, 52, 72][..], true, vec![stop_at_commit(72, shortage(22)), l2.clone()]),
         (&[30, 52, 72, 80], true, vec![stop_at_commit(72, shortage(22)), l2.clone()]),
@@ -229,7 +234,7 @@ fn an_unknown_commit_restarts_and_after_l2_steps_are_not_checked() {
     let mut decide = |percent: u64, added: u64, new_commit: Commit| {
         let input = MonitorInput {
             new_commit: Some(new_commit),
-            item_is_open: true,
+            is_current_item_open: true,
             ..monitor_input(percent, added, true)
         };
         decide_action(&mut record, &input, &Settings::default())
@@ -258,8 +263,8 @@ fn a_stop_request_lost_with_a_dead_hook_is_repeated_at_the_next_commit() {
         let new_commit = has_commit.then(|| commit_at_percent(percent));
         let input = MonitorInput {
             new_commit,
-            item_is_open: true,
-            claim_is_orphaned,
+            is_current_item_open: true,
+            is_claim_old_or_process_dead: claim_is_orphaned,
             ..monitor_input(percent, 0, true)
         };
         decide_action(&mut record, &input, &Settings::default())

@@ -10,9 +10,9 @@ const ANNOTATION_WORDS: [&str; 9] =
 
 /// Describes the annotation at the end of an item if its syntax is invalid, with the correct syntax. Returns `None` if
 /// there is no annotation or if it is valid.
-pub(super) fn describe_invalid_annotation(item: &str) -> Option<String> {
-    let bracket = trailing_bracketed_text(item)?;
-    let lowercase = bracket.to_lowercase();
+pub(super) fn describe_invalid_trailing_annotation(item: &str) -> Option<String> {
+    let bracketed_text = trailing_bracketed_text(item)?;
+    let lowercase = bracketed_text.to_lowercase();
     let words: Vec<&str> = lowercase
         .split(|character: char| !character.is_alphanumeric())
         .filter(|word| !word.is_empty())
@@ -23,11 +23,11 @@ pub(super) fn describe_invalid_annotation(item: &str) -> Option<String> {
     }
     let has_size = words.iter().any(|word| ANNOTATION_WORDS[1..5].contains(word));
     let is_invalid = (has_size && ItemSize::parse_from_item(item).is_none())
-        || (words.contains(&"after") && parse_dependency_ranges_and_numbers(bracket).is_empty());
+        || (words.contains(&"after") && parse_dependency_ranges_and_numbers(bracketed_text).is_empty());
     is_invalid.then(|| {
-        let bracket = truncate_end(&to_safe_single_line(bracket), 40);
+        let shortened_text = truncate_end(&to_safe_single_line(bracketed_text), 40);
         format!(
-            "`{bracket}`, which is not understood: write a size as `(medium)`, what it waits for as `(after: 2)`, both as `(medium, after: 2)`"
+            "`{shortened_text}`, which is not understood: write a size as `(medium)`, what it waits for as `(after: 2)`, both as `(medium, after: 2)`"
         )
     })
 }

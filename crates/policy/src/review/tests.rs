@@ -111,10 +111,10 @@ fn an_answer_counts_only_in_its_exact_form() {
         ("VERDICT: pass\nVERDICT: findings\n- 1: x", None),
         ("The VERDICT: pass", None),
     ] {
-        assert_eq!(parse_findings(answer, &two), expected, "{answer:?}");
+        assert_eq!(parse_findings_matching_verdict(answer, &two), expected, "{answer:?}");
     }
     let long_answer = format!("VERDICT: findings\n{}", format!("- {}\n", "x".repeat(2_000)).repeat(50));
-    let capped = parse_findings(&long_answer, &two).unwrap();
+    let capped = parse_findings_matching_verdict(&long_answer, &two).unwrap();
     assert!(
         capped.len() == MAX_FINDINGS && capped.iter().all(|one| one.text.len() <= MAX_FINDING_CHARS + 4),
         "{capped:?}"

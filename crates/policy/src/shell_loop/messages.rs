@@ -31,9 +31,9 @@ pub fn describe_no_run_to_resume_and_fix(file: &str, missing_markers: &[&str]) -
 /// Renders a hint for when the file has replaced that of an unfinished run: the run continues from its copy once the file
 /// is moved away.
 pub fn describe_how_to_resume_replaced_run(file: &str, run_name: &str) -> String {
-    let (from, to) = (quote_for_shell(file), quote_for_shell(&format!("{file}.before")));
+    let (quoted_file, quoted_copy) = (quote_for_shell(file), quote_for_shell(&format!("{file}.before")));
     format!(
-        "\nthe run \"{}\" that was there before continues from its copy: mv {from} {to} && plimsoll run --resume",
+        "\nthe run \"{}\" that was there before continues from its copy: mv {quoted_file} {quoted_copy} && plimsoll run --resume",
         truncate_end(&to_safe_single_line(run_name), MAX_SHOWN_CHARS)
     )
 }

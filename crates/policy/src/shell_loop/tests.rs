@@ -97,7 +97,7 @@ fn the_gate_decides_like_the_loops_own_script() {
     ] {
         let document = document(changes.clone());
         let evidence = LoopEvidence { last_message: message, ..LoopEvidence::default() };
-        let verdict = judge_loop(&ShellLoop::from_document(&document), &evidence);
+        let verdict = judge_loop(&ShellLoop::from_document_collecting_invalid_fields(&document), &evidence);
         assert_eq!(
             (verdict.to_marker_line().as_str(), verdict.exit_status().code()),
             (expected, code),
@@ -130,16 +130,24 @@ fn the_breaker_opens_at_the_limits_of_the_settings() {
         (errors(&["e"; 5]), disabled, NEXT),
     ] {
         let evidence = LoopEvidence { breaker_limits: limits, ..LoopEvidence::default() };
-        let verdict = judge_loop(&ShellLoop::from_document(&document(changes.clone())), &evidence);
+        let verdict = judge_loop(
+            &ShellLoop::from_document_collecting_invalid_fields(&document(changes.clone())),
+            &evidence,
+        );
         assert_eq!(verdict.to_marker_line(), expected, "{changes}");
     }
     // A true promise counts despite the breaker, as with every other limit.
     let done = document(json!({"todo_items": [], "no_change_count": 100}));
     let evidence =
         LoopEvidence { last_message: Some(DONE), breaker_limits: limits, ..LoopEvidence::default() };
-    assert_eq!(judge_loop(&ShellLoop::from_document(&done), &evidence).exit_status().code(), 0);
+    assert_eq!(
+        judge_loop(&ShellLoop::from_document_collecting_invalid_fields(&done), &evidence)
+            .exit_status()
+            .code(),
+        0
+    );
     assert!(
-        judge_loop(&ShellLoop::from_document(&done), &evidence)
+        judge_loop(&ShellLoop::from_document_collecting_invalid_fields(&done), &evidence)
             .to_marker_line()
             .starts_with("RALPH_STOP|completed|")
     );
@@ -149,12 +157,15 @@ fn the_breaker_opens_at_the_limits_of_the_settings() {
 fn an_item_ticked_in_the_plan_file_is_not_open() {
     let todo = TodoList::parse("- [x] three\n- [x] four\n");
     let evidence = LoopEvidence { last_message: Some(DONE), todo: Some(&todo), ..LoopEvidence::default() };
-    let marker = judge_loop(&ShellLoop::from_document(&document(json!({}))), &evidence).to_marker_line();
+    let marker =
+        judge_loop(&ShellLoop::from_document_collecting_invalid_fields(&document(json!({}))), &evidence)
+            .to_marker_line();
     assert_eq!(marker, "RALPH_STOP|completed|promised, and no item is open");
     let half = TodoList::parse("- [x] three\n- [ ] four\n");
     let evidence = LoopEvidence { todo: Some(&half), ..evidence };
     assert_eq!(
-        judge_loop(&ShellLoop::from_document(&document(json!({}))), &evidence).to_marker_line(),
+        judge_loop(&ShellLoop::from_document_collecting_invalid_fields(&document(json!({}))), &evidence)
+            .to_marker_line(),
         "RALPH_CONTINUE|refused|1 item is open"
     );
 }
@@ -163,7 +174,9 @@ fn an_item_ticked_in_the_plan_file_is_not_open() {
 fn a_fatal_error_ends_the_loop() {
     let evidence =
         LoopEvidence { fatal_error: Some("authentication failed".to_owned()), ..LoopEvidence::default() };
-    let marker = judge_loop(&ShellLoop::from_document(&document(json!({}))), &evidence).to_marker_line();
+    let marker =
+        judge_loop(&ShellLoop::from_document_collecting_invalid_fields(&document(json!({}))), &evidence)
+            .to_marker_line();
     assert_eq!(marker, "RALPH_STOP|fatal_error|authentication failed");
 }
 
@@ -176,7 +189,7 @@ fn iterations_are_counted_once_by_the_script_or_by_the_gate() {
         loop {
             sessions += 1;
             assert!(sessions < 10, "it never ends");
-            let shell_loop = ShellLoop::from_document(&document);
+            let shell_loop = ShellLoop::from_document_collecting_invalid_fields(&document);
             let evidence = LoopEvidence { last_judgment: previous.as_ref(), ..LoopEvidence::default() };
             let verdict = judge_loop(&shell_loop, &evidence);
             let last_judgement = build_gate_judgment(&shell_loop, &evidence);
@@ -207,7 +220,7 @@ fn judge_sessions(document: &mut Value, sessions: &[(&str, Value)]) -> Vec<Value
     let mut counts = Vec::new();
     for (content, written_by_script) in sessions {
         plimsoll_domain::state::merge_keeping_unknown_fields(document, written_by_script.clone());
-        let shell_loop = ShellLoop::from_document(document);
+        let shell_loop = ShellLoop::from_document_collecting_invalid_fields(document);
         let evidence = LoopEvidence {
             last_judgment: previous.as_ref(),
             fingerprint: worktree_with(content),
@@ -268,7 +281,7 @@ fn a_verdict_writes_only_what_the_script_would_have_written() {
 
     let mut after = before.clone();
     assert!(
-        !write_verdict_into_document(&mut after, &LoopVerdict::Next(String::new()), &last_judgement(5)),
+        !write_verdict_into_document(&mut after, &LoopVerdict::NextItem(String::new()), &last_judgement(5)),
         "nothing has changed"
     );
     assert_eq!(after, before);
@@ -299,7 +312,10 @@ fn the_monitor_warns_and_checkpoints_once_a_level() {
         (json!({"active": false}), Level::L3, MonitorAction::Nothing),
     ] {
         assert_eq!(
-            monitor_action(&ShellLoop::from_document(&document(changes.clone())), level),
+            monitor_action(
+                &ShellLoop::from_document_collecting_invalid_fields(&document(changes.clone())),
+                level
+            ),
             expected,
             "{changes} {level}"
         );
@@ -345,7 +361,7 @@ fn a_checkpoint_is_recorded_in_the_scripts_own_fields() {
 
 #[test]
 fn fields_of_an_unexpected_type_are_reported_and_ignored() {
-    let shell_loop = ShellLoop::from_document(&document(
+    let shell_loop = ShellLoop::from_document_collecting_invalid_fields(&document(
         json!({"iteration": "5", "max_iterations": 9.5, "todo_items": [{"text": "x"}], "status": 1}),
     ));
     assert_eq!(

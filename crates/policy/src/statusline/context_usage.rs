@@ -57,7 +57,7 @@ pub(super) fn forecast_until_threshold(
 }
 
 /// Formats the median number of turns, such as `~13` or `>200`.
-pub(super) fn format_median_turns(forecast: &ThresholdForecast) -> String {
+pub(super) fn format_median_turns_up_to_max(forecast: &ThresholdForecast) -> String {
     let median_turns = forecast.turns.median;
     if median_turns < MAX_FORECAST_TURNS {
         format!("~{median_turns}")

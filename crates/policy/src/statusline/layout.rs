@@ -14,14 +14,14 @@ enum Reduction {
     DropAllGroups(SegmentKind),
     /// Drop the groups that show this field.
     DropGroupsWithField(SegmentKind, &'static str),
-    /// Truncate the name to this many columns.
-    TruncateName(SegmentKind, usize),
+    /// Truncate the name, branch or path to this many columns.
+    TruncateNameBranchOrPath(SegmentKind, usize),
     /// Drop the segment.
     DropSegment(SegmentKind),
     /// Drop the segment if its state is normal, for example a limit of which little is used.
     DropIfNormal(SegmentKind),
     /// Drop user-defined segments, and built-in ones for which no other reduction drops all groups or the segment.
-    DropOtherSegments,
+    DropSegmentsWithoutDropReduction,
     /// Halve the number of cells of the bar.
     HalveBar,
 }
@@ -39,14 +39,14 @@ const REDUCTIONS: [Reduction; 33] = [
     Reduction::DropSegment(SegmentKind::Cache),
     Reduction::DropIfNormal(SegmentKind::Weekly),
     Reduction::DropIfNormal(SegmentKind::Spend),
-    Reduction::TruncateName(SegmentKind::Directory, 20),
-    Reduction::TruncateName(SegmentKind::Git, 24),
+    Reduction::TruncateNameBranchOrPath(SegmentKind::Directory, 20),
+    Reduction::TruncateNameBranchOrPath(SegmentKind::Git, 24),
     Reduction::DropAllGroups(SegmentKind::Run),
-    Reduction::DropOtherSegments,
+    Reduction::DropSegmentsWithoutDropReduction,
     Reduction::DropSegment(SegmentKind::Cost),
     Reduction::DropAllGroups(SegmentKind::Git),
-    Reduction::TruncateName(SegmentKind::Directory, 10),
-    Reduction::TruncateName(SegmentKind::Git, 12),
+    Reduction::TruncateNameBranchOrPath(SegmentKind::Directory, 10),
+    Reduction::TruncateNameBranchOrPath(SegmentKind::Git, 12),
     Reduction::DropSegment(SegmentKind::Directory),
     Reduction::DropAllGroups(SegmentKind::Memory),
     Reduction::DropIfNormal(SegmentKind::FiveHour),
@@ -118,7 +118,7 @@ pub(super) fn fit_to_terminal_width<'a>(
             view,
         );
     }
-    truncate_or_remove_segments_to_width(fitted_segments, max_width, line_width)
+    shorten_health_then_last_segments_to_width(fitted_segments, max_width, line_width)
 }
 
 /// Redraws the bar of the context usage segment with `cells` cells.
@@ -133,7 +133,7 @@ fn redraw_usage_bar(segments: &mut [RenderedSegment<'_>], cells: u64, view: &Sta
 
 /// Truncates or removes segments until the line fits: first the health segment, then the others from the last to the
 /// first. The context usage segment is first replaced by its percent alone.
-fn truncate_or_remove_segments_to_width<'a>(
+fn shorten_health_then_last_segments_to_width<'a>(
     mut segments: Vec<RenderedSegment<'a>>,
     max_width: usize,
     line_width: impl Fn(&[RenderedSegment<'_>]) -> usize,
@@ -158,7 +158,8 @@ fn is_health_or_has_drop_reduction(kind: Option<SegmentKind>) -> bool {
     let is_listed = |kind| {
         REDUCTIONS.iter().any(|reduction| matches!(reduction, Reduction::DropSegment(listed_kind) | Reduction::DropAllGroups(listed_kind) if *listed_kind == kind))
     };
-    // `DropOtherSegments` must keep the health segment, which `truncate_or_remove_segments_to_width` shortens if necessary.
+    // `DropSegmentsWithoutDropReduction` must keep the health segment, which
+    // `shorten_health_then_last_segments_to_width` shortens if necessary.
     kind.is_some_and(|kind| kind == SegmentKind::Health || is_listed(kind))
 }
 
@@ -172,7 +173,7 @@ fn apply_reduction<'a>(
         Reduction::DropGroupsWithField(kind, field) if segment.kind == Some(*kind) => {
             segment.without_groups_containing(field)
         }
-        Reduction::TruncateName(kind, columns) if segment.kind == Some(*kind) => {
+        Reduction::TruncateNameBranchOrPath(kind, columns) if segment.kind == Some(*kind) => {
             segment.with_truncated_name_branch_or_path(*columns)
         }
         Reduction::DropSegment(kind) if segment.kind == Some(*kind) => None,
@@ -181,7 +182,7 @@ fn apply_reduction<'a>(
         {
             None
         }
-        Reduction::DropOtherSegments if !is_health_or_has_drop_reduction(segment.kind) => None,
+        Reduction::DropSegmentsWithoutDropReduction if !is_health_or_has_drop_reduction(segment.kind) => None,
         Reduction::HalveBar if segment.kind == Some(SegmentKind::ContextUsage) => {
             segment.with_bar_cells(FULL_BAR_CELLS / 2, view)
         }

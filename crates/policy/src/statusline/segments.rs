@@ -24,7 +24,7 @@ pub(super) enum SegmentState {
 }
 
 impl SegmentState {
-    pub(super) fn from_level(level: Option<Level>) -> SegmentState {
+    pub(super) fn from_level_or_unknown(level: Option<Level>) -> SegmentState {
         match level {
             None => SegmentState::Unknown,
             Some(Level::L0) => SegmentState::Normal,
@@ -54,7 +54,7 @@ impl RenderedSegment<'_> {
     /// Drops all optional groups of the format. Returns `None` if nothing is left to show.
     pub(super) fn without_groups(mut self) -> Option<Self> {
         self.dropped_groups = DroppedGroups::All;
-        self.with_rerendered_text()
+        self.rerender_without_dropped_groups()
     }
 
     /// Drops the groups that contain this field. Returns `None` if nothing is left to show.
@@ -62,16 +62,16 @@ impl RenderedSegment<'_> {
         if let DroppedGroups::ContainingAnyOf(fields) = &mut self.dropped_groups {
             fields.push(field);
         }
-        self.with_rerendered_text()
+        self.rerender_without_dropped_groups()
     }
 
     /// Renders the text again from the fields and the remaining groups. Returns `None` if no shown field has a value.
-    fn with_rerendered_text(mut self) -> Option<Self> {
+    fn rerender_without_dropped_groups(mut self) -> Option<Self> {
         let is_group_shown = |group: &str| match &self.dropped_groups {
             DroppedGroups::All => false,
             DroppedGroups::ContainingAnyOf(fields) => !format::contains_any_field(group, fields),
         };
-        self.text = render_template(self.template, &is_group_shown, &self.fields)?;
+        self.text = render_template_unless_all_fields_empty(self.template, &is_group_shown, &self.fields)?;
         Some(self)
     }
 
@@ -87,7 +87,7 @@ impl RenderedSegment<'_> {
         self.fields.iter_mut().filter(|(name, _)| *name == "bar").for_each(|(_, bar)| {
             *bar = context_usage::render_usage_bar_with_thresholds(&view.context_usage, cells);
         });
-        self.with_rerendered_text()
+        self.rerender_without_dropped_groups()
     }
 
     /// Truncates the folder or branch to this many columns: a name keeps its beginning, a path its end.
@@ -99,7 +99,7 @@ impl RenderedSegment<'_> {
                 _ => {}
             }
         }
-        self.with_rerendered_text()
+        self.rerender_without_dropped_groups()
     }
 }
 
@@ -111,7 +111,7 @@ enum DroppedGroups {
     All,
 }
 
-fn render_template(
+fn render_template_unless_all_fields_empty(
     template: &str,
     is_group_shown: &dyn Fn(&str) -> bool,
     fields: &SegmentFields,
@@ -143,7 +143,7 @@ pub(super) fn render_segment<'a>(
         Some(kind) => builtin_segment_fields_and_state(kind, view, segment_settings, template)?,
         None => custom_segment_value_and_state(name, view, segment_settings)?,
     };
-    let text = render_template(template, &|_| true, &fields)
+    let text = render_template_unless_all_fields_empty(template, &|_| true, &fields)
         .ok_or(NothingToShow("its format shows none of its fields"))?;
     Ok(RenderedSegment {
         name,
@@ -176,10 +176,10 @@ fn builtin_segment_fields_and_state(
         SegmentKind::Git => return git_fields_and_state(view),
         SegmentKind::ContextUsage => return Ok(context_usage_fields_and_state(view, template)),
         SegmentKind::Run => return active_run_fields_and_state(view),
-        SegmentKind::Memory => return memory_fields_and_state(view),
+        SegmentKind::Memory => return memory_frame_and_heap_fields_and_state(view),
         SegmentKind::ContextGrowth => context_growth_fields(view)?,
         SegmentKind::Cache => {
-            return prompt_cache_fields_and_state(
+            return prompt_cache_warmth_fields_and_state(
                 view.prompt_cache.as_ref().ok_or(NotReported("prompt cache before the first answer"))?,
             );
         }
@@ -322,19 +322,22 @@ fn context_usage_fields_and_state(view: &StatusLineView, template: &str) -> (Seg
     ];
     // Too few samples allow no forecast, and computing one costs more than all other segments.
     if usage.usage_samples.len() <= MIN_GAINS {
-        return (fields, SegmentState::from_level(level));
+        return (fields, SegmentState::from_level_or_unknown(level));
     }
     for (turns_field, minutes_field, threshold_tokens) in FORECAST_FIELDS {
         if template.contains(turns_field) || template.contains(minutes_field) {
             let forecast = context_usage::forecast_until_threshold(usage, threshold_tokens);
             let minutes_left = forecast.and_then(|forecast| forecast.minutes);
-            fields.push((turns_field, or_empty(forecast.as_ref().map(context_usage::format_median_turns))));
+            fields.push((
+                turns_field,
+                or_empty(forecast.as_ref().map(context_usage::format_median_turns_up_to_max)),
+            ));
             fields
                 .push((minutes_field, or_empty(minutes_left.map(|minutes| format!("~{}", minutes.median)))));
         }
     }
     // The percent may be known without the tokens; then the level is unknown.
-    (fields, SegmentState::from_level(level))
+    (fields, SegmentState::from_level_or_unknown(level))
 }
 
 fn git_fields_and_state(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
@@ -400,7 +403,9 @@ fn active_run_fields_and_state(view: &StatusLineView) -> Result<(SegmentFields, 
 }
 
 /// Returns the fields of the working memory, by default rendered as `memory 1 calc · stale R2 R7 · heap 92% high`.
-fn memory_fields_and_state(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+fn memory_frame_and_heap_fields_and_state(
+    view: &StatusLineView,
+) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let memory = view.memory.as_ref().ok_or(NothingToShow("this session does not use the working memory"))?;
     let stale_registers: Vec<&str> =
         memory.stale_registers.iter().map(|register| &register.key()[..2]).collect();
@@ -434,7 +439,9 @@ fn context_growth_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenR
     ])
 }
 
-fn prompt_cache_fields_and_state(cache: &CacheView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+fn prompt_cache_warmth_fields_and_state(
+    cache: &CacheView,
+) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let is_warm = cache.is_warm.ok_or(NothingToShow("the client does not say whether it is warm"))?;
     let format_ratio = |ratio: f64| format!("{:.0}%", (ratio * 100.0).clamp(0.0, 100.0));
     let fields = vec![

@@ -1,5 +1,5 @@
 use super::*;
-use crate::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
+use crate::thresholds::{CompactionConfig, compute_auto_compact_threshold_and_action, compute_thresholds};
 use plimsoll_domain::Settings;
 use plimsoll_domain::forecast::UsageSample;
 use plimsoll_domain::memory::{HeapPressure, Register};
@@ -12,7 +12,7 @@ fn view(percent: u64) -> StatusLineView {
     let settings = Settings::default();
     let thresholds = compute_thresholds(
         1_000_000,
-        compute_auto_compact(1_000_000, None, &CompactionConfig::default()),
+        compute_auto_compact_threshold_and_action(1_000_000, None, &CompactionConfig::default()),
         &settings.levels,
         &settings.margins,
         0,
@@ -57,15 +57,18 @@ fn render_alone(name: &str, view: &StatusLineView) -> Result<String, HiddenReaso
 #[test]
 fn the_line_shows_usage_thresholds_and_auto_compaction() {
     assert_eq!(
-        render(&view(43), &StatusLine::default()),
+        render_lines_or_program_name(&view(43), &StatusLine::default()),
         "Opus 5.5 │ project │ ⎇ main │ ▕█████████░░░░░┆░░┆░┃▏ 43% 430k/1M · 537k left │ ralph 2/50 · 1/3 items │ $0.12"
     );
 }
 
 #[test]
 fn an_unknown_usage_is_a_question_mark_and_not_zero() {
-    assert_eq!(render(&StatusLineView::default(), &StatusLine::default()), "▕░░░░░░░░░░░░░░░░░░░░▏ ?");
-    assert!(render_bar_and_percent(&view(0), 20).ends_with("0%"));
+    assert_eq!(
+        render_lines_or_program_name(&StatusLineView::default(), &StatusLine::default()),
+        "▕░░░░░░░░░░░░░░░░░░░░▏ ?"
+    );
+    assert!(render_bar_and_percent_in_level_color(&view(0), 20).ends_with("0%"));
 }
 
 #[test]
@@ -149,12 +152,12 @@ fn no_line_is_wider_than_the_client_shows() {
     for settings in [&StatusLine::default(), &powerline, &long_format] {
         for columns in 8..160 {
             view_with_long_problem.columns = Some(columns);
-            let line = strip_escapes(render(&view_with_long_problem, settings));
+            let line = strip_escapes(render_lines_or_program_name(&view_with_long_problem, settings));
             assert!(line.width() <= columns - 4 && !line.trim().is_empty(), "{columns}: {line:?}");
         }
     }
     view_with_long_problem.columns = Some(60);
-    let line = strip_escapes(render(&view_with_long_problem, &StatusLine::default()));
+    let line = strip_escapes(render_lines_or_program_name(&view_with_long_problem, &StatusLine::default()));
     assert_eq!(line, "▕█████░░┆┆┃▏ 43% │ ⚠ a failure with a long story behind…");
 }
 
@@ -167,7 +170,7 @@ fn escape_sequences_in_git_names_are_not_printed() {
         operation_in_progress: Some("rebase 1/\u{1b}]0;x".into()),
         ..GitView::default()
     });
-    assert!(!render(&view, &StatusLine::default()).contains(char::is_control));
+    assert!(!render_lines_or_program_name(&view, &StatusLine::default()).contains(char::is_control));
 }
 
 #[test]
@@ -282,7 +285,7 @@ fn values_cannot_put_escapes_or_line_breaks_into_the_line() {
     view.custom_values.insert("own".into(), Ok(bad));
     let json = r#"{"lines": [["model", "effort", "directory", "git", "run", "version", "health", "own"]],
         "segments": {"own": {"pointer": "/x"}}}"#;
-    let line = render(&view, &parse_settings(json));
+    let line = render_lines_or_program_name(&view, &parse_settings(json));
     assert!(!line.contains(|letter: char| letter.is_control() || letter == '\u{202e}'), "{line:?}");
 }
 
@@ -315,7 +318,7 @@ fn a_long_line_drops_the_least_important_first_and_never_the_usage() {
         (5, "…"),
     ] {
         view.columns = Some(columns);
-        assert_eq!(render(&view, &settings), line, "{columns}");
+        assert_eq!(render_lines_or_program_name(&view, &settings), line, "{columns}");
     }
     view.columns = Some(40);
     let model = explain_segments(&view, &settings).remove(0);
@@ -342,13 +345,16 @@ fn long_names_are_truncated_before_dropped_and_free_columns_used() {
         (56, "Opus 5.5 │ ▕█████░░┆┆┃▏ 43% · 537k left │ ralph 2/50"),
     ] {
         view.columns = Some(columns);
-        assert_eq!(render(&view, &StatusLine::default()), line, "{columns}");
+        assert_eq!(render_lines_or_program_name(&view, &StatusLine::default()), line, "{columns}");
     }
     let path = parse_settings(
         r#"{"lines": [["directory", "load"]], "segments": {"directory": {"format": "{path}"}}}"#,
     );
     view.columns = Some(60);
-    assert_eq!(render(&view, &path), "…-a-rather-long-name │ ▕███████░░░┆░┆░┃▏ 43% · 537k left");
+    assert_eq!(
+        render_lines_or_program_name(&view, &path),
+        "…-a-rather-long-name │ ▕███████░░░┆░┆░┃▏ 43% · 537k left"
+    );
 }
 
 #[test]
@@ -359,9 +365,9 @@ fn wide_letters_count_twice() {
         r#"{"lines": [["directory", "load"]], "segments": {"load": {"format": "{percent}"}}}"#,
     );
     view.columns = Some(26);
-    assert_eq!(render(&view, &settings), "项目项目项目项目 │ 43%");
+    assert_eq!(render_lines_or_program_name(&view, &settings), "项目项目项目项目 │ 43%");
     view.columns = Some(25);
-    assert_eq!(render(&view, &settings), "项目项目… │ 43%");
+    assert_eq!(render_lines_or_program_name(&view, &settings), "项目项目… │ 43%");
 }
 
 #[test]
@@ -372,9 +378,15 @@ fn settings_choose_lines_formats_and_widths() {
     let json = r#"{"lines": [["load", "box", "gone"], ["run"], ["memory"], ["directory"]], "separator": " ~ ",
         "segments": {"load": {"format": "{percent}[ {level}]"}, "box": {"pointer": "/b", "format": "<{value}>"},
                      "gone": {"command": ["false"]}, "directory": {"format": "{path}", "min_columns": 90}}}"#;
-    assert_eq!(render(&view, &parse_settings(json)), "43% L0 ~ <on>\nralph 2/50 · 1/3 items\n~/work/project");
+    assert_eq!(
+        render_lines_or_program_name(&view, &parse_settings(json)),
+        "43% L0 ~ <on>\nralph 2/50 · 1/3 items\n~/work/project"
+    );
     view.columns = Some(80);
-    assert_eq!(render(&view, &parse_settings(json)), "43% L0 ~ <on>\nralph 2/50 · 1/3 items");
+    assert_eq!(
+        render_lines_or_program_name(&view, &parse_settings(json)),
+        "43% L0 ~ <on>\nralph 2/50 · 1/3 items"
+    );
     let rendered = |name: &str| {
         explain_segments(&view, &parse_settings(json))
             .into_iter()
@@ -384,13 +396,14 @@ fn settings_choose_lines_formats_and_widths() {
     };
     assert_eq!(rendered("gone").unwrap_err().to_string(), "it exited with 3");
     assert_eq!(rendered("directory").unwrap_err().to_string(), "it needs 90 columns, and there are 80");
-    assert_eq!(render(&view, &parse_settings(r#"{"lines": [[]]}"#)), "plimsoll");
+    assert_eq!(render_lines_or_program_name(&view, &parse_settings(r#"{"lines": [[]]}"#)), "plimsoll");
 }
 
 #[test]
 fn the_color_shows_the_level_and_reached_limits() {
-    let render_colored =
-        |view: StatusLineView| render(&StatusLineView { use_color: true, ..view }, &StatusLine::default());
+    let render_colored = |view: StatusLineView| {
+        render_lines_or_program_name(&StatusLineView { use_color: true, ..view }, &StatusLine::default())
+    };
     for (percent, code) in [(10, "32"), (72, "33"), (87, "35"), (97, "1;31")] {
         assert!(render_colored(view(percent)).contains(&format!("\u{1b}[{code}m▕")), "{percent}");
     }
@@ -403,9 +416,9 @@ fn the_color_shows_the_level_and_reached_limits() {
         r#"{"lines": [["cost"]], "segments": {"cost": {"warn": 0.1, "alarm": 5, "colour": "blue"}}}"#,
     );
     view_with_limit.use_color = true;
-    assert_eq!(render(&view_with_limit, &cost_with_limits), "\u{1b}[33m$0.12\u{1b}[0m");
+    assert_eq!(render_lines_or_program_name(&view_with_limit, &cost_with_limits), "\u{1b}[33m$0.12\u{1b}[0m");
     view_with_limit.payload.cost.total_cost_usd = Some(0.05);
-    assert_eq!(render(&view_with_limit, &cost_with_limits), "\u{1b}[34m$0.05\u{1b}[0m");
+    assert_eq!(render_lines_or_program_name(&view_with_limit, &cost_with_limits), "\u{1b}[34m$0.05\u{1b}[0m");
 }
 
 #[test]
@@ -420,22 +433,22 @@ fn each_theme_adds_colors_only_if_they_are_enabled() {
     colored.use_color = true;
     plain.use_color = false;
     for background in [Background::Dark, Background::Light] {
-        let powerline = render(&colored, &settings_for(Theme::Powerline, background));
+        let powerline = render_lines_or_program_name(&colored, &settings_for(Theme::Powerline, background));
         assert!(
             powerline.contains('\u{e0b0}')
                 && powerline.contains("\u{1b}[48;5;") | powerline.contains(";48;5;")
         );
         assert!(powerline.ends_with("\u{1b}[0m"));
         for theme in [Theme::Plain, Theme::Colour, Theme::Powerline] {
-            let line = render(&plain, &settings_for(theme, background));
+            let line = render_lines_or_program_name(&plain, &settings_for(theme, background));
             assert!(!line.contains('\u{1b}') && !line.contains('\u{e0b0}'), "{line}");
         }
     }
-    let ascii = render(&colored, &settings_for(Theme::Plain, Background::Dark));
+    let ascii = render_lines_or_program_name(&colored, &settings_for(Theme::Plain, Background::Dark));
     assert_eq!(ascii, "Opus 5.5 | [#########.....:..:.|] 43% 430k/1M - 537k left");
     assert_ne!(
-        render(&colored, &settings_for(Theme::Colour, Background::Dark)),
-        render(&colored, &settings_for(Theme::Colour, Background::Light))
+        render_lines_or_program_name(&colored, &settings_for(Theme::Colour, Background::Dark)),
+        render_lines_or_program_name(&colored, &settings_for(Theme::Colour, Background::Light))
     );
 }
 
@@ -446,7 +459,7 @@ fn a_deeply_nested_folder_is_shown_by_its_own_name() {
     assert_eq!(render_alone("directory", &view), Ok("project".into()));
     let whole =
         parse_settings(r#"{"lines": [["directory"]], "segments": {"directory": {"format": "{path}"}}}"#);
-    let line = render(&view, &whole);
+    let line = render_lines_or_program_name(&view, &whole);
     assert!(line.starts_with('…') && line.ends_with("/project") && line.chars().count() == 80, "{line}");
 }
 
@@ -456,7 +469,7 @@ fn escape_sequences_in_a_git_operation_are_not_printed() {
     let evil = "\u{1b}[31mrebase\u{1b}]0;title\u{7}\nx 2/5";
     view.git = Some(GitView { branch: evil.into(), worktree: Some(evil.into()), ..GitView::default() });
     view.git.as_mut().unwrap().operation_in_progress = Some(evil.into());
-    let line = render(&view, &parse_settings(r#"{"lines": [["git"]]}"#));
+    let line = render_lines_or_program_name(&view, &parse_settings(r#"{"lines": [["git"]]}"#));
     assert!(!line.contains(char::is_control), "{line:?}");
 }
 
@@ -465,7 +478,10 @@ fn powerline_blocks_fit_into_the_terminal() {
     for separator in ["null", r#""""#, r#"" a long one ""#] {
         let settings = parse_settings(&format!(r#"{{"theme": "powerline", "separator": {separator}}}"#));
         for (columns, use_color) in (30..130).flat_map(|columns| [(columns, true), (columns, false)]) {
-            let line = render(&StatusLineView { columns: Some(columns), use_color, ..view(43) }, &settings);
+            let line = render_lines_or_program_name(
+                &StatusLineView { columns: Some(columns), use_color, ..view(43) },
+                &settings,
+            );
             let letters: String = line
                 .split('\u{1b}')
                 .enumerate()
@@ -481,7 +497,7 @@ fn an_absurdly_large_value_does_not_fill_the_line() {
     let mut view = view(43);
     view.payload.cost.total_cost_usd = Some(1e300);
     view.weekly_limit = Some(LimitView { used_percent: Some(1e300), resets_at: None });
-    assert!(render(&view, &StatusLine::default()).chars().count() < 140);
+    assert!(render_lines_or_program_name(&view, &StatusLine::default()).chars().count() < 140);
 }
 
 #[test]
@@ -504,9 +520,12 @@ fn the_actionable_segments_stay_in_80_columns() {
         (40, "▕████████░░░┆░░┆░┃▏ 43% │ ralph 2/50"),
     ] {
         view.columns = Some(columns);
-        assert_eq!(render(&view, &StatusLine::default()), line, "{columns}");
+        assert_eq!(render_lines_or_program_name(&view, &StatusLine::default()), line, "{columns}");
     }
     view.weekly_limit = Some(limit(20.0));
     view.columns = Some(80);
-    assert!(!render(&view, &StatusLine::default()).contains("7d"), "a limit that is far goes early");
+    assert!(
+        !render_lines_or_program_name(&view, &StatusLine::default()).contains("7d"),
+        "a limit that is far goes early"
+    );
 }

@@ -100,7 +100,7 @@ impl std::fmt::Display for InvalidVariable {
 impl ExporterConfig {
     /// Reads the configuration; `lookup` returns the value of an environment variable. Nothing is exported if the
     /// client's telemetry is off, or without an endpoint.
-    pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> ExporterConfig {
+    pub fn from_variables_if_telemetry_enabled(lookup: impl Fn(&str) -> Option<String>) -> ExporterConfig {
         let lookup_non_empty =
             |name: &str| lookup(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let is_true =
@@ -234,7 +234,7 @@ mod tests {
 
     fn exporter_with(variables: &[(&str, &str)]) -> ExporterConfig {
         let defaults = [(ENABLE_VARIABLE, "1")];
-        ExporterConfig::from_variables(|name| {
+        ExporterConfig::from_variables_if_telemetry_enabled(|name| {
             let variable = variables.iter().chain(&defaults).find(|(key, _)| *key == name);
             variable.map(|(_, value)| (*value).to_owned())
         })

@@ -17,11 +17,11 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// Returns the trace of a run: the user's if the environment has a valid `traceparent`, otherwise one derived from the run id.
-    pub fn for_run(run_id: &RunId, user_traceparent: Option<&str>) -> TraceContext {
+    pub fn from_valid_traceparent_or_run_id(run_id: &RunId, user_traceparent: Option<&str>) -> TraceContext {
         user_traceparent.and_then(TraceContext::parse_traceparent).unwrap_or_else(|| {
-            let mut id = sha256_hex(&[b"plimsoll trace ", run_id.as_str().as_bytes()]);
-            id.truncate(32);
-            TraceContext { trace_id: id, parent_span_id: None, flags: "01".to_owned() }
+            let mut trace_id = sha256_hex(&[b"plimsoll trace ", run_id.as_str().as_bytes()]);
+            trace_id.truncate(32);
+            TraceContext { trace_id, parent_span_id: None, flags: "01".to_owned() }
         })
     }
 
@@ -74,9 +74,9 @@ pub fn item_span_id(run_id: &RunId, number: usize, attempt: u64) -> String {
 
 /// Derives a span id from the run id and `key`, which must be unique within the run.
 pub fn derive_span_id(run_id: &RunId, key: &str) -> String {
-    let mut id = sha256_hex(&[b"plimsoll span ", run_id.as_str().as_bytes(), b" ", key.as_bytes()]);
-    id.truncate(16);
-    id
+    let mut span_id = sha256_hex(&[b"plimsoll span ", run_id.as_str().as_bytes(), b" ", key.as_bytes()]);
+    span_id.truncate(16);
+    span_id
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
     fn a_valid_traceparent_of_the_user_is_used_and_an_invalid_one_ignored() {
         let (id, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
         let run_id = RunId::from("r");
-        let default_trace = TraceContext::for_run(&run_id, None);
+        let default_trace = TraceContext::from_valid_traceparent_or_run_id(&run_id, None);
         for (header, expected) in [
             (format!("00-{id}-{parent}-01"), true),
             (format!(" 00-{id}-{parent}-00 "), true),
@@ -101,11 +101,12 @@ mod tests {
             ("00-ab-cd-01".to_owned(), false),
             (String::new(), false),
         ] {
-            let trace = TraceContext::for_run(&run_id, Some(&header));
+            let trace = TraceContext::from_valid_traceparent_or_run_id(&run_id, Some(&header));
             assert_eq!(trace != default_trace, expected, "{header:?}");
             assert_eq!(trace.parent_span_id.as_deref() == Some(parent), expected, "{header:?}");
         }
-        let unrecorded = TraceContext::for_run(&run_id, Some(&format!("00-{id}-{parent}-00")));
+        let unrecorded =
+            TraceContext::from_valid_traceparent_or_run_id(&run_id, Some(&format!("00-{id}-{parent}-00")));
         assert!(!unrecorded.is_sampled() && default_trace.is_sampled());
         assert_eq!(unrecorded.traceparent("1234567890abcdef"), format!("00-{id}-1234567890abcdef-00"));
     }

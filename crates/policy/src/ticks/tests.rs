@@ -143,12 +143,12 @@ fn a_check_that_was_added_or_changed_does_not_run_and_is_reported() {
     let evidence = evidence(&changed, &[]);
     // An item that names the allowed command of another item neither runs it nor counts as new.
     assert_eq!(verify_commands_for_completion_or_ticks(&state(), &evidence), ["make", "lint"]);
-    let new_checks = ticked_item_checks_not_in_original_plan(&state(), &evidence);
+    let new_checks = new_checks_of_ticked_items_if_plan_had_checks(&state(), &evidence);
     assert_eq!(new_checks.iter().map(|check| check.command.as_str()).collect::<Vec<_>>(), ["evil"]);
     let mut not_allowed = state();
     not_allowed.options.plan_checks.clear();
     assert!(
-        ticked_item_checks_not_in_original_plan(&not_allowed, &evidence).is_empty(),
+        new_checks_of_ticked_items_if_plan_had_checks(&not_allowed, &evidence).is_empty(),
         "the user was told as the run began"
     );
     assert_eq!(
@@ -163,17 +163,14 @@ fn a_check_that_was_added_or_changed_does_not_run_and_is_reported() {
 #[test]
 fn only_commands_without_a_known_outcome_run_before_a_session() {
     let mut state = state();
-    assert_eq!(baseline_commands_without_recorded_outcome(&state), ["lint"]);
+    assert_eq!(tick_baseline_commands_without_outcome(&state), ["lint"]);
     state.outcomes.failing_verify_commands = vec!["lint".into()];
-    assert!(baseline_commands_without_recorded_outcome(&state).is_empty());
+    assert!(tick_baseline_commands_without_outcome(&state).is_empty());
     state.outcomes = SessionOutcomes::default();
     state.options.verify_timing = VerifyTiming::BeforeCompletion;
-    assert!(baseline_commands_without_recorded_outcome(&state).is_empty());
+    assert!(tick_baseline_commands_without_outcome(&state).is_empty());
     (state.options.verify_timing, state.options.todo_file) = (VerifyTiming::AfterTick, None);
-    assert!(
-        baseline_commands_without_recorded_outcome(&state).is_empty(),
-        "without a plan nothing is ticked"
-    );
+    assert!(tick_baseline_commands_without_outcome(&state).is_empty(), "without a plan nothing is ticked");
 }
 
 #[test]
@@ -194,9 +191,9 @@ fn an_item_with_a_revoked_tick_is_open_and_keeps_its_tokens() {
     };
     let revocation = RevertedTicks { items: vec![one.clone(), two.clone()], ..RevertedTicks::default() };
     let todo = TodoList::parse(&PLAN.replace("[x] one", "[ ] one").replace("[x] two", "[ ] two"));
-    reopen_reverted_items_and_their_costs(&mut state, &revocation, &todo);
+    reopen_reverted_items_keeping_their_costs(&mut state, &revocation, &todo);
     let state_after_first = state.clone();
-    reopen_reverted_items_and_their_costs(&mut state, &revocation, &todo);
+    reopen_reverted_items_keeping_their_costs(&mut state, &revocation, &todo);
     assert_eq!(state, state_after_first, "done twice");
     assert_eq!(
         (state.plan_items.completed_items.as_slice(), state.items_ticked_in_iteration()),
@@ -223,7 +220,7 @@ fn the_progress_of_a_half_done_item_stays_if_another_tick_is_revoked() {
         ..Checkpoint::default()
     };
     let revocation = RevertedTicks { items: vec!["two".into()], ..RevertedTicks::default() };
-    reopen_reverted_items_and_their_costs(
+    reopen_reverted_items_keeping_their_costs(
         &mut state,
         &revocation,
         &TodoList::parse(&PLAN.replace("[x] two", "[ ] two")),
@@ -236,11 +233,11 @@ fn the_progress_of_a_half_done_item_stays_if_another_tick_is_revoked() {
 #[test]
 fn a_passed_command_stays_recorded_and_the_seconds_add_up() {
     let mut state = state();
-    record_verify_outcomes_and_seconds(
+    record_conclusive_outcomes_and_add_seconds(
         &mut state,
         &evidence(PLAN, &[("make", false), ("lint", true)]).verify_outcomes,
     );
-    record_verify_outcomes_and_seconds(&mut state, &[]);
+    record_conclusive_outcomes_and_add_seconds(&mut state, &[]);
     assert_eq!(state.outcomes.passed_verify_commands, ["make", "lint"]);
     assert_eq!(
         (state.outcomes.failing_verify_commands, state.spending.verify_seconds),
@@ -253,18 +250,27 @@ fn a_passed_command_stays_recorded_and_the_seconds_add_up() {
 fn the_outcome_of_a_command_stays_until_it_has_finished_again() {
     let mut state = state();
     state.options.verify_commands = vec!["make".into(), "lint".into()];
-    record_verify_outcomes_and_seconds(&mut state, &evidence(PLAN, &[("make", false)]).verify_outcomes);
-    record_verify_outcomes_and_seconds(&mut state, &evidence(PLAN, &[("lint", false)]).verify_outcomes);
+    record_conclusive_outcomes_and_add_seconds(
+        &mut state,
+        &evidence(PLAN, &[("make", false)]).verify_outcomes,
+    );
+    record_conclusive_outcomes_and_add_seconds(
+        &mut state,
+        &evidence(PLAN, &[("lint", false)]).verify_outcomes,
+    );
     assert_eq!(state.outcomes.failing_verify_commands, ["make", "lint"]);
     let mut cut_off = evidence(PLAN, &[("lint", false)]);
     cut_off.verify_outcomes[0].is_inconclusive = true;
     state.outcomes.failing_verify_commands = vec!["make".into()];
-    record_verify_outcomes_and_seconds(&mut state, &cut_off.verify_outcomes);
+    record_conclusive_outcomes_and_add_seconds(&mut state, &cut_off.verify_outcomes);
     assert_eq!(
-        (baseline_commands_without_recorded_outcome(&state), &state.outcomes.failing_verify_commands),
+        (tick_baseline_commands_without_outcome(&state), &state.outcomes.failing_verify_commands),
         (vec!["lint".into()], &vec!["make".into()])
     );
-    record_verify_outcomes_and_seconds(&mut state, &evidence(PLAN, &[("make", true)]).verify_outcomes);
+    record_conclusive_outcomes_and_add_seconds(
+        &mut state,
+        &evidence(PLAN, &[("make", true)]).verify_outcomes,
+    );
     assert!(
         state.outcomes.failing_verify_commands.is_empty(),
         "{:?}",
@@ -272,7 +278,10 @@ fn the_outcome_of_a_command_stays_until_it_has_finished_again() {
     );
     // The run no longer has this command.
     state.outcomes.failing_verify_commands = vec!["old".into()];
-    record_verify_outcomes_and_seconds(&mut state, &evidence(PLAN, &[("make", true)]).verify_outcomes);
+    record_conclusive_outcomes_and_add_seconds(
+        &mut state,
+        &evidence(PLAN, &[("make", true)]).verify_outcomes,
+    );
     assert!(state.outcomes.failing_verify_commands.is_empty());
 }
 
@@ -283,7 +292,7 @@ fn the_last_outcome_of_each_command_is_recorded_with_its_commit() {
         commit: Some(commit.to_owned()),
         has_uncommitted_changes: has_uncommitted,
     };
-    record_last_run_of_verify_commands(
+    record_last_conclusive_verify_runs(
         &mut state,
         &evidence(PLAN, &[("make", true), ("lint", false)]).verify_outcomes,
         &tree("a", false),
@@ -292,7 +301,7 @@ fn the_last_outcome_of_each_command_is_recorded_with_its_commit() {
     let mut later_outcomes =
         evidence(PLAN, &[("make", false), ("lint", true), ("dropped", true)]).verify_outcomes;
     later_outcomes[1].is_inconclusive = true;
-    record_last_run_of_verify_commands(&mut state, &later_outcomes, &tree("b", true));
+    record_last_conclusive_verify_runs(&mut state, &later_outcomes, &tree("b", true));
     let recorded_runs = |state: &RunState| -> Vec<_> {
         let runs = state.outcomes.verify_runs.iter();
         runs.map(|run| {
@@ -315,6 +324,6 @@ fn the_last_outcome_of_each_command_is_recorded_with_its_commit() {
         run("dropped", true, 4, "b", true),
     ];
     assert_eq!(recorded_runs(&state), expected, "a command that was cut off keeps what is known of it");
-    record_last_run_of_verify_commands(&mut state, &[], &VerifiedTree::default());
+    record_last_conclusive_verify_runs(&mut state, &[], &VerifiedTree::default());
     assert_eq!(recorded_runs(&state), expected[..2], "one that the run does not have is forgotten");
 }

@@ -28,7 +28,8 @@ pub(super) fn build_turn_record(
     let failure = outcome::classify_turn_failure(&open_turn, &text);
     let calls: Vec<ToolCall> =
         open_turn.outline.calls.iter().map(|call| build_tool_call(call, &open_turn)).collect();
-    let outcomes: Vec<ToolCallOutcome> = calls.iter().map(build_call_outcome).collect();
+    let outcomes: Vec<ToolCallOutcome> =
+        calls.iter().map(build_outcome_with_result_preview_and_hash).collect();
     let full_result_hashes = outcomes.iter().map(|outcome| outcome.full_result_sha256.clone()).collect();
     let encoding_hints = EncodingHints {
         result_hashes: full_result_hashes,
@@ -40,7 +41,7 @@ pub(super) fn build_turn_record(
         .calls
         .iter()
         .filter_map(|(id, name, _)| {
-            stdout_and_stderr_or_bash_result_text(name, &open_turn.results.get(id)?.result)
+            stdout_stderr_or_bash_text_if_program_ran(name, &open_turn.results.get(id)?.result)
         })
         .filter(|text| !text.is_empty())
         .collect();
@@ -119,7 +120,7 @@ fn build_tool_call((id, name, args): &(String, String, Value), open_turn: &OpenT
 }
 
 /// Summarizes a call with a preview of its result. If that is truncated, the hash of the full text is added.
-fn build_call_outcome(call: &ToolCall) -> ToolCallOutcome {
+fn build_outcome_with_result_preview_and_hash(call: &ToolCall) -> ToolCallOutcome {
     let text = call.result_text();
     let preview = truncate_end(&text, MAX_PREVIEW_CHARS);
     let full_text_hash = (preview != text).then(|| sha256_hex(&[text.as_bytes()]));
@@ -133,7 +134,7 @@ fn build_call_outcome(call: &ToolCall) -> ToolCallOutcome {
 
 /// Returns the output of a command: stdout and stderr if the result has them. The transcript of a subagent and the line of a failed
 /// command have neither, so the output of `Bash` is then taken from the text that the model received. Returns `None` otherwise.
-fn stdout_and_stderr_or_bash_result_text(tool_name: &str, result: &ToolResult) -> Option<String> {
+fn stdout_stderr_or_bash_text_if_program_ran(tool_name: &str, result: &ToolResult) -> Option<String> {
     let details = &result.tool_use_result;
     if details.stdout.is_some() || details.stderr.is_some() {
         let parts = [details.stdout.as_deref(), details.stderr.as_deref()];

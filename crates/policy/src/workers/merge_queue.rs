@@ -30,7 +30,7 @@ pub const MAX_BATCH_ITEMS: usize = 8;
 /// Merges the items that pass, in their order, and rejects the others.
 pub fn merge_items<B: MergeBackend>(backend: &mut B, items: &[usize]) -> Result<(), B::Error> {
     for batch in items.chunks(MAX_BATCH_ITEMS) {
-        merge_batch_or_bisect_failures(backend, batch)?;
+        merge_batch_or_bisect_and_reject_failures(backend, batch)?;
     }
     Ok(())
 }
@@ -38,7 +38,10 @@ pub fn merge_items<B: MergeBackend>(backend: &mut B, items: &[usize]) -> Result<
 /// Stacks and verifies a batch, and moves the target to it if that passes. If it fails, both halves are merged
 /// separately. A single item that fails is verified again: it is merged and reported as flaky if it then passes,
 /// otherwise rejected.
-fn merge_batch_or_bisect_failures<B: MergeBackend>(backend: &mut B, batch: &[usize]) -> Result<(), B::Error> {
+fn merge_batch_or_bisect_and_reject_failures<B: MergeBackend>(
+    backend: &mut B,
+    batch: &[usize],
+) -> Result<(), B::Error> {
     let stacked_items = backend.rebase_stack_onto_target(batch)?;
     let (Some(output), [first, ..]) =
         (verify_stack_if_not_empty(backend, &stacked_items)?, &stacked_items[..])
@@ -47,8 +50,8 @@ fn merge_batch_or_bisect_failures<B: MergeBackend>(backend: &mut B, batch: &[usi
     };
     if stacked_items.len() > 1 {
         let (first_half, second_half) = stacked_items.split_at(stacked_items.len() / 2);
-        merge_batch_or_bisect_failures(backend, first_half)?;
-        return merge_batch_or_bisect_failures(backend, second_half);
+        merge_batch_or_bisect_and_reject_failures(backend, first_half)?;
+        return merge_batch_or_bisect_and_reject_failures(backend, second_half);
     }
     // Verify a second time on the same commit: if it passes now, the failure was flaky.
     match backend.verify_stack()? {
@@ -75,7 +78,7 @@ fn move_target_or_merge_again<B: MergeBackend>(
     if stacked_items.is_empty() || backend.move_target_to_stack(stacked_items)? {
         Ok(())
     } else {
-        merge_batch_or_bisect_failures(backend, stacked_items)
+        merge_batch_or_bisect_and_reject_failures(backend, stacked_items)
     }
 }
 
@@ -98,12 +101,12 @@ mod tests {
         conflicting_pair: Option<(usize, usize)>,
         /// The numbers of the calls at which the verify commands fail although nothing is wrong.
         flaky_calls: BTreeSet<usize>,
-        /// The numbers of the landings before which the target moves.
-        moved_landings: BTreeSet<usize>,
+        /// The numbers of the calls of `move_target_to_stack` before which the target moves.
+        move_calls_with_moved_target: BTreeSet<usize>,
         rejected_items: BTreeSet<usize>,
         flaky_count: usize,
         verify_count: usize,
-        landing_count: usize,
+        move_target_call_count: usize,
     }
 
     impl SimulatedBackend {
@@ -142,9 +145,9 @@ mod tests {
         }
 
         fn move_target_to_stack(&mut self, _: &[usize]) -> Result<bool, Infallible> {
-            self.landing_count += 1;
-            if self.moved_landings.contains(&self.landing_count) {
-                self.target.push(100 + self.landing_count);
+            self.move_target_call_count += 1;
+            if self.move_calls_with_moved_target.contains(&self.move_target_call_count) {
+                self.target.push(100 + self.move_target_call_count);
                 return Ok(false);
             }
             assert!(!self.fails_verify(), "what lands passes: {:?}", self.stacked);
@@ -212,10 +215,13 @@ mod tests {
     #[test]
     fn items_are_stacked_again_if_the_target_moves() {
         let backend = merge_all(
-            SimulatedBackend { moved_landings: BTreeSet::from([1, 2]), ..SimulatedBackend::default() },
+            SimulatedBackend {
+                move_calls_with_moved_target: BTreeSet::from([1, 2]),
+                ..SimulatedBackend::default()
+            },
             3,
         );
-        assert_eq!((backend.verify_count, backend.landing_count), (3, 3));
+        assert_eq!((backend.verify_count, backend.move_target_call_count), (3, 3));
         assert_eq!(backend.target, [101, 102, 0, 1, 2]);
     }
 

@@ -31,7 +31,7 @@ impl BoardUnderTest for BoardState {
         claim_next_item(self, worker, now)
     }
     fn renew(&mut self, claim: Claim, now: BoardMillis) -> Result<(), StaleEpoch> {
-        renew_claim_unless_stale_or_area_taken(self, claim, now)
+        renew_claim_unless_expired_and_area_taken(self, claim, now)
     }
     fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
         mark_claimed_item_ready_to_merge(self, claim, commit)
@@ -61,7 +61,7 @@ impl BoardUnderTest for BoardState {
         pause_claims_at_least_until(self, until);
     }
     fn reopen(&mut self, item: usize) -> bool {
-        reopen_set_aside_item(self, item)
+        reopen_set_aside_item_and_reset_failures(self, item)
     }
     fn board(&mut self) -> BoardState {
         self.clone()
@@ -384,7 +384,7 @@ pub(crate) fn run_simulations<K: BoardUnderTest>(
 #[test]
 fn in_any_order_of_steps_each_item_lands_once_or_is_set_aside() {
     // A hundred thousand steps in total.
-    let (merged, aside) = run_simulations(200, 500, create_board_from_plan);
+    let (merged, aside) = run_simulations(200, 500, create_board_with_done_items_merged);
     assert!(merged > 500 && aside > 50, "the runs show nothing: {merged} merged, {aside} aside");
 }
 
@@ -392,7 +392,7 @@ fn in_any_order_of_steps_each_item_lands_once_or_is_set_aside() {
 #[test]
 fn the_model_detects_a_broken_rule() {
     for broken in [0, 1] {
-        let mut world = Simulation::new(1, create_board_from_plan);
+        let mut world = Simulation::new(1, create_board_with_done_items_merged);
         let claim = world.tested_board.claim("w", 0).expect("an item");
         let [written, unwritten] = [(); 2].map(|()| world.new_commit_id(claim.item_index));
         world.tested_board.offer(claim, &branch_head(claim)).expect("mine");

@@ -25,7 +25,7 @@ pub fn restore_damaged_memory_and_create_copy(project: &Project) -> Result<(), S
     }
     let locked_memory = lock_memory(project, LOCK_TIMEOUT)?;
     copy_folder_appending_grown_files(&project.memory_folder(), &copy_folder_path(project))?;
-    locked_memory.write_changes_count_response_and_release().map(drop)
+    locked_memory.save_changes_and_unlock().map(drop)
 }
 
 /// Restores the memory from its copy if the memory is missing and there is a copy.

@@ -79,7 +79,7 @@ fn a_turn_reuses_memory_until_it_changes_or_a_blob_is_missing() {
     );
     let mut memory = lock_memory(&project, TIMEOUT).unwrap();
     memory.count_response_on_release(&"s".into());
-    memory.write_changes_count_response_and_release().unwrap();
+    memory.save_changes_and_unlock().unwrap();
     assert!(record_turn_and_check_reuse(&test_log, &project), "only the step is another one");
     alloc_chunk(&project, "b");
     assert!(

@@ -154,7 +154,7 @@ fn draw_handoff(draw: &mut Draw<'_>) -> Handoff {
             head_commit: draw.optional(Draw::text),
             head_subject: draw.text(),
             file_list_error: draw.optional(Draw::text),
-            wip_outcome: draw.text(),
+            uncommitted_work_outcome: draw.text(),
         }),
         changed_files: draw.list(3, |draw| FileInProgress {
             path: draw.text(),

@@ -6,7 +6,9 @@ use crate::seeds::text_seeds;
 use plimsoll_domain::Settings;
 use plimsoll_domain::state::merge_keeping_unknown_fields;
 use plimsoll_domain::statusline::{Color, SegmentFormat};
-use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
+use plimsoll_policy::thresholds::{
+    CompactionConfig, compute_auto_compact_threshold_and_action, compute_thresholds,
+};
 use serde_json::Value;
 
 pub(super) const TARGET: Target =
@@ -68,7 +70,8 @@ fn parse_settings(bytes: &[u8]) -> Option<Settings> {
 
 fn check_thresholds(settings: &Settings, draw: &mut Draw<'_>) {
     for window in [draw.number(), 200_000, 1_000_000].into_iter().chain(settings.windows.values().copied()) {
-        let auto_compact = compute_auto_compact(window, None, &CompactionConfig::default());
+        let auto_compact =
+            compute_auto_compact_threshold_and_action(window, None, &CompactionConfig::default());
         let thresholds =
             compute_thresholds(window, auto_compact, &settings.levels, &settings.margins, draw.number());
         assert!(

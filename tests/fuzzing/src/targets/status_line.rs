@@ -11,9 +11,11 @@ use plimsoll_domain::statusline::{SegmentKind, StatusLine, Theme};
 use plimsoll_domain::{Settings, Timestamp};
 use plimsoll_policy::statusline::{
     CacheView, ContextUsageView, GitView, HiddenReason, LimitView, MemoryView, RunView, StatusLineView,
-    explain_segments, render, render_bar_and_percent,
+    explain_segments, render_bar_and_percent_in_level_color, render_lines_or_program_name,
 };
-use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
+use plimsoll_policy::thresholds::{
+    CompactionConfig, compute_auto_compact_threshold_and_action, compute_thresholds,
+};
 use plimsoll_protocol::status::{ReasoningEffort, StatusCost, StatusModel, StatusPayload};
 use unicode_width::UnicodeWidthStr;
 
@@ -48,7 +50,7 @@ fn check_input(bytes: &[u8]) {
     assert_eq!(serde_json::from_str::<StatusLine>(&written).ok().as_ref(), Some(&config), "written and read");
     let mut draw = Draw::from_bytes(rest);
     let view = draw_view(&mut draw, &config);
-    let output = render(&view, &config);
+    let output = render_lines_or_program_name(&view, &config);
     assert!(!output.is_empty() && output.split('\n').count() <= config.lines.len().max(1));
     for line in output.split('\n') {
         let stripped = strip_color_codes(line);
@@ -66,7 +68,7 @@ fn check_input(bytes: &[u8]) {
             stripped.width()
         );
     }
-    let _ = render_bar_and_percent(&view, draw.number().min(300));
+    let _ = render_bar_and_percent_in_level_color(&view, draw.number().min(300));
     // Explaining renders the whole line for each segment. Doing so for every input would take most of the time.
     let is_small_config = config.lines.iter().map(Vec::len).sum::<usize>() + config.segments.len() < 40;
     let is_explained = is_small_config && hash_of_bytes(bytes).is_multiple_of(8);
@@ -197,7 +199,7 @@ fn draw_load_view(draw: &mut Draw<'_>) -> ContextUsageView {
         let window = draw.number() % 9_007_199_254_740_992;
         compute_thresholds(
             window,
-            compute_auto_compact(window, None, &CompactionConfig::default()),
+            compute_auto_compact_threshold_and_action(window, None, &CompactionConfig::default()),
             &settings.levels,
             &settings.margins,
             0,

@@ -4,7 +4,9 @@ use super::Target;
 use crate::seeds::read_files;
 use crate::spoil::{spoil_one_field, with_byte_order_mark};
 use plimsoll_domain::Settings;
-use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
+use plimsoll_policy::thresholds::{
+    CompactionConfig, compute_auto_compact_threshold_and_action, compute_thresholds,
+};
 use plimsoll_protocol::status::StatusPayload;
 
 pub(super) const TARGET: Target =
@@ -70,7 +72,8 @@ fn check_thresholds(payload: &StatusPayload) {
         ..CompactionConfig::default()
     };
     for config in [CompactionConfig::default(), config_with_window] {
-        let auto_compact = compute_auto_compact(window, payload.model.id.as_deref(), &config);
+        let auto_compact =
+            compute_auto_compact_threshold_and_action(window, payload.model.id.as_deref(), &config);
         let thresholds = compute_thresholds(window, auto_compact, &settings.levels, &settings.margins, 0);
         let boundaries = [thresholds.l1, thresholds.l2, thresholds.l3, auto_compact.tokens];
         assert!(boundaries.is_sorted() && auto_compact.tokens <= window, "{thresholds:?}");

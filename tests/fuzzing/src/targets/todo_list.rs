@@ -22,10 +22,14 @@ fn check_input(bytes: &[u8]) {
     let list_of_items = TodoList::from_items(list.items.clone());
     assert_eq!(TodoList::parse(&list.render_markdown()), list_of_items, "written and read");
     let item_texts: Vec<String> = list.items.iter().map(|item| item.text.clone()).collect();
-    assert_eq!(list.find_missing_items(&item_texts), Vec::<String>::new(), "what is there has not vanished");
+    assert_eq!(
+        list.known_items_missing_from_lines(&item_texts),
+        Vec::<String>::new(),
+        "what is there has not vanished"
+    );
     assert_eq!(list.open_items().len() + list.ticked_items().len(), list.items.len());
     assert_eq!(
-        TodoList::default().find_missing_items(&item_texts),
+        TodoList::default().known_items_missing_from_lines(&item_texts),
         item_texts,
         "an empty list has lost everything"
     );
@@ -39,7 +43,7 @@ fn check_input(bytes: &[u8]) {
         let ticked = format!("{}- [x] {}", &text[..offset], &text[offset + 6..]);
         let after = TodoList::parse(&ticked);
         assert!(
-            after.find_missing_items(&item_texts).is_empty()
+            after.known_items_missing_from_lines(&item_texts).is_empty()
                 && list.ticked_items().len() <= after.ticked_items().len()
         );
         assert!(after.ticked_items().len() <= list.ticked_items().len() + 1);

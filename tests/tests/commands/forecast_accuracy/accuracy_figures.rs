@@ -7,7 +7,9 @@ use plimsoll_domain::Settings;
 use plimsoll_domain::forecast::{MAX_FORECAST_TURNS, UsageSample};
 use plimsoll_domain::level::Thresholds;
 use plimsoll_domain::size::ItemCost;
-use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
+use plimsoll_policy::thresholds::{
+    CompactionConfig, compute_auto_compact_threshold_and_action, compute_thresholds,
+};
 use plimsoll_policy::{forecast, pack, step};
 
 /// The number of sessions of each kind.
@@ -21,7 +23,11 @@ pub(crate) const SAMPLE_RANGES: [(usize, usize); 4] = [(3, 6), (6, 12), (12, 24)
 
 pub(crate) fn default_thresholds(window: u64) -> Thresholds {
     let settings = Settings::default();
-    let auto_compact = compute_auto_compact(window, Some("claude-sonnet-4-6"), &CompactionConfig::default());
+    let auto_compact = compute_auto_compact_threshold_and_action(
+        window,
+        Some("claude-sonnet-4-6"),
+        &CompactionConfig::default(),
+    );
     compute_thresholds(window, auto_compact, &settings.levels, &settings.margins, 0)
 }
 
@@ -104,7 +110,7 @@ pub(crate) fn simulate_packed_runs(window: u64, looks_ahead: bool) -> PackedSess
         let mut used_tokens = BASE_TOKENS;
         packed.sessions += 1;
         for tokens in simulate_item_tokens(seed, ITEMS_PER_RUN) {
-            let estimate = pack::estimate_item("item", None, &growth, window);
+            let estimate = pack::estimate_item_tokens_by_percentile("item", None, &growth, window);
             if used_tokens > BASE_TOKENS
                 && looks_ahead
                 && !pack::fits_below_l2(&estimate, used_tokens, thresholds.l2)

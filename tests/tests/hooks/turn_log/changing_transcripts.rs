@@ -3,7 +3,9 @@
 use crate::turn_log::harness::{FIRST, SECOND, record_kinds};
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::RecordKind;
-use plimsoll_flows::turns::capture::{CaptureLimits, TranscriptSource, TurnMetadata, capture_new_turns};
+use plimsoll_flows::turns::capture::{
+    CaptureLimits, TranscriptSource, TurnMetadata, capture_new_turns_syncing_if_durable,
+};
 use plimsoll_flows::turns::{LoggedRecord, records_from_start};
 use plimsoll_policy::turns::EndOfInput;
 use plimsoll_store::{Project, TurnLog};
@@ -38,7 +40,7 @@ impl CaptureSetup {
         closing: EndOfInput<'_>,
         limits: CaptureLimits,
     ) -> Result<u64, plimsoll_store::StoreError> {
-        capture_new_turns(
+        capture_new_turns_syncing_if_durable(
             &self.log,
             &TranscriptSource::for_session(&self.transcript),
             TurnMetadata::default,
@@ -48,7 +50,7 @@ impl CaptureSetup {
     }
 
     fn capture_and_read_all(&self) -> Vec<LoggedRecord> {
-        self.capture(EndOfInput::Complete, CaptureLimits::USER).unwrap();
+        self.capture(EndOfInput::Complete, CaptureLimits::FOR_USER_COMMAND_OR_RUN).unwrap();
         let report = self.log.verify().unwrap();
         assert!(report.is_intact(), "{:?}", report.findings);
         records_from_start(&self.log).unwrap().map(Result::unwrap).collect()
@@ -95,7 +97,7 @@ fn many_readers_of_a_growing_transcript_record_each_turn_once() {
         for _ in 0..6 {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
-                    match setup.capture(EndOfInput::MoreMayFollow, CaptureLimits::HOOK) {
+                    match setup.capture(EndOfInput::MoreMayFollow, CaptureLimits::FOR_HOOK) {
                         Ok(_) | Err(plimsoll_store::StoreError::Locked { .. }) => {}
                         Err(error) => panic!("{error}"),
                     }
@@ -182,8 +184,14 @@ fn two_sessions_of_one_project_have_separate_logs() {
     .unwrap();
     setup.capture_and_read_all();
     let source = TranscriptSource::for_session(&setup.transcript);
-    capture_new_turns(&other_log, &source, TurnMetadata::default, EndOfInput::Complete, CaptureLimits::USER)
-        .unwrap();
+    capture_new_turns_syncing_if_durable(
+        &other_log,
+        &source,
+        TurnMetadata::default,
+        EndOfInput::Complete,
+        CaptureLimits::FOR_USER_COMMAND_OR_RUN,
+    )
+    .unwrap();
     assert_eq!(
         records_from_start(&other_log).unwrap().count(),
         records_from_start(&setup.log).unwrap().count()

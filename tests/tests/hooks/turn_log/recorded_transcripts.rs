@@ -2,7 +2,9 @@
 
 use crate::turn_log::harness::{FIRST, read_messages};
 use plimsoll_domain::SessionId;
-use plimsoll_flows::turns::capture::{CaptureLimits, TranscriptSource, TurnMetadata, capture_new_turns};
+use plimsoll_flows::turns::capture::{
+    CaptureLimits, TranscriptSource, TurnMetadata, capture_new_turns_syncing_if_durable,
+};
 use plimsoll_flows::turns::{LoggedRecord, records_from_start};
 use plimsoll_policy::turns::EndOfInput;
 use plimsoll_store::{Project, TurnLog};
@@ -37,7 +39,14 @@ fn capture_growing_transcript(
     .unwrap();
     let capture_prefix = |length: usize, closing| {
         fs::write(&path, &bytes[..length]).unwrap();
-        capture_new_turns(&log, &source, TurnMetadata::default, closing, CaptureLimits::USER).unwrap();
+        capture_new_turns_syncing_if_durable(
+            &log,
+            &source,
+            TurnMetadata::default,
+            closing,
+            CaptureLimits::FOR_USER_COMMAND_OR_RUN,
+        )
+        .unwrap();
     };
     lengths.for_each(|upto| capture_prefix(upto, EndOfInput::MoreMayFollow));
     capture_prefix(bytes.len(), EndOfInput::Complete);

@@ -180,7 +180,7 @@ fn logged_turns(project: &Path) -> Vec<LoggedRecord> {
     let log = TurnLog::for_session_where_started_or_current(&project, session).expect("a plain id");
     let lines = log.forward_lines().expect("a log").map(|line| line.expect("a line"));
     lines
-        .filter_map(|line| plimsoll_flows::turns::decode_record(&log, &line))
+        .filter_map(|line| plimsoll_flows::turns::decode_record_keeping_error_in_body(&log, &line))
         .filter(LoggedRecord::is_turn_record)
         .collect()
 }

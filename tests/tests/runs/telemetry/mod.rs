@@ -157,7 +157,10 @@ fn a_run_is_one_span_tree_with_the_sessions_below_its_iterations() {
             (trace::session_span_id(&run_id, &session), &root.id)
         );
         // The parent of the client's own spans.
-        assert_eq!(world.read(file).trim(), TraceContext::for_run(&run_id, None).traceparent(&iteration.id));
+        assert_eq!(
+            world.read(file).trim(),
+            TraceContext::from_valid_traceparent_or_run_id(&run_id, None).traceparent(&iteration.id)
+        );
         let gate =
             spans.iter().find(|span| span.name == "gate" && span.parent_id == iteration.id).expect("a gate");
         let verify =
@@ -173,9 +176,9 @@ fn a_run_is_one_span_tree_with_the_sessions_below_its_iterations() {
         }
     }
     assert!(
-        spans
-            .iter()
-            .all(|span| span.trace_id == TraceContext::for_run(&run_id, None).trace_id && !span.is_failed),
+        spans.iter().all(|span| span.trace_id
+            == TraceContext::from_valid_traceparent_or_run_id(&run_id, None).trace_id
+            && !span.is_failed),
         "{spans:#?}"
     );
     let heads = collector.received().request_heads.clone();
@@ -212,7 +215,7 @@ fn journal_entries_arrive_once_as_logs_of_the_runs_trace() {
         assert_eq!(count(name), expected, "{name}: {event_names:?}");
     }
     assert!(count("reading") > 0, "{event_names:?}");
-    let trace = TraceContext::for_run(&run_id(&world), None).trace_id;
+    let trace = TraceContext::from_valid_traceparent_or_run_id(&run_id(&world), None).trace_id;
     for (resource, log) in &collector.received().logs {
         assert_eq!((to_hex(&log.trace_id), &resource["plimsoll.run_name"]), (trace.clone(), &json!("Dates")));
         assert!(

@@ -57,7 +57,7 @@ fn each_items_run_is_below_its_item_span_and_merges_are_spans() {
     let spans = wait_for_run_span(&world, &collector);
     let ids: BTreeSet<&str> = spans.iter().map(|span| span.id.as_str()).collect();
     assert_eq!(ids.len(), spans.len());
-    let trace = TraceContext::for_run(&run_id, None);
+    let trace = TraceContext::from_valid_traceparent_or_run_id(&run_id, None);
     assert!(spans.iter().all(|span| span.trace_id == trace.trace_id), "one trace: {spans:#?}");
     let items = spans_named(&spans, "item");
     assert_eq!(items.len(), 2, "{spans:#?}");
@@ -97,7 +97,8 @@ fn labels_are_set_without_an_exporter_too() {
         assert!(labels.contains(&format!("plimsoll.item=Item%20{number}").as_str()), "{labels:?}");
         // It has a trace of its own, because there is no span above it.
         assert!(
-            parent.len() == 55 && !parent.contains(&TraceContext::for_run(&run_id, None).trace_id),
+            parent.len() == 55
+                && !parent.contains(&TraceContext::from_valid_traceparent_or_run_id(&run_id, None).trace_id),
             "{parent}"
         );
     }

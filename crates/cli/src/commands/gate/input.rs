@@ -2,7 +2,7 @@
 
 use plimsoll_domain::SessionRecord;
 use plimsoll_policy::gate_input_wait::{
-    ElapsedTimes, SessionStage, session_stage_of_active_run, stop_reading_reason_if_timed_out,
+    ElapsedTimes, SessionStage, stage_of_session_with_awaited_result, stop_reading_reason_if_timed_out,
 };
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, disk, sessions, state_file};
@@ -65,5 +65,5 @@ fn read_session_stage_and_activity_age(project: &Project) -> (SessionStage, Opti
     ];
     let last_activity_age =
         files.into_iter().flatten().filter_map(|file| disk::time_since_modified(&file)).min();
-    (session_stage_of_active_run(state.as_ref(), &record), last_activity_age)
+    (stage_of_session_with_awaited_result(state.as_ref(), &record), last_activity_age)
 }

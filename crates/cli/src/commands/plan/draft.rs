@@ -7,7 +7,9 @@ use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 use plimsoll_flows::draft::{
     DRAFT_TIMEOUT, DraftError, DraftRequest, check_arguments_and_client_for_draft, run_client_and_parse_draft,
 };
-use plimsoll_policy::draft::{PlanDraft, append_items_if_all_parse, parse_draft, render_plan_draft_prompt};
+use plimsoll_policy::draft::{
+    PlanDraft, append_items_if_all_parse, parse_draft_items_not_in_plan, render_plan_draft_prompt,
+};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail, print_error, print_text};
@@ -102,7 +104,7 @@ fn draft_and_append_items_if_confirmed(
         run_client_and_parse_draft(&request, &|| signal_flags.signal_arrived.load(Ordering::Relaxed))?;
     signal_flags.client_answered.store(true, Ordering::Relaxed);
     print_error(&format!("the draft cost ${:.2}", answer.cost_usd));
-    let draft = parse_draft(&answer.text, &todo_list);
+    let draft = parse_draft_items_not_in_plan(&answer.text, &todo_list);
     if draft.items.is_empty() {
         return Err(DraftCommandError::NoItems(truncate_end(&to_safe_single_line(&answer.text), 200)));
     }

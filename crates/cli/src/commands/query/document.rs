@@ -91,7 +91,9 @@ fn record_missing_turns_and_read_all(
     if logs.is_empty() {
         return Err(DocumentError::NoTurns(project.root().to_owned()));
     }
-    if let Err(error) = catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::USER) {
+    if let Err(error) =
+        catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::FOR_USER_COMMAND_OR_RUN)
+    {
         plimsoll_terminal::console::print_error(&format!("the newest turns may be missing: {error}"));
     }
     let read_records =

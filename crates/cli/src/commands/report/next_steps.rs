@@ -201,7 +201,8 @@ mod tests {
     use plimsoll_policy::run_activity::{ActivityEvidence, determine_activity};
 
     fn steps_for_state(state: &RunState, is_active: bool, is_current: bool) -> Vec<NextStep> {
-        let activity = determine_activity(&ActivityEvidence::from_state(state, is_active));
+        let activity =
+            determine_activity(&ActivityEvidence::from_state_without_process_checks(state, is_active));
         next_steps(&NextStepsInput { state, activity, is_current, paused_until: None, merge_refusal: None })
     }
 

@@ -12,7 +12,7 @@ use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::run_figures::RunFigures;
 use plimsoll_domain::{RunState, RunStatus, Timestamp};
 use plimsoll_flows::context::measure::{MeasureInput, compute_session_thresholds};
-use plimsoll_flows::run_figures::{RunSnapshot, snapshot_of_newest_or_earlier_run};
+use plimsoll_flows::run_figures::{RunSnapshot, run_snapshot_reading_files_only_if_newest};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Project, StoreError, clock, config, journal, sessions};
@@ -24,7 +24,9 @@ pub(super) fn record_missing_turns_and_build_report(
 ) -> Result<Report, StoreError> {
     let state = &selected_run.state;
     let mut read_errors = Vec::new();
-    if let Err(error) = catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::USER) {
+    if let Err(error) =
+        catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::FOR_USER_COMMAND_OR_RUN)
+    {
         read_errors.push(format!("The newest turns may be missing: {error}"));
     }
     let journal_entries = journal::read_entries(project)?;
@@ -35,7 +37,7 @@ pub(super) fn record_missing_turns_and_build_report(
         );
     }
     let session_data = SessionData::from_journal_turn_logs_and_git(project, state, &entries)?;
-    let snapshot = snapshot_of_newest_or_earlier_run(project, state, selected_run.is_current)?;
+    let snapshot = run_snapshot_reading_files_only_if_newest(project, state, selected_run.is_current)?;
     let mut report = Report {
         read_errors: read_errors.iter().map(|message| RedactedText::single_line(message, 300)).collect(),
         items: items::report_items(state, &session_data.sessions),

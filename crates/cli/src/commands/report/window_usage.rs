@@ -170,7 +170,7 @@ impl WindowUsageBuilder {
                 tool: RedactedText::single_line(&call.name, 60),
                 arguments: RedactedText::single_line(&call_arguments_text(&call.args), 160),
                 tokens,
-                turn_name: RedactedText::single_line(&record.display_name(), 40),
+                turn_name: RedactedText::single_line(&record.short_session_id_and_number(), 40),
             };
             let index = self.largest_results.partition_point(|existing| existing.tokens >= tokens);
             self.largest_results.insert(index, large_result);

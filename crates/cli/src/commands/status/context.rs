@@ -56,7 +56,7 @@ impl SessionContext {
             measure_usage_waiting_near_threshold(&input)
         };
         let session_forecast =
-            forecast::forecast_when_thresholds_are_reached(transcript.as_deref(), &measurement);
+            forecast::forecast_responses_and_minutes_to_thresholds(transcript.as_deref(), &measurement);
         let item = target.as_ref().and_then(|target| current_unparked_item(target.run.as_ref()?));
         let item_file_lines = item.and_then(|item| count_lines_of_named_files(project, item));
         Ok(SessionContext { target, record, measurement, session_forecast, item_file_lines, settings })

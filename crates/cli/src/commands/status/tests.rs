@@ -62,7 +62,7 @@ fn status_view(state: &RunState, at_work: bool) -> RunStatusView {
     RunStatusView {
         state: state.clone(),
         figures: figures_of_sequential_run(state, None),
-        activity: determine_activity(&ActivityEvidence::from_state(state, at_work)),
+        activity: determine_activity(&ActivityEvidence::from_state_without_process_checks(state, at_work)),
         stop_reason: state.iteration_record.stops_run_after_session.then(|| "Ctrl-C".to_owned()),
         context_usage: Some("43% (430k of 1M tokens); checkpoint at 85% in 14 turns (9 to 22)".to_owned()),
         pending_item_lines: Vec::new(),

@@ -59,7 +59,11 @@ pub(super) fn erase_requested_turns_or_all_secrets(
             .entry(record.session_id.clone().to_string())
             .or_insert_with(|| (log, BTreeSet::new()));
         sequence_numbers.insert(record.header.sequence_number);
-        print_text(format!("{} (record {})", record.display_name(), record.header.sequence_number));
+        print_text(format!(
+            "{} (record {})",
+            record.short_session_id_and_number(),
+            record.header.sequence_number
+        ));
     }
     if arguments.dry_run {
         print_text(DRY_RUN_NOTICE);

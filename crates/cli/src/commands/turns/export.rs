@@ -58,7 +58,9 @@ impl ExportFormat {
 /// Exports a session. Exits with 1 if there is none, or if it contains secrets and `--fail-on-secret` is set.
 pub(crate) fn export_session(arguments: &ExportArguments) -> ExitCode {
     let project = Project::find_upwards_from_current_dir();
-    if let Err(error) = catch_up::record_missing_turns_of_all_sessions(&project, CaptureLimits::USER) {
+    if let Err(error) =
+        catch_up::record_missing_turns_of_all_sessions(&project, CaptureLimits::FOR_USER_COMMAND_OR_RUN)
+    {
         print_error(&format!("not everything could be read from the transcripts: {error}"));
     }
     let Some(log) = find_log_by_prefix_or_newest(&project, arguments.session.as_deref()) else {

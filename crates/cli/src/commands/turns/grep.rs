@@ -41,8 +41,8 @@ pub(super) fn grep(project: &Project, arguments: &GrepArguments) -> Result<ExitC
             if !turns::record_header(&line).is_some_and(|header| selection.header_matches(&header)) {
                 continue;
             }
-            let Some(record) =
-                turns::decode_record(&log, &line).filter(|record| selection.content_matches(record))
+            let Some(record) = turns::decode_record_keeping_error_in_body(&log, &line)
+                .filter(|record| selection.content_matches(record))
             else {
                 continue;
             };
@@ -58,7 +58,7 @@ pub(super) fn grep(project: &Project, arguments: &GrepArguments) -> Result<ExitC
 /// Returns the matching lines without duplicates, as `SESSION:NUMBER  LABEL: line`.
 fn unique_matching_lines_with_labels(record: &turns::LoggedRecord, pattern: &Regex) -> Vec<String> {
     let Some(turn) = record.turn() else { return Vec::new() };
-    let name = record.display_name();
+    let name = record.short_session_id_and_number();
     let mut matches = Vec::new();
     for (label, text) in labeled_texts(turn) {
         for line in text.lines().filter(|line| pattern.is_match(line)) {

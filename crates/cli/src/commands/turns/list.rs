@@ -32,7 +32,7 @@ pub(super) fn list_last_turns(project: &Project, arguments: &ListArguments) -> R
     let turns = match arguments
         .filter
         .to_selection()
-        .last_turns(project, arguments.last.unwrap_or(DEFAULT_TURN_COUNT))
+        .last_matching_turns_oldest_first(project, arguments.last.unwrap_or(DEFAULT_TURN_COUNT))
     {
         Err(TurnsError::NoLog(_)) if !arguments.json => return Ok(print_no_recorded_turns(project)),
         Err(TurnsError::NoLog(_)) => Vec::new(),

@@ -68,9 +68,12 @@ pub(super) fn show_turn(project: &Project, arguments: &ShowArguments) -> Result<
 fn render_turn_part_or_event(record: &LoggedRecord, part: &TurnPart) -> Result<String, TurnsError> {
     let turn = match &record.body {
         RecordBody::Turn(turn) => turn,
-        RecordBody::Erased => return Ok(format!("{} [erased]", record.display_name())),
+        RecordBody::Erased => return Ok(format!("{} [erased]", record.short_session_id_and_number())),
         RecordBody::DecodeError(reason) => {
-            return Err(TurnsError::InvalidInput(format!("{}: {reason}", record.display_name())));
+            return Err(TurnsError::InvalidInput(format!(
+                "{}: {reason}",
+                record.short_session_id_and_number()
+            )));
         }
         RecordBody::Event(fields) => {
             let fields = serde_json::to_string_pretty(fields).unwrap_or_default();

@@ -26,7 +26,7 @@ pub(super) fn render_turn_row(record: &LoggedRecord, width: usize) -> String {
     let outcome = ok_or_failure_reason(record);
     let row_start = format!(
         "{:<13} {time}  {:>5}  {outcome:<12} ",
-        record.display_name(),
+        record.short_session_id_and_number(),
         input_tokens.unwrap_or_default()
     );
     let text_width = width.saturating_sub(row_start.chars().count()).max(20);

@@ -11,7 +11,7 @@ const MAX_LAST_REQUESTS: usize = 3;
 
 /// Adds the user's requests, and the items of the client's task list. Without a task list, the open items of
 /// the project's plan are used.
-pub(super) fn add_requests_and_tasks_or_plan_items(
+pub(super) fn add_requests_and_tasks_else_open_plan_items(
     handoff: Handoff,
     transcript_path: Option<&Path>,
     plan: Option<&TodoList>,

@@ -22,7 +22,7 @@ const COUNT_FIELDS: [&str; 6] = ["ahead", "behind", "conflicts", "staged", "modi
 const REFTABLE_HEAD: &str = "ref: refs/heads/.invalid";
 
 /// Returns the git values of a folder, and stores the result of `git status` in the record. `None` outside a repository.
-pub(super) fn read_git_view(
+pub(super) fn build_git_view_caching_counts_in_record(
     invocation: &StatusLineInvocation<'_>,
     folder: &Path,
     record: &mut StatusLineRecord,
@@ -107,7 +107,7 @@ fn view_from_git_files(git_folder: &Path, head: &str) -> GitView {
         worktree: file_exists("commondir")
             .then(|| git_folder.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         operation_in_progress: rebase_folder
-            .map(|rebase| describe_rebase_progress(&rebase))
+            .map(|rebase| describe_rebase_or_am_progress(&rebase))
             .or_else(|| describe_merge_pick_revert_or_bisect(file_exists)),
         ..GitView::default()
     }
@@ -124,12 +124,12 @@ const STATE_FILES: [&str; 7] = [
     "commondir",
 ];
 
-/// Describes the rebase in progress, such as `rebase 2/5`.
-fn describe_rebase_progress(rebase_folder: &Path) -> String {
-    let read_number = |name: &str| read_trimmed_text(&rebase_folder.join(name));
-    let steps = read_number("msgnum")
-        .zip(read_number("end"))
-        .or_else(|| read_number("next").zip(read_number("last")));
+/// Describes the rebase or `git am` in progress, such as `rebase 2/5`; without the steps if they are unknown.
+fn describe_rebase_or_am_progress(rebase_folder: &Path) -> String {
+    let read_number_text = |name: &str| read_trimmed_text(&rebase_folder.join(name));
+    let steps = read_number_text("msgnum")
+        .zip(read_number_text("end"))
+        .or_else(|| read_number_text("next").zip(read_number_text("last")));
     let operation = if disk::exists(&rebase_folder.join("applying")) { "am" } else { "rebase" };
     steps.map_or_else(|| operation.to_owned(), |(step, last)| format!("{operation} {step}/{last}"))
 }

@@ -25,7 +25,7 @@ impl StatusLineInvocation<'_> {
     pub(super) fn build_view(&self, record: &mut StatusLineRecord) -> StatusLineView {
         let payload = &self.payload;
         let directory = payload.workspace.current_dir.as_deref().or(payload.cwd.as_deref());
-        let if_needed = |kind| Some(()).filter(|()| self.needs_segment(kind));
+        let some_if_needed = |kind| Some(()).filter(|()| self.needs_segment(kind));
         let session = sessions::load_partial_record_for_status_line(&self.project, &self.session_id);
         StatusLineView {
             payload: StatusPayload {
@@ -36,27 +36,27 @@ impl StatusLineInvocation<'_> {
                 ..StatusPayload::default()
             },
             directory: directory.map(abbreviate_home),
-            git: if_needed(SegmentKind::Git)
-                .and(directory)
-                .and_then(|folder| git::read_git_view(self, Path::new(folder), record)),
+            git: some_if_needed(SegmentKind::Git).and(directory).and_then(|folder| {
+                git::build_git_view_caching_counts_in_record(self, Path::new(folder), record)
+            }),
             context_usage: self.context_usage_view(record, &session),
-            run: if_needed(SegmentKind::Run).and_then(|()| self.refresh_and_view_open_run(record)),
-            memory: if_needed(SegmentKind::Memory).and_then(|()| self.memory_view_if_shown_to_session()),
-            prompt_cache: if_needed(SegmentKind::Cache)
+            run: some_if_needed(SegmentKind::Run).and_then(|()| self.refresh_and_view_open_run(record)),
+            memory: some_if_needed(SegmentKind::Memory).and_then(|()| self.memory_view_if_shown_to_session()),
+            prompt_cache: some_if_needed(SegmentKind::Cache)
                 .map(|()| self.prompt_cache_view())
                 .filter(|cache| *cache != CacheView::default()),
-            five_hour_limit: if_needed(SegmentKind::FiveHour)
+            five_hour_limit: some_if_needed(SegmentKind::FiveHour)
                 .and(payload.rate_limits.five_hour.as_ref())
                 .and_then(limit_view_unless_reset),
-            weekly_limit: if_needed(SegmentKind::Weekly)
+            weekly_limit: some_if_needed(SegmentKind::Weekly)
                 .and(payload.rate_limits.seven_day.as_ref())
                 .and_then(limit_view_unless_reset),
-            spend_limit: if_needed(SegmentKind::Spend)
+            spend_limit: some_if_needed(SegmentKind::Spend)
                 .and(payload.rate_limits.spend_limit.as_ref())
                 .and_then(limit_view_unless_reset),
-            health_problem: if_needed(SegmentKind::Health)
+            health_problem: some_if_needed(SegmentKind::Health)
                 .and_then(|()| self.find_settings_hook_or_transcript_problem(&session)),
-            custom_values: self.custom_segment_values(),
+            custom_values: self.custom_values_from_input_or_commands(),
             use_color: environment::variable("NO_COLOR").is_none(),
             columns: environment::numeric_variable("COLUMNS")
                 .filter(|columns| *columns >= 1.0)
@@ -67,7 +67,7 @@ impl StatusLineInvocation<'_> {
     fn context_usage_view(&self, record: &StatusLineRecord, session: &SessionRecord) -> ContextUsageView {
         let (client_window, model) = (&self.payload.context_window, self.payload.model.id.as_deref());
         let used_tokens = client_window.reported_or_estimated_used_tokens();
-        let window = window::resolve_window(&WindowEvidence {
+        let window = window::resolve_window_raising_it_to_used_tokens(&WindowEvidence {
             model,
             user_windows: Some(&self.settings.windows),
             status_line_window: client_window.context_window_size,
@@ -178,7 +178,7 @@ impl StatusLineInvocation<'_> {
     }
 
     /// Returns the values of the user's custom segments that a line contains, or why they are hidden.
-    fn custom_segment_values(&self) -> BTreeMap<String, Result<String, HiddenReason>> {
+    fn custom_values_from_input_or_commands(&self) -> BTreeMap<String, Result<String, HiddenReason>> {
         let line_settings = &self.settings.statusline;
         let names = line_settings.lines.iter().flatten();
         let custom_segments: BTreeMap<&str, &Segment> = names

@@ -43,7 +43,7 @@ pub(super) fn run_checks_and_revert_failed_ticks(
     let pending_revert =
         input.session.state.outcomes.reverted_ticks.clone().filter(|reverted| reverted.is_pending);
     if let Some(reverted_ticks) = pending_revert {
-        input.evidence.verify_outcomes = ticks::restore_failed_verify_outcomes(&reverted_ticks);
+        input.evidence.verify_outcomes = ticks::failed_verify_outcomes_of_reverted_ticks(&reverted_ticks);
         return revert_ticks_and_proceed(context, input, &reverted_ticks);
     }
     add_protected_changes(context, &mut input);

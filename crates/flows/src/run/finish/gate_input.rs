@@ -78,7 +78,7 @@ pub(super) fn restore_plan_and_collect_evidence(
     let mut skipped_checks = Vec::new();
     if !is_run_over {
         questions::add_blocked_session_question_to_plan(context, &session.state, &mut evidence)?;
-        skipped_checks = ticks::ticked_item_checks_not_in_original_plan(&session.state, &evidence);
+        skipped_checks = ticks::new_checks_of_ticked_items_if_plan_had_checks(&session.state, &evidence);
     }
     Ok(GateInput { session, evidence, skipped_checks })
 }

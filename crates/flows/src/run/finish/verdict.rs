@@ -2,7 +2,7 @@
 
 use super::gate_input::GateInput;
 use crate::context::subagent_usage;
-use crate::run::changed_checks::changed_check_files;
+use crate::run::changed_checks::list_check_files_changed_since_run_start;
 use crate::run::evidence::build_session_observation;
 use crate::run::review::journal_review_of_current_session;
 use crate::run::ticks::journal_ticks_reverted_in_session;
@@ -50,9 +50,10 @@ impl FinishedIteration {
     }
 }
 
-/// Judges under the state's lock, and reports the verdict afterwards. After a crash between the two, the next
-/// process writes the report ([`write_missing_verdict_report`]). Returns `None` if the run no longer exists.
-pub(super) fn judge_once_and_report_if_run_exists(
+/// Judges under the state's lock, and then writes the verdict to the journal. After a crash between the two,
+/// the next process writes it ([`journal_missing_verdict_and_archive_if_over`]). Returns `None` if the run no
+/// longer exists.
+pub(super) fn judge_once_and_journal_if_run_exists(
     context: &RunContext<'_>,
     mut input: GateInput,
 ) -> Result<Option<FinishedIteration>, StoreError> {
@@ -67,8 +68,8 @@ pub(super) fn judge_once_and_report_if_run_exists(
         return Ok(None);
     };
     let GateInput { session, evidence, skipped_checks } = input;
-    // There is no state if another process has reached the verdict: that process reports it, or
-    // `write_missing_verdict_report` does.
+    // There is no state if another process has reached the verdict: that process journals it, or
+    // `journal_missing_verdict_and_archive_if_over` does.
     if let Some((state, set_aside_item)) = judgment.new_state {
         journal_verdict_and_archive_if_over(context, &state, &judgment.verdict, &evidence, set_aside_item)?;
     }
@@ -99,7 +100,7 @@ fn judge_once_or_get_verdict_under_state_lock(
     let GateInput { session, evidence, .. } = input;
     let iteration = session.state.iteration;
     // Read before the lock is taken.
-    let changed_checks = changed_check_files(context.project, &session.state, None);
+    let changed_checks = list_check_files_changed_since_run_start(context.project, &session.state, None);
     let verified_tree = if evidence.verify_outcomes.is_empty() {
         VerifiedTree::default()
     } else {
@@ -134,7 +135,7 @@ fn judge_once_or_get_verdict_under_state_lock(
             unfinished_item.is_none_or(|item| state.context_checkpoint.has_work_on_item(item));
         state.context_checkpoint.active &= keeps_checkpoint;
         store_outcomes_and_update_reverted_ticks(state, evidence);
-        ticks::record_last_run_of_verify_commands(state, &evidence.verify_outcomes, &verified_tree);
+        ticks::record_last_conclusive_verify_runs(state, &evidence.verify_outcomes, &verified_tree);
         state.outcomes.changed_checks = changed_checks;
         state.outcomes.protected_changes.clone_from(&evidence.protected_file_changes);
         state.outcomes.protected_needs_user = evidence.only_user_can_restore_protected;
@@ -153,9 +154,9 @@ fn judge_once_or_get_verdict_under_state_lock(
     Ok(judgment.flatten())
 }
 
-/// Writes the report of the last verdict if a kill prevented it, and archives a run that has ended. The
-/// journal line then contains less, because the evidence is lost.
-pub(super) fn write_missing_verdict_report(
+/// Writes the journal entries of the last verdict if a kill prevented it, and archives a run that has ended.
+/// The verdict's entry then contains less, because the evidence is lost.
+pub(super) fn journal_missing_verdict_and_archive_if_over(
     context: &RunContext<'_>,
     state: &RunState,
 ) -> Result<(), StoreError> {
@@ -169,7 +170,7 @@ pub(super) fn write_missing_verdict_report(
     if journal::has_same_event_and_origin_near_end(context.project, &entry) {
         journal_review_of_current_session(context, state)?;
         journal_ticks_reverted_in_session(context, state)?;
-        questions::journal_questions_and_queue_linear_note(context, state)?;
+        questions::journal_iteration_questions_and_queue_note(context, state)?;
     } else {
         let ending = state.iteration_record.ending.clone().unwrap_or_default();
         return journal_verdict_and_archive_if_over(
@@ -180,14 +181,18 @@ pub(super) fn write_missing_verdict_report(
             None,
         );
     }
-    if state.lifecycle.has_ended() { archive::archive_run(context.project, state) } else { Ok(()) }
+    if state.lifecycle.has_ended() {
+        archive::archive_run_and_clean_up_prompt_and_memory(context.project, state)
+    } else {
+        Ok(())
+    }
 }
 
 /// Records the outcomes of the commands in the state. A pending decision to revert ticks becomes a completed
 /// one, and a completed one is cleared once commands or a review have run again. Also records the items that
 /// wait for a review.
 fn store_outcomes_and_update_reverted_ticks(state: &mut RunState, evidence: &SessionEvidence) {
-    ticks::record_verify_outcomes_and_seconds(state, &evidence.verify_outcomes);
+    ticks::record_conclusive_outcomes_and_add_seconds(state, &evidence.verify_outcomes);
     let has_review_verdict = review::has_review_verdict(state);
     let is_revert_pending =
         state.outcomes.reverted_ticks.as_ref().is_some_and(|reverted| reverted.is_pending);
@@ -233,7 +238,7 @@ fn journal_verdict_and_archive_if_over(
     record_event(JournalEvent::Verdict(Box::new(verdict_details)))?;
     journal_review_of_current_session(context, state)?;
     journal_ticks_reverted_in_session(context, state)?;
-    questions::journal_questions_and_queue_linear_note(context, state)?;
+    questions::journal_iteration_questions_and_queue_note(context, state)?;
     if let Some(item) = set_aside_item {
         record_event(JournalEvent::SetAside { item })?;
     }
@@ -247,6 +252,10 @@ fn journal_verdict_and_archive_if_over(
         }))?;
     }
     // Last: a kill before this line leaves an ended run without an archive, which
-    // `write_missing_verdict_report` detects.
-    if state.lifecycle.has_ended() { archive::archive_run(context.project, state) } else { Ok(()) }
+    // `journal_missing_verdict_and_archive_if_over` detects.
+    if state.lifecycle.has_ended() {
+        archive::archive_run_and_clean_up_prompt_and_memory(context.project, state)
+    } else {
+        Ok(())
+    }
 }

@@ -3,7 +3,7 @@
 use super::newest_run::run_id_from_state_or_copy;
 use super::{end_surviving_processes, find_live_client_of_current_iteration};
 use crate::context::session_usage::add_estimated_usage_if_cost_is_missing;
-use crate::run::archive::{archive_run, is_end_archived};
+use crate::run::archive::{archive_run_and_clean_up_prompt_and_memory, is_end_archived};
 use crate::run::ended_session::record_session_end_and_cost_once;
 use crate::run::session_output_path;
 use crate::run::stream_reader::StreamReader;
@@ -35,7 +35,8 @@ pub fn cancel_newest_run_and_end_orphaned_client(project: &Project) -> Result<Op
         canceled_state.as_ref().filter(|state| state.lifecycle.status() == RunStatus::Canceled)
     {
         mark_session_canceled(&context, state)?;
-        context.append_entry_if_missing(JournalEntry::for_run(state, JournalEvent::Cancelled))?;
+        context
+            .append_entry_unless_near_journal_end(JournalEntry::for_run(state, JournalEvent::Cancelled))?;
         // Only after the journal line: ending a client may take seconds, and the run is already canceled.
         end_orphaned_client_and_record_end(&context, state)?;
         archive_canceled_run(&context)?;
@@ -47,7 +48,9 @@ pub fn cancel_newest_run_and_end_orphaned_client(project: &Project) -> Result<Op
 /// archived once more.
 fn archive_canceled_run(context: &RunContext<'_>) -> Result<(), StoreError> {
     match context.load_newest_state()? {
-        Some(state) if !is_end_archived(context.project, &state) => archive_run(context.project, &state),
+        Some(state) if !is_end_archived(context.project, &state) => {
+            archive_run_and_clean_up_prompt_and_memory(context.project, &state)
+        }
         _ => Ok(()),
     }
 }
@@ -62,12 +65,14 @@ fn mark_session_canceled(context: &RunContext<'_>, state: &RunState) -> Result<(
 }
 
 /// How long to wait for the run lock: a killed process takes a moment to release it.
-const KILLED_LOCK_TIMEOUT: Duration = Duration::from_millis(500);
+const LOCK_TIMEOUT_AFTER_KILL: Duration = Duration::from_millis(500);
 
 /// Ends the client of a `plimsoll run` that has died; a living one ends its client itself.
 fn end_orphaned_client_and_record_end(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
     // Locked until this function returns, so that no `plimsoll run` adopts the client while it is being ended.
-    let Ok(_run_lock) = lock::acquire_run_lock(context.project, KILLED_LOCK_TIMEOUT) else { return Ok(()) };
+    let Ok(_run_lock) = lock::acquire_run_lock(context.project, LOCK_TIMEOUT_AFTER_KILL) else {
+        return Ok(());
+    };
     if let Some(orphan) = find_live_client_of_current_iteration(state) {
         // A kill after this line leaves the client alive, and the next `plimsoll stop` ends it.
         let reason = "cancelled, and its `plimsoll run` had died".to_owned();

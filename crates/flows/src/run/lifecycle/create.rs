@@ -171,7 +171,7 @@ fn begin_memory_and_journal_run_start(project: &Project, state: &RunState) -> Re
         ..RunStartDetails::default()
     };
     journal::append_entry(project, JournalEntry::for_run(state, JournalEvent::RunStarted(start_details)))?;
-    Ok(backup::reset_backup_copies_for_new_run(project)?)
+    Ok(backup::recreate_backup_copies_for_new_run(project)?)
 }
 
 /// The inputs of a new run that passed all checks.
@@ -222,7 +222,7 @@ pub struct SharedWork {
 
 /// Reads the task and the plan that several machines are going to share. Returns an error if there is no plan,
 /// or no open item in it. Writes nothing.
-pub fn read_task_and_open_plan_to_share(
+pub fn read_task_and_unfinished_plan_to_share(
     project: &Project,
     new_run: &NewRun,
 ) -> Result<SharedWork, StartError> {
@@ -249,7 +249,7 @@ fn read_and_validate_new_run(project: &Project, new_run: &NewRun) -> Result<Vali
     records::reject_records_writable_by_sessions(project, &new_run.client_arguments)?;
     if let Some(document) = state_file::load_state_document_of_other_program(project)? {
         let missing_fields = shell_loop::missing_run_marker_fields(&document);
-        return Err(StartError::ForeignState(shell_loop::describe_state_file_blocking_new_run(
+        return Err(StartError::StateNotWrittenByPlimsoll(shell_loop::describe_state_file_blocking_new_run(
             &project.relative_to_root(project.state_path()),
             &missing_fields,
         )));
@@ -346,7 +346,7 @@ fn read_and_validate_plan_if_any(
     match (disk::read_text(&project.root().join(&plan_file))?, &new_run.plan_file) {
         (Some(text), named_plan) => {
             let todo = TodoList::parse(&text);
-            match todo_list::find_parsed_plan_problem(&todo, &text)
+            match todo_list::find_unclear_lines_or_lack_of_open_items(&todo, &text)
                 .filter(|problem| !matches!(problem, PlanProblem::AllTicked(_)))
             {
                 Some(problem) => Err(StartError::UnusablePlan(todo_list::render_plan_problem_with_fix(

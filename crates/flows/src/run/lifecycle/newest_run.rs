@@ -7,7 +7,7 @@ use plimsoll_store::{Project, StoreError, disk, state_file};
 /// Returns the id of the run in the state, or in the copy if the state is missing or cannot be read. Returns
 /// `None` if there is no run, or if the state was written by another program.
 pub(super) fn run_id_from_state_or_copy(project: &Project) -> Result<Option<RunId>, StoreError> {
-    // A foreign state must not be overwritten by the copy of an older run.
+    // The state of another program must not be overwritten by the copy of an older run.
     if state_file::load_state_document_of_other_program(project)?.is_some() {
         return Ok(None);
     }

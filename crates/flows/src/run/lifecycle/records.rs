@@ -4,7 +4,7 @@
 use super::StartError;
 use crate::install::install_paths::settings_files;
 use plimsoll_policy::records_location::{
-    RecordsLocation, parse_added_folders, reason_records_location_is_unsafe,
+    RecordsLocation, describe_unsafe_records_location, parse_added_folders,
 };
 use plimsoll_store::{Project, disk, environment, ledger};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub(super) fn reject_records_writable_by_sessions(
             .collect(),
         added_folders: added_folders.map(|folder| disk::canonicalize_or_keep(&folder)).collect(),
     };
-    reason_records_location_is_unsafe(&location)
+    describe_unsafe_records_location(&location)
         .map_or(Ok(()), |reason| Err(StartError::UnsafeRecordsLocation(reason)))
 }
 

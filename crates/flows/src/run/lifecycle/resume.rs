@@ -97,7 +97,7 @@ pub fn resume_run(project: &Project, changes: &ResumeChanges) -> Result<ResumeOu
     let settings = config::load_for_run(project, &run_id);
     let context = RunContext { project, settings: &settings, run_id: &run_id };
     // Before the run is reopened, because the state then no longer shows how it ended.
-    finish::sync_journal_and_write_missing_report(&context)?;
+    finish::sync_journal_and_add_missing_verdict(&context)?;
     let now = clock::to_timestamp(clock::now());
     let updated_state = context.update_state(|state| {
         apply_changes(state, changes);
@@ -155,7 +155,7 @@ fn reject_state_not_written_by_plimsoll(project: &Project) -> Result<(), StartEr
     let hint = active_copy.map_or(String::new(), |run| {
         shell_loop::describe_how_to_resume_replaced_run(&file, &to_safe_single_line(&run.options.task_name))
     });
-    Err(StartError::ForeignState(
+    Err(StartError::StateNotWrittenByPlimsoll(
         shell_loop::describe_no_run_to_resume_and_fix(&file, &missing_fields) + &hint,
     ))
 }
@@ -195,7 +195,7 @@ fn apply_changes(state: &mut RunState, changes: &ResumeChanges) {
     }
     state.options.item_brief = changes.item_brief.clone().or(state.options.item_brief.take());
     if changes.resets_breaker {
-        plimsoll_policy::breaker::clear_trip_and_counters_for_trial_session(state);
+        plimsoll_policy::breaker::reset_breaker_to_half_open_keeping_cause(state);
     }
 }
 
@@ -212,7 +212,7 @@ fn reopen_unless_end_reason_persists(state: &mut RunState, now: &Timestamp) {
     state.spending.quota.remove_windows_without_reset();
     let repeats_iteration = matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats_iteration());
     let is_judged = state.iteration_record.phase == IterationPhase::Judged && !repeats_iteration;
-    match plimsoll_policy::bounds::reached_limit_verdict(state, now) {
+    match plimsoll_policy::bounds::stop_or_pause_for_reached_limit(state, now) {
         Some(Verdict::Stop { status, .. }) if is_judged => state.lifecycle.restore_status(status),
         _ => state.lifecycle.reopen_if_ended(),
     }

@@ -3,10 +3,10 @@
 use super::{DueReview, EXPORT_FOLDER_PREFIX, EndedReview, MERGE_REPOSITORY_VARIABLE, ReviewEndCause};
 use crate::context::session_usage::add_estimated_usage_if_cost_is_missing;
 use crate::hook_invocation::{REVIEW_VARIABLE, RUN_VARIABLE};
-use crate::our_files::is_plimsoll_file;
+use crate::plimsoll_files::is_plimsoll_file;
 use crate::read_only::ReadOnlySession;
 use crate::run::check_client_supports_restricted_mode;
-use crate::run::remaining_budget_arguments;
+use crate::run::remaining_budget_arguments_unless_set_by_user;
 use crate::run::save_work::commit_programs_unless_repository_replaced;
 use crate::run::stream_reader::StreamReader;
 use crate::session_result::SessionResult;
@@ -17,7 +17,7 @@ use plimsoll_domain::text::truncate_end;
 use plimsoll_domain::{ProcessExit, SessionId, SessionRecord};
 use plimsoll_launcher::client::{self, ClientLaunch, LaunchedClient};
 use plimsoll_launcher::git::{self, ChangeSummary, summarize_changes_since};
-use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
+use plimsoll_launcher::plimsoll_repository::{PlimsollRepository, PlimsollRepositoryError};
 use plimsoll_launcher::process::{self, ProcessIdentity};
 use plimsoll_launcher::wip::{WipCommitOutcome, commit_wip};
 use plimsoll_policy::gate::SessionEvidence;
@@ -48,7 +48,7 @@ enum ReviewInputError {
     #[error(transparent)]
     BadCommit(#[from] InvalidCommitId),
     #[error(transparent)]
-    Repository(#[from] OwnRepositoryError),
+    Repository(#[from] PlimsollRepositoryError),
 }
 
 /// The work that a session reviews.
@@ -82,7 +82,7 @@ impl DueReview<'_, '_> {
         }
         let mut reader = self.open_reader(&session);
         reader.read_new_events();
-        let result = self.session_result_with_cost(&session, &reader, ProcessExit::default());
+        let result = self.session_result_estimating_missing_cost(&session, &reader, ProcessExit::default());
         if is_same_review && reader.has_result() {
             return Ok(Some((session, EndedReview { result, end_cause: ReviewEndCause::Finished })));
         }
@@ -197,7 +197,7 @@ impl DueReview<'_, '_> {
         }
         let commit = git::head_commit(root).ok_or_else(git_failed)?;
         let repository_copy =
-            OwnRepository::open_or_copy_from_clone(working_tree, Path::new(&merge_repository))?;
+            PlimsollRepository::open_or_copy_from_clone(working_tree, Path::new(&merge_repository))?;
         let name = working_tree.file_name().unwrap_or_default().to_string_lossy();
         let export_folder = working_tree.with_file_name(format!("{EXPORT_FOLDER_PREFIX}{name}"));
         repository_copy.fetch_and_verify_commit_from_clone(&commit)?;
@@ -224,8 +224,8 @@ impl DueReview<'_, '_> {
         folder: &Path,
     ) -> Result<Result<LaunchedClient, client::ClientStartError>, StoreError> {
         let ReadOnlySession { arguments, mut environment } = ReadOnlySession::from_user_settings();
-        // The session belongs to no run, and our hooks ignore it. Added last, so that no variable of the
-        // user's settings replaces it.
+        // The session belongs to no run, and Plimsoll's hooks ignore it. Added last, so that no variable of
+        // the user's settings replaces it.
         environment.push((REVIEW_VARIABLE.to_owned(), self.state.run_id.to_string()));
         let start_result = client::start_client(ClientLaunch {
             program: self.reviewer.client_program,
@@ -266,7 +266,7 @@ impl DueReview<'_, '_> {
         fixed_arguments
             .into_iter()
             .map(str::to_owned)
-            .chain(remaining_budget_arguments(
+            .chain(remaining_budget_arguments_unless_set_by_user(
                 self.context,
                 self.state,
                 self.reviewer.hook_support,
@@ -297,7 +297,7 @@ impl DueReview<'_, '_> {
             reader.read_new_events();
             if let Some(exit) = exit {
                 break EndedReview {
-                    result: self.session_result_with_cost(session, &reader, exit),
+                    result: self.session_result_estimating_missing_cost(session, &reader, exit),
                     end_cause: ReviewEndCause::Finished,
                 };
             }
@@ -307,7 +307,11 @@ impl DueReview<'_, '_> {
                 client.terminate_process_group(GRACE_PERIOD);
                 reader.read_new_events();
                 break EndedReview {
-                    result: self.session_result_with_cost(session, &reader, ProcessExit::default()),
+                    result: self.session_result_estimating_missing_cost(
+                        session,
+                        &reader,
+                        ProcessExit::default(),
+                    ),
                     end_cause: cause,
                 };
             }
@@ -319,7 +323,7 @@ impl DueReview<'_, '_> {
 
     /// Returns how the session ended and what it used. Its hooks record nothing, so its transcript is found
     /// by its id.
-    fn session_result_with_cost(
+    fn session_result_estimating_missing_cost(
         &self,
         session: &ReviewSession,
         reader: &StreamReader,

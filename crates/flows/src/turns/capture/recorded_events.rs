@@ -18,7 +18,10 @@ pub(super) struct RecordedEntries {
 }
 
 impl RecordedEntries {
-    pub(super) fn load_stream(turn_log: &TurnLog, stream_name: &str) -> Result<RecordedEntries, StoreError> {
+    pub(super) fn load_ids_and_hashes_of_stream(
+        turn_log: &TurnLog,
+        stream_name: &str,
+    ) -> Result<RecordedEntries, StoreError> {
         let mut recorded_entries = RecordedEntries::default();
         for line in turn_log.forward_lines()? {
             if let Some(LogLine { header, .. }) = LogLine::parse(&line?.bytes)
@@ -39,7 +42,7 @@ impl RecordedEntries {
 
     /// Returns true for a response that is recorded, and for tool results that belong only to its calls.
     /// Adds the ids of these calls to `matched_call_ids`.
-    pub(super) fn contains_line(
+    pub(super) fn contains_line_collecting_call_ids(
         &self,
         kind: &TranscriptLineKind,
         matched_call_ids: &mut HashSet<String>,

@@ -85,8 +85,8 @@ struct CachedState {
     is_draining: bool,
     exhausted_limit: Option<ExhaustedLimit>,
     fleet_end: Option<FleetEnd>,
-    /// Claims with a stale epoch: another machine has these items.
-    stale_claims: BTreeSet<(usize, u64)>,
+    /// Claims that have a stale epoch, because another machine has claimed their items.
+    lost_claims: BTreeSet<(usize, u64)>,
     /// The claims whose leases are renewed.
     leased_claims: Vec<Claim>,
     merger_epoch: Option<u64>,
@@ -102,14 +102,14 @@ struct CachedState {
 /// The times at which this machine did or began to wait for something.
 #[derive(Debug, Default)]
 struct WaitTimes {
-    /// When the board was last asked for an item without giving one.
-    last_empty_claim: Option<Instant>,
+    /// When the board was last asked for an item and had none for this machine.
+    last_claim_without_item_at: Option<Instant>,
     /// When the last round of merging began.
     last_merge_round: Option<Instant>,
     /// Since when this closing process has been waiting for another machine's merger.
-    waiting_for_other_merger: Option<Instant>,
+    waiting_for_other_merger_since: Option<Instant>,
     /// When this process was asked to end at once.
-    hurried_at: Option<Instant>,
+    immediate_end_requested_at: Option<Instant>,
     /// True once the user was told that this machine waits for the board or the remote.
     was_waiting_announced: bool,
 }
@@ -404,7 +404,7 @@ impl Board for FleetBoard {
         let workers_state = self.workers_file.workers_state();
         let asked_recently = self
             .lock_wait_times()
-            .last_empty_claim
+            .last_claim_without_item_at
             .is_some_and(|claimed_at| claimed_at.elapsed() < CLAIM_INTERVAL);
         let is_reachable = self.current_problem().is_none() || self.should_probe_board();
         let gives_items = {
@@ -427,7 +427,7 @@ impl Board for FleetBoard {
     ) -> Result<Option<Claim>, StoreError> {
         let workers_state = self.workers_file.workers_state();
         let lost_claim = self.find_claim_of_lost_response(&workers_state, worker_claims);
-        self.lock_wait_times().last_empty_claim = Some(Instant::now());
+        self.lock_wait_times().last_claim_without_item_at = Some(Instant::now());
         let worker_name = format!("{}/{worker}", workers_state.fleet_member.unwrap_or_default().name);
         let claim_result = self.call_board(|board| {
             // After a sleep, this machine's own leases may have expired. They are renewed first, so that no
@@ -447,7 +447,7 @@ impl Board for FleetBoard {
         });
         // The error is recorded and handled in each round of the scheduler.
         let Ok(Some((claim, shared_item))) = claim_result else { return Ok(None) };
-        self.lock_wait_times().last_empty_claim = None;
+        self.lock_wait_times().last_claim_without_item_at = None;
         let continues_run = continues_run(claim.item_index);
         self.workers_file.update_and_write_file(|workers| {
             if let Some(shared_item) = shared_item {
@@ -471,7 +471,7 @@ impl Board for FleetBoard {
     fn is_claim_valid(&self, claim: Claim) -> bool {
         let is_leased_here =
             epoch_if_leased_here(&self.workers_file.workers_state(), claim.item_index) == Some(claim.epoch);
-        is_leased_here && !self.lock_cached_state().stale_claims.contains(&(claim.item_index, claim.epoch))
+        is_leased_here && !self.lock_cached_state().lost_claims.contains(&(claim.item_index, claim.epoch))
     }
 
     fn claims_to_recover(&self) -> Vec<Claim> {
@@ -535,7 +535,7 @@ impl Board for FleetBoard {
 
     fn mark_work_ready_to_merge(&self, claim: Claim, end_commit: &str) -> Result<(), StoreError> {
         self.update_and_queue_result(claim, Some(end_commit.to_owned()), ItemOutcome::Offered, |workers| {
-            // A stale epoch means that the item has landed meanwhile.
+            // A stale epoch means that the item was merged meanwhile.
             let _ = mark_claimed_item_ready_to_merge(&mut workers.board, claim, end_commit);
         })
     }
@@ -649,7 +649,8 @@ impl Board for FleetBoard {
         // A process that must end now, for example at a system shutdown, waits this long to deliver results
         // that other machines can continue with.
         let has_leave_timeout_passed = interrupt >= Some(Interrupt::EndSession)
-            && self.lock_wait_times().hurried_at.get_or_insert_with(Instant::now).elapsed() >= LEAVE_TIMEOUT;
+            && self.lock_wait_times().immediate_end_requested_at.get_or_insert_with(Instant::now).elapsed()
+                >= LEAVE_TIMEOUT;
         // Until the run closes, an outage is waited for, up to the outage timeout.
         let can_still_deliver = match self.current_problem() {
             None => true,
@@ -722,7 +723,11 @@ impl Board for FleetBoard {
     fn should_wait_for_merges(&self, is_closing: bool) -> bool {
         let can_leave_to_other_merger = is_closing
             && self.is_other_machine_merger()
-            && self.lock_wait_times().waiting_for_other_merger.get_or_insert_with(Instant::now).elapsed()
+            && self
+                .lock_wait_times()
+                .waiting_for_other_merger_since
+                .get_or_insert_with(Instant::now)
+                .elapsed()
                 >= OTHER_MERGER_TIMEOUT;
         self.current_problem().is_none() && !can_leave_to_other_merger
     }
@@ -743,10 +748,10 @@ impl Board for FleetBoard {
     fn mark_items_in_target_as_merged(
         &self,
         is_in_target: &dyn Fn(&str) -> bool,
-        landed_items: &[(usize, CommitId)],
+        merged_item_commits: &[(usize, CommitId)],
         should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        for (item, commit) in landed_items {
+        for (item, commit) in merged_item_commits {
             self.call_board_with_retry(should_cancel, |board| {
                 board.restore_merge_candidate_commit(*item, commit.as_str())
             })?;
@@ -769,8 +774,8 @@ impl Board for FleetBoard {
         Ok(self.workers_file.update_and_write_file(|workers| workers.record_passed_commands(commands))?)
     }
 
-    /// Fails, so that the target does not move, if this machine is no longer the merger or if an item has
-    /// already landed.
+    /// Fails, so that the target does not move, if this machine is no longer the merger or if an item is
+    /// already merged.
     fn record_merge_candidate_commits(
         &self,
         merger_epoch: u64,

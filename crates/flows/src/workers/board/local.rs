@@ -17,7 +17,7 @@ use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::{
     BoardProgress, Claim, acquire_or_renew_merger_lease, claim_next_item, classify_board_progress,
     items_to_merge, mark_claimed_item_ready_to_merge, mark_items_in_target_as_merged,
-    pause_claims_at_least_until, renew_claim_unless_stale_or_area_taken, reopen_conflicting_item,
+    pause_claims_at_least_until, renew_claim_unless_expired_and_area_taken, reopen_conflicting_item,
     reopen_or_set_aside_after_failed_attempt, reopen_or_set_aside_rejected_item, set_claimed_item_aside,
 };
 use plimsoll_store::{Project, StoreError};
@@ -101,7 +101,7 @@ impl Board for LocalBoard {
         self.workers_file.update_and_write_file(|workers| {
             for worker_claim in worker_claims {
                 // A claim with a stale epoch is already merged; the cleanup ends its run.
-                let _ = renew_claim_unless_stale_or_area_taken(&mut workers.board, *worker_claim, now);
+                let _ = renew_claim_unless_expired_and_area_taken(&mut workers.board, *worker_claim, now);
             }
             let claim = claim_next_item(&mut workers.board, &format!("worker {worker_number}"), now)?;
             workers.move_current_usage_to_earlier_totals(claim.item_index, continues_run(claim.item_index));

@@ -122,7 +122,7 @@ impl BoardConnection for MemoryConnection {
     }
     fn renew_claim(&mut self, claim: Claim) -> Result<(), BoardError> {
         self.run_operation(|fleet| {
-            rules::renew_claim_unless_stale_or_area_taken(&mut fleet.state, claim, now())
+            rules::renew_claim_unless_expired_and_area_taken(&mut fleet.state, claim, now())
         })
     }
     fn report_item_result(&mut self, item_result: &ItemResult) -> Result<(), BoardError> {
@@ -269,7 +269,7 @@ fn fleet_board(
 }
 
 fn memory_connection(items: &[EstimatedItem]) -> MemoryConnection {
-    let state = rules::create_board_from_plan(items);
+    let state = rules::create_board_with_done_items_merged(items);
     let start_and_base_commits = vec![(String::new(), String::new()); state.items.len()];
     MemoryConnection(Arc::new(Mutex::new(FleetRows {
         state,
@@ -294,7 +294,7 @@ fn with_both_boards(check: impl Fn(&dyn Board, &dyn Fn() -> BoardState, &str)) {
     let folder = tempfile::tempdir().unwrap();
     NOW.set(1_000);
     let plan_items = plan_items(&["one", "two"]);
-    let board = local_board(folder.path(), &rules::create_board_from_plan(&plan_items));
+    let board = local_board(folder.path(), &rules::create_board_with_done_items_merged(&plan_items));
     check(&board, &|| board.workers_file().workers_state().board, "local");
     let memory = memory_connection(&plan_items);
     let board = fleet_board(folder.path(), "a", &memory, &unreachable_remote_target(folder.path()));
@@ -743,7 +743,8 @@ fn a_local_item_begins_at_the_target_end_or_at_its_last_attempt() {
     let folder = tempfile::tempdir().unwrap();
     NOW.set(1_000);
     let tip = repository_with_branch(folder.path(), "work");
-    let board = local_board(folder.path(), &rules::create_board_from_plan(&plan_items(&["one"])));
+    let board =
+        local_board(folder.path(), &rules::create_board_with_done_items_merged(&plan_items(&["one"])));
     board
         .workers_file()
         .update_and_write_file(|workers| workers.target_branch_name = "work".to_owned())
@@ -842,7 +843,7 @@ impl BoardUnderTest for LocalBoardUnderTest {
         self.board
             .workers_file()
             .update_and_write_file(|workers| {
-                rules::renew_claim_unless_stale_or_area_taken(&mut workers.board, claim, at)
+                rules::renew_claim_unless_expired_and_area_taken(&mut workers.board, claim, at)
             })
             .unwrap()
     }
@@ -898,7 +899,9 @@ impl BoardUnderTest for LocalBoardUnderTest {
     fn reopen(&mut self, item: usize) -> bool {
         self.board
             .workers_file()
-            .update_and_write_file(|workers| rules::reopen_set_aside_item(&mut workers.board, item))
+            .update_and_write_file(|workers| {
+                rules::reopen_set_aside_item_and_reset_failures(&mut workers.board, item)
+            })
             .unwrap()
     }
     fn board(&mut self) -> BoardState {
@@ -1038,7 +1041,9 @@ impl BoardUnderTest for FleetUnderTest {
     }
     fn reopen(&mut self, item: usize) -> bool {
         self.connection
-            .run_operation(|fleet| Ok(rules::reopen_set_aside_item(&mut fleet.state, item)))
+            .run_operation(|fleet| {
+                Ok(rules::reopen_set_aside_item_and_reset_failures(&mut fleet.state, item))
+            })
             .unwrap()
     }
     /// Asserts that every machine's copy matches the board, and returns the board.
@@ -1066,7 +1071,7 @@ fn the_rules_hold_on_both_boards_in_random_orders() {
         let folder = tempfile::tempdir().unwrap();
         NOW.set(0);
         LocalBoardUnderTest {
-            board: local_board(folder.path(), &rules::create_board_from_plan(items)),
+            board: local_board(folder.path(), &rules::create_board_with_done_items_merged(items)),
             _folder: folder,
         }
     };

@@ -2,7 +2,7 @@
 
 use super::live_run::live_recorded_process_or_lock_holder;
 use super::reporter::Reporter;
-use crate::our_files::is_plimsoll_file;
+use crate::plimsoll_files::is_plimsoll_file;
 use crate::run::branch::allowed_programs;
 use crate::workers::context::ParallelRun;
 use crate::workers::record_transfer;
@@ -124,7 +124,7 @@ fn remove_current_and_merged_attempt_branches(
     let repository = &parallel_run.worktrees.checkout.repository_root;
     let target_tip = parallel_run.target.target_tip_without_fetch();
     let (merge_repository, plan_files) = (
-        parallel_run.worktrees.merge_repository.own_repository(),
+        parallel_run.worktrees.merge_repository.plimsoll_repository(),
         parallel_run.worktrees.plan_files.all_paths(),
     );
     for epoch in 1..=workers_state.board.items[item].epoch {

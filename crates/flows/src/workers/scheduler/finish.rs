@@ -2,11 +2,11 @@
 
 use super::abort_flag::AbortFlag;
 use super::reporter::Reporter;
-use crate::our_files::is_plimsoll_file;
+use crate::plimsoll_files::is_plimsoll_file;
 use crate::run::RunEvent;
-use crate::run::archive::archive_run;
+use crate::run::archive::archive_run_and_clean_up_prompt_and_memory;
 use crate::run::branch::allowed_programs;
-use crate::run::changed_checks::changed_check_files;
+use crate::run::changed_checks::list_check_files_changed_since_run_start;
 use crate::run::notify::notify_user_of_end_or_pause;
 use crate::workers::WorkersError;
 use crate::workers::closing_reason::ClosingReason;
@@ -117,7 +117,7 @@ pub(super) fn finish_run(
     merge_unmerged_notes_if_stopped_incomplete(parallel_run, reporter, abort_flag, &closing_reason);
     let closing_reason = block_if_completion_check_fails(parallel_run, reporter, closing_reason);
     record_target_check_file_changes_in_state(parallel_run)?;
-    let _ = parallel_run.worktrees.remove_merge_worktree_and_exports();
+    let _ = parallel_run.worktrees.remove_merge_worktree_and_review_exports();
     report_merged_count_and_kept_worktrees(parallel_run, reporter);
     let exit_code = match closing_reason {
         ClosingReason::Interrupted => record_and_report_ctrl_c_pause(parallel_run, reporter)?,
@@ -144,8 +144,11 @@ fn record_target_check_file_changes_in_state(parallel_run: ParallelRun<'_>) -> R
         worktree::tip_of_branch(&parallel_run.worktrees.checkout.repository_root, &target_branch)
     });
     let Some(target_tip) = target_tip else { return Ok(()) };
-    let changed_checks =
-        changed_check_files(parallel_run.context.project, parallel_run.initial_state, Some(&target_tip));
+    let changed_checks = list_check_files_changed_since_run_start(
+        parallel_run.context.project,
+        parallel_run.initial_state,
+        Some(&target_tip),
+    );
     parallel_run.context.update_state_without_sync(|state| state.outcomes.changed_checks = changed_checks)?;
     Ok(())
 }
@@ -242,7 +245,7 @@ fn record_verdict_archive_and_notify(
     let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(verdict)));
     parallel_run.context.journal_run_event(&state, event)?;
     if state.lifecycle.has_ended() {
-        archive_run(parallel_run.context.project, &state)?;
+        archive_run_and_clean_up_prompt_and_memory(parallel_run.context.project, &state)?;
     }
     reporter.notify_observer(&RunEvent::VerdictReached { state: &state, verdict });
     notify_user_of_end_or_pause(parallel_run.context.project, &state, verdict);
@@ -255,12 +258,14 @@ fn deliver_to_user_branch_if_configured(parallel_run: ParallelRun<'_>, reporter:
     if workers.is_none_or(|workers| workers.delivery_mode != DeliveryMode::Merge) {
         return;
     }
-    let message = fast_forward_user_branch(parallel_run)
+    let message = fast_forward_user_branch_and_describe(parallel_run)
         .unwrap_or_else(|error| format!("nothing was delivered: {error}"));
     reporter.send_notice_to_observer(message);
 }
 
-fn fast_forward_user_branch(parallel_run: ParallelRun<'_>) -> Result<String, BranchDeliveryError> {
+fn fast_forward_user_branch_and_describe(
+    parallel_run: ParallelRun<'_>,
+) -> Result<String, BranchDeliveryError> {
     let workers_state = parallel_run.workers_state();
     let project_root = parallel_run.context.project.root();
     let branch = workers_state.user_branch.clone();

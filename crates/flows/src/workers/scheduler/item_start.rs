@@ -47,7 +47,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let verify_commands = &self.parallel_run.initial_state.options.verify_commands;
         if !verify_commands.is_empty() && self.parallel_run.workers_state().passed_verify_commands.is_empty()
         {
-            self.reporter.notify_observer(&RunEvent::Notice(baseline::render_notice(
+            self.reporter.notify_observer(&RunEvent::Notice(baseline::render_baseline_start_notice(
                 self.parallel_run.initial_state,
                 verify_commands,
             )));
@@ -304,7 +304,7 @@ impl<'scope> Scheduler<'scope, '_> {
             run_state: self.parallel_run.initial_state,
             client_program: &self.parallel_run.launch_options.client,
             project: &project,
-            merge_repository: self.parallel_run.worktrees.merge_repository.own_repository().git_folder(),
+            merge_repository: self.parallel_run.worktrees.merge_repository.plimsoll_repository().git_folder(),
             worker_number: slot.worker_number,
             item_text: &workers_state.board.items[item].text,
             item_number: item + 1,
@@ -401,7 +401,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let is_linked_worktree =
             self.parallel_run.worktrees.is_linked_worktree_of_project_repository(&worktree);
         let commit_leftover_work = || {
-            live_run::head_after_committing_leftovers_if_ended(
+            live_run::commit_leftovers_if_run_ended_and_return_head(
                 &self.parallel_run.worktrees.project_in(&worktree),
                 &workers_state.item_progress[item].earlier_run_id,
             )

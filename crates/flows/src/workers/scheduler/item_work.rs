@@ -1,6 +1,6 @@
 //! The work on a claimed item in the item's worktree.
 
-use crate::our_files::is_plimsoll_file;
+use crate::plimsoll_files::is_plimsoll_file;
 use crate::run::branch::allowed_programs;
 use crate::workers::board::UnfinishedWork;
 use crate::workers::context::ParallelRun;

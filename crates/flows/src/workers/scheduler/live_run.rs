@@ -1,6 +1,6 @@
 //! Finds the process of an item's run, and commits what a failed run has left.
 
-use crate::our_files::is_plimsoll_file;
+use crate::plimsoll_files::is_plimsoll_file;
 use crate::workers::item_run;
 use plimsoll_domain::workers::ItemProgress;
 use plimsoll_launcher::client::LaunchedClient;
@@ -28,7 +28,7 @@ pub(super) fn live_recorded_process_or_lock_holder(
 
 /// Commits what a failed run has left, and returns the last commit of its work. Returns `None` if there is no
 /// worktree. Commits nothing if the run has not ended, because its client may still be running.
-pub(super) fn head_after_committing_leftovers_if_ended(
+pub(super) fn commit_leftovers_if_run_ended_and_return_head(
     project: &Project,
     earlier_run_id: &str,
 ) -> Option<String> {

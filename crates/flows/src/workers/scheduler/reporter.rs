@@ -5,7 +5,7 @@ use crate::run::{RunEvent, RunObserver};
 use crate::workers::WorkersError;
 use crate::workers::context::ParallelRun;
 use plimsoll_domain::journal::{ItemReturned, ItemsMerged, JournalEvent};
-use plimsoll_policy::linear::ItemEvent;
+use plimsoll_policy::linear::ParallelItemEvent;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// The reporter of a parallel run.
@@ -66,24 +66,24 @@ impl<'env> Reporter<'env> {
     fn queue_linear_notes_for_event(&self, event: &JournalEvent) {
         match event {
             JournalEvent::ItemsMerged(ItemsMerged { items, branch_head: commit }) => {
-                items
-                    .iter()
-                    .for_each(|item| self.queue_linear_note_if_enabled(item, ItemEvent::Merged(commit)));
+                items.iter().for_each(|item| {
+                    self.queue_linear_note_if_enabled(item, ParallelItemEvent::Merged(commit))
+                });
             }
             JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside: true }) => {
-                self.queue_linear_note_if_enabled(item, ItemEvent::SetAside(reason));
+                self.queue_linear_note_if_enabled(item, ParallelItemEvent::SetAside(reason));
             }
             JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside: false }) => {
-                self.queue_linear_note_if_enabled(item, ItemEvent::Requeued(reason));
+                self.queue_linear_note_if_enabled(item, ParallelItemEvent::Requeued(reason));
             }
             JournalEvent::Parked { item, question } => {
-                self.queue_linear_note_if_enabled(item, ItemEvent::WaitsForAnswer(question));
+                self.queue_linear_note_if_enabled(item, ParallelItemEvent::WaitsForAnswer(question));
             }
             _ => {}
         }
     }
 
-    fn queue_linear_note_if_enabled(&self, item_text: &str, item_event: ItemEvent<'_>) {
+    fn queue_linear_note_if_enabled(&self, item_text: &str, item_event: ParallelItemEvent<'_>) {
         let item_index = || {
             self.parallel_run
                 .workers_state()

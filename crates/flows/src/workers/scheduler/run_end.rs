@@ -68,11 +68,12 @@ impl<'scope> Scheduler<'scope, '_> {
                 self.park_item_and_notify_user(&slot, question).map(|()| None)
             }
             ItemRunOutcome::PausedByLimit {
-                limit_resets_at: reset_time,
+                limit_resets_at: limit_reset_time,
                 reason,
                 consecutive_pauses: pause_count,
             } => {
-                let pause_end_millis = item_run::pause_end_unix_millis(reset_time.as_ref(), pause_count);
+                let pause_end_millis =
+                    item_run::pause_end_unix_millis(limit_reset_time.as_ref(), pause_count);
                 self.pause_all_workers_and_close_if_no_wait(
                     slot,
                     PauseKind::Limit,

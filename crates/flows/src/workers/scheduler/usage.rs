@@ -3,7 +3,7 @@
 use crate::context::running_sessions::RunFiguresReader;
 use crate::workers::closing_reason::ClosingReason;
 use crate::workers::context::ParallelRun;
-use crate::workers::item_figures::read_item_run_snapshots;
+use crate::workers::item_figures::read_snapshot_or_default_of_every_item;
 use crate::workers::item_run;
 use crate::workers::shown_plan;
 use crate::workers::slot::Slot;
@@ -29,7 +29,7 @@ impl ItemRunUsage {
         slots: &[Option<Slot<'_>>],
     ) {
         let workers_state = parallel_run.workers_state();
-        self.item_runs = read_item_run_snapshots(
+        self.item_runs = read_snapshot_or_default_of_every_item(
             &mut self.reader,
             parallel_run.context.project,
             parallel_run.initial_state,
@@ -63,7 +63,7 @@ impl ItemRunUsage {
 /// line, have current values while items are running.
 pub(super) fn write_usage_to_state_if_changed(parallel_run: ParallelRun<'_>, state: &RunState) {
     let usage = parallel_run.workers_state().total_usage_of_all_items();
-    if usage != item_run::usage_of_run(state) {
+    if usage != item_run::usage_of_ended_sessions_of_run(state) {
         // An error must not end the run: the write is repeated at the next interval.
         let _ =
             shown_plan::write_usage_to_state(parallel_run.context.project, parallel_run.initial_state, usage);
@@ -81,12 +81,13 @@ pub(super) fn closing_reason_if_limit_reached(
     );
     (state.spending.cost_usd, state.spending.tokens) = (usage.cost_usd, usage.tokens);
     state.spending.add_cost_basis(usage.cost_basis);
-    let budget_or_deadline_reason =
-        match plimsoll_policy::bounds::budget_or_deadline_verdict(&state, &clock::to_timestamp(clock::now()))
-        {
-            Some(Verdict::Stop { status, reason }) => Some(ClosingReason::Stop(status, reason)),
-            Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => None,
-        };
+    let budget_or_deadline_reason = match plimsoll_policy::bounds::stop_if_budget_spent_or_deadline_passed(
+        &state,
+        &clock::to_timestamp(clock::now()),
+    ) {
+        Some(Verdict::Stop { status, reason }) => Some(ClosingReason::Stop(status, reason)),
+        Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => None,
+    };
     let session_limit_reason = || {
         let reason = count_with_noun(usage.sessions as usize, "session") + " used";
         ClosingReason::Stop(RunStatus::MaxIterations, reason)

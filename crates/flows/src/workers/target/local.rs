@@ -14,7 +14,7 @@ use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::workers::WorkersState;
 use plimsoll_domain::{RunState, TodoList};
 use plimsoll_launcher::branch::check_not_checked_out_elsewhere;
-use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
+use plimsoll_launcher::plimsoll_repository::{PlimsollRepository, PlimsollRepositoryError};
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree;
 use plimsoll_policy::todo_list::render_unclear_lines_if_no_item_open;
@@ -44,8 +44,8 @@ impl<'a> LocalTarget<'a> {
         &self.worktrees.checkout.repository_root
     }
 
-    fn merge_repository(&self) -> &OwnRepository {
-        self.worktrees.merge_repository.own_repository()
+    fn merge_repository(&self) -> &PlimsollRepository {
+        self.worktrees.merge_repository.plimsoll_repository()
     }
 
     /// Returns why the clone's branch is not what was verified, if that is so. Everything was verified in our
@@ -109,7 +109,7 @@ impl Target for LocalTarget<'_> {
         Vec::new()
     }
 
-    fn copy_work_into_merge_repository(&self, commit: &CommitId) -> Result<(), OwnRepositoryError> {
+    fn copy_work_into_merge_repository(&self, commit: &CommitId) -> Result<(), PlimsollRepositoryError> {
         self.merge_repository().fetch_and_verify_commit_from_clone(commit)
     }
 

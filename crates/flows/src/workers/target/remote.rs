@@ -12,7 +12,7 @@ use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
 use plimsoll_domain::item_brief::ReturnedWork;
 use plimsoll_domain::plan_edit;
 use plimsoll_domain::workers::{ItemResult, WorkersState};
-use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
+use plimsoll_launcher::plimsoll_repository::{PlimsollRepository, PlimsollRepositoryError};
 use plimsoll_launcher::remote_repository::{PushLease, ReferenceUpdate, Remote, RemoteError};
 use plimsoll_policy::workers::Claim;
 use plimsoll_store::StoreError;
@@ -57,8 +57,8 @@ impl RemoteTarget {
     }
 
     /// Returns our own repository, in which everything is merged.
-    pub(in super::super) fn merge_repository(&self) -> &OwnRepository {
-        self.remote.own_repository()
+    pub(in super::super) fn merge_repository(&self) -> &PlimsollRepository {
+        self.remote.plimsoll_repository()
     }
 
     /// Returns since when the remote has been unreachable and why, or `None` if it is reachable.
@@ -126,20 +126,23 @@ impl RemoteTarget {
         items: &[usize],
         should_cancel: &dyn Fn() -> bool,
     ) -> Result<CommitId, RemoteError> {
-        let landings_refspec =
-            format!("+{}/landed/*:{}/*", self.remote_ref_prefix(), self.local_landings_prefix());
+        let landings_refspec = format!(
+            "+{}/landed/*:{}/*",
+            self.remote_ref_prefix(),
+            self.local_ref_prefix_of_merge_candidates()
+        );
         self.fetch_refspecs_and_items(&[landings_refspec], items, should_cancel)
     }
 
-    /// Returns the prefix under which our own repository has the commits with which items have landed. They
+    /// Returns the prefix under which our own repository has the commits with which items were merged. They
     /// are recorded on the remote in the push that moves the target.
-    fn local_landings_prefix(&self) -> String {
+    fn local_ref_prefix_of_merge_candidates(&self) -> String {
         format!("refs/plimsoll/{}/landed", self.fleet_name)
     }
 
-    /// Returns the commits with which items were about to land, as they were last fetched.
-    pub(in super::super) fn recorded_landings(&self) -> Vec<(usize, CommitId)> {
-        let prefix = self.local_landings_prefix();
+    /// Returns the commits with which items were about to be merged, as they were last fetched.
+    pub(in super::super) fn fetched_merge_candidates(&self) -> Vec<(usize, CommitId)> {
+        let prefix = self.local_ref_prefix_of_merge_candidates();
         let item_index = |name: &str| name.rsplit('/').next()?.parse::<usize>().ok()?.checked_sub(1);
         let refs = self.remote.local_references_below(&prefix).into_iter();
         refs.filter_map(|(name, commit)| Some((item_index(&name)?, commit))).collect()
@@ -177,7 +180,7 @@ impl RemoteTarget {
             .last_seen_target_tip()
             .ok_or_else(|| RemoteError::ReferenceMissing(self.target_branch_ref()))?;
         self.remote
-            .own_repository()
+            .plimsoll_repository()
             .transfer_commit_and_set_clone_reference(&self.local_target_ref(), &target_tip)?;
         Ok(target_tip)
     }
@@ -236,7 +239,7 @@ impl RemoteTarget {
         let work_commit = CommitId::parse(&result.start_commit_id)
             .map_err(|error| RemoteError::Rejected(error.to_string()))?;
         // The commits of sessions are in the clone.
-        self.remote.own_repository().fetch_and_verify_commit_from_clone(&work_commit)?;
+        self.remote.plimsoll_repository().fetch_and_verify_commit_from_clone(&work_commit)?;
         let push = ReferenceUpdate {
             new_object: Some(&work_commit),
             reference: &reference,
@@ -459,11 +462,11 @@ impl Target for FleetTarget<'_> {
     }
 
     fn recorded_merge_candidates(&self) -> Vec<(usize, CommitId)> {
-        self.remote_target.recorded_landings()
+        self.remote_target.fetched_merge_candidates()
     }
 
     /// Does nothing: the work was fetched with its branch.
-    fn copy_work_into_merge_repository(&self, _: &CommitId) -> Result<(), OwnRepositoryError> {
+    fn copy_work_into_merge_repository(&self, _: &CommitId) -> Result<(), PlimsollRepositoryError> {
         Ok(())
     }
 

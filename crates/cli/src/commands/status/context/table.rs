@@ -8,7 +8,9 @@ use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line,
 use plimsoll_domain::{RunState, Settings, UsageReading};
 use plimsoll_flows::context::forecast::SessionForecast;
 use plimsoll_policy::current_item::current_unparked_item;
-use plimsoll_policy::pack::{Estimate, EstimateSource, estimate_item, fits_below_l2, is_stated_too_large};
+use plimsoll_policy::pack::{
+    Estimate, EstimateSource, estimate_item_tokens_by_percentile, fits_below_l2, is_stated_too_large,
+};
 
 /// The input for the table and the sentence.
 #[derive(Debug)]
@@ -172,7 +174,8 @@ impl ContextView<'_> {
             .map(|(run, _)| run.plan_items.item_costs.as_slice())
             .unwrap_or_default();
         let window_tokens = self.thresholds.map_or(100, |thresholds| thresholds.window.max(1));
-        let estimate = estimate_item(item, self.item_file_lines, item_costs, window_tokens);
+        let estimate =
+            estimate_item_tokens_by_percentile(item, self.item_file_lines, item_costs, window_tokens);
         let percent = estimate.tokens.saturating_mul(100) / window_tokens;
         (estimate, percent)
     }

@@ -11,7 +11,7 @@ use plimsoll_flows::context::forecast;
 use plimsoll_flows::context::measure::{
     MeasureInput, compute_session_thresholds, measure_usage_waiting_near_threshold,
 };
-use plimsoll_flows::run_figures::{RunFiguresReader, read_run_snapshot};
+use plimsoll_flows::run_figures::{RunFiguresReader, read_run_snapshot_retrying_if_lock_changed};
 use plimsoll_store::{Project, config};
 use std::path::PathBuf;
 
@@ -37,7 +37,8 @@ pub(super) struct ScreenContent {
 impl ScreenContent {
     /// Reads the content from the project's files. The log stays empty, because the caller reads it incrementally.
     pub(super) fn read_without_log(project: &Project, reader: &mut RunFiguresReader) -> ScreenContent {
-        let (snapshot, state_error) = match read_run_snapshot(project, None, reader) {
+        let (snapshot, state_error) = match read_run_snapshot_retrying_if_lock_changed(project, None, reader)
+        {
             Ok(snapshot) => (snapshot, None),
             Err(error) => (None, Some(error.to_string())),
         };
@@ -73,7 +74,7 @@ fn measure_and_forecast_l2(
         transcript_path: transcript,
         pending_calls: &[],
     });
-    forecast::forecast_when_thresholds_are_reached(transcript, &measurement).forecast?.l2
+    forecast::forecast_responses_and_minutes_to_thresholds(transcript, &measurement).forecast?.l2
 }
 
 fn thresholds_from_last_reading(

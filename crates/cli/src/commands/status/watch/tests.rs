@@ -53,7 +53,7 @@ fn screen_content(state: RunState) -> ScreenContent {
         root: "/p".into(),
         view: Some(RunStatusView {
             figures: figures_of_sequential_run(&state, None),
-            activity: determine_activity(&ActivityEvidence::from_state(&state, true)),
+            activity: determine_activity(&ActivityEvidence::from_state_without_process_checks(&state, true)),
             stop_reason: None,
             state,
             context_usage: None,

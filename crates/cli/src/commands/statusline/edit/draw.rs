@@ -3,7 +3,7 @@
 use super::editor::{COLOR_SETTING, Editor, FORMAT_SETTING, SegmentRow};
 use super::paint::to_ratatui_line;
 use plimsoll_domain::statusline::SegmentKind;
-use plimsoll_policy::statusline::{StatusLineView, explain_segments, render};
+use plimsoll_policy::statusline::{StatusLineView, explain_segments, render_lines_or_program_name};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
@@ -17,7 +17,8 @@ pub(super) fn draw_editor(editor: &Editor, frame: &mut Frame<'_>) {
     let area = frame.area();
     let view =
         StatusLineView { columns: Some(usize::from(area.width.saturating_sub(2))), ..editor.view.clone() };
-    let preview: Vec<Line<'_>> = render(&view, editor.status_line()).lines().map(to_ratatui_line).collect();
+    let preview: Vec<Line<'_>> =
+        render_lines_or_program_name(&view, editor.status_line()).lines().map(to_ratatui_line).collect();
     let key_lines = KEY_LEGEND.chars().count() as u16 / area.width.max(1) + 1;
     let constraints = [
         Constraint::Length(preview.len() as u16 + 2),

@@ -105,7 +105,7 @@ impl SecretTally {
     }
 
     fn find_and_print_line_secrets(&mut self, log: &TurnLog, line: &RawLine, secrets: &mut LogSecrets) {
-        let Some(record) = turns::decode_record(log, line) else {
+        let Some(record) = turns::decode_record_keeping_error_in_body(log, line) else {
             self.unreadable_line_count +=
                 usize::from(plimsoll_secrets::first_secret_kind(&line.bytes).is_some());
             return;
@@ -130,7 +130,7 @@ impl SecretTally {
             return;
         }
         for (field, kind) in locations {
-            print_text(format!("{}{field}: looks like {kind}", record.display_name()));
+            print_text(format!("{}{field}: looks like {kind}", record.short_session_id_and_number()));
             *self.kind_counts.entry(kind).or_default() += 1;
         }
         secrets.sequence_numbers.insert(record.header.sequence_number);

@@ -5,7 +5,7 @@ use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind};
 use plimsoll_domain::reading::{WindowSize, WindowSource};
 use plimsoll_domain::{Level, SessionId};
 use plimsoll_flows::turns::{self, LoggedRecord, RecordBody};
-use plimsoll_policy::window::{WindowEvidence, resolve_window};
+use plimsoll_policy::window::{WindowEvidence, resolve_window_raising_it_to_used_tokens};
 use plimsoll_store::{Project, StoreError, TurnLog, config, context_windows, journal, sessions};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ impl ExportedSession {
     ) -> Result<ExportedSession, StoreError> {
         let (mut records, mut unreadable_lines) = (Vec::new(), 0);
         for line in log.forward_lines()? {
-            match turns::decode_record(log, &line?) {
+            match turns::decode_record_keeping_error_in_body(log, &line?) {
                 Some(record) => records.push(record),
                 None => unreadable_lines += 1,
             }
@@ -200,5 +200,6 @@ fn measured_or_resolved_window(project: &Project, id: &str, records: &[LoggedRec
         max_used_tokens,
         ..WindowEvidence::default()
     };
-    resolve_window(&evidence).filter(|window| window.source != WindowSource::Assumed)
+    resolve_window_raising_it_to_used_tokens(&evidence)
+        .filter(|window| window.source != WindowSource::Assumed)
 }

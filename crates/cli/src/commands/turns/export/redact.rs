@@ -36,7 +36,7 @@ impl Redactor {
 
     /// Returns the record without its secrets.
     pub(crate) fn redact_record(&mut self, record: &LoggedRecord) -> LoggedRecord {
-        self.record_name = record.display_name();
+        self.record_name = record.short_session_id_and_number();
         if record.header.stream != MAIN_STREAM {
             self.record_name = format!("{} of agent {}", self.record_name, record.header.stream);
         }

@@ -28,14 +28,15 @@ pub(super) fn run_heartbeat_loop(board: &FleetBoard, should_stop: &AtomicBool) {
         let is_renewal_due = last_renewal.is_none_or(|renewed_at| renewed_at.elapsed() >= RENEWAL_INTERVAL);
         if is_renewal_due {
             last_renewal = Some(Instant::now());
-            renew_leases_and_mark_stale_claims(board);
+            renew_leases_and_mark_lost_claims(board);
             is_report_due = true;
         }
         let refresh_interval = REFRESH_INTERVAL
             * u32::try_from(1 + board.workers_file.item_count() / ITEMS_PER_EXTRA_SECOND).unwrap_or(u32::MAX);
         if last_refresh.is_none_or(|refreshed_at| refreshed_at.elapsed() >= refresh_interval) {
             // The call records its errors, so they are ignored here.
-            is_report_due = !report_workers_unless_lock_busy(board, &mut reported_items, is_report_due);
+            is_report_due =
+                !report_workers_and_return_if_lock_was_free(board, &mut reported_items, is_report_due);
             let _ = refresh_cached_state_from_board(board);
             last_refresh = Some(Instant::now());
         }
@@ -45,7 +46,7 @@ pub(super) fn run_heartbeat_loop(board: &FleetBoard, should_stop: &AtomicBool) {
 
 /// Renews the leases of the items that are worked on here, and the merger's lease. Records claims whose epoch is
 /// stale. Stops at the first other error.
-pub(super) fn renew_leases_and_mark_stale_claims(board: &FleetBoard) {
+pub(super) fn renew_leases_and_mark_lost_claims(board: &FleetBoard) {
     let (leased_claims, merger_epoch) = {
         let cached_state = board.lock_cached_state();
         (cached_state.leased_claims.clone(), cached_state.merger_epoch)
@@ -53,7 +54,7 @@ pub(super) fn renew_leases_and_mark_stale_claims(board: &FleetBoard) {
     for claim in leased_claims {
         match board.call_board_over_heartbeat(|connection| connection.renew_claim(claim)) {
             Err(BoardError::StaleEpoch) => {
-                _ = board.lock_cached_state().stale_claims.insert((claim.item_index, claim.epoch));
+                _ = board.lock_cached_state().lost_claims.insert((claim.item_index, claim.epoch));
             }
             Err(BoardError::Unreachable(_) | BoardError::Permanent(_)) => return,
             Ok(()) => {}
@@ -68,7 +69,7 @@ pub(super) fn renew_leases_and_mark_stale_claims(board: &FleetBoard) {
 /// Sends the reports of all workers if a worker has changed its item or if `even_if_unchanged` is true.
 /// Returns false only if the lock is busy, so that the report must be repeated: another thread is reserving a
 /// budget, and the heartbeat thread must not wait for that.
-pub(super) fn report_workers_unless_lock_busy(
+pub(super) fn report_workers_and_return_if_lock_was_free(
     board: &FleetBoard,
     reported_items: &mut Vec<(usize, Option<usize>)>,
     even_if_unchanged: bool,
@@ -126,7 +127,7 @@ fn apply_board_snapshot(
         board_item.text = text;
         let epoch = board_item.epoch;
         let is_leased_here = epoch_if_leased_here(workers_state, index) == Some(epoch)
-            && !cached_state.stale_claims.contains(&(index, epoch));
+            && !cached_state.lost_claims.contains(&(index, epoch));
         let item_progress = &mut workers_state.item_progress[index];
         item_progress.answered_question = item.answered_question;
         // For an item that is leased here, this machine's start commit is newer than the board's.

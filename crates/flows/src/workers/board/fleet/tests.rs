@@ -44,7 +44,7 @@ pub(in super::super) fn report_queued_results(board: &FleetBoard) {
 
 /// Renews the leases of the board's claims.
 pub(in super::super) fn renew_leases(board: &FleetBoard) {
-    heartbeat::renew_leases_and_mark_stale_claims(board);
+    heartbeat::renew_leases_and_mark_lost_claims(board);
 }
 
 /// The recorded calls about workers, each with its item.
@@ -138,8 +138,8 @@ fn an_earlier_report_is_not_written_after_a_reservation() {
     board.lock_cached_state().worker_reports = vec![idle_report];
     let busy_report = LocalWorkerReport { worker_number: 1, item: Some(4), ..LocalWorkerReport::default() };
     std::thread::scope(|scope| {
-        let report =
-            scope.spawn(|| heartbeat::report_workers_unless_lock_busy(&board, &mut Vec::new(), true));
+        let report = scope
+            .spawn(|| heartbeat::report_workers_and_return_if_lock_was_free(&board, &mut Vec::new(), true));
         report_began.recv().expect("the report is on its way");
         let reserve = scope.spawn(|| board.reserve_money_and_replace_report(&busy_report, 0));
         // Without the lock, the reservation would be written first.
@@ -148,9 +148,12 @@ fn an_earlier_report_is_not_written_after_a_reservation() {
         assert!(report.join().expect("no panic"));
         assert_eq!(reserve.join().expect("no panic"), Ok(Reservation::WaitForOthers));
     });
-    assert!(heartbeat::report_workers_unless_lock_busy(&board, &mut Vec::new(), true));
+    assert!(heartbeat::report_workers_and_return_if_lock_was_free(&board, &mut Vec::new(), true));
     let expected = [("report", None), ("reserve", Some(4)), ("report", Some(4))];
     assert_eq!(*recorded_calls.lock().expect("no panic"), expected);
     let _reporting_guard = board.reporting_lock.lock().expect("no panic");
-    assert!(!heartbeat::report_workers_unless_lock_busy(&board, &mut Vec::new(), true), "it is done again");
+    assert!(
+        !heartbeat::report_workers_and_return_if_lock_was_free(&board, &mut Vec::new(), true),
+        "it is done again"
+    );
 }

@@ -9,7 +9,7 @@
 mod commit_rewrite;
 
 use crate::child::{self, ChildOptions};
-use crate::git::{self, AllowedPrograms, ChangeSummary, GitWriter, offline_own_repository_command};
+use crate::git::{self, AllowedPrograms, ChangeSummary, GitWriter, offline_plimsoll_repository_command};
 use crate::{CommandOutcome, git_output};
 use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::text::{to_safe_single_line, truncate_end};
@@ -64,7 +64,7 @@ const COPIED_SETTINGS: &[&str] = &[
 
 /// The error of an operation on our own repository.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum OwnRepositoryError {
+pub enum PlimsollRepositoryError {
     /// The clone could not be copied.
     #[error("cannot copy the repository to {}: {reason}", folder.display())]
     CopyFailed {
@@ -95,15 +95,15 @@ pub enum OwnRepositoryError {
     DamagedObjects(String),
 }
 
-impl From<StoreError> for OwnRepositoryError {
-    fn from(error: StoreError) -> OwnRepositoryError {
-        OwnRepositoryError::WriteFailed(error.to_string())
+impl From<StoreError> for PlimsollRepositoryError {
+    fn from(error: StoreError) -> PlimsollRepositoryError {
+        PlimsollRepositoryError::WriteFailed(error.to_string())
     }
 }
 
 /// Plimsoll's own copy of the user's clone.
 #[derive(Debug, Clone)]
-pub struct OwnRepository {
+pub struct PlimsollRepository {
     /// The clone's working tree.
     clone_root: PathBuf,
     /// The git folder that all worktrees of the clone share.
@@ -111,25 +111,25 @@ pub struct OwnRepository {
     git_folder: PathBuf,
 }
 
-impl OwnRepository {
+impl PlimsollRepository {
     /// Opens the repository in `git_folder`, or creates it as a copy of the clone if it does not exist.
     pub fn open_or_copy_from_clone(
         clone_root: &Path,
         git_folder: &Path,
-    ) -> Result<OwnRepository, OwnRepositoryError> {
+    ) -> Result<PlimsollRepository, PlimsollRepositoryError> {
         let worktree_git_folder = find_git_folder(clone_root).unwrap_or_else(|| clone_root.join(".git"));
         let clone_git_folder = disk::canonicalize_or_keep(
             &shared_git_folder(&worktree_git_folder).unwrap_or(worktree_git_folder),
         );
-        let own_repository = OwnRepository {
+        let plimsoll_repository = PlimsollRepository {
             clone_root: clone_root.to_owned(),
             clone_git_folder,
             git_folder: git_folder.to_owned(),
         };
         if !disk::exists(&git_folder.join("HEAD")) {
-            own_repository.copy_from_clone_via_temporary_folder()?;
+            plimsoll_repository.copy_from_clone_via_temporary_folder()?;
         }
-        Ok(own_repository)
+        Ok(plimsoll_repository)
     }
 
     pub fn git_folder(&self) -> &Path {
@@ -148,7 +148,7 @@ impl OwnRepository {
 
     /// Copies the clone's objects, branches, settings and git-crypt keys into a temporary folder, which is
     /// renamed at the end. If the process is killed, the next copy removes the temporary folder.
-    fn copy_from_clone_via_temporary_folder(&self) -> Result<(), OwnRepositoryError> {
+    fn copy_from_clone_via_temporary_folder(&self) -> Result<(), PlimsollRepositoryError> {
         let temporary_folder = self.git_folder.with_extension("draft");
         disk::remove_folder_and_contents(&temporary_folder)?;
         if let Some(parent) = self.git_folder.parent() {
@@ -170,13 +170,14 @@ impl OwnRepository {
         ];
         let parent = temporary_folder.parent().unwrap_or(&self.clone_root);
         let outcome = child::run(
-            offline_own_repository_command(None, parent, &arguments),
+            offline_plimsoll_repository_command(None, parent, &arguments),
             ChildOptions::with_timeout(COPY_TIMEOUT),
         );
         if !outcome.succeeded() {
             return Err(self.copy_error(&outcome));
         }
-        let temporary_repository = OwnRepository { git_folder: temporary_folder.clone(), ..self.clone() };
+        let temporary_repository =
+            PlimsollRepository { git_folder: temporary_folder.clone(), ..self.clone() };
         // These files are caches, and a session of an earlier run may have tampered with them.
         for name in ["pack/multi-pack-index", "info/commit-graph"] {
             disk::remove_if_exists(&temporary_folder.join("objects").join(name))?;
@@ -189,11 +190,14 @@ impl OwnRepository {
         Ok(disk::rename(&temporary_folder, &self.git_folder)?)
     }
 
-    fn copy_error(&self, outcome: &CommandOutcome) -> OwnRepositoryError {
-        OwnRepositoryError::CopyFailed { folder: self.git_folder.clone(), reason: error_message(outcome) }
+    fn copy_error(&self, outcome: &CommandOutcome) -> PlimsollRepositoryError {
+        PlimsollRepositoryError::CopyFailed {
+            folder: self.git_folder.clone(),
+            reason: error_message(outcome),
+        }
     }
 
-    fn copy_selected_settings_and_configure_lfs(&self) -> Result<(), OwnRepositoryError> {
+    fn copy_selected_settings_and_configure_lfs(&self) -> Result<(), PlimsollRepositoryError> {
         let config_file = self.clone_git_folder.join("config");
         let config_path = config_file.to_string_lossy();
         let outcome = self.run_offline_git(&["config", "--file", &config_path, "--null", "--list"]);
@@ -214,7 +218,7 @@ impl OwnRepository {
     }
 
     /// Writes a setting of this repository.
-    pub(crate) fn set_config(&self, key: &str, value: &str) -> Result<(), OwnRepositoryError> {
+    pub(crate) fn set_config(&self, key: &str, value: &str) -> Result<(), PlimsollRepositoryError> {
         let outcome = self.run_offline_git(&["config", "--local", "--replace-all", key, value]);
         if outcome.succeeded() { Ok(()) } else { Err(self.copy_error(&outcome)) }
     }
@@ -274,7 +278,10 @@ impl OwnRepository {
 
     /// Fetches a commit and its missing objects from the clone unless it was fetched before. Git recomputes the id
     /// of each fetched object and checks it (`fsckObjects`).
-    pub fn fetch_and_verify_commit_from_clone(&self, commit: &CommitId) -> Result<(), OwnRepositoryError> {
+    pub fn fetch_and_verify_commit_from_clone(
+        &self,
+        commit: &CommitId,
+    ) -> Result<(), PlimsollRepositoryError> {
         let reference = format!("refs/plimsoll/taken/{commit}");
         if self.reference_is_commit(&reference, commit) {
             return Ok(());
@@ -283,12 +290,13 @@ impl OwnRepository {
         let refspec = format!("+{commit}:{reference}");
         let settings = ["-c", "fetch.fsckObjects=true"];
         let arguments = [&settings[..], &FETCH_ARGUMENTS, &[&*source, &refspec]].concat();
-        let command = offline_own_repository_command(Some(&self.git_folder), &self.git_folder, &arguments);
+        let command =
+            offline_plimsoll_repository_command(Some(&self.git_folder), &self.git_folder, &arguments);
         let outcome = child::run(command, ChildOptions::with_timeout(FETCH_TIMEOUT));
         if outcome.succeeded() && self.reference_is_commit(&reference, commit) {
             return Ok(());
         }
-        Err(OwnRepositoryError::BadCommit { commit: commit.clone(), reason: error_message(&outcome) })
+        Err(PlimsollRepositoryError::BadCommit { commit: commit.clone(), reason: error_message(&outcome) })
     }
 
     fn reference_is_commit(&self, reference: &str, commit: &CommitId) -> bool {
@@ -303,9 +311,9 @@ impl OwnRepository {
         &self,
         commit: &CommitId,
         folder: &Path,
-    ) -> Result<(), OwnRepositoryError> {
+    ) -> Result<(), PlimsollRepositoryError> {
         let bad_commit_error =
-            |reason: String| OwnRepositoryError::BadCommit { commit: commit.clone(), reason };
+            |reason: String| PlimsollRepositoryError::BadCommit { commit: commit.clone(), reason };
         let emptying_result =
             disk::remove_folder_and_contents(folder).and_then(|()| disk::create_folder(folder));
         emptying_result.map_err(|error| bad_commit_error(error.to_string()))?;
@@ -317,7 +325,7 @@ impl OwnRepository {
         let read_tree_arguments = ["read-tree", "--reset", "-u", commit.as_str()].map(str::to_owned);
         let arguments: Vec<String> = setting_arguments.chain(read_tree_arguments).collect();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let mut command = offline_own_repository_command(Some(&self.git_folder), folder, &arguments);
+        let mut command = offline_plimsoll_repository_command(Some(&self.git_folder), folder, &arguments);
         let index = folder.with_extension("index");
         command.env("GIT_WORK_TREE", folder).env("GIT_INDEX_FILE", &index).env("GIT_ATTR_NOSYSTEM", "1");
         let outcome = child::run(command, ChildOptions::with_timeout(FETCH_TIMEOUT));
@@ -366,7 +374,7 @@ impl OwnRepository {
             let arguments: Vec<&str> =
                 options.into_iter().chain(excluded_pathspecs.iter().map(String::as_str)).collect();
             let command =
-                offline_own_repository_command(Some(&self.git_folder), &self.git_folder, &arguments);
+                offline_plimsoll_repository_command(Some(&self.git_folder), &self.git_folder, &arguments);
             // One byte more than the limit, to detect that the output is longer.
             let outcome = child::run(
                 command,
@@ -383,7 +391,7 @@ impl OwnRepository {
     pub fn transfer_commit_to_clone_without_reference(
         &self,
         commit: &CommitId,
-    ) -> Result<(), OwnRepositoryError> {
+    ) -> Result<(), PlimsollRepositoryError> {
         let source = self.git_folder.to_string_lossy();
         let settings = ["-c", "protocol.file.allow=always", "-c", "protocol.version=2"];
         let arguments = [&settings[..], &FETCH_ARGUMENTS, &[&*source, commit.as_str()]].concat();
@@ -396,7 +404,10 @@ impl OwnRepository {
         if outcome.succeeded() {
             return Ok(());
         }
-        Err(OwnRepositoryError::TransferFailed { commit: commit.clone(), reason: error_message(&outcome) })
+        Err(PlimsollRepositoryError::TransferFailed {
+            commit: commit.clone(),
+            reason: error_message(&outcome),
+        })
     }
 
     /// Transfers a commit to the clone and points a reference of the clone to it, so that `git gc` keeps the commit
@@ -405,7 +416,7 @@ impl OwnRepository {
         &self,
         reference: &str,
         commit: &CommitId,
-    ) -> Result<(), OwnRepositoryError> {
+    ) -> Result<(), PlimsollRepositoryError> {
         if git::object_id_of_revision(&self.clone_root, reference).as_ref() == Some(commit) {
             return Ok(());
         }
@@ -420,7 +431,10 @@ impl OwnRepository {
         if outcome.succeeded() {
             return Ok(());
         }
-        Err(OwnRepositoryError::TransferFailed { commit: commit.clone(), reason: error_message(&outcome) })
+        Err(PlimsollRepositoryError::TransferFailed {
+            commit: commit.clone(),
+            reason: error_message(&outcome),
+        })
     }
 
     /// Verifies the ids of the objects that were written into the clone since `start_time`. A session can replace
@@ -431,7 +445,7 @@ impl OwnRepository {
     pub fn verify_clone_objects_written_since(
         &self,
         start_time: SystemTime,
-    ) -> Result<(), OwnRepositoryError> {
+    ) -> Result<(), PlimsollRepositoryError> {
         let objects_folder = self.clone_git_folder.join("objects");
         let is_changed_since_start =
             |path: &Path| disk::changed_at(path).is_some_and(|changed_at| changed_at >= start_time);
@@ -465,20 +479,20 @@ impl OwnRepository {
                 FETCH_TIMEOUT,
             );
             if !outcome.succeeded() {
-                return Err(OwnRepositoryError::DamagedObjects(error_message(&outcome)));
+                return Err(PlimsollRepositoryError::DamagedObjects(error_message(&outcome)));
             }
         }
         Ok(())
     }
 
-    fn verify_loose_objects_by_packing_them(&self, ids: &[String]) -> Result<(), OwnRepositoryError> {
+    fn verify_loose_objects_by_packing_them(&self, ids: &[String]) -> Result<(), PlimsollRepositoryError> {
         if ids.is_empty() {
             return Ok(());
         }
         let scratch_folder = self.git_folder.join("plimsoll-check");
         let _ = disk::remove_folder_and_contents(&scratch_folder);
         disk::create_folder(&scratch_folder)
-            .map_err(|error| OwnRepositoryError::DamagedObjects(error.to_string()))?;
+            .map_err(|error| PlimsollRepositoryError::DamagedObjects(error.to_string()))?;
         let pack_prefix = scratch_folder.join("pack");
         let writer = GitWriter::new(&self.clone_root, AllowedPrograms::TrustedDrivers);
         let outcome = match &writer {
@@ -495,18 +509,18 @@ impl OwnRepository {
                 disk::list_names(&scratch_folder).into_iter().filter(|name| name.ends_with(".idx"));
             index_names.try_for_each(|name| self.verify_pack(&scratch_folder.join(name)))
         } else {
-            Err(OwnRepositoryError::DamagedObjects(error_message(&outcome)))
+            Err(PlimsollRepositoryError::DamagedObjects(error_message(&outcome)))
         };
         let _ = disk::remove_folder_and_contents(&scratch_folder);
         result
     }
 
-    fn verify_pack(&self, index_file: &Path) -> Result<(), OwnRepositoryError> {
+    fn verify_pack(&self, index_file: &Path) -> Result<(), PlimsollRepositoryError> {
         let outcome = self.run_offline_git(&["verify-pack", &index_file.to_string_lossy()]);
         if outcome.succeeded() {
             Ok(())
         } else {
-            Err(OwnRepositoryError::DamagedObjects(error_message(&outcome)))
+            Err(PlimsollRepositoryError::DamagedObjects(error_message(&outcome)))
         }
     }
 
@@ -520,7 +534,8 @@ impl OwnRepository {
         arguments: &[&str],
         input: Option<Vec<u8>>,
     ) -> CommandOutcome {
-        let command = offline_own_repository_command(Some(&self.git_folder), &self.git_folder, arguments);
+        let command =
+            offline_plimsoll_repository_command(Some(&self.git_folder), &self.git_folder, arguments);
         child::run(command, ChildOptions { input, ..ChildOptions::with_timeout(QUERY_TIMEOUT) })
     }
 }

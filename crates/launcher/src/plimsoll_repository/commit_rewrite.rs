@@ -1,7 +1,7 @@
 //! Rewrites commits so that they do not change certain files. A session may commit its copy of the plan together
 //! with its work: the work is merged, but only the merger may change the plan.
 
-use super::{OwnRepository, OwnRepositoryError, error_message};
+use super::{PlimsollRepository, PlimsollRepositoryError, error_message};
 use crate::CommandOutcome;
 use plimsoll_domain::git_names::{CommitId, RepoPath};
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ struct RewrittenCommit {
     rewritten_tree: String,
 }
 
-impl OwnRepository {
+impl PlimsollRepository {
     /// Rewrites the commits in `base..tip` so that each of them contains `files` as they are in `base`, and returns
     /// the new tip. Authors, dates and messages are preserved; signatures are removed. A commit that changes only
     /// these files is dropped. If no commit changes them, returns `tip`.
@@ -31,7 +31,7 @@ impl OwnRepository {
         base: &CommitId,
         tip: &CommitId,
         files: &[RepoPath],
-    ) -> Result<CommitId, OwnRepositoryError> {
+    ) -> Result<CommitId, PlimsollRepositoryError> {
         let mut base_entries: Vec<(&RepoPath, TreeEntry)> = Vec::new();
         for file in files {
             base_entries.push((file, self.tree_entry_of_file(base, file)?));
@@ -61,7 +61,7 @@ impl OwnRepository {
         base: &CommitId,
         tip: &CommitId,
         base_entries: &[(&RepoPath, TreeEntry)],
-    ) -> Result<bool, OwnRepositoryError> {
+    ) -> Result<bool, PlimsollRepositoryError> {
         let commit_range = format!("{base}..{tip}");
         let pathspecs: Vec<String> =
             base_entries.iter().map(|(file, _)| file.to_literal_pathspec()).collect();
@@ -85,7 +85,7 @@ impl OwnRepository {
         base_entries: &[(&RepoPath, TreeEntry)],
         rewritten_by_id: &HashMap<String, RewrittenCommit>,
         tip_for_errors: &CommitId,
-    ) -> Result<RewrittenCommit, OwnRepositoryError> {
+    ) -> Result<RewrittenCommit, PlimsollRepositoryError> {
         let commit_object =
             self.run_git_or_bad_commit_error(tip_for_errors, &["cat-file", "commit", id], None)?;
         let parsed_commit = ParsedCommit::parse_without_signatures(&commit_object);
@@ -133,7 +133,7 @@ impl OwnRepository {
         id: &str,
         rewritten_by_id: &HashMap<String, RewrittenCommit>,
         tip_for_errors: &CommitId,
-    ) -> Result<RewrittenCommit, OwnRepositoryError> {
+    ) -> Result<RewrittenCommit, PlimsollRepositoryError> {
         if let Some(rewritten_commit) = rewritten_by_id.get(id) {
             return Ok(rewritten_commit.clone());
         }
@@ -151,7 +151,7 @@ impl OwnRepository {
         &self,
         commit: &CommitId,
         file: &RepoPath,
-    ) -> Result<TreeEntry, OwnRepositoryError> {
+    ) -> Result<TreeEntry, PlimsollRepositoryError> {
         let output = self.run_git_or_bad_commit_error(
             commit,
             &["ls-tree", "-z", commit.as_str(), "--", &file.to_literal_pathspec()],
@@ -168,7 +168,7 @@ impl OwnRepository {
         path_parts: &[&str],
         entry: Option<&[u8]>,
         tip_for_errors: &CommitId,
-    ) -> Result<String, OwnRepositoryError> {
+    ) -> Result<String, PlimsollRepositoryError> {
         let output = self.run_git_or_bad_commit_error(tip_for_errors, &["ls-tree", "-z", tree], None)?;
         let Some((name, remaining_parts)) = path_parts.split_first() else { return Ok(tree.to_owned()) };
         let existing_line = TreeLine::parse_lines(&output).find(|line| line.name == name.as_bytes());
@@ -201,13 +201,21 @@ impl OwnRepository {
         self.write_tree(lines.collect(), tip_for_errors)
     }
 
-    fn write_tree(&self, lines: Vec<u8>, tip_for_errors: &CommitId) -> Result<String, OwnRepositoryError> {
+    fn write_tree(
+        &self,
+        lines: Vec<u8>,
+        tip_for_errors: &CommitId,
+    ) -> Result<String, PlimsollRepositoryError> {
         let output = self.run_git_or_bad_commit_error(tip_for_errors, &["mktree", "-z"], Some(lines))?;
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
 
-    fn parse_commit_id(&self, id: &str, tip_for_errors: &CommitId) -> Result<CommitId, OwnRepositoryError> {
-        CommitId::parse(id).map_err(|error| OwnRepositoryError::BadCommit {
+    fn parse_commit_id(
+        &self,
+        id: &str,
+        tip_for_errors: &CommitId,
+    ) -> Result<CommitId, PlimsollRepositoryError> {
+        CommitId::parse(id).map_err(|error| PlimsollRepositoryError::BadCommit {
             commit: tip_for_errors.clone(),
             reason: error.to_string(),
         })
@@ -219,12 +227,12 @@ impl OwnRepository {
         commit_for_errors: &CommitId,
         arguments: &[&str],
         input: Option<Vec<u8>>,
-    ) -> Result<Vec<u8>, OwnRepositoryError> {
+    ) -> Result<Vec<u8>, PlimsollRepositoryError> {
         let outcome: CommandOutcome = self.run_offline_git_with_input(arguments, input);
         if outcome.succeeded() {
             return Ok(outcome.stdout);
         }
-        Err(OwnRepositoryError::BadCommit {
+        Err(PlimsollRepositoryError::BadCommit {
             commit: commit_for_errors.clone(),
             reason: error_message(&outcome),
         })
@@ -309,8 +317,11 @@ mod tests {
     use crate::worktree::tests::{commit_change, create_repository, run_shell};
     use std::path::PathBuf;
 
-    fn open_own_repository(folder: &tempfile::TempDir, repository: &std::path::Path) -> OwnRepository {
-        OwnRepository::open_or_copy_from_clone(repository, &folder.path().join("own.git")).unwrap()
+    fn open_plimsoll_repository(
+        folder: &tempfile::TempDir,
+        repository: &std::path::Path,
+    ) -> PlimsollRepository {
+        PlimsollRepository::open_or_copy_from_clone(repository, &folder.path().join("own.git")).unwrap()
     }
 
     fn repo_paths(names: &[&str]) -> Vec<RepoPath> {
@@ -340,13 +351,13 @@ mod tests {
         );
         commit_change(&repository, "git rm -qr docs; echo docs > docs; echo two >> a.txt");
         let tip = commit_change(&repository, "git rm -q docs; mkdir new; git mv a.txt new/a.txt");
-        let own_repository = open_own_repository(&folder, &repository);
-        own_repository.fetch_and_verify_commit_from_clone(&tip).unwrap();
-        let rewritten_tip = own_repository
+        let plimsoll_repository = open_plimsoll_repository(&folder, &repository);
+        plimsoll_repository.fetch_and_verify_commit_from_clone(&tip).unwrap();
+        let rewritten_tip = plimsoll_repository
             .rewrite_commits_without_changes_to_files(&base, &tip, &repo_paths(&PLAN_FILES))
             .unwrap();
         let run_query = |arguments: &[&str]| {
-            String::from_utf8_lossy(&own_repository.run_offline_git(arguments).stdout).into_owned()
+            String::from_utf8_lossy(&plimsoll_repository.run_offline_git(arguments).stdout).into_owned()
         };
         let plan_entries =
             |commit: &CommitId| run_query(&["ls-tree", "-r", commit.as_str(), "--", "docs/old"]);
@@ -372,13 +383,13 @@ mod tests {
         );
         // Rewriting again gives the same commits, and commits without such a change are unchanged.
         assert_eq!(
-            own_repository
+            plimsoll_repository
                 .rewrite_commits_without_changes_to_files(&base, &tip, &repo_paths(&PLAN_FILES))
                 .unwrap(),
             rewritten_tip
         );
         assert_eq!(
-            own_repository
+            plimsoll_repository
                 .rewrite_commits_without_changes_to_files(&base, &rewritten_tip, &repo_paths(&PLAN_FILES))
                 .unwrap(),
             rewritten_tip
@@ -394,21 +405,21 @@ mod tests {
         run_shell(&repository, "git switch -q main");
         // The target's commit contains the same work and a tick in the plan.
         let target = commit_change(&repository, "echo x > x.txt; echo tick >> 'docs/old/[plan].md'");
-        let own_repository = open_own_repository(&folder, &repository);
+        let plimsoll_repository = open_plimsoll_repository(&folder, &repository);
         for fetched_commit in [&later_commit, &target] {
-            own_repository.fetch_and_verify_commit_from_clone(fetched_commit).unwrap();
+            plimsoll_repository.fetch_and_verify_commit_from_clone(fetched_commit).unwrap();
         }
-        assert!(own_repository.target_contains_all_changes_of_commit(
+        assert!(plimsoll_repository.target_contains_all_changes_of_commit(
             &target,
             &work_commit,
             &repo_paths(&PLAN_FILES)[..1]
         ));
-        assert!(!own_repository.target_contains_all_changes_of_commit(
+        assert!(!plimsoll_repository.target_contains_all_changes_of_commit(
             &target,
             &later_commit,
             &repo_paths(&PLAN_FILES)[..1]
         ));
-        assert!(!own_repository.target_contains_all_changes_of_commit(
+        assert!(!plimsoll_repository.target_contains_all_changes_of_commit(
             &target,
             &work_commit,
             &repo_paths(&PLAN_FILES)[1..]
@@ -427,26 +438,30 @@ mod tests {
         commit_change(&repository, "echo main > main.txt");
         run_shell(&repository, "git merge -q --no-ff -m Merged side");
         let tip = git::head_commit(&repository).unwrap();
-        let own_repository = open_own_repository(&folder, &repository);
-        own_repository.fetch_and_verify_commit_from_clone(&tip).unwrap();
+        let plimsoll_repository = open_plimsoll_repository(&folder, &repository);
+        plimsoll_repository.fetch_and_verify_commit_from_clone(&tip).unwrap();
         assert_eq!(
-            own_repository
+            plimsoll_repository
                 .rewrite_commits_without_changes_to_files(&base, &plan_commit, &repo_paths(&PLAN_FILES))
                 .unwrap(),
             base
         );
-        let rewritten_tip = own_repository
+        let rewritten_tip = plimsoll_repository
             .rewrite_commits_without_changes_to_files(&base, &tip, &repo_paths(&PLAN_FILES))
             .unwrap();
-        let merge_count = own_repository.run_offline_git(&[
+        let merge_count = plimsoll_repository.run_offline_git(&[
             "rev-list",
             "--count",
             "--min-parents=2",
             &format!("{base}..{rewritten_tip}"),
         ]);
         assert_eq!(git::trimmed_stdout(&merge_count), "1");
-        let differing_files =
-            own_repository.run_offline_git(&["diff", "--name-only", base.as_str(), rewritten_tip.as_str()]);
+        let differing_files = plimsoll_repository.run_offline_git(&[
+            "diff",
+            "--name-only",
+            base.as_str(),
+            rewritten_tip.as_str(),
+        ]);
         assert_eq!(git::trimmed_stdout(&differing_files), "main.txt\nside.txt");
     }
 }
