@@ -1,5 +1,4 @@
-// error[E0451]: fields `number`, `raw_response`, `program`, `result`, `prints`, `tool_calls`, `memory`, `success` and
-// `ext` of struct `Turn` are private
+// error[E0451]: fields `number`, `raw_response`, `program`, `result`, `prints`, `tool_calls`, `memory`, `success` and `ext` of struct `Turn` are private
 
 use plimsoll_domain::Turn;
 
