@@ -270,7 +270,7 @@ mod tests {
             (|_| (), &[]),
             (
                 |facts| {
-                    facts.recorded_files_tracked_by_git = vec![".claude/plimsoll/journal.jsonl".to_owned()]
+                    facts.recorded_files_tracked_by_git = vec![".claude/plimsoll/journal.jsonl".to_owned()];
                 },
                 &["disk.tracked"],
             ),

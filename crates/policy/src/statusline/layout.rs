@@ -21,7 +21,7 @@ enum Reduction {
     /// Drop the segment if its state is normal, for example a limit of which little is used.
     DropIfNormal(SegmentKind),
     /// Drop user-defined segments, and built-in ones for which no other reduction drops all groups or the segment.
-    DropSegmentsWithoutDropReduction,
+    DropRemainingSegments,
     /// Halve the number of cells of the bar.
     HalveBar,
 }
@@ -42,7 +42,7 @@ const REDUCTIONS: [Reduction; 33] = [
     Reduction::TruncateNameBranchOrPath(SegmentKind::Directory, 20),
     Reduction::TruncateNameBranchOrPath(SegmentKind::Git, 24),
     Reduction::DropAllGroups(SegmentKind::Run),
-    Reduction::DropSegmentsWithoutDropReduction,
+    Reduction::DropRemainingSegments,
     Reduction::DropSegment(SegmentKind::Cost),
     Reduction::DropAllGroups(SegmentKind::Git),
     Reduction::TruncateNameBranchOrPath(SegmentKind::Directory, 10),
@@ -158,7 +158,7 @@ fn is_health_or_has_drop_reduction(kind: Option<SegmentKind>) -> bool {
     let is_listed = |kind| {
         REDUCTIONS.iter().any(|reduction| matches!(reduction, Reduction::DropSegment(listed_kind) | Reduction::DropAllGroups(listed_kind) if *listed_kind == kind))
     };
-    // `DropSegmentsWithoutDropReduction` must keep the health segment, which
+    // `DropRemainingSegments` must keep the health segment, which
     // `shorten_health_then_last_segments_to_width` shortens if necessary.
     kind.is_some_and(|kind| kind == SegmentKind::Health || is_listed(kind))
 }
@@ -182,7 +182,7 @@ fn apply_reduction<'a>(
         {
             None
         }
-        Reduction::DropSegmentsWithoutDropReduction if !is_health_or_has_drop_reduction(segment.kind) => None,
+        Reduction::DropRemainingSegments if !is_health_or_has_drop_reduction(segment.kind) => None,
         Reduction::HalveBar if segment.kind == Some(SegmentKind::ContextUsage) => {
             segment.with_bar_cells(FULL_BAR_CELLS / 2, view)
         }

@@ -67,7 +67,7 @@ impl<'env> Reporter<'env> {
         match event {
             JournalEvent::ItemsMerged(ItemsMerged { items, branch_head: commit }) => {
                 items.iter().for_each(|item| {
-                    self.queue_linear_note_if_enabled(item, ParallelItemEvent::Merged(commit))
+                    self.queue_linear_note_if_enabled(item, ParallelItemEvent::Merged(commit));
                 });
             }
             JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside: true }) => {
