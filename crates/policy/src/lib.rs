@@ -18,10 +18,13 @@
 //!
 //! ```
 //! use plimsoll_domain::{Level, Settings};
-//! use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
+//! use plimsoll_policy::thresholds::{
+//!     CompactionConfig, compute_auto_compact_threshold_and_action, compute_thresholds,
+//! };
 //!
 //! let settings = Settings::default();
-//! let compaction = compute_auto_compact(200_000, None, &CompactionConfig::default());
+//! let compaction =
+//!     compute_auto_compact_threshold_and_action(200_000, None, &CompactionConfig::default());
 //! let thresholds = compute_thresholds(200_000, compaction, &settings.levels, &settings.margins, 0);
 //! assert!(thresholds.l1 < thresholds.l2 && thresholds.l2 < thresholds.l3);
 //! assert!(thresholds.l3 < compaction.tokens, "we end a session before the client compacts it");
