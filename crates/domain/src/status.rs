@@ -79,7 +79,7 @@ pub struct RunStatusTraits {
 pub struct EndedRunTexts {
     /// The heading in `plimsoll status`.
     pub heading: &'static str,
-    /// What the user does next, in one line; `None` if that is to resume the run.
+    /// The user's next step, in one line; `None` if that is to resume the run.
     pub next_step: Option<&'static str>,
     /// How to resume the run; `None` if it cannot be resumed.
     pub how_to_resume: Option<&'static str>,

@@ -8,7 +8,7 @@ const READ_ONLY_PROGRAMS: [&str; 14] =
 /// Programs that write the file which they read when they are called with `-i`.
 const IN_PLACE_EDITORS: [&str; 4] = ["gsed", "perl", "ruby", "sed"];
 
-/// Returns true if a call adds a tick to the plan.
+/// Returns true if a call may add a tick to the plan; a command that only reads the plan can count, too.
 pub fn may_add_tick_to_plan(input: &ToolInput, plan_file: &str) -> bool {
     let is_plan = input.file_path.as_ref().is_some_and(|path| path.ends_with(plan_file));
     // An edit may contain ticks of other items around its change.

@@ -9,7 +9,7 @@ use plimsoll_secrets::{SecretMatch, redaction_marker};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// Where a secret was found; does not contain the secret.
+/// The place of a secret, without the secret itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SecretLocation {
     /// Display name of the record: `session:number`.
