@@ -247,7 +247,7 @@ export const register: Register = (on) => {
     return next(e);
   });
   on("turn.start", ($, e, next) => {
-    void onTurnStart($);
+    if (e.agentId === undefined) void onTurnStart($);
     return next(e);
   });
   on("turn.complete", ($, e, next) => {
