@@ -37,6 +37,7 @@ pub mod breaker;
 pub mod check_files;
 pub mod checks;
 pub mod client;
+pub mod client_modules;
 pub mod completion;
 pub mod current_item;
 pub mod doctor;
