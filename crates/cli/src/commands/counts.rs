@@ -12,8 +12,9 @@ const EXPECTED_COUNTS: [(&str, usize); 6] = [
     ("options of `plimsoll run -h`", 23),
     // `--answer` replaces the command `answer`.
     ("options of `plimsoll run --help`", 38),
+    // `--module` and `--no-module` of `init`: nothing else can install the module where nobody can be asked.
     // `--answer`, `--markdown` and `--exit-code` of `status` replace the commands `answer` and `context`.
-    ("options of all commands", 203),
+    ("options of all commands", 205),
     ("settings", 47),
 ];
 
