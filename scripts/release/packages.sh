@@ -125,6 +125,8 @@ mkdir -p "$plugin/.claude-plugin"
 cp -R hooks-config/plugin "$plugin/plugin"
 # Reports of evals that somebody ran here.
 rm -rf "$plugin/plugin/evals/results"
+# What Claude Code writes beside a module that it loads from a checkout.
+rm -rf "$plugin/plugin/.claude-plugin/types" "$plugin/plugin/tsconfig.json" "$plugin/plugin/.gitignore"
 cp "${licenses[@]}" "$plugin/"
 filled scripts/release/plugin/README.md >"$plugin/README.md"
 jq '.plugins[0].source = "./plugin"

@@ -2,14 +2,16 @@
 
 use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings};
 use plimsoll_flows::context::measure::{MeasureInput, Measurement, measure_usage_by_client_report};
-use plimsoll_policy::client_module::{ModuleFacts, SilenceReason, reason_for_silence};
+use plimsoll_flows::install::find_installed_module;
+use plimsoll_policy::module_answer::{ModuleFacts, SilenceReason, reason_for_silence};
 use plimsoll_protocol::client_report::{ClientReport, InvalidReport};
 use plimsoll_store::{
-    Project, StoreError, WritableProject, config, copy_data_folder_into_project_if_unwritable, disk,
-    environment, ledger, sessions, state_file,
+    Project, StoreError, WritableProject, clock, config, copy_data_folder_into_project_if_unwritable, disk,
+    ledger, sessions, state_file,
 };
 use plimsoll_terminal::standard_input::{InputError, text_or_stdin_if_dash};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Why the report's session cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,13 +64,20 @@ impl ReportedSession {
     /// Returns true if `plimsoll init` has installed a module and the report is of another one.
     fn asks_beside_installed_module(&self) -> bool {
         let Some(asking_folder) = self.report.module_folder.as_deref().map(Path::new) else { return false };
-        let Some(installed_folder) =
-            environment::client_config_folder().map(|folder| folder.join(MODULE_FOLDER))
-        else {
-            return false;
-        };
-        disk::is_file(&installed_folder.join(MODULE_FILE))
-            && disk::canonicalize_or_keep(asking_folder) != disk::canonicalize_or_keep(&installed_folder)
+        find_installed_module().is_some_and(|installed| {
+            disk::canonicalize_or_keep(asking_folder) != disk::canonicalize_or_keep(&installed.folder)
+        })
+    }
+
+    /// Records that the client has loaded the module, once per session: `plimsoll doctor` reads it. Errors are ignored,
+    /// because the module needs its answer.
+    pub(crate) fn record_module_report(&self) {
+        if self.record.start.started_at.is_none() || self.record.start.module_reported_at.is_some() {
+            return;
+        }
+        let _ = sessions::update_session_record(&self.project, &self.session_id, LOCK_TIMEOUT, |record| {
+            record.start.module_reported_at.get_or_insert_with(|| clock::to_timestamp(clock::now()));
+        });
     }
 
     pub(crate) fn transcript_path(&self) -> Option<PathBuf> {
@@ -96,6 +105,5 @@ impl ReportedSession {
     }
 }
 
-/// Where `plimsoll init` installs the module, below the client's configuration folder.
-const MODULE_FOLDER: &str = "skills/plimsoll";
-const MODULE_FILE: &str = "hooks/plimsoll.ts";
+/// Long enough for a hook that holds the lock, and short enough for the module, which waits.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(200);

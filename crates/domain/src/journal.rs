@@ -15,8 +15,8 @@ mod workers;
 pub use event::JournalEvent;
 pub use event_details::{
     BreakerOpened, CheckpointWritten, IterationClosed, IterationPlanned, LevelReached, LinearDelivered,
-    NextStepSizeEstimate, RunStartDetails, SessionEnded, TicksReverted, VerdictReached, VerifyCommandsRan,
-    VerifyResult, WipCommit,
+    NextStepSizeEstimate, OtherModule, RunStartDetails, SessionEnded, TicksReverted, VerdictReached,
+    VerifyCommandsRan, VerifyResult, WipCommit,
 };
 pub use stream::{ReadingChanged, RunEnded, StreamEvent};
 pub use traits::{EventSeverity, EventTraits, LogSource};

@@ -91,6 +91,20 @@ pub enum CompactionChoice {
     Handoff,
 }
 
+impl CompactionChoice {
+    pub const ALL: [CompactionChoice; 3] =
+        [CompactionChoice::Client, CompactionChoice::Ask, CompactionChoice::Handoff];
+
+    /// Returns the value of the setting.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CompactionChoice::Client => "client",
+            CompactionChoice::Ask => "ask",
+            CompactionChoice::Handoff => "handoff",
+        }
+    }
+}
+
 /// The threshold at which a fresh conversation begins by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -1,6 +1,7 @@
 //! `plimsoll doctor`: collects the facts about programs, client, settings, disk, context window and run
 //! without writing anything; `plimsoll_policy::doctor` judges them.
 
+mod client_module;
 mod disk;
 mod memory;
 mod plugins;
@@ -14,8 +15,8 @@ use plimsoll_policy::doctor::{
     PreferenceInfo, RunInfo, RunProcess, SettingsFile, StopHook,
 };
 pub use plimsoll_policy::doctor::{
-    Diagnostics, Finding, ProgramInfo, ProgramStatus, Section, Severity, has_problem, render_conclusion_line,
-    run_installation_checks,
+    Diagnostics, Finding, ModuleInfo, ModuleLoadStatus, ProgramInfo, ProgramStatus, Section, Severity,
+    has_problem, render_conclusion_line, run_installation_checks,
 };
 use plimsoll_store::{
     Project, StoreError, clock, config, environment, hook_failures, lock, outbox, state_file, tail,
@@ -49,6 +50,7 @@ pub fn collect_diagnostics(input: &DoctorInput<'_>) -> Diagnostics {
     );
     Diagnostics {
         programs: programs::inspect_installed_programs(project, &settings_files),
+        module: client_module::collect_module_info(input, &settings_files, &enabled_plugins, plugin.as_ref()),
         plugin,
         memory: memory::collect_memory_status_if_installed(project, &settings_files),
         linear: collect_linear_status_if_issue_set(project),

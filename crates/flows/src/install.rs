@@ -4,13 +4,16 @@
 //! before the first change. Only our own entries and files are removed.
 
 mod client;
+pub(crate) mod client_module;
 mod command_links;
+mod compaction_setting;
 mod files;
 pub mod git_exclude;
 mod hook_links;
 pub mod hook_precedence;
 pub(crate) mod install_paths;
 mod memory;
+mod module_files;
 mod program_home;
 mod removal;
 mod restored_file;
@@ -19,13 +22,20 @@ mod team;
 
 use crate::install::git_exclude::ExcludeOutcome;
 pub use client::InstalledClient;
+use client_module::plan_module_request;
+pub use client_module::{
+    InstalledModule, ModuleInstallation, ModuleRemoval, ModuleReport, ModuleRequest, SettingOutcome,
+    find_installed_module, is_compaction_decided, is_module_installed,
+};
 pub(crate) use command_links::command_link_folder;
 use command_links::plan_links_if_copied_and_no_other_plimsoll;
 pub use command_links::{CommandLink, CommandLinks};
 pub use files::InstalledFileOutcome;
 use files::{plan_exclude_lines_with_or_without_commands, plan_file_unless_user_owned};
 use install_paths::{InstallPaths, has_hooks_that_never_yield, has_our_hooks};
+use memory::plan_server_entry_and_frame_agent;
 pub use memory::{MemoryInstallationReport, ServerEntryOutcome};
+pub use plimsoll_domain::settings::CompactionChoice;
 use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, InvalidSettings};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
@@ -130,6 +140,8 @@ pub struct InstallPlan<Report> {
     /// Link changes, applied after the files.
     pub links: Vec<LinkChange>,
     pub report: Report,
+    /// Folders that are removed at the end if they are empty, the subfolders before the folders that contain them.
+    pub emptied_folders: Vec<PathBuf>,
     /// Every file that an installation may write. A killed installation may have left temporary files next to
     /// them.
     pub files_with_leftover_temporary_files: Vec<PathBuf>,
@@ -161,6 +173,8 @@ pub struct InstallationReport {
     pub memory: Option<MemoryInstallationReport>,
     /// True if the working memory's entries are removed because this client does not support their events.
     pub memory_removed: bool,
+    /// Our module for the client; `None` if it is neither requested nor installed.
+    pub module: Option<ModuleReport>,
     /// The exclude file; `None` for the user's settings, which belong to no project.
     pub exclude_outcome: Option<ExcludeOutcome>,
     /// The links that put the copied programs on the PATH; `None` if no links are needed.
@@ -175,6 +189,8 @@ pub struct InstallOptions {
     pub install_memory: bool,
     /// True to wrap another program's status line, so that usage is read through it.
     pub wrap_status_line: bool,
+    /// What to do about our module for the client, which is only in the user's own folder.
+    pub module: ModuleRequest,
 }
 
 /// Plans the installation of our hooks for the installed client, with these options. A working memory that is
@@ -185,13 +201,13 @@ pub fn plan_installation(
     client: InstalledClient,
     options: InstallOptions,
 ) -> Result<InstallPlan<InstallationReport>, InstallError> {
-    let InstallOptions { install_memory, wrap_status_line } = options;
+    let InstallOptions { install_memory, wrap_status_line, module } = options;
     let hook_support = client.hook_support_or_modern_if_missing();
     if install_memory && hook_support == HookSupport::Classic {
         return Err(client.no_memory_support_error());
     }
     let paths = InstallPaths::for_scope(scope, project)?;
-    let affected_files = paths.written_or_removed_files(scope, project);
+    let files_with_leftover_temporary_files = paths.written_or_removed_files(scope, project);
     let current_bytes = disk::read(&paths.settings_file)?;
     let settings_text = decode_settings(&paths.settings_file, current_bytes.as_deref().unwrap_or_default())?;
     let is_team_install = scope == InstallScope::Project;
@@ -213,27 +229,25 @@ pub fn plan_installation(
     )?;
     let shared_with_team = is_project_scope_or_local_beside_team_hooks(scope, &paths);
     let command_files = plan_slash_command_files(&paths.command_folder, shared_with_team, &mut changes)?;
+    let variable = updated_settings.memory_variable;
     let plan_memory_files = || {
-        memory::plan_server_entry_and_frame_agent(
-            &paths,
-            install_memory,
-            shared_with_team,
-            updated_settings.memory_variable,
-            &mut changes,
-        )
+        plan_server_entry_and_frame_agent(&paths, install_memory, shared_with_team, variable, &mut changes)
     };
     let memory_installation = updated_settings.has_memory.then(plan_memory_files).transpose()?;
-    let mut exclude_outcome = None;
-    if scope != InstallScope::User {
-        // Slash commands with a path are valid only on this user's machine, so they should not be committed.
-        let exclude_commands = !shared_with_team;
-        exclude_outcome =
-            Some(plan_exclude_lines_with_or_without_commands(project, exclude_commands, &mut changes)?);
-    }
-    let mut team_files = None;
-    if is_team_install {
-        team_files = Some(team::plan_preferences_and_gitignore(&paths, project, &mut changes)?);
-    }
+    let mut emptied_folders = Vec::new();
+    let (exclude_outcome, module_report) = match scope {
+        InstallScope::User => (None, plan_module_request(module, &mut changes, &mut emptied_folders)?),
+        InstallScope::Local | InstallScope::Project => {
+            // Slash commands with a path are valid only on this user's machine, so they should not be committed.
+            let exclude_commands = !shared_with_team;
+            (
+                Some(plan_exclude_lines_with_or_without_commands(project, exclude_commands, &mut changes)?),
+                None,
+            )
+        }
+    };
+    let plan_team_files = || team::plan_preferences_and_gitignore(&paths, project, &mut changes);
+    let team_files = is_team_install.then(plan_team_files).transpose()?;
     changes.retain(|change| change.before != change.after);
     let mut links = Vec::new();
     let report = InstallationReport {
@@ -251,13 +265,14 @@ pub fn plan_installation(
         command_files,
         memory: memory_installation,
         memory_removed: has_our_memory_hooks(settings_text) && !updated_settings.has_memory,
+        module: module_report,
         exclude_outcome,
         missing_programs: programs_missing_after_setup(EntryOptions {
             include_memory: updated_settings.has_memory,
             ..hook_support.into()
         }),
     };
-    Ok(InstallPlan { changes, links, report, files_with_leftover_temporary_files: affected_files })
+    Ok(InstallPlan { changes, links, report, emptied_folders, files_with_leftover_temporary_files })
 }
 
 /// Returns true if the slash commands and server entries belong to the team. A project has only one set of them, so they
@@ -378,6 +393,7 @@ pub fn apply_plan<Report>(plan: &InstallPlan<Report>) -> Result<(), InstallError
     // Subfolders before the folders that contain them.
     folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
     folders.into_iter().for_each(disk::remove_empty_folder);
+    plan.emptied_folders.iter().for_each(|folder| disk::remove_empty_folder(folder));
     Ok(())
 }
 

@@ -17,6 +17,7 @@
 //! of the journal, but never loses one.
 
 pub mod checkpoint;
+mod client_modules;
 pub mod compaction;
 pub mod context;
 pub mod doctor;

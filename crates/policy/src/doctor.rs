@@ -1,6 +1,7 @@
 //! `plimsoll doctor`: checks the collected state of the installation and reports findings, each with advice.
 
 mod client;
+mod client_module;
 mod disk;
 mod fleet;
 mod hook_failures;
@@ -15,6 +16,7 @@ mod stop_hooks;
 mod window;
 
 pub use client::ClientInfo;
+pub use client_module::{InstalledModuleInfo, ModuleInfo, ModuleLoadStatus};
 pub use disk::{DiskInfo, FileSystem, LockStatus, PathInfo, RecordedBytes};
 pub use fleet::{DatabaseInfo, FleetDiagnostics, FleetInfo, RemoteInfo, UnavailableReason, run_fleet_checks};
 pub use hook_failures::{HookFailureInTranscript, HookFailures};
@@ -129,6 +131,8 @@ pub struct Diagnostics {
     pub preferences: PreferenceInfo,
     /// Plimsoll's plugin, if it is enabled.
     pub plugin: Option<PluginInfo>,
+    /// Our module for the client, and those of other plugins.
+    pub module: ModuleInfo,
     /// The working memory, if it is installed.
     pub memory: Option<MemoryInfo>,
     /// The delivery of notes to Linear, if an issue is configured.
@@ -163,6 +167,11 @@ pub fn run_installation_checks(diagnostics: &Diagnostics) -> Vec<Section> {
         Some(settings::check_hook_settings(&diagnostics.settings)),
         preferences::check_ignored_preferences(&diagnostics.preferences),
         plugin,
+        client_module::check_module_and_other_modules(
+            &diagnostics.module,
+            &diagnostics.client,
+            &diagnostics.programs.current_build.version,
+        ),
         memory,
         Some(stop_hooks::check_stop_hooks_of_other_programs(&diagnostics.stop_hooks)),
         Some(disk::check_disk_git_and_recorded_files(&diagnostics.disk)),

@@ -7,6 +7,7 @@ mod cost_in_large_projects;
 mod cost_limits;
 mod docs;
 mod doctor;
+mod doctor_modules;
 mod empty_projects;
 mod export;
 mod fleet;

@@ -5,7 +5,7 @@ use clap::Args;
 use plimsoll_domain::UsageReading;
 use plimsoll_domain::level::Level;
 use plimsoll_flows::context::measure::Measurement;
-use plimsoll_policy::client_module::{SilenceReason, render_band_lines};
+use plimsoll_policy::module_answer::{SilenceReason, render_band_lines};
 use plimsoll_protocol::client_report::SCHEMA_VERSION;
 use plimsoll_terminal::console::{fail, print_json};
 use serde_json::{Value, json};
@@ -35,6 +35,7 @@ pub(crate) fn print_context_for_module(arguments: &ContextArguments) -> ExitCode
 
 fn context_for_module(client: &str) -> Result<Value, ReportError> {
     let session = ReportedSession::load_from_argument_or_stdin(client)?;
+    session.record_module_report();
     let reason = session.reason_for_silence();
     Ok(context_json(&session, &session.measure_usage(), reason))
 }

@@ -13,9 +13,11 @@ const EXPECTED_COUNTS: [(&str, usize); 6] = [
     ("options of `plimsoll run -h`", 23),
     // `--answer` replaces the command `answer`.
     ("options of `plimsoll run --help`", 38),
+    // `--module` and `--no-module` of `init`: nothing else can install the module where nobody can be asked.
     // `--answer`, `--markdown` and `--exit-code` of `status` replace the commands `answer` and `context`.
-    // `--json` and `--client` of `context`, `--json`, `--cause` and `--client` of `checkpoint` are for that module.
-    ("options of all commands", 208),
+    // `--json` and `--client` of `context`, `--json`, `--cause` and `--client` of `checkpoint` are for that module;
+    // `--module` and `--no-module` of `init` install and remove it.
+    ("options of all commands", 210),
     // `compaction` and `handoff_at` say what the module may do.
     ("settings", 49),
 ];

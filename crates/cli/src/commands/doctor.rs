@@ -5,8 +5,8 @@ use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::doctor::{
-    Diagnostics, DoctorInput, ProgramInfo, ProgramStatus, Section, collect_diagnostics, has_problem,
-    run_installation_checks,
+    Diagnostics, DoctorInput, ModuleInfo, ModuleLoadStatus, ProgramInfo, ProgramStatus, Section,
+    collect_diagnostics, has_problem, run_installation_checks,
 };
 use plimsoll_flows::optional_program::FLEET_PROGRAM;
 use plimsoll_store::Project;
@@ -88,6 +88,7 @@ fn doctor_json(project: &Project, diagnostics: &Diagnostics, sections: &[Section
             "scope": file.scope.as_str(),
             "hooks": file.summary.as_ref().map_or(0, |hooks_summary| hooks_summary.our_hooks.len()),
         })).collect::<Vec<_>>(),
+        "module": module_json(&diagnostics.module),
         "window": {
             "session_id": window_diagnostics.session_id,
             "model": window_diagnostics.model.as_ref().map(|(model, _)| model),
@@ -97,6 +98,24 @@ fn doctor_json(project: &Project, diagnostics: &Diagnostics, sections: &[Section
             "marks": window_diagnostics.thresholds,
             "in_force": window_diagnostics.overrides,
         },
+    })
+}
+
+/// Returns the JSON about our module for the client, and the modules of other plugins.
+fn module_json(module: &ModuleInfo) -> Value {
+    let loaded_at = match &module.load_status {
+        ModuleLoadStatus::Loaded(reported_at) => Some(reported_at),
+        ModuleLoadStatus::NotLoaded | ModuleLoadStatus::Unknown => None,
+    };
+    let others = module.other_modules.iter().map(|(other_module, path)| {
+        json!({ "plugin": other_module.plugin, "events": other_module.events, "path": path })
+    });
+    json!({
+        "installed": module.installed.as_ref().map(|installed| &installed.folder),
+        "plugin": module.plugin,
+        "answers": module.answering_copy(),
+        "loaded_at": loaded_at,
+        "others": others.collect::<Vec<_>>(),
     })
 }
 

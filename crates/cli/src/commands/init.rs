@@ -1,6 +1,8 @@
 //! `plimsoll init` and `plimsoll uninstall`: set up the hooks in a settings file, or remove them.
 
+mod file_lines;
 mod lines;
+mod module;
 mod scope;
 
 use clap::Args;
@@ -28,6 +30,12 @@ pub(crate) struct InitArguments {
     /// With --project: also hook entries, which do nothing where Plimsoll is not installed
     #[arg(long, requires = "project", conflicts_with_all = ["user", "local"])]
     entries: bool,
+    /// Also the module that runs inside Claude Code (2.1.287 or newer); it needs your own settings
+    #[arg(long, conflicts_with_all = ["no_module", "local", "project"])]
+    module: bool,
+    /// Without the module; removes it if it is installed
+    #[arg(long, conflicts_with_all = ["local", "project"])]
+    no_module: bool,
     #[command(flatten)]
     settings_file: SettingsFileArguments,
 }
@@ -36,6 +44,7 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll init --dry-run --diff    what would change
   plimsoll init                     asks which settings file (default: yours)
+  plimsoll init --user --module     yours, with the module for Claude Code
   plimsoll init --local --memory    this project only, with the working memory
   plimsoll init --project           preferences of the team, to commit
 
@@ -87,7 +96,8 @@ pub(crate) fn install_hooks_or_team_files(arguments: &InitArguments) -> ExitCode
             );
         }
     };
-    let options = InstallOptions { install_memory: arguments.memory, wrap_status_line: arguments.wrap };
+    let client = InstalledClient::detect();
+    let options = module::choose_install_options(arguments, scope, &client);
     // The programs are copied before planning, because the plan looks for them and their links.
     let set_up_result = if file_arguments.dry_run {
         Ok(install::planned_copy_folder())
@@ -97,7 +107,7 @@ pub(crate) fn install_hooks_or_team_files(arguments: &InitArguments) -> ExitCode
     let copy_folder = set_up_result.as_ref().ok().cloned().flatten();
     let plan = set_up_result
         .map_err(InstallError::from)
-        .and_then(|_| install::plan_installation(scope, &project, InstalledClient::detect(), options));
+        .and_then(|_| install::plan_installation(scope, &project, client, options));
     apply_or_show_plan(file_arguments, plan, |plan| {
         lines::copied_programs_line_or_empty(copy_folder.as_deref())
             + &lines::render_installation_report(plan, &project)
@@ -174,6 +184,10 @@ fn render_diffs(changes: &[FileChange]) -> String {
     let mut output = String::new();
     for change in changes {
         let path = change.path.display().to_string();
+        if path.contains("/.claude-plugin/types/") {
+            let _ = writeln!(output, "# {path}: removed; Claude Code wrote it\n");
+            continue;
+        }
         if path.ends_with(".plimsoll-backup") {
             let description = if change.after.is_some() { "copy of the file as it is" } else { "removed" };
             let _ = writeln!(output, "# {path}: {description}\n");

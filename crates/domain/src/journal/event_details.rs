@@ -37,12 +37,25 @@ pub struct RunStartDetails {
     /// Whether the circuit breaker of a resumed run was reset.
     #[serde(rename = "reset_breaker", skip_serializing_if = "Option::is_none")]
     pub is_breaker_reset: Option<bool>,
+    /// Modules of other plugins that handle events of the run's sessions; journal only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub other_modules: Vec<OtherModule>,
     /// Open items; stream only.
     #[serde(rename = "todo_items", skip_serializing_if = "Option::is_none")]
     pub open_items: Option<Vec<String>>,
     /// Ticked items; stream only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_items: Option<Vec<String>>,
+}
+
+/// A module of another plugin, which the client runs inside its own process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OtherModule {
+    /// The client's name for the plugin, such as `name@marketplace`.
+    pub plugin: String,
+    /// The events that it handles, of those that change a session.
+    pub events: Vec<String>,
 }
 
 /// A planned iteration.

@@ -24,6 +24,8 @@ pub struct StartFacts {
     pub started_at: Option<Timestamp>,
     /// HEAD at that time. Everything that was committed since is work of this session.
     pub head_at_start: Option<String>,
+    /// When our module in the client first reported, RFC 3339 UTC; `None` if the client has not loaded it.
+    pub module_reported_at: Option<Timestamp>,
 }
 
 /// The usage of the context window, as the monitor last read it.

@@ -27,6 +27,7 @@ pub(super) struct StoredRecord {
     started_at: Option<Timestamp>,
     head_at_start: Option<String>,
     client_settings: Option<ClientCompactionSettings>,
+    module_reported_at: Option<Timestamp>,
     reading: Option<UsageReading>,
     percent: Option<u64>,
     percent_used: Option<u64>,
@@ -66,6 +67,7 @@ impl From<StoredRecord> for SessionRecord {
                 started_at: stored.started_at,
                 head_at_start: stored.head_at_start,
                 client_compaction_settings: stored.client_settings,
+                module_reported_at: stored.module_reported_at,
             },
             usage: LastUsage {
                 last_reading: stored.reading,
@@ -124,6 +126,7 @@ impl Serialize for SessionRecord {
         fields.write_if_some("started_at", &start.started_at)?;
         fields.write_if_some("head_at_start", &start.head_at_start)?;
         fields.write_if_some("client_settings", &start.client_compaction_settings)?;
+        fields.write_if_some("module_reported_at", &start.module_reported_at)?;
         fields.write_if_some("reading", &usage.last_reading)?;
         fields.write_if_some("percent", &usage.projected_percent)?;
         fields.write_if_some("percent_used", &usage.percent_used_by_client)?;

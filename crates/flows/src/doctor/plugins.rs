@@ -1,10 +1,10 @@
 //! The enabled plugins: ours, and the Stop hooks of the others.
 
 use super::{SettingsFiles, path_relative_to_project_or_home};
+use crate::client_modules::{module_files_in, plugin_switches};
 use plimsoll_policy::doctor::{PluginInfo, StopHook};
 use plimsoll_protocol::settings::{plugins, servers};
 use plimsoll_store::{Project, disk, environment};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// An enabled plugin and its folder.
@@ -18,11 +18,13 @@ pub(super) fn find_enabled_plugins(settings_files: &SettingsFiles) -> Vec<Enable
     let installed_plugins_json =
         disk::read(&folder.join("plugins/installed_plugins.json")).ok().flatten().unwrap_or_default();
     let mut enabled_plugins = Vec::new();
-    for name in enabled_plugin_names(settings_files) {
-        let mut folders = plugins::install_paths(&installed_plugins_json, name);
+    let summaries = settings_files.iter().filter_map(|file| file.summary_if_parsed());
+    let enabled_switches = plugin_switches(summaries).into_iter().filter(|(_, is_enabled)| *is_enabled);
+    for (name, _) in enabled_switches {
+        let mut folders = plugins::install_paths(&installed_plugins_json, &name);
         folders.dedup();
         enabled_plugins.extend(
-            folders.into_iter().map(|folder| EnabledPlugin { name: name.to_owned(), folder: folder.into() }),
+            folders.into_iter().map(|folder| EnabledPlugin { name: name.clone(), folder: folder.into() }),
         );
     }
     enabled_plugins
@@ -56,6 +58,12 @@ pub(super) fn find_plugin_with_our_hooks(
             .map(|_| path_relative_to_project_or_home(project, &mcp_json_path)),
         nesting_limit: super::memory::configured_nesting_limit(settings_files),
     })
+}
+
+/// Returns the module file of our plugin, if the plugin has one.
+pub(super) fn module_file_of_plugin(name: &str, enabled_plugins: &[EnabledPlugin]) -> Option<PathBuf> {
+    let folders = enabled_plugins.iter().filter(|plugin| plugin.name == name).map(|plugin| &plugin.folder);
+    folders.flat_map(|folder| module_files_in(folder)).next()
 }
 
 /// Returns the Stop hooks of the enabled plugins that are not ours.
@@ -101,17 +109,6 @@ impl EnabledPlugin {
             .filter(|path| disk::canonicalize_or_keep(path) != disk::canonicalize_or_keep(&default_path));
         [default_path].into_iter().chain(distinct_manifest_hooks_path).collect()
     }
-}
-
-/// Returns the names of the enabled plugins. The first settings file that names a plugin decides.
-fn enabled_plugin_names(settings_files: &SettingsFiles) -> impl Iterator<Item = &str> {
-    let mut enabled_by_plugin: BTreeMap<&str, bool> = BTreeMap::new();
-    for (plugin, is_enabled) in
-        settings_files.iter().filter_map(|file| file.summary_if_parsed()).flat_map(|summary| &summary.plugins)
-    {
-        enabled_by_plugin.entry(plugin).or_insert(*is_enabled);
-    }
-    enabled_by_plugin.into_iter().filter(|(_, is_enabled)| *is_enabled).map(|(plugin, _)| plugin)
 }
 
 fn read_text_or_empty(path: &Path) -> String {

@@ -1,6 +1,6 @@
 //! The paths of the files that an installation reads, writes or removes.
 
-use super::{InstallError, InstallScope, SLASH_COMMAND_FILES, git_exclude};
+use super::{InstallError, InstallScope, SLASH_COMMAND_FILES, client_module, git_exclude};
 use plimsoll_protocol::settings::{self, OurHookEntry};
 use plimsoll_store::{disk, environment};
 use std::path::{Path, PathBuf};
@@ -83,7 +83,9 @@ impl InstallPaths {
         if scope == InstallScope::Project {
             files.extend([self.preferences_file.clone(), git_exclude::gitignore_file(project).path]);
         }
-        if scope != InstallScope::User {
+        if scope == InstallScope::User {
+            files.extend(client_module::written_files());
+        } else {
             files.extend(git_exclude::find_exclude_file(project).map(|exclude_file| exclude_file.path));
         }
         files

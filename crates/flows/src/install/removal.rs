@@ -1,5 +1,6 @@
 //! Plans the removal of everything that an installation wrote.
 
+use super::client_module::{ModuleRemoval, plan_module_removal};
 use super::command_links::plan_removal_of_our_links;
 use super::files::{InstalledFileOutcome, plan_exclude_lines_removal, plan_file_removal_if_unchanged};
 use super::install_paths::{InstallPaths, has_memory_hooks, has_our_hooks};
@@ -38,6 +39,8 @@ pub struct UninstallationReport {
     pub kept_records: Vec<PathBuf>,
     /// True if the user may have added our server to the user's own list, which is not changed.
     pub may_have_manual_server: bool,
+    /// Our module for the client; `None` if it is not installed.
+    pub module: Option<ModuleRemoval>,
     /// Our links in `~/.local/bin` that are removed.
     pub removed_links: Vec<PathBuf>,
     /// The shared preferences and ignore rules that are removed.
@@ -66,6 +69,7 @@ pub fn plan_removal(
         sibling_settings_with_memory: paths.sibling_settings.clone().filter(|path| has_memory_hooks(path)),
         kept_records: Vec::new(),
         may_have_manual_server: false,
+        module: None,
         removed_links: Vec::new(),
         removed_team_files: Vec::new(),
         other_settings: paths
@@ -110,14 +114,16 @@ pub fn plan_removal(
             report.kept_records = existing_run_files(project);
         }
     }
-    let mut links = Vec::new();
+    let (mut links, mut emptied_folders) = (Vec::new(), Vec::new());
     if scope == InstallScope::User {
+        report.module = plan_module_removal(&mut changes, &mut emptied_folders)?;
         report.removed_links = plan_removal_of_our_links(&mut links);
     }
     Ok(InstallPlan {
         changes,
         links,
         report,
+        emptied_folders,
         files_with_leftover_temporary_files: paths.written_or_removed_files(scope, project),
     })
 }

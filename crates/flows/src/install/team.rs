@@ -27,6 +27,7 @@ pub fn plan_team_preferences_and_gitignore(project: &Path) -> Result<InstallPlan
     Ok(InstallPlan {
         changes,
         links: Vec::new(),
+        emptied_folders: Vec::new(),
         report,
         files_with_leftover_temporary_files: paths.written_or_removed_files(InstallScope::Project, project),
     })

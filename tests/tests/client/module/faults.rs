@@ -1,7 +1,7 @@
 //! Every fault ends in what the client does by itself.
 
 use super::harness::{
-    install_module, model_that_fills_the_window, run_session, summary_count, world_with_module,
+    model_that_fills_the_window, run_session, summary_count, use_programs_of, world_with_module,
 };
 use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::world::World;
@@ -22,7 +22,7 @@ fn summaries_of_session(prepare: impl FnOnce(&mut World), arguments: &[&str]) ->
 /// Installs the module with programs of the test instead of ours.
 fn install_with_program(world: &World, script: &str) {
     world.write_program("fake/plimsoll", script);
-    install_module(world, &world.path("fake").display().to_string());
+    use_programs_of(world, &world.path("fake").display().to_string());
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_program_that_is_absent_old_wrong_or_slow_leaves_the_compaction_to_the_clien
     run_cases_in_parallel(&cases, |(name, script)| {
         let prepare = |world: &mut World| match script {
             Some(script) => install_with_program(world, script),
-            None => install_module(world, "/nonexistent/programs"),
+            None => use_programs_of(world, "/nonexistent/programs"),
         };
         assert_eq!(summaries_of_session(prepare, &[]), 1, "{name}");
     });

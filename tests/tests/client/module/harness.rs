@@ -2,7 +2,6 @@
 
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::world::{FinishedProgram, World};
-use plimsoll_testkit::{find_or_build_bin_dir, workspace_root};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -12,37 +11,33 @@ pub(crate) const SUMMARY: &str = "THE CLIENT'S SUMMARY";
 pub(crate) const MARKER: &str = "[Plimsoll handoff, in place of a summary]";
 pub(crate) const FRESH_MARKER: &str = "[Plimsoll handoff, for a fresh conversation]";
 
-/// Returns the text of the module that the plugin has.
-pub(crate) fn module_text() -> String {
-    std::fs::read_to_string(workspace_root().join("hooks-config/plugin/hooks/plimsoll.ts"))
-        .expect("the module")
-}
-
 pub(crate) fn module_folder(world: &World) -> PathBuf {
     world.home().join(".claude/skills/plimsoll")
 }
 
-/// Creates a world with the hooks and the module of `plimsoll init`, and these settings of the user.
+/// Creates a world with the hooks and the module of `plimsoll init`, and these settings of the user. A question waits for 2
+/// seconds instead of 60.
 pub(crate) fn world_with_module(model: &ScriptedModel, settings: &Value) -> World {
     let mut world = World::new();
     world.put_client_on_path_with_model_and_settings(model);
-    world.plimsoll(&["init", "--user"]).run().expect_success();
-    install_module(&world, &find_or_build_bin_dir().display().to_string());
+    world.plimsoll(&["init", "--user", "--module"]).run().expect_success();
+    replace_line_of_module(&world, "const ANSWER_TIMEOUT_MS", "const ANSWER_TIMEOUT_MS = 2_000;");
     world.write_plimsoll_user_settings(settings);
     world
 }
 
-/// Installs the module with these programs, as `plimsoll init --module` does. A question waits for 2 seconds instead of 60.
-pub(crate) fn install_module(world: &World, program_folder: &str) {
-    let folder_line = format!("const PROGRAM_FOLDER: string = {};", json!(program_folder));
-    let text = module_text()
-        .replace("const PROGRAM_FOLDER: string = \"\";", &folder_line)
-        .replace("const ANSWER_TIMEOUT_MS = 60_000;", "const ANSWER_TIMEOUT_MS = 2_000;");
-    assert!(text.contains(&folder_line) && text.contains("= 2_000;"), "the module's constants have changed");
-    let folder = module_folder(world);
-    world.write(folder.join(".claude-plugin/plugin.json"), r#"{"name": "plimsoll", "version": "0.1.0"}"#);
-    world.write(folder.join("hooks/hooks.json"), r#"{"modules": ["./plimsoll.ts"]}"#);
-    world.write(folder.join("hooks/plimsoll.ts"), &text);
+/// Lets the installed module start the programs of this folder.
+pub(crate) fn use_programs_of(world: &World, folder: &str) {
+    let line = format!("const PROGRAM_FOLDER: string = {};", json!(folder));
+    replace_line_of_module(world, "const PROGRAM_FOLDER", &line);
+}
+
+fn replace_line_of_module(world: &World, start: &str, new_line: &str) {
+    let file = module_folder(world).join("hooks/plimsoll.ts");
+    let text = world.read(&file);
+    assert_eq!(text.lines().filter(|line| line.starts_with(start)).count(), 1, "{start} in\n{text}");
+    let lines = text.lines().map(|line| if line.starts_with(start) { new_line } else { line });
+    world.write(&file, &lines.map(|line| format!("{line}\n")).collect::<String>());
 }
 
 /// Starts a model that runs one command, has filled the window with the next one, and then is done.

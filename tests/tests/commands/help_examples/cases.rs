@@ -742,6 +742,14 @@ const SETUP_CASES: &[ExampleCase] = &[
         ..DEFAULT_CASE
     },
     ExampleCase {
+        script: "plimsoll init --user --module",
+        check: |world, _| {
+            let module = world.home().join(".claude/skills/plimsoll/hooks/plimsoll.ts");
+            expect_true(module.exists(), "the client finds the module")
+        },
+        ..DEFAULT_CASE
+    },
+    ExampleCase {
         script: "plimsoll init --local --memory",
         check: |world, _| {
             let settings = world.read(".claude/settings.local.json");

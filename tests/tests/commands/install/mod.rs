@@ -1,6 +1,7 @@
 //! `plimsoll init` and `uninstall` on real files, and the real client with the result.
 
 mod byte_for_byte;
+mod client_module;
 mod generated_settings;
 mod harness;
 mod init_memory;

@@ -21,6 +21,34 @@ fn release_files_are_built_from_archives_and_npm_packages_run_no_scripts() {
     assert_npm_packages_have_no_scripts_and_all_programs(&world);
 }
 
+/// Claude Code writes declarations for editors beside a module that it loads from a checkout.
+#[test]
+fn the_plugin_package_has_the_module_and_nothing_that_the_client_wrote() {
+    const CLIENT_FILES: [&str; 3] =
+        [".claude-plugin/types/claude-code/index.d.ts", "tsconfig.json", ".gitignore"];
+    let world = World::without_git();
+    let workspace = workspace_root().display().to_string();
+    let ignored = CLIENT_FILES.map(|file| format!("hooks-config/plugin/{file}")).join(" ");
+    let checked =
+        run_bash_line(&world, &format!("git -C '{workspace}' check-ignore {ignored}")).expect_success();
+    assert_eq!(checked.stdout.lines().count(), CLIENT_FILES.len(), "git status stays clean: {checked:?}");
+    let copy_checkout = format!(
+        "set -e; mkdir checkout; cd '{workspace}'; cp -R --parents Cargo.toml Cargo.lock README.md LICENSE* .claude-plugin \
+         hooks-config scripts/release crates/secrets/rules crates/hooks/programs.txt \"$OLDPWD/checkout\""
+    );
+    run_bash_line(&world, &copy_checkout).expect_success();
+    for file in CLIENT_FILES {
+        world.write(world.path("checkout/hooks-config/plugin").join(file), "*\n");
+    }
+    write_sample_release(&world, "out", VERSION);
+    run_bash_line(&world, "checkout/scripts/release/packages.sh --out out").expect_success();
+    let list = format!("tar -tzf out/plimsoll-plugin-{VERSION}.tar.gz");
+    let listed = run_bash_line(&world, &list).expect_success().stdout;
+    let has_file = |file: &str| listed.lines().any(|line| line.ends_with(&format!("/plugin/{file}")));
+    assert!(has_file("hooks/plimsoll.ts") && has_file("hooks/hooks.json"), "{listed}");
+    assert!(!CLIENT_FILES.iter().any(|file| has_file(file)), "{listed}");
+}
+
 fn assert_sums_provenance_formula_and_installer(world: &World, stdout: &str) {
     let mut printed_names: Vec<&str> = stdout.lines().collect();
     printed_names.sort_unstable();

@@ -1,10 +1,12 @@
 //! The reports that `init` and `uninstall` print about their plans.
 
+use super::file_lines::{display_path, restored_file_and_backup_lines};
+use super::module::{module_report_lines, removal_lines};
 use plimsoll_domain::text::count_with_noun;
 use plimsoll_flows::install::git_exclude::ExcludeOutcome;
 use plimsoll_flows::install::{
     CommandLinks, InstallPlan, InstallScope, InstallationReport, InstalledClient, InstalledFileOutcome,
-    MemoryInstallationReport, RestoredFile, ServerEntryOutcome, TeamFiles, UninstallationReport,
+    MemoryInstallationReport, ServerEntryOutcome, TeamFiles, UninstallationReport,
 };
 use plimsoll_protocol::settings::{HookSupport, MemoryVariable, servers, shell_quote_if_needed};
 use plimsoll_store::environment;
@@ -124,6 +126,8 @@ fn other_file_and_next_step_lines(report: &InstallationReport, project: &Path) -
     }));
     lines.extend(report.memory.iter().flat_map(|memory| memory_installation_lines(memory, report, project)));
     lines.extend(report.command_links.iter().flat_map(command_link_and_path_lines));
+    lines
+        .extend(report.module.iter().flat_map(|module| module_report_lines(module, &report.client, project)));
     if report.memory_removed {
         lines.push("Careful: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.".to_owned());
     }
@@ -304,6 +308,7 @@ pub(super) fn render_removal_report(plan: &InstallPlan<UninstallationReport>, pr
         InstalledFileOutcome::Kept => Some(format!("Kept: {}, because it was changed", display(path))),
         InstalledFileOutcome::Written | InstalledFileOutcome::UpToDate | InstalledFileOutcome::Absent => None,
     }));
+    lines.extend(report.module.iter().flat_map(|module| removal_lines(module, project)));
     lines.extend(report.removed_links.iter().map(|path| format!("{}: removed", display(path))));
     lines.extend(
         report.changed_exclude_file.iter().map(|path| format!("{}: our lines are removed", display(path))),
@@ -342,31 +347,8 @@ pub(super) fn render_removal_report(plan: &InstallPlan<UninstallationReport>, pr
     join_lines(&lines)
 }
 
-/// Returns the lines about a file from which our parts were removed: whether it was deleted or restored, and whether its
-/// backup is kept.
-fn restored_file_and_backup_lines(file: &RestoredFile, project: &Path) -> Vec<String> {
-    let display = |path: &Path| display_path(path, project);
-    let mut lines = Vec::new();
-    if file.is_removed {
-        lines.push(format!("{}: removed; it contained nothing else", display(&file.path)));
-    }
-    if file.is_original {
-        lines.push(format!("{}: byte for byte as before; the backup is removed", display(&file.path)));
-    }
-    lines.extend(file.kept_backup.iter().map(|backup| {
-        let file_path = display(&file.path);
-        format!("Kept: {}, because {file_path} was changed since; delete it when you like", display(backup))
-    }));
-    lines
-}
-
 fn slash_command_name(path: &Path) -> String {
     format!("/{}", path.file_stem().unwrap_or_default().to_string_lossy())
-}
-
-/// Returns a path relative to the project if it is inside, else the whole path.
-fn display_path(path: &Path, project: &Path) -> String {
-    path.strip_prefix(project).unwrap_or(path).display().to_string()
 }
 
 fn join_lines(lines: &[String]) -> String {

@@ -25,11 +25,15 @@ pub(super) fn choose_setup(selected_scope: Option<InstallScope>, arguments: &Ini
     match selected_scope {
         Some(InstallScope::Project) if !arguments.entries => SetupChoice::TeamFiles,
         Some(scope) => SetupChoice::Hooks(scope),
-        None if console::is_terminal() && std::io::stdin().is_terminal() => {
-            prompt_for_setup(!arguments.memory && !arguments.wrap)
-        }
+        None if arguments.module || arguments.no_module => SetupChoice::Hooks(InstallScope::User),
+        None if can_prompt_user() => prompt_for_setup(!arguments.memory && !arguments.wrap),
         None => SetupChoice::Hooks(InstallScope::User),
     }
+}
+
+/// Returns true if the user sees a question and can answer it.
+pub(super) fn can_prompt_user() -> bool {
+    console::is_terminal() && std::io::stdin().is_terminal()
 }
 
 /// Asks until the answer is valid. An empty line or the end of the input chooses the first option.

@@ -29,6 +29,8 @@ pub(crate) struct Report {
     pub(crate) max_sessions: u32,
     pub(crate) items: Vec<ReportItem>,
     pub(crate) sessions: Vec<RunSession>,
+    /// The sentence about modules of other plugins, if any acted in the run's sessions.
+    pub(crate) other_modules: Option<RedactedText>,
     pub(crate) pauses: Vec<RunPause>,
     pub(crate) marks: Vec<ChartMark>,
     /// The workers of a parallel run; empty for any other run.

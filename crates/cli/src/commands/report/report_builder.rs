@@ -15,6 +15,7 @@ use plimsoll_flows::context::measure::{MeasureInput, compute_session_thresholds}
 use plimsoll_flows::run_figures::{RunSnapshot, run_snapshot_reading_files_only_if_newest};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
+use plimsoll_policy::client_modules::{merge_other_modules, other_modules_sentence};
 use plimsoll_store::{Project, StoreError, clock, config, journal, sessions};
 
 /// Records turns that are missing from the turn logs, then builds the report from everything that is recorded about the run.
@@ -43,6 +44,7 @@ pub(super) fn record_missing_turns_and_build_report(
         items: items::report_items(state, &session_data.sessions),
         pauses: pauses::recorded_and_inferred_pauses(&entries, state.lifecycle.status() == RunStatus::Paused),
         problems: problems::run_problems_merging_repeats(&entries),
+        other_modules: other_modules_of_run(&entries),
         merges: workers::merge_queue_events(&entries),
         thresholds: chart_marks::last_recorded_threshold_percents(&entries)
             .or_else(|| threshold_percents_of_last_measured_session(project, &session_data.sessions)),
@@ -54,6 +56,16 @@ pub(super) fn record_missing_turns_and_build_report(
         insert_step_to_read_unresumed_handoff(&mut report);
     }
     Ok(report)
+}
+
+/// Returns the sentence about the modules of other plugins that were recorded when the run started or was resumed.
+fn other_modules_of_run(entries: &[RunEntry<'_>]) -> Option<RedactedText> {
+    let start_details = entries.iter().filter_map(|entry| match entry.event() {
+        JournalEvent::RunStarted(details) | JournalEvent::RunResumed(details) => Some(details),
+        _ => None,
+    });
+    let modules = merge_other_modules(start_details.flat_map(|details| &details.other_modules));
+    other_modules_sentence(&modules).map(|sentence| RedactedText::single_line(&sentence, 600))
 }
 
 /// Creates a report with the fields that come from the state and the sessions. The other fields have their default values.

@@ -2,6 +2,7 @@
 
 use super::{StartError, records};
 use crate::checkpoint::item_work::files_of_repository_without_commits;
+use crate::client_modules;
 use crate::install::git_exclude::add_run_files_to_git_exclude;
 use crate::memory;
 use crate::run::prompt::{self, PromptError};
@@ -168,6 +169,7 @@ fn begin_memory_and_journal_run_start(project: &Project, state: &RunState) -> Re
         verify_commands: Some(state.options.unique_verify_and_check_commands()),
         has_memory: Some(state.options.uses_working_memory),
         branch: state.options.branch.clone(),
+        other_modules: client_modules::find_other_modules_from_settings_files(project),
         ..RunStartDetails::default()
     };
     journal::append_entry(project, JournalEntry::for_run(state, JournalEvent::RunStarted(start_details)))?;

@@ -4,6 +4,7 @@
 use super::create::check_review_possible;
 use super::newest_run::{incomplete_state_document, load_state_copy, run_id_from_state_or_copy};
 use super::{StartError, find_live_client_of_current_iteration, records};
+use crate::client_modules;
 use crate::run::{branch, finish, protect};
 use crate::run_context::RunContext;
 use plimsoll_domain::item_brief::ItemBrief;
@@ -116,6 +117,7 @@ pub fn resume_run(project: &Project, changes: &ResumeChanges) -> Result<ResumeOu
     let resume_details = RunStartDetails {
         previous_status: Some(state.lifecycle.status()),
         is_breaker_reset: Some(changes.resets_breaker),
+        other_modules: client_modules::find_other_modules_from_settings_files(project),
         ..RunStartDetails::default()
     };
     // After the state, so that the journal contains no resume that a kill has prevented.

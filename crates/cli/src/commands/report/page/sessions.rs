@@ -11,13 +11,15 @@ use plimsoll_terminal::duration::format_seconds;
 const MAX_UNFOLDED_SESSIONS: usize = 12;
 
 pub(super) fn render(report: &Report) -> Markup {
-    if report.sessions.is_empty() {
+    // The sessions of a parallel run are in the section of its workers.
+    if report.sessions.is_empty() && report.other_modules.is_none() {
         return html! {};
     }
     let contents = html! {
+        @if let Some(sentence) = &report.other_modules { p.note { (sentence) "." } }
         @if report.sessions.len() > MAX_UNFOLDED_SESSIONS {
             details { summary { (count_with_noun(report.sessions.len(), "session")) } (render_table(report)) }
-        } @else {
+        } @else if !report.sessions.is_empty() {
             (render_table(report))
         }
     };
