@@ -169,11 +169,19 @@ async function handoff($: EngineInterface, cause: "compact" | "clear", messages:
   });
 }
 
-/** Asks the user; undefined if there is no answer within a minute, or nobody to ask. */
+/**
+ * Asks the user; undefined if there is no answer within a minute, or nobody to ask. The client cannot take a question back:
+ * the dialog stays until the user closes it, and an answer that comes too late changes nothing.
+ */
 function userChoice($: EngineInterface, question: string, options: string[]): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const timer = $.clock.after(ANSWER_TIMEOUT_MS, () => resolve(undefined));
-    const settle = (answer: string | undefined) => (timer.cancel(), resolve(answer));
+    let isOver = false;
+    const timer = $.clock.after(ANSWER_TIMEOUT_MS, () => ((isOver = true), resolve(undefined)));
+    const settle = (answer: string | undefined) => {
+      timer.cancel();
+      if (isOver && answer !== undefined) $.ui.toast("Too late: Claude's summary has taken the place of the conversation.");
+      resolve(answer);
+    };
     $.ui.ask(question, { options, header: "Context full" }).then(settle, () => settle(undefined));
   });
 }

@@ -23,7 +23,7 @@ const API_KEY: &str = "sk-ant-api03-scripted-model-only-0000000000000";
 
 /// How long a test waits for an expected event. Long enough that only a real failure takes this time, even on a
 /// slow or shared machine. Tests about speed measure the time themselves.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
+pub const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// In worlds with a client, hooks wait this long for its transcript writer. The wait is longer than the default,
 /// because the writer is slower on a busy machine.

@@ -15,13 +15,11 @@ pub(crate) fn module_folder(world: &World) -> PathBuf {
     world.home().join(".claude/skills/plimsoll")
 }
 
-/// Creates a world with the hooks and the module of `plimsoll init`, and these settings of the user. A question waits for 2
-/// seconds instead of 60.
+/// Creates a world with the hooks and the module of `plimsoll init`, and these settings of the user.
 pub(crate) fn world_with_module(model: &ScriptedModel, settings: &Value) -> World {
     let mut world = World::new();
     world.put_client_on_path_with_model_and_settings(model);
     world.plimsoll(&["init", "--user", "--module"]).run().expect_success();
-    replace_line_of_module(&world, "const ANSWER_TIMEOUT_MS", "const ANSWER_TIMEOUT_MS = 2_000;");
     world.write_plimsoll_user_settings(settings);
     world
 }
@@ -30,6 +28,11 @@ pub(crate) fn world_with_module(model: &ScriptedModel, settings: &Value) -> Worl
 pub(crate) fn use_programs_of(world: &World, folder: &str) {
     let line = format!("const PROGRAM_FOLDER: string = {};", json!(folder));
     replace_line_of_module(world, "const PROGRAM_FOLDER", &line);
+}
+
+/// Lets a question wait for 2 seconds instead of 60.
+pub(crate) fn shorten_question(world: &World) {
+    replace_line_of_module(world, "const ANSWER_TIMEOUT_MS", "const ANSWER_TIMEOUT_MS = 2_000;");
 }
 
 fn replace_line_of_module(world: &World, start: &str, new_line: &str) {

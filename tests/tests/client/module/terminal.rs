@@ -1,11 +1,14 @@
 //! The module on a terminal: the band, the key, the question, and the fresh conversation.
 
-use super::harness::{FRESH_MARKER, FULL, MARKER, SUMMARY, handoff_text, summary_count, world_with_module};
+use super::harness::{
+    FRESH_MARKER, FULL, MARKER, SUMMARY, handoff_text, shorten_question, summary_count, world_with_module,
+};
 use plimsoll_protocol::handoff_message::parse_quoted_requests;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
-use plimsoll_testkit::world::World;
+use plimsoll_testkit::world::{TIMEOUT, World};
 use serde_json::json;
+use std::time::{Duration, Instant};
 
 /// Starts a model that answers the first prompt at this usage, and everything after a handoff at a low one.
 fn model_with_usage(tokens: u64) -> ScriptedModel {
@@ -13,6 +16,9 @@ fn model_with_usage(tokens: u64) -> ScriptedModel {
         let text = request.full_text();
         if text.contains("[Plimsoll handoff") || text.contains(SUMMARY) {
             Step::from_text("answer after the handoff").with_input_tokens(30_000)
+        } else if request.assistant_message_count() == 0 {
+            // The client does not summarize a conversation without a tool call.
+            Step::bash_call("echo hi").with_input_tokens(20_000)
         } else {
             Step::from_text("first answer").with_input_tokens(tokens)
         }
@@ -20,25 +26,34 @@ fn model_with_usage(tokens: u64) -> ScriptedModel {
     .with_compaction_step(Step::from_text(format!("<summary>{SUMMARY}</summary>")))
 }
 
+const QUESTION: &str = "What should take the place of the conversation?";
+
 fn start_claude(world: &World) -> Terminal {
-    Terminal::start_claude(world, &["--model", "opus", "--permission-mode", "default"], 110, 40)
+    let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", "Bash"];
+    Terminal::start_claude(world, &arguments, 110, 40)
 }
 
-/// Presses the key of the band. The client takes a key that comes too early for the beginning of a prompt.
-fn press_band_key(world: &World, terminal: &mut Terminal) {
-    let is_typed = |terminal: &Terminal| terminal.screen_text().contains("❯ 0");
-    loop {
-        terminal.type_text("0");
-        world.wait_until(
-            || is_typed(terminal) || !terminal.screen_text().contains("first answer"),
-            "the key to be taken",
-        );
-        if !is_typed(terminal) {
-            return;
+/// Presses a key until it has this effect. The client drops a key that comes before it is ready for it.
+fn press_until(terminal: &mut Terminal, key: &str, has_effect: impl Fn(&Terminal) -> bool) {
+    let started_at = Instant::now();
+    while !has_effect(terminal) {
+        assert!(started_at.elapsed() < TIMEOUT, "{key:?} does nothing:\n{}", terminal.screen_text());
+        terminal.type_text(key);
+        let pressed_at = Instant::now();
+        while !has_effect(terminal) && pressed_at.elapsed() < KEY_INTERVAL {
+            std::thread::sleep(Duration::from_millis(20));
         }
-        terminal.type_text("\u{7f}");
-        world.wait_until(|| !is_typed(terminal), "an empty prompt");
+        // A key that came too early is the beginning of a prompt.
+        if terminal.screen_text().replace('\u{a0}', " ").contains(&format!("❯ {key}")) {
+            terminal.type_text("\u{7f}");
+        }
     }
+}
+
+const KEY_INTERVAL: Duration = Duration::from_secs(2);
+
+fn is_last_request_with(model: &ScriptedModel, text: &str) -> bool {
+    model.main_requests().last().is_some_and(|request| request.full_text().contains(text))
 }
 
 fn send(terminal: &mut Terminal, text: &str) {
@@ -59,9 +74,8 @@ fn nothing_is_shown_below_l1_and_the_key_continues_in_a_fresh_conversation() {
         screen.contains("72% of the context window used, 247k tokens left until the client compacts"),
         "{screen}"
     );
-    press_band_key(&world, &mut terminal);
-    let screen = terminal.wait_for_text("answer after the handoff");
-    assert!(!screen.contains("first answer"), "the screen was cleared: {screen}");
+    press_until(&mut terminal, "0", |_| is_last_request_with(&model, FRESH_MARKER));
+    terminal.wait_for_text("answer after the handoff");
     let last = model.main_requests().into_iter().last().expect("a request");
     let text = handoff_text(&last);
     assert!(text.starts_with(FRESH_MARKER), "{text}");
@@ -85,22 +99,27 @@ fn the_question_is_answered_by_the_user_or_after_a_minute_by_the_client() {
     for (key, expected_summaries) in [(Some("\r"), 0), (Some("2"), 1), (Some("\u{1b}"), 1), (None, 1)] {
         let model = model_with_usage(FULL);
         let world = world_with_module(&model, &json!({"compaction": "ask"}));
+        if key.is_none() {
+            shorten_question(&world);
+        }
         let mut terminal = start_claude(&world);
         terminal.wait_for_text("❯");
         send(&mut terminal, "The first request.");
         terminal.wait_for_text("first answer");
         send(&mut terminal, "The second request.");
-        let screen = terminal.wait_for_text("What should take the place of the conversation?");
+        let screen = terminal.wait_for_text(QUESTION);
         assert!(screen.contains("Plimsoll's handoff (at once)"), "{screen}");
         if let Some(key) = key {
-            terminal.type_text(key);
+            press_until(&mut terminal, key, |terminal| !terminal.screen_text().contains(QUESTION));
         }
         let expected_text = if expected_summaries == 0 { MARKER } else { SUMMARY };
-        let is_replaced = || {
-            model.main_requests().last().is_some_and(|request| request.full_text().contains(expected_text))
-        };
-        world.wait_until(is_replaced, expected_text);
+        world.wait_until(
+            || is_last_request_with(&model, expected_text),
+            &format!("{expected_text} after {key:?}"),
+        );
         assert_eq!(summary_count(&model), expected_summaries, "{key:?}\n{}", terminal.screen_text());
+        // The client cannot take an unanswered question back, but the turn has gone on.
+        terminal.wait_for_text("answer after the handoff");
     }
 }
 
@@ -113,7 +132,7 @@ fn the_setting_continues_at_the_end_of_a_turn_once() {
     send(&mut terminal, "The first request.");
     terminal.wait_for_text("answer after the handoff");
     let request_count = model.main_requests().len();
-    assert_eq!(request_count, 2, "one before, one after");
+    assert_eq!(request_count, 3, "two before, one after");
     let text = handoff_text(model.main_requests().last().expect("a request"));
     assert_eq!(parse_quoted_requests(&text), ["The first request."], "{text}");
 }
