@@ -1,6 +1,7 @@
 //! The command line: every subcommand with its help, and the module that implements it.
 
 mod checkpoint;
+mod context;
 #[cfg(test)]
 mod counts;
 mod demo;
@@ -112,6 +113,8 @@ pub(crate) enum CliCommand {
     /// Configure the status line, or see why it shows what it shows
     #[command(name = "statusline")]
     StatusLine(statusline::StatusLineArguments),
+    /// Tell the module inside the client what follows from the usage
+    Context(context::ContextArguments),
     /// Write a checkpoint now
     Checkpoint(checkpoint::CheckpointArguments),
     /// Read and write the agent's working memory
@@ -152,7 +155,7 @@ const MAIN_COMMAND_GROUPS: &CommandGroups = &[
 /// The commands that only `plimsoll help --all` lists, below those of [`MAIN_COMMAND_GROUPS`].
 const SCRIPT_GROUPS: &CommandGroups = &[
     ("For loops of your own", &["start", "gate", "monitor", "prompt"]),
-    ("For scripts and the agent", &["checkpoint", "with-context", "query", "generate"]),
+    ("For scripts and the agent", &["checkpoint", "context", "with-context", "query", "generate"]),
     ("For several machines and Linear", &["fleet", "linear"]),
 ];
 
@@ -287,6 +290,7 @@ impl CliCommand {
             | CliCommand::Turns(_)
             | CliCommand::Memory(_)
             | CliCommand::WithContext(_)
+            | CliCommand::Context(_)
             | CliCommand::Generate(_)
             // `plimsoll-linear` and `plimsoll-fleet` check this themselves.
             | CliCommand::Linear(_)
@@ -317,6 +321,7 @@ impl CliCommand {
             CliCommand::Memory(arguments) => memory::run_memory_command(&arguments),
             CliCommand::Handoffs(arguments) => handoffs::print_handoffs(&arguments),
             CliCommand::WithContext(arguments) => with_context::run_with_context_variables(&arguments),
+            CliCommand::Context(arguments) => context::print_context_for_module(&arguments),
             CliCommand::Checkpoint(arguments) => checkpoint::write_and_print_checkpoint(&arguments),
             CliCommand::Prompt(arguments) => prompt::write_prompt_or_judge_session_and_plan_next(&arguments),
             CliCommand::Monitor => monitor::run_post_tool_hook_or_print_warning(),

@@ -25,6 +25,7 @@ mod plan_checks;
 mod questions;
 mod record_json;
 mod render;
+mod reported_session;
 mod reviews;
 mod run_status;
 mod target_session;

@@ -2,10 +2,12 @@
 //! the session's unverified claims, then a section that the session completes itself. It summarizes and
 //! refers to files; it never copies whole contents.
 
+mod message;
 mod metadata;
 mod notes;
 mod ordinary_session;
 
+pub use message::HandoffMessage;
 pub use metadata::HandoffMetadata;
 pub use notes::HandoffNotes;
 pub use ordinary_session::{UserRequests, parse_first_line_of_first_request};
@@ -247,6 +249,7 @@ impl Handoff {
             CheckpointCause::Level => format!("level {} reached", self.level),
             CheckpointCause::Manual => "on demand".to_owned(),
             CheckpointCause::Compact => "the client was about to compact".to_owned(),
+            CheckpointCause::Clear => "before a fresh conversation".to_owned(),
             CheckpointCause::Budget => "the next item would not have fitted".to_owned(),
             CheckpointCause::Step => {
                 "after a commit: the next step would probably not have fitted".to_owned()

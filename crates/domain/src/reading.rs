@@ -57,6 +57,8 @@ pub enum UsageSource {
     StatusLine,
     /// `CLAUDE_CONTEXT_PERCENT`, set by the user.
     Environment,
+    /// The client itself, asked by our module.
+    Client,
 }
 
 /// The source of a window's size.
@@ -77,6 +79,8 @@ pub enum WindowSource {
     /// Raised, because more tokens were used than the expected window has.
     #[serde(rename = "used")]
     RaisedByUsage,
+    /// The client itself, asked by our module.
+    Client,
 }
 
 impl WindowSource {
@@ -89,6 +93,7 @@ impl WindowSource {
             WindowSource::ModelTable => "table of models",
             WindowSource::Assumed => "assumed: the client's default for unknown models",
             WindowSource::RaisedByUsage => "raised: usage exceeded the expected limit",
+            WindowSource::Client => "the client",
         }
     }
 }
@@ -101,6 +106,7 @@ impl UsageSource {
             UsageSource::Compaction => "compaction in the transcript",
             UsageSource::StatusLine => "status line",
             UsageSource::Environment => "CLAUDE_CONTEXT_PERCENT",
+            UsageSource::Client => "the client",
         }
     }
 }

@@ -157,6 +157,7 @@ fn render_unstarted_item_paragraphs(
             CheckpointCause::Level
             | CheckpointCause::Manual
             | CheckpointCause::Compact
+            | CheckpointCause::Clear
             | CheckpointCause::Budget
             | CheckpointCause::Step
             | CheckpointCause::Crash,
@@ -186,6 +187,7 @@ fn describe_how_session_stopped(checkpoint: &Checkpoint, subject: &str) -> Strin
         CheckpointCause::Manual => format!("{subject} wrote a checkpoint on demand{percent_clause}."),
         // A session also reads this sentence about its own conversation, so `subject` is not used.
         CheckpointCause::Compact => format!("The client compacted the conversation{percent_clause}."),
+        CheckpointCause::Clear => format!("{subject} ended for a fresh conversation{percent_clause}."),
         CheckpointCause::Budget => {
             format!("{subject} stopped{percent_clause}, where the next item would not have fitted.")
         }

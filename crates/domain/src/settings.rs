@@ -36,6 +36,13 @@ pub struct Settings {
     /// The maximum size of a handoff, in bytes.
     #[cfg_attr(feature = "schema", schemars(range(min = 1024)))]
     pub handoff_bytes: usize,
+    /// What takes the place of the conversation when the client compacts it: the client's summary, our handoff, or what you
+    /// choose each time. It needs the module (`plimsoll init --module`) and does not concern runs. Ignored in a project's file.
+    pub compaction: CompactionChoice,
+    /// At the end of the first turn at or above this threshold, the module starts a fresh conversation with the handoff.
+    /// Without it that happens only if you ask for it. Ignored in a project's file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handoff_at: Option<HandoffLevel>,
     /// Grace period before a client is ended after a hook has ended its session.
     pub end_wait_seconds: u64,
     /// How long a client may wait for its background tasks after its turn has ended.
@@ -68,6 +75,30 @@ pub struct Settings {
     #[cfg_attr(feature = "schema", schemars(extend("default" = {})))]
     #[serde(skip_serializing)]
     pub projects: std::collections::BTreeMap<String, Settings>,
+}
+
+/// What takes the place of a conversation when the client compacts it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionChoice {
+    /// The client's summary.
+    #[default]
+    Client,
+    /// A dialog asks. Without an answer within a minute, it is the client's summary.
+    Ask,
+    /// Our handoff.
+    Handoff,
+}
+
+/// The threshold at which a fresh conversation begins by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum HandoffLevel {
+    L1,
+    L2,
+    L3,
 }
 
 /// Models for the items of a run. A model costs money, so only the user's own settings choose one.
@@ -260,6 +291,8 @@ impl Default for Settings {
             // The client's writer lagged up to 89 ms behind a hook in measurements (2.1.329).
             freshness_wait_ms: 250,
             handoff_bytes: 8 * 1024,
+            compaction: CompactionChoice::default(),
+            handoff_at: None,
             end_wait_seconds: 10,
             background_wait_seconds: 120,
             verify_timeout_seconds: 600,

@@ -56,8 +56,16 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// has the turns anyway.
 const TURN_LOG_LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Writes the handoff and the run's state. Returns the path of the handoff, relative to the project.
-pub fn write_checkpoint(request: &CheckpointRequest<'_>) -> Result<String, StoreError> {
+/// A handoff that was just written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenHandoff {
+    /// Its path, relative to the project.
+    pub file: String,
+    pub document: String,
+}
+
+/// Writes the handoff and the run's state.
+pub fn write_checkpoint(request: &CheckpointRequest<'_>) -> Result<WrittenHandoff, StoreError> {
     let record = sessions::load_session_record(request.project, request.session_id);
     // The log is synced before git runs, because git may take long.
     sync_turn_log(request);
@@ -71,7 +79,7 @@ pub(crate) fn write_checkpoint_and_return_handoff_file(
     session_facts: Handoff,
 ) -> Result<String, StoreError> {
     sync_turn_log(request);
-    write_handoff_and_record_checkpoint(request, record, session_facts)
+    write_handoff_and_record_checkpoint(request, record, session_facts).map(|written| written.file)
 }
 
 /// Syncs the session's turn log to disk. Errors are ignored: the transcript also has the turns, and the
@@ -86,7 +94,7 @@ fn write_handoff_and_record_checkpoint(
     request: &CheckpointRequest<'_>,
     record: &SessionRecord,
     session_facts: Handoff,
-) -> Result<String, StoreError> {
+) -> Result<WrittenHandoff, StoreError> {
     let handoff = add_measurement_run_and_memory(request, session_facts);
     // The handoff is written first, so that the state never names a missing file if the process is killed
     // in between.
@@ -119,7 +127,7 @@ fn write_handoff_and_record_checkpoint(
     if !disk::is_file(&path) {
         disk::replace(&path, document.as_bytes(), Durability::Durable)?;
     }
-    state_write_result.map(|()| handoff_file)
+    state_write_result.map(|()| WrittenHandoff { file: handoff_file, document })
 }
 
 /// Rewrites the handoff of a session outside a run when it ends, so that it contains the last requests and

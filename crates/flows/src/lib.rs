@@ -2,8 +2,8 @@
 //! decide (policy), write (store), respond (protocol's reply).
 //!
 //! [`hooks`] has one file per hook program, [`run`] the life of an unattended run, and [`workers`] that of
-//! several workers who share a plan. [`context`] measures, [`checkpoint`] writes handoffs, [`handoffs`] lists
-//! them, [`retention`] removes old records, [`turns`] records, [`memory`] shows the working memory, [`linear`]
+//! several workers who share a plan. [`context`] measures, [`checkpoint`] writes handoffs, [`compaction`]
+//! puts one in the place of a conversation, [`handoffs`] lists them, [`retention`] removes old records, [`turns`] records, [`memory`] shows the working memory, [`linear`]
 //! delivers notes, [`telemetry`] exports spans and logs, [`install`] and [`doctor`] set up and check. Below
 //! them are the hook's input ([`hook_invocation`]), its response ([`hook_response`]) and the end of a session
 //! ([`session_result`]), so that hooks and runs share them without depending on each other's files.
@@ -17,6 +17,7 @@
 //! of the journal, but never loses one.
 
 pub mod checkpoint;
+pub mod compaction;
 pub mod context;
 pub mod doctor;
 pub mod draft;

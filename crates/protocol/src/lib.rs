@@ -28,9 +28,11 @@
 pub mod agent;
 pub mod billing;
 pub mod client_environment;
+pub mod client_report;
 pub mod client_settings;
 pub mod client_tasks;
 pub mod event;
+pub mod handoff_message;
 pub mod hook_failure;
 mod lenient;
 pub mod rate_limit;

@@ -1,6 +1,7 @@
 //! Parses transcript lines for the turn log. Unlike [`crate::transcript`], which reads usage, this module keeps the
 //! content unchanged.
 
+use crate::handoff_message::HandoffMessageKind;
 use crate::lenient::{self, JsonObject};
 use serde::Deserialize;
 use serde_json::Value;
@@ -167,6 +168,11 @@ impl AgentMetadata {
         std::str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 }
+
+/// The source of a summary that the client wrote when it compacted the conversation.
+pub const COMPACT_SUMMARY: &str = "compact_summary";
+/// The source of a handoff that took the place of such a summary.
+pub const HANDOFF_MESSAGE: &str = "handoff";
 
 /// The client writes the type of a user line within this many bytes from the start.
 const TYPE_SEARCH_BYTES: usize = 256;
@@ -454,7 +460,11 @@ fn parse_tool_results_summary_or_prompt(
     }
     let text = raw_content_text_with_placeholders(content);
     if is_true(fields.is_compact_summary) {
-        return Some(TranscriptLineKind::Context { source: "compact_summary".to_owned(), text });
+        return Some(TranscriptLineKind::Context { source: COMPACT_SUMMARY.to_owned(), text });
+    }
+    // It stands where a summary would, in the middle of a turn. After `/clear` it is the prompt of the first turn.
+    if HandoffMessageKind::of_message(&text) == Some(HandoffMessageKind::Compaction) {
+        return Some(TranscriptLineKind::Context { source: HANDOFF_MESSAGE.to_owned(), text });
     }
     Some(TranscriptLineKind::Prompt { text, is_meta: is_true(fields.is_meta) })
 }

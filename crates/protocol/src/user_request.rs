@@ -1,5 +1,6 @@
 //! Extracts the user's requests from transcript lines, as the user wrote them.
 
+use crate::handoff_message::{HandoffMessageKind, parse_quoted_requests};
 use crate::lenient;
 use crate::transcript::{Message, TranscriptEntry};
 use serde::Deserialize;
@@ -54,13 +55,43 @@ struct QueuedCommand {
     origin: RequestOrigin,
 }
 
-/// Returns the user's request in a transcript line. Returns `None` if the line has no request or the client wrote it.
+/// The user's words in one transcript line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UserWords {
+    Request(String),
+    /// The requests that a handoff message quotes, oldest first. They are all that is known of the conversation before it.
+    QuotedByHandoff(Vec<String>),
+}
+
+/// Returns the user's request in a transcript line. Returns `None` if the line has no request, or if the client or a
+/// handoff wrote it.
 pub fn parse_user_request(line_bytes: &[u8]) -> Option<String> {
+    match parse_user_words(line_bytes)? {
+        UserWords::Request(request) => Some(request),
+        UserWords::QuotedByHandoff(_) => None,
+    }
+}
+
+/// Returns the user's request in a transcript line, or the requests that a handoff message in it quotes.
+pub fn parse_user_words(line_bytes: &[u8]) -> Option<UserWords> {
     let line: RequestLine = crate::parse_json_object(line_bytes).ok()?;
     let is_written_by_client =
         line.is_sidechain || line.is_meta || line.is_compact_summary || line.is_visible_in_transcript_only;
+    if is_written_by_client {
+        return None;
+    }
+    // A module that submits the message is named as its origin, so the message is recognized first.
+    if let Some(text) = message_text(&line.message)
+        && HandoffMessageKind::of_message(&text).is_some()
+    {
+        return Some(UserWords::QuotedByHandoff(parse_quoted_requests(&text)));
+    }
+    request_of_user(line).map(UserWords::Request)
+}
+
+fn request_of_user(line: RequestLine) -> Option<String> {
     let is_from_user = |origin: &RequestOrigin| origin.kind.as_deref().is_none_or(|kind| kind == "human");
-    if is_written_by_client || !is_from_user(&line.origin) {
+    if !is_from_user(&line.origin) {
         return None;
     }
     match line.kind.as_deref()? {
@@ -170,6 +201,27 @@ mod tests {
             assert_eq!(parse_user_request(line.to_string().as_bytes()).as_deref(), expected, "{line}");
         }
         assert_eq!(parse_user_request(b"torn {"), None);
+    }
+
+    #[test]
+    fn a_handoff_message_is_no_request_and_returns_the_requests_that_it_quotes() {
+        let text = format!(
+            "{}\n\n## What the user asked for (oldest first)\n\n> Fix it.\n>\n> Twice.\n\n> Then the docs.\n\n# Handoff\n",
+            HandoffMessageKind::FreshConversation.marker_line()
+        );
+        let quoted =
+            UserWords::QuotedByHandoff(vec!["Fix it.\n\nTwice.".to_owned(), "Then the docs.".to_owned()]);
+        for content in [json!(text), json!([{"type": "text", "text": text}])] {
+            for origin in [json!(null), json!({"kind": "plugin", "name": "plimsoll"})] {
+                let line =
+                    json!({"type": "user", "origin": origin, "message": {"content": content}}).to_string();
+                assert_eq!(parse_user_request(line.as_bytes()), None, "{line}");
+                assert_eq!(parse_user_words(line.as_bytes()), Some(quoted.clone()), "{line}");
+            }
+        }
+        let of_subagent =
+            json!({"type": "user", "isSidechain": true, "message": {"content": text}}).to_string();
+        assert_eq!(parse_user_words(of_subagent.as_bytes()), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 mod conversation;
 
-pub use conversation::{RequestsAndTasks, read_last_requests_omitted_first_and_tasks};
+pub use conversation::{MAX_TAIL_BYTES, RequestsAndTasks, read_requests_and_tasks};
 
 use crate::search::{contains_bytes, find_last_newline};
 use crate::turn_log::{ForwardLines, LineStart};
@@ -15,6 +15,7 @@ use plimsoll_domain::Timestamp;
 use plimsoll_domain::forecast::UsageSample;
 use plimsoll_protocol::hook_failure::HookFailure;
 use plimsoll_protocol::transcript::{CompactMetadata, TranscriptEntry};
+use plimsoll_protocol::transcript_content::TranscriptLine;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -96,6 +97,17 @@ pub fn read_last_entries(path: &Path, max_bytes: u64) -> Result<Vec<TranscriptEn
     })?;
     entries.reverse();
     Ok(entries)
+}
+
+/// Returns the lines of a conversation with their content, in the last `max_bytes` bytes, oldest first.
+pub fn read_last_lines_with_content(path: &Path, max_bytes: u64) -> Result<Vec<TranscriptLine>, StoreError> {
+    let mut lines = Vec::new();
+    visit_last_lines_backwards(path, max_bytes, &mut |bytes| {
+        lines.extend(TranscriptLine::parse_utf8_lossy(bytes));
+        ControlFlow::Continue(())
+    })?;
+    lines.reverse();
+    Ok(lines)
 }
 
 /// Returns the context usage after each of the last responses since the last compaction, oldest first. Reads at

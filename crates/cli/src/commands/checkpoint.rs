@@ -1,19 +1,27 @@
 //! `plimsoll checkpoint`: writes a handoff now, without forcing a new session.
 
+use crate::reported_session::{ReportError, ReportedSession};
 use crate::target_session::TargetSession;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use plimsoll_domain::handoff::HandoffNotes;
 use plimsoll_domain::state::CheckpointCause;
 use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::{Marker, RunState, UsageReading};
 use plimsoll_flows::checkpoint::{CheckpointRequest, write_checkpoint};
+use plimsoll_flows::compaction::{
+    EXCHANGE_TOKENS, ReplacedConversation, mark_handoff_as_read, render_replacement_message,
+    wait_for_end_of_conversation, write_checkpoint_before_replacement,
+};
 use plimsoll_flows::context::measure::{MeasureInput, measure_usage_waiting_near_threshold};
 use plimsoll_flows::handoffs::continue_slash_command_or_prompt;
 use plimsoll_policy::messages::MOVED_INTO_PROJECT_NOTICE;
+use plimsoll_protocol::client_report::SCHEMA_VERSION;
+use plimsoll_protocol::handoff_message::HandoffMessageKind;
 use plimsoll_store::{
     Project, StoreError, WritableProject, config, copy_data_folder_into_project_if_unwritable,
 };
-use plimsoll_terminal::console::{fail, print_text};
+use plimsoll_terminal::console::{fail, print_json, print_text};
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Arguments of `plimsoll checkpoint`.
@@ -29,6 +37,43 @@ pub(crate) struct CheckpointArguments {
     /// What comes next
     #[arg(long, default_value = "", hide_default_value = true)]
     next: String,
+    /// Print one JSON object with the message that takes the place of the conversation
+    #[arg(long, requires = "cause", requires = "client")]
+    json: bool,
+    /// Why the conversation is replaced
+    #[arg(long, value_enum, requires = "json")]
+    cause: Option<ReplacementCause>,
+    /// What only the client knows of the session, as JSON; `-` reads standard input
+    #[arg(long, value_name = "JSON", requires = "json")]
+    client: Option<String>,
+    /// The size of the quoted end of the conversation, for measurements
+    #[arg(long, value_name = "TOKENS", requires = "json", hide = true, default_value_t = EXCHANGE_TOKENS)]
+    exchange_tokens: usize,
+}
+
+/// Why a conversation is replaced by a handoff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ReplacementCause {
+    /// The client compacts it
+    Compact,
+    /// A fresh conversation continues the work
+    Clear,
+}
+
+impl ReplacementCause {
+    fn checkpoint_cause(self) -> CheckpointCause {
+        match self {
+            ReplacementCause::Compact => CheckpointCause::Compact,
+            ReplacementCause::Clear => CheckpointCause::Clear,
+        }
+    }
+
+    fn message_kind(self) -> HandoffMessageKind {
+        match self {
+            ReplacementCause::Compact => HandoffMessageKind::Compaction,
+            ReplacementCause::Clear => HandoffMessageKind::FreshConversation,
+        }
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -39,6 +84,15 @@ Examples:
 
 /// Writes a checkpoint for the current session or run, and prints a report with the path of its handoff.
 pub(crate) fn write_and_print_checkpoint(arguments: &CheckpointArguments) -> ExitCode {
+    if let (Some(cause), Some(client)) = (arguments.cause, &arguments.client) {
+        return match write_checkpoint_and_build_replacement_json(cause, client, arguments.exchange_tokens) {
+            Ok(document) => {
+                print_json(document);
+                ExitCode::SUCCESS
+            }
+            Err(error) => fail(error),
+        };
+    }
     let WritableProject { project, was_moved } =
         match copy_data_folder_into_project_if_unwritable(Project::find_upwards_from_current_dir()) {
             Ok(writable) => writable,
@@ -61,6 +115,51 @@ pub(crate) fn write_and_print_checkpoint(arguments: &CheckpointArguments) -> Exi
         ),
         Err(error) => fail(error),
     }
+}
+
+/// Writes the checkpoint before a conversation is replaced, and returns the message that takes its place.
+fn write_checkpoint_and_build_replacement_json(
+    cause: ReplacementCause,
+    client: &str,
+    exchange_tokens: usize,
+) -> Result<Value, ReportError> {
+    let session = ReportedSession::load_from_argument_or_stdin(client)?;
+    if let Some(reason) = session.reason_for_silence() {
+        return Err(ReportError::Silent(reason));
+    }
+    let transcript_path = session.transcript_path();
+    // The client asks before its transcript is complete.
+    let missing_prompt =
+        transcript_path.as_deref().and_then(|path| wait_for_end_of_conversation(path, &session.report));
+    let run = session.open_run()?;
+    let measurement = session.measure_usage();
+    let conversation = ReplacedConversation {
+        project: &session.project,
+        settings: &session.settings,
+        session_id: &session.session_id,
+        transcript_path,
+        run: run.as_ref(),
+        measurement: &measurement,
+    };
+    let handoff = write_checkpoint_before_replacement(&conversation, cause.checkpoint_cause())?;
+    let text = render_replacement_message(
+        &conversation,
+        cause.message_kind(),
+        &handoff,
+        missing_prompt,
+        exchange_tokens,
+    );
+    if cause == ReplacementCause::Clear {
+        mark_handoff_as_read(&session.project, &handoff.file);
+    }
+    Ok(json!({
+        "schema_version": SCHEMA_VERSION,
+        "session": session.session_id,
+        "cause": cause.checkpoint_cause(),
+        "level": measurement.projected_level().unwrap_or_default(),
+        "path": handoff.file,
+        "text": text,
+    }))
 }
 
 fn write_manual_checkpoint_and_render_report(
@@ -96,7 +195,8 @@ fn write_manual_checkpoint_and_render_report(
             progress: arguments.progress.clone(),
             next_step: arguments.next.clone(),
         },
-    })?;
+    })?
+    .file;
     let percent = measurement.reading.as_ref().and_then(UsageReading::projected_percent);
     let marker = Marker::Checkpoint { level, percent, handoff: handoff.clone() };
     let next_command = continue_slash_command_or_prompt(project, &handoff);

@@ -180,6 +180,7 @@ fn describe_checkpoint(checkpoint: &CheckpointWritten) -> String {
         None | Some(CheckpointCause::Level) => checkpoint.level.to_string(),
         Some(CheckpointCause::Budget) => "before the next item".to_owned(),
         Some(CheckpointCause::Compact) => "before a compaction".to_owned(),
+        Some(CheckpointCause::Clear) => "before a fresh conversation".to_owned(),
         Some(CheckpointCause::Step) => "after a commit".to_owned(),
         Some(CheckpointCause::Crash) => "after a session that was cut short".to_owned(),
         Some(CheckpointCause::Unfinished) => "after a session that left its item open".to_owned(),

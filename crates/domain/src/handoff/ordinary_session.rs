@@ -4,6 +4,7 @@
 use super::{Handoff, format_as_code_span};
 use crate::resume;
 use crate::text::{count_with_noun, to_safe_single_line, truncate_end};
+use plimsoll_protocol::handoff_message::REQUESTS_HEADING;
 
 /// The user's requests in a session outside a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,8 +15,6 @@ pub struct UserRequests {
     pub last_requests: Vec<String>,
 }
 
-/// The heading of the requests, for which [`parse_first_line_of_first_request`] searches.
-const REQUESTS_HEADING: &str = "## What the user asked for";
 /// The maximum lengths of an older request and of the newest one.
 const MAX_OLDER_REQUEST_CHARS: usize = 600;
 const MAX_NEWEST_REQUEST_CHARS: usize = 2_000;
@@ -83,6 +82,12 @@ impl Handoff {
 }
 
 impl UserRequests {
+    /// Returns the last requests, at most `max_last` of them, and the first one if it is not among them.
+    pub fn first_and_last(mut requests: Vec<String>, max_last: usize) -> UserRequests {
+        let last_requests = requests.split_off(requests.len().saturating_sub(max_last));
+        UserRequests { first_request: requests.into_iter().next(), last_requests }
+    }
+
     fn render_with_char_limits_scaled_to_rows(&self, max_rows: usize) -> String {
         let Some((newest, older)) = self.last_requests.split_last() else { return String::new() };
         // Shorter limits for lower row counts, so that long requests are shortened before facts are left out.

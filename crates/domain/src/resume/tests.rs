@@ -265,6 +265,7 @@ fn the_section_says_how_the_session_stopped() {
         CheckpointCause::Level,
         CheckpointCause::Manual,
         CheckpointCause::Compact,
+        CheckpointCause::Clear,
         CheckpointCause::Step,
         CheckpointCause::Crash,
         CheckpointCause::Unfinished,

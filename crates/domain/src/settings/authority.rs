@@ -45,6 +45,9 @@ pub const PERMISSIONS_BY_KEY: &[(&str, ProjectFilePermission)] = &[
     ("freshness_wait_ms", ProjectFilePermission::OnlyLower),
     // The next session reads all of it.
     ("handoff_bytes", ProjectFilePermission::OnlyLower),
+    // These change what the user sees of a conversation.
+    ("compaction", ProjectFilePermission::Never),
+    ("handoff_at", ProjectFilePermission::Never),
     ("end_wait_seconds", ProjectFilePermission::OnlyLower),
     ("background_wait_seconds", ProjectFilePermission::OnlyLower),
     ("verify_timeout_seconds", ProjectFilePermission::OnlyLower),

@@ -80,6 +80,8 @@ pub enum CheckpointCause {
     Manual,
     /// The client was about to compact.
     Compact,
+    /// A fresh conversation was about to continue the work.
+    Clear,
     /// The next item would not have fitted into the context window.
     Budget,
     /// A step had been committed, and the next step would probably not have fitted.
@@ -112,6 +114,7 @@ impl CheckpointCause {
             CheckpointCause::Level
             | CheckpointCause::Manual
             | CheckpointCause::Compact
+            | CheckpointCause::Clear
             | CheckpointCause::Budget
             | CheckpointCause::Step => false,
         }

@@ -2,7 +2,7 @@
 //! session's; an unknown value stays unknown instead of being guessed.
 
 use crate::hook_invocation::HookInvocation;
-use plimsoll_domain::level::{Level, Thresholds};
+use plimsoll_domain::level::{AutoCompactAction, AutoCompactThreshold, Level, Thresholds};
 use plimsoll_domain::reading::{UsageReading, UsageSource, WindowSize, WindowSource};
 use plimsoll_domain::record::{ClientCompactionSettings, StatusLineRecord};
 use plimsoll_domain::{SessionRecord, Settings};
@@ -10,6 +10,7 @@ use plimsoll_policy::monitor::should_wait_for_transcript;
 use plimsoll_policy::thresholds::{self, CompactionConfig};
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::client_environment;
+use plimsoll_protocol::client_report::ClientReport;
 use plimsoll_protocol::tool::{ToolCall, VisibleSize};
 use plimsoll_store::tail::{self, TranscriptTail};
 use plimsoll_store::{Project, StoreError, config, context_windows, disk, environment, sessions};
@@ -73,6 +74,40 @@ pub fn measure_usage_waiting_near_threshold(input: &MeasureInput<'_>) -> Measure
         measurement.update_reading_and_thresholds(input, &newer_tail, &pending_call_ids);
     }
     measurement
+}
+
+/// Measures a session by the client's own figures. Where the client reports none, measures it as everywhere else.
+pub fn measure_usage_by_client_report(input: &MeasureInput<'_>, report: &ClientReport) -> Measurement {
+    let Some((used_tokens, window_tokens)) = report.tokens.zip(report.window.filter(|tokens| *tokens > 0))
+    else {
+        return measure_usage_waiting_near_threshold(input);
+    };
+    let window = WindowSize { tokens: window_tokens, source: WindowSource::Client };
+    let thresholds = match report.auto_compact.threshold {
+        Some(tokens) if report.auto_compact.enabled != Some(false) => thresholds::compute_thresholds(
+            window_tokens,
+            AutoCompactThreshold { tokens, action: AutoCompactAction::Compacts },
+            &input.settings.levels,
+            &input.settings.margins,
+            input.record.usage.largest_step,
+        ),
+        _ => compute_session_thresholds(input, &window, report.model.as_deref()),
+    };
+    Measurement {
+        reading: Some(UsageReading {
+            used_tokens,
+            output_tokens: 0,
+            estimated_added_tokens: 0,
+            window: Some(window),
+            model: report.model.clone(),
+            usage_source: UsageSource::Client,
+            message_id: None,
+            responded_at: None,
+            is_one_request_behind: false,
+        }),
+        thresholds: Some(thresholds),
+        ..Measurement::default()
+    }
 }
 
 /// Measures a session from within one of its tool calls. First waits until the response that called the tool

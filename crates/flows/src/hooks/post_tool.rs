@@ -503,7 +503,7 @@ impl ActionContext<'_> {
             self.measurement.reading.as_ref().and_then(UsageReading::projected_percent),
             Some(percent)
         );
-        checkpoint::write_checkpoint(&request)
+        checkpoint::write_checkpoint(&request).map(|handoff| handoff.file)
     }
 
     fn append_event_to_journal(&self, event: JournalEvent) {

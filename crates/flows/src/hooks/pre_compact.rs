@@ -1,7 +1,7 @@
 //! PreCompact and PostCompact: writes a checkpoint before the client compacts, and resets the record
 //! afterwards.
 
-use crate::checkpoint::{self, CheckpointRequest};
+use crate::compaction::{ReplacedConversation, write_checkpoint_before_replacement};
 use crate::context::measure;
 use crate::hook_invocation::{HookInvocation, InputError};
 use crate::hook_response::HookResponse;
@@ -48,21 +48,15 @@ fn write_checkpoint_and_render_instructions(
     let run = invocation.load_owned_run()?.filter(|run| !run.lifecycle.has_ended());
     let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
     let measurement = measure::measure_hook_session_waiting_near_threshold(invocation, &record);
-    let level = measurement.projected_level().unwrap_or_default();
-    let handoff_file = checkpoint::write_checkpoint(&CheckpointRequest {
+    let conversation = ReplacedConversation {
         project: &invocation.project,
         settings: &invocation.settings,
         session_id: &invocation.session_id,
         transcript_path: invocation.transcript_path().map(Into::into),
         run: run.as_ref(),
-        cause: CheckpointCause::Compact,
-        level,
-        reading: measurement.reading.as_ref(),
-        thresholds: measurement.thresholds.as_ref(),
-        transcript_wait: None,
-        pending_calls: &[],
-        notes: plimsoll_domain::handoff::HandoffNotes::default(),
-    })?;
+        measurement: &measurement,
+    };
+    let handoff_file = write_checkpoint_before_replacement(&conversation, CheckpointCause::Compact)?.file;
     Ok(Some(messages::render_compaction_instructions(&handoff_and_run_lines_for_summarizer(
         run.as_ref(),
         &handoff_file,

@@ -329,7 +329,8 @@ fn write_loop_checkpoint_and_return_handoff_path(
         transcript_wait: session.measurement.transcript_wait,
         pending_calls: &session.tool_calls,
         notes: HandoffNotes::default(),
-    })?;
+    })?
+    .file;
     let checkpoint_facts = CheckpointInput {
         timestamp: clock::to_timestamp(clock::now()),
         handoff: handoff.clone(),

@@ -16,15 +16,12 @@ pub(super) fn add_requests_and_tasks_else_open_plan_items(
     transcript_path: Option<&Path>,
     plan: Option<&TodoList>,
 ) -> Handoff {
-    let requests_and_tasks = transcript_path
-        .and_then(|path| tail::read_last_requests_omitted_first_and_tasks(path, MAX_LAST_REQUESTS).ok())
+    let RequestsAndTasks { requests, tasks } = transcript_path
+        .and_then(|path| tail::read_requests_and_tasks(path, tail::MAX_TAIL_BYTES).ok())
         .unwrap_or_default();
-    let RequestsAndTasks { first_request, last_requests, tasks } = requests_and_tasks;
     // Secrets are removed from the full text, because a cut could split a secret and hide it from the search.
-    let user_requests = UserRequests {
-        first_request: first_request.as_deref().map(plimsoll_secrets::redact),
-        last_requests: last_requests.iter().map(|request| plimsoll_secrets::redact(request)).collect(),
-    };
+    let requests = requests.iter().map(|request| plimsoll_secrets::redact(request)).collect();
+    let user_requests = UserRequests::first_and_last(requests, MAX_LAST_REQUESTS);
     let plan = plan.filter(|_| tasks.is_empty());
     let (done_items, open_items) = match plan {
         Some(plan) => (Vec::new(), plan.open_items()),

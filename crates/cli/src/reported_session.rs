@@ -1,0 +1,98 @@
+//! The session that the client's report names: its project, record and usage.
+
+use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings};
+use plimsoll_flows::context::measure::{MeasureInput, Measurement, measure_usage_by_client_report};
+use plimsoll_policy::client_module::{ModuleFacts, SilenceReason, reason_for_silence};
+use plimsoll_protocol::client_report::{ClientReport, InvalidReport};
+use plimsoll_store::{
+    Project, StoreError, WritableProject, config, copy_data_folder_into_project_if_unwritable, disk,
+    environment, ledger, sessions, state_file,
+};
+use plimsoll_terminal::standard_input::{InputError, text_or_stdin_if_dash};
+use std::path::{Path, PathBuf};
+
+/// Why the report's session cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReportError {
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Report(#[from] InvalidReport),
+    #[error("{0}; {hint}", hint = .0.hint())]
+    Store(#[from] StoreError),
+    #[error("{}", .0.describe())]
+    Silent(SilenceReason),
+}
+
+/// The session that a report names.
+#[derive(Debug)]
+pub(crate) struct ReportedSession {
+    pub(crate) report: ClientReport,
+    pub(crate) project: Project,
+    pub(crate) settings: Settings,
+    pub(crate) session_id: SessionId,
+    pub(crate) record: SessionRecord,
+}
+
+impl ReportedSession {
+    /// Loads the session from a report, or from standard input if the argument is `-`.
+    pub(crate) fn load_from_argument_or_stdin(argument: &str) -> Result<ReportedSession, ReportError> {
+        let text = text_or_stdin_if_dash(argument)?;
+        let report = ClientReport::parse(text.as_bytes())?;
+        let WritableProject { project, .. } =
+            copy_data_folder_into_project_if_unwritable(Project::find_upwards_from_current_dir())?;
+        let (settings, _) = config::load_settings(&project);
+        let session_id = SessionId::from(report.session.clone().unwrap_or_default());
+        let record = sessions::load_session_record(&project, &session_id);
+        Ok(ReportedSession { report, project, settings, session_id, record })
+    }
+
+    /// Returns why a module that sent the report stays silent; `None` if it answers.
+    pub(crate) fn reason_for_silence(&self) -> Option<SilenceReason> {
+        reason_for_silence(ModuleFacts {
+            belongs_to_run: ledger::run_id_from_environment().is_some() || self.record.start.run_id.is_some(),
+            asks_beside_installed_module: self.asks_beside_installed_module(),
+            is_session_recorded: self.record.start.started_at.is_some(),
+        })
+    }
+
+    /// Returns true if `plimsoll init` has installed a module and the report is of another one.
+    fn asks_beside_installed_module(&self) -> bool {
+        let Some(asking_folder) = self.report.module_folder.as_deref().map(Path::new) else { return false };
+        let Some(installed_folder) =
+            environment::client_config_folder().map(|folder| folder.join(MODULE_FOLDER))
+        else {
+            return false;
+        };
+        disk::is_file(&installed_folder.join(MODULE_FILE))
+            && disk::canonicalize_or_keep(asking_folder) != disk::canonicalize_or_keep(&installed_folder)
+    }
+
+    pub(crate) fn transcript_path(&self) -> Option<PathBuf> {
+        self.record.start.transcript_path.as_ref().map(PathBuf::from)
+    }
+
+    /// Returns the run that owns the session, if it has not ended.
+    pub(crate) fn open_run(&self) -> Result<Option<RunState>, StoreError> {
+        let run_id = ledger::run_id_from_environment();
+        let state = state_file::load_state(&self.project, run_id.as_ref())?;
+        Ok(state.filter(|state| {
+            !state.lifecycle.has_ended() && state.is_owned_by(run_id.as_ref(), Some(&self.session_id))
+        }))
+    }
+
+    pub(crate) fn measure_usage(&self) -> Measurement {
+        let input = MeasureInput {
+            project: &self.project,
+            settings: &self.settings,
+            record: &self.record,
+            transcript_path: self.record.start.transcript_path.as_deref().map(Path::new),
+            pending_calls: &[],
+        };
+        measure_usage_by_client_report(&input, &self.report)
+    }
+}
+
+/// Where `plimsoll init` installs the module, below the client's configuration folder.
+const MODULE_FOLDER: &str = "skills/plimsoll";
+const MODULE_FILE: &str = "hooks/plimsoll.ts";
