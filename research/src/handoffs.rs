@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Seed 51 is the measurement. Seeds 1 to 9 are for development. This page and the judge were written before the
-//! first run with the program.
+//! first run with the program; seed 1 then showed what was not as with the real client (remarks that were too short,
+//! searches without matches reported as errors), and this was changed before the first run of seed 51.
 //!
 //! # The distribution
 //!
@@ -20,6 +21,9 @@
 //! `TaskUpdate` 15, nowhere 30. File names with spaces and accents 8; the last file is renamed 4; a formatter moves
 //! all lines 4; the user interrupts 15; the user queues additions 15; subagent rows in the transcript 20; the last
 //! rows are written only after the checkpoint has begun 25. Half have the rows of 2.1.329, half those of 2.1.332.
+//!
+//! The assistant writes a sentence before half of its calls (12 of 100 a paragraph of up to twelve), and one to three
+//! paragraphs at the end of a turn.
 //!
 //! **Segment** (what lies between two compactions). 5 to 150 routine calls, logarithmically uniform, plus the calls
 //! of the events below. Outputs of 1 line to 30,000 characters, logarithmically uniform; reads of whole and partial
@@ -57,7 +61,8 @@
 //!
 //! **Red herrings.** Finished requests; up to three commands that failed and passed later, 30 of 100 of them with
 //! another option; in 35 of 100 segments an edit that is reverted, half of them by git; done items; one to four
-//! announced steps that were done; notes of the client; searches without matches, which end with exit code 1.
+//! announced steps that were done; notes of the client; searches without matches, which the client does not report
+//! as errors; looks for folders that do not exist, which it does.
 //!
 //! **Secrets.** In 15, one to three of them in outputs, some near the end.
 //!

@@ -426,7 +426,7 @@ mod tests {
             Draws::new(1, "rows"),
             1_795_918_688_083,
         );
-        let calls = vec![ToolCall::bash("ls", "a"), ToolCall::failed_bash("make", "broken")];
+        let calls = vec![ToolCall::bash("ls", "a"), ToolCall::failed_bash("make", 2, "broken")];
         let events = [
             Event::Prompt { text: "Fix it.".into(), form: PromptForm::Typed },
             Event::Message { thinking: false, text: Some("Looking.".into()), calls },

@@ -92,9 +92,17 @@ impl ToolCall {
         ToolCall::new("Bash", bash_input(command), shown, detail)
     }
 
-    /// Returns a shell command that fails with exit code 1.
-    pub fn failed_bash(command: &str, output: &str) -> ToolCall {
-        let text = format!("Exit code 1\n{output}").trim_end().to_owned();
+    /// Returns a search that ends with exit code 1 because there is no match. The client does not report this as
+    /// an error (2.1.329).
+    pub fn bash_search_without_matches(command: &str) -> ToolCall {
+        let mut call = ToolCall::bash(command, "");
+        call.result_detail["returnCodeInterpretation"] = "No matches found".into();
+        call
+    }
+
+    /// Returns a shell command that fails with this exit code.
+    pub fn failed_bash(command: &str, exit_code: u8, output: &str) -> ToolCall {
+        let text = format!("Exit code {exit_code}\n{output}").trim_end().to_owned();
         let detail = json!(format!("Error: {text}"));
         ToolCall { is_error: true, ..ToolCall::new("Bash", bash_input(command), text, detail) }
     }

@@ -147,7 +147,7 @@ pub fn judge_handoff(truth: &Truth, text: &str) -> Verdict {
     let handoff = HandoffText::parse(text);
     let request_copies = count_request_copies(truth, &handoff);
     let herrings = &truth.red_herrings;
-    let current_request = truth.request.as_str();
+    let current_request = &longest_request_part(truth);
     let outcome_of = |fact: Fact| match fact {
         Fact::Request => Outcome::kept_if(has_request(truth, &handoff)),
         Fact::Additions => Outcome::of_all(&truth.additions, |addition| handoff.contains(addition)),
@@ -201,17 +201,21 @@ fn request_parts(truth: &Truth) -> Vec<String> {
 }
 
 fn has_request(truth: &Truth, handoff: &HandoffText) -> bool {
-    count_of_each_request_part(truth, handoff).iter().all(|count| *count > 0)
+    request_parts(truth).iter().all(|part| count_request_part(truth, handoff, part) > 0)
 }
 
+/// Returns how often the request occurs, by its longest part.
 fn count_request_copies(truth: &Truth, handoff: &HandoffText) -> usize {
-    count_of_each_request_part(truth, handoff).into_iter().max().unwrap_or_default()
+    count_request_part(truth, handoff, &longest_request_part(truth))
 }
 
-fn count_of_each_request_part(truth: &Truth, handoff: &HandoffText) -> Vec<usize> {
+fn longest_request_part(truth: &Truth) -> String {
+    request_parts(truth).into_iter().max_by_key(String::len).unwrap_or_default()
+}
+
+fn count_request_part(truth: &Truth, handoff: &HandoffText, part: &str) -> usize {
     let is_short = truth.request.chars().count() < MIN_SEARCHABLE_CHARS;
-    let count = |part: &String| if is_short { handoff.count_whole_lines(part) } else { handoff.count(part) };
-    request_parts(truth).iter().map(count).collect()
+    if is_short { handoff.count_whole_lines(part) } else { handoff.count(part) }
 }
 
 fn names_last_edit(truth: &Truth, handoff: &HandoffText) -> bool {

@@ -241,16 +241,49 @@ impl Phrases {
         self.fill(&template).replace('\u{1}', path)
     }
 
-    /// Returns what the assistant writes between its calls; it carries no fact.
+    /// Returns what the assistant writes between its calls; it carries no fact. Mostly a sentence, sometimes a
+    /// paragraph.
     pub fn chatter(&mut self) -> String {
+        let sentence_count = match self.draws.below(100) {
+            0..65 => 1,
+            65..88 => self.draws.between(2, 4),
+            _ => self.draws.between(5, 12),
+        };
+        self.remarks(sentence_count)
+    }
+
+    /// Returns the last message of a turn, which tells what was done. It carries no fact.
+    pub fn closing_message(&mut self) -> String {
+        let paragraph_count = self.draws.between(1, 3);
+        let mut paragraphs = Vec::new();
+        for _ in 0..paragraph_count {
+            let sentence_count = self.draws.between(2, 6);
+            paragraphs.push(self.remarks(sentence_count));
+        }
+        paragraphs.join("\n\n")
+    }
+
+    fn remarks(&mut self, count: usize) -> String {
+        let remarks: Vec<String> = (0..count).map(|_| self.remark()).collect();
+        remarks.join(" ")
+    }
+
+    fn remark(&mut self) -> String {
         self.fill_one_of(&[
             "Let me look at the {noun} first.",
             "The {noun} is {quality} here, as expected.",
             "I see: {noun} and {noun} share the same {quality} path.",
-            "That covers the {quality} case. Checking the {noun}.",
-            "Good. Now the other side of the {noun}.",
-            "Hm, the {noun} is not what {verb} returns. Reading on.",
+            "That covers the {quality} case, so I check the {noun} now.",
+            "Good, now the other side of the {noun}.",
+            "Hm, the {noun} is not what {verb} returns, so I read on.",
             "Let me verify that nothing else uses the {quality} {noun}.",
+            "The {noun} in {id} is built before the {noun}, which explains the {quality} value.",
+            "There are {number} callers, most of them for a {quality} {noun}.",
+            "It may be that the {quality} {noun} was meant, but the tests say {noun}.",
+            "`{id}` reads the {noun} twice; that does no harm.",
+            "I also looked at {id}, which only has a {quality} {noun}.",
+            "This is because the {noun} and the {noun} are written by different threads ({number}).",
+            "The old code used the {quality} {noun} instead, since release {number}.",
         ])
     }
 
@@ -269,7 +302,7 @@ impl Phrases {
     pub fn code_line(&mut self) -> String {
         self.fill_one_of(&[
             "    let {noun} = {verb}_{noun}({quality}, {number});",
-            "    if {noun}.{quality} > {number} { return {verb}({noun}); }",
+            "    if ({noun}.{quality} > {number}) return {verb}({noun});",
             "    {noun}_{noun}.{verb}(\"{quality}\", {number});",
             "    // The {quality} {noun} comes first ({number}).",
             "    assert({noun}_{quality} != {number});",

@@ -52,7 +52,8 @@ impl Author {
                 self.write_message(Some(text), vec![call]);
             }
             DecisionPlace::EndOfTurn => {
-                let text = format!("{}\n\n{sentence}\n\n{}", self.phrases.chatter(), self.phrases.chatter());
+                let (before, after) = (self.phrases.closing_message(), self.phrases.closing_message());
+                let text = format!("{before}\n\n{sentence}\n\n{after}");
                 self.write_message(Some(text), Vec::new());
                 self.events.push(Event::TurnEnd);
                 let prompt = self.phrases.encouragement();

@@ -102,8 +102,13 @@ impl Author {
                 let line_count = self.files.lines(&path).len();
                 ToolCall::bash(&format!("wc -l '{path}'"), &format!("{line_count} {path}"))
             }
-            // A search without matches also ends with exit code 1, but nothing is wrong.
-            3 => ToolCall::failed_bash(&format!("grep -rn {} src", self.phrases.identifier()), ""),
+            3 => ToolCall::bash_search_without_matches(&format!("grep -rn {} .", self.phrases.identifier())),
+            // It fails, but nothing is wrong: the model only looked whether the folder exists.
+            4 if self.draws.chance(50) => {
+                let folder = format!("build/{}", self.phrases.identifier());
+                let error = format!("ls: cannot access '{folder}': No such file or directory");
+                ToolCall::failed_bash(&format!("ls {folder}"), 2, &error)
+            }
             4 => {
                 ToolCall::bash(&format!("git log --oneline -5 -- '{path}'"), &self.log_output(200).join("\n"))
             }

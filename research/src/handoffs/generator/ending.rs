@@ -38,7 +38,7 @@ impl Author {
 
     /// The turn ends, and the client compacts before it answers the user's next prompt.
     fn write_ending_with_prompt(&mut self, says_step: bool) {
-        let mut text = self.phrases.chatter();
+        let mut text = self.phrases.closing_message();
         let step = says_step.then(|| self.draw_next_step());
         if let Some(step) = &step {
             text = format!("{text}\n\n{step}");

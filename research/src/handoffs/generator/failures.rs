@@ -3,8 +3,10 @@
 use super::super::events::ToolCall;
 use super::author::{Author, TrackedFailure};
 
-/// The longest output of a failed command in characters.
+/// The longest output of a failed test or build in characters.
 const MAX_FAILURE_CHARS: usize = 12_000;
+/// The longest output of another failed command in characters.
+const MAX_SHORT_FAILURE_CHARS: usize = 500;
 
 impl Author {
     /// Writes a command that fails and stays unrepaired.
@@ -27,7 +29,8 @@ impl Author {
     /// Returns a call that fails, and what is known of it.
     pub(super) fn failed_call(&mut self) -> (ToolCall, TrackedFailure) {
         let path = self.random_source_path();
-        let (mut command, error_line) = if self.draws.chance(70) {
+        let is_test_or_build = self.draws.chance(70);
+        let (mut command, error_line) = if is_test_or_build {
             (self.passing_command(), self.phrases.error_line(&path))
         } else {
             self.failure_of_another_tool()
@@ -36,7 +39,8 @@ impl Author {
         if is_reported_as_success {
             command += " 2>&1 | tail -40";
         }
-        let chars = self.draws.between_logarithmically(100, MAX_FAILURE_CHARS);
+        let max_chars = if is_test_or_build { MAX_FAILURE_CHARS } else { MAX_SHORT_FAILURE_CHARS };
+        let chars = self.draws.between_logarithmically(40, max_chars);
         let mut lines = self.log_output(chars);
         if is_reported_as_success {
             lines.truncate(35);
@@ -51,7 +55,7 @@ impl Author {
         let call = if is_reported_as_success {
             ToolCall::bash(&command, &output)
         } else {
-            ToolCall::failed_bash(&command, &output)
+            ToolCall::failed_bash(&command, 1, &output)
         };
         let failure = TrackedFailure {
             command,

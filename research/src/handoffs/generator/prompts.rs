@@ -37,7 +37,7 @@ impl Author {
             self.work.red_herrings.finished_requests.push(question);
             let call = self.routine_call();
             self.write_call(call);
-            let text = format!("{}\n\n{proposal}", self.phrases.chatter());
+            let text = format!("{}\n\n{proposal}", self.phrases.closing_message());
             self.write_message(Some(text), Vec::new());
             self.events.push(Event::TurnEnd);
         }
@@ -82,7 +82,7 @@ impl Author {
     fn finish_current_request(&mut self, next_form: PromptForm) {
         let Some(request) = self.work.request.take() else { return };
         if next_form != PromptForm::Queued {
-            let text = format!("Done: {}", self.phrases.chatter());
+            let text = format!("Done: {}", self.phrases.closing_message());
             self.write_message(Some(text), Vec::new());
             self.events.push(Event::TurnEnd);
         }
@@ -163,7 +163,7 @@ impl Author {
         if self.traits.queues_prompts && self.draws.chance(60) {
             return self.add_prompt(text, PromptForm::Queued);
         }
-        let last_words = format!("{} {}", self.phrases.chatter(), self.closing_words());
+        let last_words = format!("{} {}", self.phrases.closing_message(), self.closing_words());
         self.write_message(Some(last_words), Vec::new());
         self.events.push(Event::TurnEnd);
         self.add_prompt(text, PromptForm::Typed);
