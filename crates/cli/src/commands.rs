@@ -559,6 +559,7 @@ mod tests {
           prompt        Write PROMPT.md again for the current iteration
         For scripts and the agent:
           checkpoint    Write a checkpoint now
+          context       Tell the module inside the client what follows from the usage
           with-context  Run another program with the context usage in its environment
           query         Query state, journal, turns or memory with a jq program
           generate      Print the settings' schema, shell completions, or a manual page

@@ -22,6 +22,9 @@ pub(crate) enum ReportError {
     Store(#[from] StoreError),
     #[error("{}", .0.describe())]
     Silent(SilenceReason),
+    /// Another handoff would be as long as the last one.
+    #[error("nothing has happened since the conversation was replaced by a handoff")]
+    UnansweredHandoff,
 }
 
 /// The session that a report names.

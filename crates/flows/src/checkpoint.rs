@@ -109,7 +109,7 @@ fn write_handoff_and_record_checkpoint(
         // The handoff is about to be announced, so its folder entry must be on disk, too. In a run, the
         // durable write of the state covers it.
         disk::sync_folder(&request.project.handoffs_folder());
-        add_to_handoff_index_as_unread(request, &handoff_file);
+        add_to_handoff_index(request, &handoff_file);
     }
     // The claim is cleared last: if the process is killed before that, a journal line may be repeated, but
     // none is lost.
@@ -117,6 +117,7 @@ fn write_handoff_and_record_checkpoint(
     // If this fails, the claim stays and a later event writes the checkpoint once more.
     let _ = sessions::update_session_record(request.project, request.session_id, LOCK_TIMEOUT, |record| {
         record.checkpoint_progress.last_handoff = Some(handoff_file.clone());
+        record.checkpoint_progress.is_handoff_continued = request.cause == CheckpointCause::Clear;
         if state_write_result.is_ok() {
             record.checkpoint_progress.open_claim = None;
         }
@@ -157,15 +158,22 @@ pub fn refresh_existing_handoff_at_session_end(
     };
     let handoff = add_measurement_run_and_memory(&request, collect_session_facts(&request, record));
     let (handoff_file, _) = create_or_refresh_handoff(&request, record, &handoff)?;
-    add_to_handoff_index_as_unread(&request, &handoff_file);
+    if !record.checkpoint_progress.is_handoff_continued {
+        add_to_handoff_index(&request, &handoff_file);
+    }
     Ok(())
 }
 
-/// Adds the handoff to the index, so that it is announced to the next session. Runs after the handoff is written:
-/// if a kill or an unwritable state folder prevents it, `plimsoll handoffs` still lists the file.
-fn add_to_handoff_index_as_unread(request: &CheckpointRequest<'_>, handoff_file: &str) {
+/// Adds the handoff to the index as unread, so that it is announced to the next session; as read if a fresh conversation
+/// begins with it. Runs after the handoff is written: if a kill or an unwritable state folder prevents it,
+/// `plimsoll handoffs` still lists the file.
+fn add_to_handoff_index(request: &CheckpointRequest<'_>, handoff_file: &str) {
     let file_name = Path::new(handoff_file).file_name().unwrap_or_default().to_string_lossy();
-    let _ = HandoffIndex::for_project(request.project).mark_unread(&file_name, request.session_id);
+    let index = HandoffIndex::for_project(request.project);
+    let _ = index.mark_unread(&file_name, request.session_id);
+    if request.cause == CheckpointCause::Clear {
+        index.mark_read(&file_name);
+    }
 }
 
 pub(crate) fn collect_session_facts(request: &CheckpointRequest<'_>, record: &SessionRecord) -> Handoff {

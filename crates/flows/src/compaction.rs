@@ -10,7 +10,7 @@ use plimsoll_policy::last_exchanges::{ConversationEnd, ExchangeLimits, render_co
 use plimsoll_protocol::client_report::ClientReport;
 use plimsoll_protocol::handoff_message::HandoffMessageKind;
 use plimsoll_protocol::transcript_content::{TranscriptLine, TranscriptLineKind};
-use plimsoll_store::{HandoffIndex, Project, StoreError, tail};
+use plimsoll_store::{Project, StoreError, tail};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -72,6 +72,20 @@ pub fn wait_for_end_of_conversation(transcript_path: &Path, report: &ClientRepor
         }
         std::thread::sleep(TRANSCRIPT_POLL_INTERVAL);
     }
+}
+
+/// Returns true if the model has not responded since the last handoff message. The message itself must then be too long
+/// for the window, and another one would not be shorter.
+pub fn is_unanswered_handoff(transcript_path: &Path) -> bool {
+    let lines = tail::read_last_lines_with_content(transcript_path, MAX_END_BYTES).unwrap_or_default();
+    let last_relevant = lines.iter().rev().find_map(|line| match &line.kind {
+        TranscriptLineKind::Response(_) | TranscriptLineKind::ToolResults(_) => Some(false),
+        TranscriptLineKind::Prompt { text, .. } | TranscriptLineKind::Context { text, .. } => {
+            HandoffMessageKind::of_message(text).map(|_| true)
+        }
+        _ => None,
+    });
+    last_relevant.unwrap_or(false)
 }
 
 /// The end of the conversation is within this many bytes from the end of the transcript.
@@ -137,10 +151,4 @@ pub fn render_replacement_message(
         last_exchanges: &exchanges,
     };
     plimsoll_secrets::redact(&message.render())
-}
-
-/// Records that a fresh conversation begins with this handoff, so that it is not offered to it as well.
-pub fn mark_handoff_as_read(project: &Project, handoff_file: &str) {
-    let file_name = Path::new(handoff_file).file_name().unwrap_or_default().to_string_lossy();
-    HandoffIndex::for_project(project).mark_read(&file_name);
 }

@@ -2,7 +2,7 @@
 //! them what the model said in its own words. Everything here is text, not blocks of the Messages API: a kept tool call
 //! without the thinking before it may be refused by the API.
 
-use plimsoll_domain::text::{count_with_noun, truncate_end, truncate_middle};
+use plimsoll_domain::text::{truncate_end, truncate_middle};
 use plimsoll_protocol::transcript_content::{
     COMPACT_SUMMARY, ResponsePart, ToolResult, TranscriptLine, TranscriptLineKind,
 };

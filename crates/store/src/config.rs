@@ -392,6 +392,10 @@ mod tests {
         assert_eq!(effective_keys.as_object_mut().unwrap().remove("protect"), Some(parse_json("[]")));
         let models = serde_json::to_value(plimsoll_domain::settings::Models::default()).unwrap();
         assert_eq!(effective_keys.as_object_mut().unwrap().remove("models"), Some(models));
+        assert_eq!(
+            effective_keys.as_object_mut().unwrap().remove("compaction"),
+            Some(parse_json("\"client\""))
+        );
         assert_eq!(effective_keys, written_keys, "every key of it is known and its value holds");
         let defaults = serde_json::to_value(Settings::default()).unwrap();
         for (key, value) in written_keys.as_object().unwrap() {

@@ -194,6 +194,10 @@ pub(crate) const FLEET_OUTPUTS: [(&str, &str); 4] = [
     ("doctor-fleet", "fleet_findings"),
 ];
 
+/// The schemas of what our module inside the client sends and reads. The tests in `module_answers.rs` check them.
+const MODULE_DOCUMENTS: [(&str, &str); 3] =
+    [("client-report", "client_report"), ("context", "module_context"), ("checkpoint", "replacement")];
+
 fn run_all_commands(world: &World) -> Vec<(&'static str, &'static str, Value)> {
     let run_command = |(command, type_text): &(&'static str, &'static str)| {
         let arguments: Vec<&str> = command.split(' ').collect();
@@ -379,7 +383,9 @@ fn schemas_are_generated_from_docs_json_md() {
         (words.join("-"), type_text)
     };
     let fleet_outputs = FLEET_OUTPUTS.map(|(name, type_text)| (name.to_owned(), type_text));
-    for (name, type_text) in COMMANDS.map(schema_name_and_type).into_iter().chain(fleet_outputs) {
+    let module_documents = MODULE_DOCUMENTS.map(|(name, type_text)| (name.to_owned(), type_text));
+    let outputs = COMMANDS.map(schema_name_and_type).into_iter().chain(fleet_outputs).chain(module_documents);
+    for (name, type_text) in outputs {
         let name = format!("{name}.schema.json");
         let generated =
             serde_json::to_string_pretty(&schema_of_type(&tables, type_text)).expect("JSON") + "\n";

@@ -16,6 +16,7 @@ mod install;
 mod json_outputs;
 mod log_why;
 mod mac_scripts;
+mod module_answers;
 mod naming;
 mod oldest_git;
 mod packaging;

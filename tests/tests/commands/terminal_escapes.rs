@@ -63,6 +63,7 @@ const NEEDS_A_DATABASE: &str = "it needs a database: `fleet/hostile_database.rs`
 
 /// Commands that other tests run, or that print the output of another program, with the reason.
 const TESTED_ELSEWHERE: &[(&str, &str)] = &[
+    ("context", "it prints one JSON object for the module: `module_answers.rs` has it"),
     ("demo", "it makes a project of its own; what it prints goes through the same door"),
     ("fleet answer", NEEDS_A_DATABASE),
     ("fleet create", NEEDS_A_DATABASE),

@@ -101,8 +101,8 @@ fn a_plan_selects_only_models_that_the_user_settings_allow() {
        RALPH_STOP|completed|4 items   ($0.04)
     "#);
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: .claude/plimsoll.json: models.allowed is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
-    plimsoll: .claude/plimsoll.json: models.simple is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
+    plimsoll: .claude/plimsoll.json: models.allowed is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation (`plimsoll doctor` says what to do)
+    plimsoll: .claude/plimsoll.json: models.simple is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation (`plimsoll doctor` says what to do)
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log
     ");
 }

@@ -57,7 +57,7 @@ fn linear_check_runs_no_key_command_from_project_settings() {
     let finished = world.plimsoll(&["linear", "check"]).run();
     assert_eq!(finished.code, Some(1), "{finished:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
-    PROBLEM  Setting  .claude/plimsoll.json: linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
+    PROBLEM  Setting  .claude/plimsoll.json: linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation
         → if that is intended, put {"linear": {"issue": "ENG-123"}} into [HOME]/.config/plimsoll/settings.json
     ok       Outbox   no notes to deliver
     "#);
@@ -86,9 +86,9 @@ fn a_run_runs_no_command_from_project_settings_and_names_what_it_ignores() {
     assert!(!world.exists("started"), "{finished:?}");
     // A preference, such as `levels`, takes effect.
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @r#"
-    plimsoll: .claude/plimsoll.json: linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
-    plimsoll: .claude/plimsoll.json: linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
-    plimsoll: .claude/plimsoll.json: statusline.segments.evil.command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
+    plimsoll: .claude/plimsoll.json: linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation (`plimsoll doctor` says what to do)
+    plimsoll: .claude/plimsoll.json: linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation (`plimsoll doctor` says what to do)
+    plimsoll: .claude/plimsoll.json: statusline.segments.evil.command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation (`plimsoll doctor` says what to do)
     plimsoll: .claude/plimsoll.json: verify_timeout_seconds is ignored: a project's file may only make it stricter; 600 applies (`plimsoll doctor` says what to do)
     plimsoll: .claude/plimsoll.json: idle_timeout_seconds is ignored: a project's file may only make it stricter; 1800 applies (`plimsoll doctor` says what to do)
     plimsoll: .claude/plimsoll.json: breaker.no_progress is ignored: a project's file may only make it stricter; 3 applies (`plimsoll doctor` says what to do)
@@ -115,9 +115,9 @@ fn doctor_names_each_ignored_key_its_file_and_what_to_do() {
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(todo), @r#"check who wrote it; to use it, move it to ~/.config/plimsoll/settings.json, for this project only below "projects": {"[PROJECT]": …}"#);
     let texts: Vec<&str> = ignored_findings.iter().filter_map(|finding| finding["what"].as_str()).collect();
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&texts.join("\n")), @"
-    linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
-    linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
-    statusline.segments.evil.command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
+    linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation
+    linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation
+    statusline.segments.evil.command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation
     verify_timeout_seconds is ignored: a project's file may only make it stricter; 600 applies
     idle_timeout_seconds is ignored: a project's file may only make it stricter; 1800 applies
     breaker.no_progress is ignored: a project's file may only make it stricter; 3 applies

@@ -9,7 +9,7 @@ use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::{Marker, RunState, UsageReading};
 use plimsoll_flows::checkpoint::{CheckpointRequest, write_checkpoint};
 use plimsoll_flows::compaction::{
-    EXCHANGE_TOKENS, ReplacedConversation, mark_handoff_as_read, render_replacement_message,
+    EXCHANGE_TOKENS, ReplacedConversation, is_unanswered_handoff, render_replacement_message,
     wait_for_end_of_conversation, write_checkpoint_before_replacement,
 };
 use plimsoll_flows::context::measure::{MeasureInput, measure_usage_waiting_near_threshold};
@@ -21,6 +21,7 @@ use plimsoll_store::{
     Project, StoreError, WritableProject, config, copy_data_folder_into_project_if_unwritable,
 };
 use plimsoll_terminal::console::{fail, print_json, print_text};
+use plimsoll_terminal::value_parsers;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -47,7 +48,7 @@ pub(crate) struct CheckpointArguments {
     #[arg(long, value_name = "JSON", requires = "json")]
     client: Option<String>,
     /// The size of the quoted end of the conversation, for measurements
-    #[arg(long, value_name = "TOKENS", requires = "json", hide = true, default_value_t = EXCHANGE_TOKENS)]
+    #[arg(long, value_name = "TOKENS", requires = "json", hide = true, default_value_t = EXCHANGE_TOKENS, value_parser = value_parsers::whole_number::<usize>)]
     exchange_tokens: usize,
 }
 
@@ -131,6 +132,9 @@ fn write_checkpoint_and_build_replacement_json(
     // The client asks before its transcript is complete.
     let missing_prompt =
         transcript_path.as_deref().and_then(|path| wait_for_end_of_conversation(path, &session.report));
+    if transcript_path.as_deref().is_some_and(is_unanswered_handoff) {
+        return Err(ReportError::UnansweredHandoff);
+    }
     let run = session.open_run()?;
     let measurement = session.measure_usage();
     let conversation = ReplacedConversation {
@@ -149,9 +153,6 @@ fn write_checkpoint_and_build_replacement_json(
         missing_prompt,
         exchange_tokens,
     );
-    if cause == ReplacementCause::Clear {
-        mark_handoff_as_read(&session.project, &handoff.file);
-    }
     Ok(json!({
         "schema_version": SCHEMA_VERSION,
         "session": session.session_id,

@@ -58,6 +58,8 @@ pub struct CheckpointProgress {
     pub open_claim: Option<CheckpointClaim>,
     /// The path of the last handoff, relative to the project.
     pub last_handoff: Option<String>,
+    /// True if a fresh conversation began with that handoff, so that it is not offered to a later session.
+    pub is_handoff_continued: bool,
     /// The measured usage in tokens when the checkpoint was announced.
     pub announced_at_tokens: u64,
     /// The number of tool batches since then.

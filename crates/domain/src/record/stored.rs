@@ -41,6 +41,7 @@ pub(super) struct StoredRecord {
     commits: SessionCommits,
     claim: Option<CheckpointClaim>,
     handoff: Option<String>,
+    handoff_continued: bool,
     cancelled: bool,
     ended_by_us: Option<String>,
     stop: Option<StopEvidence>,
@@ -84,6 +85,7 @@ impl From<StoredRecord> for SessionRecord {
                 counted_message: stored.counted_message,
                 open_claim: stored.claim,
                 last_handoff: stored.handoff,
+                is_handoff_continued: stored.handoff_continued,
             },
             own_commits: stored.commits,
             continuation: stored.continuation,
@@ -136,6 +138,7 @@ impl Serialize for SessionRecord {
         fields.write_unless_default("commits", &self.own_commits)?;
         fields.write_if_some("claim", &progress.open_claim)?;
         fields.write_if_some("handoff", &progress.last_handoff)?;
+        fields.write_unless_default("handoff_continued", &progress.is_handoff_continued)?;
         fields.write_unless_default("cancelled", &end.is_canceled)?;
         fields.write_if_some("ended_by_us", &end.hook_end_reason)?;
         fields.write_if_some("stop", &end.stop)?;

@@ -116,7 +116,7 @@ impl IgnoredKey {
         let key = &self.key;
         match &self.reason {
             IgnoredReason::NeverAllowed => format!(
-                "{key} is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files"
+                "{key} is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation"
             ),
             IgnoredReason::LoosensLimit(applied_value) => {
                 format!(

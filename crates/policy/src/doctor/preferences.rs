@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(finding_codes(&section), ["preferences.ignored"; 2]);
         let first = &section.findings[0];
         insta::assert_snapshot!(format!("{}\n{}", first.message, first.advice), @r#"
-        linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
+        linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation
         check who wrote it; to use it, move it to ~/.config/plimsoll/settings.json, for this project only below "projects": {"/p": …}
         "#);
         assert_eq!(first.path.as_deref(), Some(".claude/plimsoll.json"));

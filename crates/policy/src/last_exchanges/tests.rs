@@ -9,7 +9,7 @@ fn prompt(text: &str) -> TranscriptLine {
     line(&json!({"type": "user", "message": {"content": text}}))
 }
 
-fn said(text: &str) -> TranscriptLine {
+fn assistant_text(text: &str) -> TranscriptLine {
     response(&json!({"type": "text", "text": text}))
 }
 
@@ -39,7 +39,7 @@ fn render(lines: &[TranscriptLine], exchange_bytes: usize, earlier_text_bytes: u
 fn the_last_exchanges_are_rendered_in_order_as_text() {
     let lines = [
         prompt("Fix the parser."),
-        said("I read the parser first."),
+        assistant_text("I read the parser first."),
         call("Read", &json!({"file_path": "src/parser.rs", "limit": 20})),
         result("1\tfn parse() {}", false),
         prompt("And the docs."),
@@ -86,9 +86,9 @@ fn the_last_exchanges_are_rendered_in_order_as_text() {
 fn what_does_not_fit_leaves_the_models_own_words_behind() {
     let long = "x".repeat(400);
     let lines = [
-        said("We use SQLite,\nbecause it needs no server."),
+        assistant_text("We use SQLite,\nbecause it needs no server."),
         result(&long, false),
-        said("The tests pass."),
+        assistant_text("The tests pass."),
         call("Bash", &json!({"command": "ls"})),
         result("a.txt", false),
     ];
@@ -104,8 +104,14 @@ fn exchanges_before_a_compaction_are_not_repeated_but_its_summary_and_earlier_wo
     let summary =
         line(&json!({"type": "user", "isCompactSummary": true, "message": {"content": "The summary."}}));
     let handoff = prompt("[Plimsoll handoff, in place of a summary]\n\n# Handoff");
-    let lines =
-        [said("Decided early."), result("old", false), boundary(), summary, handoff, result("new", false)];
+    let lines = [
+        assistant_text("Decided early."),
+        result("old", false),
+        boundary(),
+        summary,
+        handoff,
+        result("new", false),
+    ];
     let end = render(&lines, 10_000, 10_000);
     assert!(end.exchanges.contains("> The summary.") && end.exchanges.contains("> new"), "{end:?}");
     assert!(!end.exchanges.contains("old") && !end.exchanges.contains("Handoff"), "{end:?}");
@@ -114,7 +120,7 @@ fn exchanges_before_a_compaction_are_not_repeated_but_its_summary_and_earlier_wo
 
 #[test]
 fn subagents_reminders_and_api_errors_are_left_out() {
-    let mut of_subagent = said("of a subagent");
+    let mut of_subagent = assistant_text("of a subagent");
     of_subagent.is_sidechain = true;
     let lines = [
         of_subagent,

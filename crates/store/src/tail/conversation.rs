@@ -9,7 +9,7 @@ use plimsoll_protocol::user_request::{self, UserWords};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// The same limit as for any backward read of a transcript.
+/// How many bytes are read from the end; the same limit as for any backward read of a transcript.
 pub const MAX_TAIL_BYTES: u64 = 8 * 1024 * 1024;
 /// The first request begins within this many bytes, after the lines that the client writes before it.
 const MAX_FIRST_REQUEST_OFFSET: u64 = 1024 * 1024;
