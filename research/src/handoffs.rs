@@ -8,7 +8,9 @@
 //!
 //! Seed 51 is the measurement. Seeds 1 to 9 are for development. This page and the judge were written before the
 //! first run with the program; seed 1 then showed what was not as with the real client (remarks that were too short,
-//! searches without matches reported as errors), and this was changed before the first run of seed 51.
+//! searches without matches reported as errors), and this was changed before the first run of seed 51. After that run
+//! only this changed: a short answer that was given twice is not a second copy of the request, and the player passes
+//! `last_prompt`, as the module does.
 //!
 //! # The distribution
 //!

@@ -169,9 +169,11 @@ pub fn judge_handoff(truth: &Truth, text: &str) -> Verdict {
         Fact::NextStep => Outcome::of_fact(truth.next_step.as_ref(), |step| handoff.contains(&step.text)),
         Fact::Item => Outcome::of_fact(truth.item.as_ref(), |item| handoff.names_open_item(item)),
         Fact::SecretsHidden => Outcome::of_all(&truth.secrets, |secret| !text.contains(secret.as_str())),
-        Fact::OneCopyOfRequest => {
-            Outcome::of_fact((request_copies > 0).then_some(request_copies), |copies| copies == 1)
-        }
+        // The user may have given the same short answer twice.
+        Fact::OneCopyOfRequest => Outcome::of_fact(
+            (request_copies > 0 && !is_short_request(truth)).then_some(request_copies),
+            |copies| copies == 1,
+        ),
         Fact::OneMarker => Outcome::kept_if(handoff.marker_count() == 1),
         Fact::FinishedRequestsNotCurrent => Outcome::of_all(&herrings.finished_requests, |request| {
             !handoff.presents_as_last_request(request, current_request)
@@ -204,6 +206,10 @@ fn has_request(truth: &Truth, handoff: &HandoffText) -> bool {
     request_parts(truth).iter().all(|part| count_request_part(truth, handoff, part) > 0)
 }
 
+fn is_short_request(truth: &Truth) -> bool {
+    truth.request.chars().count() < MIN_SEARCHABLE_CHARS
+}
+
 /// Returns how often the request occurs, by its longest part.
 fn count_request_copies(truth: &Truth, handoff: &HandoffText) -> usize {
     count_request_part(truth, handoff, &longest_request_part(truth))
@@ -214,8 +220,7 @@ fn longest_request_part(truth: &Truth) -> String {
 }
 
 fn count_request_part(truth: &Truth, handoff: &HandoffText, part: &str) -> usize {
-    let is_short = truth.request.chars().count() < MIN_SEARCHABLE_CHARS;
-    if is_short { handoff.count_whole_lines(part) } else { handoff.count(part) }
+    if is_short_request(truth) { handoff.count_whole_lines(part) } else { handoff.count(part) }
 }
 
 fn names_last_edit(truth: &Truth, handoff: &HandoffText) -> bool {

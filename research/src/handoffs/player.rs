@@ -120,10 +120,14 @@ impl<'a> Player<'a> {
     fn play_segment(&mut self, compaction: usize, segment: &Segment) -> JudgedCheckpoint {
         self.apply_changes(&segment.events);
         let rows = self.rows.rows_of_segment(&segment.events, segment.byte_count);
-        let late_row_count = if self.traits.has_late_rows { count_rows_of_last_results(&rows) } else { 0 };
+        let last_prompt = match segment.events.last() {
+            Some(Event::Prompt { text, .. }) => Some(text.as_str()),
+            _ => None,
+        };
+        let late_row_count = if self.traits.has_late_rows { count_late_rows(&rows, last_prompt) } else { 0 };
         let (early_rows, late_rows) = rows.split_at(rows.len() - late_row_count);
         append_rows(&self.transcript, early_rows);
-        let finished = self.run_checkpoint(late_rows);
+        let finished = self.run_checkpoint(late_rows, last_prompt);
         let answer: Option<Value> = serde_json::from_str(&finished.stdout).ok();
         let text = answer.as_ref().and_then(|answer| answer["text"].as_str()).map(str::to_owned);
         let truth = segment.truth.in_project_folder(&self.world.project().display().to_string());
@@ -161,15 +165,15 @@ impl<'a> Player<'a> {
         assert!(finished.code == Some(0) || is_empty_commit, "git {arguments:?}: {finished:?}");
     }
 
-    fn run_checkpoint(&mut self, late_rows: &[String]) -> FinishedProgram {
-        let client = self.client_values().to_string();
-        let mut arguments = vec!["checkpoint", "--json", "--cause", "compact", "--client", &client];
+    fn run_checkpoint(&mut self, late_rows: &[String], last_prompt: Option<&str>) -> FinishedProgram {
+        let report = self.client_report(last_prompt).to_string();
+        let mut arguments = vec!["checkpoint", "--cause", "compact", "--json", "--client", "-"];
         let exchange_tokens = self.program.exchange_tokens.map(|tokens| tokens.to_string());
         if let Some(tokens) = &exchange_tokens {
             arguments.extend(["--exchange-tokens", tokens]);
         }
         let delay = self.draws.between(LATE_ROW_MILLISECONDS.0, LATE_ROW_MILLISECONDS.1);
-        let command = self.world.command(&self.program.plimsoll, &arguments);
+        let command = self.world.command(&self.program.plimsoll, &arguments).stdin(report);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 if !late_rows.is_empty() {
@@ -181,21 +185,27 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Returns what the module passes as `--client`.
-    fn client_values(&self) -> Value {
+    /// Returns what the module passes with `--client`.
+    fn client_report(&self, last_prompt: Option<&str>) -> Value {
         json!({
             "schema_version": 1, "session": self.session_id, "client_version": self.traits.client_version, "model": MODEL,
             "tokens": self.rows.context_tokens(), "window": CONTEXT_WINDOW,
             "auto_compact": { "threshold": AUTO_COMPACT_TOKENS, "source": "auto", "enabled": true }, "agents": [],
             "module_folder": self.world.home().join(".claude/skills/plimsoll"),
-            "last_tool_use_id": self.rows.last_tool_use_id(),
+            "last_tool_use_id": self.rows.last_tool_use_id(), "last_prompt": last_prompt,
         })
     }
 }
 
-/// Returns the number of rows at the end that have results of tools; the client writes them last.
-fn count_rows_of_last_results(rows: &[String]) -> usize {
-    rows.iter().rev().take_while(|row| row.contains("\"type\":\"tool_result\"")).count()
+/// Returns the number of rows at the end that the client writes last: those of the last prompt, or the results of
+/// the last tool calls.
+fn count_late_rows(rows: &[String], last_prompt: Option<&str>) -> usize {
+    let has_result = |row: &&String| row.contains("\"type\":\"tool_result\"");
+    let is_of_prompt = |row: &String| row.contains("\"type\":\"user\"");
+    match last_prompt {
+        Some(_) => rows.iter().rev().position(is_of_prompt).map_or(0, |rows_after| rows_after + 1),
+        None => rows.iter().rev().take_while(has_result).count(),
+    }
 }
 
 fn append_rows(transcript: &Path, rows: &[String]) {

@@ -103,9 +103,6 @@ pub fn render_table(rows: &[MeasuredRow], compactions: &[usize], budgets: &[Opti
     for fact in Fact::ALL {
         add_row(fact.label(), &|rows| render_share(rows.iter().map(|row| row.verdict.outcome(fact))));
     }
-    add_row("most copies of the request", &|rows| {
-        rows.iter().map(|row| row.verdict.request_copies).max().unwrap_or_default().to_string()
-    });
     add_row("bytes of the text: median, 90th percentile, most", &|rows| {
         render_percentiles(rows.iter().map(|row| row.text.len() as f64))
     });

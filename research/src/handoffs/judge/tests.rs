@@ -220,6 +220,9 @@ fn a_short_request_must_be_a_line_of_its_own() {
         let text = sample_text().replace("> Make the ledger", &format!("{line}\n\n> Make the ledger"));
         assert!(!lost_facts(&text).contains(&Fact::Request), "{line}");
     }
+    // The same answer may have been given twice.
+    let answered_twice = sample_text().replace("> Make the ledger", "> yes\n\n> yes\n\n> Make the ledger");
+    assert!(!lost_facts(&answered_twice).contains(&Fact::OneCopyOfRequest));
 }
 
 #[test]
