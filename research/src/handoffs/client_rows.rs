@@ -120,7 +120,7 @@ impl TranscriptRows {
     }
 
     fn timestamp(&mut self) -> String {
-        self.milliseconds += 300 + self.draws.below(9_000) as u64;
+        self.milliseconds += 300 + self.draws.number_below(9_000) as u64;
         format_timestamp(self.milliseconds)
     }
 
@@ -426,7 +426,7 @@ mod tests {
             Draws::new(1, "rows"),
             1_795_918_688_083,
         );
-        let calls = vec![ToolCall::bash("ls", "a"), ToolCall::failed_bash("make", 2, "broken")];
+        let calls = vec![ToolCall::new_bash("ls", "a"), ToolCall::new_failed_bash("make", 2, "broken")];
         let events = [
             Event::Prompt { text: "Fix it.".into(), form: PromptForm::Typed },
             Event::Message { thinking: false, text: Some("Looking.".into()), calls },

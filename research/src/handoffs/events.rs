@@ -65,7 +65,7 @@ pub enum Change {
 }
 
 impl Change {
-    pub fn git(arguments: &[&str]) -> Change {
+    pub fn new_git(arguments: &[&str]) -> Change {
         Change::Git(arguments.iter().map(|argument| (*argument).to_owned()).collect())
     }
 }
@@ -86,7 +86,7 @@ impl ToolCall {
     }
 
     /// Returns a shell command that succeeds with this output.
-    pub fn bash(command: &str, output: &str) -> ToolCall {
+    pub fn new_bash(command: &str, output: &str) -> ToolCall {
         let shown = if output.is_empty() { "(Bash completed with no output)" } else { output };
         let detail = json!({ "stdout": output, "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": false });
         ToolCall::new("Bash", bash_input(command), shown, detail)
@@ -94,21 +94,21 @@ impl ToolCall {
 
     /// Returns a search that ends with exit code 1 because there is no match. The client does not report this as
     /// an error (2.1.329).
-    pub fn bash_search_without_matches(command: &str) -> ToolCall {
-        let mut call = ToolCall::bash(command, "");
+    pub fn new_bash_search_without_matches(command: &str) -> ToolCall {
+        let mut call = ToolCall::new_bash(command, "");
         call.result_detail["returnCodeInterpretation"] = "No matches found".into();
         call
     }
 
     /// Returns a shell command that fails with this exit code.
-    pub fn failed_bash(command: &str, exit_code: u8, output: &str) -> ToolCall {
+    pub fn new_failed_bash(command: &str, exit_code: u8, output: &str) -> ToolCall {
         let text = format!("Exit code {exit_code}\n{output}").trim_end().to_owned();
         let detail = json!(format!("Error: {text}"));
         ToolCall { is_error: true, ..ToolCall::new("Bash", bash_input(command), text, detail) }
     }
 
     /// Returns a call that reads the lines of a file from `start_line`.
-    pub fn read(path: &str, lines: &[String], start_line: usize, total_lines: usize) -> ToolCall {
+    pub fn new_read(path: &str, lines: &[String], start_line: usize, total_lines: usize) -> ToolCall {
         let absolute_path = format!("{PROJECT_PLACEHOLDER}/{path}");
         let is_whole_file = start_line == 1 && lines.len() == total_lines;
         let input = if is_whole_file {
@@ -125,7 +125,7 @@ impl ToolCall {
         ToolCall::new("Read", input, numbered_lines.join("\n"), json!({ "type": "text", "file": file }))
     }
 
-    pub fn grep(pattern: &str, matches: &[String]) -> ToolCall {
+    pub fn new_grep(pattern: &str, matches: &[String]) -> ToolCall {
         let input = json!({ "pattern": pattern, "output_mode": "content", "-n": true });
         let content = if matches.is_empty() { "No matches found".to_owned() } else { matches.join("\n") };
         let detail = json!({
@@ -134,14 +134,14 @@ impl ToolCall {
         ToolCall::new("Grep", input, content, detail)
     }
 
-    pub fn glob(pattern: &str, paths: &[String]) -> ToolCall {
+    pub fn new_glob(pattern: &str, paths: &[String]) -> ToolCall {
         let detail =
             json!({ "filenames": paths, "durationMs": 12, "numFiles": paths.len(), "truncated": false });
         ToolCall::new("Glob", json!({ "pattern": pattern }), paths.join("\n"), detail)
     }
 
     /// Returns a call of a subagent.
-    pub fn agent(description: &str, prompt: &str, answer: &str) -> ToolCall {
+    pub fn new_agent(description: &str, prompt: &str, answer: &str) -> ToolCall {
         let input = json!({ "description": description, "prompt": prompt, "subagent_type": "Explore", "run_in_background": false });
         let detail = json!({
             "status": "completed", "prompt": prompt, "agentId": "a60bf2aa187041951", "agentType": "Explore",
@@ -151,20 +151,20 @@ impl ToolCall {
         ToolCall::new("Agent", input, answer, detail)
     }
 
-    pub fn web_fetch(url: &str, prompt: &str, answer: &str) -> ToolCall {
+    pub fn new_web_fetch(url: &str, prompt: &str, answer: &str) -> ToolCall {
         let detail = json!({
             "bytes": answer.len(), "code": 200, "codeText": "OK", "result": answer, "durationMs": 2_041, "url": url,
         });
         ToolCall::new("WebFetch", json!({ "url": url, "prompt": prompt }), answer, detail)
     }
 
-    pub fn mcp(answer: &str) -> ToolCall {
+    pub fn new_mcp(answer: &str) -> ToolCall {
         let detail = json!([{ "type": "text", "text": answer }]);
         ToolCall::new("mcp__tracker__get_issue", json!({ "id": "412" }), answer, detail)
     }
 
     /// Returns a question of the client's dialog and the user's answer.
-    pub fn question(question: &str, options: &[String], answer: &str) -> ToolCall {
+    pub fn new_question(question: &str, options: &[String], answer: &str) -> ToolCall {
         let option_values: Vec<Value> =
             options.iter().map(|option| json!({ "label": option, "description": "" })).collect();
         let questions = json!([{ "question": question, "header": "Choice", "options": option_values, "multiSelect": false }]);
@@ -176,7 +176,7 @@ impl ToolCall {
     }
 
     /// Returns the call that ends plan mode, with a plan that the user approves.
-    pub fn approved_plan(plan: &str) -> ToolCall {
+    pub fn new_approved_plan(plan: &str) -> ToolCall {
         let text = format!(
             "User has approved your plan. You can now start coding. Start with updating your todo list if applicable\n\n## Approved Plan:\n{plan}"
         );
@@ -188,21 +188,21 @@ impl ToolCall {
         )
     }
 
-    pub fn todo_write(old_todos: &Value, new_todos: &Value) -> ToolCall {
+    pub fn new_todo_write(old_todos: &Value, new_todos: &Value) -> ToolCall {
         let text = "Todos have been modified successfully. Ensure that you continue to use the todo list to track your \
                     progress. Please proceed with the current tasks if applicable";
         let detail = json!({ "oldTodos": old_todos, "newTodos": new_todos });
         ToolCall::new("TodoWrite", json!({ "todos": new_todos }), text, detail)
     }
 
-    pub fn task_create(number: usize, subject: &str) -> ToolCall {
+    pub fn new_task_create(number: usize, subject: &str) -> ToolCall {
         let text = format!("Task #{number} created successfully: {subject}");
         let detail = json!({ "task": { "id": number.to_string(), "subject": subject } });
         let input = json!({ "subject": subject, "description": subject, "activeForm": format!("Working on {subject}") });
         ToolCall::new("TaskCreate", input, text, detail)
     }
 
-    pub fn task_update(number: usize, old_status: &str, status: &str) -> ToolCall {
+    pub fn new_task_update(number: usize, old_status: &str, status: &str) -> ToolCall {
         let detail = json!({
             "success": true, "taskId": number.to_string(), "updatedFields": ["status"],
             "statusChange": { "from": old_status, "to": status },
@@ -211,7 +211,7 @@ impl ToolCall {
         ToolCall::new("TaskUpdate", input, format!("Updated task #{number} status"), detail)
     }
 
-    pub fn edit(path: &str, old_string: &str, new_string: &str, original: &str, hunk: Value) -> ToolCall {
+    pub fn new_edit(path: &str, old_string: &str, new_string: &str, original: &str, hunk: Value) -> ToolCall {
         let absolute_path = format!("{PROJECT_PLACEHOLDER}/{path}");
         let input = json!({
             "replace_all": false, "file_path": absolute_path, "old_string": old_string, "new_string": new_string,
@@ -224,7 +224,7 @@ impl ToolCall {
     }
 
     /// Returns a call that writes a whole file. `original` and `hunk` are `None` if the file is new.
-    pub fn write(path: &str, content: &str, original: Option<&str>, hunk: Option<Value>) -> ToolCall {
+    pub fn new_write(path: &str, content: &str, original: Option<&str>, hunk: Option<Value>) -> ToolCall {
         let absolute_path = format!("{PROJECT_PLACEHOLDER}/{path}");
         let (kind, text) = match original {
             None => (

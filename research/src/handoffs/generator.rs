@@ -94,25 +94,25 @@ impl ConversationTraits {
             (15, ListKind::Tasks),
             (30, ListKind::None),
         ]);
-        let has_secrets = draws.chance(15);
+        let has_secrets = draws.bool_with_percent(15);
         ConversationTraits {
             theme: THEMES[index % THEMES.len()].name,
             theme_index: index % THEMES.len(),
             language,
             is_ascii: language == English,
             list_kind,
-            takes_items_out_of_order: list_kind == ListKind::PlanFile && draws.chance(10),
+            takes_items_out_of_order: list_kind == ListKind::PlanFile && draws.bool_with_percent(10),
             has_secrets,
-            has_secret_in_request: has_secrets && draws.chance(20),
-            is_interrupted: draws.chance(15),
-            queues_prompts: draws.chance(15),
-            has_unusual_paths: draws.chance(8),
-            renames_file: draws.chance(4),
-            formats_all_files: draws.chance(4),
-            has_subagent_rows: draws.chance(20),
-            is_short_at_first: draws.chance(20),
-            has_late_rows: draws.chance(25),
-            client_version: if draws.chance(50) { "2.1.329" } else { "2.1.332" },
+            has_secret_in_request: has_secrets && draws.bool_with_percent(20),
+            is_interrupted: draws.bool_with_percent(15),
+            queues_prompts: draws.bool_with_percent(15),
+            has_unusual_paths: draws.bool_with_percent(8),
+            renames_file: draws.bool_with_percent(4),
+            formats_all_files: draws.bool_with_percent(4),
+            has_subagent_rows: draws.bool_with_percent(20),
+            is_short_at_first: draws.bool_with_percent(20),
+            has_late_rows: draws.bool_with_percent(25),
+            client_version: if draws.bool_with_percent(50) { "2.1.329" } else { "2.1.332" },
         }
     }
 }
@@ -120,7 +120,7 @@ impl ConversationTraits {
 /// Generates the conversation with this number, from 0, up to its last compaction.
 pub fn generate_conversation(seed: u64, index: usize, segment_count: usize) -> Conversation {
     let draws = Draws::new(seed.wrapping_mul(1_000_003).wrapping_add(index as u64), "conversation");
-    let traits = ConversationTraits::draw(index, &mut draws.stream("traits"));
+    let traits = ConversationTraits::draw(index, &mut draws.substream("traits"));
     let mut author = Author::new(traits.clone(), &draws);
     let initial_files = author.files.all_contents();
     let segments = (1..=segment_count).map(|number| author.write_segment(number, &draws)).collect();

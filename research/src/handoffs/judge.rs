@@ -105,12 +105,12 @@ impl Outcome {
     }
 
     /// Returns `NotApplicable` if the fact is absent.
-    fn of_fact<T>(fact: Option<T>, is_kept: impl FnOnce(T) -> bool) -> Outcome {
+    fn from_optional<T>(fact: Option<T>, is_kept: impl FnOnce(T) -> bool) -> Outcome {
         fact.map_or(Outcome::NotApplicable, |fact| Outcome::kept_if(is_kept(fact)))
     }
 
     /// Returns `NotApplicable` if there are no values, and `Kept` if the condition is true for all.
-    fn of_all<T>(values: &[T], is_kept: impl Fn(&T) -> bool) -> Outcome {
+    fn from_all<T>(values: &[T], is_kept: impl Fn(&T) -> bool) -> Outcome {
         if values.is_empty() { Outcome::NotApplicable } else { Outcome::kept_if(values.iter().all(is_kept)) }
     }
 }
@@ -148,50 +148,54 @@ pub fn judge_handoff(truth: &Truth, text: &str) -> Verdict {
     let request_copies = count_request_copies(truth, &handoff);
     let herrings = &truth.red_herrings;
     let current_request = &longest_request_part(truth);
-    let outcome_of = |fact: Fact| match fact {
+    let judge_fact = |fact: Fact| match fact {
         Fact::Request => Outcome::kept_if(has_request(truth, &handoff)),
-        Fact::Additions => Outcome::of_all(&truth.additions, |addition| handoff.contains(addition)),
-        Fact::Proposal => Outcome::of_fact(truth.proposal.as_ref(), |proposal| handoff.contains(proposal)),
+        Fact::Additions => Outcome::from_all(&truth.additions, |addition| handoff.contains(addition)),
+        Fact::Proposal => {
+            Outcome::from_optional(truth.proposal.as_ref(), |proposal| handoff.contains(proposal))
+        }
         Fact::Decision => Outcome::kept_if(handoff.contains_near(
             &truth.decision.choice,
             &truth.decision.reason,
             MAX_DECISION_DISTANCE,
         )),
-        Fact::FailedCommand => Outcome::of_fact(truth.failure.as_ref(), |failure| {
+        Fact::FailedCommand => Outcome::from_optional(truth.failure.as_ref(), |failure| {
             handoff.contains(&failure.command) && handoff.contains(&beginning(&failure.error_line))
         }),
         Fact::File => Outcome::kept_if(handoff.names_changed_file(&truth.last_edit.path)),
         Fact::Line => Outcome::kept_if(names_last_edit(truth, &handoff)),
-        Fact::RecentFiles => Outcome::of_all(&truth.recent_files, |path| handoff.names_changed_file(path)),
-        Fact::OpenResult => {
-            Outcome::of_fact(truth.open_result.as_ref(), |result| handoff.contains(&beginning(&result.line)))
+        Fact::RecentFiles => Outcome::from_all(&truth.recent_files, |path| handoff.names_changed_file(path)),
+        Fact::OpenResult => Outcome::from_optional(truth.open_result.as_ref(), |result| {
+            handoff.contains(&beginning(&result.line))
+        }),
+        Fact::NextStep => {
+            Outcome::from_optional(truth.next_step.as_ref(), |step| handoff.contains(&step.text))
         }
-        Fact::NextStep => Outcome::of_fact(truth.next_step.as_ref(), |step| handoff.contains(&step.text)),
-        Fact::Item => Outcome::of_fact(truth.item.as_ref(), |item| handoff.names_open_item(item)),
-        Fact::SecretsHidden => Outcome::of_all(&truth.secrets, |secret| !text.contains(secret.as_str())),
+        Fact::Item => Outcome::from_optional(truth.item.as_ref(), |item| handoff.names_open_item(item)),
+        Fact::SecretsHidden => Outcome::from_all(&truth.secrets, |secret| !text.contains(secret.as_str())),
         // The user may have given the same short answer twice.
-        Fact::OneCopyOfRequest => Outcome::of_fact(
+        Fact::OneCopyOfRequest => Outcome::from_optional(
             (request_copies > 0 && !is_short_request(truth)).then_some(request_copies),
             |copies| copies == 1,
         ),
         Fact::OneMarker => Outcome::kept_if(handoff.marker_count() == 1),
-        Fact::FinishedRequestsNotCurrent => Outcome::of_all(&herrings.finished_requests, |request| {
+        Fact::FinishedRequestsNotCurrent => Outcome::from_all(&herrings.finished_requests, |request| {
             !handoff.presents_as_last_request(request, current_request)
         }),
         Fact::RepairedCommandsNotFailed => {
-            Outcome::of_all(&herrings.repaired_commands, |command| !handoff.presents_as_failed(command))
+            Outcome::from_all(&herrings.repaired_commands, |command| !handoff.presents_as_failed(command))
         }
         Fact::RevertedEditsNotShown => {
-            Outcome::of_all(&herrings.reverted_files, |path| handoff.locations_in_facts(path).is_empty())
+            Outcome::from_all(&herrings.reverted_files, |path| handoff.locations_in_facts(path).is_empty())
         }
         Fact::DoneItemsNotCurrent => {
-            Outcome::of_all(&herrings.done_items, |item| !handoff.presents_as_current_item(item))
+            Outcome::from_all(&herrings.done_items, |item| !handoff.presents_as_current_item(item))
         }
-        Fact::DoneStepsNotNext => Outcome::of_all(&herrings.done_steps, |step| {
+        Fact::DoneStepsNotNext => Outcome::from_all(&herrings.done_steps, |step| {
             !handoff.presents_as_next_step(step, truth.next_step.as_ref().map(|step| step.text.as_str()))
         }),
     };
-    Verdict { outcomes: Fact::ALL.into_iter().map(|fact| (fact, outcome_of(fact))).collect(), request_copies }
+    Verdict { outcomes: Fact::ALL.into_iter().map(|fact| (fact, judge_fact(fact))).collect(), request_copies }
 }
 
 /// Returns the parts of the request that must be kept: without a secret, and without spaces at their ends.

@@ -39,7 +39,7 @@ pub struct Phrases {
 
 impl Phrases {
     pub fn new(theme: &'static Theme, language: Language, mut draws: Draws) -> Phrases {
-        let next_number = 1_000 + draws.below(4_000);
+        let next_number = 1_000 + draws.number_below(4_000);
         let words = |list: &'static str| list.split_whitespace().collect();
         let (nouns, verbs, qualities) = (words(theme.nouns), words(theme.verbs), words(theme.qualities));
         Phrases { theme, language, nouns, verbs, qualities, draws, next_number }
@@ -59,7 +59,7 @@ impl Phrases {
 
     /// Returns a number that no other call returns.
     pub fn unique_number(&mut self) -> usize {
-        self.next_number += 1 + self.draws.below(7);
+        self.next_number += 1 + self.draws.number_below(7);
         self.next_number
     }
 
@@ -68,7 +68,7 @@ impl Phrases {
         format!("{}_{}_{}", self.noun(), self.noun(), self.unique_number())
     }
 
-    fn fill(&mut self, template: &str) -> String {
+    fn fill_template(&mut self, template: &str) -> String {
         let mut text = String::new();
         let mut rest = template;
         while let Some((before, after)) = rest.split_once('{') {
@@ -87,14 +87,14 @@ impl Phrases {
         text + rest
     }
 
-    fn fill_one_of(&mut self, templates: &[&str]) -> String {
+    fn fill_random_template(&mut self, templates: &[&str]) -> String {
         let template = *self.draws.pick(templates);
-        self.fill(template)
+        self.fill_template(template)
     }
 
     /// Returns one sentence in which the user wants something.
-    pub fn wish(&mut self) -> String {
-        self.fill_one_of(match self.language {
+    pub fn request_sentence(&mut self) -> String {
+        self.fill_random_template(match self.language {
             Language::English => &[
                 "Make the {noun} {verb} every {quality} {noun} before the {noun} closes, at most {number} at a time.",
                 "can you {verb} the {noun} when {id} is {quality}?",
@@ -132,8 +132,8 @@ impl Phrases {
     }
 
     /// Returns a short addition to a request.
-    pub fn addition(&mut self) -> String {
-        self.fill_one_of(match self.language {
+    pub fn request_addition(&mut self) -> String {
+        self.fill_random_template(match self.language {
             Language::English | Language::EnglishWithEmoji => &[
                 "and keep {id} as an alias for the old {noun}",
                 "also: the {noun} must stay below {number} ms",
@@ -150,14 +150,14 @@ impl Phrases {
     }
 
     /// Returns a prompt after which nothing new has to be done.
-    pub fn encouragement(&mut self) -> String {
+    pub fn go_on_prompt(&mut self) -> String {
         (*self.draws.pick(&["go on", "continue", "ok", "yes please", "looks good, continue", "weiter", "👍"]))
             .to_owned()
     }
 
     /// Returns a decision with its reason.
     pub fn decision(&mut self) -> DecisionSentence {
-        let choice = self.fill_one_of(&[
+        let choice = self.fill_random_template(&[
             "a {quality} {noun} table with {number} slots",
             "the {quality} {noun} of {id}",
             "one {noun} queue per {noun} (limit {number})",
@@ -165,26 +165,27 @@ impl Phrases {
         ]);
         let (reason, template) = match self.language {
             Language::German => (
-                self.fill("der bisherige {noun} bei {number} Einträgen die Reihenfolge verliert"),
+                self.fill_template("der bisherige {noun} bei {number} Einträgen die Reihenfolge verliert"),
                 "Ich nehme {choice}, weil {reason}.",
             ),
             Language::French => (
-                self.fill("l’ancien {noun} perd l’ordre après {number} entrées"),
+                self.fill_template("l’ancien {noun} perd l’ordre après {number} entrées"),
                 "Je retiens {choice}, parce que {reason}.",
             ),
             Language::Polish => (
-                self.fill("dotychczasowy {noun} gubi kolejność przy {number} wpisach"),
+                self.fill_template("dotychczasowy {noun} gubi kolejność przy {number} wpisach"),
                 "Wybieram {choice}, ponieważ {reason}.",
             ),
             Language::Russian => (
-                self.fill("прежний {noun} теряет порядок при {number} записях"),
+                self.fill_template("прежний {noun} теряет порядок при {number} записях"),
                 "Я выбираю {choice}, потому что {reason}.",
             ),
-            Language::Japanese => {
-                (self.fill("従来の{noun}は{number}件で順序が崩れるため"), "{reason}、{choice}を採用します。")
-            }
+            Language::Japanese => (
+                self.fill_template("従来の{noun}は{number}件で順序が崩れるため"),
+                "{reason}、{choice}を採用します。",
+            ),
             Language::English | Language::EnglishWithEmoji => {
-                let reason = self.fill_one_of(&[
+                let reason = self.fill_random_template(&[
                     "the {noun} driver loses its order above {number} entries",
                     "{id} is called from two threads",
                     "the {quality} {noun} is rounded twice otherwise (ticket {number})",
@@ -200,7 +201,7 @@ impl Phrases {
             }
         };
         let template = template.replace("{choice}", "\u{1}").replace("{reason}", "\u{2}");
-        let sentence = self.fill(&template).replace('\u{1}', &choice).replace('\u{2}', &reason);
+        let sentence = self.fill_template(&template).replace('\u{1}', &choice).replace('\u{2}', &reason);
         DecisionSentence { sentence, choice, reason }
     }
 
@@ -227,7 +228,7 @@ impl Phrases {
             Language::Japanese => &["次に{id}を{path}へ移し、上限{number}の確認を追加します。"],
         };
         let template = self.draws.pick(templates).replace("{path}", "\u{1}");
-        self.fill(&template).replace('\u{1}', path)
+        self.fill_template(&template).replace('\u{1}', path)
     }
 
     /// Returns what the assistant proposes before a short answer of the user.
@@ -238,38 +239,38 @@ impl Phrases {
             "Do you want me to {verb} the {noun} in {path} through {id} ({number} call sites)?",
         ]);
         let template = template.replace("{path}", "\u{1}");
-        self.fill(&template).replace('\u{1}', path)
+        self.fill_template(&template).replace('\u{1}', path)
     }
 
     /// Returns what the assistant writes between its calls; it carries no fact. Mostly a sentence, sometimes a
     /// paragraph.
-    pub fn chatter(&mut self) -> String {
-        let sentence_count = match self.draws.below(100) {
+    pub fn filler_text(&mut self) -> String {
+        let sentence_count = match self.draws.number_below(100) {
             0..65 => 1,
-            65..88 => self.draws.between(2, 4),
-            _ => self.draws.between(5, 12),
+            65..88 => self.draws.number_between(2, 4),
+            _ => self.draws.number_between(5, 12),
         };
-        self.remarks(sentence_count)
+        self.filler_sentences(sentence_count)
     }
 
     /// Returns the last message of a turn, which tells what was done. It carries no fact.
     pub fn closing_message(&mut self) -> String {
-        let paragraph_count = self.draws.between(1, 3);
+        let paragraph_count = self.draws.number_between(1, 3);
         let mut paragraphs = Vec::new();
         for _ in 0..paragraph_count {
-            let sentence_count = self.draws.between(2, 6);
-            paragraphs.push(self.remarks(sentence_count));
+            let sentence_count = self.draws.number_between(2, 6);
+            paragraphs.push(self.filler_sentences(sentence_count));
         }
         paragraphs.join("\n\n")
     }
 
-    fn remarks(&mut self, count: usize) -> String {
-        let remarks: Vec<String> = (0..count).map(|_| self.remark()).collect();
+    fn filler_sentences(&mut self, count: usize) -> String {
+        let remarks: Vec<String> = (0..count).map(|_| self.filler_sentence()).collect();
         remarks.join(" ")
     }
 
-    fn remark(&mut self) -> String {
-        self.fill_one_of(&[
+    fn filler_sentence(&mut self) -> String {
+        self.fill_random_template(&[
             "Let me look at the {noun} first.",
             "The {noun} is {quality} here, as expected.",
             "I see: {noun} and {noun} share the same {quality} path.",
@@ -289,7 +290,7 @@ impl Phrases {
 
     /// Returns the text of a plan item.
     pub fn plan_item(&mut self) -> String {
-        self.fill_one_of(&[
+        self.fill_random_template(&[
             "Let {id} {verb} the {quality} {noun}",
             "Refuse a {quality} {noun} above {number}",
             "Move the {noun} out of {id}",
@@ -300,7 +301,7 @@ impl Phrases {
 
     /// Returns a line of source code without a line end.
     pub fn code_line(&mut self) -> String {
-        self.fill_one_of(&[
+        self.fill_random_template(&[
             "    let {noun} = {verb}_{noun}({quality}, {number});",
             "    if ({noun}.{quality} > {number}) return {verb}({noun});",
             "    {noun}_{noun}.{verb}(\"{quality}\", {number});",
@@ -312,7 +313,7 @@ impl Phrases {
 
     /// Returns a line as programs print it, without a fact.
     pub fn log_line(&mut self) -> String {
-        self.fill_one_of(&[
+        self.fill_random_template(&[
             "INFO  {noun}: {verb} {quality} {noun} in {number} us",
             "DEBUG {noun}/{noun} {quality}={number}",
             "ok {noun}_{verb}_{quality} ... {number} cases",
@@ -333,12 +334,12 @@ impl Phrases {
             "--- FAIL: Test_{id} (0.{number}s): want {quality}, got {noun}",
         ]);
         let template = template.replace("{path}", "\u{1}");
-        self.fill(&template).replace('\u{1}', path)
+        self.fill_template(&template).replace('\u{1}', path)
     }
 
     /// Returns the decisive line of a result that the assistant has not used yet.
     pub fn decisive_line(&mut self) -> String {
-        self.fill_one_of(&[
+        self.fill_random_template(&[
             "RESULT: {id} {verb}s {number} of {number} {quality} entries",
             "-> slowest {noun}: {id} with {number} ms",
             "{number} passed, 1 skipped: {id} ({quality})",

@@ -80,7 +80,7 @@ impl<'a> Player<'a> {
         }
         world.git(&["add", "-A"]);
         world.git(&["commit", "--quiet", "-m", "Before the conversation"]);
-        let mut draws = draws.stream("player");
+        let mut draws = draws.substream("player");
         let session_id = draws.uuid();
         let project = world.project().display().to_string();
         let dashed_project: String = project
@@ -96,7 +96,7 @@ impl<'a> Player<'a> {
             session_id.clone(),
             conversation.traits.client_version,
             project,
-            draws.stream("rows"),
+            draws.substream("rows"),
             start_milliseconds,
         );
         let player =
@@ -172,7 +172,7 @@ impl<'a> Player<'a> {
         if let Some(tokens) = &exchange_tokens {
             arguments.extend(["--exchange-tokens", tokens]);
         }
-        let delay = self.draws.between(LATE_ROW_MILLISECONDS.0, LATE_ROW_MILLISECONDS.1);
+        let delay = self.draws.number_between(LATE_ROW_MILLISECONDS.0, LATE_ROW_MILLISECONDS.1);
         let command = self.world.command(&self.program.plimsoll, &arguments).stdin(report);
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -17,45 +17,45 @@ impl Draws {
     }
 
     /// Returns another stream of the same seed.
-    pub fn stream(&self, name: &str) -> Draws {
+    pub fn substream(&self, name: &str) -> Draws {
         Draws { rng: self.rng, stream: format!("{}/{name}", self.stream), draw_count: 0 }
     }
 
     /// Returns a number below `upper_bound`, which is at least 1.
-    pub fn below(&mut self, upper_bound: usize) -> usize {
+    pub fn number_below(&mut self, upper_bound: usize) -> usize {
         self.draw_count += 1;
         let name = format!("{} {}", self.stream, self.draw_count);
         self.rng.random_number_for_name(&name, upper_bound as u64) as usize
     }
 
     /// Returns a number from `low` to `high`, both included.
-    pub fn between(&mut self, low: usize, high: usize) -> usize {
-        low + self.below(high.saturating_sub(low) + 1)
+    pub fn number_between(&mut self, low: usize, high: usize) -> usize {
+        low + self.number_below(high.saturating_sub(low) + 1)
     }
 
     /// Returns a number from `low` to `high` whose logarithm is uniformly distributed.
-    pub fn between_logarithmically(&mut self, low: usize, high: usize) -> usize {
+    pub fn log_uniform_number(&mut self, low: usize, high: usize) -> usize {
         let (low_logarithm, high_logarithm) = ((low as f64).ln(), (high as f64).ln());
-        (low_logarithm + self.fraction() * (high_logarithm - low_logarithm)).exp().round() as usize
+        (low_logarithm + self.random_fraction() * (high_logarithm - low_logarithm)).exp().round() as usize
     }
 
     /// Returns a number from 0 to 1.
-    pub fn fraction(&mut self) -> f64 {
-        self.below(1_000_001) as f64 / 1_000_000.0
+    pub fn random_fraction(&mut self) -> f64 {
+        self.number_below(1_000_001) as f64 / 1_000_000.0
     }
 
     /// Returns true with a probability of `true_percent` out of 100.
-    pub fn chance(&mut self, true_percent: usize) -> bool {
-        self.below(100) < true_percent
+    pub fn bool_with_percent(&mut self, true_percent: usize) -> bool {
+        self.number_below(100) < true_percent
     }
 
     pub fn pick<'a, T>(&mut self, values: &'a [T]) -> &'a T {
-        &values[self.below(values.len())]
+        &values[self.number_below(values.len())]
     }
 
     /// Returns one of the values; the numbers are their weights.
     pub fn pick_weighted<T: Copy>(&mut self, weighted_values: &[(usize, T)]) -> T {
-        let mut roll = self.below(weighted_values.iter().map(|(weight, _)| weight).sum());
+        let mut roll = self.number_below(weighted_values.iter().map(|(weight, _)| weight).sum());
         for (weight, value) in weighted_values {
             if roll < *weight {
                 return *value;
@@ -67,8 +67,9 @@ impl Draws {
 
     /// Returns a UUID in the client's form.
     pub fn uuid(&mut self) -> String {
-        let mut hex =
-            |digits: u32| format!("{:0width$x}", self.below(1 << (4 * digits)), width = digits as usize);
+        let mut hex = |digits: u32| {
+            format!("{:0width$x}", self.number_below(1 << (4 * digits)), width = digits as usize)
+        };
         let (first, second, third) = (hex(8), hex(4), hex(3));
         let (fourth, fifth) = (hex(3), format!("{}{}", hex(6), hex(6)));
         format!("{first}-{second}-4{third}-a{fourth}-{fifth}")
@@ -83,12 +84,12 @@ mod tests {
     fn a_stream_repeats_its_choices_and_differs_from_others() {
         let choices = |stream: &str| {
             let mut draws = Draws::new(7, stream);
-            (0..20).map(|_| draws.below(1_000)).collect::<Vec<_>>()
+            (0..20).map(|_| draws.number_below(1_000)).collect::<Vec<_>>()
         };
         assert_eq!(choices("a"), choices("a"));
         assert_ne!(choices("a"), choices("b"));
         let mut draws = Draws::new(7, "c");
-        let lengths: Vec<usize> = (0..2_000).map(|_| draws.between_logarithmically(5, 150)).collect();
+        let lengths: Vec<usize> = (0..2_000).map(|_| draws.log_uniform_number(5, 150)).collect();
         assert!(lengths.iter().all(|length| (5..=150).contains(length)));
         let below_28 = lengths.iter().filter(|length| **length < 28).count();
         assert!((900..1_100).contains(&below_28), "{below_28}");

@@ -5,7 +5,7 @@ use super::random_draws::Draws;
 
 /// Returns a line that contains a secret, and the secret itself.
 pub fn line_with_secret(draws: &mut Draws) -> (String, String) {
-    match draws.below(7) {
+    match draws.number_below(7) {
         0 => in_line("GITHUB_TOKEN=", format!("{}_{}", "ghp", random_letters(draws, 36)), ""),
         1 => in_line("aws_access_key_id = ", format!("{}{}", "AKIA", random_capitals(draws, 16)), ""),
         2 => in_line("STRIPE_SECRET_KEY=", format!("sk_{}_{}", "live", random_letters(draws, 24)), ""),
@@ -30,7 +30,7 @@ fn in_line(before: &str, secret: String, after: &str) -> (String, String) {
 }
 
 fn slack_token(draws: &mut Draws) -> String {
-    let mut digits = || format!("{}", 1_000_000_000_000 + draws.below(8_000_000_000_000));
+    let mut digits = || format!("{}", 1_000_000_000_000 + draws.number_below(8_000_000_000_000));
     let (first, second) = (digits(), digits());
     format!("{}-{first}-{second}-{}", "xoxb", random_letters(draws, 24))
 }

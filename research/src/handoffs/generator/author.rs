@@ -107,8 +107,8 @@ impl Author {
     pub(super) fn new(traits: ConversationTraits, draws: &Draws) -> Author {
         let theme = &THEMES[traits.theme_index];
         let mut author = Author {
-            phrases: Phrases::new(theme, traits.language, draws.stream("phrases")),
-            draws: draws.stream("project"),
+            phrases: Phrases::new(theme, traits.language, draws.substream("phrases")),
+            draws: draws.substream("project"),
             files: ProjectFiles::default(),
             data_files: Vec::new(),
             events: Vec::new(),
@@ -127,9 +127,9 @@ impl Author {
 
     fn create_initial_files(&mut self) {
         let theme = self.phrases.theme;
-        for _ in 0..self.draws.between(6, 14) {
+        for _ in 0..self.draws.number_between(6, 14) {
             let path = self.new_source_path();
-            let line_count = self.draws.between_logarithmically(40, 420);
+            let line_count = self.draws.log_uniform_number(40, 420);
             let lines = self.code_lines(line_count);
             self.files.insert(&path, lines);
         }
@@ -183,7 +183,7 @@ impl Author {
     /// Writes the segment with this number, from 1, and returns it with the truth at its end.
     pub(super) fn write_segment(&mut self, number: usize, draws: &Draws) -> Segment {
         self.segment = number;
-        self.draws = draws.stream(&format!("segment {number}"));
+        self.draws = draws.substream(&format!("segment {number}"));
         self.segment_bytes = 0;
         self.work.open_result = None;
         let is_short = number == 1 && self.traits.is_short_at_first;
@@ -204,7 +204,7 @@ impl Author {
         }
         while self.segment_bytes < self.min_segment_bytes {
             self.write_large_read();
-            for _ in 0..self.draws.between(1, 4) {
+            for _ in 0..self.draws.number_between(1, 4) {
                 self.write_routine_message();
             }
         }
@@ -229,12 +229,12 @@ impl Author {
         self.message_count += 1;
         let call_bytes: usize = calls.iter().map(ToolCall::byte_count).sum();
         self.segment_bytes += call_bytes + text.as_ref().map_or(0, String::len);
-        let thinking = self.draws.chance(15);
+        let thinking = self.draws.bool_with_percent(15);
         self.events.push(Event::Message { thinking, text, calls });
     }
 
     pub(super) fn write_call(&mut self, call: ToolCall) {
-        let text = self.draws.chance(55).then(|| self.phrases.chatter());
+        let text = self.draws.bool_with_percent(55).then(|| self.phrases.filler_text());
         self.write_message(text, vec![call]);
     }
 

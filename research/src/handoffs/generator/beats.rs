@@ -14,7 +14,7 @@ impl Author {
             Beat::MainRequest => self.write_main_request(),
             Beat::Addition => self.write_addition(),
             Beat::Encouragement => {
-                let text = self.phrases.encouragement();
+                let text = self.phrases.go_on_prompt();
                 self.write_follow_up(text);
             }
             Beat::Interruption => self.write_interruption(),
@@ -47,7 +47,8 @@ impl Author {
         let DecisionSentence { sentence, choice, reason } = self.phrases.decision();
         match place {
             DecisionPlace::BeforeCall => {
-                let text = format!("{} {sentence} {}", self.phrases.chatter(), self.phrases.chatter());
+                let text =
+                    format!("{} {sentence} {}", self.phrases.filler_text(), self.phrases.filler_text());
                 let call = self.routine_call();
                 self.write_message(Some(text), vec![call]);
             }
@@ -56,7 +57,7 @@ impl Author {
                 let text = format!("{before}\n\n{sentence}\n\n{after}");
                 self.write_message(Some(text), Vec::new());
                 self.events.push(Event::TurnEnd);
-                let prompt = self.phrases.encouragement();
+                let prompt = self.phrases.go_on_prompt();
                 self.add_prompt(prompt, super::super::truth::PromptForm::Typed);
             }
             DecisionPlace::Prompt => {
@@ -67,12 +68,12 @@ impl Author {
                 let question = format!("Which {} shall it be, given that {reason}?", self.phrases.noun());
                 let options =
                     [format!("a {} {}", self.phrases.quality(), self.phrases.noun()), choice.clone()];
-                self.write_message(None, vec![ToolCall::question(&question, &options, &choice)]);
+                self.write_message(None, vec![ToolCall::new_question(&question, &options, &choice)]);
             }
             DecisionPlace::ApprovedPlan => {
                 let steps: Vec<String> = (1..=3).map(|_| self.phrases.plan_item()).collect();
                 let plan = format!("# Approach\n\n{sentence}\n\n1. {}", steps.join("\n1. "));
-                self.write_message(None, vec![ToolCall::approved_plan(&plan)]);
+                self.write_message(None, vec![ToolCall::new_approved_plan(&plan)]);
             }
         }
         self.work.decisions.push(Decision { choice, reason, segment: self.segment, place });
@@ -95,16 +96,16 @@ impl Author {
 
     fn write_subagent(&mut self) {
         let prompt = format!("Find every use of {} and report it.", self.phrases.identifier());
-        let chars = self.draws.between_logarithmically(200, 6_000);
+        let chars = self.draws.log_uniform_number(200, 6_000);
         let answer = self.log_output(chars).join("\n");
         if self.traits.has_subagent_rows {
             self.events.push(Event::Subagent { prompt: prompt.clone(), answer: answer.clone() });
         }
-        self.write_call(ToolCall::agent("Find uses", &prompt, &answer));
+        self.write_call(ToolCall::new_agent("Find uses", &prompt, &answer));
     }
 
     fn write_client_note(&mut self) {
-        let note = match self.draws.below(8) {
+        let note = match self.draws.number_below(8) {
             0 => ClientNote::HookFeedback(format!("Stop hook feedback:\nlint: {}", self.phrases.log_line())),
             1 => ClientNote::LocalCommand(format!("Context Usage\n{}", self.phrases.log_line())),
             2 => ClientNote::TaskNotification(format!(
@@ -126,12 +127,12 @@ impl Author {
     /// Writes the output of a command that prints a secret.
     fn write_secret(&mut self) {
         let (line, secret) = line_with_secret(&mut self.draws);
-        let chars = self.draws.between_logarithmically(40, 2_000);
+        let chars = self.draws.log_uniform_number(40, 2_000);
         let mut lines = self.log_output(chars);
-        let position = self.draws.below(lines.len() + 1);
+        let position = self.draws.number_below(lines.len() + 1);
         lines.insert(position, line);
-        let command = if self.draws.chance(50) { "env | sort" } else { "cat .env" };
-        self.write_call(ToolCall::bash(command, &lines.join("\n")));
+        let command = if self.draws.bool_with_percent(50) { "env | sort" } else { "cat .env" };
+        self.write_call(ToolCall::new_bash(command, &lines.join("\n")));
         self.work.secrets.push(secret);
     }
 }

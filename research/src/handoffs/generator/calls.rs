@@ -22,12 +22,12 @@ enum RoutineKind {
 impl Author {
     /// Writes a message with one routine call, an edit, or several parallel calls.
     pub(super) fn write_routine_message(&mut self) {
-        if self.draws.below(100) < self.edit_percent {
+        if self.draws.number_below(100) < self.edit_percent {
             return self.write_edit();
         }
-        if self.draws.chance(12) {
-            let calls = (0..self.draws.between(2, 3)).map(|_| self.routine_call()).collect();
-            let text = self.draws.chance(40).then(|| self.phrases.chatter());
+        if self.draws.bool_with_percent(12) {
+            let calls = (0..self.draws.number_between(2, 3)).map(|_| self.routine_call()).collect();
+            let text = self.draws.bool_with_percent(40).then(|| self.phrases.filler_text());
             return self.write_message(text, calls);
         }
         let call = self.routine_call();
@@ -48,18 +48,18 @@ impl Author {
             RoutineKind::Grep => self.search_with_matches().0,
             RoutineKind::Glob => {
                 let paths: Vec<String> = self.source_paths().into_iter().take(20).collect();
-                ToolCall::glob(&format!("**/*.{}", self.phrases.theme.extension), &paths)
+                ToolCall::new_glob(&format!("**/*.{}", self.phrases.theme.extension), &paths)
             }
             RoutineKind::ShortCommand => self.short_command(),
             RoutineKind::LongCommand => {
-                let chars = self.draws.between_logarithmically(200, MAX_OUTPUT_CHARS);
+                let chars = self.draws.log_uniform_number(200, MAX_OUTPUT_CHARS);
                 let (command, output) = (self.passing_command(), self.log_output(chars).join("\n"));
-                ToolCall::bash(&command, &output)
+                ToolCall::new_bash(&command, &output)
             }
             RoutineKind::FetchedPage => {
                 let url = format!("https://docs.example.org/{}", self.phrases.noun());
                 let answer = self.log_output(1_500).join("\n");
-                ToolCall::web_fetch(&url, "What does it say?", &answer)
+                ToolCall::new_web_fetch(&url, "What does it say?", &answer)
             }
         }
     }
@@ -68,21 +68,21 @@ impl Author {
     pub(super) fn read_of_source_file(&mut self) -> (ToolCall, Vec<String>) {
         let path = self.random_source_path();
         let lines = self.files.lines(&path).to_vec();
-        let is_partial = lines.len() > 60 && self.draws.chance(40);
+        let is_partial = lines.len() > 60 && self.draws.bool_with_percent(40);
         let (start, count) = if is_partial {
-            let count = self.draws.between(20, lines.len() / 2);
-            (self.draws.below(lines.len() - count), count)
+            let count = self.draws.number_between(20, lines.len() / 2);
+            (self.draws.number_below(lines.len() - count), count)
         } else {
             (0, lines.len())
         };
         let shown_lines = lines[start..start + count].to_vec();
-        (ToolCall::read(&path, &shown_lines, start + 1, lines.len()), shown_lines)
+        (ToolCall::new_read(&path, &shown_lines, start + 1, lines.len()), shown_lines)
     }
 
     /// Returns a search for a word that has matches, and its lines.
     pub(super) fn search_with_matches(&mut self) -> (ToolCall, Vec<String>) {
         let word = self.phrases.noun();
-        let max_matches = self.draws.between_logarithmically(3, 60);
+        let max_matches = self.draws.log_uniform_number(3, 60);
         let mut matches = Vec::new();
         for path in self.source_paths() {
             let matching_lines =
@@ -90,29 +90,33 @@ impl Author {
             matches.extend(matching_lines.map(|(index, line)| format!("{path}:{}:{line}", index + 1)));
         }
         matches.truncate(max_matches);
-        (ToolCall::grep(word, &matches), matches)
+        (ToolCall::new_grep(word, &matches), matches)
     }
 
     fn short_command(&mut self) -> ToolCall {
         let (noun, path) = (self.phrases.noun(), self.random_source_path());
-        match self.draws.below(6) {
-            0 => ToolCall::bash("git status --short", &format!(" M {path}")),
-            1 => ToolCall::bash("ls", "README.md\ndata\nlogs"),
+        match self.draws.number_below(6) {
+            0 => ToolCall::new_bash("git status --short", &format!(" M {path}")),
+            1 => ToolCall::new_bash("ls", "README.md\ndata\nlogs"),
             2 => {
                 let line_count = self.files.lines(&path).len();
-                ToolCall::bash(&format!("wc -l '{path}'"), &format!("{line_count} {path}"))
+                ToolCall::new_bash(&format!("wc -l '{path}'"), &format!("{line_count} {path}"))
             }
-            3 => ToolCall::bash_search_without_matches(&format!("grep -rn {} .", self.phrases.identifier())),
+            3 => ToolCall::new_bash_search_without_matches(&format!(
+                "grep -rn {} .",
+                self.phrases.identifier()
+            )),
             // It fails, but nothing is wrong: the model only looked whether the folder exists.
-            4 if self.draws.chance(50) => {
+            4 if self.draws.bool_with_percent(50) => {
                 let folder = format!("build/{}", self.phrases.identifier());
                 let error = format!("ls: cannot access '{folder}': No such file or directory");
-                ToolCall::failed_bash(&format!("ls {folder}"), 2, &error)
+                ToolCall::new_failed_bash(&format!("ls {folder}"), 2, &error)
             }
-            4 => {
-                ToolCall::bash(&format!("git log --oneline -5 -- '{path}'"), &self.log_output(200).join("\n"))
-            }
-            _ => ToolCall::bash(&format!("mkdir -p build/{noun}"), ""),
+            4 => ToolCall::new_bash(
+                &format!("git log --oneline -5 -- '{path}'"),
+                &self.log_output(200).join("\n"),
+            ),
+            _ => ToolCall::new_bash(&format!("mkdir -p build/{noun}"), ""),
         }
     }
 
@@ -120,7 +124,7 @@ impl Author {
     pub(super) fn passing_command(&mut self) -> String {
         let theme = self.phrases.theme;
         let identifier = self.phrases.identifier();
-        let command = if self.draws.chance(70) { theme.test_command } else { theme.build_command };
+        let command = if self.draws.bool_with_percent(70) { theme.test_command } else { theme.build_command };
         format!("{command} {identifier}")
     }
 
@@ -139,9 +143,9 @@ impl Author {
     pub(super) fn write_large_read(&mut self) {
         let path = self.draws.pick(&self.data_files).clone();
         let lines = self.files.lines(&path);
-        let count = self.draws.between(LARGE_READ_LINES.0, LARGE_READ_LINES.1).min(lines.len());
-        let start = self.draws.below(lines.len() - count + 1);
-        let call = ToolCall::read(&path, &lines[start..start + count], start + 1, lines.len());
+        let count = self.draws.number_between(LARGE_READ_LINES.0, LARGE_READ_LINES.1).min(lines.len());
+        let start = self.draws.number_below(lines.len() - count + 1);
+        let call = ToolCall::new_read(&path, &lines[start..start + count], start + 1, lines.len());
         self.write_call(call);
     }
 }
@@ -153,8 +157,8 @@ pub(super) fn insert_decisive_line(
     line: &str,
     last_percent: usize,
 ) -> bool {
-    let is_last = draws.chance(last_percent);
-    let position = if is_last { lines.len() } else { draws.below(lines.len().max(1)) };
+    let is_last = draws.bool_with_percent(last_percent);
+    let position = if is_last { lines.len() } else { draws.number_below(lines.len().max(1)) };
     lines.insert(position, line.to_owned());
     is_last || position + 1 == lines.len()
 }

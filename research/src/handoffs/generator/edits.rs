@@ -24,7 +24,7 @@ impl Author {
             EditMeans::WholeFile => {
                 let hunk = Some(change.hunk.clone());
                 let write = Change::Write { path: path.clone(), content: change.content.clone() };
-                ToolCall::write(&path, &change.content, Some(&change.original), hunk)
+                ToolCall::new_write(&path, &change.content, Some(&change.original), hunk)
                     .with_changes(vec![write])
             }
             EditMeans::EditTool | EditMeans::NewFile => edit_call(&path, &change),
@@ -35,11 +35,11 @@ impl Author {
 
     fn write_new_file(&mut self) {
         let path = self.new_source_path();
-        let line_count = self.draws.between(10, 55);
+        let line_count = self.draws.number_between(10, 55);
         let lines = self.code_lines(line_count);
         self.files.insert(&path, lines);
         let content = self.files.content(&path);
-        let call = ToolCall::write(&path, &content, None, None);
+        let call = ToolCall::new_write(&path, &content, None, None);
         self.write_call(call.with_changes(vec![Change::Write { path: path.clone(), content }]));
         self.track_edit(&path, 1, line_count, EditMeans::NewFile);
     }
@@ -48,7 +48,7 @@ impl Author {
     fn path_to_edit(&mut self) -> String {
         let last_path = self.work.last_edit.as_ref().map(|edit| edit.path.clone());
         match last_path {
-            Some(path) if self.draws.chance(60) => path,
+            Some(path) if self.draws.bool_with_percent(60) => path,
             _ => self.random_source_path(),
         }
     }
@@ -56,14 +56,14 @@ impl Author {
     /// Replaces, inserts or deletes a few consecutive lines.
     fn change_some_lines(&mut self, path: &str) -> LineChange {
         let line_count = self.files.lines(path).len();
-        let (removed_count, new_count) = match self.draws.below(100) {
-            0..62 => (self.draws.between(1, 5), self.draws.between(1, 8)),
-            62..92 => (0, self.draws.between(1, 12)),
-            _ => (self.draws.between(1, 4), 0),
+        let (removed_count, new_count) = match self.draws.number_below(100) {
+            0..62 => (self.draws.number_between(1, 5), self.draws.number_between(1, 8)),
+            62..92 => (0, self.draws.number_between(1, 12)),
+            _ => (self.draws.number_between(1, 4), 0),
         };
         // Files never become so short that there is nothing left to change.
         let removed_count = removed_count.min(line_count / 3);
-        let start = self.draws.between(1, line_count - removed_count - 1);
+        let start = self.draws.number_between(1, line_count - removed_count - 1);
         let new_lines = self.code_lines(new_count);
         self.files.replace_lines(path, start, removed_count, &new_lines)
     }
@@ -74,7 +74,7 @@ impl Author {
         let (old, new) = (&change.old_string, &change.new_string);
         let first = change.first_line;
         let command = match change.removed_count {
-            1.. if self.draws.chance(50) => {
+            1.. if self.draws.bool_with_percent(50) => {
                 let last = first + change.removed_count - 1;
                 let action = if change.new_count == 0 { "d".to_owned() } else { format!("c\\{new}") };
                 format!("sed -i '{first},{last}{action}' '{path}'")
@@ -84,7 +84,7 @@ impl Author {
                  s = s.replace('''{old}''', '''{new}''')\np.write_text(s)\nEOF"
             ),
         };
-        ToolCall::bash(&command, "").with_changes(vec![write])
+        ToolCall::new_bash(&command, "").with_changes(vec![write])
     }
 
     fn track_edit(&mut self, path: &str, first_line: usize, last_line: usize, means: EditMeans) {
@@ -123,15 +123,15 @@ impl Author {
             .map(str::to_owned)
             .collect();
         self.write_call(edit_call(&path, &change));
-        for _ in 0..self.draws.between(0, 2) {
+        for _ in 0..self.draws.number_between(0, 2) {
             let call = self.routine_call();
             self.write_call(call);
         }
         let reversal =
             self.files.replace_lines(&path, change.first_line - 1, change.new_count, &removed_lines);
-        let call = if self.draws.chance(50) {
+        let call = if self.draws.bool_with_percent(50) {
             let restore = Change::Write { path: path.clone(), content: reversal.content };
-            ToolCall::bash(&format!("git checkout -- '{path}'"), "Updated 1 path from the index")
+            ToolCall::new_bash(&format!("git checkout -- '{path}'"), "Updated 1 path from the index")
                 .with_changes(vec![restore])
         } else {
             edit_call(&path, &reversal)
@@ -148,8 +148,8 @@ impl Author {
         let new_path = self.new_source_path();
         self.files.rename(&old_path, &new_path);
         let changes =
-            vec![Change::git(&["add", "--", &old_path]), Change::git(&["mv", &old_path, &new_path])];
-        let call = ToolCall::bash(&format!("git add -A && git mv '{old_path}' '{new_path}'"), "");
+            vec![Change::new_git(&["add", "--", &old_path]), Change::new_git(&["mv", &old_path, &new_path])];
+        let call = ToolCall::new_bash(&format!("git add -A && git mv '{old_path}' '{new_path}'"), "");
         self.write_call(call.with_changes(changes));
         let work = &mut self.work;
         for path in work.recent_files.iter_mut().chain(&mut work.touched_files) {
@@ -172,7 +172,7 @@ impl Author {
             writes.push(Change::Write { path, content: change.content });
         }
         let output = format!("{} files reformatted", writes.len());
-        let call = ToolCall::bash(self.phrases.theme.format_command, &output).with_changes(writes);
+        let call = ToolCall::new_bash(self.phrases.theme.format_command, &output).with_changes(writes);
         self.write_call(call);
         if let Some(edit) = &mut self.work.last_edit {
             edit.first_line += 1;
@@ -186,8 +186,9 @@ impl Author {
     pub(super) fn write_commit(&mut self) {
         let (verb, noun, number) = (self.phrases.verb(), self.phrases.noun(), self.phrases.unique_number());
         let subject = format!("{verb} the {noun} ({number})");
-        let changes = vec![Change::git(&["add", "-A"]), Change::git(&["commit", "--quiet", "-m", &subject])];
-        let call = ToolCall::bash(
+        let changes =
+            vec![Change::new_git(&["add", "-A"]), Change::new_git(&["commit", "--quiet", "-m", &subject])];
+        let call = ToolCall::new_bash(
             &format!("git add -A && git commit -m \"{subject}\""),
             &format!("[main 3f2a9c1] {subject}\n 2 files changed, 14 insertions(+), 3 deletions(-)"),
         );
@@ -200,6 +201,6 @@ impl Author {
 
 fn edit_call(path: &str, change: &LineChange) -> ToolCall {
     let write = Change::Write { path: path.to_owned(), content: change.content.clone() };
-    ToolCall::edit(path, &change.old_string, &change.new_string, &change.original, change.hunk.clone())
+    ToolCall::new_edit(path, &change.old_string, &change.new_string, &change.original, change.hunk.clone())
         .with_changes(vec![write])
 }

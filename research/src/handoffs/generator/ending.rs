@@ -25,9 +25,9 @@ enum OpenResultKind {
 impl Author {
     pub(super) fn write_ending(&mut self) {
         let has_items = self.traits.list_kind != ListKind::None && self.work.list.current_item().is_some();
-        let says_step = !has_items || self.draws.chance(50);
+        let says_step = !has_items || self.draws.bool_with_percent(50);
         self.work.said_step = None;
-        if self.draws.chance(16) {
+        if self.draws.bool_with_percent(16) {
             return self.write_ending_with_prompt(says_step);
         }
         if says_step {
@@ -45,14 +45,14 @@ impl Author {
         }
         self.write_message(Some(text), Vec::new());
         self.events.push(Event::TurnEnd);
-        match self.draws.below(100) {
+        match self.draws.number_below(100) {
             0..60 => {
-                let addition = self.phrases.addition();
+                let addition = self.phrases.request_addition();
                 self.add_prompt(addition.clone(), PromptForm::Typed);
                 self.record_addition(addition);
             }
             60..75 => {
-                let encouragement = self.phrases.encouragement();
+                let encouragement = self.phrases.go_on_prompt();
                 self.add_prompt(encouragement, PromptForm::Typed);
             }
             _ => return self.replace_request_at_the_end(step),
@@ -65,7 +65,7 @@ impl Author {
         self.work.red_herrings.done_steps.extend(announced_step);
         self.work.has_unstarted_request = true;
         let old_request = self.work.request.take();
-        let text = self.phrases.wish();
+        let text = self.phrases.request_sentence();
         self.add_prompt(text.clone(), PromptForm::Typed);
         if let Some(request) = &old_request
             && request.proposal.is_none()
@@ -78,7 +78,7 @@ impl Author {
     fn draw_next_step(&mut self) -> String {
         let last_path = self.work.last_edit.as_ref().map(|edit| edit.path.clone());
         let path = match last_path {
-            Some(path) if self.draws.chance(50) => path,
+            Some(path) if self.draws.bool_with_percent(50) => path,
             _ => self.random_source_path(),
         };
         self.phrases.next_step(&path)
@@ -86,15 +86,15 @@ impl Author {
 
     fn write_next_step_and_later_messages(&mut self) {
         let step = self.draw_next_step();
-        let text = match self.draws.below(3) {
+        let text = match self.draws.number_below(3) {
             0 => step.clone(),
-            1 => format!("{} {step}", self.phrases.chatter()),
-            _ => format!("{}\n\n{step}", self.phrases.chatter()),
+            1 => format!("{} {step}", self.phrases.filler_text()),
+            _ => format!("{}\n\n{step}", self.phrases.filler_text()),
         };
-        let later_messages = match self.draws.below(100) {
+        let later_messages = match self.draws.number_below(100) {
             0..50 => 0,
-            50..85 => self.draws.between(1, 4),
-            _ => self.draws.between(5, 15),
+            50..85 => self.draws.number_between(1, 4),
+            _ => self.draws.number_between(5, 15),
         };
         if later_messages == 0 {
             // The message that says the step also has the call whose result is open.
@@ -120,7 +120,7 @@ impl Author {
             return;
         }
         let calls = self.open_calls();
-        let text = self.draws.chance(50).then(|| self.phrases.chatter());
+        let text = self.draws.bool_with_percent(50).then(|| self.phrases.filler_text());
         self.write_message(text, calls);
     }
 
@@ -143,9 +143,9 @@ impl Author {
             result_chars: call.result_text.chars().count(),
         });
         let mut calls = vec![call];
-        if self.draws.chance(20) {
-            for _ in 0..self.draws.between(1, 2) {
-                let position = self.draws.below(calls.len() + 1);
+        if self.draws.bool_with_percent(20) {
+            for _ in 0..self.draws.number_between(1, 2) {
+                let position = self.draws.number_below(calls.len() + 1);
                 let other_call = self.routine_call();
                 calls.insert(position, other_call);
             }
@@ -167,27 +167,28 @@ impl Author {
                 _ => self.search_with_matches(),
             };
             if !shown_lines.is_empty() {
-                let is_last_line = self.draws.chance(LAST_LINE_PERCENT);
+                let is_last_line = self.draws.bool_with_percent(LAST_LINE_PERCENT);
                 let last_index = shown_lines.len() - 1;
-                let index = if is_last_line { last_index } else { self.draws.below(shown_lines.len()) };
+                let index =
+                    if is_last_line { last_index } else { self.draws.number_below(shown_lines.len()) };
                 return (call, shown_lines[index].trim().to_owned(), index == last_index);
             }
         }
         let line = self.phrases.decisive_line();
-        let chars = self.draws.between_logarithmically(60, MAX_OPEN_RESULT_CHARS - 200);
+        let chars = self.draws.log_uniform_number(60, MAX_OPEN_RESULT_CHARS - 200);
         let mut lines = self.log_output(chars);
         let is_last_line = insert_decisive_line(&mut self.draws, &mut lines, &line, LAST_LINE_PERCENT);
         let output = lines.join("\n");
         let call = match kind {
             OpenResultKind::Agent => {
                 let prompt = format!("Report on {}.", self.phrases.identifier());
-                ToolCall::agent("Report", &prompt, &output)
+                ToolCall::new_agent("Report", &prompt, &output)
             }
-            OpenResultKind::Mcp => ToolCall::mcp(&output),
+            OpenResultKind::Mcp => ToolCall::new_mcp(&output),
             OpenResultKind::FetchedPage => {
-                ToolCall::web_fetch("https://docs.example.org/limits", "Which limits are there?", &output)
+                ToolCall::new_web_fetch("https://docs.example.org/limits", "Which limits are there?", &output)
             }
-            _ => ToolCall::bash(&self.passing_command(), &output),
+            _ => ToolCall::new_bash(&self.passing_command(), &output),
         };
         (call, line, is_last_line)
     }

@@ -12,7 +12,7 @@ impl Author {
     /// Writes a command that fails and stays unrepaired.
     pub(super) fn write_failure(&mut self) {
         let failure = self.write_failed_command();
-        if self.draws.chance(30) {
+        if self.draws.bool_with_percent(30) {
             let text = "That failure is not from my change; I come back to it.".to_owned();
             let call = self.routine_call();
             self.write_message(Some(text), vec![call]);
@@ -29,33 +29,33 @@ impl Author {
     /// Returns a call that fails, and what is known of it.
     pub(super) fn failed_call(&mut self) -> (ToolCall, TrackedFailure) {
         let path = self.random_source_path();
-        let is_test_or_build = self.draws.chance(70);
+        let is_test_or_build = self.draws.bool_with_percent(70);
         let (mut command, error_line) = if is_test_or_build {
             (self.passing_command(), self.phrases.error_line(&path))
         } else {
             self.failure_of_another_tool()
         };
-        let is_reported_as_success = self.draws.chance(25);
+        let is_reported_as_success = self.draws.bool_with_percent(25);
         if is_reported_as_success {
             command += " 2>&1 | tail -40";
         }
         let max_chars = if is_test_or_build { MAX_FAILURE_CHARS } else { MAX_SHORT_FAILURE_CHARS };
-        let chars = self.draws.between_logarithmically(40, max_chars);
+        let chars = self.draws.log_uniform_number(40, max_chars);
         let mut lines = self.log_output(chars);
         if is_reported_as_success {
             lines.truncate(35);
         }
-        let position = match self.draws.below(100) {
-            0..60 => lines.len().saturating_sub(self.draws.below(3)),
-            60..90 => self.draws.below(lines.len()),
+        let position = match self.draws.number_below(100) {
+            0..60 => lines.len().saturating_sub(self.draws.number_below(3)),
+            60..90 => self.draws.number_below(lines.len()),
             _ => 0,
         };
         lines.insert(position, error_line.clone());
         let output = lines.join("\n");
         let call = if is_reported_as_success {
-            ToolCall::bash(&command, &output)
+            ToolCall::new_bash(&command, &output)
         } else {
-            ToolCall::failed_bash(&command, 1, &output)
+            ToolCall::new_failed_bash(&command, 1, &output)
         };
         let failure = TrackedFailure {
             command,
@@ -97,7 +97,7 @@ impl Author {
     /// Writes a command that fails, an edit, and the command again, which passes.
     pub(super) fn write_repaired_failure(&mut self) {
         let failure = self.write_failed_command();
-        for _ in 0..self.draws.between(0, 2) {
+        for _ in 0..self.draws.number_between(0, 2) {
             let call = self.routine_call();
             self.write_call(call);
         }
@@ -116,14 +116,14 @@ impl Author {
             self.write_edit();
         }
         // Three of ten times the model adds an option, so the command is not the same text.
-        let command = if self.draws.chance(30) {
+        let command = if self.draws.bool_with_percent(30) {
             format!("{} --quiet", failure.command)
         } else {
             failure.command.clone()
         };
-        let chars = self.draws.between_logarithmically(40, 3_000);
+        let chars = self.draws.log_uniform_number(40, 3_000);
         let output = self.log_output(chars).join("\n");
-        self.write_call(ToolCall::bash(&command, &output));
+        self.write_call(ToolCall::new_bash(&command, &output));
         self.work.red_herrings.repaired_commands.push(failure.command.clone());
     }
 }

@@ -32,7 +32,7 @@ impl Author {
         let path = self.random_source_path();
         let proposal = (length == RequestLength::Answer).then(|| self.phrases.proposal(&path));
         if let Some(proposal) = &proposal {
-            let question = self.phrases.wish();
+            let question = self.phrases.request_sentence();
             self.add_prompt(question.clone(), PromptForm::Typed);
             self.work.red_herrings.finished_requests.push(question);
             let call = self.routine_call();
@@ -104,25 +104,26 @@ impl Author {
                 (*self.draws.pick(&["yes", "do it", "2", "y", "ok, the second", "ja", "go ahead 👍"]))
                     .to_owned()
             }
-            RequestLength::Sentence => self.phrases.wish(),
+            RequestLength::Sentence => self.phrases.request_sentence(),
             RequestLength::Paragraph => {
                 let sentences: Vec<String> =
-                    (0..self.draws.between(2, 4)).map(|_| self.phrases.wish()).collect();
+                    (0..self.draws.number_between(2, 4)).map(|_| self.phrases.request_sentence()).collect();
                 sentences.join(" ")
             }
             RequestLength::SeveralLines => self.request_of_several_lines(),
             RequestLength::PastedText => {
-                let wish = self.phrases.wish();
-                let chars = self.draws.between(1_500, 4_000);
+                let wish = self.phrases.request_sentence();
+                let chars = self.draws.number_between(1_500, 4_000);
                 format!("{wish}\n\n```\n{}\n```", self.log_output(chars).join("\n"))
             }
         }
     }
 
     fn request_of_several_lines(&mut self) -> String {
-        let opening = self.phrases.wish();
-        let wishes: Vec<String> = (0..self.draws.between(2, 4)).map(|_| self.phrases.wish()).collect();
-        match self.draws.below(4) {
+        let opening = self.phrases.request_sentence();
+        let wishes: Vec<String> =
+            (0..self.draws.number_between(2, 4)).map(|_| self.phrases.request_sentence()).collect();
+        match self.draws.number_below(4) {
             0 => format!("{opening}\n\n- {}", wishes.join("\n- ")),
             1 => format!("# Task\n\n{opening}\n\n## Details\n\n1. {}", wishes.join("\n2. ")),
             2 => {
@@ -138,7 +139,7 @@ impl Author {
                 let path = self.random_source_path();
                 format!(
                     "{opening}\n> {}\n\nsee {PROJECT_PLACEHOLDER}/{path}\n{}",
-                    self.phrases.chatter(),
+                    self.phrases.filler_text(),
                     wishes.join("\n\n")
                 )
             }
@@ -147,7 +148,7 @@ impl Author {
 
     /// Writes a prompt that adds something to the current request.
     pub(super) fn write_addition(&mut self) {
-        let text = self.phrases.addition();
+        let text = self.phrases.request_addition();
         self.write_follow_up(text.clone());
         self.record_addition(text);
     }
@@ -160,7 +161,7 @@ impl Author {
 
     /// Writes a prompt, either queued while the model works or after the end of a turn.
     pub(super) fn write_follow_up(&mut self, text: String) {
-        if self.traits.queues_prompts && self.draws.chance(60) {
+        if self.traits.queues_prompts && self.draws.bool_with_percent(60) {
             return self.add_prompt(text, PromptForm::Queued);
         }
         let last_words = format!("{} {}", self.phrases.closing_message(), self.closing_words());
@@ -175,12 +176,12 @@ impl Author {
 
     /// Interrupts the model, and says what it shall do instead.
     pub(super) fn write_interruption(&mut self) {
-        let rejected_call = self.draws.chance(50).then(|| {
+        let rejected_call = self.draws.bool_with_percent(50).then(|| {
             let command = format!("rm -rf build/{}", self.phrases.noun());
-            ToolCall::bash(&command, "")
+            ToolCall::new_bash(&command, "")
         });
         self.events.push(Event::Interruption { rejected_call });
-        let text = self.phrases.addition();
+        let text = self.phrases.request_addition();
         self.add_prompt(text.clone(), PromptForm::Typed);
         self.record_addition(text);
     }

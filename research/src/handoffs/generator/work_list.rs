@@ -48,11 +48,11 @@ impl WorkList {
 impl Author {
     pub(super) fn create_plan_file(&mut self) {
         self.draw_new_items();
-        self.work.list.done_count = self.draws.between(0, 3);
+        self.work.list.done_count = self.draws.number_between(0, 3);
         if self.traits.takes_items_out_of_order {
             let count = self.work.list.items.len();
             for position in (self.work.list.done_count + 1..count).rev() {
-                let other = self.draws.between(self.work.list.done_count, position);
+                let other = self.draws.number_between(self.work.list.done_count, position);
                 self.work.list.order.swap(position, other);
             }
         }
@@ -65,7 +65,7 @@ impl Author {
     }
 
     fn draw_new_items(&mut self) {
-        let count = self.draws.between(7, 14);
+        let count = self.draws.number_between(7, 14);
         self.work.list.items = (0..count).map(|_| self.phrases.plan_item()).collect();
         self.work.list.order = (0..count).collect();
         self.work.list.done_count = 0;
@@ -78,7 +78,7 @@ impl Author {
                 self.draw_new_items();
                 let (old_todos, new_todos) = (self.work.list.todos.take(), self.work.list.todo_values());
                 self.work.list.todos = new_todos.clone();
-                self.write_call(ToolCall::todo_write(&old_todos, &new_todos));
+                self.write_call(ToolCall::new_todo_write(&old_todos, &new_todos));
             }
             ListKind::Tasks => {
                 // The client's tasks stay until they are done, so the open ones of the last request are finished first.
@@ -87,10 +87,11 @@ impl Author {
                 self.draw_new_items();
                 self.work.list.first_task_number = first_number;
                 let items = self.work.list.items.clone();
-                let create_call =
-                    |(index, item): (usize, &String)| ToolCall::task_create(first_number + index + 1, item);
+                let create_call = |(index, item): (usize, &String)| {
+                    ToolCall::new_task_create(first_number + index + 1, item)
+                };
                 self.write_message(None, items.iter().enumerate().map(create_call).collect());
-                self.write_call(ToolCall::task_update(first_number + 1, "pending", "in_progress"));
+                self.write_call(ToolCall::new_task_update(first_number + 1, "pending", "in_progress"));
             }
             ListKind::PlanFile if self.traits.takes_items_out_of_order => self.announce_current_item(),
             ListKind::PlanFile | ListKind::None => {}
@@ -105,7 +106,7 @@ impl Author {
         for index in open_items {
             self.write_message(
                 None,
-                vec![ToolCall::task_update(first_number + index + 1, "in_progress", "completed")],
+                vec![ToolCall::new_task_update(first_number + index + 1, "in_progress", "completed")],
             );
         }
     }
@@ -126,12 +127,20 @@ impl Author {
             ListKind::TodoWrite => {
                 let (old_todos, new_todos) = (self.work.list.todos.take(), self.work.list.todo_values());
                 self.work.list.todos = new_todos.clone();
-                self.write_call(ToolCall::todo_write(&old_todos, &new_todos));
+                self.write_call(ToolCall::new_todo_write(&old_todos, &new_todos));
             }
             ListKind::Tasks => {
                 let first_number = self.work.list.first_task_number + 1;
-                self.write_call(ToolCall::task_update(first_number + done_index, "in_progress", "completed"));
-                self.write_call(ToolCall::task_update(first_number + next_index, "pending", "in_progress"));
+                self.write_call(ToolCall::new_task_update(
+                    first_number + done_index,
+                    "in_progress",
+                    "completed",
+                ));
+                self.write_call(ToolCall::new_task_update(
+                    first_number + next_index,
+                    "pending",
+                    "in_progress",
+                ));
             }
             ListKind::None => {}
         }
@@ -140,8 +149,13 @@ impl Author {
     fn tick_plan_item(&mut self, index: usize, item: &str) {
         let ticked_line = format!("- [x] {item}");
         let change = self.files.replace_lines(PLAN_FILE, PLAN_HEAD_LINES + index, 1, &[ticked_line]);
-        let call =
-            ToolCall::edit(PLAN_FILE, &change.old_string, &change.new_string, &change.original, change.hunk);
+        let call = ToolCall::new_edit(
+            PLAN_FILE,
+            &change.old_string,
+            &change.new_string,
+            &change.original,
+            change.hunk,
+        );
         let write = Change::Write { path: PLAN_FILE.to_owned(), content: change.content };
         self.write_call(call.with_changes(vec![write]));
         if self.traits.takes_items_out_of_order {
@@ -153,7 +167,7 @@ impl Author {
     fn announce_current_item(&mut self) {
         if let Some(item) = self.work.list.current_item() {
             let text = format!("The item that I work on now is \"{item}\".");
-            let call = ToolCall::bash("git status --short", "");
+            let call = ToolCall::new_bash("git status --short", "");
             self.write_message(Some(text), vec![call]);
         }
     }
