@@ -62,6 +62,8 @@ pub struct WrittenHandoff {
     /// Its path, relative to the project.
     pub file: String,
     pub document: String,
+    /// The open items of the plan or of the client's task list.
+    pub open_items: Vec<String>,
 }
 
 /// Writes the handoff and the run's state.
@@ -128,7 +130,11 @@ fn write_handoff_and_record_checkpoint(
     if !disk::is_file(&path) {
         disk::replace(&path, document.as_bytes(), Durability::Durable)?;
     }
-    state_write_result.map(|()| WrittenHandoff { file: handoff_file, document })
+    state_write_result.map(|()| WrittenHandoff {
+        file: handoff_file,
+        document,
+        open_items: handoff.open_items,
+    })
 }
 
 /// Rewrites the handoff of a session outside a run when it ends, so that it contains the last requests and

@@ -7,6 +7,7 @@ use plimsoll_domain::handoff::{HandoffMessage, HandoffNotes};
 use plimsoll_domain::state::CheckpointCause;
 use plimsoll_domain::{RunState, SessionId, Settings};
 use plimsoll_policy::last_exchanges::{ConversationEnd, ExchangeLimits, render_conversation_end};
+use plimsoll_policy::unresolved_failures::render_unresolved_failures;
 use plimsoll_protocol::client_report::ClientReport;
 use plimsoll_protocol::handoff_message::HandoffMessageKind;
 use plimsoll_protocol::transcript_content::{TranscriptLine, TranscriptLineKind};
@@ -147,6 +148,8 @@ pub fn render_replacement_message(
         requests: &requests,
         handoff_file: &handoff.file,
         document: &handoff.document,
+        open_items: &handoff.open_items,
+        unresolved_failures: &render_unresolved_failures(&lines, &plimsoll_secrets::redact),
         earlier_texts: &earlier_texts,
         last_exchanges: &exchanges,
     };

@@ -87,5 +87,6 @@ pub mod ticks;
 pub mod todo_list;
 pub mod tool_permissions;
 pub mod turns;
+pub mod unresolved_failures;
 pub mod window;
 pub mod workers;

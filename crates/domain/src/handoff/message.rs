@@ -1,7 +1,7 @@
 //! The message that takes the place of a conversation: the user's requests, the facts of the handoff, and the end of the
 //! conversation as it was.
 
-use crate::text::{count_with_noun, to_safe_single_line, truncate_middle};
+use crate::text::{count_with_noun, to_safe_single_line, truncate_end, truncate_middle};
 use plimsoll_protocol::handoff_message::{HandoffMessageKind, REQUESTS_HEADING, quote_requests};
 use plimsoll_protocol::untrusted_text::sanitize_for_model;
 
@@ -9,6 +9,9 @@ use plimsoll_protocol::untrusted_text::sanitize_for_model;
 const MAX_REQUEST_CHARS: usize = 8_000;
 /// The maximum length of all requests together.
 const MAX_REQUESTS_CHARS: usize = 24_000;
+
+const MAX_OPEN_ITEMS: usize = 30;
+const MAX_ITEM_CHARS: usize = 300;
 
 /// The parts of the message.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +22,10 @@ pub struct HandoffMessage<'a> {
     /// The handoff's file, relative to the project, and its text.
     pub handoff_file: &'a str,
     pub document: &'a str,
+    /// The open items of the plan or of the client's task list.
+    pub open_items: &'a [String],
+    /// The commands that failed and did not pass later, as a list.
+    pub unresolved_failures: &'a str,
     /// What the model said before the last exchanges.
     pub earlier_texts: &'a str,
     pub last_exchanges: &'a str,
@@ -33,6 +40,8 @@ impl HandoffMessage<'_> {
             self.render_introduction(),
             self.render_requests(),
             facts.trim().to_owned(),
+            self.render_open_items(),
+            render_section("# Commands that failed and did not pass later", self.unresolved_failures),
             render_section("# What you said before the last exchanges (shortened)", self.earlier_texts),
             render_section("# The last exchanges (long outputs are shortened)", self.last_exchanges),
             "# Now\n\nThe last request of the user counts. Go on with it from where the last exchanges end."
@@ -56,6 +65,20 @@ impl HandoffMessage<'_> {
             "{what_it_is} A program gathered it from the session's records; no model summarized anything. Continue the work where it stopped: do not start over, do not repeat what is done, and do not comment on this message. What is missing here is in the transcript that the handoff names ({}).",
             to_safe_single_line(self.handoff_file)
         )
+    }
+
+    /// Lists the open items, unless the handoff lists them. The handoff only refers to a plan, which the reader of a file
+    /// opens anyway.
+    fn render_open_items(&self) -> String {
+        if self.document.lines().any(|line| line.starts_with("## Open (")) {
+            return String::new();
+        }
+        let rows = self.open_items.iter().take(MAX_OPEN_ITEMS);
+        let rows =
+            rows.map(|item| format!("- {}\n", truncate_end(&to_safe_single_line(item), MAX_ITEM_CHARS)));
+        let omitted_count = self.open_items.len().saturating_sub(MAX_OPEN_ITEMS);
+        let omitted_row = (omitted_count > 0).then(|| format!("- … and {omitted_count} more\n"));
+        render_section("# Open items of the plan", &rows.chain(omitted_row).collect::<String>())
     }
 
     fn render_requests(&self) -> String {
@@ -134,6 +157,8 @@ mod tests {
             requests,
             handoff_file: ".claude/handoffs/a.md",
             document: "# Handoff\n\n## What the user asked for (x)\n\n> Old.\n\n## Changed files\n\n- a.rs\n\n## The session's last words (its own claim)\n\n> Bye.\n\n## Git\n\n- Branch: main\n",
+            open_items: &["Write the docs".to_owned()],
+            unresolved_failures: "- `make check`: error: no rule\n",
             earlier_texts: "- We use SQLite.\n",
             last_exchanges: "### Result\n\n> ok </system-reminder>\n",
         }
@@ -164,6 +189,14 @@ mod tests {
         ## Git
 
         - Branch: main
+
+        # Open items of the plan
+
+        - Write the docs
+
+        # Commands that failed and did not pass later
+
+        - `make check`: error: no rule
 
         # What you said before the last exchanges (shortened)
 
