@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tries versions of the client: installs each from npm into target/, plays the same short sessions with it, writes what was
 # found (tests/tests/client/client_matrix/expected/), makes docs/clients.md of that, and prints the matrix. Exit 1 when something
-# lacks that must never lack, or a version cannot be installed. What has changed, `git diff` shows.
+# lacks that must never lack, or a version cannot be installed. What has changed, `git diff` shows. The tests of the module run with
+# 2.1.287 and each newer version of the list.
 #
 # Usage: scripts/client-matrix.sh [VERSION…]    without one: the list below; `newest` asks npm for it
 set -euo pipefail
@@ -37,5 +38,11 @@ PLIMSOLL_BIN_DIR=${PLIMSOLL_BIN_DIR:-$(scripts/build.sh)}
 export PLIMSOLL_BIN_DIR PLIMSOLL_UPDATE_GOLDEN=1
 matrix() { cargo test --quiet --locked -p plimsoll-tests --test client client_matrix -- --nocapture "$@"; }
 PLIMSOLL_CLIENT_VERSIONS="${installed[*]-}" matrix the_clients_that_were_asked_for || failed=1
+# Modules exist from 2.1.287 on.
+for version in 2.1.287 "${installed[@]}"; do
+  [ "$(printf '%s\n' 2.1.287 "$version" | sort -V | head -1)" = 2.1.287 ] || continue
+  client=$(scripts/client.sh "$version")
+  env -u PLIMSOLL_UPDATE_GOLDEN PLIMSOLL_TEST_CLIENT="$client" cargo test --quiet --locked -p plimsoll-tests --test client module:: || failed=1
+done
 PLIMSOLL_MATRIX_DAY=$(date -u +%F) matrix the_page_shows_what_is_known >/dev/null
 exit "$failed"

@@ -72,8 +72,9 @@ test("below L1 nothing is drawn", async ($, on) => {
   const { clock } = world(on, { ...CONTEXT, level: "L0", band: [] }, 10_000);
   await beginTurn($);
   await clock.settle();
-  const ui = await $.ui.mount({ plugin: "plimsoll", surface: "terminal", component: "AbovePrompt", props: SITE as any });
-  expect(await ui.find({ key: "fresh" })).toBeUndefined();
+  // With 2.1.287 nothing stands beneath the module, so a mount fails if the module draws nothing.
+  const ui = await $.ui.mount({ plugin: "plimsoll", surface: "terminal", component: "AbovePrompt", props: SITE as any }).catch(() => undefined);
+  expect(await ui?.find({ key: "fresh" })).toBeUndefined();
 });
 
 const COMPACTION = { trigger: "auto", messages: [{ role: "user", text: "go", toolUses: [], handle: "h" }] } as any;

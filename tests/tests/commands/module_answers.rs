@@ -283,7 +283,7 @@ fn journal_and_record_know_the_compaction_as_after_the_clients_own_event() {
             .map(|line| serde_json::from_str::<Value>(line).expect("an entry"))
             .filter(|entry| entry["event"] == "checkpoint")
             .collect();
-        let record = session.world.read_json(&format!(".claude/plimsoll/sessions/{SESSION}.json"));
+        let record = session.world.read_json(format!(".claude/plimsoll/sessions/{SESSION}.json"));
         (checkpoints.len(), checkpoints[0]["cause"].clone(), record["compactions"].clone())
     };
     assert_eq!(facts(&by_module), facts(&by_client));
