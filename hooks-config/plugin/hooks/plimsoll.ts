@@ -287,6 +287,7 @@ export const register: Register = (on) => {
     if (e.props.isExpanded || !e.props.text.startsWith(HANDOFF_MARKER)) return next(e);
     return next({ ...e, props: { ...e.props, text: "(Plimsoll's handoff takes the place of the conversation so far; ctrl+o shows it)" } });
   });
+  // 2.1.329 has no such site and ignores it.
   on("ui.render", { component: "StatusLine" } as any, ($: EngineInterface, e: any, next: any) => {
     if (e.props.text !== null || e.props.isManaged || statusLine === undefined) return next(e);
     return next({ ...e, props: { ...e.props, text: statusLine } });

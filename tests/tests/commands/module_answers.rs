@@ -251,7 +251,7 @@ fn the_module_is_silent_in_a_run_and_beside_the_module_of_init() {
     };
     let installed = session.world.home().join(".claude/skills/plimsoll");
     assert_eq!(answers_from("/plugins/plimsoll"), true);
-    session.world.write(installed.join("hooks/plimsoll.ts"), "export const register = () => {};\n");
+    session.world.plimsoll(&["init", "--user", "--module"]).run().expect_success();
     assert_eq!(answers_from("/plugins/plimsoll"), false);
     assert_eq!(answers_from(&installed.display().to_string()), true);
 }

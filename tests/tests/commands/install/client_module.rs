@@ -49,7 +49,7 @@ fn uninstall_removes_the_module_and_keeps_the_folders_of_the_user() {
         assert_eq!(fixture.world.read(settings), fixture.expected_settings(HookSupport::Modern));
         let folder = module_folder(&fixture);
         assert_eq!(fixture.world.read_json(folder.join("hooks/hooks.json"))["modules"][0], "./plimsoll.ts");
-        let program_folder = format!("const PROGRAM_FOLDER = \"{}\";", fixture.bin.display());
+        let program_folder = format!("const PROGRAM_FOLDER: string = \"{}\";", fixture.bin.display());
         let module = fixture.world.read(folder.join("hooks/plimsoll.ts"));
         assert!(module.contains(&program_folder), "{module}");
         let installed = home_listing(&fixture);
