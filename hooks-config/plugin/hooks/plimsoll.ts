@@ -53,7 +53,7 @@ async function programFolders($: EngineInterface): Promise<string[]> {
 }
 
 /** Runs one of our programs and returns what it printed; undefined if none can be started, or if it fails. */
-async function output($: EngineInterface, program: string, argv: string[], stdin: string): Promise<string | undefined> {
+async function runProgram($: EngineInterface, program: string, argv: string[], stdin: string): Promise<string | undefined> {
   for (const folder of await programFolders($)) {
     const startedAt = await $.clock.now();
     try {
@@ -71,8 +71,8 @@ async function output($: EngineInterface, program: string, argv: string[], stdin
   return undefined;
 }
 
-/** Asks `plimsoll` with what only the client knows. Returns undefined unless the answer is of our version. */
-async function ask($: EngineInterface, argv: string[], more: object): Promise<any> {
+/** Asks `plimsoll` with what only the client knows; undefined unless the answer is of our version. */
+async function askPlimsoll($: EngineInterface, argv: string[], more: object): Promise<any> {
   const usage = (await $.session.usage()).context;
   const agents = isInteractive ? await $.agent.list() : [];
   const report = {
@@ -87,7 +87,7 @@ async function ask($: EngineInterface, argv: string[], more: object): Promise<an
     module_folder: $.plugin.root,
     ...more,
   };
-  const printed = await output($, "plimsoll", [...argv, "--json", "--client", "-"], JSON.stringify(report));
+  const printed = await runProgram($, "plimsoll", [...argv, "--json", "--client", "-"], JSON.stringify(report));
   if (printed === undefined) return undefined;
   try {
     const answer = JSON.parse(printed);
@@ -99,8 +99,8 @@ async function ask($: EngineInterface, argv: string[], more: object): Promise<an
 
 // Older clients report no figures for a subagent.
 function agentReport(agent: any): object {
-  const cost = typeof agent.cost === "number" ? agent.cost : agent.cost?.usd ?? agent.cost?.totalUsd;
-  return { name: agent.name ?? agent.description, tokens: agent.tokenCount, window: agent.contextWindowSize, model: agent.model, cost };
+  const { tokenCount, contextWindowSize, model, cost } = agent;
+  return { name: agent.name ?? agent.description, tokens: tokenCount, window: contextWindowSize, model, cost: cost?.usd };
 }
 
 /** Returns the client's own threshold. The client takes 20 ms to compute it, so it is asked once for each model. */
@@ -111,7 +111,7 @@ async function autoCompactOfModel($: EngineInterface) {
     autoCompact = {
       model,
       threshold: breakdown?.autoCompactThreshold,
-      source: breakdown?.autoCompactThresholdSource ?? breakdown?.autoCompactSource,
+      source: breakdown?.autocompactSource,
       enabled: breakdown?.isAutoCompactEnabled ?? true,
     };
   }
@@ -126,7 +126,7 @@ async function refresh($: EngineInterface, isForced: boolean): Promise<void> {
   const isUnchanged = tokens === tokensAtLastContext && (await $.agent.list()).length === 0;
   if (isForced || (!isBelowL1 && !isUnchanged) || (isBelowL1 && context?.level !== "L0")) {
     tokensAtLastContext = tokens;
-    context = await ask($, ["context"], {});
+    context = await askPlimsoll($, ["context"], {});
     hadRoom ||= context?.level === "L0";
     $.ui.invalidate("ui.render");
   }
@@ -151,7 +151,7 @@ async function refreshStatusLine($: EngineInterface): Promise<void> {
       used_percentage: usage.context.percent,
     },
   };
-  const text = await output($, "plimsoll-statusline", [], JSON.stringify(payload));
+  const text = await runProgram($, "plimsoll-statusline", [], JSON.stringify(payload));
   if (text !== undefined && text !== statusLine) {
     statusLine = text.trimEnd();
     $.ui.invalidate("ui.render");
@@ -159,11 +159,11 @@ async function refreshStatusLine($: EngineInterface): Promise<void> {
 }
 
 /** Asks for the message that takes the place of the conversation. The program waits until the transcript is complete. */
-async function handoff($: EngineInterface, cause: "compact" | "clear", messages: readonly SessionMessage[]): Promise<Handoff | undefined> {
+async function requestHandoff($: EngineInterface, cause: "compact" | "clear", messages: readonly SessionMessage[]): Promise<Handoff | undefined> {
   const last = messages.at(-1);
   const lastToolUse = messages.flatMap((message) => message.toolResults ?? []).at(-1);
   const isPrompt = last?.role === "user" && (last.toolResults ?? []).length === 0 && last.text !== "";
-  return ask($, ["checkpoint", "--cause", cause], {
+  return askPlimsoll($, ["checkpoint", "--cause", cause], {
     last_tool_use_id: lastToolUse?.tool_use_id,
     last_prompt: isPrompt ? last.text : undefined,
   });
@@ -173,7 +173,7 @@ async function handoff($: EngineInterface, cause: "compact" | "clear", messages:
  * Asks the user; undefined if there is no answer within a minute, or nobody to ask. The client cannot take a question back:
  * the dialog stays until the user closes it, and an answer that comes too late changes nothing.
  */
-function userChoice($: EngineInterface, question: string, options: string[]): Promise<string | undefined> {
+function askUser($: EngineInterface, question: string, options: string[]): Promise<string | undefined> {
   return new Promise((resolve) => {
     let isOver = false;
     const timer = $.clock.after(ANSWER_TIMEOUT_MS, () => ((isOver = true), resolve(undefined)));
@@ -190,15 +190,15 @@ const USE_HANDOFF = "Plimsoll's handoff (at once)";
 const USE_SUMMARY = "Claude's summary (about 30 seconds)";
 
 /** Answers a compaction of the main conversation; undefined leaves it to the client. */
-async function replacement($: EngineInterface, e: SessionCompactInput): Promise<SessionMessage[] | undefined> {
+async function messagesForCompaction($: EngineInterface, e: SessionCompactInput): Promise<SessionMessage[] | undefined> {
   if (e.trigger !== "auto" || e.agentId !== undefined || (await belongsToRun($))) return undefined;
-  context = await ask($, ["context"], {});
+  context = await askPlimsoll($, ["context"], {});
   if (!context?.answers || context.compaction === "client") return undefined;
   if (context.compaction === "ask") {
-    const answer = await userChoice($, "The context window is full. What should take the place of the conversation?", [USE_HANDOFF, USE_SUMMARY]);
+    const answer = await askUser($, "The context window is full. What should take the place of the conversation?", [USE_HANDOFF, USE_SUMMARY]);
     if (answer !== USE_HANDOFF) return undefined;
   }
-  const answer = await handoff($, "compact", e.messages);
+  const answer = await requestHandoff($, "compact", e.messages);
   // Built anew: a message with the client's handle would bring the whole old conversation back at `--resume`.
   return answer && [{ role: "user", text: answer.text, toolUses: [] }];
 }
@@ -211,7 +211,7 @@ async function continueFresh($: EngineInterface): Promise<void> {
     return;
   }
   continuesAfterTurn = false;
-  const answer = await handoff($, "clear", await $.session.messages());
+  const answer = await requestHandoff($, "clear", await $.session.messages());
   if (answer === undefined) {
     $.ui.toast("Plimsoll could not write a handoff, so the conversation stays. `plimsoll doctor` says why.");
     return;
@@ -267,7 +267,7 @@ export const register: Register = (on) => {
     if (e.trigger === "precompute" && e.agentId === undefined && context?.answers && context.compaction === "handoff") {
       return { skip: "Plimsoll's handoff takes the place of the summary" };
     }
-    const messages = await replacement($, e);
+    const messages = await messagesForCompaction($, e);
     return messages === undefined ? next(e) : { messages };
   });
   on("command.run", ($, e, next) => {
