@@ -14,6 +14,12 @@ use vt100::Parser;
 /// The client treats an Enter that arrives together with text as a pasted line break.
 const ENTER_DELAY: Duration = Duration::from_millis(150);
 
+/// How long a typed prompt may take to appear, and how often it is typed.
+const PROMPT_TIMEOUT: Duration = Duration::from_secs(10);
+const PROMPT_ATTEMPTS: usize = 5;
+const SUGGESTIONS_DELAY: Duration = Duration::from_millis(150);
+const SCREEN_INTERVAL: Duration = Duration::from_millis(20);
+
 /// A program in its own pseudo-terminal. Dropping it ends the program.
 pub struct Terminal {
     child: Box<dyn Child + Send + Sync>,
@@ -78,6 +84,27 @@ impl Terminal {
     pub fn press_enter(&mut self) {
         sleep(ENTER_DELAY);
         self.type_text("\r");
+    }
+
+    /// Types a prompt or a slash command for the client, and presses Enter once the text is on the screen.
+    ///
+    /// The client may lose text that is typed while it clears its screen, so the text is then typed again.
+    pub fn submit_prompt(&mut self, prompt: &str) {
+        let last_word = prompt.trim_end().rsplit(' ').next().unwrap_or_default();
+        for _ in 0..PROMPT_ATTEMPTS {
+            let count_before = self.screen_text().matches(last_word).count();
+            self.type_text(prompt);
+            let typed_at = Instant::now();
+            while typed_at.elapsed() < PROMPT_TIMEOUT {
+                if self.screen_text().matches(last_word).count() > count_before {
+                    // A list of files or commands may have opened. It closes in this time.
+                    sleep(SUGGESTIONS_DELAY);
+                    return self.press_enter();
+                }
+                sleep(SCREEN_INTERVAL);
+            }
+        }
+        panic!("the prompt {prompt:?} does not appear:\n{}", self.screen_text());
     }
 
     /// Returns the text that the screen currently shows.

@@ -15,9 +15,7 @@ fn the_client_shows_no_dialog_and_answers_a_typed_prompt() {
     world.write(".claude/settings.json", &status_line.to_string());
     let mut terminal = Terminal::start_claude(&world, &[], 100, 30);
     terminal.wait_for_text("STATUS-LINE-HERE");
-    terminal.type_text("hello there");
-    terminal.wait_for_text("hello there");
-    terminal.press_enter();
+    terminal.submit_prompt("hello there");
     let screen = terminal.wait_for_text("ANSWER-ON-SCREEN");
     assert!(screen.contains("STATUS-LINE-HERE"), "{screen}");
     assert!(model.main_requests()[0].text_since_last_assistant_message().contains("hello there"));
@@ -31,9 +29,7 @@ fn slash_exit_ends_the_client() {
     world.put_client_on_path_with_model_and_settings(&model);
     let mut terminal = Terminal::start_claude(&world, &[], 100, 30);
     terminal.wait_for_text("❯");
-    terminal.type_text("/exit");
-    terminal.wait_for_text("/exit");
-    terminal.press_enter();
+    terminal.submit_prompt("/exit");
     assert!(terminal.wait_for_exit().success());
 }
 
@@ -48,9 +44,7 @@ fn an_allowed_tool_runs_in_a_session_on_screen() {
     let args = ["--permission-mode", "default", "--allowedTools", "Bash"];
     let mut terminal = Terminal::start_claude(&world, &args, 100, 30);
     terminal.wait_for_text("❯");
-    terminal.type_text("go on");
-    terminal.wait_for_text("go on");
-    terminal.press_enter();
+    terminal.submit_prompt("go on");
     terminal.wait_for_text("ALL-DONE");
     assert_eq!(world.read("made.txt"), "made\n");
 }

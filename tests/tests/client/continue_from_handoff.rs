@@ -7,7 +7,6 @@ use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::LIFELIKE_DELAY;
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
 
 const LAST_WORDS: &str = "The parser reads dates; the docs are missing.";
 /// Looks like a GitHub token. It is concatenated at run time, so that no scanner reports this file as a leak.
@@ -53,26 +52,6 @@ fn start_scripted_model() -> ScriptedModel {
     })
 }
 
-/// Types a text, and submits it once it is on the screen: text that is typed while the client clears its screen may be lost.
-fn type_and_submit(terminal: &mut Terminal, text: &str) {
-    let last_word = text.trim_end().rsplit(' ').next().unwrap_or_default();
-    let occurrences = |terminal: &Terminal| terminal.screen_text().matches(last_word).count();
-    for _ in 0..5 {
-        let count_before = occurrences(terminal);
-        terminal.type_text(text);
-        let typed = Instant::now();
-        while occurrences(terminal) <= count_before && typed.elapsed() < Duration::from_secs(10) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        if occurrences(terminal) > count_before {
-            break;
-        }
-    }
-    // A list of files or commands may have opened; it closes in this time.
-    std::thread::sleep(Duration::from_millis(300));
-    terminal.press_enter();
-}
-
 /// Fills a session, continues in a fresh one, and returns the handoff's text.
 fn fill_session_and_continue(world: &mut World, expected_folder: &str, with_slash_command: bool) -> String {
     let model = start_scripted_model();
@@ -84,14 +63,14 @@ fn fill_session_and_continue(world: &mut World, expected_folder: &str, with_slas
     let mut terminal = Terminal::start_claude(world, &arguments, 200, 60);
     terminal.wait_for_text("▏ ?");
     assert!(!terminal.screen_text().contains("left a handoff"), "there is none yet");
-    type_and_submit(&mut terminal, &format!("Fix the parser with {} please", TOKEN.concat()));
+    terminal.submit_prompt(&format!("Fix the parser with {} please", TOKEN.concat()));
     terminal.wait_for_text("-e typed");
-    type_and_submit(&mut terminal, "And tell me what is missing");
+    terminal.submit_prompt("And tell me what is missing");
     world.write("typed", "");
     terminal
         .wait_for_text("A handoff is ready. To go on in a fresh session: /clear, then: /handoff continue");
     terminal.wait_for_text(LAST_WORDS);
-    type_and_submit(&mut terminal, "/clear");
+    terminal.submit_prompt("/clear");
     terminal.wait_for_text("An earlier session left a handoff");
     let [offered_handoff] = list_handoffs(world).try_into().expect("one handoff");
     assert_eq!(
@@ -103,7 +82,7 @@ fn fill_session_and_continue(world: &mut World, expected_folder: &str, with_slas
     assert!(file.contains(expected_folder), "{file}");
     let text =
         if with_slash_command { "/handoff continue".to_owned() } else { format!("Continue from @{file} ") };
-    type_and_submit(&mut terminal, &text);
+    terminal.submit_prompt(&text);
     let screen = terminal.wait_for_text("I continue.");
     assert!(!screen.contains("Do you want to"), "it asks for nothing:\n{screen}");
     let last_request = model.main_requests().last().expect("requests").full_text();
@@ -114,7 +93,7 @@ fn fill_session_and_continue(world: &mut World, expected_folder: &str, with_slas
             "{line}: the model has read it:\n{last_request}"
         );
     }
-    type_and_submit(&mut terminal, "/exit");
+    terminal.submit_prompt("/exit");
     assert!(terminal.wait_for_exit().success());
     let [opened_handoff] = list_handoffs(world).try_into().expect("one handoff");
     assert_eq!(opened_handoff["state"], "read", "a session has opened it: {opened_handoff}");

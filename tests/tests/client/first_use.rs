@@ -34,12 +34,6 @@ fn start_scripted_model() -> ScriptedModel {
     })
 }
 
-fn type_and_submit(terminal: &mut Terminal, text: &str) {
-    terminal.type_text(text);
-    terminal.wait_for_text(text.trim());
-    terminal.press_enter();
-}
-
 #[test]
 fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
     let mut world = World::without_plimsoll_files();
@@ -62,26 +56,25 @@ fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
     let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", "Bash"];
     let mut terminal = Terminal::start_claude(&world, &arguments, 140, 60);
     terminal.wait_for_text("▏ ?");
-    type_and_submit(&mut terminal, "hello load=52000 ");
+    terminal.submit_prompt("hello load=52000 ");
     terminal.wait_for_text("▏ 5% 52k/1M");
     // No step across a threshold is larger than what the hook waits for the client's transcript for (20 points).
-    type_and_submit(&mut terminal, "read a lot load=560000 ");
+    terminal.submit_prompt("read a lot load=560000 ");
     terminal.wait_for_text("▏ 56% 560k/1M");
-    type_and_submit(&mut terminal, "work with a tool load=720000 ");
+    terminal.submit_prompt("work with a tool load=720000 ");
     terminal.wait_for_text("CCS_WARNING|L1|72|Context at 72%");
     terminal.wait_for_text("A handoff follows at 85%.");
-    type_and_submit(&mut terminal, "work on with a tool load=871000 ");
+    terminal.submit_prompt("work on with a tool load=871000 ");
     terminal.wait_for_text("CCS_WARNING|L2|87|Context at 87%");
     let screen = terminal.wait_for_text("/handoff continue");
     assert!(!screen.contains("No action is required"), "that was for the model:\n{screen}");
     terminal.wait_for_text("▏ 87% 871k/1M");
-    type_and_submit(&mut terminal, "/ralph context");
+    terminal.submit_prompt("/ralph context");
     let screen = terminal.wait_for_text("The checkpoint was due at 85%.");
     for words in ["Context Status", "87% (871k of 1M tokens)", "L2 (Checkpoint)", "1M tokens (the client"] {
         assert!(screen.contains(words), "{words}\n{screen}");
     }
-    terminal.type_text("/exit");
-    terminal.press_enter();
+    terminal.submit_prompt("/exit");
     assert!(terminal.wait_for_exit().success());
 
     let output = world.plimsoll(&["uninstall", "--local"]).run().expect_success().stdout;

@@ -127,8 +127,7 @@ fn without_the_programs_a_terminal_session_shows_nothing_of_plimsoll() {
     let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", "Bash"];
     let mut terminal = Terminal::start_claude(&world, &arguments, 120, 50);
     terminal.wait_for_text("MY-OWN-LINE");
-    terminal.type_text("Work.");
-    terminal.press_enter();
+    terminal.submit_prompt("Work.");
     let screen = terminal.wait_for_text("done");
     for word in ["plimsoll-s", "plimsoll-p", "failed", "not found", "error"] {
         assert!(!screen.to_lowercase().contains(word), "{word}:\n{screen}");

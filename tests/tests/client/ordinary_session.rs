@@ -211,8 +211,7 @@ fn the_status_line_on_screen_follows_the_context_usage() {
     assert!(!first.contains('█') && !first.contains('%'), "unknown is no 0 %: {first}");
     let mut last_cells = 0;
     for (load, percent) in [(50_000, "5%"), (424_999, "42%"), (720_000, "72%")] {
-        terminal.type_text(&format!("please load={load} "));
-        terminal.press_enter();
+        terminal.submit_prompt(&format!("please load={load} "));
         let screen = terminal.wait_for_text(&format!("▏ {percent}"));
         let line = status_line_on_screen(&screen);
         let cells = line.matches('█').count();
@@ -225,8 +224,7 @@ fn the_status_line_on_screen_follows_the_context_usage() {
         last_cells = cells;
     }
     // A turn with a tool at 97%: advice for the model, a marker for the user, and the turn ends normally.
-    terminal.type_text("please work with a tool load=970000 ");
-    terminal.press_enter();
+    terminal.submit_prompt("please work with a tool load=970000 ");
     terminal.wait_for_text(LAST_WORDS);
     let screen = terminal.wait_for_text("▏ 98%");
     assert!(screen.contains("CCS_WARNING|L3|97|"), "the person is told:\n{screen}");
@@ -237,14 +235,12 @@ fn the_status_line_on_screen_follows_the_context_usage() {
         "{last_request}"
     );
     // The session keeps working for its user.
-    terminal.type_text("please load=971000 ");
-    terminal.press_enter();
+    terminal.submit_prompt("please load=971000 ");
     terminal.wait_for_text("Answered with 971000.");
     terminal.wait_for_text("▏ 97%");
     assert_no_run(&world);
     assert_eq!(handoff_names(&world).len(), 1);
-    terminal.type_text("/exit");
-    terminal.press_enter();
+    terminal.submit_prompt("/exit");
     let status = terminal.wait_for_exit();
     assert!(status.success(), "{status:?}");
     let journal_entries = read_journal(&world);

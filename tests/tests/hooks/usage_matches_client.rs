@@ -145,8 +145,7 @@ impl TerminalSession {
     }
 
     fn type_prompt(&mut self, text: &str) {
-        self.terminal.type_text(text);
-        self.terminal.press_enter();
+        self.terminal.submit_prompt(text);
     }
 
     /// Returns what the client reported to its status line last.

@@ -56,11 +56,6 @@ fn is_last_request_with(model: &ScriptedModel, text: &str) -> bool {
     model.main_requests().last().is_some_and(|request| request.full_text().contains(text))
 }
 
-fn send(terminal: &mut Terminal, text: &str) {
-    terminal.type_text(text);
-    terminal.press_enter();
-}
-
 #[test]
 fn nothing_is_shown_below_l1_and_the_key_continues_in_a_fresh_conversation() {
     let model = model_with_usage(720_000);
@@ -68,7 +63,7 @@ fn nothing_is_shown_below_l1_and_the_key_continues_in_a_fresh_conversation() {
     let mut terminal = start_claude(&world);
     terminal.wait_for_text("❯");
     assert!(!terminal.screen_text().contains("continue fresh"), "{}", terminal.screen_text());
-    send(&mut terminal, "The first request.");
+    terminal.submit_prompt("The first request.");
     let screen = terminal.wait_for_text("continue fresh");
     assert!(
         screen.contains("72% of the context window used, 247k tokens left until the client compacts"),
@@ -82,15 +77,19 @@ fn nothing_is_shown_below_l1_and_the_key_continues_in_a_fresh_conversation() {
     assert_eq!(parse_quoted_requests(&text), ["The first request."]);
     assert!(text.contains("> first answer"), "{text}");
     // A second handoff carries the first request on.
-    send(&mut terminal, "The second request.");
+    terminal.submit_prompt("The second request.");
     terminal.wait_for_text("The second request.");
-    send(&mut terminal, "/handoff clear");
+    terminal.submit_prompt("/handoff clear");
     let is_second_handoff = || {
         let last = model.main_requests().into_iter().last().expect("a request");
         parse_quoted_requests(&handoff_text(&last)) == ["The first request.", "The second request."]
             && last.assistant_message_count() == 0
     };
-    world.wait_until(is_second_handoff, "the second handoff");
+    let started_at = Instant::now();
+    while !is_second_handoff() {
+        assert!(started_at.elapsed() < TIMEOUT, "no second handoff:\n{}", terminal.screen_text());
+        std::thread::sleep(Duration::from_millis(20));
+    }
     assert_eq!(summary_count(&model), 0);
 }
 
@@ -104,9 +103,9 @@ fn the_question_is_answered_by_the_user_or_after_a_minute_by_the_client() {
         }
         let mut terminal = start_claude(&world);
         terminal.wait_for_text("❯");
-        send(&mut terminal, "The first request.");
+        terminal.submit_prompt("The first request.");
         terminal.wait_for_text("first answer");
-        send(&mut terminal, "The second request.");
+        terminal.submit_prompt("The second request.");
         let screen = terminal.wait_for_text(QUESTION);
         assert!(screen.contains("Plimsoll's handoff (at once)"), "{screen}");
         if let Some(key) = key {
@@ -129,7 +128,7 @@ fn the_setting_continues_at_the_end_of_a_turn_once() {
     let world = world_with_module(&model, &json!({"handoff_at": "l2"}));
     let mut terminal = start_claude(&world);
     terminal.wait_for_text("❯");
-    send(&mut terminal, "The first request.");
+    terminal.submit_prompt("The first request.");
     terminal.wait_for_text("answer after the handoff");
     let request_count = model.main_requests().len();
     assert_eq!(request_count, 3, "two before, one after");

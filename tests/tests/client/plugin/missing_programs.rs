@@ -49,9 +49,7 @@ fn missing_programs_are_reported_once_on_the_screen() {
     let mut terminal =
         Terminal::start_claude(&world, &["--plugin-dir", &folder, "--allowedTools", "Bash"], 100, 40);
     terminal.wait_for_text(MISSING_TEXT);
-    terminal.type_text("hello there");
-    terminal.wait_for_text("hello there");
-    terminal.press_enter();
+    terminal.submit_prompt("hello there");
     let screen = terminal.wait_for_text("That was all.");
     assert_eq!(screen.matches(MISSING_TEXT).count(), 1, "{screen}");
     assert!(!screen.contains("failed") && !screen.contains("not found"), "{screen}");

@@ -21,16 +21,14 @@ fn outcomes_after_escape(allowed_tools: &str, awaited_text: &str) -> Vec<&'stati
     ];
     let mut terminal = Terminal::start_claude(&world, &arguments, 130, 40);
     terminal.wait_for_text("❯");
-    terminal.type_text("please work");
-    terminal.press_enter();
+    terminal.submit_prompt("please work");
     terminal.wait_for_text(awaited_text);
     if allowed_tools == "Bash" {
         world.wait_until(|| world.exists("made-by-it"), "the command");
     }
     terminal.type_text("\x1b");
     terminal.wait_for_text("Interrupted");
-    terminal.type_text("/exit");
-    terminal.press_enter();
+    terminal.submit_prompt("/exit");
     terminal.wait_for_exit();
     let records = check_log(&world, FIRST);
     main_outcomes(&records)

@@ -104,9 +104,7 @@ fn a_prompt_shows_the_writes_of_others_and_a_clear_the_whole_memory() {
     let mut terminal = Terminal::start_claude(&sessions.world, &["--model", "opus"], 100, 40);
     terminal.wait_for_text("❯");
     let mut type_and_wait = |prompt: &str, expected: &str| {
-        terminal.type_text(prompt);
-        std::thread::sleep(Duration::from_millis(300));
-        terminal.press_enter();
+        terminal.submit_prompt(prompt);
         terminal.wait_for_text(expected);
     };
     type_and_wait("Work.", "FIRST-IS-DONE");
