@@ -2,9 +2,10 @@
 //! its cost cap, and scores the work with checks that no session sees.
 
 use plimsoll_domain::TodoList;
-use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
+use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::world::{Launch, World};
 use plimsoll_testkit::{client, find_or_build_bin_dir, workspace_root};
+use serde_json::json;
 use std::time::Duration;
 
 /// The scripts that the agent writes for the tools. `days` is wrong for century years, which only the hidden check
@@ -44,6 +45,11 @@ fn tool_writing_agent(request: &Request) -> Step {
     if !last_result.is_empty() {
         return Step::from_text("It is done.").with_input_tokens(120_000);
     }
+    Step::bash_call(tool_writing_script()).with_input_tokens(100_000)
+}
+
+/// Returns a shell script that writes the first open tool of the plan, tests it, ticks its item and commits it.
+fn tool_writing_script() -> String {
     let mut script = String::from(
         "open=$(sed -n 's/^- \\[ \\] `bin\\/\\([a-z]*\\).*/\\1/p' fix_plan.md | head -1)\ncase $open in\n",
     );
@@ -53,7 +59,32 @@ fn tool_writing_agent(request: &Request) -> Step {
     script += "*) echo NOTHING OPEN; exit;;\nesac\nchmod +x bin/$open && ./check.sh && \
                sed -i \"s/^- \\[ \\] .bin.$open/- [x] \\`bin\\/$open/\" fix_plan.md && git add -A && \
                git commit -qm \"$open\" && echo TOOL WRITTEN";
-    Step::bash_call(script).with_input_tokens(100_000)
+    script
+}
+
+const SUMMARY: &str = "Four tools are written.";
+
+/// Works through the whole plan in one session. Its window is full after the fourth tool. It knows the name that it chose as long as
+/// its conversation says it.
+fn single_session_agent(request: &Request) -> Step {
+    let text = request.full_text();
+    let is_compacted = text.contains("[Plimsoll handoff") || text.contains(SUMMARY);
+    if !is_compacted && request.assistant_message_count() == 0 {
+        return Step::from_text("The collection is called lathe, because it is short.")
+            .with_tool_call("Bash", json!({"command": "ls notes", "description": "notes"}))
+            .with_input_tokens(30_000);
+    }
+    let last_result = request.all_tool_results().pop().map(|(_, text)| text).unwrap_or_default();
+    if last_result.contains("NOTHING OPEN") {
+        return Step::from_text("All tools are there.").with_input_tokens(60_000);
+    }
+    let name = if text.contains("called lathe") { "lathe" } else { "forgotten" };
+    let rule = "$(sed -n 's/^Rule:.*`\\(# rule [0-9]*\\)`.*/\\1/p' notes/$open.md)";
+    let header = format!("sed -i \"1a # part of {name}\\n{rule}\" bin/$open && ");
+    let script =
+        tool_writing_script().replace("chmod +x bin/$open && ", &format!("chmod +x bin/$open && {header}"));
+    let tokens = 20_000 + 15_000 * request.assistant_message_count();
+    Step::bash_call(script).with_input_tokens(tokens as u64)
 }
 
 fn night_command(world: &World, arguments: &[&str]) -> Launch {
@@ -121,4 +152,25 @@ fn a_way_ends_when_its_cost_cap_is_reached() {
     let row = finished.stdout.lines().find(|line| line.starts_with("| bare |")).unwrap();
     let sessions = model.main_requests().len();
     assert!((1..6).contains(&sessions), "{sessions} {row}");
+}
+
+#[test]
+fn one_session_is_compacted_by_a_summary_or_by_a_handoff() {
+    for (way, expected_summaries, expected_comments) in
+        [("summary", 1, "9 of 10"), ("handoff", 0, "10 of 10")]
+    {
+        let model = ScriptedModel::start(single_session_agent)
+            .with_compaction_step(Step::from_text(format!("<summary>{SUMMARY}</summary>")));
+        let mut world = World::new();
+        world.put_client_on_path_with_model_and_settings(&model);
+        let settings_before = world.read(world.home().join(".config/plimsoll/settings.json"));
+        let finished = night_command(&world, &["--yes", "--ways", way, "--model", "sonnet"]).run();
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let row =
+            finished.stdout.lines().find(|line| line.starts_with(&format!("| {way} |"))).expect("a row");
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        assert_eq!((cells[2], &cells[6..9]), ("4 of 5", &["1", "1", expected_comments][..]), "{finished:?}");
+        assert_eq!(model.requests_of_kind(RequestKind::Compaction).len(), expected_summaries, "{way}");
+        assert_eq!(world.read(world.home().join(".config/plimsoll/settings.json")), settings_before);
+    }
 }
