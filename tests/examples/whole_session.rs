@@ -20,13 +20,15 @@ enum HookSetup {
     NoOp,
     Plimsoll,
     PlimsollWithMemory,
+    PlimsollWithModule,
 }
 
-const SETUPS: [(HookSetup, &str); 4] = [
+const SETUPS: [(HookSetup, &str); 5] = [
     (HookSetup::None, "no hooks"),
     (HookSetup::NoOp, "as many hooks, each `/bin/true`"),
     (HookSetup::Plimsoll, "Plimsoll, as `init --user` installs it"),
     (HookSetup::PlimsollWithMemory, "Plimsoll with the working memory (8 KB)"),
+    (HookSetup::PlimsollWithModule, "Plimsoll with the module"),
 ];
 
 fn main() {
@@ -92,11 +94,14 @@ fn install_hooks(world: &World, hooks: HookSetup) {
         HookSetup::PlimsollWithMemory => {
             world.plimsoll(&["init", "--user", "--memory"]).run().expect_success()
         }
+        HookSetup::PlimsollWithModule => {
+            world.plimsoll(&["init", "--user", "--module"]).run().expect_success()
+        }
     };
     match hooks {
         HookSetup::NoOp => replace_hooks_with_true(world),
         HookSetup::PlimsollWithMemory => fill_memory(world),
-        HookSetup::None | HookSetup::Plimsoll => {}
+        HookSetup::None | HookSetup::Plimsoll | HookSetup::PlimsollWithModule => {}
     }
 }
 
