@@ -57,7 +57,7 @@
 //! to 30,000 characters, logarithmically uniform. The decisive line is the last one 80, anywhere 20. One or two
 //! parallel calls beside it 20.
 //!
-//! **Next step.** Without items always said; with items in half of the cases, otherwise it is the open item. Said in
+//! **Next step.** Without items always said; with items in half of the cases, otherwise it is the open item. Announced in
 //! the last message 50, one to four messages before 35, five to fifteen messages before 15. After a new request
 //! there is none.
 //!
@@ -163,7 +163,7 @@ fn measure_conversation(options: &MeasurementOptions, index: usize) -> Vec<Measu
 }
 
 /// Writes the text and the truth of each row with a loss into a folder, for inspection.
-pub fn write_texts_of_losses(folder: &Path, rows: &[MeasuredRow]) -> std::io::Result<()> {
+pub fn write_handoffs_that_lost_facts(folder: &Path, rows: &[MeasuredRow]) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for row in rows {
         let lost_facts = row.verdict.lost_facts();

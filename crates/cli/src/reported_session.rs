@@ -56,13 +56,13 @@ impl ReportedSession {
     pub(crate) fn reason_for_silence(&self) -> Option<SilenceReason> {
         reason_for_silence(ModuleFacts {
             belongs_to_run: ledger::run_id_from_environment().is_some() || self.record.start.run_id.is_some(),
-            asks_beside_installed_module: self.asks_beside_installed_module(),
+            is_plugin_copy_beside_installed_module: self.is_plugin_copy_beside_installed_module(),
             is_session_recorded: self.record.start.started_at.is_some(),
         })
     }
 
     /// Returns true if `plimsoll init` has installed a module and the report is of another one.
-    fn asks_beside_installed_module(&self) -> bool {
+    fn is_plugin_copy_beside_installed_module(&self) -> bool {
         let Some(asking_folder) = self.report.module_folder.as_deref().map(Path::new) else { return false };
         find_installed_module().is_some_and(|installed| {
             disk::canonicalize_or_keep(asking_folder) != disk::canonicalize_or_keep(&installed.folder)
@@ -71,7 +71,7 @@ impl ReportedSession {
 
     /// Records that the client has loaded the module, once per session: `plimsoll doctor` reads it. Errors are ignored,
     /// because the module needs its answer.
-    pub(crate) fn record_module_report(&self) {
+    pub(crate) fn record_first_module_report_time(&self) {
         if self.record.start.started_at.is_none() || self.record.start.module_reported_at.is_some() {
             return;
         }

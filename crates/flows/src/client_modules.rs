@@ -56,12 +56,15 @@ pub(crate) fn plugin_switches<'s>(
 pub(crate) fn find_other_modules_from_settings_files(project: &Project) -> Vec<OtherModule> {
     let texts = settings_files(project.root()).filter_map(|file| disk::read_text(&file).ok().flatten());
     let summaries: Vec<SettingsSummary> = texts.filter_map(|text| summarize_settings(&text).ok()).collect();
-    let modules = find_other_modules(project, &plugin_switches(&summaries));
+    let modules = find_other_modules_that_change_sessions(project, &plugin_switches(&summaries));
     modules.into_iter().map(|file| file.module).collect()
 }
 
 /// Finds the modules of other plugins that handle an event which changes a session.
-pub(crate) fn find_other_modules(project: &Project, switches: &PluginSwitches) -> Vec<ModuleFile> {
+pub(crate) fn find_other_modules_that_change_sessions(
+    project: &Project,
+    switches: &PluginSwitches,
+) -> Vec<ModuleFile> {
     let mut module_files = Vec::new();
     for plugin in enabled_plugin_folders(switches).into_iter().chain(skill_plugin_folders(project, switches))
     {
@@ -121,7 +124,7 @@ fn skill_plugin_folders(project: &Project, switches: &PluginSwitches) -> Vec<Plu
     for (skills_folder, is_users) in user_skills.into_iter().chain([project_skills]) {
         for folder_name in disk::list_names(&skills_folder).into_iter().take(MAX_SKILL_FOLDERS) {
             let folder = skills_folder.join(&folder_name);
-            let Some(name) = skill_plugin_name(&folder) else { continue };
+            let Some(name) = plugin_name_with_skills_suffix(&folder) else { continue };
             let is_ours = is_users && name == INSTALLED_MODULE_PLUGIN;
             let folder = disk::canonicalize_or_keep(&folder);
             // In the home folder, the project's skills are the user's.
@@ -135,7 +138,7 @@ fn skill_plugin_folders(project: &Project, switches: &PluginSwitches) -> Vec<Plu
 }
 
 /// Returns the client's name for a plugin in a folder of skills; `None` if the folder has no manifest.
-fn skill_plugin_name(folder: &Path) -> Option<String> {
+fn plugin_name_with_skills_suffix(folder: &Path) -> Option<String> {
     let manifest_path = folder.join(".claude-plugin/plugin.json");
     if !disk::is_file(&manifest_path) {
         return None;

@@ -61,11 +61,14 @@ const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Waits until the transcript has what the client's report names as the end of the conversation. Returns the prompt of
 /// the report if the transcript still lacks it.
-pub fn wait_for_end_of_conversation(transcript_path: &Path, report: &ClientReport) -> Option<String> {
+pub fn wait_for_end_and_return_missing_prompt(
+    transcript_path: &Path,
+    report: &ClientReport,
+) -> Option<String> {
     let started_at = Instant::now();
     loop {
         let lines = tail::read_last_lines_with_content(transcript_path, MAX_END_BYTES).unwrap_or_default();
-        let missing_prompt = report.last_prompt.as_deref().filter(|prompt| !has_prompt(&lines, prompt));
+        let missing_prompt = report.last_prompt.as_deref().filter(|prompt| !ends_with_prompt(&lines, prompt));
         let has_last_result =
             report.last_tool_use_id.as_deref().is_none_or(|tool_use_id| has_result(&lines, tool_use_id));
         if (has_last_result && missing_prompt.is_none()) || started_at.elapsed() >= TRANSCRIPT_TIMEOUT {
@@ -103,7 +106,7 @@ fn has_result(lines: &[TranscriptLine], tool_use_id: &str) -> bool {
 
 /// Returns true if the prompt stands after the last response, whoever wrote it. The same words further above are an
 /// earlier prompt.
-fn has_prompt(lines: &[TranscriptLine], prompt: &str) -> bool {
+fn ends_with_prompt(lines: &[TranscriptLine], prompt: &str) -> bool {
     let is_of_model = |kind: &TranscriptLineKind| {
         matches!(kind, TranscriptLineKind::Response(_) | TranscriptLineKind::ToolResults(_))
     };

@@ -24,8 +24,8 @@ use crate::install::git_exclude::ExcludeOutcome;
 pub use client::InstalledClient;
 use client_module::plan_module_request;
 pub use client_module::{
-    InstalledModule, ModuleInstallation, ModuleRemoval, ModuleReport, ModuleRequest, SettingOutcome,
-    find_installed_module, is_compaction_decided, is_module_installed,
+    InstalledModule, ModuleChange, ModuleInstallation, ModuleRemoval, ModuleRequest, SettingOutcome,
+    find_installed_module, is_compaction_set_or_unreadable, is_module_installed,
 };
 pub(crate) use command_links::command_link_folder;
 use command_links::plan_links_if_copied_and_no_other_plimsoll;
@@ -174,7 +174,7 @@ pub struct InstallationReport {
     /// True if the working memory's entries are removed because this client does not support their events.
     pub memory_removed: bool,
     /// Our module for the client; `None` if it is neither requested nor installed.
-    pub module: Option<ModuleReport>,
+    pub module: Option<ModuleChange>,
     /// The exclude file; `None` for the user's settings, which belong to no project.
     pub exclude_outcome: Option<ExcludeOutcome>,
     /// The links that put the copied programs on the PATH; `None` if no links are needed.

@@ -74,7 +74,7 @@ pub fn describe_other_module(module: &OtherModule) -> String {
 
 /// Returns the modules that were recorded at a run's start and at its resumptions: each plugin once, with every event
 /// that one of the records has.
-pub fn merge_other_modules<'m>(
+pub fn merge_module_events_by_plugin<'m>(
     recorded_modules: impl IntoIterator<Item = &'m OtherModule>,
 ) -> Vec<OtherModule> {
     let mut merged: Vec<OtherModule> = Vec::new();
@@ -175,7 +175,7 @@ mod tests {
             module("a@b", &["session.compact", "turn.complete"]),
         ];
         let expected = [module("a@b", &["session.compact", "turn.complete"]), module("c@d", &["*"])];
-        assert_eq!(merge_other_modules(&recorded), expected);
+        assert_eq!(merge_module_events_by_plugin(&recorded), expected);
     }
 
     #[test]

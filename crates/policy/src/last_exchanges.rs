@@ -59,13 +59,17 @@ pub fn render_conversation_end(
     }
     exchange_parts.reverse();
     ConversationEnd {
-        earlier_texts: render_earlier_texts(lines.map(|line| &line.kind), limits.earlier_text_bytes, redact),
+        earlier_texts: render_earlier_assistant_texts(
+            lines.map(|line| &line.kind),
+            limits.earlier_text_bytes,
+            redact,
+        ),
         exchanges: exchange_parts.join("\n"),
     }
 }
 
 /// Renders what the model said, newest line first in `kinds`, as a list with the oldest message first.
-fn render_earlier_texts<'a>(
+fn render_earlier_assistant_texts<'a>(
     kinds: impl Iterator<Item = &'a TranscriptLineKind>,
     max_bytes: usize,
     redact: &dyn Fn(&str) -> String,
@@ -74,7 +78,7 @@ fn render_earlier_texts<'a>(
     let mut used_bytes = 0;
     for kind in kinds {
         let TranscriptLineKind::Response(response) = kind else { continue };
-        let text = redact(&text_of_response(response));
+        let text = redact(&joined_text_unless_api_error(response));
         let single_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
         if single_line.is_empty() {
             continue;
@@ -100,7 +104,7 @@ fn text_of_block(block: &Value) -> Option<&str> {
     block["text"].as_str().map(str::trim).filter(|text| is_text && !text.is_empty())
 }
 
-fn text_of_response(response: &ResponsePart) -> String {
+fn joined_text_unless_api_error(response: &ResponsePart) -> String {
     if response.api_error.is_some() {
         return String::new();
     }
@@ -121,7 +125,7 @@ struct ExchangeRenderer<'a> {
 impl ExchangeRenderer<'_> {
     fn render_line(&mut self, kind: &TranscriptLineKind) -> Option<String> {
         match kind {
-            TranscriptLineKind::Response(response) => self.render_response(response),
+            TranscriptLineKind::Response(response) => self.render_response_unless_api_error(response),
             TranscriptLineKind::ToolResults(results) => {
                 let results =
                     results.iter().rev().map(|result| self.render_result(result)).collect::<Vec<_>>();
@@ -147,7 +151,7 @@ impl ExchangeRenderer<'_> {
         }
     }
 
-    fn render_response(&self, response: &ResponsePart) -> Option<String> {
+    fn render_response_unless_api_error(&self, response: &ResponsePart) -> Option<String> {
         if response.api_error.is_some() {
             return None;
         }

@@ -36,7 +36,7 @@ impl SilenceReason {
 pub struct ModuleFacts {
     pub belongs_to_run: bool,
     /// True if `plimsoll init` has installed a module, and another one asks.
-    pub asks_beside_installed_module: bool,
+    pub is_plugin_copy_beside_installed_module: bool,
     pub is_session_recorded: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct ModuleFacts {
 pub fn reason_for_silence(facts: ModuleFacts) -> Option<SilenceReason> {
     if facts.belongs_to_run {
         Some(SilenceReason::SessionOfRun)
-    } else if facts.asks_beside_installed_module {
+    } else if facts.is_plugin_copy_beside_installed_module {
         Some(SilenceReason::OtherModuleAnswers)
     } else if !facts.is_session_recorded {
         Some(SilenceReason::SessionNotRecorded)
@@ -58,7 +58,11 @@ const MAX_AGENT_LINES: usize = 4;
 const MAX_AGENT_NAME_CHARS: usize = 40;
 
 /// Renders the lines above the prompt: the usage, then the subagents that work now. Returns no line below L1.
-pub fn render_band_lines(used_tokens: u64, thresholds: &Thresholds, agents: &[AgentReport]) -> Vec<String> {
+pub fn render_band_lines_from_l1(
+    used_tokens: u64,
+    thresholds: &Thresholds,
+    agents: &[AgentReport],
+) -> Vec<String> {
     if thresholds.level_at(used_tokens) == Level::L0 {
         return Vec::new();
     }
@@ -96,14 +100,15 @@ mod tests {
 
     #[test]
     fn the_module_answers_only_in_recorded_sessions_of_no_run_and_only_one_module_answers() {
-        for (belongs_to_run, asks_beside_installed_module, is_session_recorded, expected) in [
+        for (belongs_to_run, is_plugin_copy_beside_installed_module, is_session_recorded, expected) in [
             (false, false, true, None),
             (false, false, false, Some(SilenceReason::SessionNotRecorded)),
             (false, true, true, Some(SilenceReason::OtherModuleAnswers)),
             (true, false, true, Some(SilenceReason::SessionOfRun)),
             (true, true, false, Some(SilenceReason::SessionOfRun)),
         ] {
-            let facts = ModuleFacts { belongs_to_run, asks_beside_installed_module, is_session_recorded };
+            let facts =
+                ModuleFacts { belongs_to_run, is_plugin_copy_beside_installed_module, is_session_recorded };
             assert_eq!(reason_for_silence(facts), expected, "{facts:?}");
         }
     }
@@ -126,14 +131,14 @@ mod tests {
             cost,
             model: None,
         };
-        assert_eq!(render_band_lines(699_999, &thresholds, &[]), Vec::<String>::new());
+        assert_eq!(render_band_lines_from_l1(699_999, &thresholds, &[]), Vec::<String>::new());
         let agents = [
             agent("Explore\n\u{1b}[31m", Some(45_000), Some(200_000), Some(0.117)),
             agent("Plan", Some(1_000), None, None),
             AgentReport::default(),
         ];
         assert_eq!(
-            render_band_lines(720_000, &thresholds, &agents),
+            render_band_lines_from_l1(720_000, &thresholds, &agents),
             [
                 "72% of the context window used, 247k tokens left until the client compacts",
                 "Explore \\u{1b}[31m: 45k of 200k tokens (23%), $0.12",
@@ -142,6 +147,6 @@ mod tests {
             ]
         );
         let many = vec![agent("a", None, None, None); 6];
-        assert_eq!(render_band_lines(980_000, &thresholds, &many).last().unwrap(), "… and 2 more");
+        assert_eq!(render_band_lines_from_l1(980_000, &thresholds, &many).last().unwrap(), "… and 2 more");
     }
 }

@@ -4,7 +4,7 @@
 //! [--exchange-tokens 5000,20000,50000] [--tsv FILE] [--texts FOLDER]`
 
 use plimsoll_research::handoffs::report::{render_table, render_tsv};
-use plimsoll_research::handoffs::{MeasurementOptions, measure, write_texts_of_losses};
+use plimsoll_research::handoffs::{MeasurementOptions, measure, write_handoffs_that_lost_facts};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     println!("{}", render_table(&rows, &options.compactions, &options.exchange_token_budgets));
     std::fs::write(&arguments.tsv_file, render_tsv(&rows)).expect("the TSV file is writable");
     if let Some(folder) = &arguments.texts_folder {
-        write_texts_of_losses(folder, &rows).expect("the folder of the texts is writable");
+        write_handoffs_that_lost_facts(folder, &rows).expect("the folder of the texts is writable");
     }
     println!(
         "seed {}, {} conversations, {:.0} s; details in {}",

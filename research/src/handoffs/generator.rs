@@ -1,11 +1,11 @@
 //! Generates conversations with a known truth. The distribution is described at the top of `handoffs`.
 
 mod author;
-mod beats;
 mod calls;
 mod edits;
 mod ending;
 mod failures;
+mod incidents;
 mod prompts;
 mod schedule;
 #[cfg(test)]

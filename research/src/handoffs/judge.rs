@@ -29,7 +29,7 @@ pub enum Fact {
     File,
     Line,
     RecentFiles,
-    OpenResult,
+    UnprocessedResult,
     NextStep,
     Item,
     SecretsHidden,
@@ -52,7 +52,7 @@ impl Fact {
         Fact::File,
         Fact::Line,
         Fact::RecentFiles,
-        Fact::OpenResult,
+        Fact::UnprocessedResult,
         Fact::NextStep,
         Fact::Item,
         Fact::SecretsHidden,
@@ -76,7 +76,7 @@ impl Fact {
             Fact::File => "file edited last",
             Fact::Line => "line edited last",
             Fact::RecentFiles => "the three files edited last",
-            Fact::OpenResult => "decisive line of the open result",
+            Fact::UnprocessedResult => "decisive line of the open result",
             Fact::NextStep => "next step",
             Fact::Item => "current item",
             Fact::SecretsHidden => "no secret in the text",
@@ -128,7 +128,7 @@ impl Verdict {
     }
 
     /// Returns the outcome of item, file, line and next step together; those that do not apply are left out.
-    pub fn outcome_of_place_of_work(&self) -> Outcome {
+    pub fn outcome_of_item_file_line_and_step(&self) -> Outcome {
         let facts = [Fact::Item, Fact::File, Fact::Line, Fact::NextStep];
         Outcome::kept_if(facts.iter().all(|fact| self.outcome(*fact) != Outcome::Lost))
     }
@@ -146,7 +146,7 @@ impl Verdict {
 pub fn judge_handoff(truth: &Truth, text: &str) -> Verdict {
     let handoff = HandoffText::parse(text);
     let request_copies = count_request_copies(truth, &handoff);
-    let herrings = &truth.red_herrings;
+    let herrings = &truth.outdated_statements;
     let current_request = &longest_request_part(truth);
     let judge_fact = |fact: Fact| match fact {
         Fact::Request => Outcome::kept_if(has_request(truth, &handoff)),
@@ -165,7 +165,7 @@ pub fn judge_handoff(truth: &Truth, text: &str) -> Verdict {
         Fact::File => Outcome::kept_if(handoff.names_changed_file(&truth.last_edit.path)),
         Fact::Line => Outcome::kept_if(names_last_edit(truth, &handoff)),
         Fact::RecentFiles => Outcome::from_all(&truth.recent_files, |path| handoff.names_changed_file(path)),
-        Fact::OpenResult => Outcome::from_optional(truth.open_result.as_ref(), |result| {
+        Fact::UnprocessedResult => Outcome::from_optional(truth.unprocessed_result.as_ref(), |result| {
             handoff.contains(&beginning(&result.line))
         }),
         Fact::NextStep => {
@@ -192,7 +192,7 @@ pub fn judge_handoff(truth: &Truth, text: &str) -> Verdict {
             Outcome::from_all(&herrings.done_items, |item| !handoff.presents_as_current_item(item))
         }
         Fact::DoneStepsNotNext => Outcome::from_all(&herrings.done_steps, |step| {
-            !handoff.presents_as_next_step(step, truth.next_step.as_ref().map(|step| step.text.as_str()))
+            !handoff.presents_done_step_as_next(step, truth.next_step.as_ref().map(|step| step.text.as_str()))
         }),
     };
     Verdict { outcomes: Fact::ALL.into_iter().map(|fact| (fact, judge_fact(fact))).collect(), request_copies }

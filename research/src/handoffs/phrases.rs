@@ -254,7 +254,7 @@ impl Phrases {
     }
 
     /// Returns the last message of a turn, which tells what was done. It carries no fact.
-    pub fn closing_message(&mut self) -> String {
+    pub fn filler_paragraphs(&mut self) -> String {
         let paragraph_count = self.draws.number_between(1, 3);
         let mut paragraphs = Vec::new();
         for _ in 0..paragraph_count {

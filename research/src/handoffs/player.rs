@@ -48,12 +48,12 @@ pub fn play_conversation(
     program: &TestedProgram,
     draws: &Draws,
 ) -> Vec<JudgedCheckpoint> {
-    let mut player = Player::new(conversation, program, draws);
+    let mut player = ConversationReplayer::new(conversation, program, draws);
     let segments = conversation.segments.iter().enumerate();
     segments.map(|(index, segment)| player.play_segment(index + 1, segment)).collect()
 }
 
-struct Player<'a> {
+struct ConversationReplayer<'a> {
     world: World,
     program: &'a TestedProgram,
     traits: &'a ConversationTraits,
@@ -63,8 +63,12 @@ struct Player<'a> {
     transcript: PathBuf,
 }
 
-impl<'a> Player<'a> {
-    fn new(conversation: &'a Conversation, program: &'a TestedProgram, draws: &Draws) -> Player<'a> {
+impl<'a> ConversationReplayer<'a> {
+    fn new(
+        conversation: &'a Conversation,
+        program: &'a TestedProgram,
+        draws: &Draws,
+    ) -> ConversationReplayer<'a> {
         let mut world = World::without_plimsoll_files().without_plimsoll_programs();
         let home = world.home();
         for (variable, folder) in [
@@ -99,8 +103,15 @@ impl<'a> Player<'a> {
             draws.substream("rows"),
             start_milliseconds,
         );
-        let player =
-            Player { world, program, traits: &conversation.traits, draws, rows, session_id, transcript };
+        let player = ConversationReplayer {
+            world,
+            program,
+            traits: &conversation.traits,
+            draws,
+            rows,
+            session_id,
+            transcript,
+        };
         player.run_session_start("startup");
         player
     }
@@ -124,10 +135,14 @@ impl<'a> Player<'a> {
             Some(Event::Prompt { text, .. }) => Some(text.as_str()),
             _ => None,
         };
-        let late_row_count = if self.traits.has_late_rows { count_late_rows(&rows, last_prompt) } else { 0 };
-        let (early_rows, late_rows) = rows.split_at(rows.len() - late_row_count);
+        let late_row_count = if self.traits.has_late_rows {
+            count_rows_from_last_prompt_or_results(&rows, last_prompt)
+        } else {
+            0
+        };
+        let (early_rows, rows_written_during_checkpoint) = rows.split_at(rows.len() - late_row_count);
         append_rows(&self.transcript, early_rows);
-        let finished = self.run_checkpoint(late_rows, last_prompt);
+        let finished = self.run_checkpoint(rows_written_during_checkpoint, last_prompt);
         let answer: Option<Value> = serde_json::from_str(&finished.stdout).ok();
         let text = answer.as_ref().and_then(|answer| answer["text"].as_str()).map(str::to_owned);
         let truth = segment.truth.in_project_folder(&self.world.project().display().to_string());
@@ -165,7 +180,11 @@ impl<'a> Player<'a> {
         assert!(finished.code == Some(0) || is_empty_commit, "git {arguments:?}: {finished:?}");
     }
 
-    fn run_checkpoint(&mut self, late_rows: &[String], last_prompt: Option<&str>) -> FinishedProgram {
+    fn run_checkpoint(
+        &mut self,
+        rows_written_during_checkpoint: &[String],
+        last_prompt: Option<&str>,
+    ) -> FinishedProgram {
         let report = self.client_report(last_prompt).to_string();
         let mut arguments = vec!["checkpoint", "--cause", "compact", "--json", "--client", "-"];
         let exchange_tokens = self.program.exchange_tokens.map(|tokens| tokens.to_string());
@@ -176,9 +195,9 @@ impl<'a> Player<'a> {
         let command = self.world.command(&self.program.plimsoll, &arguments).stdin(report);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                if !late_rows.is_empty() {
+                if !rows_written_during_checkpoint.is_empty() {
                     std::thread::sleep(Duration::from_millis(delay as u64));
-                    append_rows(&self.transcript, late_rows);
+                    append_rows(&self.transcript, rows_written_during_checkpoint);
                 }
             });
             command.run()
@@ -199,11 +218,11 @@ impl<'a> Player<'a> {
 
 /// Returns the number of rows at the end that the client writes last: those of the last prompt, or the results of
 /// the last tool calls.
-fn count_late_rows(rows: &[String], last_prompt: Option<&str>) -> usize {
+fn count_rows_from_last_prompt_or_results(rows: &[String], last_prompt: Option<&str>) -> usize {
     let has_result = |row: &&String| row.contains("\"type\":\"tool_result\"");
-    let is_of_prompt = |row: &String| row.contains("\"type\":\"user\"");
+    let is_user_row = |row: &String| row.contains("\"type\":\"user\"");
     match last_prompt {
-        Some(_) => rows.iter().rev().position(is_of_prompt).map_or(0, |rows_after| rows_after + 1),
+        Some(_) => rows.iter().rev().position(is_user_row).map_or(0, |rows_after| rows_after + 1),
         None => rows.iter().rev().take_while(has_result).count(),
     }
 }

@@ -98,7 +98,7 @@ pub fn render_table(rows: &[MeasuredRow], compactions: &[usize], budgets: &[Opti
         let _ = writeln!(table, "| {label} |{cells}");
     };
     add_row("item, file, line, next step together", &|rows| {
-        render_share(rows.iter().map(|row| row.verdict.outcome_of_place_of_work()))
+        render_share(rows.iter().map(|row| row.verdict.outcome_of_item_file_line_and_step()))
     });
     for fact in Fact::ALL {
         add_row(fact.label(), &|rows| render_share(rows.iter().map(|row| row.verdict.outcome(fact))));
@@ -167,7 +167,7 @@ pub fn render_tsv(rows: &[MeasuredRow]) -> String {
             part("decision"),
             part("failure"),
             part("last_edit"),
-            part("open_result"),
+            part("unprocessed_result"),
             part("next_step"),
             row.error.as_deref().unwrap_or_default().replace(['\t', '\n'], " "),
         );

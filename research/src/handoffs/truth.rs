@@ -24,11 +24,11 @@ pub struct Truth {
     pub last_edit: LastEdit,
     /// The files that were edited last, newest first, at most three; without the plan and without reverted files.
     pub recent_files: Vec<String>,
-    pub open_result: Option<OpenResult>,
+    pub unprocessed_result: Option<UnprocessedResult>,
     pub next_step: Option<NextStep>,
     /// The item in progress of the plan or of the client's task list.
     pub item: Option<String>,
-    pub red_herrings: RedHerrings,
+    pub outdated_statements: OutdatedStatements,
     /// Secrets that occurred anywhere in the conversation.
     pub secrets: Vec<String>,
 }
@@ -109,7 +109,7 @@ pub enum EditMeans {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct OpenResult {
+pub struct UnprocessedResult {
     pub line: String,
     pub tool: String,
     pub is_last_line: bool,
@@ -125,14 +125,14 @@ pub struct NextStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NextStepSource {
     /// The assistant said it this many messages before the last one.
-    Said { messages_since: usize },
+    Announced { messages_since: usize },
     /// Nobody said it; it is the open item of the plan or of the task list.
     OpenItem,
 }
 
 /// What a handoff must not present as current.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RedHerrings {
+pub struct OutdatedStatements {
     pub finished_requests: Vec<String>,
     /// Commands that failed and passed later.
     pub repaired_commands: Vec<String>,

@@ -10,7 +10,7 @@ use plimsoll_domain::{Marker, RunState, UsageReading};
 use plimsoll_flows::checkpoint::{CheckpointRequest, write_checkpoint};
 use plimsoll_flows::compaction::{
     EXCHANGE_TOKENS, ReplacedConversation, is_unanswered_handoff, render_replacement_message,
-    wait_for_end_of_conversation, write_checkpoint_before_replacement,
+    wait_for_end_and_return_missing_prompt, write_checkpoint_before_replacement,
 };
 use plimsoll_flows::context::measure::{MeasureInput, measure_usage_waiting_near_threshold};
 use plimsoll_flows::handoffs::continue_slash_command_or_prompt;
@@ -130,8 +130,9 @@ fn write_checkpoint_and_build_replacement_json(
     }
     let transcript_path = session.transcript_path();
     // The client asks before its transcript is complete.
-    let missing_prompt =
-        transcript_path.as_deref().and_then(|path| wait_for_end_of_conversation(path, &session.report));
+    let missing_prompt = transcript_path
+        .as_deref()
+        .and_then(|path| wait_for_end_and_return_missing_prompt(path, &session.report));
     if transcript_path.as_deref().is_some_and(is_unanswered_handoff) {
         return Err(ReportError::UnansweredHandoff);
     }

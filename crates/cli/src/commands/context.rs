@@ -5,7 +5,7 @@ use clap::Args;
 use plimsoll_domain::UsageReading;
 use plimsoll_domain::level::Level;
 use plimsoll_flows::context::measure::Measurement;
-use plimsoll_policy::module_answer::{SilenceReason, render_band_lines};
+use plimsoll_policy::module_answer::{SilenceReason, render_band_lines_from_l1};
 use plimsoll_protocol::client_report::SCHEMA_VERSION;
 use plimsoll_terminal::console::{fail, print_json};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ pub(crate) fn print_context_for_module(arguments: &ContextArguments) -> ExitCode
 
 fn context_for_module(client: &str) -> Result<Value, ReportError> {
     let session = ReportedSession::load_from_argument_or_stdin(client)?;
-    session.record_module_report();
+    session.record_first_module_report_time();
     let reason = session.reason_for_silence();
     Ok(context_json(&session, &session.measure_usage(), reason))
 }
@@ -49,7 +49,7 @@ fn context_json(
     let thresholds = measurement.thresholds.as_ref();
     let shown = used_tokens.zip(thresholds).filter(|_| reason.is_none());
     let band_lines =
-        shown.map(|(used, thresholds)| render_band_lines(used, thresholds, &session.report.agents));
+        shown.map(|(used, thresholds)| render_band_lines_from_l1(used, thresholds, &session.report.agents));
     json!({
         "schema_version": SCHEMA_VERSION,
         "session": session.session_id,

@@ -113,7 +113,7 @@ fn module_json(module: &ModuleInfo) -> Value {
     json!({
         "installed": module.installed.as_ref().map(|installed| &installed.folder),
         "plugin": module.plugin,
-        "answers": module.answering_copy(),
+        "answers": module.active_module_copy(),
         "loaded_at": loaded_at,
         "others": others.collect::<Vec<_>>(),
     })

@@ -40,7 +40,7 @@ impl HandoffMessage<'_> {
             self.render_introduction(),
             self.render_requests(),
             facts.trim().to_owned(),
-            self.render_open_items(),
+            self.render_open_items_unless_in_document(),
             render_section("# Commands that failed and did not pass later", self.unresolved_failures),
             render_section("# What you said before the last exchanges (shortened)", self.earlier_texts),
             render_section("# The last exchanges (long outputs are shortened)", self.last_exchanges),
@@ -69,7 +69,7 @@ impl HandoffMessage<'_> {
 
     /// Lists the open items, unless the handoff lists them. The handoff only refers to a plan, which the reader of a file
     /// opens anyway.
-    fn render_open_items(&self) -> String {
+    fn render_open_items_unless_in_document(&self) -> String {
         if self.document.lines().any(|line| line.starts_with("## Open (")) {
             return String::new();
         }

@@ -2,7 +2,7 @@
 
 use super::plugins::{EnabledPlugin, module_file_of_plugin};
 use super::{DoctorInput, SettingsFiles, path_relative_to_project_or_home};
-use crate::client_modules::{find_other_modules, plugin_switches};
+use crate::client_modules::{find_other_modules_that_change_sessions, plugin_switches};
 use crate::install::client_module::{InstalledModule, find_installed_module};
 use plimsoll_policy::client_modules::INSTALLED_MODULE_PLUGIN;
 use plimsoll_policy::doctor::{
@@ -33,9 +33,11 @@ pub(super) fn collect_module_info(
     ModuleInfo {
         load_status: load_status_of_last_session(input, installed.as_ref(), plugin_module_file.as_ref()),
         hooks_disabling_file: deciding_file_if_it_disables_all_hooks(disabling_file).map(str::to_owned),
-        plugin_disabling_file: installed.as_ref().and_then(|_| disabling_file_of_module(settings_files)),
+        plugin_disabling_file: installed
+            .as_ref()
+            .and_then(|_| find_settings_file_that_disables_module(settings_files)),
         is_auto_compact_off: is_auto_compact_off(input, settings_files),
-        other_modules: find_other_modules(input.project, &plugin_switches(summaries()))
+        other_modules: find_other_modules_that_change_sessions(input.project, &plugin_switches(summaries()))
             .into_iter()
             .map(|file| (file.module, display(&file.path)))
             .collect(),
@@ -46,7 +48,7 @@ pub(super) fn collect_module_info(
 }
 
 /// Returns the settings file that decides about the module of `init`, if it switches the module off.
-fn disabling_file_of_module(settings_files: &SettingsFiles) -> Option<String> {
+fn find_settings_file_that_disables_module(settings_files: &SettingsFiles) -> Option<String> {
     let mut decisions = settings_files.iter().filter_map(|file| {
         let is_enabled = file.summary_if_parsed()?.plugins.get(INSTALLED_MODULE_PLUGIN)?;
         Some((file, *is_enabled))

@@ -3,11 +3,11 @@
 //! 2.1.332), so the hooks in the settings stay as they are.
 
 use super::compaction_setting::{
-    self, KeyStatus, differs_only_in_compaction, with_compaction, without_compaction,
+    self, KeyStatus, differs_only_in_compaction, with_compaction_key_added, without_compaction_key,
 };
 use super::files::{InstalledFileOutcome, plan_file_removal_if_unchanged};
 use super::module_files::{
-    self, ModuleReceipt, SettingsChange, hooks_text, is_gitignore_of_client, is_our_manifest,
+    self, ModuleReceipt, SettingsChange, hooks_text, ignores_only_client_files, is_our_manifest,
     is_tsconfig_of_client, is_unedited_module, manifest_text, module_text, read_receipt,
 };
 use super::program_home::version_link_or_upgrade_safe_program_path;
@@ -31,7 +31,7 @@ pub enum ModuleRequest {
 
 /// The part of an installation's report about the module.
 #[derive(Debug)]
-pub enum ModuleReport {
+pub enum ModuleChange {
     Installed(ModuleInstallation),
     /// Nothing is written, because these files are not ours, or the user has edited them.
     KeptFiles(Vec<PathBuf>),
@@ -105,7 +105,7 @@ impl ModulePaths {
 
     /// Returns the existing files that `init` does not overwrite: those that it has not written, or that were changed
     /// since. A skill with this name would become a plugin.
-    fn files_of_user(&self) -> Result<Vec<PathBuf>, InstallError> {
+    fn user_files_at_our_paths(&self) -> Result<Vec<PathBuf>, InstallError> {
         let skill = self.folder.join("SKILL.md");
         let mut files: Vec<PathBuf> = disk::exists(&skill).then_some(skill).into_iter().collect();
         for (path, is_ours) in self.files() {
@@ -142,7 +142,7 @@ pub fn is_module_installed() -> bool {
 
 /// Returns true if the user's own settings of Plimsoll say what happens when the window is full, or if they cannot be
 /// read.
-pub fn is_compaction_decided() -> bool {
+pub fn is_compaction_set_or_unreadable() -> bool {
     let Some(path) = config::user_settings_path() else { return true };
     match disk::read_text(&path) {
         Ok(text) => compaction_setting::key_status(&text.unwrap_or_default()) != KeyStatus::Missing,
@@ -155,14 +155,14 @@ pub(super) fn plan_module_request(
     request: ModuleRequest,
     changes: &mut Vec<FileChange>,
     emptied_folders: &mut Vec<PathBuf>,
-) -> Result<Option<ModuleReport>, InstallError> {
+) -> Result<Option<ModuleChange>, InstallError> {
     let paths = ModulePaths::in_client_config_folder().ok_or(InstallError::NoHome)?;
     match request {
         ModuleRequest::RenewIfInstalled if !is_module_installed() => Ok(None),
         ModuleRequest::RenewIfInstalled => plan_installation(&paths, None, changes).map(Some),
         ModuleRequest::Install(choice) => plan_installation(&paths, choice, changes).map(Some),
         ModuleRequest::Remove => {
-            plan_removal(&paths, changes, emptied_folders).map(|removal| removal.map(ModuleReport::Removed))
+            plan_removal(&paths, changes, emptied_folders).map(|removal| removal.map(ModuleChange::Removed))
         }
     }
 }
@@ -188,10 +188,10 @@ fn plan_installation(
     paths: &ModulePaths,
     choice: Option<CompactionChoice>,
     changes: &mut Vec<FileChange>,
-) -> Result<ModuleReport, InstallError> {
-    let files_of_user = paths.files_of_user()?;
-    if !files_of_user.is_empty() {
-        return Ok(ModuleReport::KeptFiles(files_of_user));
+) -> Result<ModuleChange, InstallError> {
+    let user_files_at_our_paths = paths.user_files_at_our_paths()?;
+    if !user_files_at_our_paths.is_empty() {
+        return Ok(ModuleChange::KeptFiles(user_files_at_our_paths));
     }
     let current_module = disk::read_text(&paths.module)?;
     let mut receipt = current_module.as_deref().and_then(read_receipt).unwrap_or_else(|| ModuleReceipt {
@@ -201,7 +201,7 @@ fn plan_installation(
     let mut setting_changes = Vec::new();
     let setting = match choice {
         None => SettingOutcome::NotRequested,
-        Some(choice) => plan_setting(choice, &mut receipt, &mut setting_changes)?,
+        Some(choice) => plan_adding_compaction_key_if_missing(choice, &mut receipt, &mut setting_changes)?,
     };
     let program_folder = version_link_or_upgrade_safe_program_path("plimsoll")
         .and_then(|path| Some(path.parent()?.to_owned()));
@@ -220,7 +220,7 @@ fn plan_installation(
     }
     let is_changed = !module_changes.is_empty();
     changes.extend(module_changes.into_iter().chain(setting_changes));
-    Ok(ModuleReport::Installed(ModuleInstallation { folder: paths.folder.clone(), is_changed, setting }))
+    Ok(ModuleChange::Installed(ModuleInstallation { folder: paths.folder.clone(), is_changed, setting }))
 }
 
 fn settings_backup_path(settings_path: &Path) -> PathBuf {
@@ -230,7 +230,7 @@ fn settings_backup_path(settings_path: &Path) -> PathBuf {
 }
 
 /// Plans the key in the user's own settings of Plimsoll, and before it a backup of the file.
-fn plan_setting(
+fn plan_adding_compaction_key_if_missing(
     choice: CompactionChoice,
     receipt: &mut ModuleReceipt,
     changes: &mut Vec<FileChange>,
@@ -251,7 +251,7 @@ fn plan_setting(
         receipt.settings = SettingsChange::KeyAdded;
         changes.push(plan_backup(&settings_backup_path(&path), bytes)?);
     }
-    let after = Some(with_compaction(&current_text, choice).into_bytes());
+    let after = Some(with_compaction_key_added(&current_text, choice).into_bytes());
     changes.push(FileChange { path: path.clone(), before, after });
     Ok(SettingOutcome::Written(path, choice))
 }
@@ -273,7 +273,7 @@ fn plan_removal(
     }
     let receipt = receipt.unwrap_or_default();
     removal.restored_settings = plan_settings_restoration(receipt.settings, changes)?;
-    let client_files = plan_client_file_removal(&paths.folder, changes)?;
+    let client_files = plan_removal_of_files_written_by_client(&paths.folder, changes)?;
     removal.client_file_count = client_files.len();
     // Subfolders before the folders that contain them; those with files of the user stay.
     emptied_folders.extend(types_subfolders(&paths.folder));
@@ -291,7 +291,7 @@ fn types_subfolders(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Plans the removal of what the client writes beside a module: its declarations for editors.
-fn plan_client_file_removal(
+fn plan_removal_of_files_written_by_client(
     folder: &Path,
     changes: &mut Vec<FileChange>,
 ) -> Result<Vec<PathBuf>, InstallError> {
@@ -303,7 +303,7 @@ fn plan_client_file_removal(
     let mut client_files: Vec<PathBuf> =
         declarations.filter(|path| !disk::is_link(path) && disk::is_file(path)).collect();
     for (name, is_of_client) in
-        [("tsconfig.json", is_tsconfig_of_client as RecognizeText), (".gitignore", is_gitignore_of_client)]
+        [("tsconfig.json", is_tsconfig_of_client as RecognizeText), (".gitignore", ignores_only_client_files)]
     {
         let path = folder.join(name);
         let text = if disk::is_link(&path) { None } else { disk::read_text(&path)? };
@@ -340,7 +340,7 @@ fn plan_settings_restoration(
     let restored_text = if is_unedited {
         original_text.filter(|_| backup_bytes.is_some()).map(Cow::into_owned)
     } else {
-        let Some(text) = without_compaction(&current_text) else {
+        let Some(text) = without_compaction_key(&current_text) else {
             plan_redundant_backup_removal(&backup_path, backup_bytes, &current_bytes, changes);
             return Ok(None);
         };

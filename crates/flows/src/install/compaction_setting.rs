@@ -23,7 +23,7 @@ pub(super) fn key_status(text: &str) -> KeyStatus {
 }
 
 /// Adds the key at the end of a text in which [`key_status`] is [`KeyStatus::Missing`].
-pub(super) fn with_compaction(text: &str, choice: CompactionChoice) -> String {
+pub(super) fn with_compaction_key_added(text: &str, choice: CompactionChoice) -> String {
     let member = format!("\"{KEY}\": \"{}\"", choice.as_str());
     if text.trim().is_empty() {
         return format!("{{\n  {member}\n}}\n");
@@ -53,12 +53,12 @@ fn indentation_of_first_key(content: &str) -> &str {
 
 /// Returns true if a text is an original with nothing but the key added, whatever its value.
 pub(super) fn differs_only_in_compaction(original: &str, text: &str) -> bool {
-    CompactionChoice::ALL.into_iter().any(|choice| with_compaction(original, choice) == text)
+    CompactionChoice::ALL.into_iter().any(|choice| with_compaction_key_added(original, choice) == text)
 }
 
 /// Removes the key and its comma, and keeps the other bytes. If the position of the key is not certain, the whole text
 /// is formatted anew. Returns `None` if the key is missing or the text is not valid.
-pub(super) fn without_compaction(text: &str) -> Option<String> {
+pub(super) fn without_compaction_key(text: &str) -> Option<String> {
     let mut keys = parse_object(text)?;
     keys.shift_remove(KEY)?;
     let quoted_key = format!("\"{KEY}\"");
@@ -117,10 +117,10 @@ mod tests {
             ("{\"a\": 1,\n \"b\": 2}", "{\"a\": 1,\n \"b\": 2,\n \"compaction\": \"ask\"}"),
         ] {
             assert_eq!(key_status(text), KeyStatus::Missing, "{text}");
-            let with_key = with_compaction(text, CompactionChoice::Ask);
+            let with_key = with_compaction_key_added(text, CompactionChoice::Ask);
             assert_eq!(with_key, expected);
             assert_eq!(key_status(&with_key), KeyStatus::Present, "{with_key}");
-            let other_value = with_compaction(text, CompactionChoice::Handoff);
+            let other_value = with_compaction_key_added(text, CompactionChoice::Handoff);
             assert!(differs_only_in_compaction(text, &other_value), "{other_value}");
             assert!(!differs_only_in_compaction(text, &other_value.replacen('{', "{ ", 1)));
         }
@@ -130,7 +130,7 @@ mod tests {
     fn invalid_texts_are_not_changed() {
         for text in ["[]", "{", "// mine\n{}", "null", "{\"a\": 1,}"] {
             assert_eq!(key_status(text), KeyStatus::Invalid, "{text}");
-            assert_eq!(without_compaction(text), None, "{text}");
+            assert_eq!(without_compaction_key(text), None, "{text}");
         }
     }
 
@@ -150,7 +150,7 @@ mod tests {
             ("{\"a\": 1}", None),
             ("", None),
         ] {
-            assert_eq!(without_compaction(text).as_deref(), expected, "{text}");
+            assert_eq!(without_compaction_key(text).as_deref(), expected, "{text}");
         }
     }
 }

@@ -115,7 +115,7 @@ pub(super) fn is_tsconfig_of_client(text: &str) -> bool {
 }
 
 /// Returns true if a `.gitignore` ignores nothing but the files that the client writes.
-pub(super) fn is_gitignore_of_client(text: &str) -> bool {
+pub(super) fn ignores_only_client_files(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let is_for_client_file = |line: &str| {
         let name = line.trim_start_matches('/').trim_end_matches('/');
@@ -193,7 +193,7 @@ mod tests {
             ("*\n!mine\n", false),
             ("node_modules\n", false),
         ] {
-            assert_eq!(is_gitignore_of_client(text), expected, "{text}");
+            assert_eq!(ignores_only_client_files(text), expected, "{text}");
         }
     }
 }

@@ -55,7 +55,7 @@ impl ModuleInfo {
     }
 
     /// Returns which copy of our module answers: `init` or `plugin`.
-    pub fn answering_copy(&self) -> Option<&'static str> {
+    pub fn active_module_copy(&self) -> Option<&'static str> {
         let is_installed_copy_on = self.installed.is_some() && self.plugin_disabling_file.is_none();
         match (is_installed_copy_on, &self.plugin) {
             (true, _) => Some("init"),
@@ -258,18 +258,18 @@ mod tests {
         };
         assert_eq!(summary(&ModuleInfo::default()), None);
         let mut info = installed_module();
-        assert_eq!(info.answering_copy(), Some("init"));
+        assert_eq!(info.active_module_copy(), Some("init"));
         insta::assert_snapshot!(summary(&info).unwrap(), @"installed by `plimsoll init`; no session has shown yet whether it loads");
         info.plugin = Some("plimsoll@plimsoll".to_owned());
         info.load_status = ModuleLoadStatus::Loaded(Timestamp::UNKNOWN);
-        assert_eq!(info.answering_copy(), Some("init"));
+        assert_eq!(info.active_module_copy(), Some("init"));
         insta::assert_snapshot!(summary(&info).unwrap(), @"installed by `plimsoll init` and in the plugin plimsoll@plimsoll; the one of `init` answers; the last session loaded it");
         info.installed = None;
         info.load_status = ModuleLoadStatus::NotLoaded;
-        assert_eq!(info.answering_copy(), Some("plugin"));
+        assert_eq!(info.active_module_copy(), Some("plugin"));
         insta::assert_snapshot!(summary(&info).unwrap(), @"in the plugin plimsoll@plimsoll; the last session did not load it");
         let others = ModuleInfo { other_modules: vec![other_module()], ..ModuleInfo::default() };
-        assert_eq!(others.answering_copy(), None);
+        assert_eq!(others.active_module_copy(), None);
         insta::assert_snapshot!(summary(&others).unwrap(), @"not installed; 1 module of other plugins");
     }
 }

@@ -6,8 +6,8 @@ use super::super::project_files::ProjectFiles;
 use super::super::random_draws::Draws;
 use super::super::themes::THEMES;
 use super::super::truth::{
-    Decision, EditMeans, FailedCommand, LastEdit, NextStep, NextStepSource, OpenResult, PromptForm,
-    RedHerrings, Truth,
+    Decision, EditMeans, FailedCommand, LastEdit, NextStep, NextStepSource, OutdatedStatements, PromptForm,
+    Truth, UnprocessedResult,
 };
 use super::schedule::Schedule;
 use super::work_list::WorkList;
@@ -49,11 +49,11 @@ pub(super) struct WorkState {
     /// Files that were created or edited in the conversation, including reverted ones.
     pub(super) touched_files: Vec<String>,
     pub(super) list: WorkList,
-    pub(super) said_step: Option<SaidStep>,
-    pub(super) open_result: Option<OpenResult>,
+    pub(super) announced_step: Option<AnnouncedStep>,
+    pub(super) unprocessed_result: Option<UnprocessedResult>,
     /// The last row is a new request, for which there is neither a list nor a next step.
     pub(super) has_unstarted_request: bool,
-    pub(super) red_herrings: RedHerrings,
+    pub(super) outdated_statements: OutdatedStatements,
     pub(super) secrets: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ pub(super) struct TrackedEdit {
     pub(super) call_number: usize,
 }
 
-pub(super) struct SaidStep {
+pub(super) struct AnnouncedStep {
     pub(super) text: String,
     pub(super) message_number: usize,
 }
@@ -185,7 +185,7 @@ impl Author {
         self.segment = number;
         self.draws = draws.substream(&format!("segment {number}"));
         self.segment_bytes = 0;
-        self.work.open_result = None;
+        self.work.unprocessed_result = None;
         let is_short = number == 1 && self.traits.is_short_at_first;
         self.min_segment_bytes = if is_short { 0 } else { MIN_SEGMENT_BYTES };
         if number > 1 {
@@ -197,8 +197,8 @@ impl Author {
         let calls_before = self.call_count;
         let schedule = Schedule::draw(self);
         for position in 0..schedule.call_count {
-            for beat in schedule.beats_at(position) {
-                self.write_beat(beat);
+            for incident in schedule.incidents_at(position) {
+                self.write_incident(incident);
             }
             self.write_routine_message();
         }
@@ -219,8 +219,8 @@ impl Author {
 
     /// The step that was announced before a compaction is done after it, so it becomes a red herring.
     pub(super) fn finish_announced_step(&mut self) {
-        if let Some(step) = self.work.said_step.take() {
-            self.work.red_herrings.done_steps.push(step.text);
+        if let Some(step) = self.work.announced_step.take() {
+            self.work.outdated_statements.done_steps.push(step.text);
         }
     }
 
@@ -245,9 +245,9 @@ impl Author {
         let edit = work.last_edit.as_ref().expect("every first segment has an edit");
         let decision = self.draws.pick(&work.decisions).clone();
         let item = work.list.current_item().filter(|_| !work.has_unstarted_request);
-        let said_step = work.said_step.as_ref().map(|step| NextStep {
+        let announced_step = work.announced_step.as_ref().map(|step| NextStep {
             text: step.text.clone(),
-            source: NextStepSource::Said { messages_since: message_count - step.message_number },
+            source: NextStepSource::Announced { messages_since: message_count - step.message_number },
         });
         let open_item = item.clone().map(|text| NextStep { text, source: NextStepSource::OpenItem });
         Truth {
@@ -275,10 +275,10 @@ impl Author {
                 calls_since: call_count - edit.call_number,
             },
             recent_files: work.recent_files.iter().take(3).cloned().collect(),
-            open_result: work.open_result.clone(),
-            next_step: said_step.or(open_item),
+            unprocessed_result: work.unprocessed_result.clone(),
+            next_step: announced_step.or(open_item),
             item,
-            red_herrings: work.red_herrings.clone(),
+            outdated_statements: work.outdated_statements.clone(),
             secrets: work.secrets.clone(),
         }
     }

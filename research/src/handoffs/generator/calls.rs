@@ -151,7 +151,7 @@ impl Author {
 }
 
 /// Inserts the line at the end of an output, or somewhere in it. Returns true if it is at the end.
-pub(super) fn insert_decisive_line(
+pub(super) fn insert_line_at_end_or_anywhere(
     draws: &mut Draws,
     lines: &mut Vec<String>,
     line: &str,

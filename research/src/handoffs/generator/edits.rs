@@ -30,7 +30,7 @@ impl Author {
             EditMeans::EditTool | EditMeans::NewFile => edit_call(&path, &change),
         };
         self.write_call(call);
-        self.track_edit(&path, change.first_line, change.last_line, means);
+        self.record_last_edit(&path, change.first_line, change.last_line, means);
     }
 
     fn write_new_file(&mut self) {
@@ -41,7 +41,7 @@ impl Author {
         let content = self.files.content(&path);
         let call = ToolCall::new_write(&path, &content, None, None);
         self.write_call(call.with_changes(vec![Change::Write { path: path.clone(), content }]));
-        self.track_edit(&path, 1, line_count, EditMeans::NewFile);
+        self.record_last_edit(&path, 1, line_count, EditMeans::NewFile);
     }
 
     /// Returns the file that was edited last, or another one.
@@ -87,7 +87,7 @@ impl Author {
         ToolCall::new_bash(&command, "").with_changes(vec![write])
     }
 
-    fn track_edit(&mut self, path: &str, first_line: usize, last_line: usize, means: EditMeans) {
+    fn record_last_edit(&mut self, path: &str, first_line: usize, last_line: usize, means: EditMeans) {
         let work = &mut self.work;
         work.last_edit = Some(TrackedEdit {
             path: path.to_owned(),
@@ -100,7 +100,7 @@ impl Author {
         });
         work.recent_files.retain(|recent| recent != path);
         work.recent_files.insert(0, path.to_owned());
-        work.red_herrings.reverted_files.retain(|reverted| reverted != path);
+        work.outdated_statements.reverted_files.retain(|reverted| reverted != path);
         if !work.touched_files.iter().any(|touched| touched == path) {
             work.touched_files.push(path.to_owned());
         }
@@ -139,7 +139,7 @@ impl Author {
         let text = format!("That was the wrong place, so I revert the change in {path}.");
         self.write_message(Some(text), vec![call]);
         self.work.touched_files.push(path.clone());
-        self.work.red_herrings.reverted_files.push(path);
+        self.work.outdated_statements.reverted_files.push(path);
     }
 
     /// Renames the file that was edited last.
@@ -164,7 +164,7 @@ impl Author {
 
     /// Runs a formatter that inserts a line at the beginning of every source file. The last edit stays the last
     /// one that somebody meant, one line further down.
-    pub(super) fn write_formatting_of_all_files(&mut self) {
+    pub(super) fn format_all_files_and_shift_last_edit(&mut self) {
         let header = format!("{} {}", self.phrases.theme.comment_prefix, self.phrases.identifier());
         let mut writes = Vec::new();
         for path in self.source_paths() {
@@ -179,7 +179,7 @@ impl Author {
             edit.last_line += 1;
         }
         // Their content is no longer what it was before the conversation.
-        self.work.red_herrings.reverted_files.clear();
+        self.work.outdated_statements.reverted_files.clear();
         self.work.touched_files = self.source_paths();
     }
 

@@ -1,10 +1,10 @@
 //! The last messages before a compaction: the next step, and a result that the model has not used yet.
 
 use super::super::events::{Event, ToolCall};
-use super::super::truth::{OpenResult, PromptForm};
+use super::super::truth::{PromptForm, UnprocessedResult};
 use super::ListKind;
-use super::author::{Author, CurrentRequest, SaidStep, TrackedFailure};
-use super::calls::insert_decisive_line;
+use super::author::{AnnouncedStep, Author, CurrentRequest, TrackedFailure};
+use super::calls::insert_line_at_end_or_anywhere;
 
 /// The longest result that is open at a compaction, in characters.
 const MAX_OPEN_RESULT_CHARS: usize = 30_000;
@@ -25,21 +25,21 @@ enum OpenResultKind {
 impl Author {
     pub(super) fn write_ending(&mut self) {
         let has_items = self.traits.list_kind != ListKind::None && self.work.list.current_item().is_some();
-        let says_step = !has_items || self.draws.bool_with_percent(50);
-        self.work.said_step = None;
+        let announces_step = !has_items || self.draws.bool_with_percent(50);
+        self.work.announced_step = None;
         if self.draws.bool_with_percent(16) {
-            return self.write_ending_with_prompt(says_step);
+            return self.write_ending_with_prompt(announces_step);
         }
-        if says_step {
+        if announces_step {
             self.write_next_step_and_later_messages();
         }
-        self.write_open_result();
+        self.write_unprocessed_result();
     }
 
     /// The turn ends, and the client compacts before it answers the user's next prompt.
-    fn write_ending_with_prompt(&mut self, says_step: bool) {
-        let mut text = self.phrases.closing_message();
-        let step = says_step.then(|| self.draw_next_step());
+    fn write_ending_with_prompt(&mut self, announces_step: bool) {
+        let mut text = self.phrases.filler_paragraphs();
+        let step = announces_step.then(|| self.draw_next_step());
         if let Some(step) = &step {
             text = format!("{text}\n\n{step}");
         }
@@ -57,12 +57,13 @@ impl Author {
             }
             _ => return self.replace_request_at_the_end(step),
         }
-        self.work.said_step = step.map(|text| SaidStep { text, message_number: self.message_count });
+        self.work.announced_step =
+            step.map(|text| AnnouncedStep { text, message_number: self.message_count });
     }
 
     /// The last row is a new request: nobody has said a next step, and no list has been made for it.
     fn replace_request_at_the_end(&mut self, announced_step: Option<String>) {
-        self.work.red_herrings.done_steps.extend(announced_step);
+        self.work.outdated_statements.done_steps.extend(announced_step);
         self.work.has_unstarted_request = true;
         let old_request = self.work.request.take();
         let text = self.phrases.request_sentence();
@@ -70,7 +71,7 @@ impl Author {
         if let Some(request) = &old_request
             && request.proposal.is_none()
         {
-            self.work.red_herrings.finished_requests.push(request.text.clone());
+            self.work.outdated_statements.finished_requests.push(request.text.clone());
         }
         self.work.request = Some(CurrentRequest::typed(text, self.segment));
     }
@@ -102,7 +103,7 @@ impl Author {
         }
         let call = self.routine_call();
         self.write_message(Some(text), vec![call]);
-        self.work.said_step = Some(SaidStep { text: step, message_number: self.message_count });
+        self.work.announced_step = Some(AnnouncedStep { text: step, message_number: self.message_count });
         for _ in 1..later_messages {
             let call = self.routine_call();
             self.write_call(call);
@@ -110,22 +111,22 @@ impl Author {
     }
 
     fn write_open_result_with_text(&mut self, text: Option<String>, step: String) {
-        let calls = self.open_calls();
+        let calls = self.draw_calls_with_unprocessed_result();
         self.write_message(text, calls);
-        self.work.said_step = Some(SaidStep { text: step, message_number: self.message_count });
+        self.work.announced_step = Some(AnnouncedStep { text: step, message_number: self.message_count });
     }
 
-    fn write_open_result(&mut self) {
-        if self.work.open_result.is_some() {
+    fn write_unprocessed_result(&mut self) {
+        if self.work.unprocessed_result.is_some() {
             return;
         }
-        let calls = self.open_calls();
+        let calls = self.draw_calls_with_unprocessed_result();
         let text = self.draws.bool_with_percent(50).then(|| self.phrases.filler_text());
         self.write_message(text, calls);
     }
 
     /// Returns the calls of the last message, and records which line of their results matters.
-    fn open_calls(&mut self) -> Vec<ToolCall> {
+    fn draw_calls_with_unprocessed_result(&mut self) -> Vec<ToolCall> {
         let kind = self.draws.pick_weighted(&[
             (40, OpenResultKind::Command),
             (15, OpenResultKind::FailedCommand),
@@ -135,8 +136,8 @@ impl Author {
             (4, OpenResultKind::Mcp),
             (3, OpenResultKind::FetchedPage),
         ]);
-        let (call, line, is_last_line) = self.open_call(kind);
-        self.work.open_result = Some(OpenResult {
+        let (call, line, is_last_line) = self.draw_call_with_unprocessed_result(kind);
+        self.work.unprocessed_result = Some(UnprocessedResult {
             line,
             tool: call.name.to_owned(),
             is_last_line,
@@ -153,7 +154,7 @@ impl Author {
         calls
     }
 
-    fn open_call(&mut self, kind: OpenResultKind) -> (ToolCall, String, bool) {
+    fn draw_call_with_unprocessed_result(&mut self, kind: OpenResultKind) -> (ToolCall, String, bool) {
         if let OpenResultKind::FailedCommand = kind {
             let (call, failure) = self.failed_call();
             let is_last_line = call.result_text.ends_with(&failure.error_line);
@@ -177,7 +178,8 @@ impl Author {
         let line = self.phrases.decisive_line();
         let chars = self.draws.log_uniform_number(60, MAX_OPEN_RESULT_CHARS - 200);
         let mut lines = self.log_output(chars);
-        let is_last_line = insert_decisive_line(&mut self.draws, &mut lines, &line, LAST_LINE_PERCENT);
+        let is_last_line =
+            insert_line_at_end_or_anywhere(&mut self.draws, &mut lines, &line, LAST_LINE_PERCENT);
         let output = lines.join("\n");
         let call = match kind {
             OpenResultKind::Agent => {

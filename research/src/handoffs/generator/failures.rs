@@ -10,7 +10,7 @@ const MAX_SHORT_FAILURE_CHARS: usize = 500;
 
 impl Author {
     /// Writes a command that fails and stays unrepaired.
-    pub(super) fn write_failure(&mut self) {
+    pub(super) fn write_unrepaired_failure(&mut self) {
         let failure = self.write_failed_command();
         if self.draws.bool_with_percent(30) {
             let text = "That failure is not from my change; I come back to it.".to_owned();
@@ -33,7 +33,7 @@ impl Author {
         let (mut command, error_line) = if is_test_or_build {
             (self.passing_command(), self.phrases.error_line(&path))
         } else {
-            self.failure_of_another_tool()
+            self.draw_failing_command_and_error_line()
         };
         let is_reported_as_success = self.draws.bool_with_percent(25);
         if is_reported_as_success {
@@ -67,7 +67,7 @@ impl Author {
         (call, failure)
     }
 
-    fn failure_of_another_tool(&mut self) -> (String, String) {
+    fn draw_failing_command_and_error_line(&mut self) -> (String, String) {
         let (noun, number) = (self.phrases.noun(), self.phrases.unique_number());
         let failures = [
             (
@@ -124,6 +124,6 @@ impl Author {
         let chars = self.draws.log_uniform_number(40, 3_000);
         let output = self.log_output(chars).join("\n");
         self.write_call(ToolCall::new_bash(&command, &output));
-        self.work.red_herrings.repaired_commands.push(failure.command.clone());
+        self.work.outdated_statements.repaired_commands.push(failure.command.clone());
     }
 }

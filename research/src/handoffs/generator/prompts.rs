@@ -34,10 +34,10 @@ impl Author {
         if let Some(proposal) = &proposal {
             let question = self.phrases.request_sentence();
             self.add_prompt(question.clone(), PromptForm::Typed);
-            self.work.red_herrings.finished_requests.push(question);
+            self.work.outdated_statements.finished_requests.push(question);
             let call = self.routine_call();
             self.write_call(call);
-            let text = format!("{}\n\n{proposal}", self.phrases.closing_message());
+            let text = format!("{}\n\n{proposal}", self.phrases.filler_paragraphs());
             self.write_message(Some(text), Vec::new());
             self.events.push(Event::TurnEnd);
         }
@@ -82,13 +82,13 @@ impl Author {
     fn finish_current_request(&mut self, next_form: PromptForm) {
         let Some(request) = self.work.request.take() else { return };
         if next_form != PromptForm::Queued {
-            let text = format!("Done: {}", self.phrases.closing_message());
+            let text = format!("Done: {}", self.phrases.filler_paragraphs());
             self.write_message(Some(text), Vec::new());
             self.events.push(Event::TurnEnd);
         }
         // An answer such as "yes" cannot be told from others.
         if request.proposal.is_none() {
-            self.work.red_herrings.finished_requests.push(request.text);
+            self.work.outdated_statements.finished_requests.push(request.text);
         }
         self.finish_announced_step();
     }
@@ -149,7 +149,7 @@ impl Author {
     /// Writes a prompt that adds something to the current request.
     pub(super) fn write_addition(&mut self) {
         let text = self.phrases.request_addition();
-        self.write_follow_up(text.clone());
+        self.end_turn_and_write_prompt(text.clone());
         self.record_addition(text);
     }
 
@@ -160,11 +160,11 @@ impl Author {
     }
 
     /// Writes a prompt, either queued while the model works or after the end of a turn.
-    pub(super) fn write_follow_up(&mut self, text: String) {
+    pub(super) fn end_turn_and_write_prompt(&mut self, text: String) {
         if self.traits.queues_prompts && self.draws.bool_with_percent(60) {
             return self.add_prompt(text, PromptForm::Queued);
         }
-        let last_words = format!("{} {}", self.phrases.closing_message(), self.closing_words());
+        let last_words = format!("{} {}", self.phrases.filler_paragraphs(), self.closing_words());
         self.write_message(Some(last_words), Vec::new());
         self.events.push(Event::TurnEnd);
         self.add_prompt(text, PromptForm::Typed);

@@ -99,7 +99,7 @@ fn every_fact_of_the_truth_occurs_in_the_conversation_before() {
 fn an_open_result_is_in_the_last_message() {
     let mut open_count = 0;
     for segment in conversations().flat_map(|conversation| conversation.segments) {
-        let Some(result) = &segment.truth.open_result else {
+        let Some(result) = &segment.truth.unprocessed_result else {
             assert!(matches!(segment.events.last(), Some(Event::Prompt { .. })), "{:?}", segment.truth);
             continue;
         };
@@ -126,7 +126,7 @@ fn the_lines_of_the_last_edit_are_those_of_the_file() {
             if edit.means == EditMeans::NewFile && edit.calls_since == 0 {
                 assert_eq!(edit.last_line, line_count);
             }
-            for path in &segment.truth.red_herrings.reverted_files {
+            for path in &segment.truth.outdated_statements.reverted_files {
                 assert!(!segment.truth.recent_files.contains(path) && files.contains_key(path), "{path}");
             }
         }
@@ -167,7 +167,7 @@ fn later_segments_exceed_the_largest_budget_of_the_last_exchanges() {
 fn repaired_commands_and_done_items_are_no_longer_current() {
     for segment in conversations().flat_map(|conversation| conversation.segments) {
         let truth = &segment.truth;
-        let herrings = &truth.red_herrings;
+        let herrings = &truth.outdated_statements;
         assert!(!herrings.finished_requests.contains(&truth.request), "{truth:#?}");
         assert!(truth.item.iter().all(|item| !herrings.done_items.contains(item)), "{truth:#?}");
         assert!(

@@ -121,7 +121,7 @@ impl Author {
         let done_item = list.items[done_index].clone();
         list.done_count += 1;
         let next_index = list.order[list.done_count];
-        self.work.red_herrings.done_items.push(done_item.clone());
+        self.work.outdated_statements.done_items.push(done_item.clone());
         match self.traits.list_kind {
             ListKind::PlanFile => self.tick_plan_item(done_index, &done_item),
             ListKind::TodoWrite => {

@@ -188,7 +188,7 @@ impl HandoffText {
     }
 
     /// Returns true if a section about the next step has the done step, and not the real one.
-    pub(super) fn presents_as_next_step(&self, done_step: &str, next_step: Option<&str>) -> bool {
+    pub(super) fn presents_done_step_as_next(&self, done_step: &str, next_step: Option<&str>) -> bool {
         let (done_step, next_step) = (flatten(done_step), next_step.map(flatten));
         self.fact_sections.iter().filter(|section| NEXT_HEADING.is_match(&section.heading)).any(|section| {
             let text = section.flat_text();

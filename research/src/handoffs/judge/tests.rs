@@ -1,8 +1,8 @@
 //! The judge must be able to fail: for each fact, one text has it and one lacks it.
 
 use super::super::truth::{
-    Decision, DecisionPlace, FailedCommand, LastEdit, NextStep, NextStepSource, OpenResult, PromptForm,
-    RedHerrings,
+    Decision, DecisionPlace, FailedCommand, LastEdit, NextStep, NextStepSource, OutdatedStatements,
+    PromptForm, UnprocessedResult,
 };
 use super::*;
 
@@ -40,7 +40,7 @@ fn sample_truth() -> Truth {
             calls_since: 3,
         },
         recent_files: vec!["src/ledger_tariff_1090.rs".into(), "src/audit_1095.rs".into()],
-        open_result: Some(OpenResult {
+        unprocessed_result: Some(UnprocessedResult {
             line: "-> slowest rebate: audit_escrow_1100 with 1101 ms".into(),
             tool: "Bash".into(),
             is_last_line: true,
@@ -48,10 +48,10 @@ fn sample_truth() -> Truth {
         }),
         next_step: Some(NextStep {
             text: "Now I need to thread annuity_1110 through src/audit_1095.rs.".into(),
-            source: NextStepSource::Said { messages_since: 0 },
+            source: NextStepSource::Announced { messages_since: 0 },
         }),
         item: Some("Refuse a gross dividend above 1120".into()),
-        red_herrings: RedHerrings {
+        outdated_statements: OutdatedStatements {
             finished_requests: vec!["Replace the net tariff by escrow_1130 everywhere.".into()],
             repaired_commands: vec!["cargo test --lib mandate_1140".into()],
             reverted_files: vec!["src/treasury_1150.rs".into()],
@@ -133,7 +133,7 @@ fn a_text_with_every_fact_loses_none() {
     let verdict = judge_handoff(&sample_truth(), &sample_text());
     assert_eq!(verdict.lost_facts(), []);
     assert!(verdict.outcomes.values().all(|outcome| *outcome == Outcome::Kept), "{verdict:?}");
-    assert_eq!((verdict.request_copies, verdict.outcome_of_place_of_work()), (1, Outcome::Kept));
+    assert_eq!((verdict.request_copies, verdict.outcome_of_item_file_line_and_step()), (1, Outcome::Kept));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_missing_text_loses_every_fact() {
     let verdict = Verdict::on_missing_text(&sample_truth());
     let lost_facts = verdict.lost_facts();
     assert!(Fact::ALL[..11].iter().all(|fact| lost_facts.contains(fact)), "{lost_facts:?}");
-    assert_eq!(verdict.outcome_of_place_of_work(), Outcome::Lost);
+    assert_eq!(verdict.outcome_of_item_file_line_and_step(), Outcome::Lost);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn each_fact_is_lost_without_its_words() {
         (Fact::Line, "12, 44-50", "1-400"),
         (Fact::Line, "12, 44-50", ""),
         (Fact::RecentFiles, "| src/audit_1095.rs |", "| src/audit.rs |"),
-        (Fact::OpenResult, "audit_escrow_1100 with 1101 ms", "…"),
+        (Fact::UnprocessedResult, "audit_escrow_1100 with 1101 ms", "…"),
         (Fact::NextStep, "annuity_1110", "it"),
         (Fact::Item, "Refuse a gross dividend above 1120", "Unknown"),
         (Fact::SecretsHidden, "Result:", "Result: TOKEN=made-up-secret-value-1180"),

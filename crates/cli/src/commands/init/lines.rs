@@ -1,7 +1,7 @@
 //! The reports that `init` and `uninstall` print about their plans.
 
 use super::file_lines::{display_path, restored_file_and_backup_lines};
-use super::module::{module_report_lines, removal_lines};
+use super::module::{lines_about_module_change, removal_lines};
 use plimsoll_domain::text::count_with_noun;
 use plimsoll_flows::install::git_exclude::ExcludeOutcome;
 use plimsoll_flows::install::{
@@ -126,8 +126,9 @@ fn other_file_and_next_step_lines(report: &InstallationReport, project: &Path) -
     }));
     lines.extend(report.memory.iter().flat_map(|memory| memory_installation_lines(memory, report, project)));
     lines.extend(report.command_links.iter().flat_map(command_link_and_path_lines));
-    lines
-        .extend(report.module.iter().flat_map(|module| module_report_lines(module, &report.client, project)));
+    lines.extend(
+        report.module.iter().flat_map(|module| lines_about_module_change(module, &report.client, project)),
+    );
     if report.memory_removed {
         lines.push("Careful: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.".to_owned());
     }

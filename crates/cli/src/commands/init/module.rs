@@ -5,8 +5,8 @@ use super::file_lines::{display_path, restored_file_and_backup_lines};
 use super::{InitArguments, InstallOptions};
 use plimsoll_domain::text::count_with_noun;
 use plimsoll_flows::install::{
-    self, CompactionChoice, InstallScope, InstalledClient, InstalledFileOutcome, ModuleInstallation,
-    ModuleRemoval, ModuleReport, ModuleRequest, SettingOutcome,
+    self, CompactionChoice, InstallScope, InstalledClient, InstalledFileOutcome, ModuleChange,
+    ModuleInstallation, ModuleRemoval, ModuleRequest, SettingOutcome,
 };
 use plimsoll_policy::client_modules::{first_module_version, supports_modules};
 use plimsoll_terminal::console;
@@ -93,7 +93,7 @@ fn prompt_for_module() -> ModuleRequest {
             Some(_) => {}
         }
     }
-    ModuleRequest::Install((!install::is_compaction_decided()).then(prompt_for_compaction))
+    ModuleRequest::Install((!install::is_compaction_set_or_unreadable()).then(prompt_for_compaction))
 }
 
 /// Asks until the answer is valid. An empty line or the end of the input chooses the client's summary.
@@ -111,18 +111,18 @@ fn prompt_for_compaction() -> CompactionChoice {
 }
 
 /// Returns the lines of an installation's report about the module.
-pub(super) fn module_report_lines(
-    report: &ModuleReport,
+pub(super) fn lines_about_module_change(
+    report: &ModuleChange,
     client: &InstalledClient,
     project: &Path,
 ) -> Vec<String> {
     match report {
-        ModuleReport::Installed(installation) => {
+        ModuleChange::Installed(installation) => {
             let mut lines = installation_lines(installation, project);
             lines.extend(unsupported_client_line(client));
             lines
         }
-        ModuleReport::KeptFiles(paths) => paths
+        ModuleChange::KeptFiles(paths) => paths
             .iter()
             .map(|path| {
                 format!(
@@ -131,7 +131,7 @@ pub(super) fn module_report_lines(
                 )
             })
             .collect(),
-        ModuleReport::Removed(removal) => removal_lines(removal, project),
+        ModuleChange::Removed(removal) => removal_lines(removal, project),
     }
 }
 

@@ -15,7 +15,7 @@ use plimsoll_flows::context::measure::{MeasureInput, compute_session_thresholds}
 use plimsoll_flows::run_figures::{RunSnapshot, run_snapshot_reading_files_only_if_newest};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
-use plimsoll_policy::client_modules::{merge_other_modules, other_modules_sentence};
+use plimsoll_policy::client_modules::{merge_module_events_by_plugin, other_modules_sentence};
 use plimsoll_store::{Project, StoreError, clock, config, journal, sessions};
 
 /// Records turns that are missing from the turn logs, then builds the report from everything that is recorded about the run.
@@ -64,7 +64,7 @@ fn other_modules_of_run(entries: &[RunEntry<'_>]) -> Option<RedactedText> {
         JournalEvent::RunStarted(details) | JournalEvent::RunResumed(details) => Some(details),
         _ => None,
     });
-    let modules = merge_other_modules(start_details.flat_map(|details| &details.other_modules));
+    let modules = merge_module_events_by_plugin(start_details.flat_map(|details| &details.other_modules));
     other_modules_sentence(&modules).map(|sentence| RedactedText::single_line(&sentence, 600))
 }
 

@@ -1,38 +1,38 @@
-//! Writes the beats of a segment that are neither edits nor failures.
+//! Writes the incidents of a segment that are neither edits nor failures.
 
 use super::super::events::{ClientNote, Event, ToolCall};
 use super::super::phrases::DecisionSentence;
 use super::super::secrets_in_text::line_with_secret;
 use super::super::truth::{Decision, DecisionPlace};
 use super::author::Author;
-use super::schedule::Beat;
+use super::schedule::Incident;
 
 impl Author {
-    pub(super) fn write_beat(&mut self, beat: Beat) {
-        match beat {
-            Beat::EarlierRequest => self.write_earlier_request(),
-            Beat::MainRequest => self.write_main_request(),
-            Beat::Addition => self.write_addition(),
-            Beat::Encouragement => {
+    pub(super) fn write_incident(&mut self, incident: Incident) {
+        match incident {
+            Incident::EarlierRequest => self.write_earlier_request(),
+            Incident::MainRequest => self.write_main_request(),
+            Incident::Addition => self.write_addition(),
+            Incident::ContinuePrompt => {
                 let text = self.phrases.go_on_prompt();
-                self.write_follow_up(text);
+                self.end_turn_and_write_prompt(text);
             }
-            Beat::Interruption => self.write_interruption(),
-            Beat::Decision => self.write_decision(),
-            Beat::Edit => self.write_edit(),
-            Beat::Failure => self.write_failure(),
-            Beat::RepairOfOpenFailure => self.write_repair_of_open_failure(),
-            Beat::RepairedFailure => self.write_repaired_failure(),
-            Beat::RevertedEdit => self.write_reverted_edit(),
-            Beat::Commit => self.write_commit(),
-            Beat::FinishedItem => self.finish_current_item(),
-            Beat::DoneStep => self.write_done_step(),
-            Beat::Subagent => self.write_subagent(),
-            Beat::ClientNote => self.write_client_note(),
-            Beat::LargeRead => self.write_large_read(),
-            Beat::Secret => self.write_secret(),
-            Beat::Rename => self.write_rename(),
-            Beat::FormatAllFiles => self.write_formatting_of_all_files(),
+            Incident::Interruption => self.write_interruption(),
+            Incident::Decision => self.write_decision(),
+            Incident::Edit => self.write_edit(),
+            Incident::Failure => self.write_unrepaired_failure(),
+            Incident::RepairOfOpenFailure => self.write_repair_of_open_failure(),
+            Incident::RepairedFailure => self.write_repaired_failure(),
+            Incident::RevertedEdit => self.write_reverted_edit(),
+            Incident::Commit => self.write_commit(),
+            Incident::FinishedItem => self.finish_current_item(),
+            Incident::DoneStep => self.write_done_step(),
+            Incident::Subagent => self.write_subagent(),
+            Incident::ClientNote => self.write_client_note(),
+            Incident::LargeRead => self.write_large_read(),
+            Incident::Secret => self.write_secret(),
+            Incident::Rename => self.write_rename(),
+            Incident::FormatAllFiles => self.format_all_files_and_shift_last_edit(),
         }
     }
 
@@ -53,7 +53,7 @@ impl Author {
                 self.write_message(Some(text), vec![call]);
             }
             DecisionPlace::EndOfTurn => {
-                let (before, after) = (self.phrases.closing_message(), self.phrases.closing_message());
+                let (before, after) = (self.phrases.filler_paragraphs(), self.phrases.filler_paragraphs());
                 let text = format!("{before}\n\n{sentence}\n\n{after}");
                 self.write_message(Some(text), Vec::new());
                 self.events.push(Event::TurnEnd);
@@ -61,7 +61,7 @@ impl Author {
                 self.add_prompt(prompt, super::super::truth::PromptForm::Typed);
             }
             DecisionPlace::Prompt => {
-                self.write_follow_up(sentence.clone());
+                self.end_turn_and_write_prompt(sentence.clone());
                 self.record_addition(sentence);
             }
             DecisionPlace::Answer => {
@@ -91,7 +91,7 @@ impl Author {
             let call = self.routine_call();
             self.write_call(call);
         }
-        self.work.red_herrings.done_steps.push(step);
+        self.work.outdated_statements.done_steps.push(step);
     }
 
     fn write_subagent(&mut self) {
