@@ -1,6 +1,7 @@
 //! The session that the client's report names: its project, record and usage.
 
 use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings};
+use plimsoll_flows::compaction::IncompleteTranscript;
 use plimsoll_flows::context::measure::{MeasureInput, Measurement, measure_usage_by_client_report};
 use plimsoll_flows::install::find_installed_module;
 use plimsoll_policy::module_answer::{ModuleFacts, SilenceReason, reason_for_silence};
@@ -24,6 +25,14 @@ pub(crate) enum ReportError {
     Store(#[from] StoreError),
     #[error("{}", .0.describe())]
     Silent(SilenceReason),
+    #[error(
+        "Claude Code has written no transcript of this session, so a handoff would lose the conversation"
+    )]
+    NoTranscript,
+    #[error(transparent)]
+    IncompleteTranscript(#[from] IncompleteTranscript),
+    #[error("the transcript has neither a request nor an answer, so a handoff would lose the conversation")]
+    EmptyTranscript,
     /// Another handoff would be as long as the last one.
     #[error("nothing has happened since the conversation was replaced by a handoff")]
     UnansweredHandoff,
@@ -37,6 +46,9 @@ pub(crate) struct ReportedSession {
     pub(crate) settings: Settings,
     pub(crate) session_id: SessionId,
     pub(crate) record: SessionRecord,
+    /// The transcript in the client's own folder. The path in the record is not used: a program in the project can
+    /// write there, and what the transcript says becomes the user's words.
+    pub(crate) transcript_path: Option<PathBuf>,
 }
 
 impl ReportedSession {
@@ -49,7 +61,8 @@ impl ReportedSession {
         let (settings, _) = config::load_settings(&project);
         let session_id = SessionId::from(report.session.clone().unwrap_or_default());
         let record = sessions::load_session_record(&project, &session_id);
-        Ok(ReportedSession { report, project, settings, session_id, record })
+        let transcript_path = config::find_client_transcript(&session_id);
+        Ok(ReportedSession { report, project, settings, session_id, record, transcript_path })
     }
 
     /// Returns why a module that sent the report stays silent; `None` if it answers.
@@ -80,10 +93,6 @@ impl ReportedSession {
         });
     }
 
-    pub(crate) fn transcript_path(&self) -> Option<PathBuf> {
-        self.record.start.transcript_path.as_ref().map(PathBuf::from)
-    }
-
     /// Returns the run that owns the session, if it has not ended.
     pub(crate) fn open_run(&self) -> Result<Option<RunState>, StoreError> {
         let run_id = ledger::run_id_from_environment();
@@ -98,7 +107,7 @@ impl ReportedSession {
             project: &self.project,
             settings: &self.settings,
             record: &self.record,
-            transcript_path: self.record.start.transcript_path.as_deref().map(Path::new),
+            transcript_path: self.transcript_path.as_deref(),
             pending_calls: &[],
         };
         measure_usage_by_client_report(&input, &self.report)

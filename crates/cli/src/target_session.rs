@@ -4,7 +4,7 @@
 use plimsoll_domain::state::IterationPhase;
 use plimsoll_domain::{RunState, SessionId, SessionRecord};
 use plimsoll_store::ledger;
-use plimsoll_store::{Project, StoreError, disk, environment, sessions, state_file};
+use plimsoll_store::{Project, StoreError, config, disk, environment, sessions, state_file};
 use std::path::PathBuf;
 
 /// The session that a command is about, and its run if it belongs to one.
@@ -63,8 +63,11 @@ impl TargetSession {
         environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).is_some()
     }
 
+    /// Returns the session's transcript in the client's own folder, or else the one that the record names. A program in
+    /// the project can write records, so the record alone does not decide.
     pub(crate) fn transcript_path(&self) -> Option<PathBuf> {
-        self.record.start.transcript_path.as_ref().map(PathBuf::from)
+        let recorded_path = || self.record.start.transcript_path.as_ref().map(PathBuf::from);
+        config::find_client_transcript(&self.record.session_id).or_else(recorded_path)
     }
 }
 

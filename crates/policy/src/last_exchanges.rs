@@ -2,7 +2,7 @@
 //! them what the model said in its own words. Everything here is text, not blocks of the Messages API: a kept tool call
 //! without the thinking before it may be refused by the API.
 
-use plimsoll_domain::text::{truncate_end, truncate_middle};
+use plimsoll_domain::text::{to_safe_single_line, truncate_end, truncate_middle};
 use plimsoll_protocol::transcript_content::{
     COMPACT_SUMMARY, ResponsePart, ToolResult, TranscriptLine, TranscriptLineKind,
 };
@@ -172,15 +172,16 @@ impl ExchangeRenderer<'_> {
     fn render_call(&self, name: &str, input: &Value) -> String {
         let mut rows = String::new();
         for (key, value) in input.as_object().into_iter().flatten() {
+            let key = (self.redact)(&to_safe_single_line(key));
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let text = truncate_middle(&(self.redact)(&text), MAX_INPUT_VALUE_CHARS);
-            if text.contains('\n') {
+            if text.contains(['\n', '\r']) {
                 rows.push_str(&format!("{key}:\n{}", quote(&text)));
             } else {
                 rows.push_str(&format!("{key}: {text}\n"));
             }
         }
-        format!("### You called {name}\n\n{rows}")
+        format!("### You called {}\n\n{rows}", to_safe_single_line(name))
     }
 
     fn render_result(&mut self, result: &ToolResult) -> String {
@@ -203,7 +204,7 @@ impl ExchangeRenderer<'_> {
 }
 
 fn quote(text: &str) -> String {
-    text.lines().map(|line| format!("> {line}").trim_end().to_owned() + "\n").collect()
+    text.replace('\r', "\n").lines().map(|line| format!("> {line}").trim_end().to_owned() + "\n").collect()
 }
 
 #[cfg(test)]

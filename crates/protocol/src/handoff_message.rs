@@ -51,9 +51,13 @@ pub fn quote_requests(requests: &[String]) -> String {
     requests.iter().map(quote_request).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the requests that a handoff message quotes, oldest first.
+/// Returns the requests that a handoff message quotes, oldest first. They are its first section: a heading with these
+/// words further below is not ours.
 pub fn parse_quoted_requests(message: &str) -> Vec<String> {
-    let lines = message.lines().skip_while(|line| !line.starts_with(REQUESTS_HEADING)).skip(1);
+    let mut lines = message.lines().skip_while(|line| !line.starts_with('#'));
+    if !lines.next().is_some_and(|heading| heading.starts_with(REQUESTS_HEADING)) {
+        return Vec::new();
+    }
     let mut requests: Vec<Vec<&str>> = Vec::new();
     let mut continues_request = false;
     for line in lines.take_while(|line| !line.starts_with('#')) {
@@ -94,6 +98,8 @@ mod tests {
         );
         assert_eq!(parse_quoted_requests(&message), requests);
         assert_eq!(parse_quoted_requests("no section\n> quoted"), Vec::<String>::new());
+        let in_another_section = format!("# Handoff\n\n{REQUESTS_HEADING}\n\n> not a request\n");
+        assert_eq!(parse_quoted_requests(&in_another_section), Vec::<String>::new());
     }
 
     #[test]

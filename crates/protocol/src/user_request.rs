@@ -38,6 +38,21 @@ struct RequestLine {
 struct RequestOrigin {
     #[serde(deserialize_with = "lenient::non_empty_text")]
     kind: Option<String>,
+    /// The plugin, if its module has submitted the prompt.
+    #[serde(deserialize_with = "lenient::non_empty_text")]
+    name: Option<String>,
+}
+
+impl RequestOrigin {
+    fn is_user(&self) -> bool {
+        self.kind.as_deref().is_none_or(|kind| kind == "human")
+    }
+
+    /// `claude plugin` names a plugin of the user's skills `plimsoll@skills-dir`.
+    fn is_plimsoll(&self) -> bool {
+        let plugin = self.name.as_deref().and_then(|name| name.split('@').next());
+        self.kind.as_deref() == Some("plugin") && plugin == Some("plimsoll")
+    }
 }
 
 /// A prompt that the user typed while the model was working. It reaches the model as an attachment next to a tool
@@ -80,18 +95,23 @@ pub fn parse_user_words(line_bytes: &[u8]) -> Option<UserWords> {
     if is_written_by_client {
         return None;
     }
-    // A module that submits the message is named as its origin, so the message is recognized first.
-    if let Some(text) = message_text(&line.message)
-        && HandoffMessageKind::of_message(&text).is_some()
-    {
-        return Some(UserWords::QuotedByHandoff(parse_quoted_requests(&text)));
+    let text = message_text(&line.message).unwrap_or_default();
+    if line.kind.as_deref() == Some("user") && HandoffMessageKind::of_message(&text).is_some() {
+        // Our module's name is the origin of a message that it submits.
+        let is_ours = line.origin.is_user() || line.origin.is_plimsoll();
+        return is_ours.then(|| UserWords::QuotedByHandoff(parse_quoted_requests(&text)));
     }
     request_of_user(line).map(UserWords::Request)
 }
 
+/// Returns the user's request in the text of a prompt; `None` if the client or a handoff wrote the text.
+pub fn parse_request_in_prompt(text: &str) -> Option<String> {
+    let is_handoff = HandoffMessageKind::of_message(text).is_some();
+    user_text_or_slash_command_with_arguments(text).filter(|_| !is_handoff)
+}
+
 fn request_of_user(line: RequestLine) -> Option<String> {
-    let is_from_user = |origin: &RequestOrigin| origin.kind.as_deref().is_none_or(|kind| kind == "human");
-    if !is_from_user(&line.origin) {
+    if !line.origin.is_user() {
         return None;
     }
     match line.kind.as_deref()? {
@@ -99,7 +119,7 @@ fn request_of_user(line: RequestLine) -> Option<String> {
         "attachment" => {
             let QueuedCommand { kind, prompt, command_mode, origin } = line.attachment;
             let is_prompt = command_mode.as_deref().is_none_or(|mode| mode == "prompt");
-            let is_queued = kind.as_deref() == Some("queued_command") && is_prompt && is_from_user(&origin);
+            let is_queued = kind.as_deref() == Some("queued_command") && is_prompt && origin.is_user();
             let message = Message { content: prompt.filter(|_| is_queued), ..Message::default() };
             user_text_or_slash_command_with_arguments(&message_text(&message)?)
         }
@@ -123,6 +143,9 @@ const CLIENT_TAG_PREFIXES: [&str; 6] =
 /// The start of the text that the client writes after the user interrupted a request.
 const INTERRUPTION_PREFIX: &str = "[Request interrupted";
 
+/// The start of the text with which the client passes on what a hook of the `Stop` event answered.
+const HOOK_FEEDBACK_PREFIX: &str = "Stop hook feedback:";
+
 /// Returns true for the line that the client writes after the user interrupted a request.
 pub fn is_interruption(line: &TranscriptEntry) -> bool {
     line.kind.as_deref() == Some("user")
@@ -139,8 +162,10 @@ fn user_text_or_slash_command_with_arguments(text: &str) -> Option<String> {
             command_tag_content(text, "command-args").filter(|arguments| !arguments.is_empty())?;
         return Some(format!("{name} {arguments}"));
     }
-    let is_client_text =
-        CLIENT_TAG_PREFIXES.iter().any(|tag| text.starts_with(tag)) || text.starts_with(INTERRUPTION_PREFIX);
+    let is_client_text = CLIENT_TAG_PREFIXES
+        .iter()
+        .chain([&INTERRUPTION_PREFIX, &HOOK_FEEDBACK_PREFIX])
+        .any(|prefix| text.starts_with(prefix));
     (!is_client_text && !text.is_empty()).then(|| text.to_owned())
 }
 
@@ -187,6 +212,7 @@ mod tests {
             (line("<local-command-stdout>Set model</local-command-stdout>".into()), None),
             (line("<bash-input>ls</bash-input>".into()), None),
             (line("[Request interrupted by user]".into()), None),
+            (line("Stop hook feedback:\nlint failed".into()), None),
             (line(json!([{"type": "tool_result", "content": "x"}, {"type": "text", "text": "y"}])), None),
             (line("   ".into()), None),
             (line_with_flag("Stop hook feedback", "isMeta"), None),

@@ -227,7 +227,7 @@ pub fn find_client_transcript(session_id: &SessionId) -> Option<PathBuf> {
     let folder_names = disk::list_names(&projects_folder).into_iter();
     folder_names
         .map(|name| projects_folder.join(name).join(format!("{session_id}.jsonl")))
-        .find(|path| disk::exists(path))
+        .find(|path| disk::is_file(path) && !disk::is_link(path))
 }
 
 /// Returns the path of a transcript without links in its folder; `None` if the client keeps no transcripts in

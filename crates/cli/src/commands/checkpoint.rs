@@ -9,8 +9,8 @@ use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::{Marker, RunState, UsageReading};
 use plimsoll_flows::checkpoint::{CheckpointRequest, write_checkpoint};
 use plimsoll_flows::compaction::{
-    EXCHANGE_TOKENS, ReplacedConversation, is_unanswered_handoff, render_replacement_message,
-    wait_for_end_and_return_missing_prompt, write_checkpoint_before_replacement,
+    EXCHANGE_TOKENS, Replacement, is_unanswered_handoff, read_conversation_unless_empty,
+    render_replacement_message, wait_for_end_and_return_missing_prompt, write_checkpoint_before_replacement,
 };
 use plimsoll_flows::context::measure::{MeasureInput, measure_usage_waiting_near_threshold};
 use plimsoll_flows::handoffs::continue_slash_command_or_prompt;
@@ -128,27 +128,26 @@ fn write_checkpoint_and_build_replacement_json(
     if let Some(reason) = session.reason_for_silence() {
         return Err(ReportError::Silent(reason));
     }
-    let transcript_path = session.transcript_path();
+    let transcript_path = session.transcript_path.as_deref().ok_or(ReportError::NoTranscript)?;
     // The client asks before its transcript is complete.
-    let missing_prompt = transcript_path
-        .as_deref()
-        .and_then(|path| wait_for_end_and_return_missing_prompt(path, &session.report));
-    if transcript_path.as_deref().is_some_and(is_unanswered_handoff) {
+    let missing_prompt = wait_for_end_and_return_missing_prompt(transcript_path, &session.report)?;
+    if is_unanswered_handoff(transcript_path) {
         return Err(ReportError::UnansweredHandoff);
     }
+    let conversation = read_conversation_unless_empty(transcript_path).ok_or(ReportError::EmptyTranscript)?;
     let run = session.open_run()?;
     let measurement = session.measure_usage();
-    let conversation = ReplacedConversation {
+    let replacement = Replacement {
         project: &session.project,
         settings: &session.settings,
         session_id: &session.session_id,
-        transcript_path,
+        transcript_path: Some(transcript_path.to_owned()),
         run: run.as_ref(),
         measurement: &measurement,
     };
-    let handoff = write_checkpoint_before_replacement(&conversation, cause.checkpoint_cause())?;
+    let handoff = write_checkpoint_before_replacement(&replacement, cause.checkpoint_cause())?;
     let text = render_replacement_message(
-        &conversation,
+        conversation,
         cause.message_kind(),
         &handoff,
         missing_prompt,

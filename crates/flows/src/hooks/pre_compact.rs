@@ -1,7 +1,7 @@
 //! PreCompact and PostCompact: writes a checkpoint before the client compacts, and resets the record
 //! afterwards.
 
-use crate::compaction::{ReplacedConversation, write_checkpoint_before_replacement};
+use crate::compaction::{Replacement, write_checkpoint_before_replacement};
 use crate::context::measure;
 use crate::hook_invocation::{HookInvocation, InputError};
 use crate::hook_response::HookResponse;
@@ -48,7 +48,7 @@ fn write_checkpoint_and_render_instructions(
     let run = invocation.load_owned_run()?.filter(|run| !run.lifecycle.has_ended());
     let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
     let measurement = measure::measure_hook_session_waiting_near_threshold(invocation, &record);
-    let conversation = ReplacedConversation {
+    let conversation = Replacement {
         project: &invocation.project,
         settings: &invocation.settings,
         session_id: &invocation.session_id,

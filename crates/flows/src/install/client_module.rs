@@ -103,11 +103,13 @@ impl ModulePaths {
         ]
     }
 
-    /// Returns the existing files that `init` does not overwrite: those that it has not written, or that were changed
-    /// since. A skill with this name would become a plugin.
+    /// Returns what `init` does not overwrite: files that it has not written, or that were changed since, and links. A
+    /// skill with this name would become a plugin.
     fn user_files_at_our_paths(&self) -> Result<Vec<PathBuf>, InstallError> {
         let skill = self.folder.join("SKILL.md");
         let mut files: Vec<PathBuf> = disk::exists(&skill).then_some(skill).into_iter().collect();
+        let folders = [self.folder.clone(), self.folder.join(".claude-plugin"), self.folder.join("hooks")];
+        files.extend(folders.into_iter().filter(|folder| disk::is_link(folder)));
         for (path, is_ours) in self.files() {
             if disk::read_text(path)?.is_some_and(|text| !is_ours(&text)) {
                 files.push(path.to_owned());
@@ -284,9 +286,15 @@ fn plan_removal(
     Ok(Some(removal))
 }
 
+/// Returns the folders of the client's declarations for editors. Nothing is followed out of the module's folder.
 fn types_subfolders(folder: &Path) -> Vec<PathBuf> {
     let types_folder = folder.join(".claude-plugin/types");
-    let names = disk::list_names(&types_folder).into_iter();
+    if ![folder, &folder.join(".claude-plugin"), &types_folder].into_iter().all(disk::is_folder_and_not_link)
+    {
+        return Vec::new();
+    }
+    // `claude-code`, `claude-code-mcp` and `claude-code-tools` (observed on 2.1.332)
+    let names = disk::list_names(&types_folder).into_iter().filter(|name| name.starts_with("claude-code"));
     names.map(|name| types_folder.join(name)).filter(|path| disk::is_folder_and_not_link(path)).collect()
 }
 
@@ -296,12 +304,17 @@ fn plan_removal_of_files_written_by_client(
     changes: &mut Vec<FileChange>,
 ) -> Result<Vec<PathBuf>, InstallError> {
     let types_folder = folder.join(".claude-plugin/types");
-    let is_real_folder = disk::is_folder_and_not_link(&types_folder);
-    let folders = is_real_folder.then_some(types_folder).into_iter().chain(types_subfolders(folder));
-    let declarations =
-        folders.flat_map(|folder| disk::list_names(&folder).into_iter().map(move |name| folder.join(name)));
-    let mut client_files: Vec<PathBuf> =
-        declarations.filter(|path| !disk::is_link(path) && disk::is_file(path)).collect();
+    let subfolders = types_subfolders(folder);
+    let own_names: &[&str] = if subfolders.is_empty() { &[] } else { &["tsconfig.json", ".gitignore"] };
+    let declarations = subfolders
+        .into_iter()
+        .flat_map(|folder| disk::list_names(&folder).into_iter().map(move |name| folder.join(name)));
+    let mut client_files: Vec<PathBuf> = own_names
+        .iter()
+        .map(|name| types_folder.join(name))
+        .chain(declarations)
+        .filter(|path| !disk::is_link(path) && disk::is_file(path))
+        .collect();
     for (name, is_of_client) in
         [("tsconfig.json", is_tsconfig_of_client as RecognizeText), (".gitignore", ignores_only_client_files)]
     {

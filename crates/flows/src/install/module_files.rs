@@ -121,7 +121,7 @@ pub(super) fn ignores_only_client_files(text: &str) -> bool {
         let name = line.trim_start_matches('/').trim_end_matches('/');
         ["*", ".claude-plugin/types", "tsconfig.json", ".gitignore"].contains(&name)
     };
-    lines.all(is_for_client_file)
+    lines.next().is_some_and(is_for_client_file) && lines.all(is_for_client_file)
 }
 
 fn to_pretty_json(value: &Value) -> String {

@@ -126,6 +126,52 @@ fn an_older_module_is_renewed_and_no_module_removes_it() {
 }
 
 #[test]
+fn uninstall_follows_no_link_out_of_the_modules_folder() {
+    for linked in ["", ".claude-plugin", ".claude-plugin/types", ".claude-plugin/types/claude-code"] {
+        let fixture = InstallFixture::new();
+        fixture.install_fake_client(NEW_CLIENT);
+        fixture.stdout_of_success(&["init", "--user", "--module"]);
+        let types = module_folder(&fixture).join(".claude-plugin/types");
+        fixture.world.write(types.join("claude-code/index.d.ts"), "// Written by Claude Code.\n");
+        // Everything below the link now belongs to somebody else, and looks like ours.
+        let inside =
+            if linked.is_empty() { module_folder(&fixture) } else { module_folder(&fixture).join(linked) };
+        let outside = fixture.world.home().join("outside");
+        std::fs::rename(&inside, &outside).expect("the folder is moved");
+        std::os::unix::fs::symlink(&outside, &inside).expect("a link");
+        fixture.world.write(outside.join("mine.txt"), "mine");
+        fixture.world.write(outside.join("claude-code-photos/a.jpg"), "mine");
+        fixture.stdout_of_success(&["uninstall", "--user"]);
+        for file in ["mine.txt", "claude-code-photos/a.jpg"] {
+            assert_eq!(fixture.world.read(outside.join(file)), "mine", "{linked}");
+        }
+        let declaration =
+            format!("{}/claude-code/index.d.ts", ".claude-plugin/types".trim_start_matches(linked));
+        let declaration = if linked.ends_with("claude-code") { "index.d.ts".to_owned() } else { declaration };
+        let declaration = outside.join(declaration.trim_start_matches('/'));
+        assert!(declaration.exists(), "{} behind the link {linked:?} is not ours", declaration.display());
+    }
+}
+
+#[test]
+fn init_writes_through_no_link_of_the_modules_folder() {
+    for linked in ["", ".claude-plugin", "hooks"] {
+        let fixture = InstallFixture::new();
+        fixture.install_fake_client(NEW_CLIENT);
+        let outside = fixture.world.home().join("outside");
+        fixture.world.write(outside.join("mine.txt"), "mine");
+        let link =
+            if linked.is_empty() { module_folder(&fixture) } else { module_folder(&fixture).join(linked) };
+        std::fs::create_dir_all(link.parent().expect("a folder")).expect("a folder");
+        std::os::unix::fs::symlink(&outside, &link).expect("a link");
+        let stdout = fixture.stdout_of_success(&["init", "--user", "--module"]);
+        assert!(stdout.contains("skills/plimsoll"), "{stdout}");
+        let names: Vec<_> = std::fs::read_dir(&outside).expect("the folder").flatten().collect();
+        assert_eq!(names.len(), 1, "{linked}: {names:?}");
+    }
+}
+
+#[test]
 fn files_that_are_not_ours_are_never_overwritten_or_removed() {
     for (file, text) in [
         ("SKILL.md", "my skill"),
