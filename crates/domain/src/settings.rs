@@ -110,8 +110,11 @@ impl CompactionChoice {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HandoffLevel {
+    #[serde(alias = "L1")]
     L1,
+    #[serde(alias = "L2")]
     L2,
+    #[serde(alias = "L3")]
     L3,
 }
 

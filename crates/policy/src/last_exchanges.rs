@@ -136,7 +136,7 @@ impl ExchangeRenderer<'_> {
                 self.request_count += 1;
                 Some(match self.request_count {
                     1 => "### The user's last request (quoted above)\n".to_owned(),
-                    number => format!("### The user's request {number} from the end (quoted above)\n"),
+                    _ => "### An earlier request of the user (quoted above)\n".to_owned(),
                 })
             }
             TranscriptLineKind::Context { source, text } if source == COMPACT_SUMMARY => Some(format!(

@@ -402,3 +402,30 @@ fn a_request_that_is_part_of_other_text_is_still_missing() {
         assert_eq!(parse_quoted_requests(&text), ["Fix the parser.", last_prompt], "{text}");
     }
 }
+
+/// The client (2.1.332) reports a threshold for these models, and does not compact at it.
+#[test]
+fn a_model_that_never_compacts_has_the_thresholds_of_the_hooks() {
+    let session = RecordedSession::start();
+    let report = json!({"schema_version": 1, "session": SESSION, "model": "claude-sonnet-4-5", "tokens": 147_000,
+        "window": 200_000, "auto_compact": {"threshold": 167_000, "source": "model", "enabled": true}});
+    let context = session.run_with_report(&["context"], &report).expect_success().stdout_json();
+    assert_eq!(
+        context["band"],
+        json!(["74% of the context window used, 53k tokens left until the API refuses the prompt"])
+    );
+    assert_eq!(
+        (&context["level"], &context["thresholds"]["l1"]),
+        (&json!("L1"), &json!(139_000)),
+        "{context}"
+    );
+}
+
+#[test]
+fn a_level_may_be_written_as_everywhere_else() {
+    let session = RecordedSession::start();
+    let own = session.world.home().join(".config/plimsoll/settings.json");
+    session.world.write(&own, r#"{"handoff_at": "L2"}"#);
+    let context = session.run_with_report(&["context"], &report()).expect_success().stdout_json();
+    assert_eq!(context["handoff_at"], "l2");
+}

@@ -30,7 +30,7 @@ pub(crate) struct InitArguments {
     /// With --project: also hook entries, which do nothing where Plimsoll is not installed
     #[arg(long, requires = "project", conflicts_with_all = ["user", "local"])]
     entries: bool,
-    /// Also the module that runs inside Claude Code (2.1.287 or newer); it needs your own settings
+    /// Also the module that runs inside Claude Code (2.1.287 or newer); only with --user
     #[arg(long, conflicts_with_all = ["no_module", "local", "project"])]
     module: bool,
     /// Without the module; removes it if it is installed

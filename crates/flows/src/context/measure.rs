@@ -83,15 +83,19 @@ pub fn measure_usage_by_client_report(input: &MeasureInput<'_>, report: &ClientR
         return measure_usage_waiting_near_threshold(input);
     };
     let window = WindowSize { tokens: window_tokens, source: WindowSource::Client };
-    let thresholds = match report.auto_compact.threshold {
-        Some(tokens) if report.auto_compact.enabled != Some(false) => thresholds::compute_thresholds(
+    let computed_thresholds = compute_session_thresholds(input, &window, report.model.as_deref());
+    // For models that never compact by themselves, the client (2.1.332) reports a threshold at which nothing happens.
+    let compacts = report.auto_compact.enabled != Some(false)
+        && computed_thresholds.auto_compact.action != AutoCompactAction::ApiRejectsPrompt;
+    let thresholds = match report.auto_compact.threshold.filter(|_| compacts) {
+        Some(tokens) => thresholds::compute_thresholds(
             window_tokens,
             AutoCompactThreshold { tokens, action: AutoCompactAction::Compacts },
             &input.settings.levels,
             &input.settings.margins,
             input.record.usage.largest_step,
         ),
-        _ => compute_session_thresholds(input, &window, report.model.as_deref()),
+        None => computed_thresholds,
     };
     Measurement {
         reading: Some(UsageReading {

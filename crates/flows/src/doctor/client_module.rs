@@ -4,6 +4,7 @@ use super::plugins::{EnabledPlugin, module_file_of_plugin};
 use super::{DoctorInput, SettingsFiles, path_relative_to_project_or_home};
 use crate::client_modules::{find_other_modules_that_change_sessions, plugin_switches};
 use crate::install::client_module::{InstalledModule, find_installed_module};
+use plimsoll_domain::{Settings, settings::CompactionChoice};
 use plimsoll_policy::client_modules::INSTALLED_MODULE_PLUGIN;
 use plimsoll_policy::doctor::{
     InstalledModuleInfo, ModuleInfo, ModuleLoadStatus, PluginInfo, SettingsFile,
@@ -37,6 +38,7 @@ pub(super) fn collect_module_info(
             .as_ref()
             .and_then(|_| find_settings_file_that_disables_module(settings_files)),
         is_auto_compact_off: is_auto_compact_off(input, settings_files),
+        setting_that_needs_module: setting_that_needs_module(&config::load_settings(input.project).0),
         other_modules: find_other_modules_that_change_sessions(input.project, &plugin_switches(summaries()))
             .into_iter()
             .map(|file| (file.module, display(&file.path)))
@@ -44,6 +46,14 @@ pub(super) fn collect_module_info(
         installed: installed
             .map(|module| InstalledModuleInfo { folder: display(&module.folder), version: module.version }),
         plugin: plugin.map(|plugin| plugin.name.clone()),
+    }
+}
+
+fn setting_that_needs_module(settings: &Settings) -> Option<&'static str> {
+    match (settings.compaction, settings.handoff_at) {
+        (CompactionChoice::Client, None) => None,
+        (CompactionChoice::Client, Some(_)) => Some("handoff_at"),
+        (CompactionChoice::Ask | CompactionChoice::Handoff, _) => Some("compaction"),
     }
 }
 

@@ -40,6 +40,8 @@ pub struct ModuleInfo {
     pub plugin_disabling_file: Option<String>,
     /// True if the client does not compact by itself.
     pub is_auto_compact_off: bool,
+    /// The user's setting that only a module can carry out, `compaction` or `handoff_at`.
+    pub setting_that_needs_module: Option<&'static str>,
     /// Modules of other plugins, each with its file.
     pub other_modules: Vec<(OtherModule, String)>,
 }
@@ -71,10 +73,14 @@ pub(super) fn check_module_and_other_modules(
     client: &ClientInfo,
     program_version: &str,
 ) -> Option<Section> {
-    if !info.is_present() && info.other_modules.is_empty() {
+    if !info.is_present() && info.other_modules.is_empty() && info.setting_that_needs_module.is_none() {
         return None;
     }
     let mut findings = Vec::new();
+    if let Some(setting) = info.setting_that_needs_module.filter(|_| !info.is_present()) {
+        let message = format!("\"{setting}\" in your settings has no effect without the module");
+        findings.push(Finding::warning("module.missing", message, "run `plimsoll init --user --module`"));
+    }
     if info.is_present() {
         findings.extend(check_what_switches_it_off(info, client));
         findings.extend(check_installed_version(info, program_version));
@@ -90,6 +96,7 @@ fn summarize(info: &ModuleInfo) -> String {
         }
         (Some(_), None) => "installed by `plimsoll init`".to_owned(),
         (None, Some(plugin)) => format!("in the plugin {plugin}"),
+        (None, None) if info.other_modules.is_empty() => return "not installed".to_owned(),
         (None, None) => {
             let count = count_with_noun(info.other_modules.len(), "module");
             return format!("not installed; {count} of other plugins");
@@ -191,7 +198,7 @@ mod tests {
     fn what_switches_the_module_off_is_named() {
         const NEW: &str = "2.1.329 (Claude Code)";
         const OLD: &str = "2.1.286 (Claude Code)";
-        let cases: [Case; 13] = [
+        let cases: [Case; 15] = [
             (|_| (), NEW, &[]),
             (|_| (), OLD, &["module.old_client"]),
             (|_| (), "no version", &[]),
@@ -232,6 +239,15 @@ mod tests {
                 &["module.other_version"],
             ),
             (|info| info.other_modules.push(other_module()), NEW, &["module.other"]),
+            (|info| info.setting_that_needs_module = Some("compaction"), NEW, &[]),
+            (
+                |info| {
+                    info.installed = None;
+                    info.setting_that_needs_module = Some("handoff_at");
+                },
+                NEW,
+                &["module.missing"],
+            ),
             (
                 |info| {
                     info.installed = None;

@@ -49,7 +49,7 @@ fn the_last_exchanges_are_rendered_in_order_as_text() {
     ];
     let end = render(&lines, 10_000, 10_000);
     insta::assert_snapshot!(end.exchanges, @"
-    ### The user's request 2 from the end (quoted above)
+    ### An earlier request of the user (quoted above)
 
     ### You said
 

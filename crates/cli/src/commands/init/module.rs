@@ -141,7 +141,12 @@ fn installation_lines(installation: &ModuleInstallation, project: &Path) -> Vec<
         lines.push(format!("{}: the module for Claude Code", display_path(&installation.folder, project)));
     }
     lines.extend(match &installation.setting {
-        SettingOutcome::NotRequested => None,
+        SettingOutcome::NotRequested => {
+            (installation.is_changed && !install::is_compaction_set_or_unreadable()).then(|| {
+                "Compactions still use Claude Code's summary; `\"compaction\": \"handoff\"` in ~/.config/plimsoll/settings.json changes that."
+                    .to_owned()
+            })
+        }
         SettingOutcome::Written(path, choice) => {
             Some(format!("{}: \"compaction\": \"{}\"", display_path(path, project), choice.as_str()))
         }
