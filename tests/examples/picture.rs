@@ -1,6 +1,7 @@
 //! Draws the pictures of the guide from the real output of the programs, in a run with the real client on a terminal:
 //! `scripts/pictures.sh`. Each picture is light or dark, following the color scheme of the reader's browser.
 
+use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use plimsoll_testkit::{find_or_build_bin_dir, workspace_root};
@@ -49,6 +50,51 @@ fn main() {
     world.plimsoll(&["memory", "set", "R2", "Say in the README that dates are ISO 8601."]).run();
     write_picture(&pictures.join("memory.svg"), &terminal_lines_of_command(&world, &["memory", "show"]));
     screenshot_report(&world, &pictures);
+    write_picture(&pictures.join("band.svg"), &screen_with_module(720_000, "continue fresh"));
+    write_picture(&pictures.join("dialog.svg"), &screen_with_module(FULL, "Plimsoll's handoff"));
+}
+
+/// The usage at which the client compacts before the next prompt.
+const FULL: u64 = 970_000;
+
+/// Runs the real client with the module at this usage, and returns its screen once it shows the awaited text.
+fn screen_with_module(used_tokens: u64, awaited_text: &str) -> Vec<String> {
+    // The client does not compact a conversation without a tool call.
+    let model = ScriptedModel::start(move |request: &Request| match request.assistant_message_count() {
+        0 => Step::bash_call("grep -c T src/dates.txt").with_input_tokens(20_000),
+        1 => Step::from_text("The first half is converted.").with_input_tokens(used_tokens),
+        _ => Step::from_text("The second half is converted, too.").with_input_tokens(used_tokens),
+    });
+    let mut world = World::new();
+    world.put_client_on_path_with_model_and_settings(&model);
+    world.write("src/dates.txt", "2026-01-07T09:00:00Z\n");
+    world.plimsoll(&["init", "--user", "--module"]).run().expect_success();
+    world.write_plimsoll_user_settings(&json!({"compaction": "ask"}));
+    world.set_env("TERM", "xterm-256color");
+    world.set_env("COLORTERM", "truecolor");
+    let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", "Bash"];
+    let mut terminal = Terminal::start_claude(&world, &arguments, COLUMNS, 27);
+    terminal.wait_for_text("❯");
+    terminal.submit_prompt("Convert the dates in the first half.");
+    terminal.wait_for_text("The first half is converted.");
+    if used_tokens == FULL {
+        terminal.submit_prompt("Now the second half.");
+    }
+    terminal.wait_for_text(awaited_text);
+    std::thread::sleep(Duration::from_secs(1));
+    let (project, home) = (world.project().display().to_string(), world.home().display().to_string());
+    let lines = terminal.colored_lines().into_iter();
+    let lines = lines.map(|line| line.replace(&project, "~/dates").replace(&home, "~"));
+    // The banner of the client is the same in every session.
+    let mut lines: Vec<String> = lines.skip_while(|line| !text_without_escapes(line).contains("❯")).collect();
+    remove_trailing_blank_lines(&mut lines);
+    lines
+}
+
+fn remove_trailing_blank_lines(lines: &mut Vec<String>) {
+    while lines.last().is_some_and(|line| text_without_escapes(line).trim().is_empty()) {
+        lines.pop();
+    }
 }
 
 const RUN_ARGUMENTS: [&str; 14] = [
@@ -79,9 +125,7 @@ fn terminal_lines_of_command(world: &World, arguments: &[&str]) -> Vec<String> {
     );
     terminal.wait_for_exit_and_all_bytes();
     let mut lines = terminal.colored_lines();
-    while lines.last().is_some_and(|line| text_without_escapes(line).trim().is_empty()) {
-        lines.pop();
-    }
+    remove_trailing_blank_lines(&mut lines);
     let quoted_words = arguments
         .iter()
         .map(|word| if word.contains(' ') { format!("'{word}'") } else { (*word).to_owned() });
