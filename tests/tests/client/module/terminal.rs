@@ -4,6 +4,7 @@ use super::harness::{
     FRESH_MARKER, FULL, MARKER, SUMMARY, handoff_text, shorten_question, summary_count, world_with_module,
 };
 use plimsoll_protocol::handoff_message::parse_quoted_requests;
+use plimsoll_protocol::settings::parse_version;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{TIMEOUT, World};
@@ -134,4 +135,27 @@ fn the_setting_continues_at_the_end_of_a_turn_once() {
     assert_eq!(request_count, 3, "two before, one after");
     let text = handoff_text(model.main_requests().last().expect("a request"));
     assert_eq!(parse_quoted_requests(&text), ["The first request."], "{text}");
+}
+
+/// From 2.1.332 on, a module can draw the status line.
+#[test]
+fn the_status_line_is_drawn_where_the_user_has_none() {
+    let model = model_with_usage(720_000);
+    let world = world_with_module(&model, &json!({}));
+    let path = world.home().join(".claude/settings.json");
+    let mut settings = world.read_json(&path);
+    settings.as_object_mut().expect("settings").remove("statusLine").expect("the status line of init");
+    world.write(&path, &settings.to_string());
+    let version = world.claude(&["--version"]).run().expect_success().stdout;
+    let draws_status_line = parse_version(&version) >= parse_version("2.1.332");
+    let mut terminal = start_claude(&world);
+    terminal.wait_for_text("❯");
+    terminal.submit_prompt("The first request.");
+    terminal.wait_for_text("continue fresh");
+    if draws_status_line {
+        let screen = terminal.wait_for_text("▏ 72%");
+        assert!(screen.contains("720k/1M"), "{screen}");
+    } else {
+        assert!(!terminal.screen_text().contains("▏ 72%"), "{}", terminal.screen_text());
+    }
 }
