@@ -72,7 +72,7 @@ fn is_outside_project(user_path: &Path, root: &Path) -> bool {
 pub fn user_settings_path() -> Option<PathBuf> {
     let default_path =
         || Some(append_to_path(environment::home_folder()?, &["/.config/plimsoll/settings.json"]));
-    let config_home = environment::variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config_home = environment::xdg_folder("XDG_CONFIG_HOME");
     config_home.map(|folder| append_to_path(&folder, &["/plimsoll/settings.json"])).or_else(default_path)
 }
 

@@ -11,6 +11,12 @@ pub fn variable(name: &str) -> Option<String> {
     value.to_str().filter(|value| !value.is_empty()).map(str::to_owned)
 }
 
+/// Returns the folder that a variable of the XDG Base Directory Specification names. A relative path is ignored, as the
+/// specification says: it would lead into the project.
+pub fn xdg_folder(name: &str) -> Option<PathBuf> {
+    variable(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
+}
+
 /// Returns every variable. Bytes that are not UTF-8 are replaced.
 pub fn all_variables() -> impl Iterator<Item = (String, String)> {
     let to_text = |part: &OsString| part.to_string_lossy().into_owned();
@@ -43,18 +49,12 @@ pub fn home_folder() -> Option<&'static Path> {
 
 /// Returns the folder for state of programs (`XDG_STATE_HOME`); `None` without a home.
 pub fn state_home() -> Option<PathBuf> {
-    variable("XDG_STATE_HOME")
-        .map(PathBuf::from)
-        .filter(|folder| folder.is_absolute())
-        .or_else(|| Some(home_folder()?.join(".local/state")))
+    xdg_folder("XDG_STATE_HOME").or_else(|| Some(home_folder()?.join(".local/state")))
 }
 
 /// Returns the folder for data of programs that can be recreated (`XDG_DATA_HOME`); `None` without a home.
 pub fn data_home() -> Option<PathBuf> {
-    variable("XDG_DATA_HOME")
-        .map(PathBuf::from)
-        .filter(|folder| folder.is_absolute())
-        .or_else(|| Some(home_folder()?.join(".local/share")))
+    xdg_folder("XDG_DATA_HOME").or_else(|| Some(home_folder()?.join(".local/share")))
 }
 
 /// Returns the working directory, or `.` if it cannot be determined.

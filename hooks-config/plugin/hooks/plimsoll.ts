@@ -21,6 +21,7 @@ type Context = {
   compaction: "client" | "ask" | "handoff";
   handoff_at: "l1" | "l2" | "l3" | null;
   level: "L0" | "L1" | "L2" | "L3";
+  tokens: number | null;
   thresholds: { l1: number; auto_compact: number } | null;
   band: string[];
 };
@@ -36,7 +37,9 @@ let isInteractive = false;
 let isTurnRunning = false;
 let continuesAfterTurn = false;
 /** False from a handoff until the usage was once below L1, so that handoffs cannot follow each other in a circle. */
-let hadRoom = false;
+let hadRoom = true;
+/** The question to `plimsoll context` before, so that a late answer never replaces a newer one. */
+let lastRefresh: Promise<void> = Promise.resolve();
 let polling: { cancel: () => void } | undefined;
 let tokensAtLastContext: number | undefined;
 
@@ -118,16 +121,23 @@ async function autoCompactOfModel($: EngineInterface) {
   return autoCompact;
 }
 
-/** Asks again what to show, if the usage may have changed it: below L1 the client's own figure is enough. */
-async function refresh($: EngineInterface, isForced: boolean): Promise<void> {
+/** Asks again what to show, once the question before has its answer. */
+function refresh($: EngineInterface, isForced: boolean): Promise<void> {
+  lastRefresh = lastRefresh.then(() => refreshContext($, isForced)).catch(() => {});
+  return lastRefresh;
+}
+
+/** Asks again if the usage may have changed the answer: below L1 the client's own figure is enough. */
+async function refreshContext($: EngineInterface, isForced: boolean): Promise<void> {
   const tokens = (await $.session.usage()).context.tokens;
   const isBelowL1 = context?.thresholds != null && tokens !== undefined && tokens < context.thresholds.l1;
-  hadRoom ||= isBelowL1;
+  // Before the first response of a conversation the client reports no tokens, which is no room yet.
+  hadRoom ||= isBelowL1 && tokens > 0;
   const isUnchanged = tokens === tokensAtLastContext && (await $.agent.list()).length === 0;
   if (isForced || (!isBelowL1 && !isUnchanged) || (isBelowL1 && context?.level !== "L0")) {
     tokensAtLastContext = tokens;
     context = await askPlimsoll($, ["context"], {});
-    hadRoom ||= context?.level === "L0";
+    hadRoom ||= context?.level === "L0" && Boolean(context.tokens);
     $.ui.invalidate("ui.render");
   }
 }
@@ -221,6 +231,7 @@ async function continueFresh($: EngineInterface): Promise<void> {
   await $.command.run({ command: "clear" });
   // The text itself, because `@FILE` is not expanded in a prompt of a module.
   await $.prompt.submit({ text: answer.text, asUser: true });
+  $.ui.toast("A fresh conversation has begun. `claude --resume` brings the old one back.");
 }
 
 async function onTurnStart($: EngineInterface): Promise<void> {

@@ -225,6 +225,10 @@ fn a_projects_file_cannot_replace_a_conversation() {
     session.world.write(".claude/plimsoll.json", r#"{"compaction": "handoff", "handoff_at": "l1"}"#);
     let context = session.run_with_report(&["context"], &report()).expect_success().stdout_json();
     assert_eq!((&context["compaction"], &context["handoff_at"]), (&json!("client"), &json!(null)));
+    session.world.write(".config/plimsoll/settings.json", r#"{"compaction": "handoff"}"#);
+    let relative = session.world.plimsoll(&["context", "--json", "--client", &report().to_string()]);
+    let context = relative.env("XDG_CONFIG_HOME", ".config").run().expect_success().stdout_json();
+    assert_eq!(context["compaction"], "client", "a relative folder would be the project's");
     let own = session.world.home().join(".config/plimsoll/settings.json");
     session.world.write(&own, r#"{"compaction": "ask", "handoff_at": "l2"}"#);
     let context = session.run_with_report(&["context"], &report()).expect_success().stdout_json();

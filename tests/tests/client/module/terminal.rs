@@ -125,16 +125,30 @@ fn the_question_is_answered_by_the_user_or_after_a_minute_by_the_client() {
 
 #[test]
 fn the_setting_continues_at_the_end_of_a_turn_once() {
-    let model = model_with_usage(860_000);
+    // The fresh conversation is as full as the old one.
+    let model = ScriptedModel::start(|request| {
+        let is_fresh = request.full_text().contains("[Plimsoll handoff");
+        match (is_fresh, request.assistant_message_count()) {
+            (false, 0) => Step::bash_call("echo hi").with_input_tokens(20_000),
+            (false, _) => Step::from_text("first answer").with_input_tokens(860_000),
+            (true, 0) => Step::from_text("answer after the handoff").with_input_tokens(860_000),
+            (true, _) => Step::from_text("last answer").with_input_tokens(861_000),
+        }
+    });
     let world = world_with_module(&model, &json!({"handoff_at": "l2"}));
     let mut terminal = start_claude(&world);
     terminal.wait_for_text("❯");
     terminal.submit_prompt("The first request.");
     terminal.wait_for_text("answer after the handoff");
-    let request_count = model.main_requests().len();
-    assert_eq!(request_count, 3, "two before, one after");
     let text = handoff_text(model.main_requests().last().expect("a request"));
     assert_eq!(parse_quoted_requests(&text), ["The first request."], "{text}");
+    terminal.wait_for_text("continue fresh");
+    terminal.submit_prompt("The second request.");
+    terminal.wait_for_text("last answer");
+    terminal.wait_for_text("continue fresh");
+    // A second handoff would follow within a second.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(model.main_requests().len(), 4, "two before, two after\n{}", terminal.screen_text());
 }
 
 /// From 2.1.332 on, a module can draw the status line.
