@@ -82,9 +82,7 @@ fn screen_with_module(used_tokens: u64, awaited_text: &str) -> Vec<String> {
     }
     terminal.wait_for_text(awaited_text);
     std::thread::sleep(Duration::from_secs(1));
-    let (project, home) = (world.project().display().to_string(), world.home().display().to_string());
-    let lines = terminal.colored_lines().into_iter();
-    let lines = lines.map(|line| line.replace(&project, "~/dates").replace(&home, "~"));
+    let lines = lines_without_machine_paths(&world, terminal.colored_lines());
     // The banner of the client is the same in every session.
     let mut lines: Vec<String> = lines.skip_while(|line| !text_without_escapes(line).contains("❯")).collect();
     remove_trailing_blank_lines(&mut lines);
@@ -137,11 +135,13 @@ fn terminal_lines_of_command(world: &World, arguments: &[&str]) -> Vec<String> {
     } else {
         command_line
     };
-    // Leaves out the paths of the machine that draws the pictures.
-    let folder = world.project().display().to_string();
-    let home = world.home().display().to_string();
-    let lines = lines.into_iter().map(|line| line.replace(&folder, "~/dates").replace(&home, "~"));
-    std::iter::once(command_line).chain(lines).collect()
+    std::iter::once(command_line).chain(lines_without_machine_paths(world, lines)).collect()
+}
+
+/// Leaves out the paths of the machine that draws the pictures.
+fn lines_without_machine_paths(world: &World, lines: Vec<String>) -> impl Iterator<Item = String> + use<> {
+    let (project, home) = (world.project().display().to_string(), world.home().display().to_string());
+    lines.into_iter().map(move |line| line.replace(&project, "~/dates").replace(&home, "~"))
 }
 
 /// Takes screenshots of the report in a browser, in the light and in the dark color scheme.

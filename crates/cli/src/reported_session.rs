@@ -47,7 +47,7 @@ pub(crate) struct ReportedSession {
     pub(crate) session_id: SessionId,
     pub(crate) record: SessionRecord,
     /// The transcript in the client's own folder. The path in the record is not used: a program in the project can
-    /// write there, and what the transcript says becomes the user's words.
+    /// change it, and the handoff quotes the transcript's requests as the user's own.
     pub(crate) transcript_path: Option<PathBuf>,
 }
 

@@ -91,19 +91,6 @@ pub fn wait_for_end_and_return_missing_prompt(
     }
 }
 
-/// Returns true if the model has not responded since the last handoff message. The message itself must then be too long
-/// for the window, and another one would not be shorter.
-pub fn is_unanswered_handoff(transcript_path: &Path) -> bool {
-    let lines = tail::read_last_lines_with_content(transcript_path, MAX_END_BYTES).unwrap_or_default();
-    let last_relevant = lines.iter().rev().find_map(|line| match &line.kind {
-        TranscriptLineKind::Response(_) | TranscriptLineKind::ToolResults(_) => Some(false),
-        TranscriptLineKind::Prompt { text, .. } => HandoffMessageKind::of_message(text).map(|_| true),
-        TranscriptLineKind::Context { source, .. } => (source == HANDOFF_MESSAGE).then_some(true),
-        _ => None,
-    });
-    last_relevant.unwrap_or(false)
-}
-
 /// The end of the conversation is within this many bytes from the end of the transcript.
 const MAX_END_BYTES: u64 = 2 * 1024 * 1024;
 
@@ -116,12 +103,13 @@ fn has_result(lines: &[TranscriptLine], tool_use_id: &str) -> bool {
     })
 }
 
+fn is_answer(line: &TranscriptLine) -> bool {
+    matches!(line.kind, TranscriptLineKind::Response(_) | TranscriptLineKind::ToolResults(_))
+}
+
 /// Returns true if the user's request stands after the last response. The same words further above are an earlier request.
 fn ends_with_request(lines: &[TranscriptLine], request: &str) -> bool {
-    let is_of_model = |kind: &TranscriptLineKind| {
-        matches!(kind, TranscriptLineKind::Response(_) | TranscriptLineKind::ToolResults(_))
-    };
-    lines.iter().rev().take_while(|line| !is_of_model(&line.kind)).any(|line| match &line.kind {
+    lines.iter().rev().take_while(|line| !is_answer(line)).any(|line| match &line.kind {
         TranscriptLineKind::Prompt { text, .. } => parse_request_in_prompt(text).as_deref() == Some(request),
         // The client puts the words of a queued prompt between words of its own.
         TranscriptLineKind::Context { source, text } => {
@@ -134,11 +122,25 @@ fn ends_with_request(lines: &[TranscriptLine], request: &str) -> bool {
 /// The client's name for a prompt that was typed while the model was working.
 const QUEUED_COMMAND: &str = "queued_command";
 
-/// What a transcript says of the conversation that is replaced.
+/// The conversation that is replaced, as its transcript has it.
 #[derive(Debug)]
 pub struct Conversation {
     requests: Vec<String>,
     lines: Vec<TranscriptLine>,
+}
+
+impl Conversation {
+    /// Returns true if the model has not responded since the last handoff message. The message itself must then be too
+    /// long for the window, and another one would not be shorter.
+    pub fn ends_with_unanswered_handoff(&self) -> bool {
+        let last_relevant = self.lines.iter().rev().find_map(|line| match &line.kind {
+            TranscriptLineKind::Response(_) | TranscriptLineKind::ToolResults(_) => Some(false),
+            TranscriptLineKind::Prompt { text, .. } => HandoffMessageKind::of_message(text).map(|_| true),
+            TranscriptLineKind::Context { source, .. } => (source == HANDOFF_MESSAGE).then_some(true),
+            _ => None,
+        });
+        last_relevant.unwrap_or(false)
+    }
 }
 
 /// Reads the conversation. Returns `None` if the transcript is unreadable, or if it has neither a request nor an answer:
@@ -146,10 +148,7 @@ pub struct Conversation {
 pub fn read_conversation_unless_empty(transcript_path: &Path) -> Option<Conversation> {
     let requests = tail::read_requests_and_tasks(transcript_path, MAX_TRANSCRIPT_BYTES).ok()?.requests;
     let lines = tail::read_last_lines_with_content(transcript_path, MAX_TRANSCRIPT_BYTES).ok()?;
-    let has_answer = lines.iter().any(|line| {
-        matches!(line.kind, TranscriptLineKind::Response(_) | TranscriptLineKind::ToolResults(_))
-    });
-    (!requests.is_empty() || has_answer).then_some(Conversation { requests, lines })
+    (!requests.is_empty() || lines.iter().any(is_answer)).then_some(Conversation { requests, lines })
 }
 
 /// Renders the message that takes the place of a conversation. `missing_prompt` is a prompt that the client has not

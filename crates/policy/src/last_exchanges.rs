@@ -41,7 +41,7 @@ pub fn render_conversation_end(
     limits: ExchangeLimits,
     redact: &dyn Fn(&str) -> String,
 ) -> ConversationEnd {
-    let mut renderer = ExchangeRenderer { redact, request_count: 0, result_count: 0 };
+    let mut renderer = ExchangeRenderer { redact, has_rendered_request: false, result_count: 0 };
     let mut exchange_parts = Vec::new();
     let mut used_bytes = 0;
     let mut lines = lines.iter().rev().filter(|line| !line.is_sidechain).peekable();
@@ -116,8 +116,8 @@ fn joined_text_unless_api_error(response: &ResponsePart) -> String {
 
 struct ExchangeRenderer<'a> {
     redact: &'a dyn Fn(&str) -> String,
-    /// The number of the user's requests rendered so far, newest first.
-    request_count: usize,
+    /// True once the user's last request is rendered; the lines come newest first.
+    has_rendered_request: bool,
     /// The number of tool results rendered so far, newest first.
     result_count: usize,
 }
@@ -133,11 +133,10 @@ impl ExchangeRenderer<'_> {
             }
             // The requests are quoted whole elsewhere in the message.
             TranscriptLineKind::Prompt { is_meta: false, .. } => {
-                self.request_count += 1;
-                Some(match self.request_count {
-                    1 => "### The user's last request (quoted above)\n".to_owned(),
-                    _ => "### An earlier request of the user (quoted above)\n".to_owned(),
-                })
+                let is_earlier = std::mem::replace(&mut self.has_rendered_request, true);
+                let whose =
+                    if is_earlier { "An earlier request of the user" } else { "The user's last request" };
+                Some(format!("### {whose} (quoted above)\n"))
             }
             TranscriptLineKind::Context { source, text } if source == COMPACT_SUMMARY => Some(format!(
                 "### The client's summary of the conversation before\n\n{}",

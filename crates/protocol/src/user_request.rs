@@ -135,16 +135,21 @@ fn message_text(message: &Message) -> Option<String> {
     (!has_tool_result && !texts.is_empty()).then(|| texts.join("\n"))
 }
 
-/// Tags with which the client marks its own text in user lines: command output, a shell command that the user entered with
-/// `!`, a background task's notification.
-const CLIENT_TAG_PREFIXES: [&str; 6] =
-    ["<local-command-", "<bash-", "<task-notification", "<user-memory-", "<system-reminder", "<command-"];
+/// The starts of text that the client writes into user lines: command output, a shell command that the user entered with
+/// `!`, a background task's notification, an interruption, and what a hook of the `Stop` event answered.
+const CLIENT_TEXT_PREFIXES: [&str; 8] = [
+    "<local-command-",
+    "<bash-",
+    "<task-notification",
+    "<user-memory-",
+    "<system-reminder",
+    "<command-",
+    INTERRUPTION_PREFIX,
+    "Stop hook feedback:",
+];
 
 /// The start of the text that the client writes after the user interrupted a request.
 const INTERRUPTION_PREFIX: &str = "[Request interrupted";
-
-/// The start of the text with which the client passes on what a hook of the `Stop` event answered.
-const HOOK_FEEDBACK_PREFIX: &str = "Stop hook feedback:";
 
 /// Returns true for the line that the client writes after the user interrupted a request.
 pub fn is_interruption(line: &TranscriptEntry) -> bool {
@@ -162,10 +167,7 @@ fn user_text_or_slash_command_with_arguments(text: &str) -> Option<String> {
             command_tag_content(text, "command-args").filter(|arguments| !arguments.is_empty())?;
         return Some(format!("{name} {arguments}"));
     }
-    let is_client_text = CLIENT_TAG_PREFIXES
-        .iter()
-        .chain([&INTERRUPTION_PREFIX, &HOOK_FEEDBACK_PREFIX])
-        .any(|prefix| text.starts_with(prefix));
+    let is_client_text = CLIENT_TEXT_PREFIXES.iter().any(|prefix| text.starts_with(prefix));
     (!is_client_text && !text.is_empty()).then(|| text.to_owned())
 }
 

@@ -135,17 +135,27 @@ impl Terminal {
 
     /// Waits until the screen shows this text and returns the screen. Panics with the screen on a timeout.
     pub fn wait_for_text(&self, text: &str) -> String {
+        let mut screen = String::new();
+        self.wait_until(
+            || {
+                screen = self.screen_text();
+                screen.contains(text)
+            },
+            &format!("{text:?}"),
+        );
+        screen
+    }
+
+    /// Waits until the condition holds. Panics with the screen on a timeout.
+    pub fn wait_until(&self, mut condition: impl FnMut() -> bool, description: &str) {
         let started_at = Instant::now();
-        loop {
-            let screen = self.screen_text();
-            if screen.contains(text) {
-                return screen;
-            }
+        while !condition() {
             assert!(
                 started_at.elapsed() < TIMEOUT,
-                "no {text:?} within {TIMEOUT:?} on this screen:\n{screen}"
+                "no {description} within {TIMEOUT:?} on this screen:\n{}",
+                self.screen_text()
             );
-            sleep(Duration::from_millis(20));
+            sleep(SCREEN_INTERVAL);
         }
     }
 

@@ -307,7 +307,7 @@ fn a_handoff_for_a_fresh_conversation_is_not_offered_to_it() {
     assert!(!reply.stdout.contains("handoff"), "{reply:?}");
 }
 
-/// What a transcript says becomes the user's words, so only the client's own file counts.
+/// The handoff quotes the transcript's requests as the user's own, so only the client's file is read.
 #[test]
 fn a_transcript_that_a_record_names_elsewhere_is_not_read() {
     let mut session = RecordedSession::start();

@@ -9,8 +9,8 @@ use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::{Marker, RunState, UsageReading};
 use plimsoll_flows::checkpoint::{CheckpointRequest, write_checkpoint};
 use plimsoll_flows::compaction::{
-    EXCHANGE_TOKENS, Replacement, is_unanswered_handoff, read_conversation_unless_empty,
-    render_replacement_message, wait_for_end_and_return_missing_prompt, write_checkpoint_before_replacement,
+    EXCHANGE_TOKENS, Replacement, read_conversation_unless_empty, render_replacement_message,
+    wait_for_end_and_return_missing_prompt, write_checkpoint_before_replacement,
 };
 use plimsoll_flows::context::measure::{MeasureInput, measure_usage_waiting_near_threshold};
 use plimsoll_flows::handoffs::continue_slash_command_or_prompt;
@@ -131,10 +131,10 @@ fn write_checkpoint_and_build_replacement_json(
     let transcript_path = session.transcript_path.as_deref().ok_or(ReportError::NoTranscript)?;
     // The client asks before its transcript is complete.
     let missing_prompt = wait_for_end_and_return_missing_prompt(transcript_path, &session.report)?;
-    if is_unanswered_handoff(transcript_path) {
+    let conversation = read_conversation_unless_empty(transcript_path).ok_or(ReportError::EmptyTranscript)?;
+    if conversation.ends_with_unanswered_handoff() {
         return Err(ReportError::UnansweredHandoff);
     }
-    let conversation = read_conversation_unless_empty(transcript_path).ok_or(ReportError::EmptyTranscript)?;
     let run = session.open_run()?;
     let measurement = session.measure_usage();
     let replacement = Replacement {

@@ -48,7 +48,7 @@ fn write_checkpoint_and_render_instructions(
     let run = invocation.load_owned_run()?.filter(|run| !run.lifecycle.has_ended());
     let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
     let measurement = measure::measure_hook_session_waiting_near_threshold(invocation, &record);
-    let conversation = Replacement {
+    let replacement = Replacement {
         project: &invocation.project,
         settings: &invocation.settings,
         session_id: &invocation.session_id,
@@ -56,7 +56,7 @@ fn write_checkpoint_and_render_instructions(
         run: run.as_ref(),
         measurement: &measurement,
     };
-    let handoff_file = write_checkpoint_before_replacement(&conversation, CheckpointCause::Compact)?.file;
+    let handoff_file = write_checkpoint_before_replacement(&replacement, CheckpointCause::Compact)?.file;
     Ok(Some(messages::render_compaction_instructions(&handoff_and_run_lines_for_summarizer(
         run.as_ref(),
         &handoff_file,

@@ -29,7 +29,7 @@ pub enum ModuleRequest {
     Remove,
 }
 
-/// The part of an installation's report about the module.
+/// What an installation changes about the module.
 #[derive(Debug)]
 pub enum ModuleChange {
     Installed(ModuleInstallation),
@@ -51,6 +51,8 @@ pub struct ModuleInstallation {
 #[derive(Debug, PartialEq, Eq)]
 pub enum SettingOutcome {
     NotRequested,
+    /// Not requested, and the file has no such key.
+    Missing(PathBuf),
     Written(PathBuf, CompactionChoice),
     /// The key is already there.
     AlreadySet(PathBuf),
@@ -191,9 +193,9 @@ fn plan_installation(
     choice: Option<CompactionChoice>,
     changes: &mut Vec<FileChange>,
 ) -> Result<ModuleChange, InstallError> {
-    let user_files_at_our_paths = paths.user_files_at_our_paths()?;
-    if !user_files_at_our_paths.is_empty() {
-        return Ok(ModuleChange::KeptFiles(user_files_at_our_paths));
+    let user_files = paths.user_files_at_our_paths()?;
+    if !user_files.is_empty() {
+        return Ok(ModuleChange::KeptFiles(user_files));
     }
     let current_module = disk::read_text(&paths.module)?;
     let mut receipt = current_module.as_deref().and_then(read_receipt).unwrap_or_else(|| ModuleReceipt {
@@ -202,7 +204,9 @@ fn plan_installation(
     });
     let mut setting_changes = Vec::new();
     let setting = match choice {
-        None => SettingOutcome::NotRequested,
+        None => config::user_settings_path()
+            .filter(|_| !is_compaction_set_or_unreadable())
+            .map_or(SettingOutcome::NotRequested, SettingOutcome::Missing),
         Some(choice) => plan_adding_compaction_key_if_missing(choice, &mut receipt, &mut setting_changes)?,
     };
     let program_folder = version_link_or_upgrade_safe_program_path("plimsoll")

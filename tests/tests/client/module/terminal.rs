@@ -86,11 +86,7 @@ fn nothing_is_shown_below_l1_and_the_key_continues_in_a_fresh_conversation() {
         parse_quoted_requests(&handoff_text(&last)) == ["The first request.", "The second request."]
             && last.assistant_message_count() == 0
     };
-    let started_at = Instant::now();
-    while !is_second_handoff() {
-        assert!(started_at.elapsed() < TIMEOUT, "no second handoff:\n{}", terminal.screen_text());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    terminal.wait_until(is_second_handoff, "second handoff");
     assert_eq!(summary_count(&model), 0);
 }
 

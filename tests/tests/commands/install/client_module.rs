@@ -126,8 +126,30 @@ fn an_older_module_is_renewed_and_no_module_removes_it() {
 }
 
 #[test]
+fn init_says_that_compactions_stay_as_they_are_unless_the_user_has_decided() {
+    for (settings, is_said) in [(None, true), (Some("{}"), true), (Some(r#"{"compaction": "ask"}"#), false)] {
+        let fixture = InstallFixture::new();
+        fixture.install_fake_client(NEW_CLIENT);
+        let path = plimsoll_settings(&fixture);
+        if let Some(settings) = settings {
+            fixture.world.write(&path, settings);
+        }
+        let stdout = fixture.stdout_of_success(&["init", "--user", "--module"]);
+        assert_eq!(stdout.contains("Compactions still use Claude Code's summary"), is_said, "{stdout}");
+        assert_eq!(stdout.contains(&path.display().to_string()), is_said, "{stdout}");
+        let again = fixture.stdout_of_success(&["init", "--user", "--module"]);
+        assert!(!again.contains("Compactions still use"), "nothing was installed: {again}");
+    }
+}
+
+#[test]
 fn uninstall_follows_no_link_out_of_the_modules_folder() {
-    for linked in ["", ".claude-plugin", ".claude-plugin/types", ".claude-plugin/types/claude-code"] {
+    for (linked, declaration) in [
+        ("", ".claude-plugin/types/claude-code/index.d.ts"),
+        (".claude-plugin", "types/claude-code/index.d.ts"),
+        (".claude-plugin/types", "claude-code/index.d.ts"),
+        (".claude-plugin/types/claude-code", "index.d.ts"),
+    ] {
         let fixture = InstallFixture::new();
         fixture.install_fake_client(NEW_CLIENT);
         fixture.stdout_of_success(&["init", "--user", "--module"]);
@@ -145,10 +167,7 @@ fn uninstall_follows_no_link_out_of_the_modules_folder() {
         for file in ["mine.txt", "claude-code-photos/a.jpg"] {
             assert_eq!(fixture.world.read(outside.join(file)), "mine", "{linked}");
         }
-        let declaration =
-            format!("{}/claude-code/index.d.ts", ".claude-plugin/types".trim_start_matches(linked));
-        let declaration = if linked.ends_with("claude-code") { "index.d.ts".to_owned() } else { declaration };
-        let declaration = outside.join(declaration.trim_start_matches('/'));
+        let declaration = outside.join(declaration);
         assert!(declaration.exists(), "{} behind the link {linked:?} is not ours", declaration.display());
     }
 }

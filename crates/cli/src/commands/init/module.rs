@@ -112,11 +112,11 @@ fn prompt_for_compaction() -> CompactionChoice {
 
 /// Returns the lines of an installation's report about the module.
 pub(super) fn lines_about_module_change(
-    report: &ModuleChange,
+    change: &ModuleChange,
     client: &InstalledClient,
     project: &Path,
 ) -> Vec<String> {
-    match report {
+    match change {
         ModuleChange::Installed(installation) => {
             let mut lines = installation_lines(installation, project);
             lines.extend(unsupported_client_line(client));
@@ -141,12 +141,13 @@ fn installation_lines(installation: &ModuleInstallation, project: &Path) -> Vec<
         lines.push(format!("{}: the module for Claude Code", display_path(&installation.folder, project)));
     }
     lines.extend(match &installation.setting {
-        SettingOutcome::NotRequested => {
-            (installation.is_changed && !install::is_compaction_set_or_unreadable()).then(|| {
-                "Compactions still use Claude Code's summary; `\"compaction\": \"handoff\"` in ~/.config/plimsoll/settings.json changes that."
-                    .to_owned()
-            })
-        }
+        SettingOutcome::NotRequested => None,
+        SettingOutcome::Missing(path) => installation.is_changed.then(|| {
+            format!(
+                "Compactions still use Claude Code's summary; `\"compaction\": \"handoff\"` in {} changes that.",
+                display_path(path, project)
+            )
+        }),
         SettingOutcome::Written(path, choice) => {
             Some(format!("{}: \"compaction\": \"{}\"", display_path(path, project), choice.as_str()))
         }
