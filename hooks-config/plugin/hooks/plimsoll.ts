@@ -36,6 +36,8 @@ let statusLine: string | undefined;
 let isInteractive = false;
 let isTurnRunning = false;
 let continuesAfterTurn = false;
+/** True while a handoff is written and the conversation cleared: a second press of the key must not do it again. */
+let isContinuing = false;
 /** False from a handoff until the usage was once below L1, so that handoffs cannot follow each other in a circle. */
 let hadRoom = true;
 /** The question to `plimsoll context` before, so that a late answer never replaces a newer one. */
@@ -213,14 +215,21 @@ async function messagesForCompaction($: EngineInterface, e: SessionCompactInput)
   return answer && [{ role: "user", text: answer.text, toolUses: [] }];
 }
 
-/** Writes the handoff, clears the conversation, and begins the next one with the handoff. */
+/** Continues in a fresh conversation, after the turn if one is running. */
 async function continueFresh($: EngineInterface): Promise<void> {
   if (isTurnRunning) {
     continuesAfterTurn = true;
     $.ui.toast("A fresh conversation begins after this turn.");
     return;
   }
+  if (isContinuing) return;
+  isContinuing = true;
   continuesAfterTurn = false;
+  await replaceConversation($).finally(() => (isContinuing = false));
+}
+
+/** Writes the handoff, clears the conversation, and begins the next one with the handoff. */
+async function replaceConversation($: EngineInterface): Promise<void> {
   const answer = await requestHandoff($, "clear", await $.session.messages());
   if (answer === undefined) {
     $.ui.toast("Plimsoll could not write a handoff, so the conversation stays. `plimsoll doctor` says why.");

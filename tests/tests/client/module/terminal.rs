@@ -1,10 +1,12 @@
 //! The module on a terminal: the band, the key, the question, and the fresh conversation.
 
 use super::harness::{
-    FRESH_MARKER, FULL, MARKER, SUMMARY, handoff_text, shorten_question, summary_count, world_with_module,
+    FRESH_MARKER, FULL, MARKER, SUMMARY, handoff_text, shorten_question, summary_count, use_programs_of,
+    world_with_module,
 };
 use plimsoll_protocol::handoff_message::parse_quoted_requests;
 use plimsoll_protocol::settings::parse_version;
+use plimsoll_testkit::find_or_build_bin_dir;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::{TIMEOUT, World};
@@ -88,6 +90,31 @@ fn nothing_is_shown_below_l1_and_the_key_continues_in_a_fresh_conversation() {
     };
     terminal.wait_until(is_second_handoff, "second handoff");
     assert_eq!(summary_count(&model), 0);
+}
+
+/// Two handoffs, each with its own `/clear`, would throw away what came between them.
+#[test]
+fn a_key_that_is_pressed_again_continues_once() {
+    let model = model_with_usage(720_000);
+    let world = world_with_module(&model, &json!({}));
+    let real = find_or_build_bin_dir().join("plimsoll").display().to_string();
+    let calls = world.path("calls");
+    let script = format!("#!/bin/sh\necho \"$1\" >> {}\nsleep 1\nexec {real} \"$@\"\n", calls.display());
+    world.write_program("slow/plimsoll", &script);
+    use_programs_of(&world, &world.path("slow").display().to_string());
+    let mut terminal = start_claude(&world);
+    terminal.wait_for_text("❯");
+    terminal.submit_prompt("The first request.");
+    terminal.wait_for_text("continue fresh");
+    let count_checkpoints = || world.read(&calls).matches("checkpoint").count();
+    press_until(&mut terminal, "0", |_| count_checkpoints() == 1);
+    terminal.type_text("0");
+    world.wait_until(|| is_last_request_with(&model, FRESH_MARKER), "the handoff");
+    terminal.wait_for_text("answer after the handoff");
+    // A second handoff would follow within two seconds.
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(count_checkpoints(), 1, "{}", terminal.screen_text());
+    assert_eq!(model.main_requests().len(), 3, "two before, one after\n{}", terminal.screen_text());
 }
 
 #[test]
