@@ -2,7 +2,9 @@
 //! anything.
 #![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
-pub use plimsoll_system::files::{file_system_type, folder_identity_by_inode_and_creation_time};
+pub use plimsoll_system::files::{
+    FileSystemKind, file_system_kind, folder_identity_by_inode_and_creation_time,
+};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -65,6 +67,6 @@ mod tests {
         );
         assert_eq!(writability_mode_and_ownership(&folder.path().join("none")), None);
         assert!(available_bytes(folder.path()).is_some_and(|free| free > 0));
-        assert!(file_system_type(folder.path()).is_some());
+        assert!(file_system_kind(folder.path()).is_some());
     }
 }

@@ -1,14 +1,14 @@
 //! File and folder operations that differ between operating systems: opening folders, opening a path below a folder in one
 //! call, syncing a volume, identifying a folder. Each system has one submodule; all define the same names.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "macos-answers")))]
 mod linux;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), feature = "macos-answers"))]
 mod posix;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "macos-answers")))]
 use linux as platform;
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), feature = "macos-answers"))]
 use posix as platform;
 
 use rustix::fs::{Mode, OFlags, RawMode, Stat};
@@ -97,9 +97,48 @@ pub fn device_number(stat: &Stat) -> u64 {
     platform::device_number(stat)
 }
 
-/// Returns Linux's number for the file system type (`f_type` of statfs), or `None` on other systems.
-pub fn file_system_type(path: &Path) -> Option<u64> {
-    platform::file_system_type(path)
+/// The kind of a file system, as far as callers distinguish it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileSystemKind {
+    /// A file system in memory, which is empty after a restart.
+    Memory,
+    /// A network file system, with the name of its protocol.
+    Network(&'static str),
+    /// A file system in user space.
+    Fuse,
+    Other,
+}
+
+/// Returns the kind of the file system that contains a path, or `None` if the system does not report it.
+pub fn file_system_kind(path: &Path) -> Option<FileSystemKind> {
+    platform::file_system_kind(path)
+}
+
+/// Maps the number that Linux reports (`f_type` of statfs(2)).
+#[cfg(target_os = "linux")]
+fn kind_from_linux_number(number: u32) -> FileSystemKind {
+    match number {
+        0x0102_1994 => FileSystemKind::Memory,
+        0x6969 => FileSystemKind::Network("NFS"),
+        0xFF53_4D42 | 0x517B | 0xFE53_4D42 => FileSystemKind::Network("SMB"),
+        0x0102_1997 => FileSystemKind::Network("9p"),
+        0x6573_5546 => FileSystemKind::Fuse,
+        _ => FileSystemKind::Other,
+    }
+}
+
+/// Maps the name that macOS reports (`f_fstypename` of statfs(2)).
+#[cfg(any(target_vendor = "apple", test))]
+fn kind_from_macos_name(name: &[u8]) -> FileSystemKind {
+    match name {
+        b"tmpfs" => FileSystemKind::Memory,
+        b"nfs" => FileSystemKind::Network("NFS"),
+        b"smbfs" => FileSystemKind::Network("SMB"),
+        b"afpfs" => FileSystemKind::Network("AFP"),
+        b"webdav" => FileSystemKind::Network("WebDAV"),
+        b"macfuse" | b"osxfuse" | b"fuse-t" => FileSystemKind::Fuse,
+        _ => FileSystemKind::Other,
+    }
 }
 
 #[cfg(test)]
@@ -114,5 +153,43 @@ mod tests {
         assert_ne!(format_identity("0:45", 7, created_at), format_identity("0:45", 7, (1_700_000_000, 6)));
         // Without a creation time nothing else distinguishes two volumes.
         assert_ne!(format_identity("0:45", 7, (0, 0)), format_identity("0:46", 7, (0, 0)));
+    }
+
+    #[test]
+    fn the_kind_of_a_file_system_is_recognized_by_its_name() {
+        let table = [
+            ("tmpfs", FileSystemKind::Memory),
+            ("nfs", FileSystemKind::Network("NFS")),
+            ("smbfs", FileSystemKind::Network("SMB")),
+            ("macfuse", FileSystemKind::Fuse),
+            ("apfs", FileSystemKind::Other),
+        ];
+        for (name, kind) in table {
+            assert_eq!(kind_from_macos_name(name.as_bytes()), kind, "{name}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_kind_of_a_file_system_is_recognized_by_its_number() {
+        let table = [
+            (0x0102_1994, FileSystemKind::Memory),
+            (0x6969, FileSystemKind::Network("NFS")),
+            (0xFF53_4D42, FileSystemKind::Network("SMB")),
+            (0x6573_5546, FileSystemKind::Fuse),
+            (0xEF53, FileSystemKind::Other),
+        ];
+        for (number, kind) in table {
+            assert_eq!(kind_from_linux_number(number), kind, "{number:x}");
+        }
+    }
+
+    #[test]
+    fn the_kind_of_a_mounted_file_system_is_reported() {
+        assert!(file_system_kind(&std::env::temp_dir()).is_some());
+        #[cfg(target_os = "linux")]
+        if file_system_kind(Path::new("/dev/shm")).is_some() {
+            assert_eq!(file_system_kind(Path::new("/dev/shm")), Some(FileSystemKind::Memory));
+        }
     }
 }

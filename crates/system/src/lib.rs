@@ -7,7 +7,16 @@
 
 pub mod files;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(feature = "macos-answers", not(debug_assertions)))]
+compile_error!("`macos-answers` is only for tests: it hides what Linux reports");
+
+#[cfg(all(target_os = "linux", feature = "macos-answers"))]
+#[expect(dead_code, reason = "macOS does not report everything that Linux does")]
+mod linux;
+#[cfg(all(target_os = "linux", feature = "macos-answers"))]
+#[path = "macos_answers.rs"]
+mod platform;
+#[cfg(all(target_os = "linux", not(feature = "macos-answers")))]
 #[path = "linux.rs"]
 mod platform;
 #[cfg(target_os = "macos")]
@@ -54,10 +63,7 @@ impl ProcessLiveness {
 }
 
 /// The result of looking up a pid.
-#[cfg_attr(
-    not(any(target_os = "linux", target_os = "macos")),
-    expect(dead_code, reason = "a system that tells nothing has only one of them")
-)]
+#[cfg_attr(not(any(target_os = "linux", test)), expect(dead_code, reason = "only Linux reports zombies"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ProcessLookup {
     /// The process is running and started at this time.
@@ -116,6 +122,26 @@ pub fn other_process_ids() -> Vec<u32> {
     platform::all_process_ids().into_iter().filter(|pid| *pid != std::process::id()).collect()
 }
 
+/// Returns the pids of all processes that descend from a process, each after its parent. A process whose parent has ended
+/// no longer descends from it.
+pub fn descendant_process_ids(pid: u32) -> Vec<u32> {
+    descendants_by_parent(&platform::process_and_parent_ids(), pid)
+}
+
+fn descendants_by_parent(process_and_parent_ids: &[(u32, u32)], root: u32) -> Vec<u32> {
+    let mut family = vec![root];
+    let mut next_parent = 0;
+    while let Some(&parent) = family.get(next_parent) {
+        let children = process_and_parent_ids.iter().filter(|(_, parent_id)| *parent_id == parent);
+        // Processes may end and start while the list is made, so it could contain a circle.
+        let new_children: Vec<u32> =
+            children.map(|(pid, _)| *pid).filter(|pid| !family.contains(pid)).collect();
+        family.extend(new_children);
+        next_parent += 1;
+    }
+    family.split_off(1)
+}
+
 /// Returns true if a process was started with this argument. Returns false if its arguments cannot be read.
 pub fn was_started_with_argument(pid: u32, argument: &str) -> bool {
     platform::process_arguments(pid).iter().any(|process_argument| process_argument == argument.as_bytes())
@@ -141,18 +167,46 @@ pub fn standard_output_path(pid: u32) -> Option<PathBuf> {
     platform::standard_output_path(pid)
 }
 
-/// Returns true if a process of this name has its working directory in or below a folder, or `None` if the system does not
-/// provide this. `folder` must be a path without links, because the system reports such paths.
-pub fn is_running_in_folder(program: &str, folder: &Path) -> Option<bool> {
-    let working_folders = platform::working_folders_of_program(program)?;
-    Some(working_folders.iter().any(|working_folder| working_folder.starts_with(folder)))
+/// A running process whose working directory the system shows.
+struct ProcessWithFolder {
+    pid: u32,
+    program: String,
+    working_folder: PathBuf,
 }
 
-/// Returns the signals that this process ignores, one bit each, or 0 if the system does not report them. Signals that were
-/// ignored at start-up stay ignored until the program handles them.
-pub fn ignored_signal_mask() -> u64 {
+/// Returns true if a process of this name has its working directory in or below a folder, or `None` if the system does not
+/// show the working directories of processes. `folder` must be a path without links, because the system reports such paths.
+pub fn is_running_in_folder(program: &str, folder: &Path) -> Option<bool> {
+    is_listed_in_folder(&platform::processes_with_working_folder(), std::process::id(), program, folder)
+}
+
+/// A list without this process is not complete: `/proc` is not mounted, for example.
+fn is_listed_in_folder(
+    processes: &[ProcessWithFolder],
+    own_pid: u32,
+    program: &str,
+    folder: &Path,
+) -> Option<bool> {
+    let is_match = |process: &ProcessWithFolder| {
+        process.program == program && process.working_folder.starts_with(folder)
+    };
+    let is_list_complete = processes.iter().any(|process| process.pid == own_pid);
+    is_list_complete.then(|| processes.iter().any(is_match))
+}
+
+/// Returns the signals that this process ignores, one bit each, or `None` if the system does not report them. Signals that
+/// were ignored at start-up stay ignored until the program handles them.
+pub fn ignored_signal_mask() -> Option<u64> {
     platform::ignored_signal_mask()
 }
+
+/// True if the system reports which process holds a lock.
+pub const SHOWS_LOCK_HOLDERS: bool = IS_LINUX;
+
+/// True if [`standard_output_path`] returns a path that opens even a file that has been deleted.
+pub const OPENS_DELETED_OUTPUT: bool = IS_LINUX;
+
+const IS_LINUX: bool = cfg!(all(target_os = "linux", not(feature = "macos-answers")));
 
 /// Returns the pid of the process that holds an `flock` on a file with this inode. Returns `None` if there is none, or if the
 /// system does not report locks.
@@ -238,6 +292,61 @@ mod tests {
             assert_eq!(results, [Some(true), Some(true), Some(false), Some(false)]);
             assert_eq!(is_running("sleep", "/usr/share"), Some(false));
         }
+    }
+
+    #[test]
+    fn a_list_of_processes_without_this_one_says_nothing() {
+        let process = |pid, program: &str| ProcessWithFolder {
+            pid,
+            program: program.to_owned(),
+            working_folder: "/project/sub".into(),
+        };
+        let table = [
+            (vec![], None),
+            (vec![process(8, "git")], None),
+            (vec![process(7, "plimsoll")], Some(false)),
+            (vec![process(7, "plimsoll"), process(8, "git")], Some(true)),
+        ];
+        for (processes, expected) in table {
+            assert_eq!(is_listed_in_folder(&processes, 7, "git", Path::new("/project")), expected);
+        }
+    }
+
+    #[test]
+    fn descendants_are_found_through_living_parents_only() {
+        let table: [(&[(u32, u32)], &[u32]); 4] = [
+            (&[], &[]),
+            // 14 was started by 12, which has ended: 1 is its parent now.
+            (&[(11, 10), (13, 11), (12, 10), (14, 1), (20, 2)], &[11, 12, 13]),
+            (&[(13, 11), (11, 10)], &[11, 13]),
+            (&[(11, 12), (12, 11), (11, 10)], &[11, 12]),
+        ];
+        for (process_and_parent_ids, expected) in table {
+            assert_eq!(descendants_by_parent(process_and_parent_ids, 10), expected);
+        }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_types, reason = "the test starts what it looks at")]
+    fn a_child_of_a_child_is_a_descendant() {
+        let mut shell = std::process::Command::new("sh");
+        let mut child = shell.args(["-c", "sleep 60 & wait"]).spawn().unwrap();
+        let started_at = std::time::Instant::now();
+        let has_two = || {
+            let descendants = descendant_process_ids(std::process::id());
+            descendants.contains(&child.id()) && descendant_process_ids(child.id()).len() == 1
+        };
+        while !has_two() && started_at.elapsed() < std::time::Duration::from_secs(10) {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let grandchildren = descendant_process_ids(child.id());
+        let kill = |pid: u32| {
+            let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        };
+        grandchildren.iter().copied().for_each(kill);
+        child.wait().unwrap();
+        assert_eq!(grandchildren.len(), 1);
     }
 
     #[test]

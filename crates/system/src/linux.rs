@@ -1,7 +1,7 @@
 //! Process information on Linux, from `/proc`.
 #![expect(clippy::disallowed_methods, reason = "no file of anybody's is read here: the kernel answers")]
 
-use super::ProcessLookup;
+use super::{ProcessLookup, ProcessWithFolder};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs;
@@ -29,6 +29,19 @@ pub(super) fn all_process_ids() -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
+pub(super) fn process_and_parent_ids() -> Vec<(u32, u32)> {
+    let parent_id = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        parse_parent_id(&stat)
+    };
+    all_process_ids().into_iter().filter_map(|pid| Some((pid, parent_id(pid)?))).collect()
+}
+
+fn parse_parent_id(stat: &str) -> Option<u32> {
+    // Field 4 of `stat` in proc(5), the second after the name.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
 pub(super) fn process_arguments(pid: u32) -> Vec<Vec<u8>> {
     read_nul_separated(pid, "cmdline")
 }
@@ -46,20 +59,19 @@ pub(super) fn standard_output_path(pid: u32) -> Option<PathBuf> {
     Some(format!("/proc/{pid}/fd/1").into())
 }
 
-/// Returns the working directories of processes with this name. Processes of other users are left out, because their
-/// working directories cannot be read.
-pub(super) fn working_folders_of_program(program: &str) -> Option<Vec<PathBuf>> {
-    let has_program_name = |pid: &u32| {
-        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_end() == program)
-    };
-    let working_folder = |pid: u32| fs::read_link(format!("/proc/{pid}/cwd")).ok();
-    Some(all_process_ids().into_iter().filter(has_program_name).filter_map(working_folder).collect())
+pub(super) fn processes_with_working_folder() -> Vec<ProcessWithFolder> {
+    let processes = all_process_ids().into_iter().filter_map(|pid| {
+        let program = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned();
+        let working_folder = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+        Some(ProcessWithFolder { pid, program, working_folder })
+    });
+    processes.collect()
 }
 
-pub(super) fn ignored_signal_mask() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+pub(super) fn ignored_signal_mask() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
 }
 
 pub(super) fn flock_holder_pid(inode: u64) -> Option<u32> {
@@ -113,6 +125,7 @@ mod tests {
                 Some(ProcessLookup::Zombie),
                 "{name}"
             );
+            assert_eq!(parse_parent_id(&stat_line(name, "S")), Some(1), "{name}");
         }
         assert_eq!(parse_start_time_or_zombie("714 (sleep) S 1"), None);
     }

@@ -1,35 +1,66 @@
-//! Process information on macOS. libproc reports the start time and the standard output of a process of the same user. The
-//! arguments and environment of a process (`KERN_PROCARGS2`), its locks and its end cannot be queried without unsafe code,
-//! so they are unknown.
+//! Process information on macOS. libproc reports the start time and the standard output of a process, sysinfo its
+//! arguments, environment and working directory, and sysctl the boot.
+//!
+//! The kernel reports all of this only for processes of the same user. It leaves out the environment of Apple's own
+//! programs, such as `/bin/sleep`, and does not report which process holds a lock, which signals a process ignores, or
+//! that a process has ended and waits for its parent.
 
-use super::ProcessLookup;
+use super::{ProcessLookup, ProcessWithFolder};
 use proc_pidinfo::{Fd, Pid as ProcPid, ProcBSDInfo, VnodeFdInfoWithPath, proc_pidfdinfo, proc_pidinfo};
 use rustix::process::Pid;
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-
-/// `SZOMB` of <sys/proc.h>: the process has ended, and its parent has not waited for it.
-const ZOMBIE_STATUS: u32 = 5;
+use sysctl::{Ctl, Sysctl};
+use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind};
 
 pub(super) fn look_up_process(pid: u32) -> ProcessLookup {
     match proc_pidinfo::<ProcBSDInfo>(ProcPid(pid)) {
-        Ok(Some(info)) if info.pbi_status == ZOMBIE_STATUS => ProcessLookup::Zombie,
         Ok(Some(info)) => ProcessLookup::Started(info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec),
-        // The process has ended or belongs to another user.
+        // The process has ended, even if its parent has not waited for it, or belongs to another user.
         Ok(None) | Err(_) => ProcessLookup::NotShown,
     }
 }
 
+/// Returns the processes that the system shows, with the requested details.
+fn list_processes(processes: ProcessesToUpdate<'_>, details: ProcessRefreshKind) -> System {
+    let mut system = System::new();
+    system.refresh_processes_specifics(processes, true, details);
+    system
+}
+
+/// Returns what `select` reads of one process, as bytes. Empty if the process is not shown.
+fn strings_of_process(
+    pid: u32,
+    details: ProcessRefreshKind,
+    select: impl Fn(&Process) -> &[OsString],
+) -> Vec<Vec<u8>> {
+    let pid = sysinfo::Pid::from_u32(pid);
+    let system = list_processes(ProcessesToUpdate::Some(&[pid]), details);
+    let strings = system.process(pid).map(select).unwrap_or_default();
+    strings.iter().map(|string| string.clone().into_vec()).collect()
+}
+
 pub(super) fn all_process_ids() -> Vec<u32> {
-    Vec::new()
+    let system = list_processes(ProcessesToUpdate::All, ProcessRefreshKind::nothing());
+    system.processes().keys().map(|pid| pid.as_u32()).collect()
 }
 
-pub(super) fn process_arguments(_pid: u32) -> Vec<Vec<u8>> {
-    Vec::new()
+pub(super) fn process_and_parent_ids() -> Vec<(u32, u32)> {
+    let system = list_processes(ProcessesToUpdate::All, ProcessRefreshKind::nothing());
+    let processes = system.processes().values();
+    processes.filter_map(|process| Some((process.pid().as_u32(), process.parent()?.as_u32()))).collect()
 }
 
-pub(super) fn process_environment(_pid: u32) -> Vec<Vec<u8>> {
-    Vec::new()
+pub(super) fn process_arguments(pid: u32) -> Vec<Vec<u8>> {
+    let details = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
+    strings_of_process(pid, details, Process::cmd)
+}
+
+pub(super) fn process_environment(pid: u32) -> Vec<Vec<u8>> {
+    let details = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
+    strings_of_process(pid, details, Process::environ)
 }
 
 pub(super) fn standard_output_path(pid: u32) -> Option<PathBuf> {
@@ -37,12 +68,21 @@ pub(super) fn standard_output_path(pid: u32) -> Option<PathBuf> {
     output.path().ok().map(PathBuf::from)
 }
 
-pub(super) fn working_folders_of_program(_program: &str) -> Option<Vec<PathBuf>> {
-    None
+pub(super) fn processes_with_working_folder() -> Vec<ProcessWithFolder> {
+    let details = ProcessRefreshKind::nothing().with_cwd(UpdateKind::Always);
+    let system = list_processes(ProcessesToUpdate::All, details);
+    let processes = system.processes().values().filter_map(|process| {
+        Some(ProcessWithFolder {
+            pid: process.pid().as_u32(),
+            program: process.name().to_str()?.to_owned(),
+            working_folder: process.cwd()?.to_owned(),
+        })
+    });
+    processes.collect()
 }
 
-pub(super) fn ignored_signal_mask() -> u64 {
-    0
+pub(super) fn ignored_signal_mask() -> Option<u64> {
+    None
 }
 
 pub(super) fn flock_holder_pid(_inode: u64) -> Option<u32> {
@@ -53,6 +93,9 @@ pub(super) fn child_exit_descriptor(_child: Pid) -> Option<OwnedFd> {
     None
 }
 
+/// Reads the UUID that the kernel chooses at each boot. The time of the boot would not do: it changes when the clock is set.
 pub(super) fn boot_id() -> Option<String> {
-    None
+    let boot_uuid = Ctl::new("kern.bootsessionuuid").ok()?.value_string().ok()?;
+    let id = boot_uuid.trim_end_matches('\0').trim();
+    (!id.is_empty()).then(|| id.to_owned())
 }

@@ -1,7 +1,7 @@
 //! Process information on an unsupported system. Everything is unknown, so a process counts as gone only if
 //! no process has its pid.
 
-use super::ProcessLookup;
+use super::{ProcessLookup, ProcessWithFolder};
 use rustix::process::Pid;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -11,6 +11,10 @@ pub(super) fn look_up_process(_pid: u32) -> ProcessLookup {
 }
 
 pub(super) fn all_process_ids() -> Vec<u32> {
+    Vec::new()
+}
+
+pub(super) fn process_and_parent_ids() -> Vec<(u32, u32)> {
     Vec::new()
 }
 
@@ -26,12 +30,12 @@ pub(super) fn standard_output_path(_pid: u32) -> Option<PathBuf> {
     None
 }
 
-pub(super) fn working_folders_of_program(_program: &str) -> Option<Vec<PathBuf>> {
-    None
+pub(super) fn processes_with_working_folder() -> Vec<ProcessWithFolder> {
+    Vec::new()
 }
 
-pub(super) fn ignored_signal_mask() -> u64 {
-    0
+pub(super) fn ignored_signal_mask() -> Option<u64> {
+    None
 }
 
 pub(super) fn flock_holder_pid(_inode: u64) -> Option<u32> {

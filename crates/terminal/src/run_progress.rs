@@ -50,14 +50,10 @@ pub fn new_run_observer_handling_signals(
     resume_command: &str,
 ) -> std::io::Result<Box<dyn RunObserver>> {
     let interrupts = InterruptCounter::default();
-    let ignored_signals = plimsoll_launcher::process::ignored_signal_mask();
     let progress_bar = (format == ProgressFormat::Bar).then(new_progress_bar);
-    // A signal that was ignored when the program started stays ignored, such as SIGHUP under nohup.
-    let handled_signals =
-        [(2, Interrupt::AfterSession), (15, Interrupt::EndSession), (1, Interrupt::EndSession)];
-    for (signal, interrupt) in
-        handled_signals.into_iter().filter(|(signal, _)| ignored_signals & (1 << (signal - 1)) == 0)
-    {
+    for signal in signals::end_signals_not_ignored_at_start() {
+        let interrupt =
+            if signal == signals::SIGINT { Interrupt::AfterSession } else { Interrupt::EndSession };
         let counter = interrupts.clone();
         // Report at once and not with the client's next output, because without a message the user would press Ctrl-C again.
         let report_interrupt: Box<dyn Fn(Interrupt) + Send> = match (&progress_bar, format) {

@@ -215,7 +215,10 @@ fn the_second_ctrl_c_ends_the_client_of_a_run_whose_output_nobody_reads() {
 fn processes_left_by_a_session_are_reported_and_not_killed() {
     let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one\n");
     let _model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
-        1 => Step::bash_call("setsid nohup timeout 61 tail -f /dev/null > /dev/null 2>&1 & echo $! > job"),
+        // A copy: macOS does not show the environment of its own programs.
+        1 => Step::bash_call(
+            "cp \"$(command -v tail)\" ~/tail; setsid nohup timeout 61 ~/tail -f /dev/null > /dev/null 2>&1 & echo $! > job",
+        ),
         _ => honest_agent(turn),
     })
     .start(&mut world);
@@ -267,4 +270,36 @@ fn a_relative_home_is_ignored() {
     assert_eq!(finished.code, Some(1), "{finished:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: there is no folder for session records of [PROJECT]: neither HOME nor XDG_STATE_HOME is set to an absolute path");
     assert!(!world.exists("home"), "nothing was made in the project");
+}
+
+/// Returns once a run that was started by `launcher` has completed although its terminal was closed in between.
+fn assert_run_survives_hangup(launcher: &[&str]) {
+    let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one\n");
+    let model =
+        ScriptedAgent::new(|turn| honest_agent(turn).with_delay(Duration::from_secs(1))).start(&mut world);
+    let run =
+        ["plimsoll", "run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"];
+    let command = [launcher, &run].concat();
+    let mut running = world.command(command[0], &command[1..]).spawn();
+    world.wait_until(|| !model.main_requests().is_empty(), "the first request");
+    running.hang_up();
+    let finished = running.wait_or_kill_and_panic(WAIT_TIMEOUT);
+    assert_eq!(finished.code, Some(0), "{launcher:?}: {finished:?}");
+}
+
+#[test]
+fn a_run_under_nohup_survives_the_end_of_its_terminal() {
+    assert_run_survives_hangup(&["nohup"]);
+    // Without /proc the ignored signals are unknown, as on macOS.
+    let hide_proc = "mount -t tmpfs none /proc && exec nohup \"$@\"";
+    assert_run_survives_hangup(&[
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        hide_proc,
+        "sh",
+    ]);
 }

@@ -7,6 +7,7 @@ use plimsoll_domain::git_names::RepoPath;
 use plimsoll_policy::doctor::{
     DiskInfo, FileSystem, LockStatus, PathInfo, RecordedBytes, SettingsFile, SettingsScope,
 };
+use plimsoll_store::volume::FileSystemKind;
 use plimsoll_store::{Project, StoreError, disk, environment, formats, lock, memory, volume};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -72,11 +73,9 @@ pub(super) fn collect_permissions_locks_and_disk_space(
 /// Returns the user's state folder if it is in memory (tmpfs) and the project is on another file system. If both are on
 /// the same tmpfs, nothing needs to survive a reboot.
 fn state_folder_if_in_memory_unlike_project(root: &Path) -> Option<PathBuf> {
-    /// TMPFS_MAGIC of statfs(2).
-    const TMPFS: u64 = 0x0102_1994;
     let state_folder = environment::state_home()?.join("plimsoll");
     let nearest_existing_folder = state_folder.ancestors().find(|folder| disk::exists(folder))?;
-    (volume::file_system_type(nearest_existing_folder) == Some(TMPFS)
+    (volume::file_system_kind(nearest_existing_folder) == Some(FileSystemKind::Memory)
         && !volume::is_same_volume(nearest_existing_folder, root))
     .then(|| state_folder.clone())
 }
@@ -97,14 +96,11 @@ fn check_state_lock_with_timeout(project: &Project) -> LockStatus {
     }
 }
 
-/// Recognizes file systems by the kernel's numbers (statfs(2)).
 fn classify_file_system(path: &Path) -> FileSystem {
-    match volume::file_system_type(path) {
-        Some(0x6969) => FileSystem::Network("NFS"),
-        Some(0xFF53_4D42 | 0x517B | 0xFE53_4D42) => FileSystem::Network("SMB"),
-        Some(0x0102_1997) => FileSystem::Network("9p"),
-        Some(0x6573_5546) => FileSystem::Fuse,
-        _ => FileSystem::Local,
+    match volume::file_system_kind(path) {
+        Some(FileSystemKind::Network(protocol)) => FileSystem::Network(protocol),
+        Some(FileSystemKind::Fuse) => FileSystem::Fuse,
+        Some(FileSystemKind::Memory | FileSystemKind::Other) | None => FileSystem::Local,
     }
 }
 

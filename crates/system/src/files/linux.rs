@@ -1,5 +1,6 @@
 //! File operations on Linux.
 
+use super::FileSystemKind;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, ResolveFlags, Stat, StatxFlags, statfs, statx};
 use rustix::io::Errno;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -73,7 +74,7 @@ pub(super) fn device_number(stat: &Stat) -> u64 {
     stat.st_dev
 }
 
-pub(super) fn file_system_type(path: &Path) -> Option<u64> {
+pub(super) fn file_system_kind(path: &Path) -> Option<FileSystemKind> {
     // The field's width and sign depend on the architecture.
-    statfs(path).ok().map(|stat| u64::from(stat.f_type as u32))
+    statfs(path).ok().map(|stat| super::kind_from_linux_number(stat.f_type as u32))
 }

@@ -1,5 +1,6 @@
 //! File operations on macOS and other Unix systems.
 
+use super::FileSystemKind;
 use rustix::fs::{Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -64,6 +65,22 @@ pub(super) fn device_number(stat: &Stat) -> u64 {
     stat.st_dev as u64
 }
 
-pub(super) fn file_system_type(_path: &Path) -> Option<u64> {
+#[cfg(target_vendor = "apple")]
+pub(super) fn file_system_kind(path: &Path) -> Option<FileSystemKind> {
+    let stat = rustix::fs::statfs(path).ok()?;
+    let name = stat.f_fstypename.map(|character| character as u8);
+    let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    Some(super::kind_from_macos_name(&name[..length]))
+}
+
+/// On Linux with the answers of macOS: the same kinds, which Linux reports by number.
+#[cfg(target_os = "linux")]
+pub(super) fn file_system_kind(path: &Path) -> Option<FileSystemKind> {
+    let stat = rustix::fs::statfs(path).ok()?;
+    Some(super::kind_from_linux_number(stat.f_type as u32))
+}
+
+#[cfg(not(any(target_vendor = "apple", target_os = "linux")))]
+pub(super) fn file_system_kind(_path: &Path) -> Option<FileSystemKind> {
     None
 }

@@ -206,6 +206,11 @@ impl RunningProgram {
         self.send_signal_if_running(Signal::TERM);
     }
 
+    /// Sends SIGHUP to the program, but not to its children, as when its terminal is closed.
+    pub fn hang_up(&mut self) {
+        self.send_signal_if_running(Signal::HUP);
+    }
+
     fn send_signal_if_running(&mut self, signal: Signal) {
         if self.try_wait().is_none() {
             let _ = kill_process(Pid::from_child(&self.child), signal);

@@ -13,7 +13,7 @@ use plimsoll_policy::draft::{
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail, print_error, print_text};
-use plimsoll_terminal::markdown;
+use plimsoll_terminal::{markdown, signals};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -146,8 +146,8 @@ struct SignalFlags {
 impl SignalFlags {
     fn register_handlers() -> std::io::Result<SignalFlags> {
         let signal_flags = SignalFlags::default();
-        // SIGHUP, SIGINT, SIGTERM. The client runs in its own process group, so Ctrl-C reaches only this process.
-        for signal in [1, 2, 15] {
+        // The client runs in its own process group, so Ctrl-C reaches only this process.
+        for signal in signals::end_signals_not_ignored_at_start() {
             signal_hook::flag::register_conditional_default(
                 signal,
                 Arc::clone(&signal_flags.client_answered),
