@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+/// How long a descendant of an ended client may take to exit, before SIGTERM and again before SIGKILL.
+const DESCENDANT_GRACE_PERIOD: Duration = Duration::from_secs(1);
+
 /// The parameters for starting a client.
 #[derive(Debug)]
 pub struct ClientLaunch<'a> {
@@ -105,8 +108,9 @@ impl LaunchedClient {
         }
     }
 
-    /// Ends the client and its process group: SIGTERM first, SIGKILL after the grace period.
-    pub fn terminate_process_group(&mut self, grace_period: Duration) {
+    /// Ends the client and its process group: SIGTERM first, SIGKILL after the grace period. Then ends its descendants,
+    /// such as a running tool: tools have process groups of their own, and a killed client does not end them.
+    pub fn terminate_with_descendants(&mut self, grace_period: Duration) {
         let leader_pid = match self {
             LaunchedClient::Started(child, _) => child.id(),
             LaunchedClient::Adopted(identity) if process::is_alive(*identity) => identity.pid,
@@ -118,10 +122,13 @@ impl LaunchedClient {
                 return;
             }
         }
+        // Listed while the client is alive: its descendants cannot be told from other processes after it has ended.
+        let descendants = process::descendants(leader_pid);
         process::terminate_then_kill_process_group(leader_pid, grace_period);
         if let LaunchedClient::Started(child, _) = self {
             let _ = child.wait();
         }
+        process::wait_then_end_listed_processes(&descendants, DESCENDANT_GRACE_PERIOD);
     }
 }
 
@@ -162,4 +169,30 @@ pub fn run_client_with_timeout_and_cancel(query: &ClientQuery<'_>) -> CommandOut
         ..ChildOptions::with_timeout(query.timeout)
     };
     child::run(command, options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_client_that_must_be_killed_is_ended_with_its_tools() {
+        // The tool is in a process group of its own, and the client ignores SIGTERM.
+        let script = "trap '' TERM; set -m; sleep 60 & wait; sleep 60";
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let pid = child.id();
+        let started_at = Instant::now();
+        while process::descendants(pid).is_empty() && started_at.elapsed() < Duration::from_secs(10) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let tools = process::descendants(pid);
+        assert_eq!(tools.len(), 1);
+        let mut client = LaunchedClient::Started(child, process::process_identity(pid));
+        client.terminate_with_descendants(Duration::from_millis(100));
+        assert!(process::liveness_of_pid(pid).has_ended());
+        assert!(tools.iter().all(|tool| !process::is_alive(*tool)), "{tools:?}");
+    }
 }

@@ -1,6 +1,8 @@
 //! Finds running processes, and ends those that we started.
 
-use plimsoll_system::{other_process_ids, was_started_with_argument, was_started_with_variable};
+use plimsoll_system::{
+    descendant_process_ids, other_process_ids, was_started_with_argument, was_started_with_variable,
+};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -32,13 +34,28 @@ pub fn find_processes_with_both_variables(variables: [&str; 2]) -> Vec<ProcessId
     other_process_ids().into_iter().filter(is_match).filter_map(process_identity).collect()
 }
 
+/// Returns all processes that descend from a process.
+pub(crate) fn descendants(pid: u32) -> Vec<ProcessIdentity> {
+    descendant_process_ids(pid).into_iter().filter_map(process_identity).collect()
+}
+
 /// Waits for the remaining processes of a dead session to exit, then ends them, because two sessions must not
 /// work on the same files. Waits one grace period without a signal, sends SIGTERM during a second one, and
 /// SIGKILL during a third.
 pub fn wait_then_end_processes_with_both_variables(variables: [&str; 2], grace_period: Duration) {
+    wait_then_end_processes(&|| find_processes_with_both_variables(variables), grace_period);
+}
+
+/// Waits for those of the listed processes that are still alive to exit, then ends them in the same way.
+pub(crate) fn wait_then_end_listed_processes(processes: &[ProcessIdentity], grace_period: Duration) {
+    let alive_processes = || processes.iter().copied().filter(|process| is_alive(*process)).collect();
+    wait_then_end_processes(&alive_processes, grace_period);
+}
+
+fn wait_then_end_processes(find_processes: &dyn Fn() -> Vec<ProcessIdentity>, grace_period: Duration) {
     let started_at = Instant::now();
     while started_at.elapsed() < grace_period * 3 {
-        let matching_processes = find_processes_with_both_variables(variables);
+        let matching_processes = find_processes();
         let signal = match started_at.elapsed() {
             _ if matching_processes.is_empty() => return,
             elapsed if elapsed < grace_period => None,
@@ -107,14 +124,31 @@ fn to_pid(pid: u32) -> Option<Pid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Command, Stdio};
+
+    /// Returns a command that runs this program as a process that sleeps: macOS shows the environment of no program of its
+    /// own, such as `sleep`.
+    fn sleeping_process() -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "process::tests::sleeps_only_in_a_process_of_another_test"]);
+        command.env("PLIMSOLL_TEST_SLEEP", "60").stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    #[test]
+    fn sleeps_only_in_a_process_of_another_test() {
+        if std::env::var_os("PLIMSOLL_TEST_SLEEP").is_some() {
+            std::thread::sleep(Duration::from_secs(60));
+        }
+    }
 
     #[test]
     fn processes_of_a_dead_session_are_ended_and_no_others() {
         // The same test may run in another process on this machine.
         let run_id = format!("left-{}", std::process::id());
         let start_sleep = |session: &str| {
-            let mut command = std::process::Command::new("sleep");
-            command.arg("60").env("PLIMSOLL_RUN_ID", &run_id).env("CLAUDE_CODE_SESSION_ID", session);
+            let mut command = sleeping_process();
+            command.env("PLIMSOLL_RUN_ID", &run_id).env("CLAUDE_CODE_SESSION_ID", session);
             command.spawn().unwrap()
         };
         let (mut own_child, mut other_child) = (start_sleep("s1"), start_sleep("s2"));
@@ -132,12 +166,9 @@ mod tests {
     #[test]
     fn a_process_is_found_by_argument_and_environment_together() {
         // Unique, so that no process left by an earlier test matches.
-        let argument = format!("61.{}", std::process::id());
-        let mut child = std::process::Command::new("sleep")
-            .arg(&argument)
-            .env("PLIMSOLL_RUN_ID", "find-me")
-            .spawn()
-            .unwrap();
+        let argument = format!("argument-{}", std::process::id());
+        let mut child =
+            sleeping_process().args(["--skip", &argument]).env("PLIMSOLL_RUN_ID", "find-me").spawn().unwrap();
         let find_pid = |argument: &str, variable: &str| {
             find_oldest_process_by_argument_and_env(argument, variable).map(|process| process.pid)
         };

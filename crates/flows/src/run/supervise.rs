@@ -193,7 +193,7 @@ impl Runner<'_> {
         if let Some(reason_text) = reason.journal_text() {
             self.context.journal_session_event(state, JournalEvent::ClientEnded { reason: reason_text })?;
         }
-        client.terminate_process_group(reason.grace_period());
+        client.terminate_with_descendants(reason.grace_period());
         orphans::end_surviving_processes(state);
         reader.read_new_events();
         // The exit status is ignored, because it reports the signal that was just sent (on 2.1.329 SIGINT

@@ -117,7 +117,7 @@ impl WatchdogState {
             return;
         }
         // Treated as an adopted client, because the child's handle belongs to the loop, which may be blocked.
-        LaunchedClient::Adopted(client).terminate_process_group(grace_period);
+        LaunchedClient::Adopted(client).terminate_with_descendants(grace_period);
         if let Some(markers) = &markers {
             orphans::end_processes_with_environment(markers);
         }

@@ -77,7 +77,7 @@ fn end_orphaned_client_and_record_end(context: &RunContext<'_>, state: &RunState
         // A kill after this line leaves the client alive, and the next `plimsoll stop` ends it.
         let reason = "cancelled, and its `plimsoll run` had died".to_owned();
         context.journal_run_event(state, JournalEvent::ClientEnded { reason })?;
-        LaunchedClient::Adopted(orphan).terminate_process_group(Duration::from_secs(5));
+        LaunchedClient::Adopted(orphan).terminate_with_descendants(Duration::from_secs(5));
         end_surviving_processes(state);
     }
     record_orphaned_session_end(context, state)

@@ -78,7 +78,7 @@ impl DueReview<'_, '_> {
             return Ok(Some((session, ended_review)));
         }
         if let Some(orphan) = orphan {
-            LaunchedClient::Adopted(orphan).terminate_process_group(GRACE_PERIOD);
+            LaunchedClient::Adopted(orphan).terminate_with_descendants(GRACE_PERIOD);
         }
         let mut reader = self.open_reader(&session);
         reader.read_new_events();
@@ -304,7 +304,7 @@ impl DueReview<'_, '_> {
             if reader.restart_state_check_interval_if_due()
                 && let Some(cause) = self.reason_to_end_client(&reader, started_at)
             {
-                client.terminate_process_group(GRACE_PERIOD);
+                client.terminate_with_descendants(GRACE_PERIOD);
                 reader.read_new_events();
                 break EndedReview {
                     result: self.session_result_estimating_missing_cost(
