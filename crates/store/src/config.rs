@@ -213,8 +213,17 @@ fn settings_error(path: &Path, reason: impl std::fmt::Display) -> StoreError {
     StoreError::Settings { path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// The folder in which an administrator keeps the client's settings on Linux.
-pub const MANAGED_SETTINGS_FOLDER: &str = "/etc/claude-code";
+/// Returns the folder in which an administrator keeps the client's settings on this system.
+pub fn managed_settings_folder() -> &'static Path {
+    Path::new(managed_settings_folder_on(std::env::consts::OS))
+}
+
+fn managed_settings_folder_on(system: &str) -> &'static str {
+    match system {
+        "macos" => "/Library/Application Support/ClaudeCode",
+        _ => "/etc/claude-code",
+    }
+}
 
 /// Finds the transcript of a session in the client's own folder. The client names the folder of each project
 /// by its own rules, so all of them are searched.
@@ -296,6 +305,15 @@ pub fn load_client_settings(project: &Project) -> ClientCompactionSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_system_has_its_folder_of_managed_settings() {
+        let table = [("linux", "/etc/claude-code"), ("macos", "/Library/Application Support/ClaudeCode")];
+        for (system, folder) in table {
+            assert_eq!(managed_settings_folder_on(system), folder, "{system}");
+        }
+        assert_eq!(managed_settings_folder(), Path::new(managed_settings_folder_on(std::env::consts::OS)));
+    }
 
     fn write(path: &Path, text: &str) {
         disk::replace(path, text.as_bytes(), crate::Durability::Lazy).unwrap();

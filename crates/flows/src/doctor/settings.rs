@@ -25,7 +25,7 @@ pub(super) fn read_settings_files(project: &Project, hook_support: HookSupport) 
 /// Returns the paths of the settings files, highest precedence first. An administrator's drop-in file precedes the file
 /// that it overrides.
 fn settings_paths_by_precedence(project: &Project) -> Vec<(SettingsScope, PathBuf)> {
-    let managed_folder = Path::new(config::MANAGED_SETTINGS_FOLDER);
+    let managed_folder = config::managed_settings_folder();
     let drop_in_folder = managed_folder.join("managed-settings.d");
     let names = disk::list_names(&drop_in_folder).into_iter().rev();
     let names = names.filter(|name| name.ends_with(".json") && !name.starts_with('.'));
