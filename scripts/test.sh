@@ -5,7 +5,8 @@
 # Usage: scripts/test.sh            everything
 #        scripts/test.sh --quick    while you work: format, lints, units and tables, the hooks, one whole run
 #        scripts/test.sh --tests    the tests alone: no format, no lints, nothing of what is released
-#        scripts/test.sh --long     the tests of research/, which take too long for every change
+#        scripts/test.sh --long     what takes too long for every change: the tests of research/, and the hooks and whole runs with
+#                                   what macOS answers
 #
 # On macOS there is only --quick: the other tests need programs that only Linux has.
 set -euo pipefail
@@ -174,6 +175,8 @@ elif [ "$what" = --long ]; then
   step "the tests of research/"
   # Each of them starts several clients.
   TEST_THREADS=${TEST_THREADS:-$(getconf _NPROCESSORS_ONLN)} run_tests default "${research[@]}" --no-fail-fast
+  step "hooks and runs with what macOS answers"
+  scripts/macos-answers.sh
 else
   step "examples in the documentation"
   cargo test --quiet "${workspace[@]}" --doc
@@ -188,5 +191,7 @@ else
   memory=$(scripts/memory-folder.sh)
   trap 'rm -rf "$fetched" ${memory:+"$memory"} || true' EXIT
   TMPDIR=${memory:-${TMPDIR:-/tmp}} run_tests "$profile" "${workspace[@]}"
+  step "what queries the system, with what macOS answers"
+  TMPDIR=${memory:-${TMPDIR:-/tmp}} scripts/macos-answers.sh --units
 fi
 step "all checks passed"

@@ -221,7 +221,9 @@ fn count_syncs_of_batch(fixture: &SessionFixture) -> Option<usize> {
         return None;
     }
     fixture.prepared.world.command("strace", &words).stdin(invocation.stdin).run().expect_success();
-    Some(std::fs::read_to_string(log).unwrap().lines().count())
+    let calls = std::fs::read_to_string(log).unwrap();
+    // Without `syncfs`, a volume is synced by `sync`, which does not wait on macOS, and then `fsync` of a folder.
+    Some(calls.lines().filter(|line| !line.starts_with("sync(")).count())
 }
 
 /// Returns the transcript lines of a turn that is later than all changes of the memory.

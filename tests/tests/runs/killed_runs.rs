@@ -323,7 +323,9 @@ fn a_client_is_adopted_after_git_clean_removed_our_files() {
     let journal = read_journal(&world);
     let endings: Vec<&Value> =
         events_named(&journal, "verdict").iter().map(|entry| &entry["ending"]["ending"]).collect();
-    assert_eq!(endings, ["completed"; 2], "{finished:#?}");
+    // Where the deleted output cannot be opened, nobody knows how the client ended, only that it has ended.
+    let first_ending = if plimsoll_system::OPENS_DELETED_OUTPUT { "completed" } else { "crashed" };
+    assert_eq!(endings, [first_ending, "completed"], "{finished:#?}");
     assert_eq!(events_named(&journal, "run_started").len(), 1, "the journal is whole");
     assert_eq!(events_named(&journal, "adopted").len(), 1);
     assert_eq!(model.main_requests().len(), 4);
