@@ -7,13 +7,13 @@
 #
 # scripts/test.sh calls both and installs what they need.
 set -euo pipefail
+[ "$(uname -s)" = Linux ] || { echo "macos-answers.sh is for Linux: on a Mac, scripts/test.sh --quick runs these tests" >&2; exit 1; }
 cd "$(dirname "$0")/.."
 
 case ${1:-} in
   "" | --units) ;;
   *) echo "Usage: scripts/macos-answers.sh [--units]" >&2; exit 2 ;;
 esac
-[ "$(uname -s)" = Linux ] || { echo "macos-answers.sh is for Linux: on a Mac, scripts/test.sh --quick runs these tests" >&2; exit 1; }
 PATH=$(scripts/nextest.sh):$PATH
 export PATH INSTA_UPDATE=no
 run_tests() {
