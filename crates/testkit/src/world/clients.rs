@@ -101,7 +101,8 @@ impl World {
         self.root.join("refusals.txt")
     }
 
-    pub(super) fn client_program(&self) -> PathBuf {
+    /// Returns the client that this world uses.
+    pub fn client_program(&self) -> PathBuf {
         self.client_override.clone().unwrap_or_else(find_claude_from_env_or_install_pinned)
     }
 }

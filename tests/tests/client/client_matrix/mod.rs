@@ -9,6 +9,7 @@ mod ordinary_session;
 mod plugin;
 mod probes;
 mod run;
+mod status_line;
 
 use plimsoll_testkit::client::CLIENT_VERSION;
 use probes::{Findings, PROBES};
@@ -21,6 +22,7 @@ fn check_client(version: &str) {
             ordinary_session::probe_ordinary_session,
             run::probe_run,
             plugin::probe_plugin,
+            status_line::probe_status_line,
         ] {
             probe_part(version, &mut findings);
         }

@@ -107,6 +107,35 @@ pub(crate) const PROBES: &[Probe] = &[
         Fallback("`is_error`, the status in the text, and the text itself decide"),
     ),
     probe(
+        "status.context_window",
+        "the status line receives `context_window`",
+        Fallback("the load line shows `?`; the hooks measure from the transcript, as in all versions"),
+    ),
+    probe(
+        "status.current_usage",
+        "… and in it the usage of the last response",
+        Fallback("as above: the totals of these versions say nothing about the window"),
+    ),
+    probe(
+        "status.used_percentage",
+        "… and the used percentage",
+        Fallback("it is computed from that usage and the window, and rounded as newer clients do"),
+    ),
+    probe(
+        "status.totals of the context",
+        "… and its totals are those of the current context",
+        Fallback(
+            "they add up the session, without the cache: a total counts only if it yields the percentage",
+        ),
+    ),
+    probe(
+        "status.load line",
+        "the load line shows the usage of the last response",
+        Fallback(
+            "it shows `?`; warnings, checkpoints and `plimsoll status` have the figure from the transcript",
+        ),
+    ),
+    probe(
         "init.modern template",
         "`init` writes the template with `PostToolBatch`",
         Fallback("the classic template, and `init` says from which version on to run it again"),
@@ -149,7 +178,13 @@ pub(crate) const PROBES: &[Probe] = &[
         "`--plugin-dir` is supported",
         Fallback("the client reports it and does not start"),
     ),
-    probe("plugin.tools", "the plugin's MCP tools are there", Fallback("use `plimsoll init`")),
+    probe(
+        "plugin.tools",
+        "the plugin's MCP tools are there",
+        Fallback(
+            "use `plimsoll init`; 2.0.65 and 2.0.77 reject the manifest of the plugin, which declares its network hosts",
+        ),
+    ),
     probe(
         "plugin.memory told",
         "the plugin's hooks run: the memory is shown",
