@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=${1:-2.1.329}
+version=${1:-2.1.332}
 folder="${CARGO_TARGET_DIR:-$PWD/target}/client-$version"
 claude="$folder/node_modules/.bin/claude"
 if [ ! -x "$claude" ]; then

@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// The client version that tests use by default.
-pub const CLIENT_VERSION: &str = "2.1.329";
+pub const CLIENT_VERSION: &str = "2.1.332";
 
 /// Timeout of `npm install`: the package is about 250 MB, and the registry may be slow.
 const INSTALL_TIMEOUT: Duration = Duration::from_secs(300);

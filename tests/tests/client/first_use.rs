@@ -43,7 +43,7 @@ fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
     let output = world.plimsoll(&["init", "--local"]).run().expect_success().stdout;
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&output), @"
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
-    Template: modern (the client is 2.1.329)
+    Template: modern (the client is 2.1.332)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
     .claude/commands/ralph.md: /ralph
     .claude/commands/handoff.md: /handoff
