@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the judges of what we give out: the Python package of OTLP, zizmor for the workflows and Linear's own
+# Installs the judges of what we give out: the Python package of OTLP, zizmor and actionlint for the workflows and Linear's own
 # package into target/, and a browser for the page. Prints where their Python lies.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -88,6 +88,68 @@ fn zizmor_finds_no_weakness_in_the_workflows() {
     assert!(weak.code != Some(0) && weak.stdout.contains("template-injection"), "{weak:?}");
 }
 
+/// actionlint checks keys, expressions and the jobs that others need, and has shellcheck read the scripts.
+#[test]
+fn actionlint_finds_no_mistake_in_the_workflows() {
+    let judges = target_dir().join("judges/bin");
+    let (actionlint, shellcheck) = (judges.join("actionlint"), judges.join("shellcheck"));
+    for program in [&actionlint, &shellcheck] {
+        assert!(program.exists(), "{} is missing: scripts/judges.sh installs it", program.display());
+    }
+    let world = World::without_git();
+    let shellcheck_option = format!("-shellcheck={}", shellcheck.display());
+    let run_actionlint = |files: &[&str]| {
+        let options = ["-no-color", "-oneline", "-pyflakes=", &shellcheck_option];
+        world.command(&actionlint, &[&options[..], files].concat()).timeout(COMMAND_TIMEOUT).run()
+    };
+    let folder = workspace_root().join(".github/workflows");
+    let paths: Vec<String> = workflows().keys().map(|name| folder.join(name).display().to_string()).collect();
+    let checked = run_actionlint(&paths.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(checked.code == Some(0) && checked.stdout.is_empty(), "{checked:?}");
+    // The check itself works: this job needs one that does not exist, and its script reads a variable without quotes.
+    let text = "on: push\njobs:\n  a:\n    runs-on: ubuntu-24.04\n    needs: b\n    steps:\n      - run: cat $HOME/x $1\n";
+    world.write("wrong.yml", text);
+    let wrong = run_actionlint(&["wrong.yml"]);
+    assert_ne!(wrong.code, Some(0), "{wrong:?}");
+    assert!(wrong.stdout.contains("[job-needs]") && wrong.stdout.contains("SC2086"), "{wrong:?}");
+}
+
+/// `scripts/client-versions.sh` with an npm that prints this list.
+#[test]
+fn only_releases_that_are_newer_than_the_page_of_clients_are_tried() {
+    let world = World::without_git();
+    let page = std::fs::read_to_string(workspace_root().join("docs/clients.md")).expect("the page");
+    let line = page.lines().find(|line| line.starts_with("Newest version at")).expect("the newest version");
+    let newest = line.split([':', ',']).nth(1).expect("a version").trim();
+    let parts: Vec<u32> = newest.split('.').map(|part| part.parse().expect("a number")).collect();
+    let (major, minor, patch) = (parts[0], parts[1], parts[2]);
+    let npm_folder = world.home().join("npm-stand-in");
+    let path =
+        format!("{}:{}", npm_folder.display(), std::env::var("PATH").expect("the path of this machine"));
+    let older = format!("{major}.{minor}.{}", patch - 1);
+    let next = |step: u32| format!("{major}.{minor}.{}", patch + step);
+    // Compared as numbers: as a text, the tenth minor version would be older than the ninth.
+    let next_minor = format!("{major}.{}.0", minor + 100);
+    let list = |versions: &[&str]| format!("{versions:?}");
+    for (published, expected) in [
+        (list(&["1.0.128", &older, newest]), String::new()),
+        (list(&[&next_minor, newest, &next(1)]), format!("{} {next_minor}\n", next(1))),
+        (list(&[&format!("{}-beta.1", next(1)), "$(reboot)"]), String::new()),
+        (format!("{:?}", next(2)), format!("{}\n", next(2))),
+        (
+            list(&[&next(1), &next(2), &next(3), &next(4), &next(5), &next(6)]),
+            format!("{} {} {} {} {}\n", next(2), next(3), next(4), next(5), next(6)),
+        ),
+    ] {
+        world.write_program(npm_folder.join("npm"), &format!("#!/bin/sh\ncat <<'END'\n{published}\nEND\n"));
+        let printed = script_launch(&world, "client-versions.sh", &[]).env("PATH", &path).run();
+        assert_eq!((printed.code, &printed.stdout), (Some(0), &expected), "{published}: {printed:?}");
+    }
+    world.write_program(npm_folder.join("npm"), "#!/bin/sh\nexit 1\n");
+    let failed = script_launch(&world, "client-versions.sh", &[]).env("PATH", &path).run();
+    assert_eq!((failed.code, failed.stdout.as_str()), (Some(1), ""), "{failed:?}");
+}
+
 #[test]
 fn tags_branches_and_short_commits_do_not_count_as_pinned() {
     let commit = "08c6903cd8c0fde910a37f88322edcfb5dd907a8";
