@@ -185,8 +185,9 @@ fn describe_how_session_stopped(checkpoint: &Checkpoint, subject: &str) -> Strin
         CheckpointCause::Level if percent_clause.is_empty() => format!("{subject} stopped."),
         CheckpointCause::Level => format!("{subject} stopped{percent_clause} ({}).", checkpoint.level),
         CheckpointCause::Manual => format!("{subject} wrote a checkpoint on demand{percent_clause}."),
-        // A session also reads this sentence about its own conversation, so `subject` is not used.
-        CheckpointCause::Compact => format!("The client compacted the conversation{percent_clause}."),
+        // A session also reads this sentence about its own conversation, so `subject` is not used. The client may not finish: it
+        // prepares a summary that it never uses, or finds that there is nothing to summarize (2.1.332).
+        CheckpointCause::Compact => format!("The client began to compact the conversation{percent_clause}."),
         CheckpointCause::Clear => format!("{subject} ended for a fresh conversation{percent_clause}."),
         CheckpointCause::Budget => {
             format!("{subject} stopped{percent_clause}, where the next item would not have fitted.")

@@ -279,7 +279,7 @@ fn the_section_says_how_the_session_stopped() {
     insta::assert_snapshot!(sentences.join("\n"), @"
     Level: The session before stopped at 87% of its context window (L2).
     Manual: The session before wrote a checkpoint on demand at 87% of its context window.
-    Compact: The client compacted the conversation at 87% of its context window.
+    Compact: The client began to compact the conversation at 87% of its context window.
     Clear: The session before ended for a fresh conversation at 87% of its context window.
     Step: The session before stopped after a commit at 87% of its context window, where the next step would probably not have fitted.
     Crash: The session before ended in the middle of its work.
