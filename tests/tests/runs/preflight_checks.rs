@@ -62,7 +62,7 @@ fn assert_run_ended_unguarded(world: &World, model: &ScriptedModel, finished: &F
     let details = format!("{finished:#?}, {} requests", model.main_requests().len());
     assert_eq!(finished.code, Some(5), "{details}");
     insta::allow_duplicates! {
-        insta::assert_snapshot!(finished.stdout.lines().last().unwrap_or_default(), @"   RALPH_STOP|fatal_error|our hooks did not run in this session (client 2.1.329), so nothing would guard it: check for `disableAllHooks` or `--bare`, for hook programs that cannot be started, or for a client too old for its settings   ($0.00)");
+        insta::assert_snapshot!(finished.stdout.lines().last().unwrap_or_default(), @"   RALPH_STOP|fatal_error|our hooks did not run in this session (client 2.1.332), so nothing would guard it: check for `disableAllHooks` or `--bare`, for hook programs that cannot be started, or for a client too old for its settings   ($0.00)");
     }
     let state = world.read_json(STATE_PATH);
     assert_eq!(
@@ -73,7 +73,7 @@ fn assert_run_ended_unguarded(world: &World, model: &ScriptedModel, finished: &F
     assert_eq!(events_named(&read_journal(world), "unguarded").len(), 1, "{details}");
     let status_output = world.plimsoll(&["status"]).run().stdout;
     insta::allow_duplicates! {
-        insta::assert_snapshot!(status_output.lines().nth(1).unwrap_or_default(), @"Status       a fatal error (fatal_error): our hooks did not run in this session (client 2.1.329), so");
+        insta::assert_snapshot!(status_output.lines().nth(1).unwrap_or_default(), @"Status       a fatal error (fatal_error): our hooks did not run in this session (client 2.1.332), so");
     }
 }
 

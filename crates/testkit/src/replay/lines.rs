@@ -13,6 +13,11 @@ pub(super) fn timestamp_now() -> String {
     chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
+/// Returns the current time in milliseconds since 1970, as the client writes it when a prompt was sent.
+pub(super) fn milliseconds_since_epoch() -> i64 {
+    chrono::Utc::now().timestamp_millis()
+}
+
 /// Returns a random UUID (version 4).
 pub(super) fn new_uuid() -> String {
     uuid::Uuid::new_v4().to_string()

@@ -6,7 +6,7 @@ mod tool_calls;
 mod turn_end;
 
 use super::arguments::Arguments;
-use super::lines::{LineContext, new_uuid, timestamp_now};
+use super::lines::{LineContext, milliseconds_since_epoch, new_uuid, timestamp_now};
 use super::settings::Settings;
 use super::token_usage::TokenUsage;
 use super::transcript::TranscriptWriter;
@@ -262,7 +262,8 @@ impl Session {
         self.prompt_id = Some(new_uuid());
         let line = json!({
             "promptId": self.prompt_id, "type": "user", "message": { "role": "user", "content": prompt },
-            "permissionMode": self.permission_mode(), "promptSource": "sdk", "turnOrigin": "sdk",
+            "permissionMode": self.permission_mode(), "promptSource": "sdk",
+            "sentAtMs": milliseconds_since_epoch(), "rowSource": "local", "turnOrigin": "sdk",
             "turnPosition": { "promptIndex": 0, "turnIndex": 1 },
         });
         self.write_conversation_line(line);
