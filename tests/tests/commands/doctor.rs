@@ -104,7 +104,7 @@ fn after_init_doctor_finds_no_problem_and_writes_nothing() {
         let report = run_doctor(&world);
         assert_eq!(report.finished.code, Some(0), "{:?}", report.finished);
         assert_eq!(report.codes_above_note(), [""; 0], "{:#?}", report.findings());
-        assert!(report.document["client"]["version"].as_str().unwrap().starts_with("2.1.329"));
+        assert!(report.document["client"]["version"].as_str().unwrap().starts_with("2.1.332"));
         assert_eq!(world.git(&["status", "--porcelain", "--ignored"]), before);
     }
     // Whether others may read there depends on the umask.
@@ -112,7 +112,7 @@ fn after_init_doctor_finds_no_problem_and_writes_nothing() {
     let page = world.plimsoll(&["doctor"]).run().expect_success().stdout;
     insta::assert_snapshot!(stable_page(&world, &page), @"
     ok       Programs     [VERSION] (13 programs in [BIN])
-    ok       Client       Claude Code 2.1.329 ([WORLD]/client/claude)
+    ok       Client       Claude Code 2.1.332 ([WORLD]/client/claude)
     ok       Settings     hooks in .claude/settings.local.json (local)
     ok       Memory       the working memory is installed
     ok       Other loops  no other hook runs at Stop
