@@ -349,6 +349,14 @@ mod tests {
         assert_eq!(grandchildren.len(), 1);
     }
 
+    // Without an id every batch of a session waits for the disk.
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    #[test]
+    fn the_boot_has_an_id_that_stays() {
+        let id = platform::boot_id().unwrap();
+        assert_eq!((id.len(), platform::boot_id()), (36, Some(id)));
+    }
+
     #[test]
     fn this_process_and_one_of_another_user_are_alive() {
         assert!(!liveness_of_pid(std::process::id()).has_ended());
