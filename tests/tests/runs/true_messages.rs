@@ -100,26 +100,28 @@ fn a_session_ended_by_plimsoll_stop_is_not_reported_as_a_crash() {
     wait_for_tool(&world, &run);
     world.plimsoll(&["stop"]).run().expect_success();
     let finished = run.wait_or_kill_and_panic(WAIT_TIMEOUT);
+    // A client that is signaled may end before it has reported its cost, which is then estimated.
+    let without_estimate_mark = |text: String| text.replace("about $", "$");
     assert_eq!(finished.code, Some(9), "{finished:?}");
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
+    insta::assert_snapshot!(without_estimate_mark(world.replace_varying_parts_with_placeholders(&finished.stdout)), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
        Bash touch begun; sleep 50
        iteration 1 was ended by `plimsoll stop`; "Item one" is still open
-       RALPH_STOP|cancelled|   (about $0.00)
+       RALPH_STOP|cancelled|   ($0.00)
     "#);
     assert_eq!(first_session_ending(&world), "cancelled");
-    insta::assert_snapshot!(stable_log(&world), @r#"
+    insta::assert_snapshot!(without_estimate_mark(stable_log(&world)), @r#"
     ── [DAY]
     [TIME]   -  run "Do the plan." started: 3 items, at most 50 sessions
     [TIME]   1  session began (fresh)
     [TIME]   1  run cancelled with `plimsoll stop`
     [TIME]   1  client ended by Plimsoll: the run was cancelled
     [TIME]   1  session ended
-    [TIME]   1  run over (cancelled) (about $0.00 so far)
+    [TIME]   1  run over (cancelled) ($0.00 so far)
     "#);
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status_screen(&world)), @"
+    insta::assert_snapshot!(without_estimate_mark(world.replace_varying_parts_with_placeholders(&status_screen(&world))), @"
     Do the plan. ([ID])
     Status       cancelled with `plimsoll stop`
     Items        0 of 3 done, 3 open
@@ -128,7 +130,7 @@ fn a_session_ended_by_plimsoll_stop_is_not_reported_as_a_crash() {
       [ ] Item three
     Sessions     1 of at most 50
     Peaks        ?
-    Cost         about $0.00, 60 tokens
+    Cost         $0.00, 60 tokens
     Time         started [TIME], ended [TIME], took [DURATION]
     Next         start a new run with: plimsoll run
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
