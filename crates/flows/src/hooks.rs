@@ -2,13 +2,15 @@
 //! lists them by name.
 //!
 //! `subagent` is shared by several programs and handles frames of the working memory that are pushed or
-//! popped around a subagent; `handoff_offer` is SessionStart's message about an unread handoff;
+//! popped around a subagent; `handoff_offer` is SessionStart's message about an unread handoff; `model_switch` is the
+//! monitor's message about another model;
 //! `item_packing` decides at Stop whether the session has room for the next item.
 
 pub(crate) mod handoff_offer;
 pub mod hook_failures;
 pub(crate) mod item_packing;
 pub mod memory;
+mod model_switch;
 pub mod post_tool;
 pub mod pre_compact;
 pub mod session_end;
@@ -44,7 +46,7 @@ pub const PROGRAMS: [(&str, HookProgram); 8] = [
     // for one output of SessionStart.
     ("plimsoll-memory", memory::run_memory_hook),
     // The monitor: PostToolBatch, or PostToolUse on clients without PostToolBatch. Then the changes in the memory, if
-    // the entry enables them.
+    // the entry enables them. Also PreModelSwitch, because another model has another window.
     ("plimsoll-post-tool", |start| run_usage_part_then_memory_part(start, post_tool::run_post_tool_hook)),
     // Writes a checkpoint before the client compacts: PreCompact and PostCompact.
     ("plimsoll-pre-compact", |start| pre_compact::run_pre_or_post_compact_hook(start.input)),

@@ -54,6 +54,7 @@ pub mod item_growth;
 pub mod last_exchanges;
 pub mod linear;
 pub mod messages;
+pub mod model_switch;
 pub mod models;
 pub mod module_answer;
 pub mod monitor;

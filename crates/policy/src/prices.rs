@@ -177,6 +177,16 @@ impl Tariff {
     }
 }
 
+/// Returns the price in US dollars of writing tokens to a model's prompt cache; `None` if the table lacks the model.
+pub fn cache_write_usd_if_listed(model: &str, tokens: u64, is_kept_for_an_hour: bool) -> Option<f64> {
+    let tariff = Tariff::new(Some(model), &BilledUsage::default());
+    let tokens = match is_kept_for_an_hour {
+        true => BilledTokens { cache_write_1h: tokens, ..BilledTokens::default() },
+        false => BilledTokens { cache_write_5m: tokens, ..BilledTokens::default() },
+    };
+    tariff.has_listed_price().then(|| tariff.price_usd_or_highest_if_unlisted(tokens))
+}
+
 /// Finds a model's row. `sonnet-4-0` and `sonnet-4` are names of the same model.
 fn find_listed_price(family: &str) -> Option<&'static ModelPrice> {
     let name = family.strip_suffix("-0").unwrap_or(family);

@@ -55,6 +55,8 @@ pub enum HookEvent {
     PreCompact,
     /// The client has compacted.
     PostCompact,
+    /// The user is about to switch to another model.
+    PreModelSwitch(ModelSwitch),
     /// An event that this version ignores, with its name.
     Other(String),
 }
@@ -65,6 +67,34 @@ pub struct SessionStart {
     pub source: SessionSource,
     /// The model, with its `[1m]` suffix; with `-p` only after a compaction.
     pub model: Option<String>,
+    /// What the first request costs, for a resumed or forked session (2.1.332).
+    pub resumed_context: ResumedContext,
+}
+
+/// The context of a resumed or forked session, and the price of its first request.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ResumedContext {
+    /// The tokens that the first request sends again.
+    pub context_tokens: Option<u64>,
+    /// True if the prompt cache has probably expired, so that the first request writes all of these tokens to it again.
+    pub is_cache_likely_expired: bool,
+    /// The price of writing them to the cache, by the client's price list.
+    pub cache_write_usd: Option<f64>,
+}
+
+/// Fields of a switch to another model (2.1.332).
+#[derive(Debug, Clone, Default)]
+pub struct ModelSwitch {
+    pub from_model: Option<String>,
+    pub to_model: Option<String>,
+    /// The tokens that the next request sends again; 0 before the first response.
+    pub context_tokens: Option<u64>,
+    /// False if the prompt cache of the current model has probably expired, so that the switch loses nothing.
+    pub is_cache_warm: Option<bool>,
+    /// The price of writing the context to the new model's cache; `None` if the client does not know the model's price.
+    pub cache_write_usd: Option<f64>,
+    /// How long the client keeps a prompt in the cache: `5m` or `1h`.
+    pub cache_ttl: Option<String>,
 }
 
 /// Why a session starts.
@@ -154,6 +184,7 @@ impl HookEvent {
             HookEvent::SubagentStop(_) => "SubagentStop",
             HookEvent::PreCompact => "PreCompact",
             HookEvent::PostCompact => "PostCompact",
+            HookEvent::PreModelSwitch(_) => "PreModelSwitch",
             HookEvent::Other(name) => name,
         }
     }
@@ -254,6 +285,22 @@ struct PayloadFields {
     session_crons: Vec<serde::de::IgnoredAny>,
     #[serde(deserialize_with = "lenient::non_empty_text")]
     agent_transcript_path: Option<String>,
+    #[serde(deserialize_with = "lenient::non_empty_text")]
+    from_model: Option<String>,
+    #[serde(deserialize_with = "lenient::non_empty_text")]
+    to_model: Option<String>,
+    #[serde(deserialize_with = "lenient::rounded_count")]
+    context_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient::field_or_default")]
+    prompt_cache_warm: Option<bool>,
+    #[serde(deserialize_with = "lenient::field_or_default")]
+    prompt_cache_likely_expired: bool,
+    #[serde(deserialize_with = "lenient::non_negative_number")]
+    estimated_cache_write_usd: Option<f64>,
+    #[serde(deserialize_with = "lenient::non_empty_text")]
+    cache_ttl: Option<String>,
+    #[serde(deserialize_with = "lenient::non_empty_text")]
+    pricing: Option<String>,
 }
 
 impl PayloadFields {
@@ -284,9 +331,15 @@ impl PayloadFields {
 
     fn into_event(self) -> HookEvent {
         match self.hook_event_name.as_deref() {
-            Some("SessionStart") => {
-                HookEvent::SessionStart(SessionStart { source: self.source, model: self.model })
-            }
+            Some("SessionStart") => HookEvent::SessionStart(SessionStart {
+                source: self.source,
+                model: self.model,
+                resumed_context: ResumedContext {
+                    context_tokens: self.context_tokens,
+                    is_cache_likely_expired: self.prompt_cache_likely_expired,
+                    cache_write_usd: self.estimated_cache_write_usd,
+                },
+            }),
             Some("SessionEnd") => HookEvent::SessionEnd { reason: self.reason },
             Some("UserPromptSubmit") => HookEvent::UserPromptSubmit { prompt: self.prompt },
             Some("PreToolUse") => HookEvent::PreToolUse(PendingToolCall {
@@ -307,6 +360,7 @@ impl PayloadFields {
             }),
             Some("PreCompact") => HookEvent::PreCompact,
             Some("PostCompact") => HookEvent::PostCompact,
+            Some("PreModelSwitch") => HookEvent::PreModelSwitch(self.into_model_switch()),
             event_name => HookEvent::Other(event_name.unwrap_or_default().to_owned()),
         }
     }
@@ -321,6 +375,19 @@ impl PayloadFields {
                 .and_then(lenient::parse_unless_list_or_null)
                 .unwrap_or_default(),
             tool_response: self.tool_response,
+        }
+    }
+
+    fn into_model_switch(self) -> ModelSwitch {
+        // For a model that it does not know, the client reports the price of another one.
+        let is_price_of_model = self.pricing.as_deref() != Some("default");
+        ModelSwitch {
+            from_model: self.from_model,
+            to_model: self.to_model,
+            context_tokens: self.context_tokens,
+            is_cache_warm: self.prompt_cache_warm,
+            cache_write_usd: self.estimated_cache_write_usd.filter(|_| is_price_of_model),
+            cache_ttl: self.cache_ttl,
         }
     }
 

@@ -42,7 +42,7 @@ fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
     world.write(".claude/settings.local.json", ORIGINAL_SETTINGS);
     let output = world.plimsoll(&["init", "--local"]).run().expect_success().stdout;
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&output), @"
-    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
+    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, and the status line
     Template: modern (the client is 2.1.332)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
     .claude/commands/ralph.md: /ralph
@@ -79,7 +79,7 @@ fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
 
     let output = world.plimsoll(&["uninstall", "--local"]).run().expect_success().stdout;
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&output), @"
-    .claude/settings.local.json: removed 8 hooks and our status line
+    .claude/settings.local.json: removed 9 hooks and our status line
     .claude/settings.local.json: byte for byte as before; the backup is removed
     .claude/commands/ralph.md: removed
     .claude/commands/handoff.md: removed

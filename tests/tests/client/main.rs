@@ -8,6 +8,7 @@ mod delegate_to_subagents;
 mod first_use;
 mod grafana_dashboard;
 mod guarded_entries;
+mod model_switch;
 mod module;
 mod ordinary_session;
 mod plugin;

@@ -468,6 +468,11 @@ pub(crate) fn call_with_window_evidence<T>(
     })
 }
 
+/// Returns the window of a model that has not responded in this session yet; `None` if the model is unknown.
+pub(crate) fn resolve_window_of_model(input: &MeasureInput<'_>, model: Option<&str>) -> Option<WindowSize> {
+    call_with_window_evidence(input, Some(model?), None, window::resolve_window_raising_it_to_used_tokens)
+}
+
 /// Computes the thresholds from the settings, the environment and the client's settings.
 pub fn compute_session_thresholds(
     input: &MeasureInput<'_>,

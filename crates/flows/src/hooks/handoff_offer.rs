@@ -64,7 +64,7 @@ pub(super) fn claim_offer_of_newest_unread_handoff(
 }
 
 /// Returns true in `claude -p`, where no user can accept an offer. 2.1.329 sets `sdk-cli` there, and `cli` in a terminal.
-fn is_headless() -> bool {
+pub(super) fn is_headless() -> bool {
     environment::variable("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entrypoint| entrypoint.starts_with("sdk"))
 }
 

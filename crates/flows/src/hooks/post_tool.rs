@@ -7,6 +7,7 @@ use crate::context::measure::Measurement;
 use crate::handoffs::continue_slash_command_or_prompt;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
+use crate::hooks::model_switch::warn_about_model_switch;
 use crate::turns::capture;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LevelReached, NextStepSizeEstimate};
@@ -34,8 +35,11 @@ const MAX_TRANSCRIPT_TAIL_BYTES: u64 = 2 * 1024 * 1024;
 /// An older claim was left by a hook that died: git has a timeout of five seconds, and the other steps are fast.
 const MAX_CLAIM_AGE_SECONDS: i64 = 20;
 
-/// Runs PostToolBatch, and PostToolUse on clients that do not support PostToolBatch.
+/// Runs PostToolBatch, PostToolUse on clients that do not support PostToolBatch, and PreModelSwitch.
 pub fn run_post_tool_hook(invocation: &HookInvocation) -> HookResponse {
+    if let HookEvent::PreModelSwitch(switch) = invocation.event() {
+        return warn_about_model_switch(invocation, switch);
+    }
     let turn_log_warning = capture::capture_turns_after_hook_or_explain_failure(invocation);
     monitor_usage_unless_in_subagent(invocation).with_stderr_line(turn_log_warning)
 }

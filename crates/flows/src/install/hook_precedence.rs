@@ -103,6 +103,7 @@ fn program_for_usage_and_memory(event: &HookEvent) -> Option<&'static str> {
         | HookEvent::StopFailure(_)
         | HookEvent::PreCompact
         | HookEvent::PostCompact
+        | HookEvent::PreModelSwitch(_)
         | HookEvent::Other(_) => None,
     }
 }

@@ -82,6 +82,8 @@ pub struct SettingsInfo {
 /// The first client that does not drop all hooks of a file because of one unknown event.
 // 2.0.77 was observed to drop them all; 2.1.101 ignores only that entry.
 const FIRST_CLIENT_IGNORING_UNKNOWN_EVENTS: (u32, u32, u32) = (2, 1, 0);
+/// Events without which an installation is complete: it was made by a version of Plimsoll that had no entry for them.
+const EVENTS_ADDED_LATER: [&str; 1] = ["PreModelSwitch"];
 /// Events that every client from 1.0.85 on supports.
 const EVENTS_OF_OLDEST_CLIENT: [&str; 9] = [
     "PreToolUse",
@@ -188,9 +190,12 @@ fn check_events_unknown_to_old_client(settings: &SettingsInfo, file: &SettingsFi
 
 /// Reports Plimsoll's entries in a file that are missing, edited, or written for another client version.
 fn check_entry_differences(settings: &SettingsInfo, file: &SettingsFile) -> Vec<Finding> {
-    let missing = list_entries_with_difference(file, EntryDifferenceKind::Missing);
-    let unexpected = list_entries_with_difference(file, EntryDifferenceKind::Unexpected);
-    let edited = list_entries_with_difference(file, EntryDifferenceKind::Edited);
+    let (added_later, missing): (Vec<_>, Vec<_>) =
+        entries_with_difference(file, EntryDifferenceKind::Missing)
+            .partition(|entry| EVENTS_ADDED_LATER.contains(&entry.event.as_str()));
+    let missing = list_entries(missing);
+    let unexpected = list_entries(entries_with_difference(file, EntryDifferenceKind::Unexpected));
+    let edited = list_entries(entries_with_difference(file, EntryDifferenceKind::Edited));
     let init_advice = file.scope.advice_to_run_init_or_ask_admin();
     let edited_finding = edited.map(|edited| {
         let message = format!("entries of ours were changed by hand: {edited}");
@@ -199,18 +204,30 @@ fn check_entry_differences(settings: &SettingsInfo, file: &SettingsFile) -> Vec<
     let missing_or_unexpected_finding =
         classify_missing_and_unexpected_entries(settings.hook_support, missing, unexpected)
             .map(|(severity, code, message)| Finding::new(severity, code, message, init_advice));
+    let added_later_finding =
+        list_entries(added_later).filter(|_| missing_or_unexpected_finding.is_none()).map(|entries| {
+            let message = format!("these entries are new since your `plimsoll init`: {entries}");
+            Finding::note("settings.new_entry", message, init_advice)
+        });
     missing_or_unexpected_finding
         .into_iter()
         .chain(edited_finding)
+        .chain(added_later_finding)
         .map(|finding| finding.with_path(file.path.clone()))
         .collect()
 }
 
-/// Lists the entries with one kind of difference by name; `None` if there are none.
-fn list_entries_with_difference(file: &SettingsFile, kind: EntryDifferenceKind) -> Option<String> {
-    let differences = file.differences.iter().filter(|difference| difference.kind == kind);
+fn entries_with_difference(
+    file: &SettingsFile,
+    kind: EntryDifferenceKind,
+) -> impl Iterator<Item = &EntryDifference> {
+    file.differences.iter().filter(move |difference| difference.kind == kind)
+}
+
+/// Lists entries by name; `None` if there are none.
+fn list_entries<'a>(entries: impl IntoIterator<Item = &'a EntryDifference>) -> Option<String> {
     let names: Vec<String> =
-        differences.map(|difference| format!("{} ({})", difference.event, difference.program)).collect();
+        entries.into_iter().map(|entry| format!("{} ({})", entry.event, entry.program)).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 

@@ -1,7 +1,9 @@
 //! The leaves of a parsed document, by the JSON pointers of their fields. Every struct is destructured without `..`,
 //! so that a new field cannot be forgotten here.
 
-use plimsoll_protocol::event::{BackgroundTask, SessionStart, Stop, StopFailure};
+use plimsoll_protocol::event::{
+    BackgroundTask, ModelSwitch, ResumedContext, SessionStart, Stop, StopFailure,
+};
 use plimsoll_protocol::rate_limit::{QuotaWindow, RateLimit};
 use plimsoll_protocol::result::{ClientResult, ModelUsage};
 use plimsoll_protocol::status::{
@@ -36,9 +38,22 @@ pub(crate) fn hook(hook: &HookPayload) -> View {
     leaves!(view, "", "session_id" => session_id, "transcript_path" => transcript_path, "cwd" => cwd,
         "agent_id" => agent_id, "agent_type" => agent_type, "hook_event_name" => event.name());
     match event {
-        HookEvent::SessionStart(SessionStart { source, model }) => {
-            leaves!(view, "", "source" => source, "model" => model);
+        HookEvent::SessionStart(SessionStart { source, model, resumed_context }) => {
+            let ResumedContext { context_tokens, is_cache_likely_expired, cache_write_usd } = resumed_context;
+            leaves!(view, "", "source" => source, "model" => model, "context_tokens" => context_tokens,
+                "prompt_cache_likely_expired" => is_cache_likely_expired,
+                "estimated_cache_write_usd" => cache_write_usd);
         }
+        HookEvent::PreModelSwitch(ModelSwitch {
+            from_model,
+            to_model,
+            context_tokens,
+            is_cache_warm,
+            cache_write_usd,
+            cache_ttl,
+        }) => leaves!(view, "", "from_model" => from_model, "to_model" => to_model,
+            "context_tokens" => context_tokens, "prompt_cache_warm" => is_cache_warm,
+            "estimated_cache_write_usd" => cache_write_usd, "cache_ttl" => cache_ttl),
         HookEvent::SessionEnd { reason } => leaves!(view, "", "reason" => reason),
         HookEvent::UserPromptSubmit { prompt } => leaves!(view, "", "prompt" => prompt),
         HookEvent::PreToolUse(PendingToolCall { tool_name, tool_use_id, tool_input }) => {

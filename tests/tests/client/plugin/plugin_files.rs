@@ -29,9 +29,29 @@ fn shell_entry(entry: &Value) -> Value {
     json!({"type": "command", "command": command, "timeout": entry["timeout"]})
 }
 
+/// The events of the plugin. A client drops all hooks of a plugin if it does not know one of their events (up to 2.1.117), and an old
+/// one also those of a settings file. `plimsoll init` knows the client's version, but the plugin's file is the same for every version,
+/// so a new event would silently switch the plugin's hooks off for more clients than today: it belongs only into the settings.
+const PLUGIN_EVENTS: [&str; 12] = [
+    "SessionStart",
+    "SessionEnd",
+    "PostToolBatch",
+    "Stop",
+    "StopFailure",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "SubagentStart",
+];
+
 fn plugin_hooks_json() -> String {
     let mut hooks = settings::hooks_settings(HookSupport::Modern.with_memory(), &str::to_owned);
-    for groups in hooks["hooks"].as_object_mut().expect("events").values_mut() {
+    let events = hooks["hooks"].as_object_mut().expect("events");
+    events.retain(|event, _| PLUGIN_EVENTS.contains(&event.as_str()));
+    for groups in events.values_mut() {
         for group in groups.as_array_mut().expect("groups") {
             group["hooks"] = json!([shell_entry(&group["hooks"][0])]);
         }
@@ -80,6 +100,15 @@ fn plugin_files_are_generated_from_what_init_writes() {
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(committed, text, "{name}: is it wanted? then PLIMSOLL_UPDATE_GOLDEN=1");
     }
+}
+
+#[test]
+fn the_plugin_has_only_events_that_its_oldest_client_knows() {
+    let committed = std::fs::read_to_string(plugin_folder().join("hooks/hooks.json")).expect("the hooks");
+    let committed: Value = serde_json::from_str(&committed).expect("JSON");
+    let events: BTreeSet<&str> =
+        committed["hooks"].as_object().expect("events").keys().map(String::as_str).collect();
+    assert_eq!(events, BTreeSet::from(PLUGIN_EVENTS));
 }
 
 #[test]

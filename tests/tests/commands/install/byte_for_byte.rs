@@ -14,7 +14,7 @@ fn uninstall_after_init_restores_every_file() {
         assert_eq!(init.contains(FOREIGN_HOOK), text == USER_SETTINGS, "{init}");
         insta::allow_duplicates! {
             insta::assert_snapshot!(init.replace(FOREIGN_HOOK, ""), @"
-            .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
+            .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, and the status line
             Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
             Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
             .claude/commands/ralph.md: /ralph
@@ -40,7 +40,7 @@ fn uninstall_after_init_restores_every_file() {
         assert_eq!(fixture.file_checksums(), installed, "a second init changes nothing");
         insta::allow_duplicates! {
             insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
-            .claude/settings.local.json: removed 8 hooks and our status line
+            .claude/settings.local.json: removed 9 hooks and our status line
             .claude/settings.local.json: byte for byte as before; the backup is removed
             .claude/commands/ralph.md: removed
             .claude/commands/handoff.md: removed
@@ -96,7 +96,7 @@ fn a_changed_settings_file_loses_only_our_entries() {
     let with_user_change = |text: &str| text.replace("\"zeta\"", "\"new\": true,\n    \"zeta\"");
     fixture.world.write(SETTINGS, &with_user_change(&fixture.world.read(SETTINGS)));
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
-    .claude/settings.local.json: removed 8 hooks and our status line
+    .claude/settings.local.json: removed 9 hooks and our status line
     Kept: .claude/settings.local.json.plimsoll-backup, because .claude/settings.local.json was changed since; delete it when you like
     .claude/commands/ralph.md: removed
     .claude/commands/handoff.md: removed
@@ -128,7 +128,7 @@ fn a_dry_run_says_what_would_change_and_writes_nothing() {
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["init", "--local", "--dry-run"]), @"
     Dry run: nothing was written.
 
-    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
+    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, and the status line
     Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
     Kept: 1 hook of other programs
@@ -140,7 +140,7 @@ fn a_dry_run_says_what_would_change_and_writes_nothing() {
 
     Files (--diff shows the changes):
       [PROJECT]/.claude/settings.local.json.plimsoll-backup: new
-      [PROJECT]/.claude/settings.local.json: +102 −3 lines
+      [PROJECT]/.claude/settings.local.json: +114 −3 lines
       [PROJECT]/.claude/commands/ralph.md: new
       [PROJECT]/.claude/commands/handoff.md: new
       [PROJECT]/.git/info/exclude: +11 −0 lines

@@ -60,7 +60,7 @@ fn uninstall_removes_the_module_and_keeps_the_folders_of_the_user() {
         }
         insta::allow_duplicates! {
             insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall"]), @"
-            [HOME]/.claude/settings.json: removed 8 hooks and our status line
+            [HOME]/.claude/settings.json: removed 9 hooks and our status line
             [HOME]/.claude/settings.json: removed; it contained nothing else
             [HOME]/.claude/commands/ralph.md: removed
             [HOME]/.claude/commands/handoff.md: removed

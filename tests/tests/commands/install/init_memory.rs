@@ -34,7 +34,7 @@ fn uninstall_after_init_with_memory_restores_every_file() {
         assert_eq!(init.contains(FOREIGN_HOOK), text == USER_SETTINGS, "{init}");
         insta::allow_duplicates! {
             insta::assert_snapshot!(init.replace(FOREIGN_HOOK, ""), @r#"
-            .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
+            .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
             Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
             Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
             .claude/commands/ralph.md: /ralph
@@ -73,7 +73,7 @@ fn uninstall_after_init_with_memory_restores_every_file() {
         }
         insta::allow_duplicates! {
             insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
-            .claude/settings.local.json: removed 16 hooks and our status line
+            .claude/settings.local.json: removed 17 hooks and our status line
             .claude/settings.local.json: removed the frame depth from env
             .claude/settings.local.json: byte for byte as before; the backup is removed
             .mcp.json: removed the server plimsoll
@@ -110,7 +110,7 @@ fn uninstall_removes_files_created_for_the_memory_in_every_scope() {
         let uninstall = fixture.stable_stdout_of_success(&["uninstall", scope]);
         if is_user_scope {
             insta::assert_snapshot!(init, @"
-            [HOME]/.claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
+            [HOME]/.claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
             Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
             [HOME]/.claude/commands/ralph.md: /ralph
             [HOME]/.claude/commands/handoff.md: /handoff
@@ -123,7 +123,7 @@ fn uninstall_removes_files_created_for_the_memory_in_every_scope() {
             Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
             ");
             insta::assert_snapshot!(uninstall, @"
-            [HOME]/.claude/settings.json: removed 16 hooks and our status line
+            [HOME]/.claude/settings.json: removed 17 hooks and our status line
             [HOME]/.claude/settings.json: removed the frame depth from env
             [HOME]/.claude/settings.json: removed; it contained nothing else
             [HOME]/.claude/commands/ralph.md: removed
@@ -180,7 +180,7 @@ fn init_keeps_and_names_the_users_own_agent_server_and_depth() {
     fixture.world.write(SETTINGS, &json!({"env": {DEPTH_VARIABLE: "2"}}).to_string());
     let before = fixture.file_checksums();
     insta::assert_snapshot!(fixture.stable_stdout_of_success(INIT_WITH_MEMORY), @r#"
-    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
+    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
     Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
     .claude/commands/ralph.md: /ralph
@@ -221,7 +221,7 @@ fn uninstall_removes_only_our_server_from_a_changed_mcp_file() {
     let with_new_key = |text: &str| text.replace("\"z\"", "\"new\": true,\n\t\"z\"");
     fixture.world.write(MCP_FILE, &with_new_key(&fixture.world.read(MCP_FILE)));
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
-    .claude/settings.local.json: removed 16 hooks and our status line
+    .claude/settings.local.json: removed 17 hooks and our status line
     .claude/settings.local.json: removed the frame depth from env
     .claude/settings.local.json: removed; it contained nothing else
     .mcp.json: removed the server plimsoll
@@ -318,7 +318,7 @@ fn uninstalling_one_scope_keeps_server_and_agent_for_the_other() {
     fixture.stdout_of_success(INIT_WITH_MEMORY);
     fixture.stdout_of_success(&["init", "--project", "--entries"]);
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--project"]), @"
-    .claude/settings.json: removed 8 hooks
+    .claude/settings.json: removed 9 hooks
     .claude/settings.json: removed; it contained nothing else
     .claude/plimsoll.json: removed
     .gitignore: our lines are removed

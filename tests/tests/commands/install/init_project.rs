@@ -76,7 +76,7 @@ fn shared_hook_entries_run_our_programs_and_do_nothing_without_them() {
     fixture.world.write(SHARED_SETTINGS, USER_SETTINGS);
     let before = fixture.file_checksums();
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["init", "--project", "--entries"]), @"
-    .claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact
+    .claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch
     Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
     Backup of the file as it was: .claude/settings.json.plimsoll-backup
     Kept: 1 hook of other programs
@@ -113,7 +113,7 @@ fn shared_hook_entries_run_our_programs_and_do_nothing_without_them() {
     fixture.stdout_of_success(&["init", "--project", "--entries"]);
     assert_eq!(fixture.file_checksums(), installed, "a second time changes nothing");
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--project"]), @"
-    .claude/settings.json: removed 8 hooks
+    .claude/settings.json: removed 9 hooks
     .claude/settings.json: byte for byte as before; the backup is removed
     .claude/commands/ralph.md: removed
     .claude/commands/handoff.md: removed
@@ -139,7 +139,7 @@ fn init_warns_about_shared_hooks_and_entries_option_replaces_them() {
     ");
     assert_eq!(fixture.world.read(SHARED_SETTINGS), handwritten);
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall"]), @"
-    [HOME]/.claude/settings.json: removed 8 hooks and our status line
+    [HOME]/.claude/settings.json: removed 9 hooks and our status line
     [HOME]/.claude/settings.json: removed; it contained nothing else
     [HOME]/.claude/commands/ralph.md: removed
     [HOME]/.claude/commands/handoff.md: removed

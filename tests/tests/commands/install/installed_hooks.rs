@@ -17,7 +17,8 @@ fn first_prompt_of_client_run(fixture: &mut InstallFixture, prompt: &str, steps:
 }
 
 /// Makes a session in a terminal fail: a headless client would not wait for the StopFailure hook.
-fn make_terminal_session_fail(fixture: &mut InstallFixture) {
+/// Fails in a terminal, and switches the model: only there the client has that event.
+fn make_terminal_session_fail_and_switch_model(fixture: &mut InstallFixture) {
     let model = ScriptedModel::start_with_steps_repeating_last(vec![Step::api_error(400, "no")]);
     fixture.world.put_client_on_path_with_model_and_settings(&model);
     let mut terminal = Terminal::start_claude(&fixture.world, &[], 100, 30);
@@ -25,8 +26,11 @@ fn make_terminal_session_fail(fixture: &mut InstallFixture) {
     terminal.type_text("hello there");
     terminal.wait_for_text("hello there");
     terminal.press_enter();
-    let has_failed = || fixture.recorded_hook_events().iter().any(|(event, _)| event == "StopFailure");
-    fixture.world.wait_until(has_failed, "StopFailure is recorded");
+    let has_event =
+        |expected: &str| fixture.recorded_hook_events().iter().any(|(event, _)| event == expected);
+    fixture.world.wait_until(|| has_event("StopFailure"), "StopFailure is recorded");
+    terminal.submit_prompt("/model claude-haiku-4-5");
+    fixture.world.wait_until(|| has_event("PreModelSwitch"), "PreModelSwitch is recorded");
     terminal.close();
 }
 
@@ -38,7 +42,7 @@ fn assert_client_runs_every_hook(mut fixture: InstallFixture) {
         Step::from_text("done").with_input_tokens(4_000),
     ];
     first_prompt_of_client_run(&mut fixture, "hi", steps_with_compaction);
-    make_terminal_session_fail(&mut fixture);
+    make_terminal_session_fail_and_switch_model(&mut fixture);
     assert_eq!(fixture.recorded_hook_events(), hook_events_of(settings::MODERN_TEMPLATE));
 }
 

@@ -77,7 +77,7 @@ fn init_from_npx_copies_links_and_names_programs_by_absolute_path() {
     Dry run: nothing was written.
 
     [HOME]/.local/share/plimsoll/versions/[VERSION]/bin: the programs, copied here because npm or Claude Code may delete its own copy
-    [HOME]/.claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
+    [HOME]/.claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, and the status line
     Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
     [HOME]/.claude/commands/ralph.md: /ralph
     [HOME]/.claude/commands/handoff.md: /handoff
@@ -147,7 +147,7 @@ fn init_from_npx_copies_links_and_names_programs_by_absolute_path() {
     let uninstall_output =
         world.command(link_path(&world, "plimsoll"), &["uninstall"]).run().expect_success().stdout;
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&uninstall_output), @"
-    [HOME]/.claude/settings.json: removed 8 hooks and our status line
+    [HOME]/.claude/settings.json: removed 9 hooks and our status line
     [HOME]/.claude/settings.json: removed; it contained nothing else
     [HOME]/.claude/commands/ralph.md: removed
     [HOME]/.claude/commands/handoff.md: removed

@@ -88,7 +88,7 @@ fn hooks_with_bare_program_names_are_replaced_and_removed_as_ours() {
     fixture.stdout_of_success(&["uninstall", "--local"]);
     fixture.world.write(SETTINGS, &settings_with_bare_names);
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
-    .claude/settings.local.json: removed 8 hooks and our status line
+    .claude/settings.local.json: removed 9 hooks and our status line
     .claude/settings.local.json: removed; it contained nothing else
     ");
 }

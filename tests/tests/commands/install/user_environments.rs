@@ -69,7 +69,7 @@ fn init_keeps_and_names_the_users_status_line_and_slash_command() {
     );
     let before = fixture.file_checksums();
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["init", "--local"]), @r#"
-    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact
+    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch
     Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
     Kept: your status line `starship`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`.
@@ -133,7 +133,7 @@ fn init_updates_our_command_file_and_uninstall_keeps_a_changed_one() {
     assert_eq!(fixture.world.read(".claude/commands/handoff.md"), our_text);
     fixture.world.write(".claude/commands/handoff.md", &format!("{our_text}\nmy words\n"));
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
-    .claude/settings.local.json: removed 8 hooks and our status line
+    .claude/settings.local.json: removed 9 hooks and our status line
     .claude/settings.local.json: removed; it contained nothing else
     .claude/commands/ralph.md: removed
     Kept: .claude/commands/handoff.md, because it was changed
@@ -148,7 +148,7 @@ fn uninstalling_one_scope_keeps_commands_and_excludes_for_the_other() {
     fixture.stdout_of_success(&["init", "--project", "--entries"]);
     fixture.stdout_of_success(&["init", "--local"]);
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
-    .claude/settings.local.json: removed 8 hooks and our status line
+    .claude/settings.local.json: removed 9 hooks and our status line
     .claude/settings.local.json: removed; it contained nothing else
     .claude/settings.json also has our hooks: `plimsoll uninstall --project` removes them
     Kept: the slash commands and git's exclude lines, for our hooks in .claude/settings.json
@@ -201,7 +201,7 @@ fn init_works_in_a_project_without_git() {
     let world = World::without_git();
     let finished = world.plimsoll(&["init", "--local"]).run().expect_success();
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @"
-    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
+    .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, and the status line
     Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
     .claude/commands/ralph.md: /ralph
     .claude/commands/handoff.md: /handoff

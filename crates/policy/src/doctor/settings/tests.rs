@@ -98,6 +98,88 @@ fn each_problem_of_the_settings_has_its_finding() {
     }
 }
 
+/// Returns our entries without one event, as an older version of Plimsoll wrote them.
+fn without_event(event: &str) -> String {
+    let mut settings: serde_json::Value =
+        serde_json::from_str(&with_our_hooks("{}", HookSupport::Modern)).unwrap();
+    assert!(settings["hooks"].as_object_mut().unwrap().shift_remove(event).is_some(), "{event}");
+    serde_json::to_string_pretty(&settings).unwrap()
+}
+
+#[test]
+fn an_installation_from_before_an_event_is_complete() {
+    let older = without_event("PreModelSwitch");
+    let section = check(MODERN, &[(SettingsScope::Local, &older)]);
+    assert_eq!(finding_codes(&section), ["settings.new_entry"], "{section:#?}");
+    let finding = &section.findings[0];
+    assert_eq!(finding.severity, Severity::Note);
+    insta::assert_snapshot!(format!("{}\n{}", finding.message, finding.advice), @"
+    these entries are new since your `plimsoll init`: PreModelSwitch (plimsoll-post-tool)
+    run `plimsoll init --local` again
+    ");
+    let updated = with_our_hooks(&older, HookSupport::Modern);
+    assert_eq!(finding_codes(&check(MODERN, &[(SettingsScope::Local, &updated)])), [""; 0]);
+    // Another missing entry is a problem, and its advice adds both.
+    let incomplete = older.replace("\"Stop\"", "\"Stopp\"");
+    let section = check(MODERN, &[(SettingsScope::Local, &incomplete)]);
+    assert_eq!(finding_codes(&section), ["settings.older_than_client"], "{section:#?}");
+}
+
+/// The events of 2.1.332, from `HookInput` in the client's declarations.
+const EVENTS_OF_CURRENT_CLIENT: [&str; 34] = [
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "PermissionDenied",
+    "Notification",
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "SessionStart",
+    "SessionEnd",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PostCompact",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "PermissionRequest",
+    "Setup",
+    "TeammateIdle",
+    "TaskCreated",
+    "TaskCompleted",
+    "Elicitation",
+    "ElicitationResult",
+    "ConfigChange",
+    "InstructionsLoaded",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "CwdChanged",
+    "FileChanged",
+    "DirectoryAdded",
+    "MessageDisplay",
+    "PreSkillShellCommand",
+];
+
+#[test]
+fn a_users_hooks_for_events_of_the_current_client_are_only_reported_to_old_clients() {
+    for event in EVENTS_OF_CURRENT_CLIENT {
+        let hooks =
+            format!(r#"{{"hooks": {{"{event}": [{{"hooks": [{{"type": "command", "command": "x"}}]}}]}}}}"#);
+        let codes_for = |version, hook_support| {
+            let section = check(version, &[(SettingsScope::Local, &with_our_hooks(&hooks, hook_support))]);
+            finding_codes(&section).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(codes_for((2, 1, 332), HookSupport::Modern), [""; 0], "{event}");
+        assert_eq!(codes_for((2, 1, 101), HookSupport::Classic), [""; 0], "{event}");
+        let is_old_event = EVENTS_OF_OLDEST_CLIENT.contains(&event);
+        let expected: &[&str] = if is_old_event { &[] } else { &["settings.unknown_event"] };
+        assert_eq!(codes_for((2, 0, 77), HookSupport::Classic), expected, "{event}");
+    }
+}
+
 #[test]
 fn a_missing_entry_is_reported_with_its_event_and_file() {
     let text = with_our_hooks("{}", HookSupport::Modern);
