@@ -127,6 +127,10 @@ fn fatal_error_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<Advic
             FatalErrorKind::Billing => {
                 advice_step("The account has no credit left: add credit in its billing settings.", "")
             }
+            FatalErrorKind::SpendLimit => advice_step(
+                "A spend limit is reached, and Claude Code does not report when it resets: raise it, or ask the administrator who set it.",
+                "",
+            ),
             FatalErrorKind::Credentials => {
                 advice_step("The client could not log in. Start it, and log in again with /login:", "claude")
             }
@@ -339,6 +343,7 @@ mod tests {
         for (reason, word) in [
             ("Invalid API key · Please run /login", "log in"),
             ("Credit balance is too low", "credit"),
+            ("spend limit without a reset time: You've hit your individual spend limit", "raise it"),
             ("our hooks did not run in this session", "hooks"),
             ("there is no such model", "model"),
             ("it is so", "No session"),

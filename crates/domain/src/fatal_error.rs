@@ -9,6 +9,8 @@ pub enum FatalErrorKind {
     Credentials,
     /// The account has no credit or no valid billing.
     Billing,
+    /// A spend limit is reached, and nothing says when it resets.
+    SpendLimit,
     /// The model does not exist.
     Model,
     /// Plimsoll's hooks did not run.
@@ -29,13 +31,19 @@ pub struct FatalError {
 
 impl FatalErrorKind {
     /// The kinds whose messages begin with a prefix.
-    const KINDS_WITH_PREFIX: [FatalErrorKind; 4] =
-        [FatalErrorKind::Credentials, FatalErrorKind::Billing, FatalErrorKind::Model, FatalErrorKind::Hooks];
+    const KINDS_WITH_PREFIX: [FatalErrorKind; 5] = [
+        FatalErrorKind::Credentials,
+        FatalErrorKind::Billing,
+        FatalErrorKind::SpendLimit,
+        FatalErrorKind::Model,
+        FatalErrorKind::Hooks,
+    ];
 
     fn message_prefix(self) -> &'static str {
         match self {
             FatalErrorKind::Credentials => "authentication failed: ",
             FatalErrorKind::Billing => "billing: ",
+            FatalErrorKind::SpendLimit => "spend limit without a reset time: ",
             FatalErrorKind::Model => "model not found: ",
             FatalErrorKind::Hooks => "our hooks did not run in this session",
             FatalErrorKind::Other => "",

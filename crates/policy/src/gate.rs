@@ -13,6 +13,7 @@ use crate::questions::{QuestionOutcome, record_questions_of_session};
 use crate::review;
 use crate::todo_list::render_unclear_lines_if_no_item_open;
 use plimsoll_domain::breaker::BreakerTrip;
+use plimsoll_domain::fatal_error::{FatalError, FatalErrorKind};
 use plimsoll_domain::protected::describe_protected_changes;
 use plimsoll_domain::settings::{Settings, ThrashLimits};
 use plimsoll_domain::state::CheckpointCause;
@@ -228,6 +229,13 @@ pub fn stop_or_pause_for_ending(state: &RunState, evidence: &SessionEvidence) ->
         SessionEnding::Limit(message) => {
             // The run does not wait for a reset in the past; without a reset time the pause backoff applies.
             let future_reset = evidence.limit_resets_at.clone().filter(|reset| reset.as_str() > now);
+            // Nobody knows how long to wait: the limit of a gateway or an organization may last for a month, or until somebody
+            // raises it. Trying again every few minutes would not end, and hide from the user what to do.
+            if evidence.limit_resets_at.is_none() && is_spend_limit(message) {
+                let error = FatalError::new(FatalErrorKind::SpendLimit, message);
+                let reason = truncate_end(error.message(), 300);
+                return Some(Verdict::Stop { status: RunStatus::FatalError, reason });
+            }
             let reason = format!("usage limit: {}", truncate_end(message, 200));
             let is_after_deadline = future_reset
                 .as_ref()
@@ -254,6 +262,13 @@ pub fn stop_or_pause_for_ending(state: &RunState, evidence: &SessionEvidence) ->
         | SessionEnding::Failed(_)
         | SessionEnding::Unknown => None,
     }
+}
+
+/// Returns true if money and not time has run out, by the client's message: "You've hit your individual spend limit",
+/// "spend limit reached", "service_spend_limit_reached", "You're out of usage credits" (2.1.329 and 2.1.332).
+fn is_spend_limit(message: &str) -> bool {
+    let message = message.to_lowercase().replace('_', " ");
+    message.contains("spend limit") || message.contains("out of usage credits")
 }
 
 fn record_trip_and_stop(state: &mut RunState, trip: &BreakerTrip, now: &Timestamp) -> Verdict {

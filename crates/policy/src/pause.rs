@@ -16,9 +16,9 @@ pub fn backoff_ms(pause_count: u32, jitter: f64) -> u64 {
     (seconds * 1_000.0 * (0.75 + 0.5 * jitter.clamp(0.0, 1.0))) as u64
 }
 
-/// Longest wait for a reset. No limit of the client lasts longer than a week, so a reset in 2100 must be an error and is
-/// retried earlier.
-const MAX_RESET_WAIT_SECONDS: i64 = 8 * 24 * 3_600;
+/// Longest wait for a reset. No limit of the client lasts longer than a month, as a spend limit does, so a reset in 2100
+/// must be an error and is retried earlier.
+const MAX_RESET_WAIT_SECONDS: i64 = 32 * 24 * 3_600;
 
 /// Returns the milliseconds to wait until a reset that is this many seconds away, plus a margin that depends on `jitter`.
 pub fn reset_wait_with_margin_ms(seconds_to_reset: i64, jitter: f64) -> u64 {
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(reset_wait_with_margin_ms(3_600, 0.0), 3_601_000);
         assert_eq!(reset_wait_with_margin_ms(-5, 1.0), 3_000);
         for far_away in [2_300_000_000, i64::MAX] {
-            assert_eq!(reset_wait_with_margin_ms(far_away, 0.5), 8 * 24 * 3_600_000 + 2_000);
+            assert_eq!(reset_wait_with_margin_ms(far_away, 0.5), 32 * 24 * 3_600_000 + 2_000);
         }
     }
 }

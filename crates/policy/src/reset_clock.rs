@@ -24,7 +24,24 @@ pub enum ResetTime {
 /// Returns the first reset time in a message.
 pub fn parse_reset_time(text: &str) -> Option<ResetTime> {
     let lowercase = text.to_ascii_lowercase();
-    parse_unix_seconds(&lowercase).or_else(|| texts_after_reset(&lowercase).find_map(parse_clock_time))
+    parse_unix_seconds(&lowercase)
+        .or_else(|| texts_after_reset(&lowercase).find_map(parse_clock_time))
+        .or_else(|| parse_day_of_spend_limit(&lowercase))
+}
+
+/// Parses `spend limit reached · resets Jan 1`, as a gateway writes it: its periods end at midnight UTC. The client
+/// (2.1.329) replaces the day by a time, unless the response has no header with it.
+fn parse_day_of_spend_limit(text: &str) -> Option<ResetTime> {
+    let (_, after_marker) = text.split_once("spend limit reached · resets ")?;
+    let day_text = after_marker.split(" · ").next()?;
+    let day_and_separator = format!("{day_text} ");
+    let (month_day, remaining) = parse_month_and_day(&day_and_separator)?;
+    remaining.is_empty().then_some(ResetTime::ClockTime {
+        hour: 0,
+        minute: 0,
+        month_day: Some(month_day),
+        is_utc: true,
+    })
 }
 
 /// Parses `Claude AI usage limit reached|1795270982`, the form of clients of 2025.
@@ -190,6 +207,18 @@ mod tests {
             ("resets 15:00 GMT.", utc_time(15, 0)),
             ("resets 3pm (Etc/UTC) · progress saved", utc_time(15, 0)),
             ("the limit resets soon: it resets 3pm", local_time(15, 0)),
+            (
+                "spend limit reached · resets Dec 19, 12:37pm (UTC)",
+                Some(ResetTime::ClockTime { hour: 12, minute: 37, month_day: Some((12, 19)), is_utc: true }),
+            ),
+            (
+                "API Error: 429 · spend limit reached · resets Jan 1",
+                Some(ResetTime::ClockTime { hour: 0, minute: 0, month_day: Some((1, 1)), is_utc: true }),
+            ),
+            (
+                "spend limit reached · resets Jan 1 · ask Kim",
+                Some(ResetTime::ClockTime { hour: 0, minute: 0, month_day: Some((1, 1)), is_utc: true }),
+            ),
             ("limit · resets 3pm (UTC) · your weekly limit resets Nov 28, 4pm (UTC)", utc_time(15, 0)),
         ] {
             assert_eq!(parse_reset_time(words), expected, "{words}");
@@ -228,6 +257,10 @@ mod tests {
             "resets Nov28, 3pm",
             "resets Nox 28, 3pm",
             "resets Nov 28, 2026",
+            "spend limit reached",
+            "spend limit reached · resets soon",
+            "spend limit reached · resets Nov 31",
+            "spend limit reached · resets Nov 28 or later",
             "Claude AI usage limit reached|",
             "Claude AI usage limit reached|17",
             "Claude AI usage limit reached|99999999999999999999",

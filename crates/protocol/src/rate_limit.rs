@@ -17,6 +17,9 @@ pub struct RateLimit {
     /// When that window resets, in seconds since 1970.
     #[serde(deserialize_with = "lenient::rounded_count")]
     pub resets_at: Option<u64>,
+    /// When the spend limit resets, in seconds since 1970: the limit of a gateway, or of paid usage beyond the plan.
+    #[serde(deserialize_with = "lenient::rounded_count")]
+    pub overage_resets_at: Option<u64>,
     #[serde(deserialize_with = "lenient::non_negative_number")]
     utilization: Option<f64>,
     /// True while the account pays for usage beyond its plan; then even `rejected` stops nothing.
@@ -42,6 +45,12 @@ impl RateLimit {
     /// Returns true if the model does not respond until the window resets.
     pub fn is_rejected(&self) -> bool {
         self.status.as_deref() == Some("rejected") && !self.is_using_overage
+    }
+
+    /// Returns when requests are accepted again, in seconds since 1970. A spend limit may have only a time of its own; a
+    /// plan's window resets before it.
+    pub fn reset_seconds(&self) -> Option<u64> {
+        self.resets_at.or(self.overage_resets_at)
     }
 
     /// Returns the five-hour window.
@@ -123,6 +132,28 @@ mod tests {
         let limit = parse(spoiled);
         assert_eq!(limit.five_hour_window(), window(Some(0.3), Some(9)));
         assert_eq!(limit.seven_day_window(), window(None, Some(7)));
+    }
+
+    #[test]
+    fn a_spend_limit_resets_when_its_plan_window_or_its_own_period_does() {
+        // As 2.1.332 writes them behind a gateway, and for a subscription whose organization has set a limit.
+        for (info, expected) in [
+            (
+                r#"{"status":"rejected","resetsAt":9,"overageResetsAt":9,"overageDisabledReason":"org_level_disabled_until",
+                    "memberSpendLimit":{"period":"monthly"},"isUsingOverage":false}"#,
+                Some(9),
+            ),
+            (
+                r#"{"status":"rejected","rateLimitType":"five_hour","resetsAt":5,"overageResetsAt":9}"#,
+                Some(5),
+            ),
+            (r#"{"status":"rejected","rateLimitType":"overage","overageResetsAt":9}"#, Some(9)),
+            (r#"{"status":"rejected","rateLimitType":"overage","memberSpendLimit":{}}"#, None),
+        ] {
+            let limit = parse(info);
+            assert!(limit.is_rejected(), "{info}");
+            assert_eq!(limit.reset_seconds(), expected, "{info}");
+        }
     }
 
     #[test]

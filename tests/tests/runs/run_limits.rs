@@ -106,6 +106,79 @@ fn a_run_killed_during_a_pause_waits_again_when_it_is_resumed() {
     assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
 }
 
+/// An unsigned token for `{"aud":"claude-gateway"}`, by which the client recognizes a gateway.
+const GATEWAY_TOKEN: &str =
+    "eyJhbGciOiJub25lIn0.eyJhdWQiOiJjbGF1ZGUtZ2F0ZXdheSIsImV4cCI6NDEwMjQ0NDgwMH0.c2ln";
+
+fn world_behind_gateway() -> World {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    world.set_env("ANTHROPIC_API_KEY", "");
+    world.set_env("ANTHROPIC_AUTH_TOKEN", GATEWAY_TOKEN);
+    world
+}
+
+/// Returns the error of Claude Code's own gateway for a spent monthly limit. It resets at `resets_at` (seconds since 1970), if that
+/// is known.
+fn spend_limit_error(resets_at: Option<u64>) -> Step {
+    let error = Step::api_error(429, "spend limit reached")
+        .with_error_type("billing_error")
+        .with_header("anthropic-ratelimit-unified-status", "rejected")
+        .with_header("anthropic-ratelimit-unified-overage-period", "monthly")
+        .with_header("anthropic-ratelimit-unified-overage-disabled-reason", "org_spend_cap_reached")
+        .with_header("x-should-retry", "false");
+    let Some(resets_at) = resets_at else { return error };
+    error
+        .with_header("anthropic-ratelimit-unified-reset", resets_at.to_string())
+        .with_header("anthropic-ratelimit-unified-overage-reset", resets_at.to_string())
+        .with_header("anthropic-ratelimit-unified-overage-utilization", "1.02")
+}
+
+#[test]
+fn after_a_spend_limit_the_same_iteration_continues_at_the_reset() {
+    let mut world = world_behind_gateway();
+    let reset = ResetTime::default();
+    let model = ScriptedAgent::new({
+        let reset = reset.clone();
+        move |turn| match turn.iteration {
+            2 if unix_time_in(0) < reset.unix_seconds() => spend_limit_error(Some(reset.unix_seconds())),
+            _ => honest_agent(turn).with_delay(LIFELIKE_DELAY),
+        }
+    })
+    .with_real_client()
+    .start(&mut world);
+    let finished = run_with_objective(&world, &[]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
+    assert!(unix_time_in(0) >= reset.unix_seconds(), "not before the reset");
+    let verdicts = verdict_markers(&read_journal(&world));
+    let pauses: Vec<&String> = verdicts.iter().filter(|marker| marker.starts_with("RALPH_PAUSE|2")).collect();
+    assert_eq!(pauses.len(), 1, "one pause, until the reset: {verdicts:?}");
+    assert!(pauses[0].ends_with("|usage limit: spend limit reached"), "{pauses:?}");
+    let session_2_requests = model
+        .main_requests()
+        .iter()
+        .filter(|request| request.full_text().contains("You are session 2 of"))
+        .count();
+    assert!(session_2_requests <= 5, "the limit was not run against: {session_2_requests} requests");
+}
+
+#[test]
+fn a_spend_limit_without_a_reset_ends_the_run_and_names_what_to_do() {
+    let mut world = world_behind_gateway();
+    let model = ScriptedAgent::new(move |_| spend_limit_error(None)).with_real_client().start(&mut world);
+    let finished = run_with_objective(&world, &[]);
+    assert_eq!(finished.code, Some(5), "{finished:?}");
+    assert_eq!(status_and_iteration(&world), ("fatal_error".to_owned(), 1));
+    assert_eq!(model.main_requests().len(), 1, "it is not asked again");
+    assert!(
+        finished.stdout.contains("spend limit without a reset time: spend limit reached"),
+        "{finished:?}"
+    );
+    world.plimsoll(&["report", "-o", "report.html"]).run().expect_success();
+    let report = world.read("report.html");
+    assert!(report.contains("raise it, or ask the administrator"), "{report}");
+}
+
 #[test]
 fn a_rate_limit_without_a_reset_is_retried_within_seconds() {
     let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);

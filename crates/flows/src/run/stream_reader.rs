@@ -147,7 +147,8 @@ impl StreamReader {
                 Vec::new()
             }
             StreamLine::RateLimit(limit) => {
-                self.exceeded_limit_resets_at = if limit.is_rejected() { limit.resets_at } else { None };
+                self.exceeded_limit_resets_at =
+                    if limit.is_rejected() { limit.reset_seconds() } else { None };
                 self.quota.get_or_insert_default().update_from(&quotas_from_rate_limit(&limit));
                 Vec::new()
             }

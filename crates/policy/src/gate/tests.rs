@@ -467,6 +467,57 @@ fn a_limit_pauses_until_its_reset_if_that_is_before_the_deadline() {
 }
 
 #[test]
+fn a_spend_limit_pauses_until_its_reset_and_ends_the_run_without_one() {
+    let reset = "2026-01-28T00:00:00Z";
+    for (message, resets_at, line) in [
+        (
+            "spend limit reached · resets Jan 28, 12am (UTC)",
+            Some(reset),
+            "RALPH_PAUSE|2026-01-28T00:00:00Z|usage limit: spend limit reached · resets Jan 28, 12am (UTC)",
+        ),
+        // The reset has passed meanwhile.
+        (
+            "spend limit reached",
+            Some("2026-01-01T00:00:00Z"),
+            "RALPH_PAUSE|-|usage limit: spend limit reached",
+        ),
+        (
+            "spend limit reached",
+            None,
+            "RALPH_STOP|fatal_error|spend limit without a reset time: spend limit reached",
+        ),
+        (
+            "You've hit your individual spend limit",
+            None,
+            "RALPH_STOP|fatal_error|spend limit without a reset time: You've hit your individual spend limit",
+        ),
+        (
+            "You've hit your org's monthly spend limit",
+            None,
+            "RALPH_STOP|fatal_error|spend limit without a reset time: You've hit your org's monthly spend limit",
+        ),
+        (
+            "API Error: Request rejected (429) · service_spend_limit_reached",
+            None,
+            "RALPH_STOP|fatal_error|spend limit without a reset time: API Error: Request rejected (429) · service_spend_limit_reached",
+        ),
+        (
+            "You're out of usage credits",
+            None,
+            "RALPH_STOP|fatal_error|spend limit without a reset time: You're out of usage credits",
+        ),
+        ("You've hit your weekly limit", None, "RALPH_PAUSE|-|usage limit: You've hit your weekly limit"),
+    ] {
+        let evidence = SessionEvidence {
+            ending: SessionEnding::Limit(message.into()),
+            limit_resets_at: resets_at.map(Timestamp::from),
+            ..working_evidence(None)
+        };
+        assert_eq!(gate_marker(&mut new_state(), &evidence), line);
+    }
+}
+
+#[test]
 fn three_checkpoints_in_15_minutes_pause_unless_an_item_is_finished() {
     let checkpoints = |seconds: [i64; 3], progress: &[&str]| {
         let mut state = new_state();

@@ -191,9 +191,10 @@ pub(crate) fn result(result: &ClientResult) -> View {
 
 /// The pointers are relative to `rate_limit_info`.
 pub(crate) fn rate_limit(limit: &RateLimit) -> View {
-    let RateLimit { status, kind, resets_at, is_using_overage, .. } = limit;
+    let RateLimit { status, kind, resets_at, overage_resets_at, is_using_overage, .. } = limit;
     let mut view = View::new();
     leaves!(view, "", "status" => status, "rateLimitType" => kind, "resetsAt" => resets_at,
+        "overageResetsAt" => overage_resets_at,
         "isUsingOverage" => is_using_overage);
     for (name, window) in [("five_hour", limit.five_hour_window()), ("seven_day", limit.seven_day_window())] {
         let Some(QuotaWindow { utilization, resets_at }) = window else { continue };
