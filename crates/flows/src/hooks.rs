@@ -3,7 +3,7 @@
 //!
 //! `subagent` is shared by several programs and handles frames of the working memory that are pushed or
 //! popped around a subagent; `handoff_offer` is SessionStart's message about an unread handoff; `model_switch` is the
-//! monitor's message about another model;
+//! monitor's message about another model; `resume_cost` is SessionStart's message about an expired cache;
 //! `item_packing` decides at Stop whether the session has room for the next item.
 
 pub(crate) mod handoff_offer;
@@ -13,6 +13,7 @@ pub mod memory;
 mod model_switch;
 pub mod post_tool;
 pub mod pre_compact;
+mod resume_cost;
 pub mod session_end;
 pub mod session_start;
 pub mod statusline;

@@ -71,6 +71,7 @@ pub mod read_only;
 pub mod records_location;
 pub mod reset_clock;
 pub mod resume;
+pub mod resume_cost;
 pub mod review;
 pub mod run_activity;
 pub mod run_figures;

@@ -1,15 +1,12 @@
 //! What a switch to another model means for the context: it may not fit the new window, the client may compact it, and
 //! the prompt cache is lost.
 
-use crate::prices::cache_write_usd_if_listed;
+use crate::prices::{MIN_NOTABLE_USD, cache_write_usd_if_listed};
 use plimsoll_domain::cost::CostBasis;
 use plimsoll_domain::level::{AutoCompactAction, AutoCompactThreshold};
 use plimsoll_domain::text::{format_tokens, to_safe_single_line, truncate_end};
 use plimsoll_protocol::event::ModelSwitch;
 
-/// A one-off cost below this many US dollars is not worth a line. A turn of ten requests at half a window of a million
-/// tokens costs about as much with an intact cache, so a user of such a context pays it every few minutes anyway.
-pub const MIN_NOTABLE_USD: f64 = 0.5;
 /// No model id is as long.
 const MAX_MODEL_CHARS: usize = 60;
 

@@ -177,6 +177,10 @@ impl Tariff {
     }
 }
 
+/// A one-off cost below this many US dollars is not worth a line. A turn of ten requests at half a window of a million
+/// tokens costs about as much with an intact cache, so a user of such a context pays it every few minutes anyway.
+pub const MIN_NOTABLE_USD: f64 = 0.5;
+
 /// Returns the price in US dollars of writing tokens to a model's prompt cache; `None` if the table lacks the model.
 pub fn cache_write_usd_if_listed(model: &str, tokens: u64, is_kept_for_an_hour: bool) -> Option<f64> {
     let tariff = Tariff::new(Some(model), &BilledUsage::default());

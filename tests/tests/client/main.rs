@@ -14,6 +14,7 @@ mod ordinary_session;
 mod plugin;
 mod price_table;
 mod replay;
+mod resume_cost;
 mod sandboxed_agent;
 mod subagent_behavior;
 mod telemetry_labels;

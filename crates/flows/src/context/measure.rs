@@ -336,6 +336,12 @@ fn read_usage_from_newest_source(
     Some(reading)
 }
 
+/// Returns the tokens that a fresh session sends with its first request; `None` if the transcript has no first request.
+pub(crate) fn estimate_prompt_overhead_if_recorded(input: &MeasureInput<'_>) -> Option<u64> {
+    let window = input.record.usage.last_reading.as_ref().and_then(|reading| reading.window.as_ref());
+    Some(estimate_prompt_overhead_from_first_request(input, window)).filter(|tokens| *tokens > 0)
+}
+
 /// Estimates the tokens of the system prompt and the tools from the session's first request.
 #[inline(never)]
 fn estimate_prompt_overhead_from_first_request(input: &MeasureInput<'_>, window: Option<&WindowSize>) -> u64 {

@@ -6,6 +6,7 @@ use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::hooks::handoff_offer::claim_offer_of_newest_unread_handoff;
 use crate::hooks::pre_compact;
+use crate::hooks::resume_cost::write_handoff_and_compare_cost_of_resuming;
 use crate::install::git_exclude::add_run_files_to_git_exclude;
 use crate::install::hook_precedence::HookOrigin;
 use crate::turns::capture;
@@ -23,7 +24,7 @@ use plimsoll_domain::{RunState, SessionRecord, promise};
 use plimsoll_launcher::process::{self, ProcessIdentity};
 use plimsoll_policy::current_item::current_unparked_item;
 use plimsoll_protocol::HookReply;
-use plimsoll_protocol::event::{HookEvent, SessionSource};
+use plimsoll_protocol::event::{HookEvent, SessionSource, SessionStart};
 use plimsoll_store::{
     Durability, Project, StoreError, TurnLog, clock, config, environment, journal, ledger, sessions,
     state_file, unread_sessions,
@@ -50,9 +51,7 @@ pub fn run_session_start_hook(invocation: &HookInvocation, origin: HookOrigin) -
                 .err()
                 .map(|error| capture::turn_log_failure_message(&error));
             HookResponse::from_reply(&reply_with_briefing_and_claimed_handoff_offer(
-                invocation,
-                start.source,
-                briefing,
+                invocation, start, briefing,
             ))
             .with_stderr_line(invocation.settings_error.as_ref())
             .with_stderr_line(exclude_error)
@@ -63,18 +62,20 @@ pub fn run_session_start_hook(invocation: &HookInvocation, origin: HookOrigin) -
 }
 
 /// Returns a reply with the briefing and, if there is one, the offer of an earlier session's handoff. The
-/// offer is claimed, so that only one session makes it. Briefing and offer never occur together.
+/// offer is claimed, so that only one session makes it. A resumed session has neither, and may learn what it costs.
 fn reply_with_briefing_and_claimed_handoff_offer(
     invocation: &HookInvocation,
-    source: SessionSource,
+    start: &SessionStart,
     briefing: String,
 ) -> HookReply {
     let reply = HookReply::default().with_model_context("SessionStart", briefing);
-    match claim_offer_of_newest_unread_handoff(invocation, source, client_process_from_environment()) {
+    match claim_offer_of_newest_unread_handoff(invocation, start.source, client_process_from_environment()) {
         Some(offer) => {
             reply.with_model_context("SessionStart", offer.for_model).with_user_message(offer.for_user)
         }
-        None => reply,
+        None => reply.with_user_message(
+            write_handoff_and_compare_cost_of_resuming(invocation, start).unwrap_or_default(),
+        ),
     }
 }
 
