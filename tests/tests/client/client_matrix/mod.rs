@@ -5,6 +5,7 @@ mod clients_page;
 mod events;
 mod expected;
 mod harness;
+mod old_clients;
 mod ordinary_session;
 mod plugin;
 mod probes;
