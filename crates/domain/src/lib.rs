@@ -43,6 +43,7 @@ pub mod cost;
 pub mod digest;
 pub mod exit_status;
 pub mod fatal_error;
+pub mod file_names;
 pub mod forecast;
 pub mod format;
 pub mod git_names;

@@ -63,9 +63,11 @@ fn load_with_project_file(project: &Project, project_file: &Path) -> LoadedSetti
 }
 
 /// Returns true if the user's settings file is outside the project. A file inside counts as the project's,
-/// because an agent can write it. If the project is the home folder itself, every file counts as outside.
+/// because an agent can write it. So does a file that is reached through a link in the project. If the project
+/// is the home folder itself, every file counts as outside.
 fn is_outside_project(user_path: &Path, root: &Path) -> bool {
-    !user_path.starts_with(root) || environment::home_folder().is_some_and(|home| home == root)
+    !disk::is_inside(root, user_path)
+        || environment::home_folder().is_some_and(|home| disk::is_same_path(home, root))
 }
 
 /// Returns the path of the user's own settings, which apply to every project; `None` without a home.
@@ -97,16 +99,21 @@ fn load_and_merge_user_and_project_files(
     let user_path = user_path.filter(|_| user_content.is_some());
     let SettingsContent { mut keys, settings } = user_content.unwrap_or_default();
     let mut loaded = LoadedSettings { settings, error: None, ignored_keys: Vec::new() };
-    if let Some(user_path) = user_path.filter(|path| !is_user_file_unrestricted(path)) {
-        let original_keys = keys.clone();
-        let ignored_keys = authority::remove_forbidden_keys(&mut keys, &Value::Null);
-        if keys != original_keys {
-            loaded.settings = match settings_from_keys(&keys, user_path) {
-                Ok(settings) => settings,
-                Err(error) => return LoadedSettings { error: Some(error), ..LoadedSettings::default() },
-            };
+    if let Some(user_path) = user_path {
+        let mut allowed_keys = keys.clone();
+        let ignored_keys = authority::remove_forbidden_keys(&mut allowed_keys, &Value::Null);
+        // Where the file is only matters for these keys, which few users set. Every hook loads the settings.
+        let has_forbidden_keys = !ignored_keys.is_empty() || allowed_keys != keys;
+        if has_forbidden_keys && !is_user_file_unrestricted(user_path) {
+            if allowed_keys != keys {
+                keys = allowed_keys;
+                loaded.settings = match settings_from_keys(&keys, user_path) {
+                    Ok(settings) => settings,
+                    Err(error) => return LoadedSettings { error: Some(error), ..LoadedSettings::default() },
+                };
+            }
+            loaded.add_ignored_keys(user_path, ignored_keys);
         }
-        loaded.add_ignored_keys(user_path, ignored_keys);
     }
     match read_settings_file(project_path) {
         Ok(None) => {}
@@ -145,14 +152,26 @@ fn apply_project_section_and_validate(
     let projects = keys.as_object_mut().and_then(|keys| keys.remove("projects"));
     if let Some(projects) = projects {
         let canonical_root = disk::canonicalize_or_keep(root);
-        let is_this_project = |folder: &str| {
-            let folder = folder
+        let expand_home = |folder: &str| {
+            folder
                 .strip_prefix("~/")
                 .and_then(|relative_path| Some(environment::home_folder()?.join(relative_path)))
-                .unwrap_or_else(|| PathBuf::from(folder));
+                .unwrap_or_else(|| PathBuf::from(folder))
+        };
+        let is_this_project_by_text = |folder: &str| {
+            let folder = expand_home(folder);
             folder == root || folder == canonical_root
         };
         let projects = if let Value::Object(projects) = projects { projects } else { Map::new() };
+        // A folder in another spelling is looked up on the disk, which is only done if no section has this one.
+        let has_section_by_text = projects.keys().any(|folder| is_this_project_by_text(folder));
+        let is_this_project = |folder: &str| {
+            if has_section_by_text {
+                is_this_project_by_text(folder)
+            } else {
+                disk::is_same_path(&expand_home(folder), root)
+            }
+        };
         for (_, mut section) in projects.into_iter().filter(|(folder, _)| is_this_project(folder)) {
             let _ = section.as_object_mut().and_then(|keys| keys.remove("projects"));
             plimsoll_domain::state::merge_keeping_unknown_fields(&mut keys, section);
@@ -373,6 +392,16 @@ mod tests {
         assert_eq!((settings.breaker.refused, settings.grace_batches), (7, 5));
         let loaded = load_user_and_project(r#"{"projects": {"PROJECT": {"levels": {"l1": 99}}}}"#, "{}");
         assert!(loaded.error.unwrap().to_string().contains("user.json"));
+        // The folder in another spelling; without the folder itself, its text decides.
+        let load_with_folder = |folder: &str| {
+            let user = r#"{"projects": {"FOLDER": {"grace_batches": 9}}}"#.replace("FOLDER", folder);
+            load_user_and_project(&user, "{}").settings.grace_batches
+        };
+        for (folder, expected) in
+            [("PROJECT/", 9), ("PROJECT/.claude/..", 9), ("PROJECT/../project", 9), ("PROJECT/.claude", 5)]
+        {
+            assert_eq!(load_with_folder(folder), expected, "{folder}");
+        }
     }
 
     #[test]
@@ -381,6 +410,23 @@ mod tests {
         let project = Project::with_local_files(folder.path());
         let user = folder.path().join(".config/plimsoll/settings.json");
         assert!(!is_outside_project(&user, project.root()));
+        let (alias, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = |target: &Path, link: &Path| std::os::unix::fs::symlink(target, link).unwrap();
+        link(folder.path(), &alias.path().join("config"));
+        link(other.path(), &folder.path().join("linked"));
+        for (config_home, is_outside) in [
+            (alias.path().join("config"), false),
+            (alias.path().join("config/new"), false),
+            (other.path().join("../").join(folder.path().file_name().unwrap()), false),
+            // A session can change this link.
+            (folder.path().join("linked"), false),
+            (alias.path().join("config/linked"), false),
+            (alias.path().to_owned(), true),
+            (other.path().join("new"), true),
+        ] {
+            let user_path = config_home.join("plimsoll/settings.json");
+            assert_eq!(is_outside_project(&user_path, folder.path()), is_outside, "{config_home:?}");
+        }
         write(&user, r#"{"linear": {"issue": "EVIL-1"}, "grace_batches": 3}"#);
         let loaded =
             load_and_merge_user_and_project_files(Some(&user), |_| false, &project, &project.settings_path());

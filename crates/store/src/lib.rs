@@ -30,6 +30,7 @@ pub mod ledger;
 pub mod lock;
 pub mod memory;
 pub mod outbox;
+mod path_identity;
 mod plain_path;
 pub mod protected_files;
 pub mod receipts;

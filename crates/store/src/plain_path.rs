@@ -52,7 +52,7 @@ pub fn canonicalize_or_keep(path: &Path) -> PathBuf {
 }
 
 /// Returns true for an absolute path without empty, `.` or `..` components.
-fn is_absolute_and_normalized(path: &Path) -> bool {
+pub(crate) fn is_absolute_and_normalized(path: &Path) -> bool {
     let is_normal_component = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
     let relative_bytes = path.as_os_str().as_bytes().strip_prefix(b"/");
     relative_bytes
