@@ -3,6 +3,7 @@
 //! Each part is opened by its name in its parent folder, and links are followed by this code, never by the system.
 //! So no link leads outside, not even one that is created during the walk.
 
+use plimsoll_domain::file_names::is_same_name_ignoring_case;
 use plimsoll_system::files::SEARCH_FOLDER_FLAGS;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
@@ -237,7 +238,7 @@ impl PathWalk<'_> {
             self.symlink_policy,
             SymlinkPolicy::InsideExceptCommandFiles | SymlinkPolicy::FirstPartOnly
         ) && last_link.is_some();
-        if is_restricted_and_behind_link && is_command_file(&destination.folder_names, part) {
+        if is_restricted_and_behind_link && is_command_file(destination, part) {
             Err(link_not_followed_error(last_link.cloned()))
         } else {
             Ok(())
@@ -245,13 +246,62 @@ impl PathWalk<'_> {
     }
 }
 
-/// Returns true for `.git`, and for the client's settings, hooks, commands, agents and skills in `.claude`: a
-/// program executes their content.
-fn is_command_file(folder_names: &[PathPart<'_>], name: &OsStr) -> bool {
-    const CLIENT_COMMAND_FILES: [&str; 7] =
-        ["settings.json", "settings.local.json", "plimsoll.json", "hooks", "commands", "agents", "skills"];
-    let is_in_client_folder = folder_names.last().is_some_and(|folder| **folder == *".claude");
-    name == ".git" || is_in_client_folder && CLIENT_COMMAND_FILES.iter().any(|file| name == *file)
+/// The client's settings, hooks, commands, agents and skills in `.claude`.
+const CLIENT_COMMAND_FILES: [&str; 7] =
+    ["settings.json", "settings.local.json", "plimsoll.json", "hooks", "commands", "agents", "skills"];
+
+/// Returns true for `.git`, and for the client's command files in `.claude`: a program executes their content. Compares
+/// names ignoring case, because some volumes find these files under every spelling, and what the names lead to.
+fn is_command_file(destination: &Destination<'_>, name: &OsStr) -> bool {
+    let is_in_client_folder = is_client_folder(destination);
+    has_command_file_name(is_in_client_folder, name)
+        || is_same_entry_as_command_file(destination, is_in_client_folder, name)
+}
+
+/// A name outside ASCII may have more spellings than those that are compared, so none is allowed in `.claude`.
+fn has_command_file_name(is_in_client_folder: bool, name: &OsStr) -> bool {
+    let is_spelling_of = |known_name: &&str| is_same_name_ignoring_case(&name.to_string_lossy(), known_name);
+    is_spelling_of(&".git")
+        || is_in_client_folder
+            && (!name.as_bytes().is_ascii() || CLIENT_COMMAND_FILES.iter().any(is_spelling_of))
+}
+
+/// Returns true if the destination's folder is a `.claude`, or the one to which the root's `.claude` leads.
+fn is_client_folder(destination: &Destination<'_>) -> bool {
+    let has_client_folder_name = destination
+        .folder_names
+        .last()
+        .is_some_and(|folder| is_same_name_ignoring_case(&folder.to_string_lossy(), ".claude"));
+    has_client_folder_name || {
+        let identity = rustix::fs::fstat(destination.containing_folder()).ok().map(file_identity);
+        identity.is_some() && identity == entry_identity(&destination.folders[0], ".claude", AtFlags::empty())
+    }
+}
+
+/// Returns true if a name leads to the same file or folder as the name of a command file beside it, or as the root's
+/// `.git`. This finds spellings that only the volume knows, and other hard links.
+fn is_same_entry_as_command_file(
+    destination: &Destination<'_>,
+    is_in_client_folder: bool,
+    name: &OsStr,
+) -> bool {
+    let Some(stat) = stat_without_following_link(destination, name).ok().flatten() else { return false };
+    let identity = Some(file_identity(stat));
+    let is_same_entry_here = |known_name: &&str| {
+        entry_identity(destination.containing_folder(), known_name, AtFlags::SYMLINK_NOFOLLOW) == identity
+    };
+    is_same_entry_here(&".git")
+        || entry_identity(&destination.folders[0], ".git", AtFlags::empty()) == identity
+        || is_in_client_folder && CLIENT_COMMAND_FILES.iter().any(is_same_entry_here)
+}
+
+/// Returns the device and inode of a name in a folder; `None` if nothing is there.
+fn entry_identity(folder: impl AsFd, name: &str, flags: AtFlags) -> Option<(u64, u64)> {
+    rustix::fs::statat(folder, name, flags).ok().map(file_identity)
+}
+
+fn file_identity(stat: Stat) -> (u64, u64) {
+    (plimsoll_system::files::device_number(&stat), stat.st_ino)
 }
 
 /// Reads the target of a link as it is stored.

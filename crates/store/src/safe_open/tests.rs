@@ -141,6 +141,70 @@ fn no_link_leads_our_text_to_a_file_that_is_executed() {
 }
 
 #[test]
+fn no_spelling_of_a_file_that_is_executed_is_linked() {
+    let (_folder, project) = project_beside_secret();
+    fs::write(project.join(".git/hooks/pre-commit"), "#!/bin/sh\n").unwrap();
+    fs::write(project.join(".claude/settings.json"), "{}").unwrap();
+    // On Linux these are hard links and folders of their own; a volume that ignores case already has most of them.
+    fs::hard_link(project.join(".claude/settings.json"), project.join(".claude/notes.md")).unwrap();
+    fs::hard_link(project.join(".claude/settings.json"), project.join("docs/notes.md")).unwrap();
+    for folder in [".GIT/hooks", ".Claude/Skills", ".g\u{200c}it"] {
+        fs::create_dir_all(project.join(folder)).unwrap();
+    }
+    let plan = project.join("plan.md");
+    for (target, is_refused) in [
+        (".GIT/config", true),
+        (".GIT/hooks/pre-commit", true),
+        ("docs/.Git", true),
+        (".g\u{200c}it/config", true),
+        (".Claude/Settings.json", true),
+        (".claude/SETTINGS.LOCAL.JSON", true),
+        (".Claude/Skills/a.md", true),
+        (".claude/\u{17f}ettings.json", true),
+        (".claude/s\u{212a}ills", true),
+        (".claude/pläne.md", true),
+        (".claude/notes.md", true),
+        (".Claude/plan.md", false),
+        (".claude/ideas.md", false),
+        ("docs/pläne.md", false),
+        ("docs/notes.md", false),
+        ("docs/settings.json", false),
+        ("docs/.gitignore", false),
+    ] {
+        symlink(target, &plan).unwrap();
+        let result = disk::replace(&plan, b"ours", Durability::Lazy);
+        let is_expected = match &result {
+            Ok(()) => !is_refused,
+            Err(error) => is_refused && matches!(error, StoreError::LinkNotFollowed { .. }),
+        };
+        assert!(is_expected, "{target}: {result:?}");
+        fs::remove_file(&plan).unwrap();
+    }
+    assert_eq!(fs::read(project.join(".claude/settings.json")).unwrap(), b"{}");
+}
+
+#[test]
+fn no_link_leads_into_the_target_of_a_linked_client_folder() {
+    let (_folder, project) = project_beside_secret();
+    fs::rename(project.join(".claude"), project.join("docs/claude")).unwrap();
+    fs::rename(project.join(".git"), project.join("docs/git")).unwrap();
+    symlink("docs/claude", project.join(".claude")).unwrap();
+    symlink("docs/git", project.join(".git")).unwrap();
+    for (target, is_refused) in [
+        ("docs/claude/settings.json", true),
+        ("docs/claude/hooks/new", true),
+        ("docs/git/config", true),
+        ("docs/claude/plan.md", false),
+        ("docs/plan.md", false),
+    ] {
+        symlink(target, project.join("plan.md")).unwrap();
+        let result = disk::replace(&project.join("plan.md"), b"ours", Durability::Lazy);
+        assert_eq!(result.is_err(), is_refused, "{target}: {result:?}");
+        fs::remove_file(project.join("plan.md")).unwrap();
+    }
+}
+
+#[test]
 fn a_linked_client_folder_inside_the_project_is_used() {
     let (_folder, project) = project_beside_secret();
     fs::rename(project.join(".claude"), project.join("docs/claude")).unwrap();
