@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the records, and the folders that a session may write. All paths are absolute and contain no links.
+/// The folder of the records, and the folders that a session may write. All paths are absolute.
 #[derive(Debug, Clone, Default)]
 pub struct RecordsLocation {
     pub records_folder: PathBuf,
@@ -14,12 +14,16 @@ pub struct RecordsLocation {
     pub added_folders: Vec<PathBuf>,
 }
 
-/// Returns why the records must not be in this folder, or `None` if the folder is safe.
-pub fn describe_unsafe_records_location(location: &RecordsLocation) -> Option<String> {
+/// Returns why the records must not be in this folder, or `None` if the folder is safe. `is_inside` returns true if its
+/// second path is in the folder at its first path, which the text of the paths does not tell.
+pub fn describe_unsafe_records_location(
+    location: &RecordsLocation,
+    is_inside: impl Fn(&Path, &Path) -> bool,
+) -> Option<String> {
     let RecordsLocation { records_folder, project, home, temporary_folders, added_folders } = location;
-    let contains_records = |folder: &Path| records_folder.starts_with(folder);
+    let contains_records = |folder: &Path| is_inside(folder, records_folder);
     // If the home folder itself is temporary (a container, a test), there is no better location.
-    let contains_home = |folder: &Path| home.as_ref().is_some_and(|home| home.starts_with(folder));
+    let contains_home = |folder: &Path| home.as_ref().is_some_and(|home| is_inside(folder, home));
     let location_text = match () {
         () if contains_records(project) => "in the project".to_owned(),
         () => match added_folders.iter().find(|folder| contains_records(folder)) {
@@ -83,7 +87,7 @@ mod tests {
                 temporary_folders: to_paths(&["/var/tmp", "/tmp"]),
                 added_folders: to_paths(added_folders),
             };
-            let reason = describe_unsafe_records_location(&location);
+            let reason = describe_unsafe_records_location(&location, |folder, path| path.starts_with(folder));
             let is_expected = match (&reason, expected) {
                 (None, None) => true,
                 (Some(found), Some(expected)) => found.contains(expected) && found.contains(records_folder),

@@ -27,16 +27,14 @@ pub(super) fn reject_records_writable_by_sessions(
         .chain(folders_in_arguments)
         .map(|folder| expand_home_or_join_project_root(project, &folder));
     let location = RecordsLocation {
-        records_folder: canonicalize_existing_prefix(&records_folder),
-        project: disk::canonicalize_or_keep(project.root()),
-        home: environment::home_folder().map(disk::canonicalize_or_keep),
-        temporary_folders: temporary_folders
-            .filter(|folder| folder.is_absolute())
-            .map(|folder| disk::canonicalize_or_keep(&folder))
-            .collect(),
-        added_folders: added_folders.map(|folder| disk::canonicalize_or_keep(&folder)).collect(),
+        records_folder,
+        project: project.root().to_owned(),
+        home: environment::home_folder().map(Path::to_owned),
+        temporary_folders: temporary_folders.filter(|folder| folder.is_absolute()).collect(),
+        added_folders: added_folders.collect(),
     };
-    describe_unsafe_records_location(&location)
+    // The records' folder may not exist yet, and any of the folders may be spelled differently or lead through links.
+    describe_unsafe_records_location(&location, disk::is_inside)
         .map_or(Ok(()), |reason| Err(StartError::UnsafeRecordsLocation(reason)))
 }
 
@@ -48,11 +46,56 @@ fn expand_home_or_join_project_root(project: &Project, folder: &str) -> PathBuf 
     }
 }
 
-/// Resolves the links in the existing part of a path. The folder itself may not exist yet.
-fn canonicalize_existing_prefix(path: &Path) -> PathBuf {
-    let existing_ancestor = path.ancestors().find(|ancestor| disk::exists(ancestor));
-    let ancestor_and_tail =
-        existing_ancestor.and_then(|ancestor| path.strip_prefix(ancestor).ok().map(|tail| (ancestor, tail)));
-    ancestor_and_tail
-        .map_or_else(|| path.to_owned(), |(ancestor, tail)| disk::canonicalize_or_keep(ancestor).join(tail))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_store::Durability;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_that_will_contain_the_records_is_recognized_in_every_spelling() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = disk::canonicalize_or_keep(folder.path());
+        let project_folder = root.join("project");
+        disk::create_folder(&project_folder.join("src")).unwrap();
+        disk::create_folder(&root.join("state")).unwrap();
+        symlink(&root, project_folder.join("up")).unwrap();
+        symlink("../state/new", project_folder.join("soon")).unwrap();
+        // Neither `new` nor anything in it exists.
+        let project =
+            Project::with_local_files(&project_folder).with_runs_folder(&root.join("state/new/runs"));
+        for (added_folder, is_recognized) in [
+            ("../state/new", true),
+            ("../state/NEW", true),
+            ("../state/new/runs", true),
+            ("src/../../state/new", true),
+            ("missing/../../state/new", true),
+            ("up/state/new", true),
+            ("up/state/New/Runs", true),
+            ("soon", true),
+            ("soon/../new", true),
+            ("up/state", true),
+            ("../state/newer", false),
+            ("../state/new/runs/deeper", false),
+            ("src", false),
+            ("soon/other", false),
+        ] {
+            let settings = format!(r#"{{"permissions": {{"additionalDirectories": ["{added_folder}"]}}}}"#);
+            let settings_file = project_folder.join(".claude/settings.json");
+            disk::replace(&settings_file, settings.as_bytes(), Durability::Lazy).unwrap();
+            let in_settings = reject_records_writable_by_sessions(&project, &[]);
+            disk::remove_if_exists(&settings_file).unwrap();
+            let arguments = ["--add-dir".to_owned(), added_folder.to_owned()];
+            let in_arguments = reject_records_writable_by_sessions(&project, &arguments);
+            for result in [in_settings, in_arguments] {
+                // The temporary folder that contains the whole test may be refused, too.
+                let reason = result.err().map(|error| error.to_string()).unwrap_or_default();
+                assert_eq!(
+                    reason.contains("was added to the sessions"),
+                    is_recognized,
+                    "{added_folder}: {reason}"
+                );
+            }
+        }
+    }
 }
