@@ -136,6 +136,35 @@ impl RepoPath {
     pub fn to_literal_pathspec(&self) -> String {
         format!(":(literal){}", self.0)
     }
+
+    /// Returns pathspecs that match all spellings of the path that could be the same file on a volume that ignores
+    /// case. They may match more, so the caller compares the results with [`crate::file_names`].
+    ///
+    /// Git ignores the case of ASCII letters only. Letters of which Unicode has another spelling, and those that it
+    /// composes with a mark, are therefore replaced by `*`.
+    pub fn to_pathspecs_of_all_spellings(&self) -> Vec<String> {
+        let mut pathspecs = vec![format!(":(icase,literal){}", self.0)];
+        let mut pattern = String::new();
+        let mut chars = self.0.chars().peekable();
+        let mut has_other_letters = false;
+        while let Some(character) = chars.next() {
+            let is_before_mark = chars.peek().is_some_and(|next| !next.is_ascii()) && character != '/';
+            let has_other_spelling = matches!(character, 's' | 'S' | 'k' | 'K') || !character.is_ascii();
+            if has_other_spelling || is_before_mark {
+                pattern.push('*');
+                has_other_letters = true;
+            } else {
+                pattern.extend(matches!(character, '*' | '?' | '[' | '\\').then_some('\\'));
+                pattern.push(character);
+            }
+        }
+        if has_other_letters {
+            // A pattern with `*` matches a folder, but not the files in it.
+            pathspecs.push(format!(":(icase,glob){pattern}"));
+            pathspecs.push(format!(":(icase,glob){pattern}/**"));
+        }
+        pathspecs
+    }
 }
 
 impl TryFrom<String> for RepoPath {
@@ -189,6 +218,20 @@ mod tests {
             RepoPath::parse(":!a").map(|path| path.to_literal_pathspec()).as_deref(),
             Ok(":(literal):!a")
         );
+        for (path, pattern) in [
+            ("plan.md", None),
+            ("a*b/[c]", None),
+            ("Makefile", Some("Ma*efile")),
+            ("tests/[a]*", Some("te*t*/\\[a]\\*")),
+            ("gro\u{308}\u{df}e/x", Some("gr***e/x")),
+            ("a/öl", Some("a/*l")),
+        ] {
+            let pathspecs = RepoPath::parse(path).unwrap().to_pathspecs_of_all_spellings();
+            let expected = pattern
+                .map(|pattern| [format!(":(icase,glob){pattern}"), format!(":(icase,glob){pattern}/**")]);
+            assert_eq!(pathspecs[0], format!(":(icase,literal){path}"));
+            assert_eq!(pathspecs[1..], expected.map(Vec::from).unwrap_or_default(), "{path}");
+        }
     }
 
     #[test]

@@ -192,6 +192,13 @@ const ATTACKS: [Attack; 32] = {
             "check.sh",
             "check.sh",
         ),
+        // On a volume that ignores case, a checkout writes both to one file.
+        attack(
+            "weaker in HEAD under another spelling",
+            "blob=$(echo 'exit 0' | git hash-object -w --stdin); git update-index --add --cacheinfo 100644,$blob,Check.sh; git commit -qm Weaker; git update-index --skip-worktree Check.sh",
+            "check.sh",
+            "Check.sh in HEAD (remove it, and commit that)",
+        ),
         attack(
             "removed from HEAD",
             "echo /tests/ >> .gitignore; git rm -q --cached tests/unit/a.sh; git commit -qm Removed",

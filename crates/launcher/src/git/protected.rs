@@ -7,6 +7,7 @@ use crate::child::{self, ChildOptions};
 use crate::git_output::{fatal_message_or_last_output_line, split_nul_terminated};
 use crate::time_limit::TimeLimit;
 use crate::{CommandOutcome, MAX_OUTPUT_BYTES, run_without_stdin};
+use plimsoll_domain::file_names::may_be_same_or_below;
 use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
 use plimsoll_domain::protected::{GitEntry, GitFailure};
 use plimsoll_store::layout::shared_git_folder;
@@ -70,8 +71,9 @@ pub fn checked_out_branch_full_ref(folder: &Path) -> Result<Option<String>, GitF
     name.filter(|_| outcome.succeeded()).map(|name| Some(name.full_ref_name())).ok_or(GitFailure::Unreadable)
 }
 
-/// Returns the files at and below `paths` that a checkout of each reference would have. Stops after the first
-/// timeout. A HEAD without a commit has no files. A reference is `HEAD` or begins with `refs/`.
+/// Returns the files at and below `paths` that a checkout of each reference would have. Includes other spellings of the
+/// paths, because a checkout on a volume that ignores case may write one of these in place of the path. Stops after the
+/// first timeout. A HEAD without a commit has no files. A reference is `HEAD` or begins with `refs/`.
 /// `temporary_index` is the path of an index that is created and then removed.
 pub fn entries_of_references_until_timeout(
     folder: &Path,
@@ -105,7 +107,7 @@ pub fn entries_of_references_until_timeout(
 }
 
 /// Returns the files at and below `paths` that a commit of the files on disk would have, including ignored
-/// files. The error contains git's reason. `temporary_index` is the path of an index that is created and then
+/// files, and including tracked files in other spellings of the paths. The error contains git's reason. `temporary_index` is the path of an index that is created and then
 /// removed. `head_entries` are the files in HEAD. Objects and a tree are written to the repository, but nothing
 /// refers to them.
 pub fn entries_git_would_commit(
@@ -124,7 +126,7 @@ pub fn entries_git_would_commit(
         let outcome = child::run(command, ChildOptions::with_timeout(limit.remaining()));
         if outcome.succeeded() { Ok(outcome) } else { Err(git_add_error(&outcome)) }
     };
-    let pathspecs = pathspecs(paths);
+    let pathspecs: Vec<String> = paths.iter().map(RepoPath::to_literal_pathspec).collect();
     let head = read_commit_or_none_if_unborn_head(folder, "HEAD")
         .map_err(|_| GitAddError("git cannot read HEAD".to_owned()))?;
     let add_and_list_entries = || {
@@ -133,8 +135,9 @@ pub fn entries_git_would_commit(
         }
         run_writer(&append_pathspecs(&["add", "--force"], &pathspecs))?;
         let tree = run_writer(&["write-tree", "--missing-ok"])?;
-        let outcome = run_writer(&append_pathspecs(&LIST_INDEX_ARGUMENTS, &pathspecs))?;
-        parse_index_entries_if_complete(&outcome, &super::trimmed_stdout(&tree))
+        let outcome =
+            run_writer(&append_pathspecs(&LIST_INDEX_ARGUMENTS, &pathspecs_of_all_spellings(paths)))?;
+        parse_index_entries_if_complete(&outcome, &super::trimmed_stdout(&tree), paths)
             .ok_or_else(|| GitAddError("its list of files is too long".to_owned()))
     };
     let entries = add_and_list_entries();
@@ -185,9 +188,9 @@ fn read_entries_of_commit(
     let outcome = query_with_retry(
         folder,
         Some(temporary_index),
-        &append_pathspecs(&LIST_INDEX_ARGUMENTS, &pathspecs(paths)),
+        &append_pathspecs(&LIST_INDEX_ARGUMENTS, &pathspecs_of_all_spellings(paths)),
     )?;
-    parse_index_entries_if_complete(&outcome, commit.as_str()).ok_or(GitFailure::Unreadable)
+    parse_index_entries_if_complete(&outcome, commit.as_str(), paths).ok_or(GitFailure::Unreadable)
 }
 
 /// Runs a git query. It is repeated if it times out, cannot be started, or is ended by a signal: in these
@@ -226,16 +229,21 @@ fn index_lock_path(index: &Path) -> PathBuf {
     lock.into()
 }
 
-fn pathspecs(paths: &[RepoPath]) -> Vec<String> {
-    paths.iter().map(RepoPath::to_literal_pathspec).collect()
+fn pathspecs_of_all_spellings(paths: &[RepoPath]) -> Vec<String> {
+    paths.iter().flat_map(RepoPath::to_pathspecs_of_all_spellings).collect()
 }
 
 fn append_pathspecs<'a>(arguments: &[&'a str], pathspecs: &'a [String]) -> Vec<&'a str> {
     arguments.iter().copied().chain(["--"]).chain(pathspecs.iter().map(String::as_str)).collect()
 }
 
-/// Parses lines of the form `MODE ID STAGE<tab>PATH`. Returns `None` if git failed or the output was cut off.
-fn parse_index_entries_if_complete(outcome: &CommandOutcome, source: &str) -> Option<Vec<GitEntry>> {
+/// Parses lines of the form `MODE ID STAGE<tab>PATH`, and keeps those at and below the paths in any spelling. Returns
+/// `None` if git failed or the output was cut off.
+fn parse_index_entries_if_complete(
+    outcome: &CommandOutcome,
+    source: &str,
+    paths: &[RepoPath],
+) -> Option<Vec<GitEntry>> {
     // Output of this size was cut off, so files may be missing.
     if !outcome.succeeded() || outcome.stdout.len() >= MAX_OUTPUT_BYTES {
         return None;
@@ -247,5 +255,55 @@ fn parse_index_entries_if_complete(outcome: &CommandOutcome, source: &str) -> Op
         let (mode, id) = (fields.next()?, fields.next()?);
         Some(GitEntry { path: path.to_owned(), object: format!("{mode} {id}"), source: source.to_owned() })
     };
-    split_nul_terminated(&outcome.stdout).map(parse_line).collect()
+    let mut entries: Vec<GitEntry> =
+        split_nul_terminated(&outcome.stdout).map(parse_line).collect::<Option<_>>()?;
+    entries.retain(|entry| paths.iter().any(|path| may_be_same_or_below(&entry.path, path.as_str())));
+    Some(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wip::tests::{create_repository, run_shell};
+
+    #[test]
+    fn a_commit_lists_the_paths_in_every_spelling() {
+        let folder = create_repository();
+        let root = folder.path();
+        run_shell(root, "mkdir -p tests docs; for f in Makefile tests/a docs/Makefile; do echo 1 > $f; done");
+        run_shell(root, "git add -A; git commit -qm Files");
+        // A volume that ignores case cannot have these files beside the others, but a commit can.
+        let other_spellings =
+            ["makefile", "Ma\u{212a}efile", "Tests/b", "te\u{17f}ts/c", "te/sts/d", "Makexfile", "tests2/e"];
+        for path in other_spellings {
+            run_shell(
+                root,
+                &format!("git update-index --add --cacheinfo 100644,$(git hash-object -w a.txt),'{path}'"),
+            );
+        }
+        run_shell(root, "git commit -qm Spellings");
+        let paths = ["Makefile", "tests"].map(|path| RepoPath::parse(path).unwrap());
+        for ignores_case in [false, true] {
+            run_shell(root, &format!("git config core.ignorecase {ignores_case}"));
+            let index = root.join("index");
+            let mut expected =
+                vec!["Makefile", "Ma\u{212a}efile", "Tests/b", "makefile", "te\u{17f}ts/c", "tests/a"];
+            expected.sort_unstable();
+            let listed_paths = |entries: &[GitEntry]| {
+                let mut paths: Vec<String> = entries.iter().map(|entry| entry.path.clone()).collect();
+                paths.sort();
+                paths
+            };
+            let results = entries_of_references_until_timeout(root, &index, &["HEAD"], &paths);
+            let head_entries = results[0].1.as_ref().unwrap();
+            assert_eq!(listed_paths(head_entries), expected, "{ignores_case}");
+            let committable =
+                entries_git_would_commit(root, &index, &paths, head_entries, AllowedPrograms::TrustedDrivers);
+            assert!(
+                committable.as_ref().is_ok_and(|entries| !entries.is_empty()),
+                "{ignores_case}: {committable:?}"
+            );
+            assert!(listed_paths(&committable.unwrap()).contains(&"makefile".to_owned()), "{ignores_case}");
+        }
+    }
 }
