@@ -3,12 +3,12 @@
 
 use super::{PlimsollRepository, PlimsollRepositoryError, error_message};
 use crate::CommandOutcome;
+use plimsoll_domain::file_names::is_same_name_ignoring_case;
 use plimsoll_domain::git_names::{CommitId, RepoPath};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The entry of a tree at a path: mode, type and id, as `git ls-tree` prints them. `None` if there is no
-/// entry.
-type TreeEntry = Option<Vec<u8>>;
+/// The entries of a tree by their names: mode, type and id, as `git ls-tree` prints them.
+type TreeEntries = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// The commit that replaces an original commit, which may be the original itself.
 #[derive(Debug, Clone)]
@@ -24,6 +24,9 @@ impl PlimsollRepository {
     /// the new tip. Authors, dates and messages are preserved; signatures are removed. A commit that changes only
     /// these files is dropped. If no commit changes them, returns `tip`.
     ///
+    /// A file in another spelling of a path is handled like the path, because a checkout on a volume that ignores case
+    /// writes it in place of the file: it is removed, or remains as it is in `base`.
+    ///
     /// A merge driver that ignores these files during a rebase would not be enough: git runs it only for files
     /// that both sides changed, and not for a file that one side removed.
     pub fn rewrite_commits_without_changes_to_files(
@@ -32,11 +35,8 @@ impl PlimsollRepository {
         tip: &CommitId,
         files: &[RepoPath],
     ) -> Result<CommitId, PlimsollRepositoryError> {
-        let mut base_entries: Vec<(&RepoPath, TreeEntry)> = Vec::new();
-        for file in files {
-            base_entries.push((file, self.tree_entry_of_file(base, file)?));
-        }
-        if !self.range_or_tip_changes_files(base, tip, &base_entries)? {
+        let base_tree = self.tree_of_commit(base.as_str(), base)?;
+        if !self.range_or_tip_changes_files(base, tip, &base_tree, files)? {
             return Ok(tip.clone());
         }
         let mut rewritten_by_id: HashMap<String, RewrittenCommit> = HashMap::new();
@@ -48,7 +48,7 @@ impl PlimsollRepository {
         )?;
         for id in String::from_utf8_lossy(&output).lines() {
             let rewritten_commit =
-                self.rewrite_commit_or_drop_if_emptied(id, &base_entries, &rewritten_by_id, tip)?;
+                self.rewrite_commit_or_drop_if_emptied(id, &base_tree, files, &rewritten_by_id, tip)?;
             rewritten_by_id.insert(id.to_owned(), rewritten_commit);
         }
         Ok(rewritten_by_id
@@ -60,29 +60,26 @@ impl PlimsollRepository {
         &self,
         base: &CommitId,
         tip: &CommitId,
-        base_entries: &[(&RepoPath, TreeEntry)],
+        base_tree: &str,
+        files: &[RepoPath],
     ) -> Result<bool, PlimsollRepositoryError> {
         let commit_range = format!("{base}..{tip}");
-        let pathspecs: Vec<String> =
-            base_entries.iter().map(|(file, _)| file.to_literal_pathspec()).collect();
+        let pathspecs: Vec<String> = files.iter().flat_map(RepoPath::to_pathspecs_of_all_spellings).collect();
         let arguments = ["rev-list", "-n1", "--full-history", &commit_range, "--"];
         let arguments: Vec<&str> =
             arguments.into_iter().chain(pathspecs.iter().map(String::as_str)).collect();
         if !self.run_git_or_bad_commit_error(tip, &arguments, None)?.is_empty() {
             return Ok(true);
         }
-        for (file, entry) in base_entries {
-            if self.tree_entry_of_file(tip, file)? != *entry {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let tree = self.tree_of_commit(tip.as_str(), tip)?;
+        Ok(self.write_tree_with_files_as_in_base(&tree, base_tree, files, tip)? != tree)
     }
 
     fn rewrite_commit_or_drop_if_emptied(
         &self,
         id: &str,
-        base_entries: &[(&RepoPath, TreeEntry)],
+        base_tree: &str,
+        files: &[RepoPath],
         rewritten_by_id: &HashMap<String, RewrittenCommit>,
         tip_for_errors: &CommitId,
     ) -> Result<RewrittenCommit, PlimsollRepositoryError> {
@@ -94,16 +91,8 @@ impl PlimsollRepository {
             .iter()
             .map(|parent| self.rewritten_or_unchanged_parent(parent, rewritten_by_id, tip_for_errors))
             .collect::<Result<_, _>>()?;
-        let mut tree = parsed_commit.tree.clone();
-        for (file, entry) in base_entries {
-            let path_parts: Vec<&str> = file.as_str().split('/').collect();
-            tree = self.write_tree_with_replaced_or_removed_entry(
-                &tree,
-                &path_parts,
-                entry.as_deref(),
-                tip_for_errors,
-            )?;
-        }
+        let tree =
+            self.write_tree_with_files_as_in_base(&parsed_commit.tree, base_tree, files, tip_for_errors)?;
         if let [parent] = &parents[..]
             && tree == parent.rewritten_tree
             && parsed_commit.tree != parent.original_tree
@@ -138,74 +127,110 @@ impl PlimsollRepository {
             return Ok(rewritten_commit.clone());
         }
         let parent_id = self.parse_commit_id(id, tip_for_errors)?;
-        let output = self.run_git_or_bad_commit_error(
-            tip_for_errors,
-            &["rev-parse", "--verify", "--quiet", &format!("{id}^{{tree}}")],
-            None,
-        )?;
-        let tree = String::from_utf8_lossy(&output).trim().to_owned();
+        let tree = self.tree_of_commit(id, tip_for_errors)?;
         Ok(RewrittenCommit { id: parent_id, original_tree: tree.clone(), rewritten_tree: tree })
     }
 
-    fn tree_entry_of_file(
+    fn tree_of_commit(
         &self,
-        commit: &CommitId,
-        file: &RepoPath,
-    ) -> Result<TreeEntry, PlimsollRepositoryError> {
-        let output = self.run_git_or_bad_commit_error(
-            commit,
-            &["ls-tree", "-z", commit.as_str(), "--", &file.to_literal_pathspec()],
-            None,
-        )?;
-        Ok(TreeLine::parse_lines(&output).next().map(|line| line.entry.to_vec()))
-    }
-
-    /// Writes a copy of `tree` in which the path has this entry (`None` removes it) and returns the new tree's id.
-    /// If a parent in the path is not a folder, returns `tree` unchanged; the rebase handles that case.
-    fn write_tree_with_replaced_or_removed_entry(
-        &self,
-        tree: &str,
-        path_parts: &[&str],
-        entry: Option<&[u8]>,
+        commit: &str,
         tip_for_errors: &CommitId,
     ) -> Result<String, PlimsollRepositoryError> {
-        let output = self.run_git_or_bad_commit_error(tip_for_errors, &["ls-tree", "-z", tree], None)?;
+        let output = self.run_git_or_bad_commit_error(
+            tip_for_errors,
+            &["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")],
+            None,
+        )?;
+        Ok(String::from_utf8_lossy(&output).trim().to_owned())
+    }
+
+    /// Writes a copy of `tree` in which the files, in all their spellings, are as in `base_tree`, and returns the new
+    /// tree's id.
+    fn write_tree_with_files_as_in_base(
+        &self,
+        tree: &str,
+        base_tree: &str,
+        files: &[RepoPath],
+        tip_for_errors: &CommitId,
+    ) -> Result<String, PlimsollRepositoryError> {
+        files.iter().try_fold(tree.to_owned(), |tree, file| {
+            let path_parts: Vec<&str> = file.as_str().split('/').collect();
+            self.write_tree_with_path_as_in_base(&tree, base_tree, &path_parts, tip_for_errors)
+        })
+    }
+
+    /// Writes a copy of `tree` in which the path, in all its spellings, is as in `base_tree`, and returns the new tree's
+    /// id. If a parent in the path is not a folder, returns `tree` unchanged; the rebase handles that case.
+    fn write_tree_with_path_as_in_base(
+        &self,
+        tree: &str,
+        base_tree: &str,
+        path_parts: &[&str],
+        tip_for_errors: &CommitId,
+    ) -> Result<String, PlimsollRepositoryError> {
         let Some((name, remaining_parts)) = path_parts.split_first() else { return Ok(tree.to_owned()) };
-        let existing_line = TreeLine::parse_lines(&output).find(|line| line.name == name.as_bytes());
-        let new_entry: TreeEntry = if remaining_parts.is_empty() {
-            entry.map(<[u8]>::to_vec)
-        } else {
-            let subtree = match existing_line.as_ref().map(TreeLine::subtree_id) {
-                Some(None) => return Ok(tree.to_owned()),
-                Some(Some(subtree)) => subtree,
-                None if entry.is_none() => return Ok(tree.to_owned()),
-                None => self.write_tree(Vec::new(), tip_for_errors)?,
+        let is_spelling_of_name =
+            |other_name: &[u8]| is_same_name_ignoring_case(&String::from_utf8_lossy(other_name), name);
+        let entries = self.tree_entries(tree, tip_for_errors)?;
+        let base_entries = self.tree_entries(base_tree, tip_for_errors)?;
+        let spellings: BTreeSet<&Vec<u8>> =
+            entries.keys().chain(base_entries.keys()).filter(|name| is_spelling_of_name(name)).collect();
+        let mut new_entries = entries.clone();
+        for spelling in spellings {
+            let (entry, base_entry) = (entries.get(spelling), base_entries.get(spelling));
+            let new_entry = if remaining_parts.is_empty() {
+                base_entry.cloned()
+            } else {
+                let base_subtree = base_entry.and_then(|entry| subtree_id(entry));
+                match (entry, entry.and_then(|entry| subtree_id(entry))) {
+                    (Some(_), None) if spelling == name.as_bytes() => return Ok(tree.to_owned()),
+                    // A file in another spelling of a parent folder, which a checkout could write in its place.
+                    (Some(_), None) => base_entry.cloned(),
+                    (None, _) if base_subtree.is_none() => None,
+                    (_, subtree) => {
+                        let empty_tree = self.write_tree(&TreeEntries::new(), tip_for_errors)?;
+                        let new_subtree = self.write_tree_with_path_as_in_base(
+                            &subtree.unwrap_or_else(|| empty_tree.clone()),
+                            &base_subtree.unwrap_or_else(|| empty_tree.clone()),
+                            remaining_parts,
+                            tip_for_errors,
+                        )?;
+                        (new_subtree != empty_tree).then(|| format!("040000 tree {new_subtree}").into_bytes())
+                    }
+                }
             };
-            let new_subtree = self.write_tree_with_replaced_or_removed_entry(
-                &subtree,
-                remaining_parts,
-                entry,
-                tip_for_errors,
-            )?;
-            let is_subtree_empty = new_subtree == self.write_tree(Vec::new(), tip_for_errors)?;
-            (!is_subtree_empty).then(|| format!("040000 tree {new_subtree}").into_bytes())
-        };
-        if existing_line.map(|line| line.entry.to_vec()) == new_entry {
-            return Ok(tree.to_owned());
+            match new_entry {
+                Some(new_entry) => new_entries.insert(spelling.clone(), new_entry),
+                None => new_entries.remove(spelling),
+            };
         }
-        let other_lines = TreeLine::parse_lines(&output).filter(|line| line.name != name.as_bytes());
-        let other_entries = other_lines.map(|line| (line.entry, line.name));
-        let new_entry = new_entry.as_deref().map(|entry| (entry, name.as_bytes()));
-        let lines =
-            other_entries.chain(new_entry).flat_map(|(entry, name)| [entry, b"\t", name, b"\0"].concat());
-        self.write_tree(lines.collect(), tip_for_errors)
+        if new_entries == entries {
+            Ok(tree.to_owned())
+        } else {
+            self.write_tree(&new_entries, tip_for_errors)
+        }
+    }
+
+    fn tree_entries(
+        &self,
+        tree: &str,
+        tip_for_errors: &CommitId,
+    ) -> Result<TreeEntries, PlimsollRepositoryError> {
+        let output = self.run_git_or_bad_commit_error(tip_for_errors, &["ls-tree", "-z", tree], None)?;
+        let parse_line = |line: &[u8]| {
+            let tab = line.iter().position(|byte| *byte == b'\t')?;
+            Some((line[tab + 1..].to_vec(), line[..tab].to_vec()))
+        };
+        Ok(output.split(|byte| *byte == 0).filter_map(parse_line).collect())
     }
 
     fn write_tree(
         &self,
-        lines: Vec<u8>,
+        entries: &TreeEntries,
         tip_for_errors: &CommitId,
     ) -> Result<String, PlimsollRepositoryError> {
+        let lines =
+            entries.iter().flat_map(|(name, entry)| [entry, &b"\t"[..], name, b"\0"].concat()).collect();
         let output = self.run_git_or_bad_commit_error(tip_for_errors, &["mktree", "-z"], Some(lines))?;
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
@@ -239,25 +264,9 @@ impl PlimsollRepository {
     }
 }
 
-/// A line of `git ls-tree -z`.
-struct TreeLine<'a> {
-    entry: &'a [u8],
-    name: &'a [u8],
-}
-
-impl TreeLine<'_> {
-    fn parse_lines(output: &[u8]) -> impl Iterator<Item = TreeLine<'_>> {
-        output.split(|byte| *byte == 0).filter_map(|line| {
-            let tab = line.iter().position(|byte| *byte == b'\t')?;
-            Some(TreeLine { entry: &line[..tab], name: &line[tab + 1..] })
-        })
-    }
-
-    /// Returns the tree id of a folder; `None` for other entries.
-    fn subtree_id(&self) -> Option<String> {
-        let entry = String::from_utf8_lossy(self.entry).into_owned();
-        entry.strip_prefix("040000 tree ").map(str::to_owned)
-    }
+/// Returns the tree id of a folder's entry; `None` for other entries.
+fn subtree_id(entry: &[u8]) -> Option<String> {
+    String::from_utf8_lossy(entry).strip_prefix("040000 tree ").map(str::to_owned)
 }
 
 /// The header lines and the message of a commit, without signatures.
@@ -394,6 +403,65 @@ mod tests {
                 .unwrap(),
             rewritten_tip
         );
+    }
+
+    #[test]
+    fn no_spelling_of_the_plan_is_merged_and_those_of_the_user_are_kept() {
+        let (folder, repository, _) = create_repository_with_plan();
+        let add_to_index = |path: &str, text: &str| {
+            let command = format!(
+                "git update-index --add --cacheinfo 100644,$(echo {text} | git hash-object -w --stdin),'{path}'"
+            );
+            run_shell(&repository, &command);
+        };
+        let commit_index = || {
+            run_shell(&repository, "git commit -qm Spellings");
+            git::head_commit(&repository).unwrap()
+        };
+        // The user's own file, which can be beside the plan where case is distinguished.
+        add_to_index("docs/old/[Plan].md", "user");
+        let base = commit_index();
+        for path in [
+            "docs/old/[PLAN].md",
+            "docs/old/[Plan].md",
+            "Docs/old/[plan].md",
+            "Docs/old/other.md",
+            "docs/Old/[plan].md",
+            "DOCS",
+            "doc\u{17f}/old/[plan].md",
+            "ITEM.md",
+            "new.txt",
+            "items.md",
+        ] {
+            add_to_index(path, "session");
+        }
+        let tip = commit_index();
+        let plimsoll_repository = open_plimsoll_repository(&folder, &repository);
+        plimsoll_repository.fetch_and_verify_commit_from_clone(&tip).unwrap();
+        let rewrite = |tip: &CommitId| {
+            plimsoll_repository
+                .rewrite_commits_without_changes_to_files(&base, tip, &repo_paths(&PLAN_FILES))
+                .unwrap()
+        };
+        let rewritten_tip = rewrite(&tip);
+        let outcome = plimsoll_repository.run_offline_git(&[
+            "diff",
+            "--name-status",
+            "-z",
+            base.as_str(),
+            rewritten_tip.as_str(),
+        ]);
+        assert_eq!(
+            String::from_utf8_lossy(&outcome.stdout).replace('\0', " "),
+            "A Docs/old/other.md A items.md A new.txt "
+        );
+        assert_eq!(rewrite(&rewritten_tip), rewritten_tip);
+        // One other spelling alone is enough.
+        run_shell(&repository, &format!("git reset -q {base}"));
+        add_to_index("Docs/old/[plan].md", "session");
+        let tip = commit_index();
+        plimsoll_repository.fetch_and_verify_commit_from_clone(&tip).unwrap();
+        assert_eq!(rewrite(&tip), base);
     }
 
     #[test]
