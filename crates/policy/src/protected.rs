@@ -1,5 +1,6 @@
 //! Checks which paths may be protected, and finds the changes of protected files since the run began.
 
+use plimsoll_domain::file_names::is_same_or_below_ignoring_case;
 use plimsoll_domain::protected::{
     GitEntry, GitFailure, MAX_LISTED_CHANGES, ProtectedChanges, ProtectedCommits, ProtectedContent,
     ProtectedEntry, ProtectedFiles, describe_protected_changes, parse_path_of_change,
@@ -88,13 +89,39 @@ pub fn parse_protected_path(text: &str, plan_file: Option<&str>) -> Result<Strin
         .iter()
         .copied()
         .chain(plan_file)
-        .find(|run_path| paths_overlap(&path, run_path))
+        .find(|run_path| paths_overlap_ignoring_case(&path, run_path))
     {
         Some(run_path) => {
             let run_path = to_safe_single_line(run_path);
             reject(&format!("the run itself writes {run_path}; name the files or folders beside it"))
         }
         None => Ok(path),
+    }
+}
+
+/// Returns an error if HEAD has a path only in another spelling. Git compares paths exactly, so nothing in a commit would
+/// count as this path. `is_other_file` returns true if a spelling is another file on the disk than the path.
+pub fn reject_path_spelled_differently_in_head(
+    path: &str,
+    head_entries: &[GitEntry],
+    is_other_file: impl Fn(&str) -> bool,
+) -> Result<(), ProtectError> {
+    let mut other_spelling = None;
+    for entry in head_entries.iter().filter(|entry| is_same_or_below_ignoring_case(&entry.path, path)) {
+        if is_same_or_below(&entry.path, path) {
+            return Ok(());
+        }
+        let name_count = path.split('/').count();
+        other_spelling = Some(entry.path.split('/').take(name_count).collect::<Vec<_>>().join("/"));
+    }
+    match other_spelling.filter(|spelling| !is_other_file(spelling)) {
+        Some(spelling) => {
+            let spelling = to_safe_single_line(&spelling);
+            let reason =
+                format!("HEAD has it as {spelling}; rename one of them, so that git recognizes the files");
+            Err(ProtectError::for_path(path, reason))
+        }
+        None => Ok(()),
     }
 }
 
@@ -343,6 +370,10 @@ pub fn is_same_or_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|suffix| suffix.is_empty() || suffix.starts_with('/'))
 }
 
+fn paths_overlap_ignoring_case(path: &str, other_path: &str) -> bool {
+    is_same_or_below_ignoring_case(path, other_path) || is_same_or_below_ignoring_case(other_path, path)
+}
+
 /// Returns true if one of two paths is the other or below it.
 pub fn paths_overlap(path: &str, other_path: &str) -> bool {
     is_same_or_below(path, other_path) || is_same_or_below(other_path, path)
@@ -391,6 +422,11 @@ mod tests {
             (".claude", "the run itself writes .claude/plimsoll"),
             (".claude/plimsoll/runs", "the run itself writes .claude/plimsoll"),
             ("PROMPT.md", "the run itself writes PROMPT.md"),
+            ("prompt.MD", "the run itself writes PROMPT.md"),
+            ("Fix_Plan.md", "the run itself writes fix_plan.md"),
+            (".CLAUDE", "the run itself writes .claude/plimsoll"),
+            (".Claude/Plimsoll/x", "the run itself writes .claude/plimsoll"),
+            (".claude/hando\u{fb00}s", "the run itself writes .claude/handoffs"),
         ] {
             let error = parse_protected_path(text, Some("./fix_plan.md")).expect_err(text).to_string();
             assert!(error.contains(expected), "{text}: {error}");
@@ -400,6 +436,32 @@ mod tests {
             parse_protected_path(".claude/settings.json", None).as_deref(),
             Ok(".claude/settings.json")
         );
+    }
+
+    #[test]
+    fn a_path_that_git_spells_differently_is_refused() {
+        let entries = |paths: &[&str]| paths.iter().map(|path| committed(path, "1")).collect::<Vec<_>>();
+        for (path, head_paths, other_files, expected_spelling) in [
+            ("tests", &["tests/a"][..], &[][..], None),
+            ("Tests", &["tests/a"], &[], Some("tests")),
+            ("Tests", &["tests/a"], &["tests"], None),
+            ("Tests", &["tests/a", "Tests/b"], &[], None),
+            ("docs/Makefile", &["Docs/ma\u{212a}efile"], &[], Some("Docs/ma\u{212a}efile")),
+            ("new", &[], &[], None),
+            ("new", &["newer", "x/new"], &[], None),
+        ] {
+            let result = reject_path_spelled_differently_in_head(path, &entries(head_paths), |spelling| {
+                other_files.contains(&spelling)
+            });
+            let text = result.err().map(|error| error.to_string());
+            let expected = expected_spelling
+                .map(|spelling| format!("cannot protect {path}: HEAD has it as {spelling};"));
+            let is_expected = match (&text, &expected) {
+                (Some(text), Some(expected)) => text.starts_with(expected),
+                (text, expected) => text == expected,
+            };
+            assert!(is_expected, "{path} {head_paths:?}: {text:?}");
+        }
     }
 
     #[test]

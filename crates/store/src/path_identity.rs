@@ -53,7 +53,7 @@ pub fn is_inside_any(folders: &[impl AsRef<Path>], path: &Path) -> bool {
 
 /// Returns the relative path with the names that the folders list, if `relative_path` leads to the same file in another
 /// spelling. Returns `None` if nothing is at the path.
-pub fn on_disk_spelling(root: &Path, relative_path: &Path) -> Option<PathBuf> {
+fn on_disk_spelling(root: &Path, relative_path: &Path) -> Option<PathBuf> {
     let mut spelled_path = PathBuf::new();
     for component in relative_path.components() {
         let folder = root.join(&spelled_path);
@@ -73,6 +73,14 @@ pub fn on_disk_spelling(root: &Path, relative_path: &Path) -> Option<PathBuf> {
         spelled_path.push(listed_spelling_of_name(&names, name, is_same_entry).unwrap_or(name));
     }
     Some(spelled_path)
+}
+
+/// Returns the relative path in [the spelling on disk](on_disk_spelling), or unchanged if nothing is there or the names
+/// are not UTF-8.
+pub fn on_disk_spelling_or_keep(root: &Path, relative_path: &str) -> String {
+    on_disk_spelling(root, Path::new(relative_path))
+        .and_then(|path| path.into_os_string().into_string().ok())
+        .unwrap_or_else(|| relative_path.to_owned())
 }
 
 /// Returns the listed name of an entry that exists under `name`. A listed `name` is always taken, and names that

@@ -108,7 +108,7 @@ struct Attack {
     expected_change: &'static str,
 }
 
-const ATTACKS: [Attack; 32] = {
+const ATTACKS: [Attack; 33] = {
     const fn attack(
         name: &'static str,
         command: &'static str,
@@ -386,6 +386,11 @@ fn an_invalid_protected_path_is_rejected_before_anything_is_written() {
         .expect("room");
     world.write("vendor/lib/deep/t.sh", "exit 0\n");
     world.command("git", &["init", "-q", "vendor/lib"]).run().expect_success();
+    // Git keeps the earlier name of a folder that was renamed by case alone.
+    world.write("docs/a.md", "a\n");
+    world.git(&["add", "docs"]);
+    world.git(&["commit", "-qm", "Add documents"]);
+    std::fs::rename(world.path("docs"), world.path("Docs")).expect("a new name");
     for (path, expected) in [
         (
             "vendor/lib/deep/t.sh",
@@ -401,6 +406,8 @@ fn an_invalid_protected_path_is_rejected_before_anything_is_written() {
         ("fix_plan.md", "cannot protect fix_plan.md: the run itself writes fix_plan.md"),
         (".claude", "cannot protect .claude: the run itself writes .claude/plimsoll"),
         (".git/hooks", "cannot protect .git/hooks: git changes its own folder"),
+        ("Fix_Plan.md", "cannot protect Fix_Plan.md: the run itself writes fix_plan.md"),
+        ("Docs", "cannot protect Docs: HEAD has it as docs; rename one of them"),
         ("large.bin", "cannot protect large.bin: the protected files are larger than 64 MiB together"),
     ] {
         let finished = run_with_objective(&world, &["--protect", path]);

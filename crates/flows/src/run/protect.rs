@@ -17,7 +17,8 @@ use plimsoll_policy::gate::SessionEvidence;
 use plimsoll_policy::protected::{
     CurrentFiles, ProtectError, add_new_paths_keeping_recorded, changes_to_undo_unless_made_outside_sessions,
     is_same_or_below, list_changes_since_record, missing_path_error, other_repository_error,
-    parse_protected_path, reject_linked_missing_or_unreadable_path, remove_nested_paths,
+    parse_protected_path, reject_linked_missing_or_unreadable_path, reject_path_spelled_differently_in_head,
+    remove_nested_paths,
 };
 use plimsoll_store::{Project, StoreError, config, disk, layout, protected_files, state_file};
 
@@ -33,10 +34,10 @@ pub(super) fn check_and_read_requested_and_settings_paths(
         let file = config::user_settings_path().map(|file| file.display().to_string()).unwrap_or_default();
         ProtectError::InSettings { file, error: Box::new(error) }
     };
-    let mut settings_paths = parse_paths(&settings.protect, plan_file).map_err(to_settings_error)?;
+    let mut settings_paths = parse_paths(project, &settings.protect, plan_file).map_err(to_settings_error)?;
     // The settings apply to all projects, so paths that this one lacks are ignored.
     settings_paths.retain(|path| path_exists(project, path));
-    let requested_paths = parse_paths(requested_paths, plan_file)?;
+    let requested_paths = parse_paths(project, requested_paths, plan_file)?;
     let paths = remove_nested_paths(settings_paths.iter().chain(&requested_paths).cloned());
     let entries = protected_files::read_protected_entries(project.root(), &paths);
     check_paths_can_be_protected(project, &settings_paths, &entries).map_err(to_settings_error)?;
@@ -85,7 +86,7 @@ pub(super) fn add_paths_to_record_and_return_all(
         None if !run.options.protected_paths.is_empty() => return Err(ProtectError::MissingRecord.into()),
         loaded_record => loaded_record.unwrap_or_default(),
     };
-    let mut paths = remove_nested_paths(parse_paths(added_paths, run.options.todo_file.as_deref())?);
+    let mut paths = remove_nested_paths(parse_paths(project, added_paths, run.options.todo_file.as_deref())?);
     paths.retain(|path| !record.paths.iter().any(|recorded_path| is_same_or_below(path, recorded_path)));
     if paths.is_empty() {
         return Ok(record.paths);
@@ -114,8 +115,17 @@ pub(super) fn add_paths_to_record_and_return_all(
     Ok(record.paths)
 }
 
-fn parse_paths(texts: &[String], plan_file: Option<&str>) -> Result<Vec<String>, ProtectError> {
-    texts.iter().map(|text| parse_protected_path(text, plan_file)).collect()
+/// Parses paths, and spells them as their folders list them, as git does for new files.
+fn parse_paths(
+    project: &Project,
+    texts: &[String],
+    plan_file: Option<&str>,
+) -> Result<Vec<String>, ProtectError> {
+    let parse_and_spell = |text: &String| {
+        let path = parse_protected_path(text, plan_file)?;
+        Ok(disk::on_disk_spelling_or_keep(project.root(), &path))
+    };
+    texts.iter().map(parse_and_spell).collect()
 }
 
 fn path_exists(project: &Project, path: &str) -> bool {
@@ -174,6 +184,12 @@ fn add_committed_and_committable_entries(
         git::entries_of_references_until_timeout(root, &prepare_index()?, &references, &paths)
     {
         committed_entries.extend(entries.map_err(|failure| to_protect_error(failure, &reference))?);
+    }
+    for path in &files.paths {
+        let is_other_file = |spelling: &str| {
+            path_exists(project, spelling) && !disk::is_same_path(&root.join(path), &root.join(spelling))
+        };
+        reject_path_spelled_differently_in_head(path, &committed_entries, is_other_file)?;
     }
     let committable_entries =
         git::entries_git_would_commit(root, &prepare_index()?, &paths, &committed_entries, allowed_programs)

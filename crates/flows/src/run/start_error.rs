@@ -17,6 +17,10 @@ pub enum StartError {
     /// PROMPT.md cannot be read or written.
     #[error(transparent)]
     Prompt(#[from] PromptError),
+    /// The volume ignores case, so the run would write its task to a file of the user. Git and our comparisons know it by
+    /// its other name.
+    #[error("the task is in PROMPT.md, and the project has this file as {}: rename it to PROMPT.md", to_safe_single_line(.0))]
+    PromptSpelledDifferently(String),
     /// There are two texts, and it is unclear which one is the task.
     #[error(
         "there is a PROMPT.md and an objective: give one of them (without --objective, PROMPT.md is the task)"

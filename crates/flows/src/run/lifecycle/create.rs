@@ -256,6 +256,7 @@ fn read_and_validate_new_run(project: &Project, new_run: &NewRun) -> Result<Vali
             &missing_fields,
         )));
     }
+    reject_prompt_in_other_spelling(project)?;
     let previous_run = state_file::load_state(project, None)?;
     if let Some(active_run) = previous_run
         .as_ref()
@@ -292,6 +293,16 @@ pub(super) fn check_review_possible(
         return Err(StartError::NoRepositoryToReview(project.root().display().to_string()));
     }
     Ok(())
+}
+
+/// Returns an error if the project has PROMPT.md under another name, which a volume that ignores case finds, too.
+fn reject_prompt_in_other_spelling(project: &Project) -> Result<(), StartError> {
+    const PROMPT_FILE: &str = "PROMPT.md";
+    let listed_name = disk::on_disk_spelling_or_keep(project.root(), PROMPT_FILE);
+    if listed_name == PROMPT_FILE {
+        return Ok(());
+    }
+    Err(StartError::PromptSpelledDifferently(listed_name))
 }
 
 /// Returns the task, and whether Plimsoll generates PROMPT.md. Generates a task if there is only a plan.
@@ -344,7 +355,10 @@ fn read_and_validate_plan_if_any(
     project: &Project,
     new_run: &NewRun,
 ) -> Result<(Option<String>, TodoList), StartError> {
-    let plan_file = new_run.plan_file.clone().unwrap_or_else(|| DEFAULT_PLAN.to_owned());
+    // Git and later comparisons know the plan by the name that its folder lists, and not by every spelling that the
+    // volume accepts.
+    let plan_file =
+        disk::on_disk_spelling_or_keep(project.root(), new_run.plan_file.as_deref().unwrap_or(DEFAULT_PLAN));
     match (disk::read_text(&project.root().join(&plan_file))?, &new_run.plan_file) {
         (Some(text), named_plan) => {
             let todo = TodoList::parse(&text);
@@ -451,5 +465,51 @@ fn build_run_state(
             ..PlanItems::default()
         },
         ..RunState::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn create_project(files: &[(&str, &str)]) -> (tempfile::TempDir, Project) {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::with_local_files(folder.path());
+        for (path, text) in files {
+            disk::replace(&folder.path().join(path), text.as_bytes(), Durability::Lazy).unwrap();
+        }
+        (folder, project)
+    }
+
+    #[test]
+    fn a_plan_is_known_by_the_name_that_its_folder_lists() {
+        let (_folder, project) = create_project(&[("docs/Plan.md", "- [ ] One\n")]);
+        let ignores_case = disk::exists(&project.root().join("DOCS"));
+        let mut rows = vec![
+            ("docs/Plan.md", Some("docs/Plan.md")),
+            ("./docs//Plan.md", Some("docs/Plan.md")),
+            ("missing.md", None),
+        ];
+        rows.extend(ignores_case.then_some(("DOCS/plan.MD", Some("docs/Plan.md"))));
+        for (named_plan, expected) in rows {
+            let new_run = NewRun { plan_file: Some(named_plan.to_owned()), ..NewRun::default() };
+            let plan_file =
+                read_and_validate_plan_if_any(&project, &new_run).ok().and_then(|(plan_file, _)| plan_file);
+            assert_eq!(plan_file.as_deref(), expected, "{named_plan}");
+        }
+    }
+
+    #[test]
+    fn a_task_file_under_another_name_is_refused_where_it_would_be_overwritten() {
+        let (_folder, project) = create_project(&[("PROMPT.md", "The task.\n")]);
+        assert!(reject_prompt_in_other_spelling(&project).is_ok());
+        let (_folder, project) = create_project(&[("prompt.md", "A file of the user.\n")]);
+        let ignores_case = disk::exists(&project.prompt_path());
+        match reject_prompt_in_other_spelling(&project) {
+            Err(error) => {
+                assert!(ignores_case && error.to_string().contains("as prompt.md: rename it"), "{error}");
+            }
+            Ok(()) => assert!(!ignores_case, "on this volume it would be overwritten"),
+        }
     }
 }
