@@ -110,14 +110,9 @@ pub(crate) fn reason_if_relative_or_in_project(
     if !path.is_absolute() {
         return Some(IgnoredProgramReason::Relative);
     }
-    // Both the link's own folder and its target are checked: a link outside may lead into the project, and a
-    // link in the project may lead outside.
-    let folder = path.parent().map(disk::canonicalize_or_keep);
-    let resolved_paths = [Some(disk::canonicalize_or_keep(path)), folder];
-    let is_in_project = |resolved_path: &PathBuf| {
-        project_folders.iter().any(|project_folder| resolved_path.starts_with(project_folder))
-    };
-    resolved_paths.iter().flatten().any(is_in_project).then_some(IgnoredProgramReason::InProject)
+    // A link outside may lead into the project, and a link in the project may lead outside.
+    let is_in_project = project_folders.iter().any(|project_folder| disk::is_inside(project_folder, path));
+    is_in_project.then_some(IgnoredProgramReason::InProject)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reads, replaces and appends files. Paths inside a project are always opened through [`crate::safe_open`].
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the one door to the disk")]
 
-pub use crate::path_identity::{is_inside, is_inside_any, is_same_path, on_disk_spelling_or_keep};
+pub use crate::path_identity::{ResolvedFolders, is_inside, is_same_path, on_disk_spelling_or_keep};
 pub use crate::plain_path::{
     Durability, TEMPORARY_FILE_SUFFIX, canonicalize_if_link, canonicalize_or_keep, read_link_target,
 };

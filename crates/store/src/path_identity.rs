@@ -37,18 +37,38 @@ pub fn is_same_path(left: &Path, right: &Path) -> bool {
 /// Returns true if a path is `folder`, is below it, or passes through it on the way to its destination. A session that
 /// may write the folder decides where such a path leads. Neither needs to exist.
 pub fn is_inside(folder: &Path, path: &Path) -> bool {
-    is_inside_any(&[folder], path)
+    is_inside_by_text(folder, path)
+        || ResolvedPath::resolve(path).passes_through(&ResolvedPath::resolve(folder))
 }
 
-/// Returns true if a path [is inside](is_inside) one of the folders.
-pub fn is_inside_any(folders: &[impl AsRef<Path>], path: &Path) -> bool {
-    let is_inside_by_text =
-        |folder: &Path| folder.is_absolute() && is_absolute_and_normalized(path) && path.starts_with(folder);
-    if folders.iter().any(|folder| is_inside_by_text(folder.as_ref())) {
-        return true;
+fn is_inside_by_text(folder: &Path, path: &Path) -> bool {
+    folder.is_absolute() && is_absolute_and_normalized(path) && path.starts_with(folder)
+}
+
+/// Several folders, which are resolved only once to look for many paths in them.
+#[derive(Debug, Clone)]
+pub struct ResolvedFolders {
+    folders: Vec<(PathBuf, ResolvedPath)>,
+}
+
+impl ResolvedFolders {
+    /// Resolves the folders. If one is replaced later, it is still recognized by its text.
+    pub fn resolve(folders: impl IntoIterator<Item = PathBuf>) -> ResolvedFolders {
+        let with_resolved_path = |folder: PathBuf| {
+            let resolved_path = ResolvedPath::resolve(&folder);
+            (folder, resolved_path)
+        };
+        ResolvedFolders { folders: folders.into_iter().map(with_resolved_path).collect() }
     }
-    let path = ResolvedPath::resolve(path);
-    folders.iter().any(|folder| path.passes_through(&ResolvedPath::resolve(folder.as_ref())))
+
+    /// Returns true if a path [is inside](is_inside) one of the folders.
+    pub fn contain(&self, path: &Path) -> bool {
+        if self.folders.iter().any(|(folder, _)| is_inside_by_text(folder, path)) {
+            return true;
+        }
+        let resolved_path = ResolvedPath::resolve(path);
+        self.folders.iter().any(|(_, folder)| resolved_path.passes_through(folder))
+    }
 }
 
 /// Returns the relative path with the names that the folders list, if `relative_path` leads to the same file in another
@@ -126,7 +146,7 @@ impl FileIdentity {
 }
 
 /// A path whose links and `..` are resolved as far as it exists.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct ResolvedPath {
     /// All folders in which the path looks up a name.
     searched_folders: Vec<FileIdentity>,
@@ -307,6 +327,8 @@ mod tests {
             ("REAL/Project", "real/project/src/new", on_such_a_volume),
         ] {
             assert_eq!(is_inside(&root.join(folder), &root.join(path)), expected, "{folder} {path}");
+            let folders = ResolvedFolders::resolve([root.join("missing"), root.join(folder)]);
+            assert_eq!(folders.contain(&root.join(path)), expected, "{folder} {path}");
         }
         assert!(is_inside(Path::new("/"), &root), "the root contains everything");
         assert!(is_inside(&root, &root.join("x")) && !is_inside(&root, Path::new("x")));

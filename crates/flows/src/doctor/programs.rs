@@ -77,7 +77,7 @@ fn find_plimsoll_on_path_and_if_current_is_first(
             continue;
         }
         let is_absolute_and_outside_project =
-            program.is_absolute() && !path.starts_with(disk::canonicalize_or_keep(project.root()));
+            program.is_absolute() && !disk::is_inside(project.root(), &program);
         let status = match is_absolute_and_outside_project {
             _ if is_current_installation(&path) => ProgramStatus::ReportedBuild(current_build()),
             // Run by its path on the PATH, not by the resolved path: npm's entry links to a script that runs our program.

@@ -14,6 +14,7 @@ use crate::CommandOutcome;
 use crate::child::{self, ChildOptions};
 use crate::search_path::restrict_path_to_entries_outside;
 use crate::time_limit::TimeLimit;
+use plimsoll_store::disk::ResolvedFolders;
 use plimsoll_store::layout::{find_repository, shared_git_folder};
 use plimsoll_store::{disk, environment};
 use std::collections::BTreeSet;
@@ -228,8 +229,8 @@ fn parse_driver_and_command(setting: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 /// The folders of the project, which an agent may write.
 #[derive(Debug, Clone)]
 pub(super) struct ProjectFolders {
-    /// Working trees and git folders as canonical paths.
-    folders: Vec<PathBuf>,
+    /// Working trees and git folders.
+    folders: ResolvedFolders,
     /// The root of the working tree; git starts drivers there.
     root: PathBuf,
     /// The repository's own settings file, which the sandbox protects.
@@ -241,7 +242,8 @@ impl ProjectFolders {
         let folder = disk::canonicalize_or_keep(folder);
         let Some((root, git_folder)) = find_repository(&folder).map(|(root, git)| (root.to_owned(), git))
         else {
-            return ProjectFolders { folders: vec![folder.clone()], root: folder, repository_config: None };
+            let folders = ResolvedFolders::resolve([folder.clone()]);
+            return ProjectFolders { folders, root: folder, repository_config: None };
         };
         let common_git_folder =
             disk::canonicalize_or_keep(&shared_git_folder(&git_folder).unwrap_or_else(|| git_folder.clone()));
@@ -257,7 +259,8 @@ impl ProjectFolders {
             Some(disk::canonicalize_or_keep(&git_folder)),
             Some(common_git_folder.clone()),
         ];
-        ProjectFolders { folders: folders.into_iter().flatten().collect(), root, repository_config }
+        let folders = ResolvedFolders::resolve(folders.into_iter().flatten());
+        ProjectFolders { folders, root, repository_config }
     }
 
     /// Creates the value for the working tree of Plimsoll's own repository.
@@ -277,12 +280,14 @@ impl ProjectFolders {
             .map(Path::to_owned)
             .collect();
         folders.extend(working_trees);
+        let folders = ResolvedFolders::resolve(folders);
         ProjectFolders { folders, root, repository_config: Some(git_folder.join("config")) }
     }
 
+    /// Returns true if a path is in the project, in any spelling, or leads through it. It may not exist yet: a session can
+    /// create a program between our check and its start.
     pub(super) fn contains(&self, path: &Path) -> bool {
-        let canonical_path = disk::canonicalize_or_keep(path);
-        self.folders.iter().any(|folder| path.starts_with(folder) || canonical_path.starts_with(folder))
+        self.folders.contain(path)
     }
 
     /// Returns true if an agent in the sandbox cannot have written the file that contains a setting. It can write
@@ -443,6 +448,38 @@ mod tests {
             "pre-commit run",
         ] {
             assert!(!is_trusted(command), "{command}");
+        }
+    }
+
+    #[test]
+    fn the_project_contains_a_path_in_every_spelling() {
+        let folder = create_repository();
+        let project = disk::canonicalize_or_keep(folder.path());
+        let outside = tempfile::tempdir().unwrap();
+        let outside = disk::canonicalize_or_keep(outside.path());
+        run_shell(
+            &outside,
+            &format!(
+                "mkdir bin; ln -s {0} alias; ln -s {0}/new-bin soon; ln -s {0}/.git git",
+                project.display()
+            ),
+        );
+        run_shell(&project, &format!("mkdir sub; ln -s {}/bin linked-bin", outside.display()));
+        let project_folders = ProjectFolders::for_folder(&project.join("sub"));
+        for (path, expected) in [
+            (project.join("bin"), true),
+            (project.join("linked-bin"), true),
+            (outside.join("alias"), true),
+            (outside.join("alias/node_modules/.bin"), true),
+            (outside.join("alias/linked-bin"), true),
+            (outside.join("soon"), true),
+            (outside.join("git/tools"), true),
+            (outside.join("bin/../alias/new"), true),
+            (outside.join("bin"), false),
+            (outside.join("new/bin"), false),
+            (PathBuf::from("/usr/bin"), false),
+        ] {
+            assert_eq!(project_folders.contains(&path), expected, "{path:?}");
         }
     }
 
