@@ -232,7 +232,7 @@ while read -r program limit; do
   [ -x "$PROGRAMS/$program" ] || { echo "cost.sh: there is no $PROGRAMS/$program" >&2; exit 1; }
   row "$program" "$(stat -c %s "$PROGRAMS/$program")" "$limit"
 done <<'LIMITS'
-plimsoll-post-tool 3600000
+plimsoll-post-tool 3650000
 plimsoll 11000000
 plimsoll-fleet 6400000
 plimsoll-linear 2550000
