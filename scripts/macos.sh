@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the programs for macOS on Linux, for Apple silicon and for Intel, and looks at each one as far as that goes without a Mac:
-# everything compiles (the tests, too), every program links, is for its processor, wants nothing that not every Mac has, and on Apple
+# everything compiles without a lint (the tests, too), every program links, is for its processor, wants nothing that not every Mac has, and on Apple
 # silicon bears a signature that holds. Nothing is started. What it needs it installs into target/. Each step has a limit.
 #
 # Usage: scripts/macos.sh [--check | --programs] [TARGET …]    both targets by default
-#   --check      only compile
+#   --check      only compile, with the lints
 #   --programs   only build and look
 set -euo pipefail
 [ "$(uname -s)" = Linux ] || { echo "macos.sh is for Linux: on a Mac scripts/build.sh builds the programs, and scripts/test.sh --quick tests them" >&2; exit 1; }
@@ -24,14 +24,14 @@ done
 zig=$(scripts/zig.sh)
 check() { # target; what scripts/build.sh is told it finds out by itself
   # shellcheck source=scripts/macos/linker.sh
-  (. scripts/macos/linker.sh && timeout 1800 cargo-zigbuild check --quiet --locked --workspace --all-targets --target "$1")
+  (. scripts/macos/linker.sh && timeout 1800 cargo-zigbuild clippy --quiet --locked --workspace --all-targets --target "$1" -- -D warnings)
 }
 
 for target; do
   echo "$target"
   case $steps in *check*)
-    check "$target" || fail "not everything compiles for $target, or not within half an hour"
-    echo "  everything compiles, tests included"
+    check "$target" || fail "not everything compiles for $target without a lint, or not within half an hour"
+    echo "  everything compiles without a lint, tests included"
     ;;
   esac
   case $steps in *programs*)

@@ -314,15 +314,15 @@ mod tests {
 
     #[test]
     fn descendants_are_found_through_living_parents_only() {
-        let table: [(&[(u32, u32)], &[u32]); 4] = [
-            (&[], &[]),
+        let table = [
+            (vec![], vec![]),
             // 14 was started by 12, which has ended: 1 is its parent now.
-            (&[(11, 10), (13, 11), (12, 10), (14, 1), (20, 2)], &[11, 12, 13]),
-            (&[(13, 11), (11, 10)], &[11, 13]),
-            (&[(11, 12), (12, 11), (11, 10)], &[11, 12]),
+            (vec![(11, 10), (13, 11), (12, 10), (14, 1), (20, 2)], vec![11, 12, 13]),
+            (vec![(13, 11), (11, 10)], vec![11, 13]),
+            (vec![(11, 12), (12, 11), (11, 10)], vec![11, 12]),
         ];
         for (process_and_parent_ids, expected) in table {
-            assert_eq!(descendants_by_parent(process_and_parent_ids, 10), expected);
+            assert_eq!(descendants_by_parent(&process_and_parent_ids, 10), expected);
         }
     }
 

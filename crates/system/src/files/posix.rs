@@ -1,4 +1,5 @@
 //! File operations on macOS and other Unix systems.
+#![expect(clippy::disallowed_methods, reason = "no contents are read here: the system describes a folder")]
 
 use super::FileSystemKind;
 use rustix::fs::{Mode, OFlags, RawMode, Stat};
@@ -56,11 +57,13 @@ pub(super) fn folder_identity_by_inode_and_creation_time(path: &Path) -> Option<
     Some(super::format_identity(&metadata.dev().to_string(), metadata.ino(), created_at))
 }
 
+#[cfg_attr(target_os = "linux", expect(clippy::useless_conversion, reason = "the type is narrower on macOS"))]
 pub(super) fn to_std_mode(mode: RawMode) -> u32 {
     mode.into()
 }
 
 /// Converts the signed number as the standard library does.
+#[cfg_attr(target_os = "linux", expect(clippy::unnecessary_cast, reason = "the type is signed on macOS"))]
 pub(super) fn device_number(stat: &Stat) -> u64 {
     stat.st_dev as u64
 }
