@@ -34,7 +34,7 @@ pub fn add_question_to_unparked_open_item(plan: &[u8], item: &str, question: &st
     let block = parse_item_blocks(&text).into_iter().find(|candidate| {
         !candidate.is_ticked && candidate.item_text == item && candidate.open_question.is_none()
     })?;
-    Some(insert_lines_below(plan, block.first_and_last_line.1, &[render_question_line(&block, question)]))
+    Some(insert_lines_into_block(plan, &block, &[render_question_line(&block, question)]))
 }
 
 /// Returns the plan with these notes below the first line of this item. Notes that the item already has are
@@ -42,8 +42,7 @@ pub fn add_question_to_unparked_open_item(plan: &[u8], item: &str, question: &st
 pub fn add_new_notes_to_item(plan: &[u8], item: &str, notes: &[String]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
     let block = parse_item_blocks(&text).into_iter().find(|candidate| candidate.item_text == item)?;
-    let (_, last_line) = block.first_and_last_line;
-    let indent = block.indent;
+    let indent = &block.indent;
     let normalize_note = |note: &String| truncate_end(&to_safe_single_line(note), MAX_LINE_CHARS);
     let matching_items =
         TodoList::parse(&text).items.into_iter().filter(|parsed_item| parsed_item.text == item);
@@ -52,7 +51,7 @@ pub fn add_new_notes_to_item(plan: &[u8], item: &str, notes: &[String]) -> Optio
     let new_notes =
         notes.iter().map(normalize_note).filter(|note| existing_notes.insert(note.clone())).take(MAX_LINES);
     let new_lines: Vec<String> = new_notes.map(|note| format!("{indent}> {note}")).collect();
-    (!new_lines.is_empty()).then(|| insert_lines_below(plan, last_line, &new_lines))
+    (!new_lines.is_empty()).then(|| insert_lines_into_block(plan, &block, &new_lines))
 }
 
 /// Returns the plan with an answer below an open question. Returns `None` if the item no longer has that open
@@ -105,7 +104,7 @@ pub fn untick_items_and_add_question(plan: &[u8], items: &[String], question: &s
         .collect();
     // From the last item to the first, because an inserted line changes the numbers of all lines below it.
     Some(ticked_blocks.iter().rev().fold(unticked, |plan, block| {
-        insert_lines_below(&plan, block.first_and_last_line.1, &[render_question_line(block, question)])
+        insert_lines_into_block(&plan, block, &[render_question_line(block, question)])
     }))
 }
 
@@ -117,15 +116,18 @@ pub(crate) fn add_questions_to_unparked_items_on_lines(
 ) -> String {
     let questions_by_line_index: BTreeMap<usize, &str> =
         questions_by_line_number.iter().map(|(line, question)| (*line - 1, question.as_str())).collect();
-    let new_line_for_block = |block: ItemBlock| {
+    let blocks = parse_item_blocks(plan);
+    // From the last item to the first, because an inserted line changes the numbers of all lines below it.
+    let new_plan = blocks.iter().rev().fold(plan.as_bytes().to_vec(), |plan, block| {
         let question = questions_by_line_index
             .get(&block.first_and_last_line.0)
-            .filter(|_| !block.is_ticked && block.open_question.is_none())?;
-        Some((block.first_and_last_line.1, vec![render_question_line(&block, question)]))
-    };
-    let new_lines: BTreeMap<usize, Vec<String>> =
-        parse_item_blocks(plan).into_iter().filter_map(new_line_for_block).collect();
-    String::from_utf8_lossy(&insert_lines_below_each(plan.as_bytes(), &new_lines)).into_owned()
+            .filter(|_| !block.is_ticked && block.open_question.is_none());
+        match question {
+            Some(question) => insert_lines_into_block(&plan, block, &[render_question_line(block, question)]),
+            None => plan,
+        }
+    });
+    String::from_utf8_lossy(&new_plan).into_owned()
 }
 
 fn render_question_line(block: &ItemBlock, question: &str) -> String {
@@ -220,22 +222,42 @@ fn line_indent(text: &str, line_index: usize) -> String {
     line.chars().take_while(|character| matches!(character, ' ' | '\t' | '>')).collect()
 }
 
-/// Inserts lines below a line (counted from 0), with the same line ending.
-fn insert_lines_below(plan: &[u8], line_index: usize, lines: &[String]) -> Vec<u8> {
-    insert_lines_below_each(plan, &BTreeMap::from([(line_index, lines.to_vec())]))
+/// Inserts lines at the end of an item's block. A paragraph below would become part of the item if it continues an inserted
+/// line, and what follows it could become an item. If the items would change in that way, the lines are inserted further up.
+fn insert_lines_into_block(plan: &[u8], block: &ItemBlock, lines: &[String]) -> Vec<u8> {
+    let items_with_ticks = |blocks: &[ItemBlock]| -> Vec<(String, bool)> {
+        blocks.iter().map(|block| (block.item_text.clone(), block.is_ticked)).collect()
+    };
+    let original_items = items_with_ticks(&parse_item_blocks(&String::from_utf8_lossy(plan)));
+    let is_question = lines.first().is_some_and(|line| parse_question_line(line).is_some());
+    let (first_line, last_line) = block.first_and_last_line;
+    let new_plan_if_items_are_kept = |line_index: usize| {
+        let new_plan = insert_lines_below(plan, line_index, lines);
+        let blocks = parse_item_blocks(&String::from_utf8_lossy(&new_plan));
+        // An answer below would answer an inserted question.
+        let open_question_lines =
+            blocks.iter().filter_map(|block| block.open_question.as_ref().map(|(line, _)| *line));
+        let is_question_open = open_question_lines.into_iter().any(|line| line == line_index + 1);
+        (items_with_ticks(&blocks) == original_items && (is_question_open || !is_question))
+            .then_some(new_plan)
+    };
+    (first_line..=last_line)
+        .rev()
+        .find_map(new_plan_if_items_are_kept)
+        .unwrap_or_else(|| insert_lines_below(plan, last_line, lines))
 }
 
-/// Inserts lines below each of these lines (counted from 0), with the same line ending.
+/// Inserts lines below a line (counted from 0), with the same line ending.
 // It works on bytes, because a plan that is not UTF-8 must keep its bytes. Line numbers are the same in the lossy
 // text.
-fn insert_lines_below_each(plan: &[u8], new_lines_by_line_index: &BTreeMap<usize, Vec<String>>) -> Vec<u8> {
+fn insert_lines_below(plan: &[u8], index_of_line_above: usize, new_lines: &[String]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(plan.len() + 200);
     for (line_index, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
         bytes.extend_from_slice(line);
         let line_ending: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
         // If the last line of the file has no line ending, the last inserted line gets none either.
         let lacks_line_ending = !line.ends_with(b"\n");
-        for new_line in new_lines_by_line_index.get(&line_index).into_iter().flatten() {
+        for new_line in new_lines.iter().filter(|_| line_index == index_of_line_above) {
             let (ending_before, ending_after) =
                 if lacks_line_ending { (line_ending, &b""[..]) } else { (&b""[..], line_ending) };
             bytes.extend([ending_before, new_line.as_bytes(), ending_after].concat());
@@ -429,6 +451,16 @@ mod tests {
         let end = prop_oneof![Just("\n"), Just("\r\n")];
         prop::collection::vec((line, end), 0..10)
             .prop_map(|lines| lines.into_iter().map(|(line, end)| line + end).collect())
+    }
+
+    #[test]
+    fn a_question_makes_no_item_of_a_paragraph_below() {
+        let plan = "- [ ] a\n\t>\n!\n\t- [x] b\n";
+        let asked = add_question_to_unparked_open_item(plan.as_bytes(), "a", "Why now?").unwrap();
+        let asked = String::from_utf8(asked).unwrap();
+        let todo = TodoList::parse(&asked);
+        assert_eq!((todo.open_items(), todo.ticked_items()), (vec!["a".to_owned()], vec![]), "{asked}");
+        assert_eq!(todo.items[0].unanswered_question(), Some("Why now?"), "{asked}");
     }
 
     proptest! {
