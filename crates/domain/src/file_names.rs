@@ -36,7 +36,7 @@ fn folded_name(name: &str) -> String {
     if name.is_ascii() {
         return name.to_ascii_lowercase();
     }
-    let visible_name: String = name.chars().filter_map(visible_char).collect();
+    let visible_name: String = name.chars().filter_map(visible_equivalent_of_char).collect();
     // Some letters have only one of the two mappings: U+212A (the Kelvin sign) becomes `k` in lowercase, U+017F (the
     // long s) becomes `S` in uppercase, and U+1E9E becomes `SS` only after both.
     visible_name.to_lowercase().to_uppercase().to_lowercase()
@@ -44,7 +44,7 @@ fn folded_name(name: &str) -> String {
 
 /// Returns `None` for characters that HFS+ ignores in names; git lists the same ones (`next_hfs_char` in `utf8.c`).
 /// Returns the ASCII character for the two that are equivalent to one and have no case.
-fn visible_char(character: char) -> Option<char> {
+fn visible_equivalent_of_char(character: char) -> Option<char> {
     match character {
         '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}' => None,
         '\u{37e}' => Some(';'),

@@ -146,19 +146,20 @@ impl RepoPath {
         let mut pathspecs = vec![format!(":(icase,literal){}", self.0)];
         let mut pattern = String::new();
         let mut chars = self.0.chars().peekable();
-        let mut has_other_letters = false;
+        let mut has_wildcard = false;
         while let Some(character) = chars.next() {
-            let is_before_mark = chars.peek().is_some_and(|next| !next.is_ascii()) && character != '/';
+            let is_before_other_letter =
+                chars.peek().is_some_and(|next| !next.is_ascii()) && character != '/';
             let has_other_spelling = matches!(character, 's' | 'S' | 'k' | 'K') || !character.is_ascii();
-            if has_other_spelling || is_before_mark {
+            if has_other_spelling || is_before_other_letter {
                 pattern.push('*');
-                has_other_letters = true;
+                has_wildcard = true;
             } else {
                 pattern.extend(matches!(character, '*' | '?' | '[' | '\\').then_some('\\'));
                 pattern.push(character);
             }
         }
-        if has_other_letters {
+        if has_wildcard {
             // A pattern with `*` matches a folder, but not the files in it.
             pathspecs.push(format!(":(icase,glob){pattern}"));
             pathspecs.push(format!(":(icase,glob){pattern}/**"));

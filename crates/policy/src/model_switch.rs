@@ -29,7 +29,7 @@ pub fn render_model_switch_warning(
     let price = if window.is_some_and(|(window, _)| context_tokens >= window) {
         None
     } else {
-        cache_write_usd_if_notable(switch)
+        cache_write_usd_if_cache_was_warm_and_notable(switch)
     };
     let price_sentence = price.map(|usd| {
         format!(
@@ -78,7 +78,7 @@ fn render_size_sentence_if_too_large(
 }
 
 /// Returns the price of writing the context to the new model's cache. An expired cache is written again with any model.
-fn cache_write_usd_if_notable(switch: &ModelSwitch) -> Option<f64> {
+fn cache_write_usd_if_cache_was_warm_and_notable(switch: &ModelSwitch) -> Option<f64> {
     if switch.is_cache_warm == Some(false) {
         return None;
     }

@@ -24,7 +24,10 @@ pub struct ResumeCost {
 impl ResumeCost {
     /// Compares the costs by the price per token that the client reports, which is the model's. Returns `None` if the
     /// cache is intact, a figure is missing, or a fresh session saves little.
-    pub fn compare_if_notable(resumed: &ResumedContext, fresh_session_tokens: u64) -> Option<ResumeCost> {
+    pub fn compare_if_cache_expired_and_notable(
+        resumed: &ResumedContext,
+        fresh_session_tokens: u64,
+    ) -> Option<ResumeCost> {
         let context_tokens = resumed.context_tokens.filter(|tokens| *tokens > 0)?;
         let resumed_usd = resumed.cache_write_usd.filter(|usd| *usd >= MIN_NOTABLE_USD)?;
         let fresh_usd = resumed_usd / context_tokens as f64 * fresh_session_tokens as f64;
@@ -60,7 +63,7 @@ mod tests {
             cache_write_usd,
         };
         let compare = |resumed: ResumedContext, fresh_session_tokens| {
-            ResumeCost::compare_if_notable(&resumed, fresh_session_tokens)
+            ResumeCost::compare_if_cache_expired_and_notable(&resumed, fresh_session_tokens)
                 .map(|cost| format!("{:.2} {:.2}", cost.resumed_usd, cost.fresh_usd))
         };
         let usd = |text: &str| Some(text.to_owned());

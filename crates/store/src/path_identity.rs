@@ -149,8 +149,8 @@ impl FileIdentity {
 #[derive(Debug, Clone)]
 struct ResolvedPath {
     /// All folders in which the path looks up a name.
-    searched_folders: Vec<FileIdentity>,
-    /// The last existing part of the path. `None` only if the root folder cannot be inspected.
+    traversed_folders: Vec<FileIdentity>,
+    /// The identity of the last existing part of the path. `None` only if the root folder cannot be inspected.
     existing_part: Option<FileIdentity>,
     /// The names after the last existing part.
     missing_names: Vec<OsString>,
@@ -167,7 +167,7 @@ impl ResolvedPath {
         pending_names.extend(names_and_dot_dots(path));
         let mut existing_path = PathBuf::from("/");
         let mut resolved = ResolvedPath {
-            searched_folders: Vec::new(),
+            traversed_folders: Vec::new(),
             existing_part: FileIdentity::of_entry(&existing_path),
             missing_names: Vec::new(),
         };
@@ -183,7 +183,7 @@ impl ResolvedPath {
                 resolved.missing_names.push(name);
                 continue;
             }
-            resolved.searched_folders.extend(resolved.existing_part);
+            resolved.traversed_folders.extend(resolved.existing_part);
             let entry_path = existing_path.join(&name);
             match fs::symlink_metadata(&entry_path) {
                 Err(_) => resolved.missing_names.push(name),
@@ -214,7 +214,7 @@ impl ResolvedPath {
         let Some(existing_part_of_folder) = folder.existing_part else { return false };
         let ends_in_same_part = self.existing_part == Some(existing_part_of_folder);
         if folder.missing_names.is_empty() {
-            return ends_in_same_part || self.searched_folders.contains(&existing_part_of_folder);
+            return ends_in_same_part || self.traversed_folders.contains(&existing_part_of_folder);
         }
         ends_in_same_part
             && self.missing_names.len() >= folder.missing_names.len()

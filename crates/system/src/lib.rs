@@ -177,11 +177,16 @@ struct ProcessWithFolder {
 /// Returns true if a process of this name has its working directory in or below a folder, or `None` if the system does not
 /// show the working directories of processes. `folder` must be a path without links, because the system reports such paths.
 pub fn is_running_in_folder(program: &str, folder: &Path) -> Option<bool> {
-    is_listed_in_folder(&platform::processes_with_working_folder(), std::process::id(), program, folder)
+    is_running_in_or_below_folder_if_list_complete(
+        &platform::processes_with_working_folder(),
+        std::process::id(),
+        program,
+        folder,
+    )
 }
 
 /// A list without this process is not complete: `/proc` is not mounted, for example.
-fn is_listed_in_folder(
+fn is_running_in_or_below_folder_if_list_complete(
     processes: &[ProcessWithFolder],
     own_pid: u32,
     program: &str,
@@ -308,7 +313,10 @@ mod tests {
             (vec![process(7, "plimsoll"), process(8, "git")], Some(true)),
         ];
         for (processes, expected) in table {
-            assert_eq!(is_listed_in_folder(&processes, 7, "git", Path::new("/project")), expected);
+            assert_eq!(
+                is_running_in_or_below_folder_if_list_complete(&processes, 7, "git", Path::new("/project")),
+                expected
+            );
         }
     }
 

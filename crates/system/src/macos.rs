@@ -18,7 +18,7 @@ use sysinfo::{Process, ProcessRefreshKind, ProcessesToUpdate, System, UpdateKind
 pub(super) fn look_up_process(pid: u32) -> ProcessLookup {
     match proc_pidinfo::<ProcBSDInfo>(ProcPid(pid)) {
         Ok(Some(info)) => ProcessLookup::Started(info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec),
-        // The process has ended, even if its parent has not waited for it, or belongs to another user.
+        // It belongs to another user, or has ended. A zombie is not shown either.
         Ok(None) | Err(_) => ProcessLookup::NotShown,
     }
 }

@@ -36,11 +36,11 @@ pub fn spawn_signal_record_and_respond_threads<T: Send + 'static>(
 /// would undo it, such as nohup's protection against SIGHUP.
 pub fn end_signals_not_ignored_at_start() -> Vec<i32> {
     let has_terminal = console::is_terminal() || console::is_error_terminal();
-    end_signals_not_in_mask(process::ignored_signal_mask(), has_terminal)
+    end_signals_not_ignored(process::ignored_signal_mask(), has_terminal)
 }
 
 /// Without a mask, SIGHUP counts as ignored unless standard output or standard error is a terminal: nohup redirects both.
-fn end_signals_not_in_mask(ignored_signal_mask: Option<u64>, has_terminal: bool) -> Vec<i32> {
+fn end_signals_not_ignored(ignored_signal_mask: Option<u64>, has_terminal: bool) -> Vec<i32> {
     let is_ignored = |signal: i32| match ignored_signal_mask {
         Some(mask) => mask & (1 << (signal - 1)) != 0,
         None => signal == SIGHUP && !has_terminal,
@@ -64,7 +64,7 @@ mod tests {
             (None, false, &[SIGINT, SIGTERM]),
         ];
         for (mask, has_terminal, expected) in table {
-            assert_eq!(end_signals_not_in_mask(mask, has_terminal), expected, "{mask:?} {has_terminal}");
+            assert_eq!(end_signals_not_ignored(mask, has_terminal), expected, "{mask:?} {has_terminal}");
         }
     }
 }

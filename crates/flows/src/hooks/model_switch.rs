@@ -12,7 +12,10 @@ use plimsoll_store::ledger;
 /// Returns the warning as a message for the user, which the client (2.1.332) shows below its own line about the switch.
 /// The hook never decides: `ask` replaces the client's own question, but where the client cannot ask, as in `/config` and
 /// in other programs that control it, `ask` refuses the switch.
-pub(super) fn warn_about_model_switch(invocation: &HookInvocation, switch: &ModelSwitch) -> HookResponse {
+pub(super) fn warn_about_model_switch_if_interactive(
+    invocation: &HookInvocation,
+    switch: &ModelSwitch,
+) -> HookResponse {
     if ledger::run_id_from_environment().is_some() || is_headless() || invocation.payload.is_in_subagent() {
         return HookResponse::empty();
     }

@@ -7,7 +7,7 @@ use crate::context::measure::Measurement;
 use crate::handoffs::continue_slash_command_or_prompt;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
-use crate::hooks::model_switch::warn_about_model_switch;
+use crate::hooks::model_switch::warn_about_model_switch_if_interactive;
 use crate::turns::capture;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LevelReached, NextStepSizeEstimate};
@@ -38,7 +38,7 @@ const MAX_CLAIM_AGE_SECONDS: i64 = 20;
 /// Runs PostToolBatch, PostToolUse on clients that do not support PostToolBatch, and PreModelSwitch.
 pub fn run_post_tool_hook(invocation: &HookInvocation) -> HookResponse {
     if let HookEvent::PreModelSwitch(switch) = invocation.event() {
-        return warn_about_model_switch(invocation, switch);
+        return warn_about_model_switch_if_interactive(invocation, switch);
     }
     let turn_log_warning = capture::capture_turns_after_hook_or_explain_failure(invocation);
     monitor_usage_unless_in_subagent(invocation).with_stderr_line(turn_log_warning)

@@ -17,13 +17,13 @@ const BYTES_PER_TOKEN: u64 = 4;
 /// continues from: writing it later would need a request of the model, which is what the fresh session saves.
 ///
 /// Returns `None` unless an interactive session outside a run was resumed and a fresh one is clearly cheaper.
-pub(super) fn write_handoff_and_compare_cost_of_resuming(
+pub(super) fn write_handoff_and_compare_costs_if_resuming_is_expensive(
     invocation: &HookInvocation,
     start: &SessionStart,
 ) -> Option<String> {
     let is_resumed = matches!(start.source, SessionSource::Resume | SessionSource::Fork);
     // Without the part that depends on the transcript, so that a cheap session reads nothing.
-    ResumeCost::compare_if_notable(&start.resumed_context, 0).filter(|_| is_resumed)?;
+    ResumeCost::compare_if_cache_expired_and_notable(&start.resumed_context, 0).filter(|_| is_resumed)?;
     if ledger::run_id_from_environment().is_some() || is_review_session() || is_headless() {
         return None;
     }
@@ -38,7 +38,10 @@ pub(super) fn write_handoff_and_compare_cost_of_resuming(
     // A forked session may have no transcript yet: then there is nothing to write a handoff from.
     let overhead_tokens = measure::estimate_prompt_overhead_if_recorded(&input)?;
     let handoff_tokens = invocation.settings.handoff_bytes as u64 / BYTES_PER_TOKEN;
-    let cost = ResumeCost::compare_if_notable(&start.resumed_context, overhead_tokens + handoff_tokens)?;
+    let cost = ResumeCost::compare_if_cache_expired_and_notable(
+        &start.resumed_context,
+        overhead_tokens + handoff_tokens,
+    )?;
     let handoff = write_checkpoint(&CheckpointRequest {
         project: &invocation.project,
         settings: &invocation.settings,

@@ -6,7 +6,7 @@ use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::hooks::handoff_offer::claim_offer_of_newest_unread_handoff;
 use crate::hooks::pre_compact;
-use crate::hooks::resume_cost::write_handoff_and_compare_cost_of_resuming;
+use crate::hooks::resume_cost::write_handoff_and_compare_costs_if_resuming_is_expensive;
 use crate::install::git_exclude::add_run_files_to_git_exclude;
 use crate::install::hook_precedence::HookOrigin;
 use crate::turns::capture;
@@ -74,7 +74,7 @@ fn reply_with_briefing_and_claimed_handoff_offer(
             reply.with_model_context("SessionStart", offer.for_model).with_user_message(offer.for_user)
         }
         None => reply.with_user_message(
-            write_handoff_and_compare_cost_of_resuming(invocation, start).unwrap_or_default(),
+            write_handoff_and_compare_costs_if_resuming_is_expensive(invocation, start).unwrap_or_default(),
         ),
     }
 }

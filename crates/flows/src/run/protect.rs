@@ -34,10 +34,11 @@ pub(super) fn check_and_read_requested_and_settings_paths(
         let file = config::user_settings_path().map(|file| file.display().to_string()).unwrap_or_default();
         ProtectError::InSettings { file, error: Box::new(error) }
     };
-    let mut settings_paths = parse_paths(project, &settings.protect, plan_file).map_err(to_settings_error)?;
+    let mut settings_paths = parse_paths_into_on_disk_spelling(project, &settings.protect, plan_file)
+        .map_err(to_settings_error)?;
     // The settings apply to all projects, so paths that this one lacks are ignored.
     settings_paths.retain(|path| path_exists(project, path));
-    let requested_paths = parse_paths(project, requested_paths, plan_file)?;
+    let requested_paths = parse_paths_into_on_disk_spelling(project, requested_paths, plan_file)?;
     let paths = remove_nested_paths(settings_paths.iter().chain(&requested_paths).cloned());
     let entries = protected_files::read_protected_entries(project.root(), &paths);
     check_paths_can_be_protected(project, &settings_paths, &entries).map_err(to_settings_error)?;
@@ -86,7 +87,11 @@ pub(super) fn add_paths_to_record_and_return_all(
         None if !run.options.protected_paths.is_empty() => return Err(ProtectError::MissingRecord.into()),
         loaded_record => loaded_record.unwrap_or_default(),
     };
-    let mut paths = remove_nested_paths(parse_paths(project, added_paths, run.options.todo_file.as_deref())?);
+    let mut paths = remove_nested_paths(parse_paths_into_on_disk_spelling(
+        project,
+        added_paths,
+        run.options.todo_file.as_deref(),
+    )?);
     paths.retain(|path| !record.paths.iter().any(|recorded_path| is_same_or_below(path, recorded_path)));
     if paths.is_empty() {
         return Ok(record.paths);
@@ -116,7 +121,7 @@ pub(super) fn add_paths_to_record_and_return_all(
 }
 
 /// Parses paths, and spells them as their folders list them, as git does for new files.
-fn parse_paths(
+fn parse_paths_into_on_disk_spelling(
     project: &Project,
     texts: &[String],
     plan_file: Option<&str>,

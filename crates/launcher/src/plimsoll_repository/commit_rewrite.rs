@@ -155,13 +155,18 @@ impl PlimsollRepository {
     ) -> Result<String, PlimsollRepositoryError> {
         files.iter().try_fold(tree.to_owned(), |tree, file| {
             let path_parts: Vec<&str> = file.as_str().split('/').collect();
-            self.write_tree_with_path_as_in_base(&tree, base_tree, &path_parts, tip_for_errors)
+            self.write_tree_with_all_spellings_of_path_as_in_base(
+                &tree,
+                base_tree,
+                &path_parts,
+                tip_for_errors,
+            )
         })
     }
 
     /// Writes a copy of `tree` in which the path, in all its spellings, is as in `base_tree`, and returns the new tree's
     /// id. If a parent in the path is not a folder, returns `tree` unchanged; the rebase handles that case.
-    fn write_tree_with_path_as_in_base(
+    fn write_tree_with_all_spellings_of_path_as_in_base(
         &self,
         tree: &str,
         base_tree: &str,
@@ -189,7 +194,7 @@ impl PlimsollRepository {
                     (None, _) if base_subtree.is_none() => None,
                     (_, subtree) => {
                         let empty_tree = self.write_tree(&TreeEntries::new(), tip_for_errors)?;
-                        let new_subtree = self.write_tree_with_path_as_in_base(
+                        let new_subtree = self.write_tree_with_all_spellings_of_path_as_in_base(
                             &subtree.unwrap_or_else(|| empty_tree.clone()),
                             &base_subtree.unwrap_or_else(|| empty_tree.clone()),
                             remaining_parts,
