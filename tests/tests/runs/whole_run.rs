@@ -201,7 +201,7 @@ fn hooks_run_once_each_whether_named_by_path_or_bare_name() {
         let _model = ScriptedAgent::new(honest_agent).start(&mut world);
         world.plimsoll(&["init", "--local"]).run().expect_success();
         let settings = world.read(".claude/settings.local.json");
-        assert_eq!(settings.matches(&bin).count(), 9, "{settings}");
+        assert_eq!(settings.matches(&bin).count(), 10, "{settings}");
         world.write(".claude/settings.local.json", &settings.replace(&bin, spelling));
         let finished = run_with_objective(&world, &[]);
         assert_eq!(finished.code, Some(0), "{finished:?}");
