@@ -152,6 +152,8 @@ cargo nextest run "${workspace[@]}" --no-run --cargo-quiet
 if [ -n "${RUSTC_WORKSPACE_WRAPPER:-}" ]; then
   step "lints of research/"
   cargo check --quiet "${research[@]}" --all-targets
+  # It is compiled only where there is a nightly compiler.
+  cargo update --quiet --workspace --locked --manifest-path fuzz/Cargo.toml
 fi
 
 step "what is fetched: client, judges, MCP Inspector"
