@@ -26,6 +26,9 @@ mod platform;
 #[path = "untold.rs"]
 mod platform;
 
+#[cfg(any(not(target_os = "linux"), feature = "macos-answers"))]
+mod unreported;
+
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use std::os::fd::OwnedFd;

@@ -5,11 +5,10 @@
 //! programs, such as `/bin/sleep`, and does not report which process holds a lock, which signals a process ignores, or
 //! that a process has ended and waits for its parent.
 
+pub(super) use super::unreported::{child_exit_descriptor, flock_holder_pid, ignored_signal_mask};
 use super::{ProcessLookup, ProcessWithFolder};
 use proc_pidinfo::{Fd, Pid as ProcPid, ProcBSDInfo, VnodeFdInfoWithPath, proc_pidfdinfo, proc_pidinfo};
-use rustix::process::Pid;
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use sysctl::{Ctl, Sysctl};
@@ -79,18 +78,6 @@ pub(super) fn processes_with_working_folder() -> Vec<ProcessWithFolder> {
         })
     });
     processes.collect()
-}
-
-pub(super) fn ignored_signal_mask() -> Option<u64> {
-    None
-}
-
-pub(super) fn flock_holder_pid(_inode: u64) -> Option<u32> {
-    None
-}
-
-pub(super) fn child_exit_descriptor(_child: Pid) -> Option<OwnedFd> {
-    None
 }
 
 /// Reads the UUID that the kernel chooses at each boot. The time of the boot would not do: it changes when the clock is set.

@@ -1,8 +1,7 @@
-//! What Linux reports, cut down to what macOS reports, for tests on Linux. `macos.rs` says what macOS leaves out.
+//! Process information on Linux, limited to what macOS reports, for tests. `macos.rs` lists what is missing there.
 
+pub(super) use super::unreported::{child_exit_descriptor, flock_holder_pid, ignored_signal_mask};
 use super::{ProcessLookup, ProcessWithFolder, linux};
-use rustix::process::Pid;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// Like libproc, does not show a zombie.
@@ -44,18 +43,6 @@ pub(super) fn standard_output_path(pid: u32) -> Option<PathBuf> {
 
 pub(super) fn processes_with_working_folder() -> Vec<ProcessWithFolder> {
     linux::processes_with_working_folder()
-}
-
-pub(super) fn ignored_signal_mask() -> Option<u64> {
-    None
-}
-
-pub(super) fn flock_holder_pid(_inode: u64) -> Option<u32> {
-    None
-}
-
-pub(super) fn child_exit_descriptor(_child: Pid) -> Option<OwnedFd> {
-    None
 }
 
 pub(super) fn boot_id() -> Option<String> {

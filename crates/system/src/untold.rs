@@ -1,9 +1,8 @@
 //! Process information on an unsupported system. Everything is unknown, so a process counts as gone only if
 //! no process has its pid.
 
+pub(super) use super::unreported::{child_exit_descriptor, flock_holder_pid, ignored_signal_mask};
 use super::{ProcessLookup, ProcessWithFolder};
-use rustix::process::Pid;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 pub(super) fn look_up_process(_pid: u32) -> ProcessLookup {
@@ -32,18 +31,6 @@ pub(super) fn standard_output_path(_pid: u32) -> Option<PathBuf> {
 
 pub(super) fn processes_with_working_folder() -> Vec<ProcessWithFolder> {
     Vec::new()
-}
-
-pub(super) fn ignored_signal_mask() -> Option<u64> {
-    None
-}
-
-pub(super) fn flock_holder_pid(_inode: u64) -> Option<u32> {
-    None
-}
-
-pub(super) fn child_exit_descriptor(_child: Pid) -> Option<OwnedFd> {
-    None
 }
 
 pub(super) fn boot_id() -> Option<String> {

@@ -1,0 +1,16 @@
+//! What macOS and unsupported systems do not report, or only to unsafe code.
+
+use rustix::process::Pid;
+use std::os::fd::OwnedFd;
+
+pub(super) fn ignored_signal_mask() -> Option<u64> {
+    None
+}
+
+pub(super) fn flock_holder_pid(_inode: u64) -> Option<u32> {
+    None
+}
+
+pub(super) fn child_exit_descriptor(_child: Pid) -> Option<OwnedFd> {
+    None
+}
