@@ -49,6 +49,33 @@ pub struct CheckpointRequest<'a> {
     pub notes: HandoffNotes,
 }
 
+impl<'a> CheckpointRequest<'a> {
+    /// Returns the request for a session outside a run that does not work at the moment: its transcript is complete, and no
+    /// call is pending.
+    pub(crate) fn for_idle_session_outside_run(
+        project: &'a Project,
+        settings: &'a Settings,
+        session_id: &'a SessionId,
+        record: &'a SessionRecord,
+        transcript_path: Option<PathBuf>,
+    ) -> CheckpointRequest<'a> {
+        CheckpointRequest {
+            project,
+            settings,
+            session_id,
+            transcript_path,
+            run: None,
+            cause: CheckpointCause::Manual,
+            level: record.highest_announcement.level,
+            reading: record.usage.last_reading.as_ref(),
+            thresholds: None,
+            transcript_wait: None,
+            pending_calls: &[],
+            notes: HandoffNotes::default(),
+        }
+    }
+}
+
 /// Plimsoll holds a lock for about a millisecond. After this timeout something is wrong, and the checkpoint
 /// proceeds without the lock where that is safe.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -148,20 +175,13 @@ pub fn refresh_existing_handoff_at_session_end(
     if recorded_handoff_if_owned_by_session(project, &record.session_id, record).is_none() {
         return Ok(());
     }
-    let request = CheckpointRequest {
+    let request = CheckpointRequest::for_idle_session_outside_run(
         project,
         settings,
-        session_id: &record.session_id,
+        &record.session_id,
+        record,
         transcript_path,
-        run: None,
-        cause: CheckpointCause::Manual,
-        level: record.highest_announcement.level,
-        reading: record.usage.last_reading.as_ref(),
-        thresholds: None,
-        transcript_wait: None,
-        pending_calls: &[],
-        notes: HandoffNotes::default(),
-    };
+    );
     let handoff = add_measurement_run_and_memory(&request, collect_session_facts(&request, record));
     let (handoff_file, _) = create_or_refresh_handoff(&request, record, &handoff)?;
     if !record.checkpoint_progress.is_handoff_continued {

@@ -50,7 +50,7 @@ impl Measurement {
 }
 
 /// A token of English has about four characters, a token of code fewer; four is the usual estimate.
-const BYTES_PER_TOKEN: u64 = 4;
+pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 /// An image costs the model a few hundred to about 1,600 tokens, regardless of the size of its base64 text.
 const TOKENS_PER_IMAGE: u64 = 1_600;
 const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(3);

@@ -5,13 +5,9 @@ use crate::context::measure::{self, MeasureInput};
 use crate::handoffs::continue_slash_command_or_prompt;
 use crate::hook_invocation::{HookInvocation, is_review_session};
 use crate::hooks::handoff_offer::is_headless;
-use plimsoll_domain::handoff::HandoffNotes;
-use plimsoll_domain::state::CheckpointCause;
 use plimsoll_policy::resume_cost::ResumeCost;
 use plimsoll_protocol::event::{SessionSource, SessionStart};
 use plimsoll_store::ledger;
-
-const BYTES_PER_TOKEN: u64 = 4;
 
 /// Returns the costs of the resumed session and of a fresh one, for the user, and writes the handoff that the fresh one
 /// continues from: writing it later would need a request of the model, which is what the fresh session saves.
@@ -37,25 +33,18 @@ pub(super) fn write_handoff_and_compare_costs_if_resuming_is_expensive(
     };
     // A forked session may have no transcript yet: then there is nothing to write a handoff from.
     let overhead_tokens = measure::estimate_prompt_overhead_if_recorded(&input)?;
-    let handoff_tokens = invocation.settings.handoff_bytes as u64 / BYTES_PER_TOKEN;
+    let handoff_tokens = invocation.settings.handoff_bytes as u64 / measure::BYTES_PER_TOKEN;
     let cost = ResumeCost::compare_if_cache_expired_and_notable(
         &start.resumed_context,
         overhead_tokens + handoff_tokens,
     )?;
-    let handoff = write_checkpoint(&CheckpointRequest {
-        project: &invocation.project,
-        settings: &invocation.settings,
-        session_id: &invocation.session_id,
-        transcript_path: invocation.transcript_path().map(Into::into),
-        run: None,
-        cause: CheckpointCause::Manual,
-        level: record.highest_announcement.level,
-        reading: record.usage.last_reading.as_ref(),
-        thresholds: None,
-        transcript_wait: None,
-        pending_calls: &[],
-        notes: HandoffNotes::default(),
-    })
-    .ok()?;
+    let request = CheckpointRequest::for_idle_session_outside_run(
+        &invocation.project,
+        &invocation.settings,
+        &invocation.session_id,
+        record,
+        invocation.transcript_path().map(Into::into),
+    );
+    let handoff = write_checkpoint(&request).ok()?;
     Some(cost.render_for_user(&continue_slash_command_or_prompt(&invocation.project, &handoff.file)))
 }
