@@ -2,8 +2,8 @@
 //! pause it.
 
 use crate::resume::harness::{section, stable_block};
-use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::world::World;
+use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, honest_agent, read_journal, resume_run,
     run_with_objective, usage_limit_error, verdict_markers, with_five_hour_quota_headers,
@@ -35,6 +35,33 @@ fn status_and_iteration(world: &World) -> (String, u64) {
     (state["status"].as_str().unwrap_or_default().to_owned(), state["iteration"].as_u64().unwrap_or(0))
 }
 
+/// Asserts that a run of three items was paused once, until the reset, and then completed. Returns the pause's marker.
+fn assert_completed_after_one_pause_until(
+    reset: &ResetTime,
+    world: &World,
+    finished: &FinishedProgram,
+) -> String {
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(status_and_iteration(world), ("completed".to_owned(), 3));
+    assert!(unix_time_in(0) >= reset.unix_seconds(), "not before the reset");
+    let verdicts = verdict_markers(&read_journal(world));
+    let pauses: Vec<&String> = verdicts.iter().filter(|marker| marker.starts_with("RALPH_PAUSE|2")).collect();
+    assert_eq!(pauses.len(), 1, "one pause, until the reset: {verdicts:?}");
+    pauses[0].clone()
+}
+
+fn assert_second_session_waited_for_limit(model: &ScriptedModel) {
+    let second_session_requests = model
+        .main_requests()
+        .iter()
+        .filter(|request| request.full_text().contains("You are session 2 of"))
+        .count();
+    assert!(
+        second_session_requests <= 5,
+        "the limit was not run against: {second_session_requests} requests"
+    );
+}
+
 #[test]
 fn after_a_usage_limit_the_same_iteration_continues_at_the_reset() {
     let mut world = world_with_subscription(THREE_ITEM_PLAN);
@@ -49,24 +76,11 @@ fn after_a_usage_limit_the_same_iteration_continues_at_the_reset() {
     .with_real_client_in(&[2])
     .start(&mut world);
     let finished = run_with_objective(&world, &[]);
-    assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
-    assert!(unix_time_in(0) >= reset.unix_seconds(), "not before the reset");
-    let verdicts = verdict_markers(&read_journal(&world));
-    let pauses: Vec<&String> = verdicts.iter().filter(|marker| marker.starts_with("RALPH_PAUSE|2")).collect();
-    assert_eq!(pauses.len(), 1, "one pause, until the reset: {verdicts:?}");
-    let (reason, _) = pauses[0].split_once(" · resets ").expect("when it resets");
+    let pause = assert_completed_after_one_pause_until(&reset, &world, &finished);
+    let (reason, _) = pause.split_once(" · resets ").expect("when it resets");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(reason), @"RALPH_PAUSE|[DATE-TIME]|usage limit: You've hit your 5-hour limit");
     assert!(finished.stdout.contains("paused until "), "{}", finished.stdout);
-    let second_session_requests = model
-        .main_requests()
-        .iter()
-        .filter(|request| request.full_text().contains("You are session 2 of"))
-        .count();
-    assert!(
-        second_session_requests <= 5,
-        "the limit was not run against: {second_session_requests} requests"
-    );
+    assert_second_session_waited_for_limit(&model);
     let state = world.read_json(STATE_PATH);
     assert_eq!((&state["no_change_count"], &state["pauses"]), (&json!(0), &json!(1)));
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
@@ -147,19 +161,9 @@ fn after_a_spend_limit_the_same_iteration_continues_at_the_reset() {
     .with_real_client()
     .start(&mut world);
     let finished = run_with_objective(&world, &[]);
-    assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(status_and_iteration(&world), ("completed".to_owned(), 3));
-    assert!(unix_time_in(0) >= reset.unix_seconds(), "not before the reset");
-    let verdicts = verdict_markers(&read_journal(&world));
-    let pauses: Vec<&String> = verdicts.iter().filter(|marker| marker.starts_with("RALPH_PAUSE|2")).collect();
-    assert_eq!(pauses.len(), 1, "one pause, until the reset: {verdicts:?}");
-    assert!(pauses[0].ends_with("|usage limit: spend limit reached"), "{pauses:?}");
-    let session_2_requests = model
-        .main_requests()
-        .iter()
-        .filter(|request| request.full_text().contains("You are session 2 of"))
-        .count();
-    assert!(session_2_requests <= 5, "the limit was not run against: {session_2_requests} requests");
+    let pause = assert_completed_after_one_pause_until(&reset, &world, &finished);
+    assert!(pause.ends_with("|usage limit: spend limit reached"), "{pause}");
+    assert_second_session_waited_for_limit(&model);
 }
 
 #[test]
