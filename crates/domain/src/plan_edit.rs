@@ -235,9 +235,8 @@ fn insert_lines_into_block(plan: &[u8], block: &ItemBlock, lines: &[String]) -> 
         let new_plan = insert_lines_below(plan, line_index, lines);
         let blocks = parse_item_blocks(&String::from_utf8_lossy(&new_plan));
         // An answer below would answer an inserted question.
-        let open_question_lines =
-            blocks.iter().filter_map(|block| block.open_question.as_ref().map(|(line, _)| *line));
-        let is_question_open = open_question_lines.into_iter().any(|line| line == line_index + 1);
+        let mut open_questions = blocks.iter().filter_map(|block| block.open_question.as_ref());
+        let is_question_open = open_questions.any(|(line, _)| *line == line_index + 1);
         (items_with_ticks(&blocks) == original_items && (is_question_open || !is_question))
             .then_some(new_plan)
     };

@@ -1,5 +1,5 @@
-//! What a switch to another model means for the context: it may not fit the new window, the client may compact it, and
-//! the prompt cache is lost.
+//! Decides what to tell the user about a switch to another model: the context may not fit the new window, the client may
+//! compact it, and the prompt cache is lost.
 
 use crate::prices::{MIN_NOTABLE_USD, cache_write_usd_if_listed};
 use plimsoll_domain::cost::CostBasis;

@@ -1,5 +1,5 @@
-//! What the first request of a resumed session costs if its prompt cache has expired, compared with a fresh session that
-//! continues from a handoff.
+//! Compares the cost of the first request of a resumed session whose prompt cache has expired with that of a fresh session
+//! that continues from a handoff.
 
 use crate::prices::MIN_NOTABLE_USD;
 use plimsoll_domain::cost::CostBasis;

@@ -67,7 +67,7 @@ pub struct SessionStart {
     pub source: SessionSource,
     /// The model, with its `[1m]` suffix; with `-p` only after a compaction.
     pub model: Option<String>,
-    /// What the first request costs, for a resumed or forked session (2.1.332).
+    /// The cost of the first request of a resumed or forked session (2.1.332).
     pub resumed_context: ResumedContext,
 }
 

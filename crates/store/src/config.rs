@@ -102,7 +102,7 @@ fn load_and_merge_user_and_project_files(
     if let Some(user_path) = user_path {
         let mut allowed_keys = keys.clone();
         let ignored_keys = authority::remove_forbidden_keys(&mut allowed_keys, &Value::Null);
-        // Where the file is only matters for these keys, which few users set. Every hook loads the settings.
+        // The location of the file matters only for these keys, which few users set. Every hook loads the settings.
         let has_forbidden_keys = !ignored_keys.is_empty() || allowed_keys != keys;
         if has_forbidden_keys && !is_user_file_unrestricted(user_path) {
             if allowed_keys != keys {

@@ -323,7 +323,7 @@ fn a_client_is_adopted_after_git_clean_removed_our_files() {
     let journal = read_journal(&world);
     let endings: Vec<&Value> =
         events_named(&journal, "verdict").iter().map(|entry| &entry["ending"]["ending"]).collect();
-    // Where the deleted output cannot be opened, nobody knows how the client ended, only that it has ended.
+    // If the deleted output cannot be opened, the run learns that the client has ended, but not how.
     let first_ending = if plimsoll_system::OPENS_DELETED_OUTPUT { "completed" } else { "crashed" };
     assert_eq!(endings, [first_ending, "completed"], "{finished:#?}");
     assert_eq!(events_named(&journal, "run_started").len(), 1, "the journal is whole");

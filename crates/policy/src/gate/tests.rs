@@ -475,7 +475,7 @@ fn a_spend_limit_pauses_until_its_reset_and_ends_the_run_without_one() {
             Some(reset),
             "RALPH_PAUSE|2026-01-28T00:00:00Z|usage limit: spend limit reached · resets Jan 28, 12am (UTC)",
         ),
-        // The reset has passed meanwhile.
+        // The reset time is in the past.
         (
             "spend limit reached",
             Some("2026-01-01T00:00:00Z"),

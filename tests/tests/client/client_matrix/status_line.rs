@@ -1,5 +1,5 @@
-//! What the client passes to a status line, and what our load line shows of it: one session in a terminal, because a headless
-//! client starts no status line.
+//! Checks which fields the client passes to a status line and what the load line shows, in one session in a terminal: a
+//! headless client starts no status line.
 
 use super::harness::{MODEL, TIMEOUT, world_with_client};
 use super::probes::Findings;
