@@ -69,7 +69,8 @@ repository "$STAGE/project"
 conversation 698000 >"$STAGE/warning.jsonl"
 batch warning.jsonl "ok" >"$STAGE/warning.json"
 RECORD=$STAGE/project/.claude/plimsoll/sessions/$SESSION.json
-replies() { jq -r '.systemMessage // "" | split("\n")[0]' "$1"; }
+# The marker of each reply: the user's message is a line of plain words and the marker below it.
+replies() { jq -r '[.systemMessage // "" | split("\n")[] | select(startswith("CCS_"))][0] // ""' "$1"; }
 
 # shellcheck source=scripts/bench/cases.sh
 . scripts/bench/cases.sh

@@ -169,7 +169,7 @@ plain plimsoll-session-start status-start.json
 # The first call asks git, whose counts are then kept for a few seconds.
 settled plimsoll-statusline status.json
 grep -q '"counts":{' "$STAGE"/project/.claude/plimsoll/sessions/*.status.json || { echo "cost.sh: git counted nothing" >&2; exit 1; }
-row "status line, nothing new, git counted, a run shown" "$(instructions plimsoll-statusline status.json)" 150000 198000
+row "status line during a run, nothing new" "$(instructions plimsoll-statusline status.json)" 150000 198000
 # At this computer's time: git is asked by the first call and not by the next.
 calls plimsoll-statusline status.json >/dev/null
 executed plimsoll-statusline status.json 150000 171000
@@ -205,7 +205,7 @@ for number in {10..59}; do MANY+=("VARIABLE_$number=a value of an ordinary lengt
 settled "plimsoll-post-tool memory" quiet.json "${MANY[@]}"
 plain "plimsoll-post-tool memory" earlier.json "${MANY[@]}"
 cp -a "$STAGE/project/.claude" "$STAGE/claude-before"
-row "typical batch: new turn, 7 KB, memory, 59 variables" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 1180000
+row "typical batch: new turn, 7 KB, memory" "$(instructions "plimsoll-post-tool memory" typical.json "${MANY[@]}")" 600000 1180000
 anew() { rm -r "$STAGE/project/.claude" && cp -a "$STAGE/claude-before" "$STAGE/project/.claude"; }
 anew
 executed "plimsoll-post-tool memory" typical.json 600000 640000 "${MANY[@]}"

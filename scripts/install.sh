@@ -257,7 +257,7 @@ shell=$(basename "${SHELL:-sh}")
 case ":${PATH:-}:" in
   *":$prefix/bin:"*)
     first=$(command -v plimsoll || true)
-    [ "$first" = "$prefix/bin/plimsoll" ] || echo "Careful: another plimsoll comes first on your PATH: $first"
+    [ "$first" = "$prefix/bin/plimsoll" ] || echo "Warning: another plimsoll comes first on your PATH: $first"
     ;;
   *)
     echo "$(shown "$prefix/bin") is not on your PATH. Add this line and open a new shell:"

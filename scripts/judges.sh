@@ -15,7 +15,7 @@ if ! cmp -s tests/judges/requirements.txt "$folder/installed.txt"; then
 fi
 linear=@linear/sdk@98.0.0
 modules="${CARGO_TARGET_DIR:-$PWD/target}/judges-node"
-if [ "$(cat "$modules/installed.txt" 2>/dev/null)" != "$linear" ]; then
+if [ "$(cat "$modules/installed.txt" 2>/dev/null)" != "$packages" ]; then
   command -v npm >/dev/null || { echo "missing: npm (Node.js 20 or newer). Debian: apt-get install npm; or https://nodejs.org" >&2; exit 1; }
   rm -rf "$modules"
   mkdir -p "$modules"

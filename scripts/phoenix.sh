@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shows that the client's spans and ours are one trace in a program that others use: a run with the real client and a scripted model
 # exports everything to Arize Phoenix on loopback, which is asked for what it has. Phoenix is about 850 MB: it is installed into
-# target/phoenix, and no test needs it. Prints a table for docs/telemetry.md.
+# target/phoenix, and no test needs it. Prints a table of the spans (docs/telemetry.md).
 set -euo pipefail
 [ "$(uname -s)" = Linux ] || { echo "phoenix.sh is for Linux: GNU's timeout bounds its steps" >&2; exit 1; }
 cd "$(dirname "$0")/.."

@@ -2,7 +2,7 @@
 # Rehearses a release from end to end, on this machine alone: makes the archives and packages of this version and of a next one, serves
 # them on loopback, and in an empty HOME installs, uses, upgrades and removes Plimsoll by each way that docs/start.md names and that
 # runs here: the download script, npm and npx, the plugin. The client is the real one. The first time takes some fifteen minutes on
-# two cores, because both versions are compiled; docs/platforms.md has the last output.
+# two cores, because both versions are compiled.
 #
 # Usage: scripts/rehearse-release.sh
 set -euo pipefail

@@ -104,7 +104,7 @@ trap 'rm -rf "$fetched"' EXIT
 fetch_all() {
   # The last one is the oldest client that Plimsoll has to do with. The quick tests need only the first.
   local part parts
-  parts=(client.sh judges.sh inspector.sh "client.sh 1.0.128")
+  parts=(client.sh judges.sh inspector.sh site.sh "client.sh 1.0.128")
   [ "$what" != --quick ] || parts=(client.sh)
   for part in "${parts[@]}"; do
     # shellcheck disable=SC2086  # a name and its argument

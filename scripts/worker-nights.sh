@@ -30,4 +30,4 @@ table() { # test, then the table's columns
   grep -E '^(\| |12 items merged )' "$log"
 }
 table whatever_is_killed seed items seconds kills sessions
-table four_workers_against_one "an answer takes" "one worker" "four workers" "times as fast"
+table four_workers_against_one "a response takes" "one worker" "four workers" "times as fast"

@@ -236,94 +236,58 @@ pub fn replace_or_append_harder_simulations_section(page: &str, section: &str) -
     }
 }
 
-/// Renders the section about the harder simulations from the seeds that have an outcome for every label.
-pub fn render_harder_simulations_section(outcomes: &[SimulationOutcome], compared_labels: &[&str]) -> String {
-    let seeds_with_label = |label: &str| -> BTreeSet<u64> {
-        outcomes.iter().filter(|outcome| outcome.programs == label).map(|outcome| outcome.seed).collect()
-    };
-    let common_seeds = compared_labels
-        .iter()
-        .map(|label| seeds_with_label(label))
-        .reduce(|common, seeds| &common & &seeds)
-        .unwrap_or_default();
-    let outcomes_with_label = |label: &str| -> Vec<&SimulationOutcome> {
-        outcomes
+/// Renders the section about the harder simulations from the outcomes with this label.
+pub fn render_harder_simulations_section(outcomes: &[SimulationOutcome], programs_label: &str) -> String {
+    let simulations: Vec<&SimulationOutcome> =
+        outcomes.iter().filter(|outcome| outcome.programs == programs_label).collect();
+    let seeds: BTreeSet<u64> = simulations.iter().map(|outcome| outcome.seed).collect();
+    let resumes: Vec<&ResumeScore> = simulations.iter().flat_map(|outcome| &outcome.resumes).collect();
+    let correct_share_for_state = |state: &str| {
+        let resumes_in_state: Vec<&&ResumeScore> =
+            resumes.iter().filter(|resume| resume.item_state == state).collect();
+        let correct_count = resumes_in_state
             .iter()
-            .filter(|outcome| outcome.programs == label && common_seeds.contains(&outcome.seed))
-            .collect()
+            .filter(|resume| resume.is_fully_correct() && !resume.is_sent_twice)
+            .count();
+        render_share(correct_count, resumes_in_state.len())
     };
-    let resume_count: usize = compared_labels
-        .iter()
-        .flat_map(|label| outcomes_with_label(label))
-        .map(|outcome| outcome.resumes.len())
-        .sum();
+    let sum_user_changes =
+        |count_of: &dyn Fn(&ResumeScore) -> u32| resumes.iter().map(|resume| count_of(resume) as usize).sum();
+    let sum_results = |count_of: &dyn Fn(&SimulationResults) -> u32| {
+        simulations.iter().map(|outcome| count_of(&outcome.results) as usize).sum()
+    };
+    let ended_well_count = simulations.iter().filter(|outcome| outcome.exit_code == Some(0)).count();
     let seed_text = |seed: Option<&u64>| seed.copied().unwrap_or_default().to_string();
     let mut text = format!("{SECTION_BEGIN}{SECTION_HEAD}")
-        .replace("RESUMES", &resume_count.to_string())
-        .replace("NIGHTS", &common_seeds.len().to_string())
-        .replace("FIRST", &seed_text(common_seeds.first()))
-        .replace("LAST", &seed_text(common_seeds.last()));
-    text.push_str("| programs | item | file | line | next step | all four | sent twice | people |\n");
-    text.push_str("| --- | --- | --- | --- | --- | --- | ---: | --- |\n");
-    for label in compared_labels {
-        let resumes: Vec<&ResumeScore> =
-            outcomes_with_label(label).into_iter().flat_map(|outcome| &outcome.resumes).collect();
-        let correct_share = |is_correct: &dyn Fn(&ResumeScore) -> bool| {
-            render_share(resumes.iter().filter(|resume| is_correct(resume)).count(), resumes.len())
-        };
-        let sum_user_changes = |count_of: &dyn Fn(&ResumeScore) -> u32| {
-            resumes.iter().map(|resume| count_of(resume) as usize).sum()
-        };
-        let _ = writeln!(
-            text,
-            "| {label} | {} | {} | {} | {} | {} | {} | {} |",
-            correct_share(&|resume| resume.is_item_correct),
-            correct_share(&|resume| resume.is_file_correct),
-            correct_share(&|resume| resume.are_lines_correct),
-            correct_share(&|resume| resume.is_next_step_correct),
-            correct_share(&ResumeScore::is_fully_correct),
-            resumes.iter().filter(|resume| resume.is_sent_twice).count(),
+        .replace("RESUMES", &resumes.len().to_string())
+        .replace("NIGHTS", &seeds.len().to_string())
+        .replace("FIRST", &seed_text(seeds.first()))
+        .replace("LAST", &seed_text(seeds.last()));
+    text.push_str("| what | result |\n| --- | --- |\n");
+    let lines = [
+        ("correct resumes of a half-done item", correct_share_for_state("Half")),
+        ("correct resumes after a tick", correct_share_for_state("Ticked")),
+        ("correct resumes before any work", correct_share_for_state("Fresh")),
+        (
+            "changes by people that the first request names",
             render_share(
                 sum_user_changes(&|resume| resume.mentioned_user_changes.0),
-                sum_user_changes(&|resume| resume.mentioned_user_changes.1)
+                sum_user_changes(&|resume| resume.mentioned_user_changes.1),
             ),
-        );
-    }
-    text.push_str("\n| programs | resumes of a half-done item | after a tick | before any work | ended well | right | again | begun twice | reopened | sessions |\n");
-    text.push_str("| --- | --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: |\n");
-    for label in compared_labels {
-        let simulations = outcomes_with_label(label);
-        let resumes: Vec<&ResumeScore> = simulations.iter().flat_map(|outcome| &outcome.resumes).collect();
-        let correct_share_for_state = |state: &str| {
-            let resumes_in_state: Vec<&&ResumeScore> =
-                resumes.iter().filter(|resume| resume.item_state == state).collect();
-            render_share(
-                resumes_in_state.iter().filter(|resume| resume.is_fully_correct()).count(),
-                resumes_in_state.len(),
-            )
-        };
-        let sum_results = |count_of: &dyn Fn(&SimulationResults) -> u32| {
-            simulations.iter().map(|outcome| count_of(&outcome.results) as usize).sum()
-        };
-        let ended_well_count = simulations.iter().filter(|outcome| outcome.exit_code == Some(0)).count();
-        let _ = writeln!(
-            text,
-            "| {label} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            correct_share_for_state("Half"),
-            correct_share_for_state("Ticked"),
-            correct_share_for_state("Fresh"),
-            render_share(ended_well_count, simulations.len()),
+        ),
+        (
+            "ticked items with every step done",
             render_share(sum_results(&|results| results.done), sum_results(&|results| results.items)),
-            sum_results(&|results| results.repeated_steps),
-            sum_results(&|results| results.restarted_items),
-            sum_results(&|results| results.returns_to_finished_items),
-            sum_results(&|results| results.sessions),
-        );
+        ),
+        ("runs that ended well", render_share(ended_well_count, simulations.len())),
+    ];
+    for (what, result) in lines {
+        let _ = writeln!(text, "| {what} | {result} |");
     }
     format!("{text}{SECTION_TAIL}{SECTION_END}")
 }
 
 fn render_share(part: usize, total: usize) -> String {
     let percent = (part * 100 + total / 2).checked_div(total);
-    percent.map_or("–".to_owned(), |percent| format!("{percent} % ({part} of {total})"))
+    percent.map_or("–".to_owned(), |percent| format!("{percent}% ({part} of {total})"))
 }

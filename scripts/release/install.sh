@@ -185,7 +185,7 @@ report() {
   case ":${PATH:-}:" in
     *":$bin:"*)
       first=$(command -v plimsoll || true)
-      [ "$first" = "$bin/plimsoll" ] || echo "Careful: another plimsoll comes first on your PATH: $first"
+      [ "$first" = "$bin/plimsoll" ] || echo "Warning: another plimsoll comes first on your PATH: $first"
       ;;
     *)
       echo "$bin is not on your PATH. Add this line to your shell's start-up file and open a new shell:"

@@ -1,6 +1,7 @@
 //! Draws the pictures of the guide from the real output of the programs, in a run with the real client on a terminal:
 //! `scripts/pictures.sh`. Each picture is light or dark, following the color scheme of the reader's browser.
 
+use plimsoll_testkit::client::find_claude_from_env_or_install_pinned;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
@@ -40,7 +41,9 @@ fn main() {
         .start(&mut world);
     world.plimsoll(&["init", "--user"]).run().expect_success();
     world.write("fix_plan.md", PLAN);
-    write_picture(&pictures.join("plan.svg"), &terminal_lines_of_command(&world, &["plan"]));
+    for name in ["doctor", "plan"] {
+        write_picture(&pictures.join(format!("{name}.svg")), &terminal_lines_of_command(&world, &[name]));
+    }
     write_picture(&docs.join("run.svg"), &terminal_lines_of_command(&world, &RUN_ARGUMENTS));
     for name in ["status", "log", "handoffs"] {
         write_picture(&pictures.join(format!("{name}.svg")), &terminal_lines_of_command(&world, &[name]));
@@ -50,8 +53,31 @@ fn main() {
     world.plimsoll(&["memory", "set", "R2", "Say in the README that dates are ISO 8601."]).run();
     write_picture(&pictures.join("memory.svg"), &terminal_lines_of_command(&world, &["memory", "show"]));
     screenshot_report(&world, &pictures);
+    write_picture(&pictures.join("workers.svg"), &screen_with_two_workers());
     write_picture(&pictures.join("band.svg"), &screen_with_module(720_000, "continue fresh"));
     write_picture(&pictures.join("dialog.svg"), &screen_with_module(FULL, "Plimsoll's handoff"));
+}
+
+/// Runs two workers on a terminal, and returns the screen once both have shown how full their windows are.
+fn screen_with_two_workers() -> Vec<String> {
+    let mut world = dates_project();
+    world.set_env("TERM", "xterm-256color");
+    let _model = ScriptedAgent::new(|turn| date_agent(turn).with_delay(Duration::from_millis(700)))
+        .with_real_client()
+        .start(&mut world);
+    world.plimsoll(&["init", "--user"]).run().expect_success();
+    world.write("fix_plan.md", PLAN);
+    world.git(&["add", "fix_plan.md"]);
+    world.git(&["commit", "-qm", "Plan the dates"]);
+    let arguments = [&["run", "--workers", "2"], &RUN_ARGUMENTS[1..]].concat();
+    let program = find_or_build_bin_dir().join("plimsoll");
+    let terminal = Terminal::start_program_in_project(&world, program, &arguments, COLUMNS, ROWS);
+    terminal.wait_until(|| terminal.screen_text().matches("% ").count() > 1, "usage of two workers");
+    let mut lines = terminal.colored_lines();
+    terminal.close();
+    remove_trailing_blank_lines(&mut lines);
+    let command_line = "$ plimsoll run --workers 2 --objective … --verify … --max-cost 20 -- …".to_owned();
+    std::iter::once(command_line).chain(lines_without_machine_paths(&world, lines)).collect()
 }
 
 /// The usage at which the client compacts before the next prompt.
@@ -140,8 +166,14 @@ fn terminal_lines_of_command(world: &World, arguments: &[&str]) -> Vec<String> {
 
 /// Leaves out the paths of the machine that draws the pictures.
 fn lines_without_machine_paths(world: &World, lines: Vec<String>) -> impl Iterator<Item = String> + use<> {
+    let programs = find_or_build_bin_dir().display().to_string();
+    let client = find_claude_from_env_or_install_pinned();
+    let client_folder = client.parent().expect("a folder").display().to_string();
     let (project, home) = (world.project().display().to_string(), world.home().display().to_string());
-    lines.into_iter().map(move |line| line.replace(&project, "~/dates").replace(&home, "~"))
+    lines.into_iter().map(move |line| {
+        let line = line.replace(&programs, "~/.local/bin").replace(&client_folder, "~/.local/bin");
+        line.replace(&project, "~/dates").replace(&home, "~")
+    })
 }
 
 /// Takes screenshots of the report in a browser, in the light and in the dark color scheme.

@@ -10,10 +10,10 @@ use std::time::Duration;
 const BATCHES: usize = 30;
 
 fn main() {
-    println!("Two sessions of {BATCHES} batches, client {}, scripted model:\n", client::CLIENT_VERSION);
-    println!("| session | batches | waited | on average |\n| --- | ---: | ---: | ---: |");
-    measure_session("far from any level: 2 to 31 %", 1);
-    measure_session("through L1 and L2: 3 to 90 %", 3);
+    println!("Two sessions of {BATCHES} batches, Claude Code {}, scripted model:\n", client::CLIENT_VERSION);
+    println!("| session | waits | on average |\n|---|---:|---:|");
+    measure_session("far from any threshold: 2% to 31%", 1);
+    measure_session("through L1 and L2: 3% to 90%", 3);
 }
 
 /// Plays a session whose window fills by this many percent per batch, and prints how long the monitor waited.
@@ -44,7 +44,7 @@ fn measure_session(name: &str, percent_per_batch: u64) {
     let (wait_count, waited_ms) = (number_field(&record, "waits"), number_field(&record, "waited_ms"));
     let average =
         waited_ms.checked_div(wait_count).map_or_else(|| "–".to_owned(), |average| format!("{average} ms"));
-    println!("| {name} | {BATCHES} | {wait_count} | {average} |");
+    println!("| {name} | {wait_count} | {average} |");
 }
 
 fn number_field(record: &Value, field: &str) -> u64 {

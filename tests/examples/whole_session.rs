@@ -24,8 +24,8 @@ enum HookSetup {
 }
 
 const SETUPS: [(HookSetup, &str); 5] = [
-    (HookSetup::None, "no hooks"),
-    (HookSetup::NoOp, "as many hooks, each `/bin/true`"),
+    (HookSetup::None, "none"),
+    (HookSetup::NoOp, "`/bin/true` for each of Plimsoll's hooks"),
     (HookSetup::Plimsoll, "Plimsoll, as `init --user` installs it"),
     (HookSetup::PlimsollWithMemory, "Plimsoll with the working memory (8 KB)"),
     (HookSetup::PlimsollWithModule, "Plimsoll with the module"),
@@ -33,10 +33,10 @@ const SETUPS: [(HookSetup, &str); 5] = [
 
 fn main() {
     println!(
-        "Sessions of {BATCHES} batches, each a new turn with an answer of 7 KB, client {}, scripted model; the median of {ROUNDS}, in turn:\n",
+        "Sessions of {BATCHES} batches, each with 7 KB of output, Claude Code {}, scripted model, median of {ROUNDS}:\n",
         client::CLIENT_VERSION
     );
-    println!("| what the client starts | processor time | more for each batch |\n| --- | ---: | ---: |");
+    println!("| hooks | processor time | more per batch |\n|---|---:|---:|");
     let mut cpu_seconds = SETUPS.map(|_| Vec::new());
     for _ in 0..ROUNDS {
         for (index, (hooks, _)) in SETUPS.iter().enumerate() {

@@ -31,10 +31,10 @@ pub fn has_hidden_or_control_characters(text: &str) -> bool {
 const ALLOWED_HEADINGS: [&str; 27] = [
     "## Completion was refused",
     "## Your item",
-    "## You take over this item half done",
-    "## The session before",
-    "## The user's answers on this item",
-    "## What earlier sessions noted",
+    "## This item is half done",
+    "## The last session",
+    "## The user's answers about this item",
+    "## Notes of earlier sessions",
     "## The last session made no progress",
     "## Rules of the run",
     "## The task, in the user's words",
@@ -48,11 +48,11 @@ const ALLOWED_HEADINGS: [&str; 27] = [
     "## Last commands",
     "## Last command",
     "## Checks",
-    "## Files of the item, the one touched last first",
-    "## Changed files, the one touched last first",
-    "## What the session of iteration ",
+    "## Files of the item, most recent first",
+    "## Changed files, most recent first",
+    "## What session ",
     "## Working memory",
-    "## The session's last words",
+    "## Last message of the session",
     "## What to do next",
     "## Notes from the session",
     "## Context",
@@ -120,6 +120,7 @@ pub fn hostile_project() -> World {
     write_hostile_run(&world, &item);
     fill_memory_with_hostile_text(&world);
     let transcript_path = write_transcript(&world);
+    write_transcript_in_client_folder(&world);
     world.plimsoll(&["turns", "sync", &transcript_path]).run().expect_success();
     append_json_lines(&world, ".claude/plimsoll/journal.jsonl", &hostile_journal_lines());
     append_json_lines(
@@ -134,6 +135,20 @@ pub fn hostile_project() -> World {
         &format!("iteration 1\n{HOSTILE_LINES}\n\n{HOSTILE_LINES}\n"),
     );
     world
+}
+
+/// Writes a transcript where the client keeps its own, with a hostile name.
+fn write_transcript_in_client_folder(world: &World) {
+    let name = HOSTILE_TEXT.replace('/', "");
+    let lines = [
+        json!({"type": "user", "message": {"role": "user", "content": HOSTILE_TEXT}}),
+        json!({"type": "assistant", "timestamp": "2026-01-07T11:00:00Z", "cwd": HOSTILE_TEXT, "gitBranch": HOSTILE_TEXT,
+            "message": {"id": "m", "model": HOSTILE_TEXT, "usage": {"input_tokens": 7}}}),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    world.write(world.home().join(format!(".claude/projects/{name}/{name}.jsonl")), &text);
+    // This one cannot be read as a whole.
+    world.write(world.home().join(format!(".claude/projects/{name}/{name}2.jsonl")), "{\"usage\":{\n");
 }
 
 /// Writes settings with every kind of error, for the project and for the user.

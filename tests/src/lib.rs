@@ -24,6 +24,13 @@ pub const LIFELIKE_DELAY: Duration = Duration::from_millis(150);
 /// A plan with three open items.
 pub const THREE_ITEM_PLAN: &str = "# Plan\n\n- [ ] Item one\n- [ ] Item two\n- [ ] Item three\n";
 
+/// Returns the marker in a hook's message for the user, wherever its line is; empty if there is none.
+pub fn marker_in_user_message(reply: &Value) -> String {
+    let message = reply["systemMessage"].as_str().unwrap_or_default();
+    let marker = message.lines().rfind(|line| line.parse::<plimsoll_domain::Marker>().is_ok());
+    marker.unwrap_or_default().to_owned()
+}
+
 /// Creates a project with this to-do list and a file to work on.
 pub fn world_with_plan_and_dates(plan: &str) -> World {
     let world = World::new();

@@ -11,7 +11,7 @@ use plimsoll_domain::{RunState, TodoList};
 use plimsoll_flows::run::questions::{open_questions_in_plan, write_answers_if_all_questions_still_open};
 use plimsoll_policy::todo_list::quote_for_shell;
 use plimsoll_store::{Project, StoreError, disk, lock, state_file};
-use plimsoll_terminal::console::{fail, print_error, print_text};
+use plimsoll_terminal::console::{fail, print_hint, print_text};
 use plimsoll_terminal::standard_input::{InputError, text_or_stdin_if_dash};
 use std::process::ExitCode;
 use thiserror::Error;
@@ -92,7 +92,7 @@ pub(crate) fn write_answers_and_print_next_step(project: &Project, numbers_and_t
     match write_answers_to_plan(project, numbers_and_texts) {
         Ok(written) => {
             written.sentences.iter().for_each(print_text);
-            print_error(&written.next_step);
+            print_hint(&written.next_step);
             ExitCode::SUCCESS
         }
         Err(error) => fail(error),

@@ -4,7 +4,7 @@
 
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::fatal_error::FatalErrorKind;
-use plimsoll_domain::status::{EndedRunTexts, RunStatusTraits, StatusStyle};
+use plimsoll_domain::status::{EndedRunTexts, RunStatusTraits, StatusStyle, stop_reason_for_people};
 use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_domain::{RunState, RunStatus, Verdict};
 use plimsoll_terminal::allowed_tools::render_resume_command_if_tools_can_be_allowed;
@@ -78,10 +78,11 @@ pub(crate) fn ending_text(state: &RunState) -> Option<EndingText> {
 /// Returns why the run stopped or paused, according to its last verdict.
 pub(crate) fn last_stop_or_pause_reason(state: &RunState) -> Option<String> {
     let reason = match state.lifecycle.last_verdict()? {
-        Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. } => reason,
+        Verdict::Stop { status, reason } => stop_reason_for_people(*status, reason),
+        Verdict::Pause { reason, .. } => reason.clone(),
         Verdict::Continue { .. } => return None,
     };
-    Some(truncate_end(&to_safe_single_line(reason), 400))
+    Some(truncate_end(&to_safe_single_line(&reason), 400))
 }
 
 fn blocked_by_questions_or_default_text(state: &RunState, default_text: EndingText) -> EndingText {
@@ -132,7 +133,7 @@ fn fatal_error_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<Advic
                 "",
             ),
             FatalErrorKind::Credentials => {
-                advice_step("The client could not log in. Start it, and log in again with /login:", "claude")
+                advice_step("Claude Code could not log in. Start it, and log in again with /login:", "claude")
             }
             FatalErrorKind::Model => advice_step(
                 "The model is not available. Name another one after `--`:",
@@ -221,16 +222,16 @@ fn circuit_breaker_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<A
     let cause = state.outcomes.breaker.trip.as_ref().map(|trip| trip.cause);
     let advice = match cause {
         Some(BreakerCause::PermissionDenied) => {
-            "The client refused a tool repeatedly. Allow it after `--` (the evidence names it):"
+            "Claude Code refused a tool repeatedly. Allow it after `--` (the evidence names it):"
         }
         Some(BreakerCause::SameError) => {
             "The same error came repeatedly. Fix its cause (see the evidence), then:"
         }
         Some(BreakerCause::RefusedPromises) => {
-            "It promised completion and was not done. See which check refused it; fix the check or the item, then:"
+            "It claimed completion but was not done. See which check refused it; fix the check or the item, then:"
         }
-        Some(BreakerCause::EmptyReply) => "Its sessions said and did nothing. Check PROMPT.md, then:",
-        Some(BreakerCause::QuickFailure) => "Its sessions failed at once. Try the client by hand, then:",
+        Some(BreakerCause::EmptyReply) => "Its sessions did nothing. Check PROMPT.md, then:",
+        Some(BreakerCause::QuickFailure) => "Its sessions failed at once. Try Claude Code by hand, then:",
         Some(BreakerCause::NoProgress) | None => ended_texts.advice,
     };
     let tools = &state.outcomes.denied_tools;
@@ -259,7 +260,7 @@ pub(crate) fn hint_to_resume_and_allow_refused_tools(state: &RunState) -> Option
     let command =
         render_resume_command_if_tools_can_be_allowed(state, &state.outcomes.denied_tools, &options)?;
     let tools = to_safe_single_line(&state.outcomes.denied_tools.join(", "));
-    Some(format!("to continue and allow what the client refused ({tools}): {command}"))
+    Some(format!("to continue and allow what Claude Code refused ({tools}): {command}"))
 }
 
 /// Returns the command that resumes the run. It also allows the refused tools if they stopped the run.
@@ -292,7 +293,7 @@ mod tests {
             },
             ..RunState::default()
         };
-        let start = "to continue and allow what the client refused (Bash, Read): plimsoll run --resume";
+        let start = "to continue and allow what Claude Code refused (Bash, Read): plimsoll run --resume";
         for (status, options) in [
             (RunStatus::Paused, ""),
             (RunStatus::MaxIterations, " --max-iterations 11"),

@@ -6,7 +6,7 @@ use plimsoll_flows::run::shell_loop;
 use plimsoll_flows::run::shell_loop::LoopCommandOutput;
 use plimsoll_policy::shell_loop::{ShellLoop, missing_run_marker_fields, render_no_run_here_and_loop_status};
 use plimsoll_store::{Project, StoreError, state_file};
-use plimsoll_terminal::console::{fail_with, print_error, print_text};
+use plimsoll_terminal::console::{fail_with, print_text, print_warning};
 use plimsoll_terminal::standard_input;
 use std::process::ExitCode;
 
@@ -35,7 +35,7 @@ fn print_loop_output_if_foreign(result: Result<Option<LoopCommandOutput>, StoreE
     match result {
         Ok(None) => None,
         Ok(Some(LoopCommandOutput { marker_line, warnings, exit_status })) => {
-            warnings.iter().for_each(print_error);
+            warnings.iter().for_each(print_warning);
             marker_line.iter().for_each(print_text);
             Some(exit_status.into())
         }

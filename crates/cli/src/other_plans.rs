@@ -35,7 +35,7 @@ fn render_plan_line_with_command(plan: &OtherPlan) -> String {
     } else {
         format!("plimsoll run --todo {quoted_file}")
     };
-    format!("{file} has {open_count_text}, and no run uses it by itself; to work through it: {command}")
+    format!("{file} has {open_count_text}, but no run uses it by itself; to work through it: {command}")
 }
 
 #[cfg(test)]
@@ -51,11 +51,11 @@ mod tests {
         };
         assert_eq!(
             render_plan_line_with_command(&plan("specs/log in/tasks.md", 1, false)),
-            "specs/log in/tasks.md has 1 open item, and no run uses it by itself; to work through it: plimsoll run --todo 'specs/log in/tasks.md'"
+            "specs/log in/tasks.md has 1 open item, but no run uses it by itself; to work through it: plimsoll run --todo 'specs/log in/tasks.md'"
         );
         assert_eq!(
             render_plan_line_with_command(&plan("prd.json", 2, true)),
-            "prd.json has 2 open stories, and no run uses it by itself; to work through it: plimsoll query -nr --argjson prd \"$(cat prd.json)\" '$prd.userStories[] | select(.passes | not) | \"- [ ] \\(.id): \\(.title)\"' > fix_plan.md"
+            "prd.json has 2 open stories, but no run uses it by itself; to work through it: plimsoll query -nr --argjson prd \"$(cat prd.json)\" '$prd.userStories[] | select(.passes | not) | \"- [ ] \\(.id): \\(.title)\"' > fix_plan.md"
         );
     }
 }

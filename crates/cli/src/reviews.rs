@@ -1,6 +1,7 @@
 //! Describes reviews: their cost, their open findings, and missing reviews.
 
 use plimsoll_domain::RunState;
+use plimsoll_domain::cost::format_usd;
 use plimsoll_domain::review::ItemFindings;
 use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line, truncate_end};
 
@@ -12,7 +13,8 @@ const MAX_FINDING_CHARS: usize = 300;
 pub(crate) fn cost_text(state: &RunState) -> Option<String> {
     let spending = &state.spending;
     let reviews = count_with_noun(spending.review_count as usize, "review");
-    (spending.review_count > 0).then(|| format!("${:.2} of it for {reviews}", spending.review_cost_usd))
+    (spending.review_count > 0)
+        .then(|| format!("{} of it for {reviews}", format_usd(spending.review_cost_usd)))
 }
 
 /// Describes open findings and missing reviews in one line; `None` if there are none.
@@ -47,8 +49,8 @@ pub(crate) fn cost_findings_and_missing_review_lines(state: &RunState) -> Vec<St
     let cost_line = (spending.review_count > 0).then(|| {
         let reviews = count_with_noun(spending.review_count as usize, "review");
         format!(
-            "{reviews}: ${:.2}, {} tokens",
-            spending.review_cost_usd,
+            "{reviews}: {}, {} tokens",
+            format_usd(spending.review_cost_usd),
             format_tokens(spending.review_tokens)
         )
     });

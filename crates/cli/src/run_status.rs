@@ -10,7 +10,7 @@ use plimsoll_flows::run_figures::RunSnapshot;
 use plimsoll_flows::workers::pending_items::describe_pending_items_and_worktrees_folder;
 use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::{Project, clock};
-use plimsoll_terminal::columns::line_width_from_columns_or_terminal;
+use plimsoll_terminal::console::line_width_from_columns_or_terminal;
 use status_text::StatusSummary;
 
 /// The data that the status screen shows.

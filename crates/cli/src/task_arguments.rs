@@ -93,7 +93,7 @@ pub(crate) struct TaskArguments {
     deadline: Option<Timestamp>,
     /// Wait for the reset at this share of the 5-hour or weekly quota
     ///
-    /// Only if the client reports how much is used.
+    /// Only if Claude Code reports how much is used.
     #[arg(long, value_name = "PERCENT", value_parser = value_parsers::percent, help_heading = LIMITS)]
     stop_at_limit: Option<u8>,
     /// Work on this branch; it is created if it does not exist
@@ -152,7 +152,7 @@ pub(crate) enum TaskError {
         "`{0}` is a file: give it with --todo if it is the plan, or with --objective-file if it is the task"
     )]
     ObjectiveIsFile(String),
-    #[error("{0} belongs to a new run: --resume keeps the task, the plan, its checks and the branch")]
+    #[error("{0} is only for a new run: --resume keeps the task, the plan, its checks and the branch")]
     OnlyForNewRun(&'static str),
 }
 

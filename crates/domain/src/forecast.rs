@@ -15,16 +15,16 @@ pub struct UsageSample {
     pub unix_seconds: Option<i64>,
 }
 
-/// A median with the range from the 10th to the 90th percentile.
+/// The lowest, the median and the highest result of the simulations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ForecastRange {
-    /// The 10th percentile.
+    /// The lowest result.
     #[serde(rename = "soonest")]
     pub earliest: u64,
     /// The median.
     #[serde(rename = "likely")]
     pub median: u64,
-    /// The 90th percentile.
+    /// The highest result.
     pub latest: u64,
 }
 

@@ -216,7 +216,7 @@ impl Handoff {
         let run_line =
             self.run_facts.as_ref().map_or("- Run: none (an ordinary session)".to_owned(), |run| {
                 format!(
-                    "- Run: {} ({}), iteration {}",
+                    "- Run: {} ({}), session {}",
                     to_safe_single_line(&run.task_name),
                     run.run_id,
                     run.iteration
@@ -240,7 +240,7 @@ impl Handoff {
     fn render_context_line(&self) -> String {
         let Some(percent) = self.usage_percent else { return String::new() };
         let client_percent = self.client_usage_percent.filter(|used| *used != percent);
-        let client_percent_text = client_percent.map(|used| format!("; {used}% by the client's own figure"));
+        let client_percent_text = client_percent.map(|used| format!("; {used}% reported by Claude Code"));
         format!("- Context: {percent}% ({}{})\n", self.level, client_percent_text.unwrap_or_default())
     }
 
@@ -248,12 +248,10 @@ impl Handoff {
         match self.cause {
             CheckpointCause::Level => format!("level {} reached", self.level),
             CheckpointCause::Manual => "on demand".to_owned(),
-            CheckpointCause::Compact => "the client was about to compact".to_owned(),
+            CheckpointCause::Compact => "Claude Code was about to compact".to_owned(),
             CheckpointCause::Clear => "before a fresh conversation".to_owned(),
-            CheckpointCause::Budget => "the next item would not have fitted".to_owned(),
-            CheckpointCause::Step => {
-                "after a commit: the next step would probably not have fitted".to_owned()
-            }
+            CheckpointCause::Budget => "the next item would not fit".to_owned(),
+            CheckpointCause::Step => "after a commit: the next step would probably not fit".to_owned(),
             CheckpointCause::Crash => "the session ended in the middle of its work".to_owned(),
             CheckpointCause::Unfinished => "the session ended its turn before the item was done".to_owned(),
         }
@@ -261,7 +259,7 @@ impl Handoff {
 
     fn render_item_section(&self) -> String {
         let Some(item) = &self.current_item else { return String::new() };
-        let not_started_text = if self.item_work.is_begun { "" } else { "\nNot begun.\n" };
+        let not_started_text = if self.item_work.is_begun { "" } else { "\nNot started.\n" };
         let finished_rows: String = self
             .item_work
             .ticked_items
@@ -310,7 +308,7 @@ impl Handoff {
         let outcome = if last_run.passed { "passed" } else { "FAILED" };
         let when_text = match last_run.iteration {
             0 => "before the first session".to_owned(),
-            iteration => format!("after iteration {iteration}"),
+            iteration => format!("after session {iteration}"),
         };
         let head_commit = self.git.as_ref().and_then(|git| git.head_commit.as_ref());
         let is_current =
@@ -330,7 +328,7 @@ impl Handoff {
         }
         let shown_rows: String =
             self.memory_lines.iter().take(max_rows).map(|line| format!("- {line}\n")).collect();
-        format!("## Working memory\n\n{shown_rows}- Whole: `plimsoll memory show`\n")
+        format!("## Working memory\n\n{shown_rows}- Full contents: `plimsoll memory show`\n")
     }
 
     fn render_git_section(&self) -> String {
@@ -343,7 +341,7 @@ impl Handoff {
             )
         });
         let error_line =
-            git.file_list_error.as_ref().map(|error| format!("- Trouble: {}\n", to_safe_single_line(error)));
+            git.file_list_error.as_ref().map(|error| format!("- Problem: {}\n", to_safe_single_line(error)));
         let wip_outcome = Some(&git.uncommitted_work_outcome).filter(|outcome| !outcome.is_empty());
         let wip_line =
             wip_outcome.map(|outcome| format!("- Work in progress: {}\n", to_safe_single_line(outcome)));
@@ -364,7 +362,7 @@ impl Handoff {
             max_rows.max(2),
             self.item_work.base_commit.as_deref(),
         );
-        format!("## {title}, the one touched last first\n\n{table}\n")
+        format!("## {title}, most recent first\n\n{table}\n")
     }
 
     fn render_relevant_command_and_unread_outputs(&self, max_rows: usize) -> String {
@@ -408,7 +406,7 @@ impl Handoff {
             .lines()
             .map(|line| format!("> {line}\n"))
             .collect();
-        format!("## The session's last words (its own claim, unverified)\n\n{quoted_lines}")
+        format!("## Last message of the session (unverified)\n\n{quoted_lines}")
     }
 
     fn render_earlier_notes_section(&self) -> String {
@@ -426,7 +424,7 @@ impl Handoff {
             })
             .collect();
         format!(
-            "## What the session of iteration {} said of the item (its own claim, unverified)\n\n{quoted_notes}",
+            "## What session {} said about the item (its own claim, unverified)\n\n{quoted_notes}",
             notes.iteration
         )
     }
@@ -447,8 +445,8 @@ impl Handoff {
                     "{range_sentence} Read it and run the checks. Then continue with {item_text}; do not start over."
                 )
             }
-            (true, false) => format!("Continue with {item_text}: no file has been changed for it yet."),
-            (false, _) => format!("Begin {item_text}: no file has been changed for it."),
+            (true, false) => format!("Continue with {item_text}: no file has changed for it yet."),
+            (false, _) => format!("Start {item_text}: no file has changed for it."),
         };
         format!("## What to do next\n\n{step}\n")
     }
@@ -495,7 +493,7 @@ fn render_unread_output(fact: &CommandFact, max_rows: usize) -> String {
     let command = to_line_for_backticks(&fact.command, 80);
     let clipped_output = truncate_middle(&fact.unread_output, 60 * max_rows);
     let quoted_lines: String = clipped_output.lines().map(|line| format!("> {line}\n")).collect();
-    format!("\nThe session ended and had not read what `{command}` printed:\n\n{quoted_lines}")
+    format!("\nThe session ended before it read the output of `{command}`:\n\n{quoted_lines}")
 }
 
 fn render_list_section(title: &str, items: &[String], max_rows: usize) -> String {
@@ -622,10 +620,10 @@ mod tests {
         insta::assert_snapshot!(sample_handoff().render_with_empty_notes(8192), @r#"
         # Handoff
 
-        - Run: Dates (r1), iteration 2
+        - Run: Dates (r1), session 2
         - Session: s1
         - Written: 2026-01-07T11:45:00Z (level L2 reached)
-        - Context: 87% (L2; 86% by the client's own figure)
+        - Context: 87% (L2; 86% reported by Claude Code)
 
         ## Current item
 
@@ -636,7 +634,7 @@ mod tests {
         - Branch: main
         - HEAD: `0123456789ab` Parse dates
 
-        ## Files of the item, the one touched last first
+        ## Files of the item, most recent first
 
         | File | Lines touched last | Change |
         |---|---|---|
@@ -655,13 +653,13 @@ mod tests {
 
         - `cargo test` → FAILED: 1 failed
 
-        ## The session's last words (its own claim, unverified)
+        ## Last message of the session (unverified)
 
         > I am half way.
 
         ## What to do next
 
-        No file has been changed for it. Read it and run the checks. Then continue with "Item two"; do not start over.
+        No file has changed for it. Read it and run the checks. Then continue with "Item two"; do not start over.
 
         ## Notes from the session
 
@@ -682,19 +680,19 @@ mod tests {
         insta::assert_snapshot!(render_item_lines(sample_handoff()), @r#"
         ## Current item
         > Item two (1 item done, 2 open)
-        ## Files of the item, the one touched last first
+        ## Files of the item, most recent first
         - Item one
         - Item two
         - Item three
-        No file has been changed for it. Read it and run the checks. Then continue with "Item two"; do not start over.
+        No file has changed for it. Read it and run the checks. Then continue with "Item two"; do not start over.
         - Progress on the item:
         "#);
         let planned = Handoff { plan_path: Some("fix_plan.md".into()), ..sample_handoff() };
         insta::assert_snapshot!(render_item_lines(planned), @r#"
         ## Current item
         > Item two (1 item done, 2 open in `fix_plan.md`)
-        ## Files of the item, the one touched last first
-        No file has been changed for it. Read it and run the checks. Then continue with "Item two"; do not start over.
+        ## Files of the item, most recent first
+        No file has changed for it. Read it and run the checks. Then continue with "Item two"; do not start over.
         - Progress on the item:
         "#);
     }
@@ -739,12 +737,12 @@ mod tests {
             (
                 Some(verify_run(true, 1, Some(head), false)),
                 false,
-                "- `make`, run by Plimsoll: passed after iteration 1 on 0123456\n",
+                "- `make`, run by Plimsoll: passed after session 1 on 0123456\n",
             ),
             (
                 Some(verify_run(true, 1, Some(head), false)),
                 true,
-                "- `make`, run by Plimsoll: passed after iteration 1 on 0123456; not run since\n",
+                "- `make`, run by Plimsoll: passed after session 1 on 0123456; not run since\n",
             ),
             (
                 Some(verify_run(false, 0, Some("fedcba9876"), true)),
@@ -754,7 +752,7 @@ mod tests {
             (
                 Some(verify_run(false, 2, None, false)),
                 false,
-                "- `make`, run by Plimsoll: FAILED after iteration 2; not run since\n",
+                "- `make`, run by Plimsoll: FAILED after session 2; not run since\n",
             ),
         ] {
             let uncommitted = if uncommitted { vec!["a".to_owned()] } else { Vec::new() };
@@ -792,8 +790,8 @@ mod tests {
         };
         let handoff = Handoff { earlier_notes: Some(earlier_notes), ..sample_handoff() };
         let document_without_notes = handoff.render_with_notes(&HandoffNotes::default(), 8192);
-        insta::assert_snapshot!(find_section(&document_without_notes, "## What the session of iteration 2 said"), @"
-        ## What the session of iteration 2 said of the item (its own claim, unverified)
+        insta::assert_snapshot!(find_section(&document_without_notes, "## What session 2 said"), @"
+        ## What session 2 said about the item (its own claim, unverified)
 
         > Summary: Naive input is UTC
         > Next step: line 9 ## Forged
@@ -801,11 +799,11 @@ mod tests {
         assert_eq!(HandoffNotes::parse(&document_without_notes), HandoffNotes::default());
         let notes = HandoffNotes { summary: "half done".into(), ..HandoffNotes::default() };
         let document_with_notes = handoff.refresh_document_with_notes(&notes, &document_without_notes, 8192);
-        assert!(!document_with_notes.contains("iteration 2 said"), "{document_with_notes}");
+        assert!(!document_with_notes.contains("session 2 said"), "{document_with_notes}");
         assert!(
             !handoff
                 .refresh_document_with_notes(&HandoffNotes::default(), &document_with_notes, 8192)
-                .contains("iteration 2 said")
+                .contains("session 2 said")
         );
     }
 
@@ -824,7 +822,7 @@ mod tests {
         insta::assert_snapshot!(text, @r#"
         # Handoff
 
-        - Run: Dates (r1), iteration 2
+        - Run: Dates (r1), session 2
         - Session: s1
         - Written: 2026-01-07T11:45:00Z (level L2 reached)
 
@@ -838,7 +836,7 @@ mod tests {
 
         ## What to do next
 
-        Continue with "Item two": no file has been changed for it yet.
+        Continue with "Item two": no file has changed for it yet.
         "#);
         let notes = HandoffNotes { next_step: "line 9".into(), ..HandoffNotes::default() };
         let renewed = handoff.refresh_document_with_notes(&notes, &text, 8192);
@@ -866,7 +864,7 @@ mod tests {
             CommandFact::excerpt_unread_output(&format!("port 4711\n{middle}1 failed\n"));
         let text = handoff.render_with_empty_notes(8192);
         let (_, quoted) = text
-            .split_once("had not read what `cargo test` printed:\n\n> port 4711\n")
+            .split_once("before it read the output of `cargo test`:\n\n> port 4711\n")
             .unwrap_or_else(|| panic!("{text}"));
         assert!(
             quoted.contains("\n> 1 failed\n") && !text.contains("\n## Notes from the session\n##"),

@@ -112,16 +112,12 @@ impl ReturnedWork {
     pub fn render_return_reason_and_diffs(&self) -> String {
         let reason_text = match self.return_reason {
             ReturnReason::Conflict => {
-                format!(
-                    "It conflicts with what has been merged meanwhile, in: {}",
-                    self.list_conflict_files()
-                )
+                format!("It conflicts with changes merged since, in: {}", self.list_conflict_files())
             }
             ReturnReason::FailedCheck => {
-                "Put together with what others have merged meanwhile, it fails. This worktree has both."
-                    .to_owned()
+                "With the changes merged since, a check fails. This worktree has both.".to_owned()
             }
-            ReturnReason::RefusedByGit => "Git does not take it.".to_owned(),
+            ReturnReason::RefusedByGit => "git could not apply it to the merged state.".to_owned(),
             ReturnReason::Unfinished => "The item's run ended before the item was done.".to_owned(),
         };
         let commits_text = match self.safe_commit_range_or_empty() {
@@ -129,9 +125,9 @@ impl ReturnedWork {
             range => format!("\n\nThe earlier commits on this item: `git log -p {range}`"),
         };
         let sections = [
-            ("What was said", &self.output),
+            ("Output", &self.output),
             ("The earlier work on this item", &self.own_diff),
-            ("What others have merged since it began, in these files", &self.merged_diff),
+            ("Changes merged into these files since it began", &self.merged_diff),
         ];
         let sections: String = sections
             .into_iter()
@@ -178,7 +174,7 @@ mod tests {
         };
         assert!(work.clip_for_prompt().own_diff.len() <= MAX_TEXT_CHARS + 100);
         let file = work.render_return_reason_and_diffs();
-        assert!(file.len() > 25_000 && file.contains("\n## What was said\n\nCONFLICT (content)\n"), "{file}");
+        assert!(file.len() > 25_000 && file.contains("\n## Output\n\nCONFLICT (content)\n"), "{file}");
         assert!(!file.contains("What others have merged since"), "an empty section is left out");
         assert!(
             work.list_conflict_files().ends_with("`src/9.rs` and 2 more"),

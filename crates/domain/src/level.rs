@@ -82,8 +82,8 @@ impl AutoCompactAction {
     /// Describes the action as a clause of a sentence.
     pub fn describe(self) -> &'static str {
         match self {
-            AutoCompactAction::Compacts => "the client compacts",
-            AutoCompactAction::Refuses => "the client refuses to continue",
+            AutoCompactAction::Compacts => "Claude Code compacts",
+            AutoCompactAction::Refuses => "Claude Code refuses to continue",
             AutoCompactAction::ApiRejectsPrompt => "the API refuses the prompt",
         }
     }

@@ -76,6 +76,7 @@ pub mod reading;
 pub mod receipt;
 pub mod record;
 pub mod recorded_hook_failure;
+pub mod remaining_work;
 pub mod resume;
 pub mod reverted_ticks;
 pub mod review;

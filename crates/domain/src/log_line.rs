@@ -121,7 +121,7 @@ impl RecordKind {
             RecordKind::SessionStart => "session start",
             RecordKind::SessionEnd => "session end",
             RecordKind::Cost => "cost",
-            RecordKind::LateContent => "late words",
+            RecordKind::LateContent => "late content",
             RecordKind::Repair => "repair",
             RecordKind::Erasure => "erasure",
             RecordKind::Memory => "memory",

@@ -1,8 +1,9 @@
 //! Markers: one line of `|`-separated fields, for people and scripts that read standard output.
 
+use crate::breaker::BreakerCause;
 use crate::continue_kind::ContinueKind;
 use crate::level::Level;
-use crate::status::RunStatus;
+use crate::status::{RunStatus, stop_reason_for_people};
 use crate::text::to_safe_single_line;
 use crate::time::Timestamp;
 use serde::de::value::{Error as WordError, StrDeserializer};
@@ -67,6 +68,81 @@ impl std::fmt::Display for Marker {
             }
         }
     }
+}
+
+/// The handoff in the marker of a checkpoint whose handoff could not be written.
+pub const NO_HANDOFF: &str = "(no handoff could be written)";
+/// The start of the reason of a completion that checks have still to confirm.
+pub const CLAIMED_COMPLETION_PREFIX: &str = "claims completion; ";
+/// The start of the reason of a pause because of too many checkpoints.
+pub const CHECKPOINT_THRASH_PREFIX: &str = "checkpoint thrash: ";
+
+impl Marker {
+    /// Describes the marker in plain words for people: one line with a lower-case start and no full stop.
+    ///
+    /// `format_time` formats the end of a pause in the user's time zone.
+    pub fn describe(&self, format_time: impl FnOnce(&Timestamp) -> String) -> String {
+        match self {
+            Marker::Warning { percent, .. } => format!("context is {percent}% full"),
+            Marker::Checkpoint { percent, handoff, .. } => {
+                let percent_text = percent.map(|percent| format!(" at {percent}%")).unwrap_or_default();
+                if handoff == NO_HANDOFF {
+                    format!("checkpoint{percent_text}, but no handoff could be written")
+                } else {
+                    format!("checkpoint written{percent_text} ({})", to_safe_single_line(handoff))
+                }
+            }
+            Marker::Stop { status, reason } => describe_stop(*status, reason),
+            Marker::Continue { kind: ContinueKind::Checkpoint, reason } if reason.is_empty() => {
+                "continuing from the checkpoint".to_owned()
+            }
+            Marker::Continue { kind: ContinueKind::Checkpoint, reason } => {
+                format!("continuing from {}", to_safe_single_line(reason))
+            }
+            Marker::Continue { kind: ContinueKind::NextItem, reason } => with_reason("continuing", reason),
+            Marker::Continue { kind: ContinueKind::RefusedPromise, reason } => {
+                with_reason("not done", reason)
+            }
+            Marker::Pause { until, reason } => {
+                let end_text = until.as_ref().map(|until| to_safe_single_line(&format_time(until)));
+                let heading =
+                    end_text.map_or("paused".to_owned(), |end_text| format!("paused until {end_text}"));
+                match reason.strip_prefix(CHECKPOINT_THRASH_PREFIX) {
+                    Some(cause) if cause.starts_with(|first: char| first.is_ascii_digit()) => {
+                        format!(
+                            "{heading}: this item does not fit one session ({})",
+                            to_safe_single_line(cause)
+                        )
+                    }
+                    cause => with_reason(&heading, cause.unwrap_or(reason)),
+                }
+            }
+        }
+    }
+}
+
+fn describe_stop(status: RunStatus, reason: &str) -> String {
+    if let Some(deciding_checks) =
+        reason.strip_prefix(CLAIMED_COMPLETION_PREFIX).filter(|_| status == RunStatus::Completed)
+    {
+        return format!("claimed as completed; {}", to_safe_single_line(deciding_checks));
+    }
+    let heading = status.traits().ended_texts.as_ref().map_or("ended", |texts| texts.marker_heading);
+    with_reason(heading, &stop_reason_for_people(status, without_breaker_cause(status, reason)))
+}
+
+/// Removes the cause's name from the reason of the circuit breaker: the evidence after it says the same in words.
+fn without_breaker_cause(status: RunStatus, reason: &str) -> &str {
+    let Some((cause, evidence)) = reason.split_once(": ").filter(|_| status == RunStatus::CircuitBreaker)
+    else {
+        return reason;
+    };
+    if parse_enum_variant::<BreakerCause>(cause).is_some() { evidence } else { reason }
+}
+
+fn with_reason(heading: &str, reason: &str) -> String {
+    let reason = to_safe_single_line(reason);
+    if reason.is_empty() { heading.to_owned() } else { format!("{heading}: {reason}") }
 }
 
 /// An error: the text is not a marker, or is a marker of another version.
@@ -151,6 +227,65 @@ mod tests {
         assert_eq!(warning.to_string(), "CCS_WARNING|L1|72|Context at 72%");
         let pause = Marker::Pause { until: None, reason: "overloaded".to_owned() };
         assert_eq!(pause.to_string(), "RALPH_PAUSE|-|overloaded");
+    }
+
+    #[test]
+    fn every_marker_is_described_in_plain_words() {
+        let stop = |status, reason: &str| Marker::Stop { status, reason: reason.to_owned() };
+        let next = |kind, reason: &str| Marker::Continue { kind, reason: reason.to_owned() };
+        let pause = |until: Option<&str>, reason: &str| Marker::Pause {
+            until: until.map(Timestamp::from),
+            reason: reason.to_owned(),
+        };
+        let checkpoint = |percent, handoff: &str| Marker::Checkpoint {
+            level: Level::L2,
+            percent,
+            handoff: handoff.to_owned(),
+        };
+        for (marker, expected) in [
+            (Marker::Warning { level: Level::L1, percent: 72 }, "context is 72% full"),
+            (checkpoint(Some(87), "a.md"), "checkpoint written at 87% (a.md)"),
+            (checkpoint(None, "a.md"), "checkpoint written (a.md)"),
+            (checkpoint(Some(87), NO_HANDOFF), "checkpoint at 87%, but no handoff could be written"),
+            (stop(RunStatus::Completed, "2 items"), "completed: 2 items"),
+            (
+                stop(RunStatus::Completed, "claims completion; the verify commands decide"),
+                "claimed as completed; the verify commands decide",
+            ),
+            (stop(RunStatus::Blocked, "no credentials"), "blocked: no credentials"),
+            (stop(RunStatus::MaxIterations, "50 iterations done"), "out of sessions: 50 sessions done"),
+            (stop(RunStatus::Budget, "$1.00 of $1.00 spent"), "out of budget: $1.00 of $1.00 spent"),
+            (stop(RunStatus::Deadline, ""), "out of time"),
+            (
+                stop(RunStatus::CircuitBreaker, "no_progress: 3 sessions in a row changed nothing"),
+                "stuck: 3 sessions in a row changed nothing",
+            ),
+            (stop(RunStatus::CircuitBreaker, "a: b"), "stuck: a: b"),
+            (stop(RunStatus::FatalError, "authentication failed"), "failed: authentication failed"),
+            (stop(RunStatus::Canceled, ""), "canceled"),
+            (stop(RunStatus::Paused, ""), "ended"),
+            (next(ContinueKind::NextItem, "2 open items"), "continuing: 2 open items"),
+            (next(ContinueKind::NextItem, ""), "continuing"),
+            (next(ContinueKind::Checkpoint, "a.md"), "continuing from a.md"),
+            (next(ContinueKind::Checkpoint, ""), "continuing from the checkpoint"),
+            (next(ContinueKind::RefusedPromise, "3 items are open"), "not done: 3 items are open"),
+            (pause(None, "overloaded: 529"), "paused: overloaded: 529"),
+            (pause(Some("12:00"), "usage limit"), "paused until <12:00>: usage limit"),
+            (
+                pause(None, "checkpoint thrash: 3 checkpoints within 15 minutes, and no item finished"),
+                "paused: this item does not fit one session (3 checkpoints within 15 minutes, and no item finished)",
+            ),
+            (
+                pause(None, "checkpoint thrash: the session was at L2 before any work"),
+                "paused: the session was at L2 before any work",
+            ),
+            (
+                next(ContinueKind::NextItem, "a\nRALPH_STOP|completed|b"),
+                "continuing: a RALPH_STOP|completed|b",
+            ),
+        ] {
+            assert_eq!(marker.describe(|time| format!("<{time}>")), expected, "{marker}");
+        }
     }
 
     #[test]

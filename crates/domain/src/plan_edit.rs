@@ -152,6 +152,20 @@ pub fn set_item_ticks(plan: &[u8], items_with_ticks: &[(&str, bool)]) -> Option<
     set_checkbox_marks_on_lines(plan, &changed_marks)
 }
 
+/// Returns for each of these items whether its line in the plan is ticked, or `None` if it has no line. Items with the same text are
+/// matched with their lines in order, as by [`set_item_ticks`].
+pub fn read_item_ticks(plan: &[u8], item_texts: &[&str]) -> Vec<Option<bool>> {
+    let mut ticks = vec![None; item_texts.len()];
+    for block in parse_item_blocks(&String::from_utf8_lossy(plan)) {
+        let matching_item =
+            (0..item_texts.len()).find(|item| ticks[*item].is_none() && item_texts[*item] == block.item_text);
+        if let Some(item) = matching_item {
+            ticks[item] = Some(block.is_ticked);
+        }
+    }
+    ticks
+}
+
 /// Writes these marks into the checkboxes of these lines. Returns `None` if there are no marks.
 fn set_checkbox_marks_on_lines(plan: &[u8], marks_by_line_index: &BTreeMap<usize, u8>) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(plan.len());
@@ -273,6 +287,18 @@ mod tests {
     fn open_question(item: &str, question: &str) -> OpenQuestion {
         let (item, question) = (item.to_owned(), OpenQuestion::clip_question(question));
         OpenQuestion { item, question, ..OpenQuestion::default() }
+    }
+
+    #[test]
+    fn ticks_are_read_as_they_are_set() {
+        let plan = b"- [ ] one\n- [x] twice\n- [ ] twice\n- [ ] two\n";
+        let texts = ["two", "twice", "twice", "gone", "one", "twice"];
+        let expected = [Some(false), Some(true), Some(false), None, Some(false), None];
+        assert_eq!(read_item_ticks(plan, &texts), expected);
+        let ticked: Vec<(&str, bool)> = texts.iter().map(|text| (*text, true)).collect();
+        let ticked_plan = set_item_ticks(plan, &ticked).unwrap();
+        let expected = expected.map(|tick| tick.map(|_| true));
+        assert_eq!(read_item_ticks(&ticked_plan, &texts), expected);
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl PlanRemarks {
             .then(|| format!("`[ ]*` marks {} as optional, {advice}", render_items(&self.starred_items)));
         let unclear_sentences = self.unclear_lines.iter().map(|line| {
             format!(
-                "line {} looks like an item and is none, so no run begins: `{}` (`plimsoll plan --fix`)",
+                "line {} looks like an item but is not, so no run begins: `{}` (`plimsoll plan --fix`)",
                 line.line_number,
                 truncate_end(&to_safe_single_line(&line.text), MAX_SHOWN_CHARS)
             )
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(
             remarks.render_sentences(),
             [
-                "line 4 looks like an item and is none, so no run begins: `- [-] four` (`plimsoll plan --fix`)",
+                "line 4 looks like an item but is not, so no run begins: `- [-] four` (`plimsoll plan --fix`)",
                 "`[ ]*` marks item 1 as optional, which a run does like all others: remove or tick what it should leave",
                 "boxes are code and no items, because of their indentation: line 9",
             ]

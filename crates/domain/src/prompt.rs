@@ -12,8 +12,8 @@ pub use worker::RETURNED_WORK_FILE;
 
 use crate::item_notes::ItemNotes;
 use crate::resume::{self, Staleness};
-use crate::state::{Checkpoint, RunState};
-use crate::text::{to_safe_single_line, truncate_end, truncate_middle};
+use crate::state::{Checkpoint, HistoryEntry, RunState};
+use crate::text::{count_with_noun, to_safe_single_line, truncate_end, truncate_middle};
 use crate::untrusted_text::{self, TextOrigin};
 use plimsoll_protocol::untrusted_text::sanitize_for_model;
 
@@ -123,7 +123,7 @@ pub fn render_prompt_block(state: &RunState, context: &PromptContext) -> PromptB
 /// Returns the heading for the user's text, which follows the end mark.
 fn task_text_heading(state: &RunState) -> &'static str {
     if state.options.item_brief.is_some() {
-        "## The whole task, of which you do only the item above"
+        "## The whole task (do only the item above)"
     } else {
         "## The task, in the user's words"
     }
@@ -133,40 +133,65 @@ fn render_session_introduction(state: &RunState) -> String {
     let plan_clause =
         state.options.todo_file.as_deref().map(|file| format!(", `{}`", to_safe_single_line(file)));
     let repeat_note = if state.has_iteration_number_been_used() {
-        ", which is started again: the one with this number before it was interrupted"
+        "; an earlier session with this number was interrupted"
     } else {
         ""
     };
     let branch_sentence = state.options.branch.as_deref().map(|branch| {
-        format!(
-            " The run works on the branch `{}`: commit to it, and switch to no other.",
-            to_safe_single_line(branch)
-        )
+        format!(" Commit to the branch `{}`, and never switch branches.", to_safe_single_line(branch))
     });
     format!(
         "You are session {} of an unattended run{repeat_note}. Nobody is watching, and nobody can answer. Later sessions know only git{} and what you write down.{}\n{}",
         state.iteration,
         plan_clause.unwrap_or_default(),
         branch_sentence.unwrap_or_default(),
-        render_start_time_and_last_action(state)
+        render_start_time_and_recent_progress(state)
     )
 }
 
-/// Renders when the run started and the last action before this session. Returns nothing if the start time is
-/// unknown.
-fn render_start_time_and_last_action(state: &RunState) -> String {
+/// Renders when the run started, and the progress of the last two iterations in a line each. Returns nothing if the
+/// start time is unknown.
+fn render_start_time_and_recent_progress(state: &RunState) -> String {
     let started_at = to_safe_single_line(state.project_at_start.started_at.as_str());
     if started_at.is_empty() {
         return String::new();
     }
+    let mut ended_iterations = state.context_history.iter().rev().filter(|entry| !entry.ending.is_empty());
+    let last_usage = ended_iterations.next().map(describe_usage_without_checkpoint).unwrap_or_default();
+    let earlier_sentence = ended_iterations.next().map(describe_iteration).unwrap_or_default();
     // The file that contains the last action may have been written by an agent.
     let last_action = truncate_end(&to_safe_single_line(&state.outcomes.last_action), MAX_LAST_ACTION_CHARS);
-    let last_action_text =
-        if last_action.is_empty() { "none, this is the first session".to_owned() } else { last_action };
+    let last_action_text = if last_action.is_empty() {
+        "none, this is the first session".to_owned()
+    } else {
+        format!("{last_action}{last_usage}")
+    };
     format!(
-        "The run started at {}. Last action: {last_action_text}.\n",
+        "The run started at {}.{earlier_sentence}\nLast action: {last_action_text}.\n",
         truncate_end(&started_at, MAX_TIMESTAMP_CHARS)
     )
+}
+
+/// Describes an earlier iteration by the figures of the history. No text of a session is quoted.
+fn describe_iteration(entry: &HistoryEntry) -> String {
+    let ticked_items = match entry.ticked_item_count {
+        0 => "no item".to_owned(),
+        count => count_with_noun(count as usize, "item"),
+    };
+    let usage = match entry.peak_percent {
+        0 => String::new(),
+        percent => format!(" at {percent}% of its window"),
+    };
+    let ending = if entry.ended_at_checkpoint { "stopped at a checkpoint" } else { "ended" };
+    format!(" Iteration {} ticked {ticked_items} and {ending}{usage}.", entry.iteration)
+}
+
+/// Describes the usage of the last iteration. If it ended at a checkpoint, the resume section has the usage.
+fn describe_usage_without_checkpoint(entry: &HistoryEntry) -> String {
+    if entry.peak_percent == 0 || entry.ended_at_checkpoint {
+        return String::new();
+    }
+    format!("; it used {}% of its window", entry.peak_percent)
 }
 
 fn render_completion_refusals(state: &RunState) -> String {
@@ -186,12 +211,12 @@ fn render_completion_refusals(state: &RunState) -> String {
         &reasons,
     );
     let claim_clause = if state.options.completes_without_promise() {
-        "ticked its item, and the tick did not count"
+        "ticked its item. The tick did not count"
     } else {
-        "promised completion. It was refused"
+        "claimed completion. The claim was rejected"
     };
     format!(
-        "## Completion was refused\n\nThe session before {claim_clause}, because:\n\n{reasons}\nFix this first.\n"
+        "## Completion was refused\n\nThe last session {claim_clause} because:\n\n{reasons}\nFix this first.\n"
     )
 }
 

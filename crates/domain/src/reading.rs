@@ -88,12 +88,12 @@ impl WindowSource {
     pub fn describe(self) -> &'static str {
         match self {
             WindowSource::Settings => "settings",
-            WindowSource::StatusLine => "the client's status line",
-            WindowSource::Learned => "learned from the client",
+            WindowSource::StatusLine => "Claude Code's status line",
+            WindowSource::Learned => "learned from Claude Code",
             WindowSource::ModelTable => "table of models",
-            WindowSource::Assumed => "assumed: the client's default for unknown models",
+            WindowSource::Assumed => "assumed: Claude Code's default for unknown models",
             WindowSource::RaisedByUsage => "raised: usage exceeded the expected limit",
-            WindowSource::Client => "the client",
+            WindowSource::Client => "Claude Code",
         }
     }
 }
@@ -106,7 +106,7 @@ impl UsageSource {
             UsageSource::Compaction => "compaction in the transcript",
             UsageSource::StatusLine => "status line",
             UsageSource::Environment => "CLAUDE_CONTEXT_PERCENT",
-            UsageSource::Client => "the client",
+            UsageSource::Client => "Claude Code",
         }
     }
 }

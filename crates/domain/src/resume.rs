@@ -66,9 +66,9 @@ fn describe_commit(commit: &CommitRef) -> String {
 }
 
 /// The heading for an item that is half done.
-pub const HALF_DONE_ITEM_HEADING: &str = "## You take over this item half done";
+pub const HALF_DONE_ITEM_HEADING: &str = "## This item is half done";
 /// The heading for an item on which no work has been done.
-pub const UNSTARTED_ITEM_HEADING: &str = "## The session before";
+pub const UNSTARTED_ITEM_HEADING: &str = "## The last session";
 
 /// Renders the section of the prompt that resumes a checkpoint. `fence_seed` is the run's promise code, from
 /// which the fence around the session's claims is derived.
@@ -89,9 +89,9 @@ fn render_half_done_item_paragraphs(
 ) -> Vec<String> {
     let work = &checkpoint.item_work;
     let subject = if !work.ticked_items.is_empty() && work.session_item != checkpoint.current_todo_item {
-        "The session before finished its item, went on with this one, and"
+        "The last session finished its item, continued with this one, and"
     } else {
-        "The session before"
+        "The last session"
     };
     // The range is unknown if HEAD no longer contains the checkpoint's commit, which is listed among the changes since
     // the checkpoint, or if another tool wrote the checkpoint.
@@ -136,7 +136,7 @@ pub fn render_first_step_of_takeover(checkpoint: &Checkpoint, staleness: &Stalen
         _ => "Look at what is there".to_owned(),
     };
     Some(format!(
-        "Do not start over. {first_action}, run the checks, then go on; where words and files differ, the files are right"
+        "Do not start over. {first_action}, run the checks, then continue. If notes and files differ, trust the files"
     ))
 }
 
@@ -151,7 +151,7 @@ fn render_unstarted_item_paragraphs(
     let stop_sentence = match (finished_items.is_empty(), checkpoint.cause) {
         (true, _) => describe_how_session_stopped(checkpoint, "It"),
         // The item was ticked after the session ended.
-        (false, CheckpointCause::Unfinished) => "Its item is ticked by now.".to_owned(),
+        (false, CheckpointCause::Unfinished) => "Its item is now ticked.".to_owned(),
         (
             false,
             CheckpointCause::Level
@@ -165,7 +165,7 @@ fn render_unstarted_item_paragraphs(
     };
     let unstarted_note = match checkpoint.current_todo_item.as_str() {
         "" => "",
-        _ => " Your item is not begun: no file has been changed for it.",
+        _ => " Your item is not begun; no file has changed for it.",
     };
     vec![
         format!("{stop_sentence}{unstarted_note}"),
@@ -184,17 +184,17 @@ fn describe_how_session_stopped(checkpoint: &Checkpoint, subject: &str) -> Strin
     match checkpoint.cause {
         CheckpointCause::Level if percent_clause.is_empty() => format!("{subject} stopped."),
         CheckpointCause::Level => format!("{subject} stopped{percent_clause} ({}).", checkpoint.level),
-        CheckpointCause::Manual => format!("{subject} wrote a checkpoint on demand{percent_clause}."),
+        CheckpointCause::Manual => format!("{subject} wrote a checkpoint on request{percent_clause}."),
         // A session also reads this sentence about its own conversation, so `subject` is not used. The client may not finish: it
         // prepares a summary that it never uses, or finds that there is nothing to summarize (2.1.332).
-        CheckpointCause::Compact => format!("The client began to compact the conversation{percent_clause}."),
+        CheckpointCause::Compact => format!("Claude Code began to compact the conversation{percent_clause}."),
         CheckpointCause::Clear => format!("{subject} ended for a fresh conversation{percent_clause}."),
         CheckpointCause::Budget => {
-            format!("{subject} stopped{percent_clause}, where the next item would not have fitted.")
+            format!("{subject} stopped{percent_clause}, because the next item would not fit.")
         }
         CheckpointCause::Step => {
             format!(
-                "{subject} stopped after a commit{percent_clause}, where the next step would probably not have fitted."
+                "{subject} stopped after a commit{percent_clause}, because the next step would probably not fit."
             )
         }
         CheckpointCause::Crash => format!("{subject} ended in the middle of its work."),
@@ -260,24 +260,22 @@ pub fn describe_item_work_since_base(work: &ItemWork, head: Option<&str>) -> Str
     };
     match (&work.base_commit, work.base_relation, work.commit_count) {
         (_, BaseRelation::Missing, _) => {
-            format!(
-                "The commit on which it began is gone from git; the files below are what is known of it{commit_details}"
-            )
+            format!("Its base commit is gone from git; only the files below are known{commit_details}")
         }
         (Some(base), BaseRelation::Rewritten, _) => {
             let base = short_id(base);
             format!(
-                "Its work: `git diff {base}`, which may show changes by others, for HEAD no longer contains {base} (amended, rebased or reset){commit_details}"
+                "Its work: `git diff {base}`, which may include changes by others because HEAD no longer contains {base} (amended, rebased or reset){commit_details}"
             )
         }
-        (_, _, 0) if uncommitted_paths.is_empty() => "No file has been changed for it.".to_owned(),
+        (_, _, 0) if uncommitted_paths.is_empty() => "No file has changed for it.".to_owned(),
         (base, _, 0) if head.is_some() => {
             // Commits by others since the base are not work on the item.
             let base = base.as_deref().filter(|_| work.commits_by_others.is_empty());
             let base = base.map_or("HEAD".to_owned(), short_id);
             format!("Its work is not committed (`git status`, `git diff {base}`): {uncommitted_paths}")
         }
-        (_, _, 0) => "Its work is in the files below; there is no commit to compare them with.".to_owned(),
+        (_, _, 0) => "Its work is in the files below; there is no base commit.".to_owned(),
         (Some(base), ..) => {
             let base = short_id(base);
             format!("Its work: `{base}..HEAD` (`git diff {base}`){commit_details}")
@@ -393,9 +391,9 @@ pub fn describe_check(check: &CheckResult, by_executor: &str) -> String {
 fn render_last_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> String {
     let is_begun = checkpoint.item_work.is_begun;
     let lines = [
-        ("It said", &checkpoint.resume_summary, true),
-        ("Progress, in its words", &checkpoint.progress_on_item, is_begun),
-        ("Next step, in its words", &checkpoint.next_step, is_begun),
+        ("Summary", &checkpoint.resume_summary, true),
+        ("Progress", &checkpoint.progress_on_item, is_begun),
+        ("Next step", &checkpoint.next_step, is_begun),
     ];
     let claim_lines: Vec<String> = lines
         .into_iter()
@@ -415,11 +413,7 @@ fn render_last_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> Stri
 /// Renders the claims of an earlier session about the item, which are set only if the last session made none.
 fn render_earlier_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> String {
     let Some(notes) = &checkpoint.earlier_notes else { return String::new() };
-    let lines = [
-        ("It said", &notes.summary),
-        ("Progress, in its words", &notes.progress),
-        ("Next step, in its words", &notes.next_step),
-    ];
+    let lines = [("Summary", &notes.summary), ("Progress", &notes.progress), ("Next step", &notes.next_step)];
     let claim_lines = lines
         .into_iter()
         .filter_map(|(label, claim)| Some(format!("{label}: {}", clip_claim_unless_unknown(claim)?)));
@@ -431,7 +425,7 @@ fn render_earlier_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> S
         &text,
     );
     format!(
-        "It said neither how far it came nor what comes next. The last session at this item that did was that of iteration {}:\n\n{}",
+        "It left no progress and no next step. The last session on this item that did was iteration {}:\n\n{}",
         notes.iteration,
         block.trim_end()
     )
@@ -462,12 +456,12 @@ fn render_handoff_reference(checkpoint: &Checkpoint) -> String {
             let earlier_handoff_note = match checkpoint.earlier_handoff.as_str() {
                 "" => String::new(),
                 earlier_handoff => format!(
-                    "; about the one before it at this item: `{}`",
+                    "; about the one before it on this item: `{}`",
                     clip_path_for_backticks(earlier_handoff)
                 ),
             };
             format!(
-                "More about that session (its last command, all its files): `{}`{earlier_handoff_note}",
+                "More about that session (last command, all files): `{}`{earlier_handoff_note}",
                 clip_path_for_backticks(file)
             )
         }

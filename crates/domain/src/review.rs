@@ -157,7 +157,11 @@ impl ReviewOutcome {
     /// Describes the outcome in a sentence without a full stop.
     pub fn describe(&self) -> String {
         let items = quote_first_items(&self.items);
-        let cost_note = if self.cost_usd > 0.0 { format!(" (${:.2})", self.cost_usd) } else { String::new() };
+        let cost_note = if self.cost_usd > 0.0 {
+            format!(" ({})", crate::cost::format_usd(self.cost_usd))
+        } else {
+            String::new()
+        };
         if let Some(failure) = &self.failure {
             return format!(
                 "the review of {items} gave no answer{cost_note}: {}",

@@ -1,6 +1,7 @@
 //! The figures of a run at one moment, which its screens, `plimsoll status` and the report show.
 
-use crate::cost::{Cost, CostBasis};
+use crate::cost::{Cost, CostBasis, format_usd_limit, render_cost_without_title};
+use crate::remaining_work::RemainingWork;
 use crate::state::ApiRetryState;
 use crate::workers::WorkUsage;
 use serde::Serialize;
@@ -22,6 +23,8 @@ pub struct RunFigures {
     pub items: ItemCounts,
     /// The items that workers of this machine have, in the plan's order; empty in a run without workers.
     pub workers: Vec<WorkerFigures>,
+    /// The estimate for the open items; `None` if too few items were measured, or none is left to work on.
+    pub remaining: Option<RemainingWork>,
 }
 
 /// The number of items of a plan by state.
@@ -42,6 +45,13 @@ pub struct ItemCounts {
     pub set_aside: usize,
     /// Open, and waiting for the user's answer.
     pub parked: usize,
+}
+
+impl ItemCounts {
+    /// Returns the number of open items that sessions can work on: neither set aside nor waiting for an answer.
+    pub fn remaining(&self) -> usize {
+        self.open.saturating_sub(self.set_aside + self.parked)
+    }
 }
 
 /// A worker with its item.
@@ -101,6 +111,35 @@ impl RunFigures {
             || self.workers.iter().filter(|worker| worker.activity == WorkerActivity::Working);
         let first_retry = working_workers().next()?.api_retry.as_ref();
         first_retry.filter(|_| working_workers().all(|worker| worker.api_retry.is_some()))
+    }
+
+    /// Formats the cost of all sessions; `unknown` if a session has started and no cost is known.
+    pub fn format_cost(&self) -> String {
+        self.cost_basis.format_usd_of_sessions(self.cost_usd, self.sessions_started)
+    }
+
+    /// Formats the cost of all sessions and its limit, if there is one: `about $1.20 of $5.00`.
+    pub fn format_cost_and_limit(&self, limit_usd: Option<f64>) -> String {
+        match limit_usd {
+            Some(limit_usd) if self.cost_usd > 0.0 || self.sessions_started == 0 => {
+                self.cost_basis.format_usd_spent_of_limit(self.cost_usd, limit_usd)
+            }
+            Some(limit_usd) => format!("{} (limit {})", self.format_cost(), format_usd_limit(limit_usd)),
+            None => self.format_cost(),
+        }
+    }
+
+    /// Renders the cost of all sessions where no title says that it is a cost: `about $1.20`, or `cost unknown`.
+    pub fn render_cost_without_title(&self) -> String {
+        render_cost_without_title(self.cost_basis, self.cost_usd, self.sessions_started)
+    }
+
+    /// Renders the estimate of the rest, or `no estimate yet`. Returns `None` if no item remains to be worked on.
+    pub fn render_remaining_work(&self) -> Option<String> {
+        match &self.remaining {
+            Some(remaining) => Some(remaining.render()),
+            None => (self.items.remaining() > 0).then(|| "no estimate yet".to_owned()),
+        }
     }
 
     /// Adds the usage of sessions to the totals.

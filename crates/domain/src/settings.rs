@@ -6,9 +6,9 @@ use crate::item_model;
 use crate::size::ItemSize;
 use serde::{Deserialize, Serialize};
 
-/// Plimsoll reads your own `~/.config/plimsoll/settings.json`, then a project's `.claude/plimsoll.json`. Anyone may have
-/// written the project's file, so it can state preferences and make limits stricter, but it cannot start programs, send
-/// anything out or choose a model. A file contains only what differs from the defaults.
+/// Plimsoll reads your own `~/.config/plimsoll/settings.json`, then the project's `.claude/plimsoll.json`. A file contains
+/// only what differs from the defaults. Anyone may have written the project's file: it can set preferences and tighten
+/// limits, but cannot start programs, send data or choose models.
 // These doc comments are the descriptions in the published schema and in docs/settings.md.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(title = "Plimsoll settings"))]
@@ -17,61 +17,54 @@ pub struct Settings {
     /// For editors; not read.
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// The thresholds, in percent of the window. They must rise; they are lowered if they would be too close to the
-    /// auto-compact threshold.
+    /// Thresholds, in percent of the context window. Lowered if they come too close to the auto-compact threshold.
     pub levels: Levels,
-    /// How far below the auto-compact threshold the thresholds must stay at least, in tokens. One large Read is about 20,000
-    /// tokens. L2 also stays below it by the largest step that the session has taken, up to 40,000.
+    /// Minimum distance below the auto-compact threshold, in tokens. L2 may be lowered further: see docs/measuring.md.
     pub margins: Margins,
-    /// Batches of tools that the model may still use after L2 to finish.
+    /// Batches of tool calls that the model may still make after L2.
     pub grace_batches: u32,
-    /// Context windows in tokens by model id, for models whose window the client reports wrongly or not at all.
+    /// Context windows in tokens, by model id, where Claude Code reports none or a wrong one.
     #[cfg_attr(feature = "schema", schemars(extend("additionalProperties" = { "type": "integer", "minimum": 1 })))]
     pub windows: std::collections::BTreeMap<String, u64>,
-    /// Models for the items of a run by their stated size, and which ones an item may ask for with `(model: NAME)`. Ignored in a
-    /// project's file.
+    /// Models for a run's items, by the size that the plan states.
     pub models: Models,
-    /// Longest wait for the client's transcript writer, in milliseconds; only near a threshold.
+    /// Longest wait for Claude Code's transcript, in milliseconds; only near a threshold.
     pub freshness_wait_ms: u64,
-    /// The maximum size of a handoff, in bytes.
+    /// Maximum size of a handoff, in bytes.
     #[cfg_attr(feature = "schema", schemars(range(min = 1024)))]
     pub handoff_bytes: usize,
-    /// What takes the place of the conversation when the client compacts it: the client's summary, our handoff, or what you
-    /// choose each time. It needs the module (`plimsoll init --module`) and does not concern runs. Ignored in a project's file.
+    /// What replaces the conversation at an automatic compaction: Claude Code's summary, your choice each time, or
+    /// Plimsoll's handoff. Needs the module (`plimsoll init --module`). Not for runs.
     pub compaction: CompactionChoice,
-    /// At the end of the first turn at or above this threshold, the module starts a fresh conversation with the handoff.
-    /// Without it that happens only if you ask for it. Ignored in a project's file.
+    /// `l1`, `l2` or `l3`: once Claude has finished its work at this threshold, the module starts a fresh conversation with
+    /// the handoff. Default: only if you ask.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handoff_at: Option<HandoffLevel>,
-    /// Grace period before a client is ended after a hook has ended its session.
+    /// Grace period for Claude Code to exit after a hook has ended its session.
     pub end_wait_seconds: u64,
-    /// How long a client may wait for its background tasks after its turn has ended.
+    /// Longest wait for background tasks after Claude's last response.
     pub background_wait_seconds: u64,
-    /// Timeout of one --verify command.
+    /// Timeout of one `--verify` command.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub verify_timeout_seconds: u64,
-    /// Files and folders that no session of a run may change, relative to the project. A run is not completed while one
-    /// of them differs from what it was when the run began. --protect adds to it. A path that a project does not have is
-    /// skipped. Ignored in a project's file, and by parallel runs and fleets.
+    /// Files and folders of the project that no session of a run may change; `--protect` adds more. Not for workers and fleets.
     pub protect: Vec<String>,
-    /// A client that is silent for this long is ended; 0 for never. --idle-timeout overrides it for one run.
+    /// Ends Claude Code after this much silence; 0 means never. `--idle-timeout` overrides it.
     pub idle_timeout_seconds: u64,
-    /// The same while a tool runs, subagents' tools included, because a long build is silent but not idle; 0 for never.
-    /// --tool-timeout overrides it for one run.
+    /// The limit of silence while a tool runs, also in a subagent; 0 means never. `--tool-timeout` overrides it.
     pub tool_timeout_seconds: u64,
-    /// How many times in a row each problem may occur before the circuit breaker opens; 0 for no limit.
+    /// The circuit breaker opens after this many sessions in a row with the same problem; 0 means no limit.
     pub breaker: BreakerLimits,
-    /// This many threshold checkpoints within this many minutes, with no finished item, pause the run.
+    /// Pauses the run after many checkpoints at thresholds without a finished item.
     pub thrash: ThrashLimits,
-    /// Notes in Linear: one comment per run, updated at each checkpoint and at the end. Without an issue nothing is sent.
-    /// See docs/linear.md.
+    /// Notes in Linear; see docs/linear.md.
     pub linear: LinearSettings,
-    /// How much of what is recorded is kept. Without either value nothing is ever deleted. See `plimsoll prune --help`.
+    /// How long records are kept; by default forever. See `plimsoll prune --help`.
     #[serde(skip_serializing_if = "RetentionSettings::keeps_everything")]
     pub keep: RetentionSettings,
-    /// The appearance of the status line. `plimsoll statusline explain` shows each segment's fields, value and source.
+    /// The status line; see `plimsoll statusline explain`.
     pub statusline: crate::statusline::StatusLine,
-    /// Any of these settings for one project, by the project's folder (absolute, or from ~/). Ignored in a project's file.
+    /// Any of these settings for one project, by its folder (absolute, or from `~/`).
     #[cfg_attr(feature = "schema", schemars(extend("default" = {})))]
     #[serde(skip_serializing)]
     pub projects: std::collections::BTreeMap<String, Settings>,
@@ -82,12 +75,12 @@ pub struct Settings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionChoice {
-    /// The client's summary.
+    /// Claude Code's summary.
     #[default]
     Client,
-    /// A dialog asks. Without an answer within a minute, it is the client's summary.
+    /// A dialog asks. After a minute without an answer, Claude Code's summary.
     Ask,
-    /// Our handoff.
+    /// Plimsoll's handoff.
     Handoff,
 }
 
@@ -123,18 +116,17 @@ pub enum HandoffLevel {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Models {
-    /// The model for `(trivial)` items, as `--model` takes it. Without it, the one given after `--`.
+    /// For `(trivial)` items, such as `opus`. Default: the model given after `--`.
     pub trivial: Option<String>,
-    /// The model for `(simple)` items.
+    /// For `(simple)` items.
     pub simple: Option<String>,
-    /// The model for `(medium)` items.
+    /// For `(medium)` items.
     pub medium: Option<String>,
-    /// The model for `(complex)` items.
+    /// For `(complex)` items.
     pub complex: Option<String>,
-    /// The model for `(very complex)` items.
+    /// For `(very complex)` items.
     pub very_complex: Option<String>,
-    /// Further models that an item may ask for with `(model: NAME)`; those named for a size and the one given after `--` may be
-    /// asked for, too. Any other is ignored.
+    /// Further models that an item may request with `(model: NAME)`.
     pub allowed: Vec<String>,
 }
 
@@ -170,13 +162,11 @@ impl Models {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename = "Keep", default, deny_unknown_fields)]
 pub struct RetentionSettings {
-    /// Sessions, handoffs and output of runs that were last written longer ago than this many days are removed. Ignored in a
-    /// project's file.
+    /// Removes sessions, handoffs and run output older than this.
     pub days: Option<u64>,
-    /// The oldest are removed until the records of a project take no more than this. Ignored in a project's file.
+    /// Removes the oldest records of a project above this size.
     pub megabytes: Option<u64>,
-    /// When a session ends, the turn logs of sessions that are over are compressed, as `plimsoll prune` does. Ignored in a
-    /// project's file.
+    /// Compresses the turn logs of ended sessions, like `plimsoll prune`.
     pub compress: bool,
 }
 
@@ -192,11 +182,9 @@ impl RetentionSettings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename = "Linear", default, deny_unknown_fields)]
 pub struct LinearSettings {
-    /// The issue, such as ENG-123. Set it in your own file, for one project below `projects`; it is ignored in a project's
-    /// file.
+    /// The issue, such as ENG-123.
     pub issue: Option<String>,
-    /// A command that prints the API key, used if LINEAR_API_KEY is not set; a shell runs it in the project. Ignored in a
-    /// project's file.
+    /// Shell command that prints the API key. Used if LINEAR_API_KEY is not set.
     pub key_command: Option<String>,
 }
 
@@ -205,18 +193,17 @@ pub struct LinearSettings {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct BreakerLimits {
-    /// Sessions that change nothing: no commit, no file, no item, no verify command newly passing, no chunk of the working
-    /// memory written.
+    /// Sessions without a commit, changed file, ticked item, new chunk in the working memory, or verify command that starts to pass.
     pub no_progress: u32,
-    /// Sessions with the same error (ignoring paths, numbers, times and ids) and no finished item.
+    /// Sessions with the same error (paths, numbers, times and ids ignored) and no finished item.
     pub same_error: u32,
-    /// Refused promises, with no finished item.
+    /// Sessions with a rejected promise and no finished item.
     pub refused: u32,
-    /// Sessions in which the client refused a tool, with no finished item.
+    /// Sessions with a refused tool and no finished item.
     pub permission_denied: u32,
-    /// Sessions that say and do nothing.
+    /// Sessions without text or tool calls.
     pub empty_reply: u32,
-    /// Sessions that fail before the model has answered.
+    /// Sessions that fail before the model answers.
     pub quick_failure: u32,
 }
 
@@ -225,9 +212,9 @@ pub struct BreakerLimits {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename = "Thrash", default, deny_unknown_fields)]
 pub struct ThrashLimits {
-    /// Number of checkpoints; 0 for never.
+    /// Number of such checkpoints; 0 means never.
     pub checkpoints: u32,
-    /// The period, in minutes.
+    /// Within this many minutes.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub minutes: u32,
 }
@@ -274,9 +261,9 @@ pub struct Levels {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Margins {
-    /// L2 below the auto-compact threshold, at least; larger than l3.
+    /// For L2; must be larger than `l3`.
     pub l2: u64,
-    /// L3 below the auto-compact threshold.
+    /// For L3.
     pub l3: u64,
 }
 

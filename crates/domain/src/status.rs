@@ -77,6 +77,8 @@ pub struct RunStatusTraits {
 /// The texts for a run that has ended, unless numbers of the run allow a more precise text.
 #[derive(Debug)]
 pub struct EndedRunTexts {
+    /// The heading when a marker is described to people, before the reason.
+    pub marker_heading: &'static str,
     /// The heading in `plimsoll status`.
     pub heading: &'static str,
     /// The user's next step, in one line; `None` if that is to resume the run.
@@ -156,6 +158,7 @@ static COMPLETED: RunStatusTraits = RunStatusTraits {
     symbol: "✓",
     sentence: "Done.",
     ended_texts: Some(EndedRunTexts {
+        marker_heading: "completed",
         heading: "completed",
         next_step: Some("nothing: the run is done; see git log and plimsoll report"),
         how_to_resume: None,
@@ -171,6 +174,7 @@ static BLOCKED: RunStatusTraits = RunStatusTraits {
     symbol: "?",
     sentence: "It needs an answer.",
     ended_texts: Some(EndedRunTexts {
+        marker_heading: "blocked",
         heading: "blocked: the agent cannot continue",
         next_step: Some("answer what blocks it, then: plimsoll run --resume"),
         how_to_resume: Some(RESUME_COMMAND),
@@ -186,6 +190,7 @@ static MAX_ITERATIONS: RunStatusTraits = RunStatusTraits {
     symbol: "■",
     sentence: "Out of sessions.",
     ended_texts: Some(EndedRunTexts {
+        marker_heading: "out of sessions",
         heading: "out of sessions (max_iterations)",
         next_step: None,
         how_to_resume: Some("plimsoll run --resume --max-iterations N, with a larger N"),
@@ -201,6 +206,7 @@ static BUDGET: RunStatusTraits = RunStatusTraits {
     symbol: "■",
     sentence: "Out of budget.",
     ended_texts: Some(EndedRunTexts {
+        marker_heading: "out of budget",
         heading: "out of money or tokens (budget)",
         next_step: None,
         how_to_resume: Some("plimsoll run --resume --max-cost USD (or --max-tokens N), with more"),
@@ -216,6 +222,7 @@ static DEADLINE: RunStatusTraits = RunStatusTraits {
     symbol: "■",
     sentence: "Out of time.",
     ended_texts: Some(EndedRunTexts {
+        marker_heading: "out of time",
         heading: "out of time (deadline)",
         next_step: None,
         how_to_resume: Some("plimsoll run --resume --deadline TIME, with a later one"),
@@ -231,6 +238,7 @@ static CIRCUIT_BREAKER: RunStatusTraits = RunStatusTraits {
     symbol: "✕",
     sentence: "Stuck.",
     ended_texts: Some(EndedRunTexts {
+        marker_heading: "stuck",
         heading: "stuck (circuit_breaker)",
         next_step: None,
         how_to_resume: Some("fix what stopped it, then: plimsoll run --resume --reset-breaker"),
@@ -246,6 +254,7 @@ static FATAL_ERROR: RunStatusTraits = RunStatusTraits {
     symbol: "✕",
     sentence: "It could not continue.",
     ended_texts: Some(EndedRunTexts {
+        marker_heading: "failed",
         heading: "a fatal error (fatal_error)",
         next_step: Some("fix the cause, then: plimsoll run --resume"),
         how_to_resume: Some(RESUME_COMMAND),
@@ -259,16 +268,26 @@ static CANCELED: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::Cancelled,
     style: StatusStyle::Waiting,
     symbol: "■",
-    sentence: "Cancelled.",
+    sentence: "Canceled.",
     ended_texts: Some(EndedRunTexts {
-        heading: "cancelled with `plimsoll stop`",
+        marker_heading: "canceled",
+        heading: "canceled with `plimsoll stop`",
         next_step: Some("start a new run with: plimsoll run"),
         how_to_resume: None,
         resume_options: None,
-        advice: "It was cancelled and cannot be resumed. For the open items, start a new run:",
+        advice: "It was canceled and cannot be resumed. For the open items, start a new run:",
         command: "plimsoll run",
     }),
 };
+
+/// Returns the reason of a stop in the words of the screens. The recorded reason speaks of iterations, which people know as
+/// sessions.
+pub fn stop_reason_for_people(status: RunStatus, reason: &str) -> String {
+    match status {
+        RunStatus::MaxIterations => reason.replace("iteration", "session"),
+        _ => reason.to_owned(),
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -17,17 +17,15 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct StatusLine {
-    /// Plain is ASCII without colours, colour is coloured text, powerline is coloured blocks and needs a powerline font. With
-    /// NO_COLOR set, no theme uses colours.
+    /// ASCII without color, colored text, or colored blocks (needs a powerline font). NO_COLOR turns color off.
     pub theme: Theme,
-    /// The background of the terminal.
+    /// The terminal's background.
     pub background: Background,
-    /// The text between two segments; null for the theme's own.
+    /// Text between two segments. Default: the theme's own.
     pub separator: Option<String>,
-    /// The segments of each line, in order, by name: model, effort, directory, git, load, run, memory, growth, cache, cost,
-    /// burn, five_hour, weekly, spend, lines, version, health, and your own from `segments`.
+    /// The segments of each line. Also available: effort, growth, cache, burn, lines, version, and your own.
     pub lines: Vec<Vec<Cow<'static, str>>>,
-    /// Changes to a segment, by its name; and your own segments, which have a pointer or a command.
+    /// Changes to segments, and your own ones, by name.
     pub segments: BTreeMap<String, Segment>,
 }
 
@@ -36,12 +34,12 @@ pub struct StatusLine {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Theme {
-    /// ASCII without colours.
+    /// ASCII without color.
     Plain,
-    /// Coloured text.
+    /// Colored text.
     #[default]
     Colour,
-    /// Coloured blocks; needs a powerline font.
+    /// Colored blocks; needs a powerline font.
     Powerline,
 }
 
@@ -62,36 +60,34 @@ pub enum Background {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Segment {
-    /// Text, `{field}`, and `[groups]` that are dropped if a field in them is empty or the line is too long. Write `\[`, `\]`,
-    /// `\{` and `\}` for the characters themselves. Your own segments have the field `{value}`.
+    /// Text, `{field}` and `[groups]`. A group disappears if a field is empty or the line too long. Escape with `\[`, `\]`,
+    /// `\{`, `\}`. Your own segments have `{value}`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<SegmentFormat>,
-    /// black, red, green, yellow, blue, magenta, cyan, white, bright- before one of these, a number from 0 to 255, or #rrggbb.
+    /// black, red, green, yellow, blue, magenta, cyan, white, one of these with `bright-` before it, 0 to 255, or #rrggbb.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     #[serde(rename = "colour", skip_serializing_if = "Option::is_none")]
     pub color: Option<Color>,
-    /// Hide the segment in terminals with fewer columns.
+    /// Hides the segment in narrower terminals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_columns: Option<usize>,
-    /// From this value on, show the segment as a warning: US dollars (cost), US dollars per hour (burn), percent (five_hour,
-    /// weekly, spend; 75), or the number at the start of your own value.
+    /// Warns from this value on: US dollars for `cost`, US dollars per hour for `burn`, percent for `five_hour`, `weekly`
+    /// and `spend` (default 75).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warn: Option<f64>,
-    /// From this value on, show the segment as an alarm (five_hour, weekly, spend: 90).
+    /// Alarms from this value on. Default: 90 for `five_hour`, `weekly` and `spend`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alarm: Option<f64>,
-    /// Your own segment: a JSON pointer (RFC 6901) to its value in the payload that the client passes to a status line, such
-    /// as /output_style/name.
+    /// Your own segment: a JSON pointer into the status line's payload, such as /output_style/name.
     #[cfg_attr(feature = "schema", schemars(extend("pattern" = "^/")))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
-    /// Your own segment: the program that prints its value (the first line), with its arguments. It is started without a
-    /// shell, with the payload on its standard input. Ignored in a project's file.
+    /// Your own segment: a program and its arguments, without a shell. It reads the payload and prints one line.
     #[cfg_attr(feature = "schema", schemars(extend("minItems" = 1)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// Timeout of the command (for git, of git status), in milliseconds.
+    /// Timeout of the command, in milliseconds; for the `git` segment, of `git status`.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = MAX_SEGMENT_TIMEOUT_MS), extend("default" = DEFAULT_SEGMENT_TIMEOUT_MS)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,

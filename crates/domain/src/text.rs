@@ -57,6 +57,12 @@ pub fn to_safe_single_line(text: &str) -> String {
     }
 }
 
+/// Converts the first character to upper case.
+pub fn capitalize(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
 /// Converts a text to a single line of at most `max_chars` characters without backticks, so that it can be put between backticks.
 pub fn to_line_for_backticks(text: &str, max_chars: usize) -> String {
     truncate_end(&to_safe_single_line(text).replace('`', "'"), max_chars)

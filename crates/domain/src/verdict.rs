@@ -161,7 +161,7 @@ impl SessionEnding {
             }
             SessionEnding::WindowFull(_) => new_traits(EndingCategory::Aborted, "the window was full"),
             SessionEnding::ClientLimit(_) => {
-                new_traits(EndingCategory::Aborted, "the client's own limit ended it")
+                new_traits(EndingCategory::Aborted, "Claude Code's own limit ended it")
             }
             SessionEnding::Fatal(_) => {
                 new_traits(EndingCategory::Aborted, "no session can succeed until this is fixed")

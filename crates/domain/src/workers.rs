@@ -6,6 +6,7 @@ use crate::cost::CostBasis;
 use crate::format::FormatVersion;
 use crate::git_names::{BranchName, CommitId, InvalidBranchName, InvalidCommitId};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The environment variable with the URL of a fleet's database. It is only for the process that joined the fleet, and is removed
 /// from the environment of commands that sessions wrote.
@@ -60,6 +61,35 @@ pub enum InvalidName {
     Branch(#[from] InvalidBranchName),
 }
 
+/// A secret of one member of a fleet, with which the member authenticates itself to the fleet's database. It is stored only
+/// in the record of the member's run.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MemberToken(String);
+
+impl MemberToken {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl From<String> for MemberToken {
+    fn from(token: String) -> MemberToken {
+        MemberToken(token)
+    }
+}
+
+impl fmt::Debug for MemberToken {
+    /// Writes no part of the token, so that it appears in no log and in no failed assertion.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.0.is_empty() { "MemberToken(empty)" } else { "MemberToken(hidden)" })
+    }
+}
+
 /// A machine that works on the plan of a fleet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -67,6 +97,9 @@ pub struct FleetMember {
     pub fleet: String,
     /// The name of this machine in the fleet. The names of its workers begin with it.
     pub name: String,
+    /// The secret that belongs to the name. It is empty in the record of an older version.
+    #[serde(skip_serializing_if = "MemberToken::is_empty")]
+    pub token: MemberToken,
     /// The name of the remote in this clone.
     #[serde(rename = "remote")]
     pub remote_name: String,
@@ -379,6 +412,21 @@ mod tests {
         state.queue_item_result_if_fleet_member(0, 2, ItemOutcome::Offered);
         let text = serde_json::to_string(&state).expect("JSON");
         assert_eq!(serde_json::from_str::<WorkersState>(&text).expect("a record"), state);
+    }
+
+    #[test]
+    fn a_member_token_is_kept_in_the_record_and_hidden_in_debug_output() {
+        let token = MemberToken::from("tok-3f9a".to_owned());
+        let member = FleetMember { token: token.clone(), ..FleetMember::default() };
+        let state = WorkersState { fleet_member: Some(member), ..WorkersState::default() };
+        assert!(!format!("{state:?} {state:#?} {token:?}").contains("3f9a"));
+        let text = serde_json::to_string(&state).expect("JSON");
+        let read_back: WorkersState = serde_json::from_str(&text).expect("a record");
+        assert_eq!(read_back.fleet_member.expect("a member").token.as_str(), "tok-3f9a");
+        // A record of an older version has no token.
+        let old_member: FleetMember =
+            serde_json::from_str(r#"{"fleet":"night","name":"a"}"#).expect("a member");
+        assert!(old_member.token.is_empty());
     }
 
     #[test]

@@ -84,7 +84,7 @@ fn a_pop_sets_the_registers_of_the_parent_and_reports_what_differs() {
     assert_eq!(
         report.notes,
         [
-            "R4_CONSTRAINTS of the child differs from yours, and is not merged",
+            "R4_CONSTRAINTS of the child differs from yours and was not merged",
             "R6_OPEN_QUESTIONS replaced (was 2 chars)"
         ]
     );
@@ -98,7 +98,7 @@ fn five_frames_fit_on_the_root_and_a_sixth_is_refused() {
     }
     let before = memory.clone();
     let refusal = memory.apply(&push_frame("f6", "o")).unwrap_err().to_string();
-    assert!(refusal.contains("the stack is full: 5 frames"), "{refusal}");
+    assert!(refusal.contains("the stack is full (5 frames"), "{refusal}");
     assert_eq!(memory, before);
 }
 
@@ -141,7 +141,7 @@ fn a_text_that_is_too_long_is_truncated_and_reported_or_refused() {
     };
     let before = memory.clone();
     assert!(
-        memory.apply(&strict).unwrap_err().to_string().contains("at most 60 characters, and 61 were given")
+        memory.apply(&strict).unwrap_err().to_string().contains("at most 60 characters, but 61 were given")
     );
     assert_eq!(memory, before);
 }

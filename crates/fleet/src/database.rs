@@ -25,6 +25,9 @@ pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 const SET_TRANSACTION_TIMEOUTS: &str =
     "set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = '30s'";
 
+/// The SQLSTATE of a function that needs the isolation level read committed (schema/items.sql). It has changed nothing.
+const WRONG_ISOLATION_LEVEL: &str = "PL003";
+
 /// A database with a connection that is opened when needed.
 pub struct Database {
     settings: ConnectionSettings,
@@ -92,7 +95,15 @@ impl Database {
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, FleetError> {
         let rows = self.client_or_reconnect(action)?.query_typed(statement, parameters);
-        rows.map_err(|error| self.disconnect_if_broken_and_wrap_error(action, &error))
+        match rows {
+            // The default isolation level is another one, because of a setting of the server or of the role.
+            Err(error) if error.code().is_some_and(|code| code.code() == WRONG_ISOLATION_LEVEL) => {
+                self.run_in_transaction(action, |transaction| {
+                    Ok(transaction.query_typed(statement, parameters)?)
+                })
+            }
+            rows => rows.map_err(|error| self.disconnect_if_broken_and_wrap_error(action, &error)),
+        }
     }
 
     /// Runs one statement and maps each row with `map_row`.

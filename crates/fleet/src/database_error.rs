@@ -1,5 +1,6 @@
 //! Database errors, their classification, and hints for the user.
 
+use crate::fleet_name::FleetName;
 use crate::settings::SettingsError;
 use crate::tls::TrustError;
 use plimsoll_domain::workers::DATABASE_URL_VARIABLE as URL;
@@ -10,6 +11,17 @@ use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The operations that create a fleet.
+pub(crate) const PREPARE_ACTION: &str = "prepare the fleet";
+pub(crate) const CREATE_ACTION: &str = "create the fleet";
+/// The operations that only the owner of a fleet may perform.
+pub(crate) const DRAIN_ACTION: &str = "drain the fleet";
+pub(crate) const RESUME_ACTION: &str = "resume the fleet";
+pub(crate) const STOP_ACTION: &str = "stop the fleet";
+pub(crate) const ANSWER_ACTION: &str = "answer a question";
+pub(crate) const REOPEN_ACTION: &str = "open an item again";
+pub(crate) const FORGET_ACTION: &str = "forget the fleet";
 
 /// An error of a fleet operation.
 #[derive(Debug, thiserror::Error)]
@@ -32,17 +44,17 @@ pub enum FleetError {
     /// The claim's epoch is stale: another worker has claimed the item since.
     #[error(transparent)]
     StaleEpoch(#[from] StaleEpoch),
-    #[error("the database at {0} has no fleet yet")]
-    NoSchema(String),
     #[error(
-        "the database at {server} has tables of version {actual_version}; this program knows version {supported_version}"
+        "the tables of the fleet `{name}` have version {actual_version}, and this program supports version {supported_version}"
     )]
-    SchemaMismatch { server: String, actual_version: i32, supported_version: i32 },
-    #[error("there is a fleet with the name `{0}` already")]
+    SchemaMismatch { name: String, actual_version: i32, supported_version: i32 },
+    #[error("a fleet named `{0}` already exists")]
     NameTaken(String),
-    #[error("there is no fleet with the name `{0}`")]
+    #[error("the role `{0}`, which the fleet's members would use, already exists on this server")]
+    RoleExists(String),
+    #[error("there is no fleet named `{0}`")]
     FleetNotFound(String),
-    #[error("workers of the fleet `{name}` are at work: {workers}")]
+    #[error("the fleet `{name}` has active workers: {workers}")]
     WorkersActive {
         name: String,
         /// Names of the workers, separated by commas.
@@ -85,14 +97,14 @@ pub enum DatabaseError {
     #[error("TLS cannot be set up: {0}")]
     TlsFailed(String),
     /// The server does not log in by SCRAM over TLS.
-    #[error("it does not tie the password to TLS, which channel_binding or require_auth demands: {0}")]
+    #[error("it does not support the channel binding that channel_binding or require_auth demands: {0}")]
     NoChannelBinding(String),
     #[error("it closed the connection while connecting")]
     ClosedWhileConnecting,
-    #[error("what answers there does not speak PostgreSQL's protocol")]
+    #[error("the server does not speak the PostgreSQL protocol")]
     NotPostgres,
     /// The server announced a message that exceeds the size limit.
-    #[error("it announces an answer of {0} bytes, which is more than a fleet's database ever sends")]
+    #[error("it announces an answer of {0} bytes, more than a fleet's database ever sends")]
     ResponseTooLong(u64),
     #[error("it refuses this user, database or connection: {0}")]
     AccessRefused(String),
@@ -102,6 +114,12 @@ pub enum DatabaseError {
     DiskFull(String),
     #[error("the role may not do that: {0}")]
     MissingPermission(String),
+    /// The schema of a fleet, or a table in it, does not exist.
+    #[error("{0}")]
+    MissingObject(String),
+    /// The database knows another token for this member's name.
+    #[error("{0}")]
+    WrongMemberToken(String),
     #[error("{0}")]
     Other(String),
 }
@@ -113,26 +131,50 @@ impl FleetError {
             FleetError::Settings(_) | FleetError::Store(_) => {
                 Some(format!("set {URL}, or libpq's variables (PGHOST, PGSERVICE, …)"))
             }
+            FleetError::Database {
+                action: PREPARE_ACTION | CREATE_ACTION,
+                database_error: DatabaseError::MissingPermission(_),
+                ..
+            } => Some(
+                "give the role the rights to create schemas and roles: grant create on database … to …; alter role … createrole"
+                    .to_owned(),
+            ),
+            FleetError::Database {
+                action: DRAIN_ACTION | RESUME_ACTION | STOP_ACTION | ANSWER_ACTION | REOPEN_ACTION | FORGET_ACTION,
+                database_error: DatabaseError::MissingPermission(_),
+                ..
+            } => Some("only the owner of the fleet may do that: connect as the role that created it".to_owned()),
             FleetError::Database { database_error: fault, .. } => fault.hint(),
-            FleetError::NoSchema(_) => {
-                Some(format!("create a fleet first, or set {URL} to the database that has it"))
-            }
             FleetError::SchemaMismatch { actual_version, supported_version, .. }
                 if actual_version > supported_version =>
             {
                 Some("install the newer Plimsoll on this computer, too".to_owned())
             }
-            FleetError::SchemaMismatch { .. } => {
-                Some("create a fleet with this version: it brings the tables up to date".to_owned())
-            }
+            FleetError::SchemaMismatch { .. } => Some(
+                "finish the fleet with the Plimsoll that created it, or create another one for what is open"
+                    .to_owned(),
+            ),
+            FleetError::RoleExists(role) => Some(format!(
+                "choose another name; or, if the role is a remnant of a deleted database: drop role \"{role}\""
+            )),
             FleetError::NameTaken(_) => Some("choose another name, or forget that fleet first".to_owned()),
             FleetError::WorkersActive { name, .. } => Some(format!(
-                "stop them first: plimsoll fleet stop {name}; 90 seconds after their last word they count as gone"
+                "stop them first: plimsoll fleet stop {name}; workers count as inactive 90 seconds after their last report"
             )),
             FleetError::FleetNotFound(_) => {
                 Some("plimsoll fleet status lists the fleets of the database".to_owned())
             }
             FleetError::Trust(_) | FleetError::StaleEpoch(_) | FleetError::TooManyItems(_) => None,
+        }
+    }
+
+    /// Returns [`FleetError::FleetNotFound`] if the error is that the fleet's schema does not exist, and otherwise the error itself.
+    pub(crate) fn or_fleet_not_found(self, name: &FleetName) -> FleetError {
+        match self {
+            FleetError::Database { database_error: DatabaseError::MissingObject(_), .. } => {
+                FleetError::FleetNotFound(name.to_string())
+            }
+            error => error,
         }
     }
 
@@ -154,6 +196,15 @@ impl FleetError {
     }
 }
 
+/// Returns the schema of a fleet that PostgreSQL's message names, which is also the role of its members.
+fn member_role_in_message(message: &str) -> Option<String> {
+    let is_name_character = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
+    let start = message.find("plimsoll_")?;
+    let role: String =
+        message[start..].chars().take_while(|character| is_name_character(*character)).collect();
+    (role.len() > "plimsoll_".len()).then_some(role)
+}
+
 impl DatabaseError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -163,11 +214,11 @@ impl DatabaseError {
                     "check that PostgreSQL listens there, that it is not stopped, and the address in {URL}"
                 )
             }
-            DatabaseError::ConnectionLost => "try again: what was done stays done, and nothing is done twice".to_owned(),
+            DatabaseError::ConnectionLost => "try again: completed steps are kept, and no step is done twice".to_owned(),
             DatabaseError::Restarting | DatabaseError::Busy(_) => "try again in a moment".to_owned(),
             DatabaseError::TooManyConnections => "raise max_connections, or put PgBouncer in front of it".to_owned(),
             DatabaseError::NoPassword { insecure_pass_file: Some(path) } => {
-                format!("others may read {0}, so it counts for nothing: chmod 600 {0}", path.display())
+                format!("others may read {0}, so it is ignored: chmod 600 {0}", path.display())
             }
             DatabaseError::WrongPassword(_) | DatabaseError::NoPassword { .. } => {
                 format!("check the password in {URL}, PGPASSWORD or ~/.pgpass")
@@ -182,18 +233,25 @@ impl DatabaseError {
             ),
             DatabaseError::NoChannelBinding(_) => "let the role have a password by SCRAM (password_encryption = scram-sha-256) and connect to PostgreSQL itself with TLS, not to a pool; or leave channel_binding and require_auth out".to_owned(),
             DatabaseError::ClosedWhileConnecting => format!(
-                "see its log, and what stands between (a proxy, a firewall, listen_addresses); check the address in {URL}"
+                "check its log, any proxy or firewall in between, listen_addresses, and the address in {URL}"
             ),
             DatabaseError::NotPostgres | DatabaseError::ResponseTooLong(_) => {
-                format!("check host and port in {URL}: do not trust what answers there with a password")
+                format!("check host and port in {URL}; do not send it a password")
+            }
+            DatabaseError::AccessRefused(message) if message.contains("not permitted to log in") => {
+                "the owner of the fleet has disabled this role: `alter role … login` enables it again".to_owned()
             }
             DatabaseError::AccessRefused(_) => "check user, database and sslmode, and its pg_hba.conf".to_owned(),
             DatabaseError::ReadOnly => "name the primary, or add target_session_attrs=read-write".to_owned(),
             DatabaseError::DiskFull(_) => "make room on the disk of the database".to_owned(),
-            DatabaseError::MissingPermission(_) => {
-                "grant the role what it lacks: plimsoll doctor --fleet NAME says what that is".to_owned()
+            DatabaseError::MissingPermission(message) => {
+                let role = member_role_in_message(message).unwrap_or_else(|| "plimsoll_NAME".to_owned());
+                format!("connect as {role}, the role of the fleet's members, or let its owner grant that role to yours")
             }
-            DatabaseError::Other(_) => return None,
+            DatabaseError::WrongMemberToken(_) => {
+                "another clone has joined with that name: cancel this clone's run (plimsoll stop), and join again".to_owned()
+            }
+            DatabaseError::MissingObject(_) | DatabaseError::Other(_) => return None,
         };
         Some(hint)
     }
@@ -300,6 +358,11 @@ pub(crate) fn database_error_from_sqlstate(code: &SqlState, message: &str) -> Da
         "53100" => DatabaseError::DiskFull(message),
         "53300" => DatabaseError::TooManyConnections,
         "42501" => DatabaseError::MissingPermission(message),
+        // A table is named with its schema only by the statements of this program, not inside the functions of the database.
+        "3F000" => DatabaseError::MissingObject(message),
+        "42P01" if message.contains(FleetName::SCHEMA_PREFIX) => DatabaseError::MissingObject(message),
+        // Raised by `authenticate` in schema/items.sql.
+        "PL001" => DatabaseError::WrongMemberToken(message),
         "57P01" | "57P02" | "57P03" => DatabaseError::Restarting,
         // A conflict, a deadlock, a lock timeout, no memory, a canceled statement.
         "40001" | "40P01" | "55P03" | "53200" | "57014" => DatabaseError::Busy(message),
@@ -339,7 +402,10 @@ mod tests {
             ("55P03", DatabaseError::Busy("x".to_owned())),
             ("25P03", DatabaseError::ConnectionLost),
             ("08006", DatabaseError::Unreachable("x".to_owned())),
+            ("3F000", DatabaseError::MissingObject("x".to_owned())),
             ("42P01", DatabaseError::Other("x (SQLSTATE 42P01)".to_owned())),
+            ("PL001", DatabaseError::WrongMemberToken("x".to_owned())),
+            ("PL002", DatabaseError::Other("x (SQLSTATE PL002)".to_owned())),
         ] {
             assert_eq!(database_error_from_sqlstate(&SqlState::from_code(code), "x"), expected);
         }

@@ -1,11 +1,9 @@
-//! Converts between rows of the database and items of a board. A board may have only some items of a plan; a dependency on an item
-//! that is not on the board counts as merged.
+//! Converts rows of the database into items of a board.
 
 use plimsoll_domain::board::{BoardItem, BoardMillis, BoardState, ItemStage, Lease, SetAsideReason};
 use plimsoll_domain::git_names::{CommitId, InvalidCommitId};
 use postgres::Row;
 use postgres::types::{FromSql, Type};
-use std::collections::HashMap;
 use std::error::Error;
 
 /// The columns that [`item_from_row`] reads.
@@ -14,71 +12,6 @@ pub(crate) const ITEM_COLUMNS: &str =
 
 /// An item with its index in the plan.
 pub(crate) type IndexedItem = (usize, BoardItem);
-
-/// A board with only some items of a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PartialBoard {
-    pub(crate) board: BoardState,
-    /// The index in the plan of each item of the board.
-    pub(crate) plan_indices: Vec<usize>,
-}
-
-impl PartialBoard {
-    /// Creates a board of these items. Dependencies are converted to indices on this board; a missing one becomes `usize::MAX`.
-    pub(crate) fn with_local_dependency_indices(
-        plan_state: BoardState,
-        items: Vec<IndexedItem>,
-    ) -> PartialBoard {
-        let (plan_indices, mut items): (Vec<usize>, Vec<BoardItem>) = items.into_iter().unzip();
-        let local_index_by_plan_index: HashMap<usize, usize> =
-            plan_indices.iter().enumerate().map(|(index, plan_index)| (*plan_index, index)).collect();
-        for dependency in items.iter_mut().flat_map(|item| &mut item.dependency_indices) {
-            *dependency = local_index_by_plan_index.get(dependency).copied().unwrap_or(usize::MAX);
-        }
-        PartialBoard { board: BoardState { items, ..plan_state }, plan_indices }
-    }
-
-    /// Returns the index on this board of an item of the plan, or `usize::MAX` if it is not on this board.
-    pub(crate) fn local_index_or_max(&self, plan_index: usize) -> usize {
-        self.plan_indices.iter().position(|index| *index == plan_index).unwrap_or(usize::MAX)
-    }
-}
-
-/// The values of the columns of a stage.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct StageColumns {
-    pub(crate) stage: &'static str,
-    pub(crate) worker: Option<String>,
-    pub(crate) lease_expires_at: Option<i64>,
-    pub(crate) ready_commit: Option<String>,
-    pub(crate) set_aside_kind: Option<&'static str>,
-    pub(crate) reason: Option<String>,
-}
-
-/// Converts a stage into its columns.
-pub(crate) fn stage_columns(stage: &ItemStage) -> StageColumns {
-    let columns_of_stage_name = |name| StageColumns { stage: name, ..StageColumns::default() };
-    match stage {
-        ItemStage::Open => columns_of_stage_name("open"),
-        ItemStage::Leased { lease } => StageColumns {
-            worker: Some(lease.holder.clone()),
-            lease_expires_at: Some(to_i64_saturating(lease.expires_at)),
-            ..columns_of_stage_name("leased")
-        },
-        ItemStage::ReadyToMerge { commit } => {
-            StageColumns { ready_commit: Some(commit.clone()), ..columns_of_stage_name("offered") }
-        }
-        ItemStage::Merged => columns_of_stage_name("merged"),
-        ItemStage::SetAside { reason } => {
-            let (kind, reason) = match reason {
-                SetAsideReason::TooManyFailedMerges => ("tries", None),
-                SetAsideReason::Question(question) => ("question", Some(question.clone())),
-                SetAsideReason::RunEnded(end_reason) => ("ended", Some(end_reason.clone())),
-            };
-            StageColumns { set_aside_kind: Some(kind), reason, ..columns_of_stage_name("aside") }
-        }
-    }
-}
 
 /// A text column that is parsed when it is read, because anybody with write access to the database may have written it.
 #[derive(Debug)]
@@ -199,29 +132,14 @@ pub(crate) fn index_to_i32_saturating(index: usize) -> i32 {
     i32::try_from(index).unwrap_or(i32::MAX)
 }
 
-fn index_from_i32_or_max(number: i32) -> usize {
+/// Converts an `integer` column into an index. A negative number becomes `usize::MAX`, which no item has.
+pub(crate) fn index_from_i32_or_max(number: i32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dependencies_outside_a_partial_board_count_as_merged() {
-        let item = |needs: &[usize]| BoardItem { dependency_indices: needs.to_vec(), ..BoardItem::default() };
-        let partial_board = PartialBoard::with_local_dependency_indices(
-            BoardState::default(),
-            vec![(2, item(&[1])), (5, item(&[2, 9])), (7, item(&[5]))],
-        );
-        let dependencies: Vec<&[usize]> =
-            partial_board.board.items.iter().map(|item| item.dependency_indices.as_slice()).collect();
-        assert_eq!(dependencies, [&[usize::MAX][..], &[0, usize::MAX], &[1]]);
-        assert_eq!(
-            (partial_board.local_index_or_max(5), partial_board.local_index_or_max(1)),
-            (1, usize::MAX)
-        );
-    }
 
     #[test]
     fn numbers_that_the_database_cannot_store_become_its_largest_number() {

@@ -8,7 +8,9 @@ pub(crate) mod libpq;
 pub(crate) mod pass_file;
 pub(crate) mod service_file;
 
-pub(crate) use connection_string::parse_url_or_keyword_list as parse_connection_string;
+pub(crate) use connection_string::{
+    parse_url_or_keyword_list as parse_connection_string, url_with_credentials,
+};
 
 use libpq::{IGNORED_PARAMETERS, REJECTED_PARAMETERS, SUPPORTED_PARAMETERS};
 use postgres::Config;
@@ -41,13 +43,9 @@ pub enum SettingsError {
         "the address of the database cannot be read: in postgresql://… encode `@`, `/`, `:`, `?` and `%` in a name or password as %40, %2F, %3A, %3F and %25; in a list put quotes around a value with blanks"
     )]
     MalformedAddress,
-    #[error(
-        "the address of the database or the service file holds a connection parameter that is not known here"
-    )]
+    #[error("the database address or the service file has an unknown connection parameter")]
     UnknownParameter,
-    #[error(
-        "{0} is set, which is not supported: unset it, or state in PLIMSOLL_DATABASE_URL what is done here (docs/fleet.md)"
-    )]
+    #[error("{0} is set but not supported: unset it, or use PLIMSOLL_DATABASE_URL instead (docs/fleet.md)")]
     UnsupportedSetting(String),
     #[error(
         "`require_auth` (PGREQUIREAUTH) can only be scram-sha-256 here, which is then tied to TLS as by channel_binding=require: with channel_binding=disable, without TLS and for every other method it cannot be ensured"
@@ -73,7 +71,7 @@ pub enum SettingsError {
     /// The certificates of this computer are trusted only together with a check of the host name.
     #[error("sslrootcert=system needs sslmode=verify-full")]
     SystemRootsNeedVerifyFull,
-    #[error("no user is named (PGUSER), and the system does not say who runs this")]
+    #[error("no user is set (PGUSER), and the current user is unknown")]
     NoUser,
 }
 

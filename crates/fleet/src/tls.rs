@@ -16,10 +16,10 @@ use std::sync::Arc;
 /// An error while preparing the certificate check.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    #[error("the file of root certificates {0} is not there (sslrootcert)")]
+    #[error("the file of root certificates {0} does not exist (sslrootcert)")]
     NoFile(PathBuf),
     /// The file contains no PEM certificate.
-    #[error("{0} holds no certificate (PEM)")]
+    #[error("{0} has no certificate (PEM)")]
     NoPemCertificate(PathBuf),
     #[error(transparent)]
     Store(#[from] StoreError),

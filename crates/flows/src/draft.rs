@@ -48,13 +48,13 @@ pub enum DraftError {
     #[error("cannot start {program}: {why}")]
     NotStarted { program: String, why: String },
     /// The client did not respond before the timeout.
-    #[error("the client gave no answer within {} minutes, and was ended", DRAFT_TIMEOUT.as_secs() / 60)]
+    #[error("Claude Code did not answer within {} minutes and was ended", DRAFT_TIMEOUT.as_secs() / 60)]
     TimedOut,
     /// The user interrupted the request.
-    #[error("interrupted: the client was ended")]
+    #[error("interrupted: Claude Code was ended")]
     Interrupted,
     /// The session ended without a response.
-    #[error("the client gave no answer: {why}{}", cost_suffix(*.cost_usd))]
+    #[error("Claude Code gave no answer: {why}{}", cost_suffix(*.cost_usd))]
     Failed {
         why: String,
         /// Cost of the session in US dollars.
@@ -63,7 +63,7 @@ pub enum DraftError {
 }
 
 fn cost_suffix(cost_usd: f64) -> String {
-    if cost_usd > 0.0 { format!(" (${cost_usd:.2})") } else { String::new() }
+    if cost_usd > 0.0 { format!(" ({})", plimsoll_domain::cost::format_usd(cost_usd)) } else { String::new() }
 }
 
 /// A request that [`check_arguments_and_client_for_draft`] has accepted.

@@ -99,11 +99,12 @@ pub enum RunError {
     Start(#[from] StartError),
     #[error("another `plimsoll run` is active in this project{0}")]
     Busy(String),
-    /// A hook program is missing.
+    /// Hook programs are missing.
     #[error(
-        "the hook program {0} is neither next to plimsoll nor on the PATH: install all programs of Plimsoll together, in one of the ways of docs/start.md"
+        "these programs are neither next to plimsoll nor on the PATH: {}. Install all programs of Plimsoll together, in one of the ways of docs/start.md",
+        .0.join(", ")
     )]
-    HookProgramMissing(String),
+    HookProgramsMissing(Vec<String>),
     /// The client, its settings or its arguments cannot be used.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -279,7 +280,7 @@ impl Runner<'_> {
             self.watchdog.watch_client(orphan, lifecycle::session_environment_markers(run));
             self.context.journal_session_event(run, JournalEvent::ClientAdopted { pid: orphan.pid })?;
             self.observer.on_event(&RunEvent::Notice(format!(
-                "adopted the client of iteration {} (pid {})",
+                "adopted the Claude Code process of session {} (pid {})",
                 run.iteration, orphan.pid
             )));
             self.record_client_process_and_spawned_phase(orphan)?;

@@ -9,6 +9,7 @@
 pub use crate::context::running_sessions::RunFiguresReader;
 
 use crate::context::running_sessions::live_client_pid;
+use crate::run_duration::seconds_of_work_if_never_paused;
 use crate::workers::item_figures::read_snapshot_or_default_of_every_item;
 use crate::workers::workers_file;
 use plimsoll_domain::run_figures::{RunFigures, WorkerActivity, WorkerFigures};
@@ -117,7 +118,12 @@ fn read_figures_of_parallel_or_sequential_run(
     let mut compute_figures = |workers_state: &WorkersState| {
         let item_run_snapshots =
             read_snapshot_or_default_of_every_item(reader, project, run_state, workers_state);
-        figures_of_parallel_run(workers_state, &item_run_snapshots, lock::is_run_locked(project))
+        figures_of_parallel_run(
+            workers_state,
+            &item_run_snapshots,
+            lock::is_run_locked(project),
+            seconds_of_work_if_never_paused(run_state),
+        )
     };
     for _ in 1..MAX_READ_ATTEMPTS {
         let figures = compute_figures(&workers_state);

@@ -137,11 +137,8 @@ impl Drop for ExporterLineSender {
         let unwritten_count = self.unwritten_count_receiver.recv_timeout(LAST_LINE_TIMEOUT).unwrap_or(0);
         let lost_count = self.dropped_count + unwritten_count;
         if lost_count > 0 {
-            let reason = if unwritten_count > 0 {
-                "ended before the run did"
-            } else {
-                "did not read what it was told"
-            };
+            let reason =
+                if unwritten_count > 0 { "ended before the run did" } else { "did not read its input" };
             let event = JournalEvent::TelemetryLost {
                 span_count: lost_count,
                 log_count: 0,

@@ -129,7 +129,7 @@ pub enum TurnsError {
         "no turn has been recorded in {0} yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`"
     )]
     NoLog(PathBuf),
-    #[error("no session here begins with \"{0}\": see `plimsoll turns list`")]
+    #[error("no session here starts with \"{0}\": see `plimsoll turns list`")]
     NoSession(String),
     #[error("there is no turn {0}: name it as `plimsoll turns list` does, SESSION:NUMBER")]
     NoTurn(String),

@@ -28,11 +28,12 @@ mod session_notes;
 mod shown_plan;
 mod slot;
 mod target;
+mod unchecked_item;
 pub mod workers_file;
 pub(crate) mod worktrees;
 
 pub use error::{BoardError, WorkersError};
-pub use target::RemoteTarget;
+pub use target::{PlanOnTarget, RemoteTarget};
 
 use crate::install::git_exclude::add_run_files_to_git_exclude;
 use crate::run::daily_spending;
@@ -42,9 +43,12 @@ use crate::run_context::RunContext;
 use board::{Board, FleetBoard, LocalBoard};
 use connection::BoardConnection;
 use context::ParallelRun;
-use new_record::{new_fleet_member_state, new_state_and_rewrite_shown_plan_with_answers};
+use new_record::{
+    new_fleet_member_state, new_state_and_rewrite_shown_plan_with_answers, record_member_name_and_token,
+};
 use plimsoll_domain::RunState;
 use plimsoll_domain::git_names::CommitId;
+use plimsoll_domain::workers::MemberToken;
 use plimsoll_launcher::plimsoll_repository::PlimsollRepository;
 use plimsoll_launcher::worktree::PlanFiles;
 use plimsoll_launcher::{git, process, worktree};
@@ -64,6 +68,8 @@ pub struct FleetDescription {
     pub fleet_name: String,
     /// This machine's name in the fleet.
     pub member_name: String,
+    /// The secret that belongs to the name.
+    pub member_token: MemberToken,
     /// The name of the remote in the clone.
     pub remote_name: String,
     /// The texts of all items.
@@ -139,11 +145,16 @@ pub fn run_parallel_plan(
 /// The path, relative to the project, of the file that shows the plan on a fleet member.
 pub const PLAN_COPY_PATH: &str = shown_plan::SHOWN_PLAN_FILE;
 
-/// Returns this machine's name in the run's fleet; `None` if the run belongs to no fleet.
-pub fn fleet_member_name(project: &Project, run_state: &RunState) -> Result<Option<String>, StoreError> {
+/// Returns this machine's name in the run's fleet, with its token. Returns `None` if the run belongs to no fleet, or
+/// if its record has no token: then the machine needs a new name, because it cannot prove that it has the old one.
+pub fn fleet_member_name_and_token(
+    project: &Project,
+    run_state: &RunState,
+) -> Result<Option<(String, MemberToken)>, StoreError> {
     Ok(workers_file::load_workers_state(project, &run_state.run_id)?
         .and_then(|workers| workers.fleet_member)
-        .map(|fleet_member| fleet_member.name))
+        .filter(|fleet_member| !fleet_member.token.is_empty())
+        .map(|fleet_member| (fleet_member.name, fleet_member.token)))
 }
 
 /// Returns the git folder into which this clone fetches a fleet's branches; sessions cannot write there.
@@ -172,6 +183,7 @@ pub fn run_fleet_member(
     let workers_file = WorkersFile::open_or_create(project, context.run_id, || {
         Ok(new_fleet_member_state(&fleet, &checkout))
     })?;
+    record_member_name_and_token(&workers_file, &fleet)?;
     let board = FleetBoard::new(
         workers_file,
         board_connection,
@@ -184,6 +196,7 @@ pub fn run_fleet_member(
     retry::retry_while_transient(retry::START_TIMEOUT, &is_interrupted, BoardError::is_unreachable, || {
         board.refresh_from_board()
     })?;
+    board.check_items_listed_as_merged(&is_interrupted);
     let worktrees = write_shared_files_and_open_worktrees(
         project,
         initial_state,

@@ -144,6 +144,8 @@ fn write_response_to_stdout_and_stderr(response: &HookResponse) {
         text.push('\n');
         let _ = plimsoll_store::disk::write_all_to_stdout(text.as_bytes());
     }
+    // Starts with the program's name and not with `error:`. Claude Code runs the hooks of all programs together and shows
+    // their standard error to its user, who must see that it comes from Plimsoll.
     for stderr_line in &response.stderr_lines {
         let line = format!("{}: {}\n", current_program_name(), to_safe_single_line(stderr_line));
         let _ = std::io::stderr().write_all(line.as_bytes());

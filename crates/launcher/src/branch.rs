@@ -42,10 +42,10 @@ pub enum BranchError {
     #[error("`{0}` cannot be the name of a branch (see `git check-ref-format --help`)")]
     InvalidName(String),
     /// The folder is not in a repository.
-    #[error("--branch needs a git repository, and this folder is in none: git init, then commit")]
+    #[error("--branch needs a git repository, but this folder is not in one: git init, then commit")]
     NoRepository,
     /// Nothing has been committed.
-    #[error("--branch needs a commit to begin at, and this repository has none: commit first")]
+    #[error("--branch needs a commit to start from, but this repository has none: commit first")]
     NoCommit,
     #[error(
         "HEAD is detached, so there is no branch to merge the work into later: check one out first (git switch BRANCH)"

@@ -11,19 +11,19 @@ pub(crate) enum GitError {
     #[error("git took too long")]
     TimedOut,
     /// The output is a list longer than we read.
-    #[error("git names too many files")]
+    #[error("git lists too many files")]
     TooManyFiles,
     /// Git's own error message, or the last line that git or a hook of the user's printed.
     #[error("{0}")]
     Failed(String),
     /// A rebase, a merge or the like is in progress: a commit would end it or become a part of it.
-    #[error("{0} is under way")]
+    #[error("{0} is in progress")]
     OperationInProgress(&'static str),
     /// A merge left conflicts.
     #[error("there are files with conflicts")]
     Conflicts,
     /// Another git process holds the lock of the index.
-    #[error("index.lock is there: another git is at work, or one has died")]
+    #[error("index.lock exists: another git is running, or one has crashed")]
     IndexLocked,
     /// The commit, including the user's hooks, did not finish in time.
     #[error("the commit took longer than {} seconds", .0.as_secs())]

@@ -10,7 +10,8 @@ pub(crate) fn fatal_message_or_last_output_line(outcome: &CommandOutcome) -> Str
     let fatal_message = stderr_text.lines().find_map(|line| line.strip_prefix("fatal: "));
     let reason =
         fatal_message.or_else(|| lines_from_end.find(|line| !line.trim().is_empty())).map(str::to_owned);
-    let fallback = if outcome.exit_code.is_none() { "a signal ended it" } else { "it failed without a word" };
+    let fallback =
+        if outcome.exit_code.is_none() { "a signal ended it" } else { "it failed without a message" };
     reason.or_else(|| outcome.start_error.clone()).unwrap_or_else(|| fallback.to_owned())
 }
 

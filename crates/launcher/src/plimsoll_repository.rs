@@ -15,6 +15,7 @@ use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use plimsoll_store::layout::{find_git_folder, shared_git_folder};
 use plimsoll_store::{Durability, StoreError, disk};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use thiserror::Error;
@@ -30,6 +31,11 @@ const MAX_REASON_CHARS: usize = 500;
 /// The fetch command without tags, submodules and `FETCH_HEAD`; the repository and the refspecs follow it.
 const FETCH_ARGUMENTS: [&str; 6] =
     ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--"];
+/// The maximum size of a list of commits. A commit id has 41 or 65 bytes with its line break, so the list can have a
+/// million of them.
+const MAX_COMMIT_LIST_BYTES: usize = 65 * 1024 * 1024;
+/// The maximum size of a file that is read from a commit.
+pub const MAX_FILE_BYTES: usize = 16 * 1024 * 1024;
 /// The maximum size of a diff stat; lines beyond it are dropped.
 const MAX_DIFF_STAT_BYTES: usize = 8 * 1024;
 /// Before a repository of at least this many bytes is copied, the user is informed.
@@ -80,6 +86,22 @@ pub enum PlimsollRepositoryError {
     #[error("the commit {commit} cannot be taken over: {reason}")]
     BadCommit {
         commit: CommitId,
+        /// Git's message.
+        reason: String,
+    },
+    /// The commits between two commits could not be listed.
+    #[error("cannot list the commits from {start} to {tip}: {reason}")]
+    CannotListCommits {
+        start: CommitId,
+        tip: CommitId,
+        /// Git's message.
+        reason: String,
+    },
+    /// A file of a commit could not be read.
+    #[error("cannot read {} in the commit {commit}: {reason}", to_safe_single_line(.file.as_str()))]
+    CannotReadFile {
+        commit: CommitId,
+        file: RepoPath,
         /// Git's message.
         reason: String,
     },
@@ -249,6 +271,81 @@ impl PlimsollRepository {
     /// Returns whether `commit` is `tip` or an ancestor of it. Returns false if a commit does not exist.
     pub fn history_contains(&self, tip: &CommitId, commit: &CommitId) -> bool {
         self.run_offline_git(&["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()]).succeeded()
+    }
+
+    /// Returns the content of a file in a commit, or `None` if the commit has no such file. Fails if git does, or if the file is larger
+    /// than [`MAX_FILE_BYTES`].
+    pub fn read_file_in_commit(
+        &self,
+        commit: &CommitId,
+        file: &RepoPath,
+    ) -> Result<Option<Vec<u8>>, PlimsollRepositoryError> {
+        let read_error = |reason: String| PlimsollRepositoryError::CannotReadFile {
+            commit: commit.clone(),
+            file: file.clone(),
+            reason,
+        };
+        let listing = self.run_offline_git(&["ls-tree", "-z", commit.as_str(), "--", file.as_str()]);
+        if !listing.succeeded() {
+            return Err(read_error(error_message(&listing)));
+        }
+        if listing.stdout.is_empty() {
+            return Ok(None);
+        }
+        let blob = format!("{commit}:{}", file.as_str());
+        let arguments = ["cat-file", "blob", &blob];
+        let command =
+            offline_plimsoll_repository_command(Some(&self.git_folder), &self.git_folder, &arguments);
+        let options =
+            ChildOptions { max_output_bytes: MAX_FILE_BYTES, ..ChildOptions::with_timeout(QUERY_TIMEOUT) };
+        let outcome = child::run(command, options);
+        if !outcome.succeeded() {
+            return Err(read_error(error_message(&outcome)));
+        }
+        // Output beyond the maximum is discarded. A part of the file must not look like the whole one.
+        if outcome.stdout.len() >= MAX_FILE_BYTES {
+            return Err(read_error(format!("it has {MAX_FILE_BYTES} bytes or more")));
+        }
+        Ok(Some(outcome.stdout))
+    }
+
+    /// Returns `start`, if `tip` contains it, and the commits that `tip` contains and `start` does not. It needs two
+    /// processes, however many commits there are. Fails if git does, for example because a commit does not exist.
+    pub fn list_start_and_later_commits(
+        &self,
+        start: &CommitId,
+        tip: &CommitId,
+    ) -> Result<BTreeSet<CommitId>, PlimsollRepositoryError> {
+        let list_error = |reason: String| PlimsollRepositoryError::CannotListCommits {
+            start: start.clone(),
+            tip: tip.clone(),
+            reason,
+        };
+        let commit_range = format!("{start}..{tip}");
+        let arguments = ["rev-list", &commit_range, "--"];
+        let command =
+            offline_plimsoll_repository_command(Some(&self.git_folder), &self.git_folder, &arguments);
+        let max_output_bytes = MAX_COMMIT_LIST_BYTES;
+        let outcome = child::run(
+            command,
+            ChildOptions { max_output_bytes, ..ChildOptions::with_timeout(QUERY_TIMEOUT) },
+        );
+        if !outcome.succeeded() {
+            return Err(list_error(error_message(&outcome)));
+        }
+        // Output beyond the maximum is discarded. A part of the list must not look like the whole one.
+        if outcome.stdout.len() >= MAX_COMMIT_LIST_BYTES {
+            return Err(list_error(format!("the list has {MAX_COMMIT_LIST_BYTES} bytes or more")));
+        }
+        let mut commits = String::from_utf8_lossy(&outcome.stdout)
+            .lines()
+            .map(CommitId::parse)
+            .collect::<Result<BTreeSet<CommitId>, _>>()
+            .map_err(|error| list_error(error.to_string()))?;
+        if self.history_contains(tip, start) {
+            commits.insert(start.clone());
+        }
+        Ok(commits)
     }
 
     /// Returns whether `target` contains every change of `commit` except changes to `ignored_files`, either as the

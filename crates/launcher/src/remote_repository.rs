@@ -41,7 +41,7 @@ pub enum RemoteError {
     TextNotStored(String),
     /// An address for which git would start a `git-remote-NAME` program, or whose scheme git does not support.
     #[error(
-        "the remote's address {0} is none that machines can share: name it by https, http, ssh, git, file or a path with `git remote set-url` (for pushes with --push), or another remote with --remote"
+        "machines cannot share the remote's address {0}: name it by https, http, ssh, git, file or a path with `git remote set-url` (for pushes with --push), or another remote with --remote"
     )]
     UnsupportedAddress(String),
     /// A setting leads to a transport that is not allowed.
@@ -51,7 +51,7 @@ pub enum RemoteError {
     ForbiddenTransport(String),
     /// The reference does not have the value that the push expects, or is being updated at this moment; usually another
     /// machine has pushed to it.
-    #[error("it has moved meanwhile")]
+    #[error("it has moved since")]
     ReferenceMoved,
     /// The remote rejects the push.
     #[error("the remote rejects it: {0}")]
@@ -60,7 +60,7 @@ pub enum RemoteError {
     #[error("the remote has no {0}")]
     ReferenceMissing(String),
     /// The remote has objects that fail git's checks (`fsckObjects`); they were not pushed by Plimsoll.
-    #[error("the remote has a commit that git's checks refuse, so nothing is taken from there: {0}")]
+    #[error("git rejects a commit of the remote, so nothing was fetched: {0}")]
     MalformedObjects(String),
     /// The remote cannot be reached, or denies access.
     #[error("the remote cannot be reached: {0}")]
@@ -311,6 +311,18 @@ fn parse_forbidden_transport(outcome: &CommandOutcome) -> Option<RemoteError> {
     Some(RemoteError::ForbiddenTransport(truncate_end(&to_safe_single_line(name), MAX_ADDRESS_CHARS)))
 }
 
+/// Returns the name of the clone's remote that has this address without credentials, or `None`. `origin` is preferred.
+pub fn remote_name_of_address(repository: &Path, address: &str) -> Option<String> {
+    let outcome = git::run_query(repository, &["remote"]);
+    let mut names: Vec<String> =
+        String::from_utf8_lossy(&outcome.stdout).lines().map(str::to_owned).collect();
+    names.sort_by_key(|name| name != "origin");
+    names.into_iter().find(|name| {
+        query_supported_remote_addresses(repository, name)
+            .is_ok_and(|(fetch_address, _)| strip_credentials_except_ssh_user(&fetch_address) == address)
+    })
+}
+
 /// Removes the user name and password from an address. Keeps the user name of an ssh address.
 pub fn strip_credentials_except_ssh_user(address: &str) -> String {
     let Some((scheme, after_scheme)) = address.split_once("://") else { return address.to_owned() };
@@ -481,6 +493,32 @@ mod tests {
         let reopened_remote =
             Remote::open(&clone, "origin", &folder.path().join("state/remote.git")).unwrap();
         assert_eq!(reopened_remote.fetch_with_object_checks_and_prune(&[refspec], &never), Ok(()));
+    }
+
+    #[test]
+    fn commits_since_the_start_include_it_and_nothing_before() {
+        let (_folder, clone, remote) = create_remote_and_clone();
+        let commit = |name: &str| {
+            run_shell(&clone, &format!("git commit -q --allow-empty -m {name}"));
+            let commit = git::head_commit(&clone).unwrap();
+            remote.plimsoll_repository().fetch_and_verify_commit_from_clone(&commit).unwrap();
+            commit
+        };
+        let [before, start, second, third] = ["before", "start", "second", "third"].map(commit);
+        run_shell(&clone, &format!("git checkout -q --detach {before}"));
+        let side = commit("side");
+        let list = |start: &CommitId, tip: &CommitId| {
+            remote.plimsoll_repository().list_start_and_later_commits(start, tip).unwrap()
+        };
+        assert_eq!(list(&start, &third), [start.clone(), second.clone(), third].into());
+        assert_eq!(list(&start, &start), [start.clone()].into());
+        // A branch that was moved to another history does not contain the start commit.
+        assert_eq!(list(&start, &side), [side].into());
+        let missing_commit = CommitId::parse(&format!("{:040x}", 1)).unwrap();
+        for (start, tip) in [(&missing_commit, &second), (&start, &missing_commit)] {
+            let result = remote.plimsoll_repository().list_start_and_later_commits(start, tip);
+            assert!(matches!(result, Err(PlimsollRepositoryError::CannotListCommits { .. })), "{result:?}");
+        }
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn add_unset_or_ignored_issue_setting_problem(project: &Project, report: &mut Ch
             let text = format!("{}: {}", project.relative_to_root(file), ignored_key.describe());
             report.add_problem("Setting", text, &format!("if that is intended, {advice}"))
         }
-        None => report.add_problem("Setting", "no issue is set: nothing is queued, nothing is sent", &advice),
+        None => report.add_problem("Setting", "no issue is set, so no notes are queued or sent", &advice),
     }
 }
 
@@ -187,7 +187,7 @@ fn check_permission_by_updating_missing_comment(
             let advice = "if notes do not arrive, use a key that may read and write";
             report.add_warning(
                 "Rights",
-                &format!("whether the key may write is not known: {error}"),
+                &format!("cannot determine whether the key may write: {error}"),
                 Some(advice),
             );
         }

@@ -10,7 +10,7 @@ use plimsoll_store::{Project, environment};
 pub(crate) enum ClientSetupError {
     #[error(transparent)]
     KeyLookup(#[from] KeyError),
-    #[error("LINEAR_API_KEY holds no key: {0}")]
+    #[error("LINEAR_API_KEY has no valid key: {0}")]
     InvalidKeyVariable(KeyFormatError),
     #[error("linear.key_command printed no key: {0}")]
     InvalidCommandOutput(KeyFormatError),

@@ -19,6 +19,7 @@ use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::linear::command::LinearCommand;
 use plimsoll_store::{Project, config};
+use plimsoll_terminal::command_line::missing_or_unknown_command_message;
 use plimsoll_terminal::console::{fail_with, fail_with_store_error, print_text};
 use plimsoll_terminal::project_choice::fail_if_project_state_ignored_warn_if_parent;
 use plimsoll_terminal::signals;
@@ -54,7 +55,7 @@ pub fn main() -> ExitCode {
         _ => match LinearCommand::parse(&arguments) {
             Some(command) => run_command(&command),
             None => fail_with(
-                format!("plimsoll-linear does not know the arguments {arguments:?}\n\n{USAGE}"),
+                format!("{}\n\n{USAGE}", missing_or_unknown_command_message(&arguments)),
                 ExitStatus::Usage,
             ),
         },

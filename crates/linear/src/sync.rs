@@ -9,7 +9,7 @@ use crate::deliver::{
 use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
 use plimsoll_domain::{RunId, Settings};
 use plimsoll_store::{Project, StoreError, clock, outbox};
-use plimsoll_terminal::console::{fail, fail_with_store_error, print_error, print_text};
+use plimsoll_terminal::console::{fail, fail_with_store_error, print_text, print_warning};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -79,13 +79,13 @@ pub(crate) fn deliver_notes_for_user(project: &Project, settings: &Settings) -> 
 fn print_report(project: &Project, report: &DeliveryReport) -> ExitCode {
     report.delivered_runs.iter().for_each(|delivery| print_text(describe_delivery(delivery)));
     for warning in report.delivered_runs.iter().flat_map(|delivery| &delivery.warnings) {
-        print_error(&format!("Linear also says: {}", to_safe_single_line(warning)));
+        print_warning(&format!("Linear reports: {}", to_safe_single_line(warning)));
     }
     for (run_id, other_issue) in &report.runs_for_other_issues {
         let message = format!(
-            "left: notes of run {run_id} are for {other_issue}, and your settings name another issue (`linear.issue`)"
+            "notes of run {run_id} were not delivered: they are for {other_issue}, and your settings name another issue (`linear.issue`)"
         );
-        print_error(&to_safe_single_line(&message));
+        print_warning(&to_safe_single_line(&message));
     }
     match (&report.error, &report.backoff) {
         (Some(error), _) => fail_with_undelivered_count(project, error, error.hint()),
@@ -94,12 +94,12 @@ fn print_report(project: &Project, report: &DeliveryReport) -> ExitCode {
                 .map_or_else(|| backoff.retry_at.clone().to_string(), clock::format_local_time_with_seconds);
             fail_with_undelivered_count(
                 project,
-                &format!("Linear asked us to wait until {retry_time}"),
+                &format!("Linear asked to wait until {retry_time}"),
                 "try again then",
             )
         }
         _ if report.is_other_delivery_running => {
-            fail("another plimsoll is delivering now\nhint: try again in a minute")
+            fail("another plimsoll process is delivering notes\nhint: try again in a minute")
         }
         _ => ExitCode::SUCCESS,
     }

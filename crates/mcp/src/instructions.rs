@@ -2,14 +2,14 @@
 
 /// At most 2,000 characters: it stays in every conversation, and Claude Code cuts a server's instructions at 2 KB.
 pub(crate) const INSTRUCTIONS: &str = "\
-A working memory that you manage: registers (scratch notes of the present frame), a heap (named chunks that every \
-frame sees), a stack of frames (sub-tasks with a clean context).
+A working memory that you manage: registers (short notes of the current frame), a heap (named chunks that every \
+frame sees), and a stack of frames (sub-tasks with a clean context).
 
-First orient yourself: the frame's objective, the registers, the heap's index. Then a step, two calls in one message: \
-update_registers with what changed, and one action. Registers are terse; what does not fit is cut. R2 (what you do \
-now) and R7 (what came of the last step) change with each step; R0 is set once; in R1 cross off what is done; R3 changes \
-with the phase; clear R5 and R6 once verified or answered. What keeps growing goes to the heap, its register says \
-\"see heap:NAME\".
+First read the frame's objective, the registers and the heap's index. Each step is two calls in one message: \
+update_registers with what changed, and one action. Keep registers short; longer values are cut. R2 (what you do \
+now) and R7 (the result of the last step) change with each step. Set R0 once. Remove finished steps from R1. R3 changes \
+with the phase. Clear R5 and R6 when verified or answered. Move growing content to the heap, and write \
+\"see heap:NAME\" in the register.
 
 Take the first action that applies:
 1 heap_free: no later step needs the chunk
@@ -19,15 +19,15 @@ Take the first action that applies:
 5 heap_alloc: later frames must know it
 6 work: one tool call
 
-Contracts for several frames: heap, only what decides. What one child needs: its context. Code and long output: files.
+Put facts for several frames on the heap, those for one child into its context, and code and long output into files.
 
-An objective is for a reader who knows nothing: what, in which files, how to verify it. Not \"Do the parser\" but \
+Write an objective for a reader who knows nothing: what, in which files, how to verify it. Not \"Do the parser\" but \
 \"Write parse.py as heap:grammar says; `pytest -q test_parse.py` passes\". A return spec asks for facts: \"Files changed; \
-tests passed and failed; open problems\". The parent sees the result alone: what was done, found, decided; no code. \
-After a pop, see what of the task is open before you pop again. Keep a chunk if unsure.
+tests passed and failed; open problems\". The parent sees only the result: what was done, found, decided; no code. \
+After a pop, check what is open before you pop again. Keep a chunk if unsure.
 
-For example: R1 \"1 calc.py 2 tests\", R2 \"delegate 1\", push_frame calc; in it R2 \"write calc.py\", write; R7 \"written\", R2 \
-\"verify\", run; pop_frame \"calc.py: add, div; div(1,0) raises ValueError; verified\". Back in the root R1 \"1 done 2 tests\", R2 \
+Example: R1 \"1 calc.py 2 tests\", R2 \"delegate 1\", push_frame calc; in it R2 \"write calc.py\", write; R7 \"written\", R2 \
+\"verify\", run; pop_frame \"calc.py: add, div; div(1,0) raises ValueError; verified\". In the root R1 \"1 done 2 tests\", R2 \
 \"delegate 2\", push_frame tests.";
 
 #[cfg(test)]

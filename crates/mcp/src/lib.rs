@@ -50,7 +50,7 @@ pub fn main() -> ExitCode {
         }
         ["--help" | "-h"] => print_and_succeed(USAGE),
         _ => {
-            print_error(&format!("unknown arguments {arguments:?}\n\n{USAGE}"));
+            print_error(&format!("unknown arguments: {}\n\n{USAGE}", arguments.join(" ")));
             ExitStatus::Usage.into()
         }
     }
@@ -59,7 +59,7 @@ pub fn main() -> ExitCode {
 /// Prints an error to standard error, without terminal control characters.
 #[expect(clippy::disallowed_methods, reason = "the one place of the server that does")]
 fn print_error(message: &str) {
-    let _ = writeln!(std::io::stderr(), "plimsoll-mcp: {}", SafeText::from_multiline_text(message).as_str());
+    let _ = writeln!(std::io::stderr(), "error: {}", SafeText::from_multiline_text(message).as_str());
 }
 
 /// Prints text that contains no input, and returns success.

@@ -90,19 +90,19 @@ fn update_registers_tool() -> Tool {
         Register::Next => "What you do in this step; written before you act",
         Register::Phase => "A label such as reading, implementing, testing",
         Register::Constraints => "What must hold: requirements, contracts",
-        Register::Assumptions => "What you take for true and have not verified",
+        Register::Assumptions => "What you assume and have not verified",
         Register::OpenQuestions => "What you do not know yet; cleared when resolved",
-        Register::Status => "What came of the last step",
+        Register::Status => "The result of the last step",
     };
     let mut arguments: Vec<Argument> = Register::ALL
         .into_iter()
         .map(|register| Argument::register(register, description(register)))
         .collect();
-    arguments.push(Argument::flag("strict", "Refuse a value that is too long, instead of cutting it"));
+    arguments.push(Argument::flag("strict", "Refuse a value that is too long instead of cutting it"));
     Tool {
         name: "update_registers",
         title: "Update registers",
-        description: "Writes registers of the present frame. Give only those that change, terse; \"\" clears one. Call it in every step, beside the action.",
+        description: "Writes registers of the current frame. Give only those that change, in few words; \"\" clears one. Call it in every step, together with the action.",
         arguments,
         run: memory::update_registers,
         effect: ToolEffect::Replaces,
@@ -120,19 +120,19 @@ fn frame_tools() -> [Tool; 2] {
         Tool {
             name: "push_frame",
             title: "Push a frame",
-            description: "Begins a sub-task as a frame of its own; frames nest five deep. It sees registers, heap and what you give here, nothing of your conversation. Where there is an agent \"frame\" or \"plimsoll:frame\", start it then: Agent with that subagent_type and the frame's name as description.",
+            description: "Starts a sub-task in its own frame; frames nest five deep. The frame sees the registers, the heap and these arguments, but not your conversation. Then start the agent \"frame\" or \"plimsoll:frame\", if there is one: Agent with that subagent_type and the frame's name as description.",
             arguments: vec![
                 Argument::text("name", MAX_FRAME_NAME_CHARS, "A short label, one line").required(),
                 Argument::text(
                     "objective",
                     MAX_OBJECTIVE_CHARS,
-                    "What to produce, in which files, how to verify it; makes sense on its own",
+                    "What to produce, in which files, how to verify it; complete on its own",
                 )
                 .required(),
                 Argument::text(
                     "context",
                     MAX_CONTEXT_CHARS,
-                    "What it must know that is neither on the heap nor in registers",
+                    "What it must know that is not on the heap or in registers",
                 )
                 .required(),
                 Argument::text(
@@ -148,12 +148,12 @@ fn frame_tools() -> [Tool; 2] {
         Tool {
             name: "pop_frame",
             title: "Pop the frame",
-            description: "Ends the present frame once its objective is met. In the root frame it says that the whole task is done.",
+            description: "Ends the current frame when its objective is met. In the root frame it means that the whole task is done.",
             arguments: vec![
                 Argument::text(
                     "result",
                     MAX_RESULT_CHARS,
-                    "All that the parent will see: what was done, found and decided; no code, no long output",
+                    "All that the parent sees: what was done, found and decided; no code, no long output",
                 )
                 .required(),
             ],
@@ -166,13 +166,14 @@ fn frame_tools() -> [Tool; 2] {
 fn heap_tools() -> [Tool; 3] {
     let name_argument =
         || Argument::text("name", MAX_CHUNK_NAME_UTF16_UNITS, "Letters, digits or -_./:").required();
-    let content_argument =
-        || Argument::text("content", MAX_CHUNK_UTF16_UNITS, "What it holds; only what decides").required();
+    let content_argument = || {
+        Argument::text("content", MAX_CHUNK_UTF16_UNITS, "The content; only what matters later").required()
+    };
     [
         Tool {
             name: "heap_alloc",
             title: "Allocate a chunk",
-            description: "Puts a new named chunk on the heap, where every frame sees it until it is freed; it costs tokens as long.",
+            description: "Adds a named chunk to the heap. Every frame sees it, and it costs tokens, until it is freed.",
             arguments: vec![
                 name_argument(),
                 content_argument(),
@@ -192,7 +193,7 @@ fn heap_tools() -> [Tool; 3] {
         Tool {
             name: "heap_free",
             title: "Free a chunk",
-            description: "Takes a chunk off the heap that no later step needs.",
+            description: "Removes a chunk that no later step needs.",
             arguments: vec![name_argument()],
             run: memory::heap_free,
             effect: ToolEffect::Replaces,
@@ -205,7 +206,7 @@ fn read_only_tools() -> [Tool; 3] {
         Tool {
             name: "memory_show",
             title: "Show the working memory",
-            description: "The present frame, its registers, and the heap with its contents, as they stand now.",
+            description: "Returns the current frame, its registers, and the heap with its contents.",
             arguments: Vec::new(),
             run: memory::show_memory,
             effect: ToolEffect::ReadsOnly,
@@ -213,12 +214,12 @@ fn read_only_tools() -> [Tool; 3] {
         Tool {
             name: "turns_list",
             title: "List turns",
-            description: "The last responses of the model in this project, one a line: name, time, outcome, calls.",
+            description: "Lists the model's last responses in this project, one per line: name, time, outcome, calls.",
             arguments: vec![
                 Argument::count("last", turns::MAX_LISTED_TURNS, "How many; 20 if left out"),
                 Argument::flag("failures", "Only those that failed"),
                 Argument::text("tool", 128, "Only those that called this tool"),
-                Argument::text("text", 500, "Only those with this text in words, calls or results"),
+                Argument::text("text", 500, "Only those with this text in messages, calls or results"),
                 Argument::text("session", 64, "Only this session: the beginning of its id"),
             ],
             run: turns::record_missing_and_list_turns,
@@ -227,7 +228,7 @@ fn read_only_tools() -> [Tool; 3] {
         Tool {
             name: "turns_show",
             title: "Show a turn",
-            description: "One turn: words, calls, results.",
+            description: "Returns one turn: messages, calls, results.",
             arguments: vec![
                 Argument::text("turn", 200, "Its name as turns_list shows it, SESSION:NUMBER").required(),
             ],
@@ -243,7 +244,7 @@ fn workspace_tools() -> [Tool; 4] {
         Tool {
             name: "read_file",
             title: "Read a file",
-            description: "The first 10,000 characters of a text file of the project.",
+            description: "Returns the first 10,000 characters of a text file of the project.",
             arguments: vec![path_argument("Relative to the project's folder").required()],
             run: workspace::read_start_of_text_file,
             effect: ToolEffect::ReadsOnly,
@@ -251,10 +252,10 @@ fn workspace_tools() -> [Tool; 4] {
         Tool {
             name: "write_file",
             title: "Write a file",
-            description: "Writes a file of the project, whole; makes the folders it needs.",
+            description: "Writes a whole file of the project, and creates missing folders.",
             arguments: vec![
                 path_argument("Relative to the project's folder").required(),
-                Argument::text("content", 1_000_000, "All that it will hold").required(),
+                Argument::text("content", 1_000_000, "The whole content").required(),
             ],
             run: workspace::write_file,
             effect: ToolEffect::Replaces,
@@ -262,17 +263,15 @@ fn workspace_tools() -> [Tool; 4] {
         Tool {
             name: "list_files",
             title: "List a folder",
-            description: "The entries of a folder of the project: folders end in /, links in @.",
-            arguments: vec![path_argument(
-                "Relative to the project's folder; that folder itself if left out",
-            )],
+            description: "Lists a folder of the project: folders end in /, links in @.",
+            arguments: vec![path_argument("Relative to the project's folder, which is the default")],
             run: workspace::list_folder_with_types_and_sizes,
             effect: ToolEffect::ReadsOnly,
         },
         Tool {
             name: "run_command",
             title: "Run a command",
-            description: "Runs a shell command line in the project's folder, for at most 30 seconds. It is not confined: it can do whatever the user can.",
+            description: "Runs a shell command line in the project's folder, for at most 30 seconds. It is not sandboxed: it can do whatever the user can.",
             arguments: vec![Argument::text("command", 20_000, "For sh -c").required()],
             run: workspace::run_command_in_project_folder,
             effect: ToolEffect::Unrestricted,

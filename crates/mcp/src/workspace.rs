@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(error_text, expected);
         assert!(elapsed >= Duration::from_secs(1) && elapsed < Duration::from_secs(20), "{elapsed:?}");
         sleep(Duration::from_secs(4).saturating_sub(start.elapsed()));
-        assert!(!folder.path().join("late").exists(), "what it had started lives on");
+        assert!(!folder.path().join("late").exists(), "processes that it started are still running");
     }
 
     #[test]

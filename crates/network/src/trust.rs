@@ -10,7 +10,7 @@ pub enum TrustError {
     #[error("no root certificates were found on this computer{}", prefix_with_colon(.0))]
     NoRoots(String),
     /// The user's PEM text contains no valid certificate.
-    #[error("it holds no certificate (PEM)")]
+    #[error("it has no certificate (PEM)")]
     NoCertificateInPem,
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum CollectorError {
     InvalidCertificateFile { path: String, error: TrustError },
     #[error(transparent)]
     CertificateFileUnreadable(StoreError),
-    #[error("the file {0} (OTEL_EXPORTER_OTLP_CERTIFICATE) is not there")]
+    #[error("the file {0} (OTEL_EXPORTER_OTLP_CERTIFICATE) does not exist")]
     CertificateFileMissing(String),
     #[error(transparent)]
     Trust(TrustError),
@@ -125,7 +125,7 @@ impl Collector {
             }
             // The text of these errors may contain the address.
             RequestError::Protocol(_) | RequestError::ResponseTooLarge(_) | RequestError::Other(_) => {
-                format!("{host} gave no answer that can be understood")
+                format!("{host} sent an invalid answer")
             }
         };
         ExportOutcome::RetryLater { retry_after: None, reason }

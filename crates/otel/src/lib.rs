@@ -21,6 +21,7 @@ mod spans;
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::telemetry::command::parse_follow_arguments;
+use plimsoll_terminal::command_line::missing_or_unknown_command_message;
 use plimsoll_terminal::console::{fail_with, print_text};
 use plimsoll_terminal::signals;
 use std::process::ExitCode;
@@ -45,7 +46,7 @@ pub fn main() -> ExitCode {
             Some(journal_offset) => run_exporter::export_run_telemetry_from_stdin(journal_offset),
             None => {
                 return fail_with(
-                    format!("plimsoll-otel does not know the arguments {arguments:?}\n\n{USAGE}"),
+                    format!("{}\n\n{USAGE}", missing_or_unknown_command_message(&arguments)),
                     ExitStatus::Usage,
                 );
             }

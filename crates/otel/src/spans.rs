@@ -123,7 +123,7 @@ impl SpanBuilder {
     /// Ends all open spans and marks the run's span as failed. It has no effect if a `run_ended` event has ended them already.
     pub(crate) fn end_all_and_mark_run_failed(&mut self, end_nanos: u64) -> Vec<Span> {
         if let Some(run_span) = &mut self.run_span {
-            run_span.mark_failed("the process of the run ended without a word");
+            run_span.mark_failed("the process of the run ended without a result");
         }
         self.end_all_open_spans_including_run(end_nanos);
         std::mem::take(&mut self.ended_spans)

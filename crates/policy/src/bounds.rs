@@ -47,8 +47,9 @@ pub fn add_session_cost(state: &mut RunState, cost: Cost, tokens: u64, date: &st
 fn spent_budget_reason(state: &RunState) -> Option<String> {
     let RunLimits { max_cost_usd, max_tokens, .. } = state.options.limits;
     if let Some(limit) = max_cost_usd.filter(|max_usd| state.spending.cost_usd >= *max_usd) {
-        let spent_text = state.spending.cost_basis().format_usd(state.spending.cost_usd);
-        return Some(format!("{spent_text} of ${limit:.2} spent"));
+        let spent_text =
+            state.spending.cost_basis().format_usd_spent_of_limit(state.spending.cost_usd, limit);
+        return Some(format!("{spent_text} spent"));
     }
     let limit = max_tokens.filter(|max_tokens_total| state.spending.tokens >= *max_tokens_total)?;
     Some(format!("{} of {} tokens used", format_tokens(state.spending.tokens), format_tokens(limit)))
@@ -99,7 +100,7 @@ fn pause_or_stop_for_full_quota(state: &RunState, now: &Timestamp) -> Option<Ver
             Some(Verdict::Pause { kind: PauseKind::Quota, pause_end: Some(reset.clone()), reason })
         }
         None => {
-            let reason = format!("{reason}; the client reports no reset time to wait for");
+            let reason = format!("{reason}; Claude Code reports no reset time to wait for");
             Some(Verdict::Stop { status: RunStatus::Budget, reason })
         }
     }
@@ -117,8 +118,9 @@ pub fn pause_or_stop_for_spent_daily_budget(state: &RunState, now: &Timestamp) -
     if today.usd < daily_limit || *now >= today.day_ends_at {
         return None;
     }
-    let (spent_text, ends_at) = (today.basis.format_usd(today.usd), &today.day_ends_at);
-    let reason = format!("{spent_text} of ${daily_limit:.2} a day spent by all runs together");
+    let (spent_text, ends_at) =
+        (today.basis.format_usd_spent_of_limit(today.usd, daily_limit), &today.day_ends_at);
+    let reason = format!("{spent_text} a day spent by all runs together");
     if is_after_deadline(state, ends_at) {
         let reason = format!("{reason}; the day ends at {ends_at}, after the deadline");
         return Some(Verdict::Stop { status: RunStatus::Deadline, reason });
@@ -206,7 +208,7 @@ mod tests {
             (
                 quota_of(Some((99.0, "")), None),
                 Some(
-                    "RALPH_STOP|budget|99% of the five-hour quota is used, and the run stops at 80%; the client reports no reset",
+                    "RALPH_STOP|budget|99% of the five-hour quota is used, and the run stops at 80%; Claude Code reports no reset",
                 ),
             ),
         ] {

@@ -158,7 +158,7 @@ fn describe_trip_evidence(
             format!("{sessions_text} in a row failed before the model had answered{error_suffix}")
         }
         BreakerCause::PermissionDenied => format!(
-            "in {sessions_text} in a row the client refused the tool {tool}: allow it after `--`, for example with --allowedTools {tool}",
+            "in {sessions_text} in a row Claude Code refused the tool {tool}: allow it after `--`, for example with --allowedTools {tool}",
             tool = observation.denied_tool.as_deref().unwrap_or("?")
         ),
         BreakerCause::EmptyReply => format!("{sessions_text} in a row said and did nothing"),

@@ -161,10 +161,13 @@ pub fn run_installation_checks(diagnostics: &Diagnostics) -> Vec<Section> {
         .linear
         .as_ref()
         .map(|linear| linear::check_linear_delivery(linear, &diagnostics.programs.current_build));
+    let mut settings = settings::check_hook_settings(&diagnostics.settings);
+    let settings_error = diagnostics.window.settings_error.as_deref();
+    settings.findings.extend(settings_error.map(window::ignored_settings_finding));
     [
         Some(programs::check_program_builds_and_path(&diagnostics.programs)),
         Some(client::check_client_version(&diagnostics.client)),
-        Some(settings::check_hook_settings(&diagnostics.settings)),
+        Some(settings),
         preferences::check_ignored_preferences(&diagnostics.preferences),
         plugin,
         client_module::check_module_and_other_modules(

@@ -22,22 +22,22 @@ pub fn render_plan_draft_prompt(spec: &[u8], plan_file: &str, existing_item_coun
     let existing_items_note = match existing_item_count {
         0 => String::new(),
         count => format!(
-            "\n- `{}` has {} already: read it, and propose only what it lacks.",
+            "\n- `{}` has {} already. Read it, and add only what it lacks.",
             to_safe_single_line(plan_file),
             count_with_noun(count, "item")
         ),
     };
     let block = PromptBlock::from_body(&format!(
         "# Draft a plan\n\n\
-        Below the end mark is a specification. Read what you need of the project (you can only read; a CLAUDE.md in it says how it is worked on), then answer with a plan that \
-        implements it: one line for each item, in the order in which they are done, and nothing else:\n\n\
+        A specification follows below the end mark. Read what you need of the project, with its rules in CLAUDE.md; you can only read. \
+        Then answer only with a plan that implements the specification. Write one line for each item, in working order:\n\n\
         - [ ] WHAT TO DO — done when: CHECK (SIZE, after: N)\n\n\
-        - Each item is done in one session of its own, by an agent that sees the item, the project and short notes of earlier \
-        sessions, but not this specification: name the files, and say everything it must know.\n\
-        - CHECK is what shows that the item is done: a command that passes, or a behaviour that anybody can observe.\n\
-        - SIZE is trivial (below 50 changed lines), simple (50 to 150), medium (150 to 300) or complex (more). Split what would take \
-        more than half a context window.\n\
-        - N is the position in your list of an item that must be done before; several: `after: 2, 3`. Without one write `(SIZE)`.\n\
+        - One agent does each item in its own session. It sees the item, the project and short notes of earlier sessions, but not \
+        this specification. Name the files and everything it must know.\n\
+        - CHECK shows that the item is done: a command that passes, or behavior that anybody can observe.\n\
+        - SIZE is trivial (below 50 changed lines), simple (50 to 150), medium (150 to 300) or complex (more). Split an item that \
+        needs more than half a context window.\n\
+        - N is the position in your list of an item that must be done before. For several write `after: 2, 3`; for none `(SIZE)`.\n\
         - At most {MAX_ITEMS} items, each on one line of at most 400 characters. No headings, no sub-items, no explanations.{existing_items_note}"
     ));
     assemble_prompt_file(&block, spec)
@@ -72,7 +72,7 @@ impl PlanDraft {
             ),
             text_if_count_is_positive(
                 self.repeated_count,
-                format!("{} left out: there already", count_with_noun(self.repeated_count, "item")),
+                format!("{} left out: already in the plan", count_with_noun(self.repeated_count, "item")),
             ),
             text_if_count_is_positive(
                 self.excess_count,
@@ -81,7 +81,7 @@ impl PlanDraft {
             text_if_count_is_positive(
                 self.stripped_count,
                 format!(
-                    "`verify:` or `model:` taken out of {}: only you may set them",
+                    "`verify:` or `model:` removed from {}: only you may set them",
                     count_with_noun(self.stripped_count, "item")
                 ),
             ),
@@ -190,7 +190,7 @@ mod tests {
         );
         assert_eq!(
             draft.describe_omissions_and_changes(),
-            ["6 lines of the answer left out: no items", "1 item left out: there already"]
+            ["6 lines of the answer left out: no items", "1 item left out: already in the plan"]
         );
         assert_eq!(
             parse_draft_items_not_in_plan("I cannot do that.", &TodoList::default()).items,
@@ -269,16 +269,16 @@ mod tests {
         <!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->
         # Draft a plan
 
-        Below the end mark is a specification. Read what you need of the project (you can only read; a CLAUDE.md in it says how it is worked on), then answer with a plan that implements it: one line for each item, in the order in which they are done, and nothing else:
+        A specification follows below the end mark. Read what you need of the project, with its rules in CLAUDE.md; you can only read. Then answer only with a plan that implements the specification. Write one line for each item, in working order:
 
         - [ ] WHAT TO DO — done when: CHECK (SIZE, after: N)
 
-        - Each item is done in one session of its own, by an agent that sees the item, the project and short notes of earlier sessions, but not this specification: name the files, and say everything it must know.
-        - CHECK is what shows that the item is done: a command that passes, or a behaviour that anybody can observe.
-        - SIZE is trivial (below 50 changed lines), simple (50 to 150), medium (150 to 300) or complex (more). Split what would take more than half a context window.
-        - N is the position in your list of an item that must be done before; several: `after: 2, 3`. Without one write `(SIZE)`.
+        - One agent does each item in its own session. It sees the item, the project and short notes of earlier sessions, but not this specification. Name the files and everything it must know.
+        - CHECK shows that the item is done: a command that passes, or behavior that anybody can observe.
+        - SIZE is trivial (below 50 changed lines), simple (50 to 150), medium (150 to 300) or complex (more). Split an item that needs more than half a context window.
+        - N is the position in your list of an item that must be done before. For several write `after: 2, 3`; for none `(SIZE)`.
         - At most 40 items, each on one line of at most 400 characters. No headings, no sub-items, no explanations.
-        - `fix_plan.md` has 3 items already: read it, and propose only what it lacks.
+        - `fix_plan.md` has 3 items already. Read it, and add only what it lacks.
         <!-- plimsoll:end -->
         ");
         assert!(

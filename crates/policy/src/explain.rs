@@ -67,7 +67,7 @@ fn explain_usage_thresholds_and_wait(
     lines.extend(thresholds.map(|thresholds| explain_thresholds(level, thresholds)));
     lines.extend(waited_ms.map(|milliseconds| {
         format!(
-            "The hook waited {milliseconds} ms for the client to write its answer, because a threshold was near."
+            "The hook waited {milliseconds} ms for Claude Code to write its answer, because a threshold was near."
         )
     }));
     lines
@@ -90,7 +90,7 @@ fn explain_reading(reading: &UsageReading) -> Vec<String> {
         format_tokens(reading.estimated_added_tokens),
     )];
     if let Some(percent) = reading.percent_shown_by_client() {
-        lines.push(format!("The client showed {percent}%: it counts input tokens only."));
+        lines.push(format!("Claude Code showed {percent}%: it counts input tokens only."));
     }
     let time_suffix =
         reading.responded_at.as_ref().map(|responded_at| format!(" of {responded_at}")).unwrap_or_default();
@@ -226,7 +226,7 @@ fn explain_related_entry(entry: &JournalEntry) -> Option<String> {
             non_empty_line(&sentence).map(|sentence| format!("Then {sentence}."))
         }
         JournalEvent::Reviewed(reviewed) => {
-            non_empty_line(&reviewed.describe()).map(|text| format!("Before it {text}."))
+            non_empty_line(&reviewed.describe()).map(|text| format!("Before the verdict, {text}."))
         }
         JournalEvent::Parked { item, question } => Some(format!(
             "The item \"{}\" waits for the user's answer: {}",
@@ -256,10 +256,7 @@ fn explain_verdict_marker(marker: &Marker) -> String {
             )
         }
         Marker::Continue { kind: ContinueKind::RefusedPromise, reason } => {
-            format!(
-                "The gate did not believe the promise{}; a fresh session continues.",
-                because_clause(reason)
-            )
+            format!("The gate refused the promise{}; a fresh session continues.", because_clause(reason))
         }
         Marker::Continue { kind: ContinueKind::Checkpoint, reason } => {
             format!(
@@ -271,7 +268,9 @@ fn explain_verdict_marker(marker: &Marker) -> String {
             format!("The run continues with a fresh session{}.", because_clause(reason))
         }
         // The gate never returns these markers.
-        Marker::Warning { .. } | Marker::Checkpoint { .. } => format!("The decision: {marker}."),
+        Marker::Warning { .. } | Marker::Checkpoint { .. } => {
+            format!("The decision: {}.", marker.describe(|time| to_safe_single_line(time.as_str())))
+        }
     }
 }
 

@@ -89,7 +89,7 @@ pub fn forecast_until_tokens_added(
         return None;
     }
     let typical_gain_scale = median_to_typical_ratio_weighted_toward_one(gains);
-    let mut rng = DeterministicRng(0x9E37_79B9_7F4A_7C15);
+    let mut rng = DeterministicRng::new();
     let mut turn_counts = Vec::with_capacity(SIMULATION_COUNT);
     let mut minute_counts = Vec::with_capacity(SIMULATION_COUNT);
     for _ in 0..SIMULATION_COUNT {
@@ -186,10 +186,15 @@ fn to_forecast_range(mut values: Vec<u64>) -> ForecastRange {
 }
 
 /// A pseudorandom generator (xorshift) with a fixed seed, so that equal input gives the same forecast.
-struct DeterministicRng(u64);
+pub(crate) struct DeterministicRng(u64);
 
 impl DeterministicRng {
-    fn next_below(&mut self, bound: usize) -> usize {
+    pub(crate) fn new() -> DeterministicRng {
+        DeterministicRng(0x9E37_79B9_7F4A_7C15)
+    }
+
+    /// Returns a number from 0 to below `bound`.
+    pub(crate) fn next_below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -225,7 +225,7 @@ pub fn count_frames_ended_by_calls(memory: &Memory, ended_calls: &[&str]) -> usi
 /// Returns the operation that closes the top frame as abandoned, because its subagent ended or never started.
 pub fn op_to_close_top_frame_as_abandoned(memory: &Memory) -> MemoryOp {
     let reason = match &memory.current_frame().agent_id {
-        Some(_) => "its subagent ended and did not return from it",
+        Some(_) => "its subagent ended without returning from it",
         None => "no subagent worked in it",
     };
     MemoryOp::CloseFrame { abnormal_end: AbnormalEnd::Abandoned, last_message: reason.to_owned() }
@@ -234,8 +234,8 @@ pub fn op_to_close_top_frame_as_abandoned(memory: &Memory) -> MemoryOp {
 /// Renders the reminder for a subagent that ends its turn without popping its frame. It is sent once.
 pub fn render_reminder_to_pop_frame(memory: &Memory) -> String {
     format!(
-        "You have not returned from the frame \"{}\". Call pop_frame now, with the report that RETURN asks for (what \
-         was done, what is open), and then end your turn.",
+        "You have not returned from the frame \"{}\". Call pop_frame now with the report that RETURN asks for (what \
+         was done, what is open). Then end your turn.",
         displayed_name(memory.current_frame())
     )
 }
@@ -246,7 +246,7 @@ pub fn render_returned_frame_report(returned: &ReturnedFrame) -> String {
     let text = match returned.abnormal_end {
         None => format!("The frame \"{name}\" has returned:\n{}", returned.result),
         Some(AbnormalEnd::TurnEndedWithoutPop) => {
-            format!("The frame \"{name}\" ended without a report; its last words were:\n{}", returned.result)
+            format!("The frame \"{name}\" ended without a report. Its last message:\n{}", returned.result)
         }
         Some(AbnormalEnd::Abandoned) => format!(
             "The frame \"{name}\" was abandoned: {}. Its STATUS, OPEN_QUESTIONS and PLAN are in your registers now.",

@@ -14,6 +14,7 @@ use crate::review;
 use crate::todo_list::render_unclear_lines_if_no_item_open;
 use plimsoll_domain::breaker::BreakerTrip;
 use plimsoll_domain::fatal_error::{FatalError, FatalErrorKind};
+use plimsoll_domain::marker::CHECKPOINT_THRASH_PREFIX;
 use plimsoll_domain::protected::describe_protected_changes;
 use plimsoll_domain::settings::{Settings, ThrashLimits};
 use plimsoll_domain::state::CheckpointCause;
@@ -306,12 +307,12 @@ fn record_checkpoint_and_detect_thrash(
     checkpoint_times.retain(|checkpoint_time| now - checkpoint_time <= i64::from(limits.minutes) * 60);
     if evidence.started_at_or_above_l2 {
         return Some(format!(
-            "checkpoint thrash: the session was at L2 before any work (checkpoint at {percent}%): what is loaded at its start leaves no room"
+            "{CHECKPOINT_THRASH_PREFIX}the session was at L2 before any work (checkpoint at {percent}%): what is loaded at its start leaves no room"
         ));
     }
     (checkpoint_times.len() >= limits.checkpoints as usize).then(|| {
         format!(
-            "checkpoint thrash: {} within {} minutes, and no item finished",
+            "{CHECKPOINT_THRASH_PREFIX}{} within {} minutes, and no item finished",
             count_with_noun(checkpoint_times.len(), "checkpoint"),
             limits.minutes
         )
@@ -346,10 +347,10 @@ fn describe_ending_and_open_item_count(state: &RunState, evidence: &SessionEvide
     let ending_clause = match &evidence.ending {
         SessionEnding::Completed | SessionEnding::HookStopped | SessionEnding::Unknown => String::new(),
         SessionEnding::WindowFull(reason) => format!("the window was full ({reason}); "),
-        SessionEnding::ClientLimit(limit_name) => format!("the client's {limit_name} ended the session; "),
-        SessionEnding::Crashed(reason) => format!("the client {reason}; "),
+        SessionEnding::ClientLimit(limit_name) => format!("Claude Code's {limit_name} ended the session; "),
+        SessionEnding::Crashed(reason) => format!("Claude Code {reason}; "),
         SessionEnding::Failed(error) => format!("the session failed: {}; ", truncate_end(error, 200)),
-        SessionEnding::IdleTimeout(reason) => format!("the client was silent ({reason}); "),
+        SessionEnding::IdleTimeout(reason) => format!("Claude Code was silent ({reason}); "),
         SessionEnding::Overloaded(_) => "the service failed; ".to_owned(),
         SessionEnding::DeadlineReached
         | SessionEnding::Fatal(_)

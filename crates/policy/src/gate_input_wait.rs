@@ -102,7 +102,7 @@ impl StopReadingReason {
         match self {
             StopReadingReason::NothingExpected => None,
             StopReadingReason::SessionNeverStarted => Some(
-                "no session began within 5 minutes, and standard input is still open: judged without a result; start the client with PLIMSOLL_RUN_ID in its environment, or give `plimsoll gate` < /dev/null",
+                "no session began within 5 minutes, and standard input is still open: judged without a result; start Claude Code with PLIMSOLL_RUN_ID in its environment, or give `plimsoll gate` < /dev/null",
             ),
             StopReadingReason::SessionInactive => Some(
                 "the session has written nothing for 3 hours, and standard input is still open: judged without a result",

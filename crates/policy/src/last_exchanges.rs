@@ -139,7 +139,7 @@ impl ExchangeRenderer<'_> {
                 Some(format!("### {whose} (quoted above)\n"))
             }
             TranscriptLineKind::Context { source, text } if source == COMPACT_SUMMARY => Some(format!(
-                "### The client's summary of the conversation before\n\n{}",
+                "### Claude Code's summary of the conversation before\n\n{}",
                 quote(&truncate_end(&(self.redact)(text), MAX_SUMMARY_CHARS))
             )),
             TranscriptLineKind::Prompt { .. }

@@ -69,6 +69,7 @@ pub mod prune;
 pub mod questions;
 pub mod read_only;
 pub mod records_location;
+pub mod remaining_work;
 pub mod reset_clock;
 pub mod resume;
 pub mod resume_cost;

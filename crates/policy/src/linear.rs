@@ -28,7 +28,7 @@ pub type Redact<'a> = &'a dyn Fn(&str) -> String;
 pub fn render_checkpoint_note(state: &RunState, redact: Redact<'_>) -> String {
     let checkpoint = &state.context_checkpoint;
     let percent_text =
-        checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent} %")).unwrap_or_default();
+        checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent}%")).unwrap_or_default();
     let labeled_text = |label: &str, text: &str| match text {
         "" | "unknown" => String::new(),
         // The format string adds the full stop.
@@ -226,7 +226,7 @@ pub fn render_comment_shortening_or_omitting_oldest(notes: &[LinearNote], max_ch
 const OMISSION_LINE_CHARS: usize = 80;
 
 fn render_note_paragraph(note: &LinearNote, max_chars: usize) -> String {
-    let kind_label = if note.kind == LinearNoteKind::Item { "Item" } else { "Iteration" };
+    let kind_label = if note.kind == LinearNoteKind::Item { "Item" } else { "Session" };
     format!(
         "\n**{kind_label} {}** · {} · {}\n",
         note.iteration_or_item_number,

@@ -12,18 +12,18 @@ use plimsoll_domain::{Marker, UsageReading};
 pub fn render_l1_warning(percent: u64, thresholds: &Thresholds) -> String {
     let marker = Marker::Warning { level: Level::L1, percent };
     format!(
-        "{marker}\nThis session's context window is {percent}% full. Go on with your item, read only what you need, and start nothing large. Record now, as your prompt says, findings that are in no file. At {}% at the latest you will be asked to stop.",
+        "{marker}\nThe context window is {percent}% full. Continue with your item, read only what you need, and start nothing large. Record findings that are in no file now, as your prompt says. At {}% or earlier you will be told to stop.",
         thresholds.percent_of_window(thresholds.l2)
     )
 }
 
 /// Asks for the last message of a session. `domain::handoff` reads these three labels and copies the text after them into the
 /// handoff.
-const FINAL_MESSAGE_INSTRUCTIONS: &str = "3. End your turn with a message of exactly three lines (or with the promise line, if your prompt has one and no item is open any more):\nSummary: decisions with their reasons, and what you found out that no file says\nProgress on the item: what is done; what is left\nNext step: the next action, with file and function, and the failing test if there is one";
+const FINAL_MESSAGE_INSTRUCTIONS: &str = "3. End your turn with exactly three lines (or with the promise line, if your prompt has one and no item is open):\nSummary: decisions with their reasons, and findings that are in no file\nProgress on the item: what is done; what is left\nNext step: the next action, with file and function, and the failing test if there is one";
 
 /// Asks for a commit before the session stops. Uncommitted changes stay in the working tree, where the run commits them
 /// unless `--commit off` is set. The session therefore need not violate the project's own rules about commits.
-const COMMIT_INSTRUCTIONS: &str = "2. Commit all of it; if the item is not finished, as `wip: <item>`. If the project's rules (CLAUDE.md) forbid that commit, leave the files as they are: they stay for the next session. Tick only what is finished and proven.";
+const COMMIT_INSTRUCTIONS: &str = "2. Commit all changes, as `wip: <item>` if the item is unfinished. If the project's rules (CLAUDE.md) forbid that commit, leave the files as they are for the next session. Tick only finished and proven items.";
 
 /// Renders the instruction to stop at a commit below L2 inside a run, because the next step would probably not fit.
 pub fn render_stop_below_l2_at_commit_instructions(
@@ -35,7 +35,7 @@ pub fn render_stop_below_l2_at_commit_instructions(
     let marker =
         Marker::Checkpoint { level: Level::L1, percent: Some(percent), handoff: handoff_path.to_owned() };
     format!(
-        "{marker}\nThis session's context window is {percent}% full. From one of your commits to the next you usually take about {} tokens, and about {} are left below {}%: this commit is a good place to stop, and a fresh session goes on. Now, and nothing else:\n1. Start nothing new.\n{COMMIT_INSTRUCTIONS}\n{FINAL_MESSAGE_INSTRUCTIONS}",
+        "{marker}\nThe context window is {percent}% full. Your next commit usually takes about {} tokens, and about {} are left below {}%. A fresh session continues from this commit. Do only this now:\n1. Start nothing new.\n{COMMIT_INSTRUCTIONS}\n{FINAL_MESSAGE_INSTRUCTIONS}",
         format_tokens(next_step.typical_step_tokens),
         format_tokens(next_step.tokens_below_l2),
         thresholds.percent_of_window(thresholds.l2)
@@ -47,7 +47,7 @@ pub fn render_stop_below_l2_at_commit_instructions(
 pub fn render_checkpoint_instructions(level: Level, percent: u64, handoff_path: &str) -> String {
     let marker = Marker::Checkpoint { level, percent: Some(percent), handoff: handoff_path.to_owned() };
     format!(
-        "{marker}\nThis session's context window is {percent}% full: a fresh session goes on. Now, and nothing else:\n1. Finish the edit you are in, and start nothing new.\n{COMMIT_INSTRUCTIONS}\n{FINAL_MESSAGE_INSTRUCTIONS}"
+        "{marker}\nThe context window is {percent}% full. A fresh session continues the work. Do only this now:\n1. Finish your current edit, and start nothing new.\n{COMMIT_INSTRUCTIONS}\n{FINAL_MESSAGE_INSTRUCTIONS}"
     )
 }
 
@@ -62,7 +62,7 @@ pub fn render_l3_session_end_message(percent: u64, handoff_path: &str) -> String
     let marker =
         Marker::Checkpoint { level: Level::L3, percent: Some(percent), handoff: handoff_path.to_owned() };
     format!(
-        "{marker}\nThis session's context window is {percent}% full, and the session ends here. A fresh one goes on from {}.",
+        "{marker}\nThe context window is {percent}% full. The session ends here; a fresh one continues from {}.",
         to_safe_single_line(handoff_path)
     )
 }
@@ -82,7 +82,7 @@ pub fn render_advice_outside_run_for_model(
         })
         .unwrap_or_default();
     format!(
-        "{marker}\nFor information: the context window is {percent}% full ({}). {auto_compact_sentence}{handoff_sentence} No action is required; this only helps you to plan.",
+        "{marker}\nFor information: the context window is {percent}% full ({}). {auto_compact_sentence}{handoff_sentence} No action is required.",
         level.descriptive_name()
     )
 }
@@ -96,21 +96,43 @@ pub fn render_advice_outside_run_for_user(
     thresholds: &Thresholds,
     continue_command: Option<&str>,
 ) -> String {
-    let marker = Marker::Warning { level, percent };
     let auto_compact_sentence = render_auto_compact_or_refusal_sentence(thresholds);
-    let handoff_sentence = match continue_command {
-        Some(command) => {
-            format!(
-                " A handoff is ready. To go on in a fresh session: /clear, then: {}",
-                to_safe_single_line(command)
-            )
-        }
-        None if level == Level::L1 => {
-            format!(" A handoff follows at {}%.", thresholds.percent_of_window(thresholds.l2))
-        }
-        None => String::new(),
+    let sentences = match continue_command {
+        Some(command) => format!(
+            "{auto_compact_sentence} A handoff is ready. To continue in a fresh session: /clear, then: {}",
+            to_safe_single_line(command)
+        ),
+        None if level == Level::L1 => format!(
+            "A handoff will be written at {}%. {auto_compact_sentence}",
+            thresholds.percent_of_window(thresholds.l2)
+        ),
+        None => auto_compact_sentence,
     };
-    format!("{marker}\nThe context window is {percent}% full. {auto_compact_sentence}{handoff_sentence}")
+    render_marker_for_user(&Marker::Warning { level, percent }, &sentences)
+}
+
+/// Renders the warning at L1 inside a run, for the user who watches the session.
+pub fn render_l1_warning_for_user(percent: u64, thresholds: &Thresholds) -> String {
+    let l2_percent = thresholds.percent_of_window(thresholds.l2);
+    render_marker_for_user(
+        &Marker::Warning { level: Level::L1, percent },
+        &format!("A checkpoint will be written at {l2_percent}%."),
+    )
+}
+
+/// Renders a marker for Claude Code's user: one line of plain words, which end with these sentences, then the marker on
+/// a line of its own.
+pub fn render_marker_for_user(marker: &Marker, sentences: &str) -> String {
+    let description = marker.describe(|time| time.as_str().to_owned());
+    render_description_and_marker_for_user(&description, marker, sentences)
+}
+
+/// Renders these words about a marker for Claude Code's user, as [`render_marker_for_user`] does. The words have no full
+/// stop.
+pub fn render_description_and_marker_for_user(words: &str, marker: &Marker, sentences: &str) -> String {
+    let full_stop = if words.ends_with(['.', '?', '!', '…']) { "" } else { "." };
+    let line = to_safe_single_line(&format!("Plimsoll: {words}{full_stop} {sentences}"));
+    format!("{line}\n{marker}")
 }
 
 /// Returns the prompt that continues from a handoff. With `@` before its path the client reads the file.
@@ -127,14 +149,14 @@ pub fn render_continue_prompt(handoff_path: &str) -> String {
 pub const MOVED_INTO_PROJECT_NOTICE: &str = "Plimsoll's state folder cannot be written here, as in Claude Code's sandbox. From now on Plimsoll keeps the files of this project in the project: in `.claude/plimsoll` and `.claude/handoffs`, which are hidden from git.";
 
 /// Warns that the project has another working memory, which sessions do not see because the files in the project take precedence.
-pub const HIDDEN_MEMORY_WARNING: &str = "this project has another working memory, outside of it, that sessions are not told: Plimsoll's files in the project come first";
+pub const HIDDEN_MEMORY_WARNING: &str = "sessions do not see another working memory of this project, which is outside of it: Plimsoll's files in the project take precedence";
 /// Explains how to make the hidden working memory visible again.
 pub const HIDDEN_MEMORY_FIX: &str = "if `.claude/plimsoll` or `.claude/plimsoll.json` came with a clone, remove it; to use that memory here, copy its folder into `.claude/plimsoll`";
 
 /// Tells the user at the start of a session outside a run that an earlier session left an unread handoff.
 pub fn render_handoff_offer_for_user(continue_command: &str, written_at: &str) -> String {
     let command = to_safe_single_line(continue_command);
-    format!("An earlier session left a handoff ({written_at}). To continue its work: {command}")
+    format!("Plimsoll: an earlier session left a handoff ({written_at}). To continue its work: {command}")
 }
 
 /// Tells the model at the start of a session outside a run about an unread handoff, which it must not read unasked.
@@ -176,14 +198,14 @@ pub fn render_continue_with_next_item_instructions(
     let set_aside_hint = if was_set_aside { format!("{SET_ASIDE_HINT} ") } else { String::new() };
     let ending = if open_item_count == 1 {
         format!(
-            "It is the last one: when everything is done, end your last message with exactly this line, alone:\n{}",
+            "It is the last one. When everything is done, end your last message with exactly this line:\n{}",
             promise::render_completion_line(promise_word, promise_code)
         )
     } else {
-        "Then end your turn: you will be told whether there is room for another one.".to_owned()
+        "Then end your turn. A message will tell you if there is room for another.".to_owned()
     };
     format!(
-        "The item is done, and the context window has room for the next one. Continue in this session with exactly this item: \"{item}\". {set_aside_hint}Do it like the previous one: prove it, tick it, commit. {ending}"
+        "The item is done, and the context window has room for another. Now do exactly this item: \"{item}\". {set_aside_hint}Prove it, tick it and commit, as before. {ending}"
     )
 }
 

@@ -1,5 +1,6 @@
 //! What our module inside the client is told: whether it answers in this session, and what it shows.
 
+use plimsoll_domain::cost::format_usd;
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::reading::rounded_percent;
 use plimsoll_domain::text::{format_tokens, to_safe_single_line, truncate_end};
@@ -22,7 +23,7 @@ impl SilenceReason {
         match self {
             SilenceReason::SessionOfRun => "this session belongs to a run",
             SilenceReason::OtherModuleAnswers => {
-                "the module that `plimsoll init` installed answers in this session"
+                "the module that `plimsoll init` installed handles this session"
             }
             SilenceReason::SessionNotRecorded => {
                 "Plimsoll's hooks have not recorded this session: run `plimsoll init`"
@@ -89,7 +90,7 @@ fn describe_agent(agent: &AgentReport) -> String {
         (Some(tokens), None) => format!(": {} tokens", format_tokens(tokens)),
         (None, _) => String::new(),
     };
-    let cost = agent.cost.map_or(String::new(), |usd| format!(", ${usd:.2}"));
+    let cost = agent.cost.map_or(String::new(), |usd| format!(", {}", format_usd(usd)));
     format!("{}{usage}{cost}", truncate_end(&name, MAX_AGENT_NAME_CHARS))
 }
 
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(
             render_band_lines_from_l1(720_000, &thresholds, &agents),
             [
-                "72% of the context window used, 247k tokens left until the client compacts",
+                "72% of the context window used, 247k tokens left until Claude Code compacts",
                 "Explore \\u{1b}[31m: 45k of 200k tokens (23%), $0.12",
                 "Plan: 1k tokens",
                 "subagent",

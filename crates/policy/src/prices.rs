@@ -5,7 +5,9 @@
 //! Neither the size of the context nor the service tier changed a price.
 
 use crate::window::model_name_without_prefix_date_and_suffix;
+use plimsoll_domain::cost::{Cost, CostBasis};
 use plimsoll_protocol::billing::BilledUsage;
+use plimsoll_protocol::result::ModelUsage;
 
 /// List prices of a model in US dollars, per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,14 +96,28 @@ impl BilledTokens {
             .cache_creation_input_tokens
             .filter(|tokens| *tokens > 0)
             .unwrap_or(cache_write_5m.saturating_add(cache_write_1h));
-        let cache_write_1h = cache_write_1h.min(cache_writes);
+        BilledTokens::from_model_usage(&ModelUsage {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cache_read_input_tokens: usage.cache_read_input_tokens,
+            cache_creation_input_tokens: Some(cache_writes),
+            cache_creation_1h: Some(cache_write_1h),
+            web_search_requests: usage.server_tool_use.web_search_requests,
+            ..ModelUsage::default()
+        })
+    }
+
+    /// Splits the client's totals for a model by kind.
+    pub(crate) fn from_model_usage(usage: &ModelUsage) -> BilledTokens {
+        let cache_writes = usage.cache_creation_input_tokens.unwrap_or(0);
+        let cache_write_1h = usage.cache_creation_1h.unwrap_or(0).min(cache_writes);
         BilledTokens {
             input: usage.input_tokens.unwrap_or(0),
             output: usage.output_tokens.unwrap_or(0),
             cache_read: usage.cache_read_input_tokens.unwrap_or(0),
             cache_write_5m: cache_writes - cache_write_1h,
             cache_write_1h,
-            web_searches: usage.server_tool_use.web_search_requests.unwrap_or(0),
+            web_searches: usage.web_search_requests.unwrap_or(0),
         }
     }
 
@@ -110,6 +126,11 @@ impl BilledTokens {
         [self.input, self.output, self.cache_read, self.cache_write_5m, self.cache_write_1h]
             .into_iter()
             .fold(0, u64::saturating_add)
+    }
+
+    /// Returns the sum of the input tokens, cached or not.
+    pub fn total_input(self) -> u64 {
+        BilledTokens { output: 0, ..self }.total_tokens()
     }
 
     /// Adds the tokens and web searches of another response.
@@ -142,16 +163,31 @@ pub struct Tariff {
 impl Tariff {
     /// Creates the tariff of a response by this model.
     pub fn new(model: Option<&str>, usage: &BilledUsage) -> Tariff {
-        Tariff {
-            model: model.map(model_name_without_prefix_date_and_suffix).unwrap_or_default().to_owned(),
-            is_fast: usage.speed.as_deref() == Some("fast"),
-            is_us_inference: usage.inference_geo.as_deref() == Some("us"),
-        }
+        let (model, is_fast, is_us_inference) = model_is_fast_is_us_inference(model, usage);
+        Tariff { model: model.to_owned(), is_fast, is_us_inference }
+    }
+
+    /// Returns true if this is the tariff of a response by this model.
+    pub fn applies_to(&self, model: Option<&str>, usage: &BilledUsage) -> bool {
+        (self.model.as_str(), self.is_fast, self.is_us_inference)
+            == model_is_fast_is_us_inference(model, usage)
+    }
+
+    /// Returns the model's name for display: `opus-5-5`, `opus-5-5 fast`, or `unknown`.
+    pub fn display_name(&self) -> String {
+        let model = if self.model.is_empty() { "unknown" } else { &self.model };
+        if self.is_fast { format!("{model} fast") } else { model.to_owned() }
     }
 
     /// Returns true if the price table contains the model.
     pub fn has_listed_price(&self) -> bool {
         find_listed_price(&self.model).is_some()
+    }
+
+    /// Returns the estimated cost of the tokens, which is an upper bound for a model that is not in the table.
+    pub fn list_cost(&self, tokens: BilledTokens) -> Cost {
+        let basis = if self.has_listed_price() { CostBasis::Estimated } else { CostBasis::AtMost };
+        Cost { usd: self.price_usd_or_highest_if_unlisted(tokens), basis }
     }
 
     /// Computes the price in US dollars. For a model that is not in the table, the highest price of the table
@@ -175,6 +211,15 @@ impl Tariff {
         let factor = if self.is_us_inference { US_FACTOR } else { 1.0 };
         usd * factor / MILLION + tokens.web_searches as f64 * WEB_SEARCH_USD
     }
+}
+
+/// Returns the fields of the tariff of a response by this model.
+fn model_is_fast_is_us_inference<'a>(model: Option<&'a str>, usage: &BilledUsage) -> (&'a str, bool, bool) {
+    (
+        model.map(model_name_without_prefix_date_and_suffix).unwrap_or_default(),
+        usage.speed.as_deref() == Some("fast"),
+        usage.inference_geo.as_deref() == Some("us"),
+    )
 }
 
 /// A one-off cost below this many US dollars is not worth a line. A turn of ten requests at half a window of a million

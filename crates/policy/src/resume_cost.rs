@@ -42,7 +42,7 @@ impl ResumeCost {
     /// Renders the message for the user. `continue_command` continues from the handoff.
     pub fn render_for_user(&self, continue_command: &str) -> String {
         format!(
-            "The prompt cache of this session has expired: its next request costs {} to write {} tokens again. A fresh session with its handoff costs {}: /clear, then: {}",
+            "Plimsoll: the prompt cache of this session has expired. The next request costs {} to write {} tokens again. A fresh session with the handoff costs {}: /clear, then: {}",
             CostBasis::Estimated.format_usd(self.resumed_usd),
             format_tokens(self.context_tokens),
             CostBasis::Estimated.format_usd(self.fresh_usd),
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn the_message_is_one_line_with_the_steps() {
         let cost = ResumeCost { resumed_usd: 1.05, fresh_usd: 0.105, context_tokens: 210_000 };
-        insta::assert_snapshot!(cost.render_for_user("/handoff continue"), @"The prompt cache of this session has expired: its next request costs about $1.05 to write 210k tokens again. A fresh session with its handoff costs about $0.10: /clear, then: /handoff continue");
+        insta::assert_snapshot!(cost.render_for_user("/handoff continue"), @"Plimsoll: the prompt cache of this session has expired. The next request costs about $1.05 to write 210k tokens again. A fresh session with the handoff costs about $0.10: /clear, then: /handoff continue");
         assert!(!cost.render_for_user("a\n\u{1b}[31mb").contains(['\n', '\u{1b}']));
     }
 }

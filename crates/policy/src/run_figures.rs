@@ -1,6 +1,9 @@
 //! Computes the figures of a run. All screens use them, so that they show the same numbers.
 
 use crate::current_item::current_unparked_item;
+use crate::remaining_work::{
+    estimate_remaining_work_of_parallel_run, estimate_remaining_work_of_sequential_run,
+};
 use plimsoll_domain::RunState;
 use plimsoll_domain::board::{ItemStage, SetAsideReason};
 use plimsoll_domain::run_figures::{ItemCounts, RunFigures, WorkerActivity, WorkerFigures};
@@ -48,6 +51,7 @@ pub fn figures_of_sequential_run(state: &RunState, session: Option<RunningSessio
         sessions: state.iteration,
     });
     figures.add_usage(WorkUsage { sessions: 0, ..session.usage });
+    figures.remaining = estimate_remaining_work_of_sequential_run(state, &figures.items);
     figures
 }
 
@@ -66,11 +70,12 @@ fn count_plan_items(state: &RunState, is_session_running: bool) -> ItemCounts {
 }
 
 /// Returns the figures of a parallel run, from its record and from snapshots of the item runs. `item_run_snapshots` has
-/// an entry for each item, or is empty.
+/// an entry for each item, or is empty. `seconds_of_work` is the time since the run began, if it has worked all that time.
 pub fn figures_of_parallel_run(
     workers_state: &WorkersState,
     item_run_snapshots: &[ItemRunSnapshot],
     is_run_active: bool,
+    seconds_of_work: Option<u64>,
 ) -> RunFigures {
     let mut figures =
         RunFigures { items: count_board_items_by_stage(workers_state), ..RunFigures::default() };
@@ -103,6 +108,8 @@ pub fn figures_of_parallel_run(
             });
         }
     }
+    figures.remaining =
+        estimate_remaining_work_of_parallel_run(workers_state, &figures.items, seconds_of_work);
     figures
 }
 
@@ -218,7 +225,7 @@ mod tests {
             window_percent: Some(7),
             api_retry: Some(ApiRetryState::default()),
         };
-        let figures = figures_of_parallel_run(&record, std::slice::from_ref(&facts), true);
+        let figures = figures_of_parallel_run(&record, std::slice::from_ref(&facts), true, None);
         assert_eq!(
             figures.api_retry_if_all_workers_retry(),
             Some(&ApiRetryState::default()),
@@ -238,7 +245,7 @@ mod tests {
         // The next attempt has begun since the facts were read: they are about a run that is already counted
         // elsewhere.
         record.item_progress[0].pid = Some(11);
-        assert_eq!(figures_of_parallel_run(&record, &[facts], true).tokens, 400);
+        assert_eq!(figures_of_parallel_run(&record, &[facts], true, None).tokens, 400);
     }
 
     #[test]
@@ -250,11 +257,18 @@ mod tests {
         ] {
             let mut record = record_with_stages(vec![leased_stage("worker 1")]);
             record.item_progress[0].is_waiting = is_waiting;
-            assert_eq!(figures_of_parallel_run(&record, &[], is_run_active).workers[0].activity, expected);
+            assert_eq!(
+                figures_of_parallel_run(&record, &[], is_run_active, None).workers[0].activity,
+                expected
+            );
         }
         let orphan = ItemRunSnapshot { is_alive: true, ..ItemRunSnapshot::default() };
-        let figures =
-            figures_of_parallel_run(&record_with_stages(vec![leased_stage("worker 1")]), &[orphan], false);
+        let figures = figures_of_parallel_run(
+            &record_with_stages(vec![leased_stage("worker 1")]),
+            &[orphan],
+            false,
+            None,
+        );
         assert_eq!(figures.workers[0].activity, WorkerActivity::Working);
     }
 
@@ -262,7 +276,7 @@ mod tests {
     fn an_item_of_another_machine_is_in_work_and_no_worker_of_this_one() {
         let mut record = record_with_stages(vec![leased_stage("here/1"), leased_stage("there/1")]);
         record.fleet_member = Some(FleetMember { name: "here".into(), ..FleetMember::default() });
-        let figures = figures_of_parallel_run(&record, &[], true);
+        let figures = figures_of_parallel_run(&record, &[], true, None);
         assert_eq!((figures.items.in_progress, figures.workers.len()), (2, 1));
     }
 }

@@ -97,9 +97,7 @@ impl SessionUsage {
         let reported = self.reported_cost_usd().unwrap_or(0.0);
         let mut cost = Cost { usd: reported, basis: CostBasis::Reported };
         for (tariff, tokens) in self.nonzero_unreported_tokens_by_tariff() {
-            let basis = if tariff.has_listed_price() { CostBasis::Estimated } else { CostBasis::AtMost };
-            cost.usd += tariff.price_usd_or_highest_if_unlisted(tokens);
-            cost.basis = cost.basis.max(basis);
+            cost = cost + tariff.list_cost(tokens);
         }
         cost
     }
@@ -125,45 +123,32 @@ impl SessionUsage {
     fn reported_tokens_by_family(&self) -> BTreeMap<String, BilledTokens> {
         let mut tokens_by_family: BTreeMap<String, BilledTokens> = BTreeMap::new();
         for (model, usage) in self.reported.iter().flat_map(|reported| &reported.models) {
-            let cache_writes = usage.cache_creation_input_tokens.unwrap_or(0);
-            let cache_write_1h = usage.cache_creation_1h.unwrap_or(0).min(cache_writes);
-            tokens_by_family
-                .entry(model_name_without_prefix_date_and_suffix(model).to_owned())
-                .or_default()
-                .add(BilledTokens {
-                    input: usage.input_tokens.unwrap_or(0),
-                    output: usage.output_tokens.unwrap_or(0),
-                    cache_read: usage.cache_read_input_tokens.unwrap_or(0),
-                    cache_write_5m: cache_writes - cache_write_1h,
-                    cache_write_1h,
-                    web_searches: usage.web_search_requests.unwrap_or(0),
-                });
+            let family = model_name_without_prefix_date_and_suffix(model).to_owned();
+            tokens_by_family.entry(family).or_default().add(BilledTokens::from_model_usage(usage));
         }
         tokens_by_family
     }
 }
 
-/// Returns the counted tokens without the reported ones, and subtracts the matched tokens from `reported`. Cache writes
-/// are compared as one sum because older clients report them without their durations.
-fn subtract_and_consume_reported(counted: BilledTokens, reported: &mut BilledTokens) -> BilledTokens {
+/// Returns the counted tokens without the reported ones, and subtracts the matched tokens from `reported`. Older clients report
+/// cache writes without their durations, so reported writes that match none of their duration are matched with the others.
+pub(crate) fn subtract_and_consume_reported(
+    counted: BilledTokens,
+    reported: &mut BilledTokens,
+) -> BilledTokens {
     let subtract_and_consume = |counted: u64, reported: &mut u64| {
         let common = counted.min(*reported);
         *reported -= common;
         counted - common
     };
-    let mut reported_writes = reported.cache_write_5m.saturating_add(reported.cache_write_1h);
-    let unreported_writes = subtract_and_consume(
-        counted.cache_write_5m.saturating_add(counted.cache_write_1h),
-        &mut reported_writes,
-    );
-    (reported.cache_write_5m, reported.cache_write_1h) = (reported_writes, 0);
-    let cache_write_1h = counted.cache_write_1h.min(unreported_writes);
+    let cache_write_5m = subtract_and_consume(counted.cache_write_5m, &mut reported.cache_write_5m);
+    let cache_write_1h = subtract_and_consume(counted.cache_write_1h, &mut reported.cache_write_1h);
     BilledTokens {
         input: subtract_and_consume(counted.input, &mut reported.input),
         output: subtract_and_consume(counted.output, &mut reported.output),
         cache_read: subtract_and_consume(counted.cache_read, &mut reported.cache_read),
-        cache_write_5m: unreported_writes - cache_write_1h,
-        cache_write_1h,
+        cache_write_5m: subtract_and_consume(cache_write_5m, &mut reported.cache_write_1h),
+        cache_write_1h: subtract_and_consume(cache_write_1h, &mut reported.cache_write_5m),
         web_searches: subtract_and_consume(counted.web_searches, &mut reported.web_searches),
     }
 }
@@ -268,6 +253,25 @@ mod tests {
             CostBasis::Estimated,
             1_000_000,
         );
+    }
+
+    #[test]
+    fn cache_writes_of_both_durations_are_subtracted_separately() {
+        let writes = |cache_write_5m, cache_write_1h| BilledTokens {
+            cache_write_5m,
+            cache_write_1h,
+            ..BilledTokens::default()
+        };
+        for (counted, reported, unreported, hidden) in [
+            (writes(3, 6), writes(2, 4), writes(1, 2), writes(0, 0)),
+            (writes(3, 6), writes(9, 0), writes(0, 0), writes(0, 0)),
+            (writes(3, 6), writes(5, 6), writes(0, 0), writes(2, 0)),
+            (writes(3, 0), writes(0, 4), writes(0, 0), writes(0, 1)),
+        ] {
+            let mut remaining = reported;
+            assert_eq!(subtract_and_consume_reported(counted, &mut remaining), unreported);
+            assert_eq!(remaining, hidden);
+        }
     }
 
     #[test]

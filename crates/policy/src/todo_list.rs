@@ -79,14 +79,14 @@ pub fn render_plan_problem_with_fix(problem: &PlanProblem, file: &str, is_named_
             )
         }
         PlanProblem::UnclearLines(lines) => {
-            let subject = if lines.len() == 1 {
-                "a line that looks like an item and is"
+            let description = if lines.len() == 1 {
+                "a line that looks like an item but is not, so no session would work on it"
             } else {
-                "lines that look like items and are"
+                "lines that look like items but are not, so no session would work on them"
             };
             let numbered_lines = lines.iter().map(|line| (line.line_number, line.text.as_str()));
             format!(
-                "the plan {shown_file} has {subject} none, so nobody would do it:\n{}to rewrite: {}\nto keep a line as text: write `\\[` for `[`",
+                "the plan {shown_file} has {description}:\n{}to rewrite: {}\nto keep a line as text: write `\\[` for `[`",
                 render_numbered_lines(&shown_file, numbered_lines, MAX_LISTED_UNCLEAR_LINES),
                 render_fix_command(file, is_named_by_user)
             )
@@ -114,7 +114,7 @@ pub fn render_unfixable_lines(lines: &[UnclearLine], file: &str) -> String {
         MAX_LISTED_UNCLEAR_LINES,
     );
     format!(
-        "{} of {shown_file} cannot be rewritten, because they are in a table, in a code fence or comment that nothing closes, or above their words:\n{listed_lines}write them as `- [ ] …` lines, or close the fence",
+        "{} of {shown_file} cannot be rewritten, because of a table, an unclosed code fence or comment, or a checkbox without text:\n{listed_lines}write them as `- [ ] …` lines, or close the fence",
         count_with_noun(lines.len(), "line")
     )
 }
@@ -153,13 +153,13 @@ pub fn render_unclear_lines_if_no_item_open(plan: &TodoList, file: &str) -> Opti
     let unlisted_count = remaining_lines.len().saturating_sub(MAX_LISTED_LINES - 1);
     let unlisted_text =
         if unlisted_count > 0 { format!(" and {unlisted_count} more") } else { String::new() };
-    let (subject, pronoun) = if remaining_lines.is_empty() {
-        ("a line that looks like an item and is", "it")
+    let (description, pronoun) = if remaining_lines.is_empty() {
+        ("a line that looks like an item but is not", "it")
     } else {
-        ("lines that look like items and are", "them")
+        ("lines that look like items but are not", "them")
     };
     Some(format!(
-        "{} has {subject} none: {listed_lines}{unlisted_text}; rewrite {pronoun} with `{}`, then resume",
+        "{} has {description}: {listed_lines}{unlisted_text}; rewrite {pronoun} with `{}`, then resume",
         to_safe_single_line(file),
         render_fix_command(file, file != DEFAULT_PLAN)
     ))
@@ -287,7 +287,7 @@ mod tests {
             true,
         );
         insta::assert_snapshot!(many, @r"
-        the plan my plan.md has lines that look like items and are none, so nobody would do it:
+        the plan my plan.md has lines that look like items but are not, so no session would work on them:
           my plan.md:2: - [-] do 1
           my plan.md:3: - [-] do 2
           my plan.md:4: - [-] do 3
@@ -318,7 +318,7 @@ mod tests {
                 "fix_plan.md",
                 false
             ),
-            "the plan fix_plan.md has a line that looks like an item and is none, so nobody would do it:\n  \
+            "the plan fix_plan.md has a line that looks like an item but is not, so no session would work on it:\n  \
              fix_plan.md:2: - [] a\\u{1b}b\nto rewrite: plimsoll plan --fix\nto keep a line as text: write `\\[` for `[`"
         );
     }
@@ -332,11 +332,11 @@ mod tests {
         assert_eq!(
             message_at_end("- [x] one\n- [-] three\n").as_deref(),
             Some(
-                "fix_plan.md has a line that looks like an item and is none: line 2 \"- [-] three\"; rewrite it with `plimsoll plan --fix`, then resume"
+                "fix_plan.md has a line that looks like an item but is not: line 2 \"- [-] three\"; rewrite it with `plimsoll plan --fix`, then resume"
             )
         );
         let many = message_at_end(&"- [] a\n".repeat(7)).expect("unclear lines");
-        insta::assert_snapshot!(many, @r#"fix_plan.md has lines that look like items and are none: line 1 "- [] a", line 2 "- [] a", line 3 "- [] a", line 4 "- [] a", line 5 "- [] a" and 2 more; rewrite them with `plimsoll plan --fix`, then resume"#);
+        insta::assert_snapshot!(many, @r#"fix_plan.md has lines that look like items but are not: line 1 "- [] a", line 2 "- [] a", line 3 "- [] a", line 4 "- [] a", line 5 "- [] a" and 2 more; rewrite them with `plimsoll plan --fix`, then resume"#);
     }
 
     #[test]

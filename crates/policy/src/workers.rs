@@ -50,7 +50,7 @@ pub enum BoardProgress {
 
 /// The epoch of a claim or of a merger's lease is stale, so the operation was rejected (fencing).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("somebody else has taken it over meanwhile")]
+#[error("another process has taken it over")]
 pub struct StaleEpoch;
 
 /// Leases the first claimable item to a worker and increments the item's epoch. Returns `None` if no item can be claimed now.
@@ -226,13 +226,18 @@ pub fn reopen_or_set_aside_after_failed_attempt(
 ) -> Result<(), StaleEpoch> {
     let board_item = leased_item_if_claim_is_current(board, claim)?;
     board_item.failed_merge_count += 1;
-    board_item.next_session_note = truncate_end(&to_safe_single_line(reason), MAX_REASON_CHARS);
+    board_item.next_session_note = to_reason_line(reason);
     board_item.stage = if board_item.failed_merge_count < MAX_FAILED_ATTEMPTS {
         ItemStage::Open
     } else {
         ItemStage::SetAside { reason: SetAsideReason::RunEnded(board_item.next_session_note.clone()) }
     };
     Ok(())
+}
+
+/// Converts a worker's question or failure reason into one short line.
+pub fn to_reason_line(reason: &str) -> String {
+    truncate_end(&to_safe_single_line(reason), MAX_REASON_CHARS)
 }
 
 /// Sets a claimed item aside because its worker cannot continue.
@@ -242,9 +247,7 @@ pub fn set_claimed_item_aside(
     reason: SetAsideReason,
 ) -> Result<(), StaleEpoch> {
     let reason = match reason {
-        SetAsideReason::Question(question) => {
-            SetAsideReason::Question(truncate_end(&to_safe_single_line(&question), MAX_REASON_CHARS))
-        }
+        SetAsideReason::Question(question) => SetAsideReason::Question(to_reason_line(&question)),
         SetAsideReason::RunEnded(_) | SetAsideReason::TooManyFailedMerges => reason,
     };
     leased_item_if_claim_is_current(board, claim)?.stage = ItemStage::SetAside { reason };
@@ -300,7 +303,7 @@ pub fn renew_current_merger_lease(
     Ok(())
 }
 
-/// Marks every item as merged that has a recorded commit in the target branch, and returns the indices of the
+/// Marks every item as merged that has a recorded commit in the target branch for this item, and returns the indices of the
 /// items that were not marked before. This includes commits that were pushed by a merger without a valid lease.
 /// A worker that is working on such an item again can no longer change the board.
 ///
@@ -308,12 +311,12 @@ pub fn renew_current_merger_lease(
 /// arrives in between moves that head, so the push fails.
 pub fn mark_items_in_target_as_merged(
     board: &mut BoardState,
-    is_in_target: impl Fn(&str) -> bool,
+    is_in_target: impl Fn(usize, &str) -> bool,
 ) -> Vec<usize> {
     let mut newly_merged_indices = Vec::new();
     for (index, board_item) in board.items.iter_mut().enumerate() {
         if board_item.stage != ItemStage::Merged
-            && board_item.attempted_merge_commits.iter().any(|commit| is_in_target(commit))
+            && board_item.attempted_merge_commits.iter().any(|commit| is_in_target(index, commit))
         {
             board_item.stage = ItemStage::Merged;
             newly_merged_indices.push(index);
@@ -735,11 +738,11 @@ mod tests {
         assert_eq!(renew_current_merger_lease(&mut board, first, 2 * LEASE_DURATION_MS), Err(StaleEpoch));
         assert_eq!(release_merger_lease(&mut board, first), Err(StaleEpoch));
         assert_eq!(reopen_or_set_aside_rejected_item(&mut board, first, 0, "no"), Err(StaleEpoch));
-        assert_eq!(mark_items_in_target_as_merged(&mut board, |_| false), [0; 0]);
+        assert_eq!(mark_items_in_target_as_merged(&mut board, |_, _| false), [0; 0]);
         // The second merger rejects the item as a conflict, then the first one moves the target after all.
         assert_eq!(reopen_or_set_aside_rejected_item(&mut board, second, 0, "conflict"), Ok(()));
         let second_claim = claim_next_item(&mut board, "w", 2 * LEASE_DURATION_MS).expect("open again");
-        assert_eq!(mark_items_in_target_as_merged(&mut board, |commit| commit == "l1"), [0]);
+        assert_eq!(mark_items_in_target_as_merged(&mut board, |_, commit| commit == "l1"), [0]);
         assert_eq!(
             mark_claimed_item_ready_to_merge(&mut board, second_claim, "c2"),
             Err(StaleEpoch),
@@ -825,7 +828,7 @@ mod tests {
             "it is not offered"
         );
         assert_eq!(record_merge_candidate_commit(&mut board, merger, 1, "l"), Ok(()));
-        assert_eq!(mark_items_in_target_as_merged(&mut board, |commit| commit == "l"), [1]);
+        assert_eq!(mark_items_in_target_as_merged(&mut board, |_, commit| commit == "l"), [1]);
         assert_eq!(classify_board_progress(&board, 0), BoardProgress::Done);
         let text = serde_json::to_string(&board).expect("JSON");
         assert_eq!(serde_json::from_str::<BoardState>(&text).expect("a board"), board);

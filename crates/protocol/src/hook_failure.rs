@@ -51,7 +51,7 @@ impl HookFailure {
         let description = match attachment.kind.as_deref()? {
             "hook_non_blocking_error" => attachment.stderr.unwrap_or_default(),
             // `continue:false` from one hook cancels the other hooks of its event at once (2.1.329); those have not failed.
-            "hook_cancelled" if attachment.timed_out => "it took too long, and was ended".to_owned(),
+            "hook_cancelled" if attachment.timed_out => "it took too long and was ended".to_owned(),
             _ => return None,
         };
         Some(HookFailure {

@@ -72,6 +72,9 @@ pub struct ModelUsage {
     /// Web searches that the API ran for the model.
     #[serde(deserialize_with = "lenient::rounded_count")]
     pub web_search_requests: Option<u64>,
+    /// The model's part of the cost in US dollars.
+    #[serde(rename = "costUSD", deserialize_with = "lenient::non_negative_number")]
+    pub cost_usd: Option<f64>,
 }
 
 impl ModelUsage {

@@ -180,7 +180,7 @@ fn the_oracle_predicts_which_hooks_fire_in_every_recording() {
 }
 
 #[test]
-fn the_oracle_predicts_lost_last_texts_in_every_recording() {
+fn the_oracle_predicts_lost_last_words_in_every_recording() {
     for case in Case::load_all().iter().filter(|case| case.exception().is_none()) {
         let text = case.observed_value("result/result").as_str().expect("a text");
         let lost =

@@ -74,6 +74,16 @@ pub fn format_local_date(moment: DateTime<Utc>) -> String {
     moment.with_timezone(&Local).format("%Y-%m-%d").to_string()
 }
 
+/// Returns the local time of this machine at a Unix time in seconds.
+pub fn local_time_from_unix_seconds(seconds: i64) -> NaiveDateTime {
+    DateTime::from_timestamp(seconds, 0).unwrap_or_default().with_timezone(&Local).naive_local()
+}
+
+/// Formats a Unix time in seconds for our files.
+pub fn timestamp_from_unix_seconds(seconds: i64) -> Timestamp {
+    to_timestamp(DateTime::from_timestamp(seconds, 0).unwrap_or_default())
+}
+
 /// Returns when the local day of a time ends.
 pub fn end_of_local_day(moment: DateTime<Utc>) -> DateTime<Utc> {
     // In time zones where a day can begin without a midnight, one hour later is close enough.

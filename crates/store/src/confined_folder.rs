@@ -31,7 +31,7 @@ pub enum ConfinedError {
     #[error("{0} is {1}, and only plain files are read and written")]
     NotAFile(String, &'static str),
     /// A file is where a folder should be.
-    #[error("{0} is no folder")]
+    #[error("{0} is not a folder")]
     NotAFolder(String),
     /// The system returned an error.
     #[error("{0}: {1}")]

@@ -13,8 +13,10 @@ use plimsoll_system::files::{sync_all, sync_data};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Dir, DirEntry, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -56,7 +58,7 @@ pub fn remove_leftover_temporary_files_in(folder: &Path, is_dead_process: impl F
 pub fn remove_leftover_temporary_files_of(path: &Path) {
     // A file behind a link is replaced at the link's target.
     let path = canonicalize_if_link(path);
-    let Some(file_name) = path.file_name().and_then(std::ffi::OsStr::to_str) else { return };
+    let Some(file_name) = path.file_name().and_then(OsStr::to_str) else { return };
     remove_temporary_files_where(parent_or_current(&path), |target_name, writer_pid| {
         target_name == file_name && plimsoll_system::liveness_of_pid(writer_pid).has_ended()
     });
@@ -516,6 +518,41 @@ pub fn list_names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = names.collect();
     names.sort();
     names
+}
+
+/// The kind of an entry in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EntryKind {
+    File,
+    Folder,
+    /// A link, a pipe or another kind.
+    Other,
+}
+
+/// Lists the entries of a folder with their kinds, sorted by name.
+pub(crate) fn list_entries(folder: &Path) -> Result<Vec<(OsString, EntryKind)>, StoreError> {
+    let io_error = |error: Errno| io_error("list", folder)(error.into());
+    let opened_folder =
+        safe_open::open_folder(folder).map_err(|error| error.into_store_error("list", folder))?;
+    let mut entries = Vec::new();
+    for entry in Dir::new(opened_folder).map_err(io_error)? {
+        let entry = entry.map_err(io_error)?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        let kind = match entry.file_type() {
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Folder,
+            // Some file systems do not tell.
+            FileType::Unknown if is_link(&folder.join(name)) => EntryKind::Other,
+            FileType::Unknown if is_folder(&folder.join(name)) => EntryKind::Folder,
+            FileType::Unknown if is_file(&folder.join(name)) => EntryKind::File,
+            _ => EntryKind::Other,
+        };
+        if name != "." && name != ".." {
+            entries.push((name.to_owned(), kind));
+        }
+    }
+    entries.sort_unstable_by(|(first, _), (second, _)| first.cmp(second));
+    Ok(entries)
 }
 
 /// Returns those of `names` that exist in a folder.

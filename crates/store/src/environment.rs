@@ -47,6 +47,17 @@ pub fn home_folder() -> Option<&'static Path> {
     HOME.get_or_init(read_home).as_deref()
 }
 
+/// Replaces the home folder at the start of a path by `~`.
+pub fn abbreviate_home(path: &str) -> String {
+    let home = home_folder().and_then(Path::to_str).filter(|home| home.len() > 1);
+    match home.and_then(|home| path.strip_prefix(home)) {
+        Some(path_in_home) if path_in_home.is_empty() || path_in_home.starts_with('/') => {
+            format!("~{path_in_home}")
+        }
+        _ => path.to_owned(),
+    }
+}
+
 /// Returns the folder for state of programs (`XDG_STATE_HOME`); `None` without a home.
 pub fn state_home() -> Option<PathBuf> {
     xdg_folder("XDG_STATE_HOME").or_else(|| Some(home_folder()?.join(".local/state")))

@@ -31,6 +31,11 @@ pub struct Project {
 
 const SESSIONS_FOLDER: &str = "/sessions/";
 
+/// Returns the folder of the records and ledgers of the user's runs in all projects; `None` without a home.
+pub(crate) fn default_runs_folder() -> Option<PathBuf> {
+    environment::state_home().map(|home| append_to_path(&home, &["/plimsoll/runs"]))
+}
+
 impl Project {
     /// Returns the project of a hook: the folder in which the client was started, or else the session's
     /// working directory.
@@ -185,9 +190,7 @@ impl Project {
 
     /// Returns the folder of the records and ledgers of the user's runs; `None` without a home.
     pub(crate) fn runs_folder(&self) -> Option<PathBuf> {
-        let default_folder =
-            || environment::state_home().map(|home| append_to_path(&home, &["/plimsoll/runs"]));
-        self.runs_folder.clone().or_else(default_folder)
+        self.runs_folder.clone().or_else(default_runs_folder)
     }
 
     /// Returns true if there is a run in this project: its state, or the copy of a state that an agent has

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const LEDGER_FILE: &str = "ledger.json";
+const RECORD_FILE: &str = "record.json";
 
 /// The environment variable with the path of the run's record, for a shell loop or a process that has another
 /// home.
@@ -82,7 +83,7 @@ const CACHE_FOLDER: &str = "cache";
 /// Returns the folder of the worktrees of all parallel runs, next to the records of runs; `None` without a
 /// home.
 fn worktrees_folder(project: &Project) -> Option<PathBuf> {
-    Some(records_folder(project)?.parent()?.join("trees"))
+    worktrees_folder_beside(&records_folder(project)?)
 }
 
 /// Returns the cache folder of sandboxed commands; `None` without a home. Each worktree of a parallel run has
@@ -115,7 +116,7 @@ pub(crate) fn runs_with_cache(project: &Project) -> Vec<RunId> {
 
 /// Returns the path of a run's record, for `PLIMSOLL_RUN_RECORD`.
 pub fn run_record_path(project: &Project, run_id: &RunId) -> Option<PathBuf> {
-    inherited_or_default_run_record_folder(project, run_id).map(|folder| folder.join("record.json"))
+    inherited_or_default_run_record_folder(project, run_id).map(|folder| folder.join(RECORD_FILE))
 }
 
 /// Loads the record of a run; `None` if this user has none.

@@ -154,7 +154,7 @@ impl StoreError {
             StoreError::NewerFormat { .. } => {
                 "the file stays as it is; update Plimsoll (`plimsoll --version`)"
             }
-            StoreError::Settings { .. } => "correct the file; until then all of it is ignored",
+            StoreError::Settings { .. } => "correct the file; the whole file is ignored until it parses",
             StoreError::NoHome { .. } => "set HOME, or run `plimsoll init --local` in the project",
             StoreError::NotAFile { .. } => "replace it by a plain file",
             StoreError::HardLinked { .. } => "replace it by a copy: cp FILE COPY && mv COPY FILE",

@@ -421,7 +421,7 @@ fn load_file_or_copy_overruled_by_ledger(
         Ok(None) | Err(_) => LoadedState {
             file_bytes: Vec::new(),
             state: load_full_ledger_state(ledger_state)?,
-            repair_reason: Some("the state had vanished, and its copy".to_owned()),
+            repair_reason: Some("the state and its copy were missing".to_owned()),
             is_copy_outdated: true,
             is_overruled_by_ledger: true,
         },
@@ -469,7 +469,7 @@ fn load_newest_of_run_from_file_or_copy(
             Ok(load_copy_of_run().map(|copy| copy.with_repair_reason(WRONG_RUN_REASON)))
         }
         Ok(Some(loaded)) => Ok(Some(newer_of_file_and_copy_marking_repairs(project, loaded, parse_state))),
-        Ok(None) => Ok(load_copy_of_run().map(|copy| copy.with_repair_reason("the state had vanished"))),
+        Ok(None) => Ok(load_copy_of_run().map(|copy| copy.with_repair_reason("the state was missing"))),
         // A file that cannot be read now may be newer than its copy.
         Err(error @ StoreError::Io { .. }) => Err(error),
         Err(error) => load_copy_of_run()
@@ -497,7 +497,7 @@ fn newer_of_file_and_copy_marking_repairs(
     if copy_revision.is_some_and(|revision| revision > loaded.state.revision)
         && let Some(copy) = load_copy(project, parse_state)
     {
-        return copy.with_repair_reason("the state had gone back in time");
+        return copy.with_repair_reason("the state was older than recorded");
     }
     LoadedState { is_copy_outdated: copy_revision != Some(loaded.state.revision), ..loaded }
 }
@@ -636,7 +636,11 @@ mod tests {
         disk::replace(project.state_path(), &old_bytes, Durability::Lazy).unwrap();
         assert_eq!(increment_iteration(&project), Some(4), "went back in time");
         let journal = disk::read_text(&project.journal_path()).unwrap().unwrap();
-        assert!(journal.contains("vanished") && journal.contains("back in time"), "{journal}");
+        assert!(
+            journal.contains("the state was missing")
+                && journal.contains("the state was older than recorded"),
+            "{journal}"
+        );
     }
 
     #[test]

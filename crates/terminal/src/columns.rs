@@ -1,23 +1,10 @@
 //! Text measured in terminal columns: a Chinese character takes two columns, a combining character none.
 
-use crate::console;
-use plimsoll_store::environment;
 use unicode_width::UnicodeWidthChar;
 
-/// The width if the terminal's width is unknown. Also the maximum, because longer lines are hard to read.
-const DEFAULT_WIDTH: usize = 100;
-/// The minimum width; text cannot be laid out in fewer columns.
-const MIN_WIDTH: usize = 40;
-
-/// Returns `COLUMNS` if it is set, otherwise the terminal's width but at most the default, otherwise the default. At least
-/// the minimum width.
-pub fn line_width_from_columns_or_terminal() -> usize {
-    let configured_columns = environment::numeric_variable("COLUMNS").filter(|columns| *columns >= 1.0);
-    let width = configured_columns.map_or_else(
-        || console::terminal_columns().unwrap_or(DEFAULT_WIDTH).min(DEFAULT_WIDTH),
-        |columns| columns as usize,
-    );
-    width.max(MIN_WIDTH)
+/// Returns the width of a line.
+pub fn width(text: &str) -> usize {
+    text.chars().map(|character| character.width().unwrap_or(0)).sum()
 }
 
 /// Shortens text to this width. The result ends with `…` if text was cut off.
@@ -37,6 +24,44 @@ pub fn split_off_wrapped_line(text: &str, max_columns: usize) -> (&str, &str) {
     let (first_line, remaining) =
         text.split_at(if ends_at_word_boundary { prefix_len } else { last_space_or_prefix_len() });
     (first_line, remaining.trim_start())
+}
+
+/// Wraps a line at spaces. Further lines are indented by `indent_columns` more than the first. A word that is longer than a
+/// line is broken. A line with a command to copy stays as it is.
+pub fn wrap_line(line: &str, max_columns: usize, indent_columns: usize) -> Vec<String> {
+    if width(line) <= max_columns || is_command_to_copy(line) {
+        return vec![line.to_owned()];
+    }
+    let leading_spaces = line.len() - line.trim_start_matches(' ').len();
+    // At least half of each line remains for text.
+    let indent = " ".repeat((leading_spaces + indent_columns).min(max_columns / 2));
+    let (first_line, mut remaining) = split_off_wrapped_line(line, max_columns);
+    let mut lines = vec![first_line.to_owned()];
+    while !remaining.is_empty() {
+        let (next_line, rest) =
+            split_off_wrapped_line(remaining, max_columns.saturating_sub(indent.len()).max(1));
+        lines.push(format!("{indent}{next_line}"));
+        // A character that is wider than a line would never be split off.
+        remaining = if rest.len() < remaining.len() { rest } else { "" };
+    }
+    lines
+}
+
+/// Wraps each line of a text as [`wrap_line`] does.
+pub fn wrap_text(text: &str, max_columns: usize) -> String {
+    const HANGING_INDENT: usize = 2;
+    text.split('\n')
+        .flat_map(|line| wrap_line(line, max_columns, HANGING_INDENT))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn is_command_to_copy(line: &str) -> bool {
+    let first_word = line.split_whitespace().next().unwrap_or_default();
+    // Client arguments follow ` -- `, and a branch's line ends with the command that merges it.
+    matches!(first_word, "plimsoll" | "git" | "claude" | "$")
+        || line.contains(" -- ")
+        || line.contains("to merge it: ")
 }
 
 fn longest_prefix_within_columns(text: &str, max_columns: usize) -> &str {
@@ -59,6 +84,17 @@ mod tests {
             (clip_to_columns("認証", 4), clip_to_columns("認証に", 5), clip_to_columns("認証に", 4)),
             ("認証".into(), "認証…".into(), "認…".into())
         );
+        for (line, columns, indent, expected) in [
+            ("one two", 7, 2, "one two"),
+            ("one two three four", 9, 2, "one two\n  three\n  four"),
+            ("  one two three", 9, 2, "  one two\n    three"),
+            ("認証 に失敗 しました", 8, 0, "認証\nに失敗\nしました"),
+            ("abcdefghij", 4, 0, "abcd\nefgh\nij"),
+            ("   plimsoll run --resume", 9, 2, "   plimsoll run --resume"),
+        ] {
+            assert_eq!(wrap_line(line, columns, indent).join("\n"), expected, "{line} {columns}");
+        }
+        assert_eq!(wrap_text("one two\n\nthree four\n", 6), "one\n  two\n\nthree\n  four\n");
         for (text, columns, expected) in [
             ("one two", 7, ("one two", "")),
             ("one two", 5, ("one", "two")),

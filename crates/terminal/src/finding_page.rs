@@ -1,8 +1,7 @@
 //! The page of findings: a heading for each check with its findings and advice below it, and a
 //! conclusion at the end.
 
-use crate::columns::line_width_from_columns_or_terminal;
-use crate::console::{self, PaintedLine, has_colors};
+use crate::console::{self, PaintedLine, has_colors, line_width_from_columns_or_terminal};
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::doctor::{Finding, Section, Severity, has_problem, render_conclusion_line};
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use std::process::ExitCode;
 pub fn print_findings(sections: &[Section]) {
     let page = FindingPage { has_colors: has_colors(), max_columns: line_width_from_columns_or_terminal() };
     // A closed pipe is not an error.
-    let _ = console::print_painted_lines(&page.render_sections_and_conclusion(sections));
+    let _ = console::print_painted_lines(&page.render_sections_and_conclusion(sections), 16);
 }
 
 /// Prints the page of findings, or JSON. Returns exit code 1 if any finding is a problem.

@@ -8,6 +8,15 @@ use plimsoll_domain::promise::PromiseWord;
 use plimsoll_policy::shell_loop::DEFAULT_PROMISE;
 use std::path::PathBuf;
 
+/// Headings of the options of `create` and `join`.
+const TASK: &str = "Task";
+const CHECKS: &str = "Checks";
+const REPOSITORY: &str = "Repository";
+const WORKERS: &str = "Workers";
+const SESSIONS: &str = "Sessions";
+const LIMITS: &str = "Limits";
+const SCRIPTS: &str = "Scripts";
+
 /// What is asked of a fleet.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -20,27 +29,31 @@ pub struct FleetArguments {
 /// What can be done with fleets.
 #[derive(Debug, Subcommand)]
 pub enum FleetCommand {
-    /// Put the plan of this clone into the database, for workers on several machines
+    /// Put this clone's plan into the database
     Create(CreateArguments),
-    /// Work on a fleet's plan in this clone: each item in a worktree of its own, merged into the remote's branch
+    /// Work on a fleet's plan in this clone
+    ///
+    /// Each item gets a worktree of its own. Finished work is merged into the fleet's branch on the remote.
     Join(Box<JoinArguments>),
-    /// Show the fleets of the database, or how far one has come
+    /// List the fleets, or show the items and workers of one
     Status(StatusArguments),
     /// Show what happened in a fleet, one line per event
     Log(LogArguments),
-    /// Print a report in Markdown: what was merged, what is set aside and why, the cost of each machine
+    /// Print a report of items, problems and cost, in Markdown
     Report(NameArgument),
-    /// Answer the question of an item that is set aside: it is open again, and keeps its tries
+    /// Answer an item's question, which opens the item again
     Answer(AnswerArguments),
-    /// Open an item again that was set aside for another reason than a question
+    /// Open an item again that was set aside
+    ///
+    /// Also opens an item that is recorded as merged although the branch does not contain it.
     Reopen(ReopenArguments),
-    /// Let no worker begin anything new; what is begun is finished and merged, and the members end
+    /// Start no new items; finish and merge what was begun
     Drain(NameArgument),
-    /// Let workers begin new items again after `drain`
+    /// Let workers start new items again after `drain`
     Resume(NameArgument),
-    /// Stop a fleet for good: the members end their sessions, and unfinished work stays on its branches
+    /// Stop a fleet for good; unfinished work stays on its branches
     Stop(ConfirmArguments),
-    /// Remove a fleet from the database, with its journal, and name the branches that may remain
+    /// Remove a fleet and its journal from the database
     Forget(ConfirmArguments),
     /// Check database, role, remote and members, as `plimsoll doctor --fleet NAME` does
     #[command(hide = true)]
@@ -53,44 +66,44 @@ pub enum FleetCommand {
 pub struct CreateArguments {
     /// The fleet's name: letters, digits, `-`, `_` and `.`
     pub name: String,
-    /// The task; without it PROMPT.md is the task
-    #[arg(long, value_name = "TEXT", conflicts_with = "objective_file")]
+    /// The task [default: what PROMPT.md says]
+    #[arg(long, value_name = "TEXT", conflicts_with = "objective_file", help_heading = TASK)]
     pub objective: Option<String>,
     /// A file with the task
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = TASK)]
     pub objective_file: Option<PathBuf>,
     /// The plan, with `- [ ]` lines [default: fix_plan.md]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = TASK)]
     pub todo: Option<String>,
-    /// Leave the work on a branch of its own, or push it to the branch that is checked out
-    #[arg(long, value_name = "WHERE", default_value = "branch")]
+    /// Where work is merged
+    #[arg(long, value_name = "WHERE", default_value = "branch", help_heading = REPOSITORY)]
     pub deliver: DeliverTo,
-    /// The git remote by which the work travels
-    #[arg(long, default_value = "origin")]
+    /// The git remote that all machines use
+    #[arg(long, default_value = "origin", help_heading = REPOSITORY)]
     pub remote: String,
-    /// The branch on which the work comes together [default: plimsoll/NAME]
-    #[arg(long, value_name = "BRANCH")]
+    /// The branch of the merged work [default: plimsoll/NAME]
+    #[arg(long, value_name = "BRANCH", help_heading = REPOSITORY)]
     pub branch: Option<String>,
-    /// A command that must pass on what is merged; may be given several times
-    #[arg(long, value_name = "CMD")]
+    /// A command that must pass on merged work; repeatable
+    #[arg(long, value_name = "CMD", value_parser = value_parsers::verify_command, help_heading = CHECKS)]
     pub verify: Vec<String>,
-    /// Begin nothing new once all machines together have spent this many US dollars
-    #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
+    /// Start nothing new once all machines have spent this much
+    #[arg(long, value_name = "USD", help_heading = LIMITS, value_parser = value_parsers::dollars)]
     pub max_cost: Option<f64>,
-    /// Begin nothing new after N sessions on all machines together
-    #[arg(long, value_name = "N", value_parser = value_parsers::at_least_one)]
+    /// Start nothing new after N sessions on all machines
+    #[arg(long, value_name = "N", help_heading = LIMITS, value_parser = value_parsers::at_least_one)]
     pub max_iterations: Option<u32>,
     /// The word of the promise
-    #[arg(long, default_value = DEFAULT_PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word)]
+    #[arg(long, help_heading = CHECKS, default_value = DEFAULT_PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word)]
     pub promise: PromiseWord,
 }
 
 /// Where the work of a fleet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DeliverTo {
-    /// It stays on a branch of its own; the end says how to merge it
+    /// A branch of its own; the end says how to merge it
     Branch,
-    /// The branch that is checked out here is moved forward on the remote, item by item
+    /// The branch that is checked out here, on the remote
     Merge,
 }
 
@@ -100,65 +113,84 @@ pub enum DeliverTo {
 pub struct JoinArguments {
     /// The fleet
     pub name: String,
-    /// So many items at a time
-    #[arg(long, value_name = "N", default_value = "1", value_parser = value_parsers::workers)]
+    /// How many items to work on at a time
+    #[arg(long, value_name = "N", help_heading = WORKERS, default_value = "1", value_parser = value_parsers::workers)]
     pub workers: usize,
-    /// What this clone calls the fleet's git remote
-    #[arg(long, default_value = "origin")]
+    /// The name of the fleet's git remote in this clone
+    #[arg(long, default_value = "origin", help_heading = WORKERS)]
     pub remote: String,
-    /// A file with the task, the one that the fleet was created with; without it PROMPT.md is the task
-    #[arg(long, value_name = "FILE")]
+    /// The file with the fleet's task [default: PROMPT.md]
+    #[arg(long, value_name = "FILE", help_heading = WORKERS)]
     pub objective_file: Option<PathBuf>,
-    /// The client [default: claude]
-    #[arg(long, value_name = "PATH")]
+    /// The path of Claude Code [default: claude]
+    #[arg(long, value_name = "PATH", help_heading = SESSIONS)]
     pub client: Option<String>,
     /// A command that prepares each worktree, such as `npm ci`
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", help_heading = WORKERS)]
     pub setup: Option<String>,
-    /// Run the plan's --verify commands and --setup in a sandbox on this machine: no network, HOME hidden, only the project and a
-    /// cache writable (Linux, with bubblewrap)
-    #[arg(long)]
+    /// Run the fleet's commands and --setup in a sandbox
+    ///
+    /// They see no network and an empty HOME, and write only to the project and a cache (Linux, with bubblewrap).
+    #[arg(long, help_heading = WORKERS)]
     pub verify_sandbox: bool,
-    /// Stop with exit code 6 when the database or the remote has been away for this long; until then sessions go on, and what they
-    /// did is told later
+    /// How long the database may be unreachable
+    ///
+    /// This also applies to the remote. Sessions continue meanwhile, and their results are recorded later. After this time,
+    /// `join` exits with 6.
     #[arg(
+        help_heading = LIMITS,
         long = "database-patience",
         value_name = "DURATION",
         default_value = "30m",
         value_parser = value_parsers::seconds_from_minutes_or_duration
     )]
     pub database_timeout_seconds: u64,
-    /// Wait for the next day when all your runs on this machine together have spent this many US dollars today
-    #[arg(long, value_name = "USD", value_parser = value_parsers::dollars)]
+    /// Wait for tomorrow after spending this much here today
+    #[arg(long, help_heading = LIMITS, value_name = "USD", value_parser = value_parsers::dollars)]
     pub max_cost_per_day: Option<f64>,
-    /// End on this machine at a time (07:00, "2026-01-07 07:00") or after a duration (8h, 90m)
-    #[arg(long, value_name = "TIME|DURATION", value_parser = value_parsers::deadline)]
+    /// End here at a time (07:00) or after a duration (8h, 90m)
+    ///
+    /// A time may have a date: "2026-01-07 07:00".
+    #[arg(long, help_heading = LIMITS, value_name = "TIME|DURATION", value_parser = value_parsers::deadline)]
     pub deadline: Option<Timestamp>,
-    /// Wait for the reset once this share of the five-hour or weekly quota is used (if the client reports it)
-    #[arg(long, value_name = "PERCENT", value_parser = value_parsers::percent)]
+    /// Wait for the reset at this share of the 5-hour or weekly quota
+    ///
+    /// Only if Claude Code reports how much is used.
+    #[arg(long, help_heading = LIMITS, value_name = "PERCENT", value_parser = value_parsers::percent)]
     pub stop_at_limit: Option<u8>,
-    /// End a client that is silent for this long (30m, 90s; 0 for never) [default: 30m]
-    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds_from_minutes_or_duration)]
+    /// End Claude Code after this much silence (0: never) [default: 30m]
+    #[arg(long, help_heading = SESSIONS, value_name = "DURATION", value_parser = value_parsers::seconds_from_minutes_or_duration)]
     pub idle_timeout: Option<u64>,
-    /// The same while a tool runs, such as a long build (3h; 0 for never) [default: 2h]
-    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds_from_minutes_or_duration)]
+    /// The limit while a tool runs, such as a build [default: 2h]
+    #[arg(long, help_heading = SESSIONS, value_name = "DURATION", value_parser = value_parsers::seconds_from_minutes_or_duration)]
     pub tool_timeout: Option<u64>,
     /// Do not wait during pauses: exit with 6 instead
-    #[arg(long)]
+    #[arg(long, help_heading = SCRIPTS)]
     pub no_wait: bool,
-    /// Print each step as it happens, one JSON object per line, as in the journal
-    #[arg(long)]
+    /// Print each step as one JSON object per line, as in the journal
+    #[arg(long, help_heading = SCRIPTS)]
     pub json: bool,
-    /// Arguments for the client, such as `--model opus --allowedTools Bash Edit Write`
-    #[arg(last = true, value_name = "CLIENT ARGS")]
+    /// Arguments for Claude Code, such as `--model opus --allowedTools Bash`
+    #[arg(last = true, value_name = "CLAUDE ARGS")]
     pub client_arguments: Vec<String>,
 }
 
 const JOIN: &str = "\
 The plan's --verify commands come from the database: join only fleets of people whose commands you would run.
-Ctrl-C once: sessions finish, what is done is offered, the rest is given back. Twice: now.
 
-Exit codes: as `plimsoll run` has them; 0 also when the fleet drains, 6 when the database was away for too long.";
+Press Ctrl-C once to let the sessions finish, and twice to end them now. Unfinished items are given back.
+
+Exit codes:
+  0    every item is merged, or the fleet drains
+  1    could not join now; a later attempt may succeed
+  2    wrong usage
+  3    a limit: cost, sessions, deadline
+  4    the circuit breaker is open
+  5    cannot join: no such fleet, another task, no client, no clone of the repository
+  6    paused, or the database was unreachable for too long
+  7    blocked: everything open waits for your answer
+  9    the fleet was stopped
+  130  ended by you; the same command continues";
 
 /// Which fleet, and how to show it.
 #[derive(Debug, Args)]
@@ -212,6 +244,9 @@ pub struct ReopenArguments {
     pub name: String,
     /// The item's number, as `plimsoll fleet status NAME` shows it
     pub item: usize,
+    /// The name of the fleet's git remote in this clone
+    #[arg(long, default_value = "origin")]
+    pub remote: String,
 }
 
 /// Which fleet, and whether to ask first.
@@ -219,7 +254,7 @@ pub struct ReopenArguments {
 pub struct ConfirmArguments {
     /// The fleet
     pub name: String,
-    /// Do it without asking; without a terminal nobody is asked
+    /// Do it without asking; needed without a terminal
     #[arg(long)]
     pub yes: bool,
 }
@@ -254,8 +289,8 @@ Examples:
   plimsoll fleet create night --deliver merge --max-cost 40
     merges the work on the branch that is checked out
 
-Task and plan are those of this clone. Everything must be committed and pushed: the machines that join have what is on the
-remote. The database gets items, branches and commands, and neither the task nor any code.";
+Task and plan are those of this clone. Commit and push everything first: the machines that join have only what is on the remote.
+The database gets items, branches and commands, but neither the task nor any code.";
 
 /// Joins the words of an answer; a single `-` reads standard input.
 pub fn read_answer_text(text: &[String]) -> Result<String, crate::standard_input::InputError> {

@@ -13,6 +13,7 @@ pub mod console;
 pub mod duration;
 pub mod finding_page;
 pub mod fleet_command_line;
+pub mod help_layout;
 pub mod markdown;
 pub mod project_choice;
 pub mod run_figure_text;

@@ -3,7 +3,7 @@
 //! `**strong**` and `` `code` ``, which is all that Plimsoll's pages use.
 
 use crate::console::{self, PaintedLine};
-use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use plimsoll_domain::text::SafeText;
 
 /// The format of the rendered page.
@@ -30,7 +30,7 @@ pub fn print_markdown(markdown: &str, as_source: bool) {
     }
     let format = PageFormat { max_columns: console::terminal_columns(), has_colors: console::has_colors() };
     // A closed pipe is not an error.
-    let _ = console::print_painted_lines(&render_markdown(markdown, format));
+    let _ = console::print_painted_lines(&render_markdown(markdown, format), 2);
 }
 
 pub fn render_markdown(markdown: &str, format: PageFormat) -> Vec<PaintedLine> {
@@ -85,12 +85,18 @@ impl PageFormat {
         let is_delimiter_row = |cells: &Vec<String>| {
             cells.iter().all(|cell| cell.chars().all(|character| "-: ".contains(character)))
         };
-        let mut rows = lines.map(split_table_cells).filter(|cells| !is_delimiter_row(cells));
+        let (delimiter_rows, rows): (Vec<_>, Vec<_>) =
+            lines.map(split_table_cells).partition(is_delimiter_row);
+        let mut rows = rows.into_iter();
         let Some(header_cells) = rows.next() else { return Vec::new() };
         let mut table = Table::new();
         table.load_style(TABLE_STYLE).set_header(header_cells).add_rows(rows);
         for column in table.column_iter_mut() {
             column.set_padding((0, 1));
+            let delimiter = delimiter_rows.first().and_then(|cells| cells.get(column.index));
+            if delimiter.is_some_and(|delimiter| delimiter.ends_with(':')) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
         }
         let arrangement = match self.max_columns {
             Some(columns) => {

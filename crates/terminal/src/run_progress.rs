@@ -1,29 +1,37 @@
 //! Shows the progress of a run: a progress bar on a terminal, plain lines elsewhere, JSON for scripts.
 
+mod bar;
 mod colors;
 mod json;
+mod outage;
 pub mod telemetry;
 
 use crate::allowed_tools::render_resume_command_if_tools_can_be_allowed;
 use crate::console::{self, PaintedLine};
 use crate::duration::format_seconds;
-use crate::run_figure_text::{render_api_retry, render_worker_and_total_lines};
+use crate::run_figure_text::render_api_retry;
 use crate::signals;
 use crate::worker_event_text;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use json::JsonObserver;
 pub use json::render_run_ended_line;
+use outage::OutageTracker;
+use plimsoll_domain::cost::render_cost_without_title;
+use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::run_figures::RunFigures;
-use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line, truncate_end};
-use plimsoll_domain::{RunState, SessionEnding, SessionRecord, Timestamp};
+use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
+use plimsoll_domain::{RunState, SessionEnding, SessionRecord, Timestamp, Verdict};
 use plimsoll_flows::run::{Interrupt, InterruptCounter, RunEvent, RunObserver};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::current_item::current_unparked_item;
-use plimsoll_policy::statusline::{ContextUsageView, StatusLineView, render_bar_and_percent_in_level_color};
+use plimsoll_policy::run_figures::figures_of_sequential_run;
 use plimsoll_store::clock;
-use std::time::Duration;
+use std::time::Instant;
+
+/// How many columns further lines of a wrapped line are indented.
+const WRAPPED_LINE_INDENT: usize = 2;
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +58,7 @@ pub fn new_run_observer_handling_signals(
     resume_command: &str,
 ) -> std::io::Result<Box<dyn RunObserver>> {
     let interrupts = InterruptCounter::default();
-    let progress_bar = (format == ProgressFormat::Bar).then(new_progress_bar);
+    let progress_bar = (format == ProgressFormat::Bar).then(bar::new_progress_bar);
     for signal in signals::end_signals_not_ignored_at_start() {
         let interrupt =
             if signal == signals::SIGINT { Interrupt::AfterSession } else { Interrupt::EndSession };
@@ -82,6 +90,9 @@ pub fn new_run_observer_handling_signals(
             progress_bar,
             shown_level: Level::L0,
             has_worker_lines: false,
+            outage_tracker: OutageTracker::default(),
+            started_at: Instant::now(),
+            remaining_work_of_parallel_run: None,
         }),
     })
 }
@@ -104,23 +115,13 @@ fn print_colored_above_bar_or_plain_on_stdout(
     line: &str,
     color_code: Option<&'static str>,
 ) {
-    match (bar, color_code.filter(|_| console::has_colors())) {
-        (Some(bar), None) => console::print_text_above_bar(bar, line),
-        (Some(bar), enabled_color) => line.lines().for_each(|line| {
-            console::print_painted_above_bar(bar, &PaintedLine::default().with_text(enabled_color, line));
+    match bar {
+        Some(bar) => line.lines().for_each(|line| {
+            let painted_line = PaintedLine::default().with_text(color_code, line);
+            console::print_painted_above_bar(bar, &painted_line, WRAPPED_LINE_INDENT);
         }),
-        (None, _) => console::print_text(line),
+        None => console::print_text(line),
     }
-}
-
-fn new_progress_bar() -> ProgressBar {
-    let bar = ProgressBar::new_spinner().with_style(bar_style("{spinner} {wide_msg} {elapsed_precise}"));
-    bar.enable_steady_tick(Duration::from_millis(250));
-    bar
-}
-
-fn bar_style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
 struct LineObserver {
@@ -130,6 +131,10 @@ struct LineObserver {
     shown_level: Level,
     /// Whether the progress bar has a line for each worker.
     has_worker_lines: bool,
+    outage_tracker: OutageTracker,
+    started_at: Instant,
+    /// The last estimate of the remaining work of a parallel run.
+    remaining_work_of_parallel_run: Option<String>,
 }
 
 impl RunObserver for LineObserver {
@@ -143,14 +148,7 @@ impl RunObserver for LineObserver {
                 self.print_raised_level_and_update_bar(state, record, figures);
             }
             RunEvent::IterationStarted { .. } => self.shown_level = Level::L0,
-            RunEvent::FiguresUpdated { figures } => {
-                if let Some(bar) = &self.progress_bar {
-                    if !std::mem::replace(&mut self.has_worker_lines, true) {
-                        bar.set_style(bar_style("{msg}\n{spinner} {elapsed_precise}"));
-                    }
-                    console::set_bar_lines_clipped_to_width(bar, &render_worker_and_total_lines(figures));
-                }
-            }
+            RunEvent::FiguresUpdated { figures } => self.show_worker_figures(figures),
             RunEvent::PauseContinues { pause_end } => {
                 if let Some(bar) = &self.progress_bar {
                     let seconds_left = (*pause_end - clock::now()).num_seconds().max(0);
@@ -163,8 +161,12 @@ impl RunObserver for LineObserver {
             }
             _ => {}
         }
-        if let Some(line) = render_progress_line(run_event) {
+        let line = render_progress_line(run_event);
+        for line in self.outage_tracker.lines_to_print(run_event, line, clock::now()) {
             self.print_above_bar_or_on_stdout(&line, colors::run_event_color(run_event));
+        }
+        if self.progress_bar.is_none() {
+            self.print_elapsed_and_remaining_work_after_session(run_event);
         }
     }
 }
@@ -184,7 +186,34 @@ impl LineObserver {
             );
         }
         if let Some(bar) = &self.progress_bar {
-            console::set_bar_message(bar, &render_bar_message_of_running_session(state, record, figures));
+            bar::show_session(bar, state, record, figures);
+        }
+    }
+
+    fn show_worker_figures(&mut self, figures: &RunFigures) {
+        if let Some(bar) = &self.progress_bar {
+            if !std::mem::replace(&mut self.has_worker_lines, true) {
+                bar::use_worker_lines(bar);
+            }
+            bar::show_workers(bar, figures);
+        }
+        self.remaining_work_of_parallel_run = figures.render_remaining_work();
+    }
+
+    /// Prints the elapsed time and the estimate of the remaining work if a session has ended and another one will follow.
+    fn print_elapsed_and_remaining_work_after_session(&self, run_event: &RunEvent<'_>) {
+        let remaining_work = match run_event {
+            RunEvent::VerdictReached { state, verdict: Verdict::Continue { .. } } => {
+                figures_of_sequential_run(state, None).render_remaining_work()
+            }
+            RunEvent::WorkersEvent { event: JournalEvent::WorkerEnded(_) } => {
+                self.remaining_work_of_parallel_run.clone()
+            }
+            _ => None,
+        };
+        if let Some(remaining_work) = remaining_work {
+            let elapsed = format_seconds(self.started_at.elapsed().as_secs().cast_signed());
+            self.print_above_bar_or_on_stdout(&format!("   {elapsed} elapsed · {remaining_work}"), None);
         }
     }
 
@@ -213,54 +242,6 @@ fn render_announced_level(record: &SessionRecord) -> String {
     )
 }
 
-/// Renders the progress bar's text for a running session: iteration, items, usage and cost.
-fn render_bar_message_of_running_session(
-    state: &RunState,
-    record: &SessionRecord,
-    figures: &RunFigures,
-) -> String {
-    let (done_count, total_count) = (figures.items.done, figures.items.total);
-    let item_bar = if total_count > 0 {
-        format!(
-            "[{}{}] {done_count}/{total_count} items",
-            "■".repeat(done_count.min(20)),
-            "·".repeat((total_count - done_count).min(20))
-        )
-    } else {
-        String::new()
-    };
-    let reading = record.usage.last_reading.as_ref();
-    let used_tokens = reading.map(|reading| reading.used_tokens);
-    let usage_view = ContextUsageView {
-        used_percent: record.usage.percent_used_by_client,
-        used_tokens,
-        ..ContextUsageView::default()
-    };
-    let used_tokens_text =
-        reading.map(|reading| format!(" {}", format_tokens(reading.used_tokens))).unwrap_or_default();
-    let stop_suffix =
-        if state.iteration_record.stops_run_after_session { " stops after this session" } else { "" };
-    let api_retry = state.iteration_record.api_retry.as_ref();
-    let retry_suffix = api_retry
-        .map(|retry| {
-            format!(
-                " {}",
-                render_api_retry(retry.http_status, &Timestamp::from(retry.failing_since.as_str()))
-            )
-        })
-        .unwrap_or_default();
-    format!(
-        "iteration {}/{} {item_bar} {}{used_tokens_text} {}{stop_suffix}{retry_suffix}",
-        figures.sessions_started,
-        state.options.max_iterations,
-        render_bar_and_percent_in_level_color(
-            &StatusLineView { context_usage: usage_view, ..StatusLineView::default() },
-            20
-        ),
-        figures.cost_basis.format_usd(figures.cost_usd)
-    )
-}
-
 fn render_progress_line(run_event: &RunEvent<'_>) -> Option<String> {
     Some(match run_event {
         RunEvent::RunStarted { state } => render_run_start(state),
@@ -270,10 +251,10 @@ fn render_progress_line(run_event: &RunEvent<'_>) -> Option<String> {
         RunEvent::ApiRetry { status, first_failed_at } => {
             format!("   {}", render_api_retry(*status, &Timestamp::from(first_failed_at.as_str())))
         }
-        RunEvent::Compacted => "   the client has compacted".to_owned(),
+        RunEvent::Compacted => "   Claude Code has compacted".to_owned(),
         RunEvent::IterationEnded { iteration, result, item } => {
             format!(
-                "   iteration {iteration} {}{}",
+                "   session {iteration} {}{}",
                 render_session_ending(&result.ending),
                 render_item_state(*item)
             )
@@ -282,8 +263,11 @@ fn render_progress_line(run_event: &RunEvent<'_>) -> Option<String> {
             format!("   {}", render_denied_tools_and_resume_command_if_any(state, tools))
         }
         RunEvent::VerdictReached { state, verdict } => {
-            let cost = state.spending.cost_basis().format_usd(state.spending.cost_usd);
-            format!("   {}   ({cost})", verdict.to_marker())
+            format!(
+                "   {}   ({})",
+                console::description_on_terminal_else_marker(&verdict.to_marker()),
+                render_cost_so_far(state)
+            )
         }
         RunEvent::VerifyCommandsFinished { outcomes } => format!("   {}", render_verify_outcomes(outcomes)),
         RunEvent::Reviewed { outcome } => format!("   {}", outcome.describe()),
@@ -305,11 +289,16 @@ fn render_progress_line(run_event: &RunEvent<'_>) -> Option<String> {
         // Reported by the exit code and standard error.
         RunEvent::ProgramEnded { .. } | RunEvent::RunFailed { .. } => return None,
         // The message for Ctrl-C was printed by the signal handler.
-        RunEvent::UsageUpdated { .. }
+        RunEvent::ApiAnswered
+        | RunEvent::UsageUpdated { .. }
         | RunEvent::PauseContinues { .. }
         | RunEvent::FiguresUpdated { .. }
         | RunEvent::StopRequested => return None,
     })
+}
+
+fn render_cost_so_far(state: &RunState) -> String {
+    render_cost_without_title(state.spending.cost_basis(), state.spending.cost_usd, state.iteration)
 }
 
 fn render_run_start(state: &RunState) -> String {
@@ -339,7 +328,7 @@ fn render_iteration_start(state: &RunState, model: Option<&str>) -> String {
         if state.iteration_record.resumes_checkpoint { " (resuming from the checkpoint)" } else { "" };
     let model_suffix = model.map(|model| format!(" [{}]", to_safe_single_line(model))).unwrap_or_default();
     let repeat_suffix = if state.has_iteration_number_been_used() { ", again" } else { "" };
-    format!("── iteration {}{repeat_suffix}{item_suffix}{resume_suffix}{model_suffix}", state.iteration)
+    format!("── session {}{repeat_suffix}{item_suffix}{resume_suffix}{model_suffix}", state.iteration)
 }
 
 /// Renders which verify commands passed, and how long they took together.
@@ -361,7 +350,7 @@ fn render_parked_question(question: &OpenQuestion) -> String {
     )
 }
 
-/// Describes how a session ended and what ended it. The text follows "iteration 3".
+/// Describes how a session ended and what ended it. The text follows "session 3".
 fn render_session_ending(ending: &SessionEnding) -> String {
     let clip_text = |text: &str| truncate_end(&to_safe_single_line(text), 120);
     match ending {
@@ -370,7 +359,7 @@ fn render_session_ending(ending: &SessionEnding) -> String {
         SessionEnding::WindowFull(reason) => {
             format!("ended: the context window was full ({})", clip_text(reason))
         }
-        SessionEnding::ClientLimit(limit) => format!("was ended by the client's {}", clip_text(limit)),
+        SessionEnding::ClientLimit(limit) => format!("was ended by Claude Code's {}", clip_text(limit)),
         SessionEnding::Fatal(error) => format!("failed: {}", clip_text(error.message())),
         SessionEnding::Limit(reason) => format!("met a usage limit: {}", clip_text(reason)),
         SessionEnding::Overloaded(reason) => format!("ended: the API failed ({})", clip_text(reason)),
@@ -379,7 +368,7 @@ fn render_session_ending(ending: &SessionEnding) -> String {
         SessionEnding::Interrupted => "was ended by you (Ctrl-C, or a signal)".to_owned(),
         SessionEnding::Canceled => "was ended by `plimsoll stop`".to_owned(),
         SessionEnding::Crashed(exit_description) => {
-            format!("crashed: the client {}", clip_text(exit_description))
+            format!("crashed: Claude Code {}", clip_text(exit_description))
         }
         SessionEnding::Failed(reason) => format!("failed: {}", clip_text(reason)),
         SessionEnding::Unknown => "ended".to_owned(),
@@ -399,10 +388,12 @@ fn render_denied_tools_and_resume_command_if_any(state: &RunState, tools: &[Stri
     match render_resume_command_if_tools_can_be_allowed(state, tools, "--resume") {
         Some(command) => {
             format!(
-                "the client refused the {tool} {tool_names}: allow {pronoun}, after Ctrl-C, with: {command}"
+                "Claude Code refused the {tool} {tool_names}: allow {pronoun}, after Ctrl-C, with: {command}"
             )
         }
-        None => format!("the client refused the {tool} {tool_names}: your settings or arguments decide this"),
+        None => {
+            format!("Claude Code refused the {tool} {tool_names}: your settings or arguments decide this")
+        }
     }
 }
 
@@ -421,7 +412,7 @@ mod tests {
                 "was ended by Plimsoll: no output for 30 min",
             ),
             (SessionEnding::DeadlineReached, "was ended by Plimsoll: the deadline has passed"),
-            (SessionEnding::Crashed("ended by signal 9".into()), "crashed: the client ended by signal 9"),
+            (SessionEnding::Crashed("ended by signal 9".into()), "crashed: Claude Code ended by signal 9"),
             (SessionEnding::Completed, "ended its turn"),
         ] {
             assert_eq!(render_session_ending(&session_ending), expected);

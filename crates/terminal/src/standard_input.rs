@@ -23,7 +23,7 @@ pub fn read_nonblank_piped_input_up_to_max_wait() -> Option<Vec<u8>> {
             ReadStep::End => break,
             ReadStep::NothingYet if start_time.elapsed() > NOTICE_DELAY && !has_shown_notice => {
                 has_shown_notice = true;
-                crate::console::print_error(
+                crate::console::print_notice(
                     &"waiting for the session's output on standard input, at most 2 h; to judge without it: plimsoll gate < /dev/null",
                 );
             }

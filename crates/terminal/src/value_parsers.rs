@@ -1,11 +1,10 @@
 //! clap value parsers: money, tokens, durations, times, commands.
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike, Utc};
 use plimsoll_domain::Timestamp;
 use plimsoll_domain::memory::Register;
 use plimsoll_domain::promise::PromiseWord;
 use plimsoll_store::clock;
-use std::time::Duration;
 use thiserror::Error;
 
 /// The expected value. clap adds the option and the invalid value.
@@ -29,8 +28,14 @@ pub enum ValueError {
     DeadlineInPast(String),
     #[error("a time such as 07:00, 2026-01-07 or \"2026-01-07 07:00\", or a duration ago such as 12h")]
     InvalidPastTime,
+    #[error("a day such as 2026-01-07, or a duration ago such as 7d")]
+    InvalidDay,
+    #[error("{0} is in the future")]
+    TimeInFuture(String),
     #[error("a program with its arguments; a quote is open")]
     InvalidCommand,
+    #[error("a command, such as 'npm test'")]
+    EmptyVerifyCommand,
     #[error("one word of at most 64 letters, digits, `_` and `-`, other than BLOCKED")]
     InvalidPromiseWord,
     #[error("`item`, a number of items, or `off`")]
@@ -153,7 +158,7 @@ pub fn deadline(text: &str) -> Result<Timestamp, ValueError> {
 /// the turn log's format.
 pub fn timestamp_moved_back_a_day_if_in_future(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
-    let time_ago = humantime::parse_duration(text).ok().map(|duration| now - duration);
+    let time_ago = parse_duration(text).and_then(|duration| now.checked_sub_signed(duration));
     let start_of_day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
     let time = time_ago
         .or_else(|| start_of_day().and_then(clock::from_local_date_time))
@@ -163,8 +168,8 @@ pub fn timestamp_moved_back_a_day_if_in_future(text: &str) -> Result<Timestamp, 
 }
 
 fn parse_time_or_duration_from_now(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    if let Ok(duration) = humantime::parse_duration(text) {
-        return Some(now + duration.max(Duration::from_secs(1)));
+    if let Some(duration) = parse_duration(text) {
+        return now.checked_add_signed(duration.max(TimeDelta::seconds(1)));
     }
     if let Ok(time) = NaiveTime::parse_from_str(text, "%H:%M") {
         return clock::next_time_of_day(now, (time.hour(), time.minute()), None, false);
@@ -200,6 +205,11 @@ mod tests {
         assert_eq!(
             (bytes_from_size_with_unit("2G"), bytes_from_size_with_unit("1.5 MB"), age_seconds("30d")),
             (Ok(2_000_000_000), Ok(1_500_000), Ok(2_592_000))
+/// Parses a verify command, which the shell runs as it is.
+pub fn verify_command(text: &str) -> Result<String, ValueError> {
+    if text.trim().is_empty() { Err(ValueError::EmptyVerifyCommand) } else { Ok(text.to_owned()) }
+}
+
         );
         for wrong in ["2", "", "G", "-1G", "2X", "NaNG"] {
             assert_eq!(bytes_from_size_with_unit(wrong), Err(ValueError::InvalidByteSize), "{wrong}");
@@ -273,3 +283,7 @@ mod tests {
         assert!(deadline("25:00").is_err() && deadline("tomorrow").is_err());
     }
 }
+        for text in ["2100-01-01", "2100-01-01 07:00", "2100-01-01T07:00:00Z"] {
+            let error = timestamp_moved_back_a_day_if_in_future(text).unwrap_err();
+            assert_eq!(error.to_string(), format!("{text} is in the future"));
+        }

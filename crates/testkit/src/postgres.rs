@@ -24,8 +24,8 @@ pub const ADMIN_ROLE: &str = "captain";
 /// The password of every role.
 pub const PASSWORD: &str = "pass:word%of@the/captain";
 
-/// The role that docs/fleet.md creates for machines that join a fleet.
-pub const MEMBER_ROLE: &str = "deckhand";
+/// The role of the members of the fleet `night`.
+pub const MEMBER_ROLE: &str = "plimsoll_night";
 
 /// Returns the statements in docs/fleet.md that create this role and grant its privileges.
 pub fn role_and_grant_statements_from_docs(role: &str) -> String {
@@ -123,9 +123,8 @@ impl Postgres {
         format!("host=localhost port={port} user={role} password='{PASSWORD}' dbname=postgres")
     }
 
-    /// Creates [`MEMBER_ROLE`] with the privileges in docs/fleet.md and with [`PASSWORD`].
-    pub fn create_member_role(&self) {
-        self.run_sql(&role_and_grant_statements_from_docs(MEMBER_ROLE));
+    /// Gives [`MEMBER_ROLE`], whose password `plimsoll fleet create` has printed, [`PASSWORD`] instead.
+    pub fn set_member_password(&self) {
         self.run_sql(&format!("alter role {MEMBER_ROLE} password '{PASSWORD}'"));
     }
 

@@ -17,6 +17,8 @@ const ENTER_DELAY: Duration = Duration::from_millis(150);
 /// How long a typed prompt may take to appear, and how often it is typed.
 const PROMPT_TIMEOUT: Duration = Duration::from_secs(10);
 const PROMPT_ATTEMPTS: usize = 5;
+/// Ctrl-U, which clears the client's input line.
+const CLEAR_LINE_KEY: &str = "\u{15}";
 const SUGGESTIONS_DELAY: Duration = Duration::from_millis(150);
 const SCREEN_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -86,17 +88,18 @@ impl Terminal {
         self.type_text("\r");
     }
 
-    /// Types a prompt or a slash command for the client, and presses Enter once the text is on the screen.
+    /// Types a prompt or a slash command for the client, and presses Enter once the input line holds exactly this text.
     ///
-    /// The client may lose text that is typed while it clears its screen, so the text is then typed again.
+    /// The line is cleared first, because a key that was pressed for something else may have arrived late. The text is
+    /// typed again if it does not appear, because the client loses what is typed while it clears its screen.
     pub fn submit_prompt(&mut self, prompt: &str) {
-        let last_word = prompt.trim_end().rsplit(' ').next().unwrap_or_default();
+        let count_before = self.count_lines_with_prompt(prompt);
         for _ in 0..PROMPT_ATTEMPTS {
-            let count_before = self.screen_text().matches(last_word).count();
+            self.type_text(CLEAR_LINE_KEY);
             self.type_text(prompt);
             let typed_at = Instant::now();
             while typed_at.elapsed() < PROMPT_TIMEOUT {
-                if self.screen_text().matches(last_word).count() > count_before {
+                if self.count_lines_with_prompt(prompt) > count_before {
                     // A list of files or commands may have opened. It closes in this time.
                     sleep(SUGGESTIONS_DELAY);
                     return self.press_enter();
@@ -107,9 +110,25 @@ impl Terminal {
         panic!("the prompt {prompt:?} does not appear:\n{}", self.screen_text());
     }
 
+    /// Counts the places of the screen where this prompt follows the client's prompt character, as in its input line and
+    /// in the prompts that were sent before. Whitespace is not compared, because the client wraps long lines.
+    fn count_lines_with_prompt(&self, prompt: &str) -> usize {
+        let without_whitespace = |text: &str| text.split_whitespace().collect::<String>();
+        let (screen, prompt) = (without_whitespace(&self.screen_text()), without_whitespace(prompt));
+        // 2.0 shows `>`.
+        ['❯', '>'].map(|character| screen.matches(&format!("{character}{prompt}")).count()).iter().sum()
+    }
+
     /// Returns the text that the screen currently shows.
     pub fn screen_text(&self) -> String {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner).screen().contents()
+    }
+
+    /// Returns each row of the screen, also if the program has continued a line in the next row.
+    pub fn rows(&self) -> Vec<String> {
+        let parser = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, columns) = parser.screen().size();
+        parser.screen().rows(0, columns.into()).collect()
     }
 
     /// Returns the lines of the screen with their colors, as escape sequences.

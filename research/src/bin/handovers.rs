@@ -1,7 +1,7 @@
 //! Simulates the runs with a harder task, stores their outcomes in `target/handovers.jsonl`, and writes the
 //! section of `docs/nights.md` about all stored outcomes: `handovers NAME FIRST LAST`
-//! (`scripts/nights.sh --harder`). NAME labels the programs in `PLIMSOLL_BIN_DIR`; the page compares the
-//! labels `before` and `now`.
+//! (`scripts/nights.sh --harder`). NAME labels the programs in `PLIMSOLL_BIN_DIR`; the page shows the label
+//! `now`, and the terminal the label of the command.
 
 use plimsoll_research::handovers::{
     MAX_SESSIONS, SimulationOutcome, render_harder_simulations_section,
@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// The labels of the programs in the table, in this order.
-const COMPARED_PROGRAM_LABELS: [&str; 2] = ["before", "now"];
+/// The label of the programs that the page shows.
+const PUBLISHED_PROGRAMS_LABEL: &str = "now";
 /// The number of simulations that run at the same time. They mostly wait, so several share a processor.
 const PARALLEL_SIMULATIONS: usize = 3;
 
@@ -26,13 +26,9 @@ fn main() {
     let started_at = Instant::now();
     simulate_seeds_and_store_outcomes(&programs_label, first_seed, last_seed, &outcomes_file);
     let outcomes = read_outcomes(&outcomes_file);
-    let labels_with_outcomes: Vec<&str> = COMPARED_PROGRAM_LABELS
-        .into_iter()
-        .filter(|label| outcomes.iter().any(|outcome| outcome.programs == *label))
-        .collect();
-    let section = render_harder_simulations_section(&outcomes, &labels_with_outcomes);
+    let section = render_harder_simulations_section(&outcomes, &programs_label);
     println!("{section}");
-    if labels_with_outcomes.len() == COMPARED_PROGRAM_LABELS.len() {
+    if programs_label == PUBLISHED_PROGRAMS_LABEL {
         let page_path = plimsoll_testkit::workspace_root().join("docs/nights.md");
         let old_page = fs::read_to_string(&page_path).expect("the page is there");
         fs::write(&page_path, replace_or_append_harder_simulations_section(&old_page, &section))

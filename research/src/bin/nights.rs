@@ -6,12 +6,15 @@
 //!                                         not stored
 //! report FIRST LAST [BUILD]               writes docs/nights.md and docs/nights.tsv from those seeds of
 //!                                         which this build, or BUILD, has stored all simulations
+//! page                                    writes docs/nights.md again from docs/nights.tsv
 
 use plimsoll_research::handovers::{
     find_harder_simulations_section, replace_or_append_harder_simulations_section,
 };
 use plimsoll_research::nights::loop_setups::{LOOP_SETUPS, LoopSetup, find_loop_setup};
-use plimsoll_research::nights::page::{render_page, render_tsv, rows_of_seeds_with_every_setup_and_persona};
+use plimsoll_research::nights::page::{
+    parse_tsv, render_page, render_tsv, rows_of_seeds_with_every_setup_and_persona,
+};
 use plimsoll_research::nights::simulator::AgentPersona;
 use plimsoll_research::nights::{
     ITEMS_PER_SIMULATION, SimulationRow, hash_programs_and_simulation_sources, simulate_unattended_run,
@@ -37,10 +40,13 @@ fn main() -> ExitCode {
         ["report", first, last, build] => {
             parse_seed_range(first, last).map(|seeds| write_report_of_complete_seeds(seeds, build))
         }
+        ["page"] => write_page_from_published_rows(),
         _ => None,
     };
     if result.is_none() {
-        eprintln!("usage: nights play FIRST LAST [WAY,… [CHARACTER,…]] | nights report FIRST LAST [BUILD]");
+        eprintln!(
+            "usage: nights play FIRST LAST [WAY,… [CHARACTER,…]] | nights report FIRST LAST [BUILD] | nights page"
+        );
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
@@ -130,15 +136,28 @@ fn write_report_of_complete_seeds(seeds: std::ops::RangeInclusive<u64>, build: &
     rows.sort_by_key(|row| {
         (row.seed, row.persona, LOOP_SETUPS.iter().position(|setup| setup.key == row.setup_key))
     });
-    let docs_folder = plimsoll_testkit::workspace_root().join("docs");
-    let old_page = fs::read_to_string(docs_folder.join("nights.md")).unwrap_or_default();
-    let mut page = render_page(&rows, build);
+    write_page(&rows, build);
+    fs::write(docs_folder().join("nights.tsv"), render_tsv(&rows)).expect("docs/ is writable");
+    println!("check the figures in the words of research/src/nights/head.md and tail.md, then report again");
+}
+
+fn docs_folder() -> PathBuf {
+    plimsoll_testkit::workspace_root().join("docs")
+}
+
+fn write_page_from_published_rows() -> Option<()> {
+    let rows = parse_tsv(&fs::read_to_string(docs_folder().join("nights.tsv")).ok()?)?;
+    write_page(&rows, &rows.first()?.build);
+    Some(())
+}
+
+/// Writes the page, and keeps its section about the harder simulations.
+fn write_page(rows: &[SimulationRow], build: &str) {
+    let page_path = docs_folder().join("nights.md");
+    let old_page = fs::read_to_string(&page_path).unwrap_or_default();
+    let mut page = render_page(rows, build);
     if let Some(harder_simulations_section) = find_harder_simulations_section(&old_page) {
         page = replace_or_append_harder_simulations_section(&page, harder_simulations_section);
     }
-    if page.contains("DRAFT") {
-        println!("finish the part that is marked DRAFT in research/src/nights/tail.md, then report again");
-    }
-    fs::write(docs_folder.join("nights.md"), page).expect("docs/ is writable");
-    fs::write(docs_folder.join("nights.tsv"), render_tsv(&rows)).expect("docs/ is writable");
+    fs::write(page_path, page).expect("docs/ is writable");
 }

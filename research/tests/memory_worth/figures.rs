@@ -16,12 +16,9 @@ const CACHE_WRITE_PERCENT: usize = 125;
 /// The figures of one play, in tokens unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlayFigures {
-    pub(crate) request_count: usize,
     pub(crate) input_tokens: usize,
     /// The input, weighted by the prices of the cache.
     pub(crate) weighted_input: usize,
-    /// The agent's tool calls, which are paid as output.
-    pub(crate) output_tokens: usize,
     pub(crate) main_peak: usize,
     pub(crate) overall_peak: usize,
     pub(crate) compaction_count: usize,
@@ -51,10 +48,8 @@ impl PlayFigures {
             .and_then(|name| requests.iter().find(|request| conversation_name(request) == name))
             .map(request_tokens);
         PlayFigures {
-            request_count: requests.len(),
             input_tokens: requests.iter().map(request_tokens).sum(),
             weighted_input: weighted_input(requests),
-            output_tokens: output_tokens(requests),
             main_peak: peak_of_kinds(&[RequestKind::Main]),
             overall_peak: peak_of_kinds(&[RequestKind::Main, RequestKind::Subagent]),
             compaction_count: requests
@@ -83,17 +78,6 @@ fn weighted_input(requests: &[Request]) -> usize {
         *previous = blocks;
     }
     percent_bytes / 100 / BYTES_PER_TOKEN
-}
-
-/// Returns the size of all tool calls. Each call counts once, although later requests repeat it.
-fn output_tokens(requests: &[Request]) -> usize {
-    let to_list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let messages = requests.iter().flat_map(|request| to_list(&request.body["messages"]));
-    let blocks = messages.flat_map(|message| to_list(&message["content"]));
-    let calls = blocks.filter(|block| block["type"] == "tool_use");
-    let bytes_by_call: BTreeMap<String, usize> =
-        calls.map(|call| (call["id"].to_string(), call["input"].to_string().len())).collect();
-    bytes_by_call.values().sum::<usize>() / BYTES_PER_TOKEN
 }
 
 /// Returns the blocks of a request in the order of the cache: tools, system, messages. Omits the cache marks,

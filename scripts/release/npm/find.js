@@ -9,7 +9,7 @@ const { version, homepage, optionalDependencies } = require('../package.json');
 const wanted = `@plimsoll/${process.platform}-${process.arch}`;
 
 function fail(words) {
-  process.stderr.write(`plimsoll: ${words}\n`);
+  process.stderr.write(`error: ${words}\n`);
   process.exit(1);
 }
 

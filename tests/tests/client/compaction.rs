@@ -231,7 +231,7 @@ fn an_unforeseen_compaction_loses_nothing_and_forces_no_new_session() {
         ["RALPH_CONTINUE|next|1 open item", "RALPH_STOP|completed|2 items"]
     );
     assert!(
-        !first_request_of_iteration(&model, 2).contains("You take over this item"),
+        !first_request_of_iteration(&model, 2).contains("This item is half done"),
         "its item is ticked: history"
     );
     assert_eq!(world.read_json(".claude/ralph-state.json")["context_history"][0]["checkpoint"], false);

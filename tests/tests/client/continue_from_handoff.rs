@@ -68,10 +68,10 @@ fn fill_session_and_continue(world: &mut World, expected_folder: &str, with_slas
     terminal.submit_prompt("And tell me what is missing");
     world.write("typed", "");
     terminal
-        .wait_for_text("A handoff is ready. To go on in a fresh session: /clear, then: /handoff continue");
+        .wait_for_text("A handoff is ready. To continue in a fresh session: /clear, then: /handoff continue");
     terminal.wait_for_text(LAST_WORDS);
     terminal.submit_prompt("/clear");
-    terminal.wait_for_text("An earlier session left a handoff");
+    terminal.wait_for_text("Plimsoll: an earlier session left a handoff");
     let [offered_handoff] = list_handoffs(world).try_into().expect("one handoff");
     assert_eq!(
         (&offered_handoff["read"], &offered_handoff["state"]),
@@ -118,14 +118,13 @@ fn assert_continues(with_slash_command: bool) {
             insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&handoff), @"
             # Handoff
 
-            ## What the user asked for (in the user's own words, the last request last)
+            ## What the user asked for (the user's own words, newest last)
 
             > Fix the parser with [redacted:github-token] please
 
             > And tell me what is missing
 
-
-            ## Changed files, the one touched last first
+            ## Changed files, most recent first
 
             | File | Lines touched last | Change since [COMMIT] |
             |---|---|---|
@@ -144,7 +143,7 @@ fn assert_continues(with_slash_command: bool) {
 
             - Write the docs
 
-            ## The session's last words (its own claim, unverified)
+            ## Last message of the session (unverified)
 
             > The parser reads dates; the docs are missing.
 
@@ -163,7 +162,7 @@ fn assert_continues(with_slash_command: bool) {
 
             ## How to continue
 
-            What the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.
+            Start with the user's last request. Do not redo finished work. The session's own claims are unverified; check them before you rely on them.
             ");
         }
     }

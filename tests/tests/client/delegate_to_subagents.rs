@@ -49,7 +49,11 @@ fn tokens_kept_in_subagents_are_reported_to_the_next_session_and_run() {
     let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let first_request = first_request_of_iteration(&model, 1);
-    assert!(first_request.contains("to subagents: only their answer comes back."), "{first_request}");
+    assert!(
+        first_request
+            .contains("to subagents; only their answer comes back.\n  To find files and code: `Explore`."),
+        "{first_request}"
+    );
     assert!(!first_request.contains(PROJECT_TOTAL_PREFIX), "nothing has stayed anywhere yet");
     // 40,000 tokens with its last answer of 100, less the 9,000 that it began with and the answer that it returned.
     let expected = format!("{PROJECT_TOTAL_PREFIX}about 31k tokens stayed with 1 subagent).");

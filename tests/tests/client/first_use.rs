@@ -43,7 +43,7 @@ fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
     let output = world.plimsoll(&["init", "--local"]).run().expect_success().stdout;
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&output), @"
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, and the status line
-    Template: modern (the client is 2.1.332)
+    Template: modern (Claude Code is 2.1.332)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
     .claude/commands/ralph.md: /ralph
     .claude/commands/handoff.md: /handoff
@@ -63,7 +63,7 @@ fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
     terminal.wait_for_text("▏ 56% 560k/1M");
     terminal.submit_prompt("work with a tool load=720000 ");
     terminal.wait_for_text("CCS_WARNING|L1|72|Context at 72%");
-    terminal.wait_for_text("A handoff follows at 85%.");
+    terminal.wait_for_text("A handoff will be written at 85%.");
     terminal.submit_prompt("work on with a tool load=871000 ");
     terminal.wait_for_text("CCS_WARNING|L2|87|Context at 87%");
     let screen = terminal.wait_for_text("/handoff continue");
@@ -71,7 +71,7 @@ fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
     terminal.wait_for_text("▏ 87% 871k/1M");
     terminal.submit_prompt("/ralph context");
     let screen = terminal.wait_for_text("The checkpoint was due at 85%.");
-    for words in ["Context Status", "87% (871k of 1M tokens)", "L2 (Checkpoint)", "1M tokens (the client"] {
+    for words in ["Context Status", "87% (871k of 1M tokens)", "L2 (Checkpoint)", "1M tokens (Claude Code"] {
         assert!(screen.contains(words), "{words}\n{screen}");
     }
     terminal.submit_prompt("/exit");

@@ -12,6 +12,8 @@ fn start_session_with_context(world: &World, context_tokens: u64) -> Terminal {
     terminal.wait_for_text("▏ ?");
     terminal.submit_prompt("Work on it");
     terminal.wait_for_text(&format!("I used {context_tokens} tokens"));
+    // While the hooks of the turn's end still run, the client switches the model without showing any message.
+    terminal.wait_for_text("· done ");
     terminal
 }
 

@@ -62,11 +62,11 @@ fn assert_each_level_advised_once(world: &World, last: &Request) {
     }
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&advice), @"
     CCS_WARNING|L1|72|Context at 72%
-    For information: the context window is 72% full (warn). Claude Code stops at about 98% (automatic compaction is off). No action is required; this only helps you to plan.
+    For information: the context window is 72% full (warn). Claude Code stops at about 98% (automatic compaction is off). No action is required.
     CCS_WARNING|L2|87|Context at 87%
-    For information: the context window is 87% full (checkpoint). Claude Code stops at about 98% (automatic compaction is off). A handoff with the facts of this session is ready in .claude/handoffs/[DATE-TIME].md. No action is required; this only helps you to plan.
+    For information: the context window is 87% full (checkpoint). Claude Code stops at about 98% (automatic compaction is off). A handoff with the facts of this session is ready in .claude/handoffs/[DATE-TIME].md. No action is required.
     CCS_WARNING|L3|97|Context at 97%
-    For information: the context window is 97% full (emergency). Claude Code stops at about 98% (automatic compaction is off). A handoff with the facts of this session is ready in .claude/handoffs/[DATE-TIME].md. No action is required; this only helps you to plan.
+    For information: the context window is 97% full (emergency). Claude Code stops at about 98% (automatic compaction is off). A handoff with the facts of this session is ready in .claude/handoffs/[DATE-TIME].md. No action is required.
     ");
     for word in ["CCS_WARNING", "CCS_CHECKPOINT", "RALPH_"] {
         assert_eq!(text.matches(word).count(), if word == "CCS_WARNING" { 3 } else { 0 }, "{word}");

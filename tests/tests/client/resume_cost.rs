@@ -55,10 +55,10 @@ fn an_expensive_resumption_is_shown_with_the_steps_to_a_fresh_session() {
         Terminal::start_claude(&world, &["--resume", SESSION_ID, "--permission-mode", "default"], 200, 50);
     wait_for_wrapped_text(
         &terminal,
-        "The prompt cache of this session has expired: its next request costs about $2.00 to write 400k tokens again. A fresh session with its handoff costs about $0.11: /clear, then: /handoff continue",
+        "Plimsoll: the prompt cache of this session has expired. The next request costs about $2.00 to write 400k tokens again. A fresh session with the handoff costs about $0.11: /clear, then: /handoff continue",
     );
     terminal.submit_prompt("/clear");
-    terminal.wait_for_text("An earlier session left a handoff");
+    terminal.wait_for_text("Plimsoll: an earlier session left a handoff");
     let handoffs = world.plimsoll(&["handoffs", "--json"]).run().expect_success().stdout;
     assert!(handoffs.contains("Fix the parser"), "{handoffs}");
     assert_eq!(model.main_requests().len(), 2, "nothing was sent since the session ended");

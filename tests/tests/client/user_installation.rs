@@ -163,14 +163,14 @@ fn records_made_before_an_installation_stay_readable() {
     assert!(!world.exists(".claude/plimsoll/sessions/earlier.json"));
     let verified = || world.plimsoll(&["turns", "verify"]).run().expect_success().stdout;
     insta::assert_snapshot!(verified(), @"
-    later  whole: 1 record, 0 turns
-    earlier  whole: 1 record, 0 turns
+    later  intact: 1 record, 0 turns
+    earlier  intact: 1 record, 0 turns
     ");
     // A session that continues in the new place is listed once and is complete.
     run_session_start_hook(&world, &world.project(), "earlier");
     insta::assert_snapshot!(verified(), @"
-    earlier  whole: 2 records, 0 turns
-    later  whole: 1 record, 0 turns
+    earlier  intact: 2 records, 0 turns
+    later  intact: 1 record, 0 turns
     ");
 }
 

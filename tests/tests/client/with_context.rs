@@ -31,7 +31,7 @@ fn the_program_keeps_its_input_output_and_exit_code() {
     assert_eq!(world.plimsoll(&["with-context", "--", &killed]).stdin("{}").run().code, Some(143));
     let missing = world.plimsoll(&["with-context", "--", "/no/such/program"]).stdin("{}").run();
     assert_eq!(missing.code, Some(127));
-    insta::assert_snapshot!(missing.stderr, @"plimsoll: cannot run /no/such/program: No such file or directory (os error 2)");
+    insta::assert_snapshot!(missing.stderr, @"error: cannot run /no/such/program: No such file or directory (os error 2)");
     let finished_without_reading =
         world.plimsoll(&["with-context", "--", "true"]).stdin(vec![b'x'; 1_000_000]).run();
     assert_eq!(finished_without_reading.code, Some(0), "a program need not read");

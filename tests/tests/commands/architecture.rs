@@ -270,13 +270,14 @@ pub(crate) fn collect_rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Collects the source files below a folder, except `tests.rs` files.
+/// Collects the source files below a folder, except `tests.rs` files and those of modules in a folder `tests`.
 fn collect_source_files(folder: &Path, files: &mut Vec<PathBuf>) {
     let mut rust_files = Vec::new();
     collect_rust_files(folder, &mut rust_files);
-    files.extend(
-        rust_files.into_iter().filter(|path| path.file_name().is_some_and(|name| name != "tests.rs")),
-    );
+    let is_of_tests = |path: &PathBuf| {
+        path.ends_with("tests.rs") || path.parent().is_some_and(|folder| folder.ends_with("tests"))
+    };
+    files.extend(rust_files.into_iter().filter(|path| !is_of_tests(path)));
 }
 
 #[test]

@@ -191,7 +191,7 @@ impl HookCase {
     }
 }
 
-fn count_instructions_with_callgrind(world: &World, run_under: impl FnOnce(&[&str])) -> u64 {
+pub(crate) fn count_instructions_with_callgrind(world: &World, run_under: impl FnOnce(&[&str])) -> u64 {
     let log = world.home().join("callgrind");
     let log_option = format!("--log-file={}", log.display());
     run_under(&["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", &log_option]);
@@ -201,7 +201,7 @@ fn count_instructions_with_callgrind(world: &World, run_under: impl FnOnce(&[&st
 }
 
 /// Returns true if valgrind and strace work here.
-fn can_measure() -> bool {
+pub(crate) fn can_measure() -> bool {
     let runs_successfully = |program: &str, args: &[&str]| {
         std::process::Command::new(program).args(args).output().is_ok_and(|output| output.status.success())
     };

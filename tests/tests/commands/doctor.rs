@@ -128,7 +128,7 @@ fn after_init_doctor_finds_no_problem_and_writes_nothing() {
     insta::assert_snapshot!(page_section_of_check(&stable_page(&world, &missing_client.stdout), "Client"), @"
     PROBLEM  Client       none
         - `/no/such/client` is not a program
-        → name the client's own program: `plimsoll doctor --client PATH`
+        → name Claude Code's own program: `plimsoll doctor --client PATH`
     ");
 }
 
@@ -376,18 +376,18 @@ fn doctor_shows_the_windows_sources_and_notes_an_unreachable_threshold() {
     assert_eq!(report.finding("window.out_of_reach")["severity"], "note");
     let page = world.plimsoll(&["doctor"]).run().expect_success().stdout;
     insta::assert_snapshot!(page_section_of_check(&stable_page(&world, &page), "Window"), @"
-    ok       Window       190k tokens for claude-opus-4-6 (learned from the client)
+    ok       Window       190k tokens for claude-opus-4-6 (learned from Claude Code)
         session [ID]: 21% (40k tokens, transcript)
         model claude-opus-4-6: as the present session was asked for
         not used: 200k (table of models)
-        auto-compact threshold 157k (83%): the client compacts there
+        auto-compact threshold 157k (83%): Claude Code compacts there
         levels: L1 62%, L2 72%, L3 77%
         in force: DISABLE_AUTO_COMPACT=1 in sessions, by the env of ~/.claude/settings.json; not in
           the figures here
-        note: L2 (85%) and L3 (95%) would be out of reach, because the client acts at 83%: lowered to L2
+        note: L2 (85%) and L3 (95%) would be out of reach, because Claude Code acts at 83%: lowered to L2
           72%, L3 77%
-        → nothing: they are reached in time now; for more room choose a model with a larger window, or
-          smaller `margins` in your own settings
+        → nothing to do: the thresholds are below it; for more room choose a model with a larger window,
+          or smaller `margins` in your own settings
     ");
 }
 
@@ -453,7 +453,7 @@ fn doctor_finds_hook_errors_in_the_clients_transcript() {
     let report = run_doctor(&world);
     assert_eq!(report.codes_above_note(), ["faults.client"], "{:#?}", report.findings());
     insta::assert_snapshot!(report.description_and_advice(&world, "faults.client"), @"
-    the client could not run `/gone/plimsoll-stop-gate` (1 time in this session): ENOENT
+    Claude Code could not run `/gone/plimsoll-stop-gate` (1 time in this session): ENOENT
     check that the program exists and starts; `plimsoll init` (with the option of its settings) writes its path again
     ");
 }

@@ -80,7 +80,7 @@ fn doctor_says_whether_the_last_session_loaded_the_module() {
     );
     let world = world_with_module("2.1.329");
     let unknown =
-        "ok       Module       installed by `plimsoll init`; no session has shown yet whether it loads";
+        "ok       Module       installed by `plimsoll init`; the last session does not show whether it loads";
     assert_eq!(module_section(&world), unknown);
     record_session(&world, None);
     insta::assert_snapshot!(module_section(&world), @"

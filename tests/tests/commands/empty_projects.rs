@@ -56,18 +56,18 @@ fn a_missing_named_object_or_an_action_without_object_fails() {
         assert_eq!(shown.code, Some(1), "{arguments:?}: {shown:?}");
         world.replace_varying_parts_with_placeholders(&shown.stderr)
     };
-    insta::assert_snapshot!(error(&["plan", "--todo", "elsewhere.md"]), @"plimsoll: there is no plan: elsewhere.md (`- [ ] …` lines, one item each)");
-    insta::assert_snapshot!(error(&["plan", "--fix"]), @"plimsoll: there is no plan: fix_plan.md (`- [ ] …` lines, one item each)");
-    insta::assert_snapshot!(error(&["status", "--answer", "1", "yes"]), @"plimsoll: there is no plan fix_plan.md, so there are no questions");
-    insta::assert_snapshot!(error(&["turns", "list", "--session", "4f2a"]), @r#"plimsoll: no session here begins with "4f2a": see `plimsoll turns list`"#);
-    insta::assert_snapshot!(error(&["turns", "stats", "--session", "4f2a", "--json"]), @r#"plimsoll: no session here begins with "4f2a": see `plimsoll turns list`"#);
-    insta::assert_snapshot!(error(&["turns", "show", "1"]), @"plimsoll: no turn has been recorded in [PROJECT] yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`");
-    insta::assert_snapshot!(error(&["turns", "verify"]), @"plimsoll: no turn has been recorded in [PROJECT] yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`");
-    insta::assert_snapshot!(error(&["turns", "grep", "word"]), @"plimsoll: no turn has been recorded in [PROJECT] yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`");
+    insta::assert_snapshot!(error(&["plan", "--todo", "elsewhere.md"]), @"error: there is no plan: elsewhere.md (`- [ ] …` lines, one item each)");
+    insta::assert_snapshot!(error(&["plan", "--fix"]), @"error: there is no plan: fix_plan.md (`- [ ] …` lines, one item each)");
+    insta::assert_snapshot!(error(&["status", "--answer", "1", "yes"]), @"error: there is no plan fix_plan.md, so there are no questions");
+    insta::assert_snapshot!(error(&["turns", "list", "--session", "4f2a"]), @r#"error: no session here starts with "4f2a": see `plimsoll turns list`"#);
+    insta::assert_snapshot!(error(&["turns", "stats", "--session", "4f2a", "--json"]), @r#"error: no session here starts with "4f2a": see `plimsoll turns list`"#);
+    insta::assert_snapshot!(error(&["turns", "show", "1"]), @"error: no turn has been recorded in [PROJECT] yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`");
+    insta::assert_snapshot!(error(&["turns", "verify"]), @"error: no turn has been recorded in [PROJECT] yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`");
+    insta::assert_snapshot!(error(&["turns", "grep", "word"]), @"error: no turn has been recorded in [PROJECT] yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`");
     insta::assert_snapshot!(error(&["report"]), @"
-    plimsoll: there is no run in [PROJECT], and none was archived
-    hint: `plimsoll run` begins one; for sessions without a run use `plimsoll turns stats` and `plimsoll turns export --format html`
+    error: there is no run in [PROJECT], and none was archived
+    hint: `plimsoll run` starts one; for sessions without a run use `plimsoll turns stats` and `plimsoll turns export --format html`
     ");
-    insta::assert_snapshot!(error(&["stop"]), @"plimsoll: there is no run in [PROJECT]");
-    insta::assert_snapshot!(error(&["prompt"]), @"plimsoll: there is no run in [PROJECT]");
+    insta::assert_snapshot!(error(&["stop"]), @"error: there is no run in [PROJECT]");
+    insta::assert_snapshot!(error(&["prompt"]), @"error: there is no run in [PROJECT]");
 }

@@ -168,7 +168,7 @@ pub(crate) fn assert_matches_type(tables: &Tables, type_text: &str, value: &Valu
 }
 
 /// Each command with the type of its output.
-const COMMANDS: [(&str, &str); 14] = [
+const COMMANDS: [(&str, &str); 16] = [
     ("--version --json", "build"),
     ("status --json", "status or status_without_run?"),
     ("plan --json", "plan"),
@@ -410,10 +410,10 @@ fn schemas_are_generated_from_docs_json_md() {
 fn docs_json_md_lists_every_status() {
     let status_names: Vec<String> = RunStatus::ALL.iter().map(|status| format!("`{status}`")).collect();
     let (last_name, other_names) = status_names.split_last().expect("statuses");
-    let row = format!("| `status` | string | {} or {last_name} |", other_names.join(", "));
+    let row = format!("|`status`|string|{} or {last_name}|", other_names.join(", "));
     let path = workspace_root().join("docs/json.md");
     let page = std::fs::read_to_string(&path).expect("docs/json.md");
-    let is_status_row = |line: &&str| line.starts_with("| `status` | string | `running`");
+    let is_status_row = |line: &&str| line.starts_with("|`status`|string|`running`");
     let written = page.lines().find(is_status_row).expect("the row").to_owned();
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, page.replace(&written, &row)).expect("docs/ is writable");

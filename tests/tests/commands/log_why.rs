@@ -38,10 +38,10 @@ fn log_why_explains_the_level_and_the_verdict_with_their_figures() {
     [TIME], session 1 of the run
     checkpoint L2 at 87%: .claude/handoffs/[DATE-TIME].md (item "Item three")
       The next request would have held about 870k of 1M tokens (87%): 870k input, 50 output, 1 estimated for tool results not sent yet.
-      The client showed 87%: it counts input tokens only.
+      Claude Code showed 87%: it counts input tokens only.
       Source of the figure: transcript of [DATE-TIME].
       The window of claude-opus-5-5: 1M tokens (table of models).
-      L2 begins at 845k (85%). All thresholds: L1 at 695k (70%), L2 at 845k (85%), L3 at 945k (95%); the client compacts at 967k (97%).
+      L2 begins at 845k (85%). All thresholds: L1 at 695k (70%), L2 at 845k (85%), L3 at 945k (95%); Claude Code compacts at 967k (97%).
       The handoff .claude/handoffs/[DATE-TIME].md was written, for the item "Item three".
       Files in progress: src/dates.txt.
     "#);
@@ -61,7 +61,7 @@ fn log_why_explains_the_level_and_the_verdict_with_their_figures() {
     assert_eq!(explain(&world, &[]), verdict, "it is also the last that was done");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&explain(&world, &["checkpoint"])), @"
     [TIME], session 1 of the run
-    continues from .claude/handoffs/[DATE-TIME].md ($0.47 so far)
+    continuing from .claude/handoffs/[DATE-TIME].md ($0.47 so far)
       The run continues with a fresh session that resumes from .claude/handoffs/[DATE-TIME].md.
       The session: the model ended its turn.
       Items: 0 done, 1 open; nothing was ticked in this session.
@@ -77,7 +77,7 @@ fn log_why_explains_the_level_and_the_verdict_with_their_figures() {
     let without_entry = world.plimsoll(&["log", "--why", "circuit_breaker"]).run();
     assert_eq!(without_entry.code, Some(1), "{without_entry:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&without_entry.stderr), @"
-    plimsoll: the journal has no circuit_breaker
+    error: the journal has no circuit_breaker
     hint: it has checkpoint, iteration_closed, level, planned, run_started, session_end, session_start, spawned, verdict, verified, wip_commit
     ");
 }

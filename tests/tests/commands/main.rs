@@ -24,6 +24,7 @@ mod packaging;
 mod recipes;
 mod report;
 mod settings_schema;
+mod site;
 mod soak;
 mod stop;
 mod terminal_escapes;

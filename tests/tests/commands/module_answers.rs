@@ -96,7 +96,7 @@ fn the_answers_and_the_report_have_the_fields_of_docs_json_md() {
     assert_eq!(
         context["band"],
         json!([
-            "72% of the context window used, 247k tokens left until the client compacts",
+            "72% of the context window used, 247k tokens left until Claude Code compacts",
             "Explore: 45k of 200k tokens (23%), $0.12",
         ])
     );

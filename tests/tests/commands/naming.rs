@@ -30,9 +30,6 @@ const EXCEPTIONS: [(&str, &str); 3] = [
     ("stand_in_script", "a stand-in is a program that replaces another one"),
 ];
 
-/// Doc comments that are help texts and the descriptions of a published schema. Their words are written forms.
-const WRITTEN_TEXTS: [&str; 1] = ["The same while a tool runs, "];
-
 /// Returns what breaks a rule in a source file, each with its line number.
 fn naming_errors(source: &str) -> Vec<String> {
     let mut errors = Vec::new();
@@ -42,8 +39,7 @@ fn naming_errors(source: &str) -> Vec<String> {
         let line = line.trim_start();
         let begins_comment = line.starts_with("//") && !previous.starts_with("//");
         let comment = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "));
-        let is_written_text = |text: &str| WRITTEN_TEXTS.iter().any(|written| text.starts_with(written));
-        if let Some(comment) = comment.filter(|comment| begins_comment && !is_written_text(comment))
+        if let Some(comment) = comment.filter(|_| begins_comment)
             && let Some(beginning) = BEGINNINGS.iter().find(|beginning| comment.starts_with(**beginning))
         {
             errors.push(format!("{}: a doc comment begins with `{}`", index + 1, beginning.trim_end()));

@@ -26,7 +26,8 @@ fn run_on_terminal(world: &World, arguments: &[&str], answer: Option<&str>) -> (
 
 #[test]
 fn stop_on_a_terminal_cancels_the_run_only_after_yes() {
-    let world = World::new();
+    let mut world = World::new();
+    world.set_env("NO_COLOR", "1");
     create_run(&world, "run-1", "s1");
     let screen_after_answer = |answer: &str| {
         let (screen, code) = run_on_terminal(&world, &["stop"], Some(answer));
@@ -36,18 +37,18 @@ fn stop_on_a_terminal_cancels_the_run_only_after_yes() {
     };
     insta::assert_snapshot!(screen_after_answer("n"), @r#"
     Cancel the run "Dates" for good? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] n
-    plimsoll: nothing was cancelled
+    error: nothing was canceled
     "#);
     insta::assert_snapshot!(screen_after_answer(""), @r#"
     Cancel the run "Dates" for good? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] 
-    plimsoll: nothing was cancelled
+    error: nothing was canceled
     "#);
-    insta::assert_snapshot!(screen_after_answer("\u{4}"), @r#"Cancel the run "Dates" for good? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] plimsoll: nothing was cancelled"#);
+    insta::assert_snapshot!(screen_after_answer("\u{4}"), @r#"Cancel the run "Dates" for good? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] error: nothing was canceled"#);
     assert_eq!(run_on_terminal(&world, &["stop"], Some("y")).1, 0);
     assert_eq!(world.read_json(STATE)["status"], "cancelled");
     let (screen, code) = run_on_terminal(&world, &["stop"], None);
     assert_eq!(code, 0, "{screen}");
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&screen.replace('\r', "")), @"RALPH_STOP|cancelled|");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&screen.replace('\r', "")), @r#"Canceled the run "Dates"."#);
 }
 
 #[test]

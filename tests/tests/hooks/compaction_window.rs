@@ -53,7 +53,7 @@ impl MeasuredSession {
             json!({ "tool_name": "Bash", "tool_use_id": "toolu_1", "tool_input": {}, "tool_response": "" });
         let batch = json!({ "hook_event_name": "PostToolBatch", "tool_calls": [call] });
         let response = self.run_hook("plimsoll-post-tool", &batch);
-        Some(response["systemMessage"].as_str()?.split('|').nth(1)?.to_owned())
+        Some(plimsoll_tests::marker_in_user_message(&response).split('|').nth(1)?.to_owned())
     }
 
     fn write_user_settings(&self, text: &str) {

@@ -94,7 +94,9 @@ impl SessionFixture {
 fn announcement_of(finished: &FinishedProgram) -> Option<String> {
     assert_ne!(finished.code, Some(2), "{finished:?}");
     assert_eq!(finished.stderr, "", "{finished:?}");
-    let marker = finished.stdout_json()["systemMessage"].as_str()?.to_owned();
+    let reply = finished.stdout_json();
+    reply["systemMessage"].as_str()?;
+    let marker = plimsoll_tests::marker_in_user_message(&reply);
     Some(marker.split('|').take(2).collect::<Vec<_>>().join("|"))
 }
 

@@ -137,7 +137,7 @@ fn erase_secrets_cleans_log_pieces_and_pending_files_and_keeps_the_chain() {
     leaky, leaky.20260107T130000000000.1.0.json: looks like github-token
     leaky, leaky.torn: looks like github-token
     only-wai#1, text: looks like github-token
-    2 turns, 3 other records, 3 loose files of 2 sessions held what looks like a secret: github-token (9), url-password (2). Nothing was erased: run it without --dry-run to erase.
+    2 turns, 3 other records, 3 loose files of 2 sessions contained what looks like a secret: github-token (9), url-password (2). Nothing was erased. To erase, run it without --dry-run.
     ");
     assert!(
         files_with_secrets(&world).len() >= 6,
@@ -159,13 +159,13 @@ fn erase_secrets_cleans_log_pieces_and_pending_files_and_keeps_the_chain() {
     leaky, leaky.20260107T130000000000.1.0.json: looks like github-token
     leaky, leaky.torn: looks like github-token
     only-wai#1, text: looks like github-token
-    2 turns, 3 other records, 3 loose files of 2 sessions held what looks like a secret: github-token (9), url-password (2). Erased here permanently. The client's own transcript still has the contents, until the client deletes it.
+    2 turns, 3 other records, 3 loose files of 2 sessions contained what looks like a secret: github-token (9), url-password (2). Erased here permanently. Claude Code's own transcript keeps the contents until Claude Code deletes it.
     ");
     assert_eq!(files_with_secrets(&world), Vec::<String>::new());
     insta::assert_snapshot!(run_turns_command(&world, &["verify"]).expect_success().stdout, @"
-    only-waiting  whole: 2 records, 0 turns, 1 erased
+    only-waiting  intact: 2 records, 0 turns, 1 erased
       · line 1, record 1: erased
-    leaky  whole: 7 records, 3 turns, 4 erased
+    leaky  intact: 7 records, 3 turns, 4 erased
       · line 1, record 1: erased
       · line 2, record 2: erased
       · line 3, record 3: erased
@@ -190,7 +190,7 @@ fn erase_can_be_limited_to_one_session_and_takes_turns_or_secrets() {
         run_turns_command(&world, &["erase", "--secrets", "--session", "only-"]).expect_success().stdout;
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&done), @"
     only-wai#1, text: looks like github-token
-    1 other record of 1 session held what looks like a secret: github-token (1). Erased here permanently. The client's own transcript still has the contents, until the client deletes it.
+    1 other record of 1 session contained what looks like a secret: github-token (1). Erased here permanently. Claude Code's own transcript keeps the contents until Claude Code deletes it.
     ");
     assert!(
         files_with_secrets(&world).iter().all(|path| !path.contains("only-waiting")),
@@ -206,7 +206,7 @@ fn erase_can_be_limited_to_one_session_and_takes_turns_or_secrets() {
     let shown = run_turns_command(&world, &["erase", "leaky:1", "--dry-run"]).expect_success().stdout;
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&shown), @"
     leaky:1 (record 2)
-    Nothing was erased: run it without --dry-run to erase.
+    Nothing was erased. To erase, run it without --dry-run.
     ");
     assert_eq!(files_with_secrets(&world), before);
 }
@@ -221,7 +221,7 @@ fn an_unreadable_log_line_with_a_secret_is_reported_and_left_unchanged() {
     let finished = run_turns_command(&world, &["erase", "--secrets"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: 1 line of a log cannot be read and hold what looks like a secret; nothing was changed there
+    warning: 1 line of a log cannot be read but contains what looks like a secret; nothing was changed there
     hint: `plimsoll turns verify` names them
     ");
     assert!(world.read(&log).contains(&token("s")), "nothing is changed there");
@@ -253,7 +253,7 @@ fn assert_erasure_survives_interruption_everywhere(
         };
         let context = format!("{point}: {interrupted:?}");
         let verified = run_turns_command(&prepared.world, &["verify"]);
-        assert!(!verified.stdout.contains("NOT WHOLE"), "{context} {verified:?}");
+        assert!(!verified.stdout.contains("DAMAGED"), "{context} {verified:?}");
         let commands: Vec<Vec<String>> = verified
             .stdout
             .lines()

@@ -557,7 +557,7 @@ fn without_a_transcript_this_sessions_status_line_record_is_used() {
     assert_eq!(run_batch_hook(&world, &path).stdout.trim(), "{}", "another session's");
     write_status_record(&world, SESSION, |record| record["used"] = 480_000.into());
     // 480,000 of 500,000 tokens.
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&run_batch_hook(&world, &path).stdout), @r#"{"systemMessage":"CCS_WARNING|L3|96|Context at 96%\nThe context window is 96% full. Claude Code compacts at about 93%. A handoff is ready. To go on in a fresh session: /clear, then: Continue from @.claude/handoffs/[DATE-TIME].md","hookSpecificOutput":{"hookEventName":"PostToolBatch","additionalContext":"CCS_WARNING|L3|96|Context at 96%\nFor information: the context window is 96% full (emergency). Claude Code compacts at about 93%. A handoff with the facts of this session is ready in .claude/handoffs/[DATE-TIME].md. No action is required; this only helps you to plan."}}"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&run_batch_hook(&world, &path).stdout), @r#"{"systemMessage":"Plimsoll: context is 96% full. Claude Code compacts at about 93%. A handoff is ready. To continue in a fresh session: /clear, then: Continue from @.claude/handoffs/[DATE-TIME].md\nCCS_WARNING|L3|96|Context at 96%","hookSpecificOutput":{"hookEventName":"PostToolBatch","additionalContext":"CCS_WARNING|L3|96|Context at 96%\nFor information: the context window is 96% full (emergency). Claude Code compacts at about 93%. A handoff with the facts of this session is ready in .claude/handoffs/[DATE-TIME].md. No action is required."}}"#);
 }
 
 #[test]
@@ -573,7 +573,7 @@ fn a_status_line_record_from_before_a_compaction_is_not_used() {
         (record["used"], record["at"]) = (480_000.into(), "2026-01-07T10:31:00.000Z".into());
     });
     // The figure of the next answer counts.
-    assert_eq!(first_warning_line(&run_batch_hook(&world, &path)), "CCS_WARNING|L3|96|Context at 96%");
+    assert_eq!(announced_marker(&run_batch_hook(&world, &path)), "CCS_WARNING|L3|96|Context at 96%");
 }
 
 #[test]
@@ -665,7 +665,7 @@ fn after_a_compaction_the_system_prompt_and_tools_count_as_usage() {
         assert_eq!(shown_context["reading"]["used"], used, "{shown_context}");
     }
     let finished = run_batch_hook(&world, &world.path("transcript.jsonl").display().to_string());
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"{"systemMessage":"CCS_WARNING|L1|71|Context at 71%\nThe context window is 71% full. Claude Code compacts at about 97%. A handoff follows at 85%.","hookSpecificOutput":{"hookEventName":"PostToolBatch","additionalContext":"CCS_WARNING|L1|71|Context at 71%\nFor information: the context window is 71% full (warn). Claude Code compacts at about 97%. No action is required; this only helps you to plan."}}"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"{"systemMessage":"Plimsoll: context is 71% full. A handoff will be written at 85%. Claude Code compacts at about 97%.\nCCS_WARNING|L1|71|Context at 71%","hookSpecificOutput":{"hookEventName":"PostToolBatch","additionalContext":"CCS_WARNING|L1|71|Context at 71%\nFor information: the context window is 71% full (warn). Claude Code compacts at about 97%. No action is required."}}"#);
 }
 
 #[test]
@@ -678,7 +678,7 @@ fn claude_context_percent_is_used_only_if_no_other_source_exists() {
     remove_our_records(&world);
     let none = world.path("none.jsonl").display().to_string();
     let finished = run_batch_hook_with(&world, &none, &json!("ok"), &env);
-    assert_eq!(first_warning_line(&finished), "CCS_WARNING|L1|72|Context at 72%");
+    assert_eq!(announced_marker(&finished), "CCS_WARNING|L1|72|Context at 72%");
     assert_eq!(session_record(&world)["reading"]["source"], "environment");
     for wrong in ["", "many", "-1", "101", "NaN", "inf"] {
         remove_our_records(&world);
@@ -688,10 +688,8 @@ fn claude_context_percent_is_used_only_if_no_other_source_exists() {
     }
 }
 
-/// Returns the first line of what the user reads.
-fn first_warning_line(finished: &FinishedProgram) -> String {
-    let reply = finished.stdout_json();
-    reply["systemMessage"].as_str().and_then(|text| text.lines().next()).unwrap_or_default().to_owned()
+fn announced_marker(finished: &FinishedProgram) -> String {
+    plimsoll_tests::marker_in_user_message(&finished.stdout_json())
 }
 
 /// Returns the screen of `status` without the age of the figure and the size of the records.
@@ -734,7 +732,7 @@ fn status_shows_the_context_usage_of_a_session_without_a_run() {
     |---------------------|-------|
     | Current Context     | 86% (860k of 1M tokens) |
     | Level               | L2 (Checkpoint) |
-    | Estimated Remaining | ~0 tokens to the checkpoint, ~107k to the auto-compact threshold (97%: the client compacts) |
+    | Estimated Remaining | ~0 tokens to the checkpoint, ~107k to the auto-compact threshold (97%: Claude Code compacts) |
     | Forecast            | too little data yet (1 turn) |
     | Session             | [ID] |
     | Next Request        | about 861k tokens, with the answer and what has been added since |
@@ -759,7 +757,7 @@ fn after_clear_no_usage_of_the_old_session_is_shown() {
         &json!({ "session_id": SESSION, "transcript_path": old }).to_string(),
     );
     let finished = run_batch_hook(&world, &old);
-    assert_eq!(first_warning_line(&finished), "CCS_WARNING|L3|97|Context at 97%");
+    assert_eq!(announced_marker(&finished), "CCS_WARNING|L3|97|Context at 97%");
     // The status line of the old session reported its usage, too, through its own program.
     let recorded =
         fs::read_to_string(fixtures_dir().join("statusline/usage.1m.near_limit.json")).expect("a fixture");

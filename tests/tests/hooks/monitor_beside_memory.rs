@@ -150,7 +150,7 @@ fn a_hook_stays_silent_only_if_the_run_gave_this_session_its_hooks() {
     fixture.prepared.world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
     let warned = fixture.prepared.run(&batch_with_hooks_given_to("another"));
     assert!(
-        warned.stdout_json()["systemMessage"].as_str().unwrap_or_default().starts_with("CCS_WARNING|L1"),
+        plimsoll_tests::marker_in_user_message(&warned.stdout_json()).starts_with("CCS_WARNING|L1"),
         "{warned:?}"
     );
 }

@@ -129,7 +129,7 @@ fn erased_turns_stay_erased_after_the_records_move_into_the_project() {
     end_session(&world, FIRST_SESSION);
     let verified = run_turns_command(&world, &["verify", "--session", FIRST_SESSION]).expect_success().stdout;
     insta::assert_snapshot!(verified, @"
-    11111111-1111-4111-8111-111111111111  whole: 9 records, 3 turns, 1 erased
+    11111111-1111-4111-8111-111111111111  intact: 9 records, 3 turns, 1 erased
       · line 4, record 4: erased
     ");
     assert!(!world.exists(format!(".claude/plimsoll/turns/{FIRST_SESSION}.jsonl")));

@@ -6,7 +6,7 @@ use plimsoll_tests::{
     LIFELIKE_DELAY, ScriptedAgent, first_request_of_iteration, run_with_objective, world_with_plan_and_dates,
 };
 
-const NOTES_HEADING: &str = "## What earlier sessions noted";
+const NOTES_HEADING: &str = "## Notes of earlier sessions";
 
 #[test]
 fn later_sessions_read_the_notes_of_a_session_that_broke_off() {

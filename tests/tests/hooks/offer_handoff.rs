@@ -59,9 +59,9 @@ fn the_offer_names_the_slash_command_if_it_can_continue() {
         let (user, _) = user_and_model_text(&start_session(&world, "two", "startup", &[]));
         world.replace_varying_parts_with_placeholders(&user)
     };
-    insta::assert_snapshot!(offer_with(Some("`plimsoll handoffs --continue`")), @"An earlier session left a handoff ([TIME]). To continue its work: /handoff continue");
-    insta::assert_snapshot!(offer_with(Some("of the user's own")), @"An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
-    insta::assert_snapshot!(offer_with(None), @"An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
+    insta::assert_snapshot!(offer_with(Some("`plimsoll handoffs --continue`")), @"Plimsoll: an earlier session left a handoff ([TIME]). To continue its work: /handoff continue");
+    insta::assert_snapshot!(offer_with(Some("of the user's own")), @"Plimsoll: an earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
+    insta::assert_snapshot!(offer_with(None), @"Plimsoll: an earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
 }
 
 /// A session's transcript shows what the session opened: with its tool Read, or because the user mentioned the file.
@@ -113,7 +113,7 @@ fn continue_follows_only_handoffs_that_this_users_sessions_wrote() {
     let none = run_continue("two");
     assert_eq!(none.code, Some(1), "{none:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&none.stderr), @"
-    plimsoll: no session of yours left a handoff in this project
+    error: no session of yours left a handoff in this project
     hint: a session leaves one at 85% of its context window, and with `/handoff`
     ");
 
@@ -124,7 +124,7 @@ fn continue_follows_only_handoffs_that_this_users_sessions_wrote() {
     let refused = run_continue("two");
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{refused:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr.replace(foreign_handoff, "[FOREIGN]")), @"
-    plimsoll: no session of yours left a handoff in this project
+    error: no session of yours left a handoff in this project
     hint: these are here, and your state folder does not say that a session of yours wrote them:
     - [FOREIGN]
     to continue from one that you trust, type: Continue from @[FOREIGN]
@@ -160,7 +160,7 @@ fn only_the_next_session_is_offered_the_handoff() {
             user_and_model_text(&start_session(&world, "two", source, &[("CLAUDE_CODE_ENTRYPOINT", "cli")]));
         insta::allow_duplicates! {
             insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&format!("{user}\n\nFor the model: {model}")), @"
-            An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md
+            Plimsoll: an earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md
 
             For the model: For information: an earlier session in this project left a handoff ([TIME]): .claude/handoffs/[DATE-TIME].md. Read it only if the user asks you to continue that work.
             ");
@@ -225,7 +225,7 @@ fn the_handoff_of_a_live_session_is_offered_only_to_its_own_client() {
     assert_eq!(start_with_client("two", "startup", &own_pid), json!({}), "its client lives");
     let (user, _) = user_and_model_text(&start_with_client("three", "clear", &other_pid));
     // The same client continues with another session.
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&user), @"An earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&user), @"Plimsoll: an earlier session left a handoff ([TIME]). To continue its work: Continue from @.claude/handoffs/[DATE-TIME].md");
     other_client.kill();
 }
 

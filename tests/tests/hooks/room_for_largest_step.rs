@@ -34,7 +34,7 @@ fn announced_levels(usages: &[u64]) -> Vec<(String, u64)> {
         let hook = world.hook("plimsoll-post-tool", &batch).env("PLIMSOLL_RUN_ID", RUN);
         let hook = hook.env("CLAUDE_PROJECT_DIR", world.project().display().to_string());
         let reply: serde_json::Value = serde_json::from_str(&hook.run().expect_success().stdout).unwrap();
-        let marker = reply["systemMessage"].as_str()?.split('|').nth(1)?.to_owned();
+        let marker = plimsoll_tests::marker_in_user_message(&reply).split('|').nth(1)?.to_owned();
         Some((marker, *tokens))
     };
     usages.iter().filter_map(announced_level).collect()

@@ -42,10 +42,9 @@ fn hook_event(world: &World, name: &str, folder: &Path) -> Value {
     event
 }
 
-fn first_message_line(finished: &FinishedProgram) -> String {
+fn announced_marker(finished: &FinishedProgram) -> String {
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""), "{finished:?}");
-    let message = finished.stdout_json()["systemMessage"].as_str().unwrap_or_default().to_owned();
-    message.lines().next().unwrap_or_default().to_owned()
+    plimsoll_tests::marker_in_user_message(&finished.stdout_json())
 }
 
 /// The client's current folder changes with `cd`, and `CLAUDE_PROJECT_DIR` was observed to change, too.
@@ -59,9 +58,9 @@ fn a_session_that_changes_folders_keeps_its_record_and_is_warned_once() {
         let launch = world.hook(program, &hook_event(&world, name, folder)).cwd(folder);
         launch.env("CLAUDE_PROJECT_DIR", folder.display().to_string()).run()
     };
-    assert_eq!(first_message_line(&hook("plimsoll-session-start", "SessionStart", &world.project())), "");
+    assert_eq!(announced_marker(&hook("plimsoll-session-start", "SessionStart", &world.project())), "");
     write_transcript(&world, 720_000);
-    let batch = |folder: &Path| first_message_line(&hook("plimsoll-post-tool", "PostToolBatch", folder));
+    let batch = |folder: &Path| announced_marker(&hook("plimsoll-post-tool", "PostToolBatch", folder));
     assert_eq!(batch(&world.project()), "CCS_WARNING|L1|72|Context at 72%");
     for folder in [&world.path("src"), &other_project, &untouched_project] {
         assert_eq!(batch(folder), "", "{}", folder.display());
@@ -101,8 +100,8 @@ fn session_files_of_a_read_only_project_are_in_the_users_state_folder() {
         launch.env("CLAUDE_PROJECT_DIR", &project).env("NO_COLOR", "1").run()
     };
     let event_in_project = |name: &str| hook_event(&world, name, &world.project());
-    assert_eq!(first_message_line(&hook("plimsoll-session-start", &event_in_project("SessionStart"))), "");
-    let batch = || first_message_line(&hook("plimsoll-post-tool", &event_in_project("PostToolBatch")));
+    assert_eq!(announced_marker(&hook("plimsoll-session-start", &event_in_project("SessionStart"))), "");
+    let batch = || announced_marker(&hook("plimsoll-post-tool", &event_in_project("PostToolBatch")));
     write_transcript(&world, 720_000);
     assert_eq!(batch(), "CCS_WARNING|L1|72|Context at 72%");
     assert_eq!(batch(), "", "once");

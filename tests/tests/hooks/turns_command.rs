@@ -89,7 +89,7 @@ fn each_list_filter_shows_only_the_matching_turns() {
     assert_eq!(listed_turn_names(&world, &["--all-streams"]).len(), 30);
     let without_match = run_turns_command(&world, &["list", "--session", "zzz"]);
     assert_eq!(without_match.code, Some(1));
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&without_match.stderr), @r#"plimsoll: no session here begins with "zzz": see `plimsoll turns list`"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&without_match.stderr), @r#"error: no session here starts with "zzz": see `plimsoll turns list`"#);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn show_prints_one_turn_and_with_saw_the_context_before_it() {
     ");
     let missing = run_turns_command(&world, &["show", "parallel:9"]);
     assert_eq!(missing.code, Some(1));
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&missing.stderr), @"plimsoll: there is no turn parallel:9: name it as `plimsoll turns list` does, SESSION:NUMBER");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&missing.stderr), @"error: there is no turn parallel:9: name it as `plimsoll turns list` does, SESSION:NUMBER");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn grep_and_query_find_the_matching_turns() {
     insta::assert_snapshot!(matches, @"parallel:1  result: <tool_use_error>Error: No such tool available: Glob. Glob is not available in this session — find f…");
     assert_eq!(run_turns_command(&world, &["grep", "not anywhere at all"]).code, Some(1), "as grep says it");
     insta::assert_snapshot!(run_turns_command(&world, &["grep", "("]).stderr, @"
-    plimsoll: the pattern cannot be read: regex parse error:
+    error: the pattern cannot be read: regex parse error:
         (
         ^
     error: unclosed group
@@ -256,7 +256,7 @@ fn stats_agree_with_the_clients_own_account() {
     Turns      27 in 8 sessions, 3 failed (1 api_error, 2 tool_error)
     Tokens     1.8M input (1.5M from the cache), 14k output; median per turn: 14k input, 50 output
     Window     peak 976k tokens, 1 compaction; added per turn: median 1k, 90th percentile 47k
-    Cost       $1.53 as reported by Claude Code, which counts 1.9M input and 15k output tokens, the turns 1.9M and 14k: the client also requests titles and summaries
+    Cost       $1.53 as reported by Claude Code, which counts 1.9M input and 15k output tokens, the turns 1.9M and 14k: Claude Code also requests titles and summaries
     Subagents  about 20k tokens stayed with 1 subagent
 
     Tool                      calls  failed   seconds  tokens added     median  90th percentile
@@ -276,14 +276,14 @@ fn verify_names_a_changed_record_and_erase_keeps_the_chain_valid() {
     let mut verified: Vec<&str> = verified.lines().collect();
     verified.sort_unstable();
     insta::assert_snapshot!(verified.join("\n"), @"
-    api_error.529_after_tool  whole: 14 records, 2 turns
-    compaction  whole: 26 records, 4 turns
-    hook_stopped  whole: 15 records, 1 turn
-    interactive_1m_suffix  whole: 18 records, 3 turns
-    natural_sizes  whole: 22 records, 10 turns
-    parallel_tools  whole: 18 records, 2 turns
-    stop_block  whole: 16 records, 2 turns
-    subagent.main  whole: 28 records, 6 turns
+    api_error.529_after_tool  intact: 14 records, 2 turns
+    compaction  intact: 26 records, 4 turns
+    hook_stopped  intact: 15 records, 1 turn
+    interactive_1m_suffix  intact: 18 records, 3 turns
+    natural_sizes  intact: 22 records, 10 turns
+    parallel_tools  intact: 18 records, 2 turns
+    stop_block  intact: 16 records, 2 turns
+    subagent.main  intact: 28 records, 6 turns
     ");
     let secret = "after-compact";
     let log = ".claude/plimsoll/turns/compaction.jsonl";
@@ -291,12 +291,12 @@ fn verify_names_a_changed_record_and_erase_keeps_the_chain_valid() {
     let erased = run_turns_command(&world, &["erase", "compacti:4"]).expect_success().stdout;
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&erased), @"
     compacti:4 (record 24)
-    1 record erased here permanently. The client's own transcript still has the contents, until the client deletes it.
+    1 record erased here permanently. Claude Code's own transcript keeps the contents until Claude Code deletes it.
     ");
     assert!(!world.read(log).contains(secret));
     let verified = run_turns_command(&world, &["verify", "--session", "compaction"]).expect_success().stdout;
     insta::assert_snapshot!(verified, @"
-    compaction  whole: 27 records, 4 turns, 1 erased
+    compaction  intact: 27 records, 4 turns, 1 erased
       · line 24, record 24: erased
     ");
     insta::assert_snapshot!(run_turns_command(&world, &["list", "--session", "compaction"]).stdout, @"
@@ -314,7 +314,7 @@ fn verify_names_a_changed_record_and_erase_keeps_the_chain_valid() {
     let report = changed.stdout.split_once("stop_block").map(|(_, report)| report).expect("the session");
     let report: Vec<&str> = report.lines().take(2).collect();
     insta::assert_snapshot!(report.join("\n"), @"
-    NOT WHOLE: 16 records, 2 turns
+    DAMAGED: 16 records, 2 turns
     ! line 11, record 11: its content is not what was written
     ");
 }
@@ -329,7 +329,7 @@ fn sync_reads_a_transcript_that_no_hook_saw_and_repeats_no_turn() {
     assert_eq!(run_turns_command(&world, &["sync", &file]).expect_success().stdout, "2 new turns\n");
     assert_eq!(run_turns_command(&world, &["sync", &file]).expect_success().stdout, "0 new turns\n");
     assert_eq!(listed_turn_names(&world, &[]), ["parallel:1", "parallel:2"]);
-    insta::assert_snapshot!(run_turns_command(&world, &["sync", "/no/such/file"]).stderr, @"plimsoll: /no/such/file is not a transcript: expected a file SESSION.jsonl");
+    insta::assert_snapshot!(run_turns_command(&world, &["sync", "/no/such/file"]).stderr, @"error: /no/such/file is not a transcript: expected a file SESSION.jsonl");
 }
 
 #[test]

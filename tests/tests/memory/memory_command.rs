@@ -124,17 +124,17 @@ fn invalid_commands_explain_themselves_and_change_nothing() {
 
     For more information, try '--help'.
 
-    exit 1: plimsoll: R3_PHASE takes at most 60 characters, and 61 were given: shorten it, or put the rest on the heap
+    exit 1: error: R3_PHASE takes at most 60 characters, but 61 were given: shorten it, or put the rest on the heap
 
-    exit 1: plimsoll: the chunk a already exists: rewrite it with heap_write
+    exit 1: error: the chunk a already exists: rewrite it with heap_write
 
-    exit 1: plimsoll: a chunk's name has 1 to 40 letters, digits or -_./: and "two words" has others or is too long
+    exit 1: error: a chunk's name has 1 to 40 letters, digits or -_./: and "two words" has others or is too long
 
-    exit 1: plimsoll: b would have 9501 UTF-16 units, and a chunk has at most 9500: strip it to what decides, or put it into a file
+    exit 1: error: b would have 9501 UTF-16 units, but a chunk has at most 9500: shorten it, or put it into a file
 
-    exit 1: plimsoll: there is no chunk b: there are a
+    exit 1: error: there is no chunk b: there are a
 
-    exit 1: plimsoll: there is no chunk b: there are a
+    exit 1: error: there is no chunk b: there are a
 
     exit 2: error: unrecognized subcommand 'forget'
 
@@ -172,7 +172,7 @@ fn the_stack_is_shown_and_a_person_can_close_a_frame() {
     assert_eq!(world.plimsoll(&["memory", "frame", "close"]).run().expect_success().stdout, "ok r3\n");
     let second_close = world.plimsoll(&["memory", "frame", "close"]).run();
     assert_eq!(second_close.code, Some(1));
-    insta::assert_snapshot!(second_close.stderr, @"plimsoll: the root frame is closed by pop_frame alone");
+    insta::assert_snapshot!(second_close.stderr, @"error: only pop_frame closes the root frame");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn the_agent_sees_a_person_s_change_once_with_its_next_step() {
     memory_output(&world, &["set", "R4", "Keep the public API."]);
     let start_event = event_payload(&world, "SessionStart", &json!({"source": "startup"}));
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&hook_context(&world, &start_event, &["memory"])), @r#"
-    <plimsoll-memory rev="1" frame="root" depth="0"> (of a frame's blocks, the highest rev is current)
+    <plimsoll-memory rev="1" frame="root" depth="0"> (for each frame, the highest rev is current)
     R4 CONSTRAINTS: Keep the public API.
     </plimsoll-memory>
     "#);

@@ -270,12 +270,12 @@ fn missing_requirements_of_the_memory_are_reported_before_the_run() {
     let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
     let _model = ScriptedAgent::new(|_| Step::from_text("nobody asks")).with_real_client().start(&mut world);
     let finished = run_with_client_arguments(&world, &["--memory"], &["--agents", "{}"]);
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: --memory passes --agents to the client itself: run `plimsoll init --local --memory` once in this project, then give your own after `--`");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"error: --memory passes --agents to Claude Code itself: run `plimsoll init --local --memory` once in this project, then give your own after `--`");
     let client = world.write_program("old-client", "#!/bin/sh\necho '2.0.77 (Claude Code)'\n");
     let client = client.display().to_string();
     let finished = world.plimsoll(&["run", "--objective", "x", "--memory", "--client", &client]).run();
     assert_eq!(finished.code, Some(1));
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: --memory needs Claude Code 2.1.207 or newer, and [PROJECT]/old-client says 2.0.77 (Claude Code)");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"error: --memory needs Claude Code 2.1.207 or newer, and [PROJECT]/old-client says 2.0.77 (Claude Code)");
     assert!(!world.exists(".claude/ralph-state.json"));
 }
 

@@ -60,7 +60,7 @@ fn a_forged_state_neither_completes_the_run_nor_starts_programs() {
         let (world, _model) = world_with_forging_agent(filter);
         let finished = run_with_objective(&world, &["--max-iterations", "2", "--verify", "test -e never"]);
         assert_eq!(finished.code, Some(3), "{filter}: {finished:?}");
-        assert!(finished.stdout.contains("── iteration 2"), "{filter}: {finished:?}");
+        assert!(finished.stdout.contains("── session 2"), "{filter}: {finished:?}");
         assert!(!was_evil_program_run(&world), "{filter}");
         let state = world.read_json(STATE_FILE);
         assert_eq!(state["status"], "max_iterations", "{filter}");
@@ -84,7 +84,7 @@ fn a_state_that_the_agent_cancels_or_limits_ends_the_run_sooner() {
         let (world, _model) = world_with_forging_agent(filter);
         let finished = run_with_objective(&world, &["--max-iterations", "4"]);
         assert_eq!(finished.code, Some(code), "{filter}: {finished:?}");
-        assert!(!finished.stdout.contains("── iteration 2"), "{filter}: {finished:?}");
+        assert!(!finished.stdout.contains("── session 2"), "{filter}: {finished:?}");
     }
 }
 
@@ -169,9 +169,12 @@ fn a_run_whose_private_records_are_lost_cannot_be_resumed() {
     std::fs::rename(world.runs_folder(), world.home().join("lost")).expect("moved");
     let refused = resume_run(&world, &["--max-iterations", "5"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("you started no such run in this folder"), "{refused:?}");
+    assert!(
+        refused.stderr.contains("your state folder has no record of such a run in this folder"),
+        "{refused:?}"
+    );
     let set_aside_command =
-        refused.stderr.split_once("to begin a new run without it: ").expect("a command").1.trim();
+        refused.stderr.split_once("to start a new run without it: ").expect("a command").1.trim();
     world.command("sh", &["-c", set_aside_command]).run().expect_success();
     world.plimsoll(&["start"]).run().expect_success();
     let new_state = world.read_json(STATE_FILE);

@@ -55,12 +55,13 @@ fn a_run_returns_to_its_branch_and_names_the_command_that_merges_it() {
         "{branch_subjects}"
     );
     insta::assert_snapshot!(stable_opening(&world, &first_request_of_iteration(&model, 1)), @"
-    You are session 1 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down. The run works on the branch `night/1`: commit to it, and switch to no other.
-    The run started at [DATE-TIME]. Last action: none, this is the first session.
+    You are session 1 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down. Commit to the branch `night/1`, and never switch branches.
+    The run started at [DATE-TIME].
+    Last action: none, this is the first session.
     ");
     assert_eq!(events_named(&read_journal(&world), "run_started")[0]["branch"], "night/1");
     let merge_command = "git switch main && git merge night/1";
-    insta::assert_snapshot!(lines_containing(&finished.stderr, "branch"), @"plimsoll: the work is on the branch `night/1`; to merge it into `main`: git switch main && git merge night/1");
+    insta::assert_snapshot!(lines_containing(&finished.stderr, "branch"), @"the work is on the branch `night/1`; to merge it into `main`: git switch main && git merge night/1");
     insta::assert_snapshot!(lines_containing(&world.plimsoll(&["status"]).run().stdout, "Branch"), @"Branch       night/1; to merge it: git switch main && git merge night/1");
     world.plimsoll(&["report", "-o", "report.html"]).run().expect_success();
     assert!(world.read("report.html").contains("git switch main &amp;&amp; git merge night/1"));
@@ -71,17 +72,17 @@ fn a_run_returns_to_its_branch_and_names_the_command_that_merges_it() {
     let state = world.read(STATE_FILE);
     let refused = resume_run(&world, &["--max-iterations", "5"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @"plimsoll: this run works on the branch `night/1`, and `main` is checked out with uncommitted changes: commit or stash them, then: git switch night/1 && plimsoll run --resume");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @"error: this run works on the branch `night/1`, and `main` is checked out with uncommitted changes: commit or stash them, then: git switch night/1 && plimsoll run --resume");
     assert_eq!((current_branch(&world).as_str(), world.read(STATE_FILE)), ("main", state));
     world.git(&["checkout", "-q", "README.md"]);
     let refused_branch = resume_run(&world, &["--branch", "other"]);
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused_branch.stderr), @"plimsoll: --branch belongs to a new run: --resume keeps the task, the plan, its checks and the branch");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused_branch.stderr), @"error: --branch is only for a new run: --resume keeps the task, the plan, its checks and the branch");
 
     let finished = resume_run(&world, &["--max-iterations", "5"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     insta::assert_snapshot!(lines_containing(&finished.stderr, "branch"), @"
-    plimsoll: switched to the branch `night/1`, on which this run works (`main` was checked out)
-    plimsoll: the work is on the branch `night/1`; to merge it into `main`: git switch main && git merge night/1
+    switched to the branch `night/1`, on which this run works (`main` was checked out)
+    the work is on the branch `night/1`; to merge it into `main`: git switch main && git merge night/1
     ");
     assert_eq!(
         (current_branch(&world).as_str(), commit_subjects(&world, "main")),
@@ -133,22 +134,22 @@ fn a_run_does_not_start_on_an_unusable_branch_and_names_the_reason() {
     world_without_git.write("fix_plan.md", TWO_ITEM_PLAN);
     errors += &assert_start_fails(&world_without_git, "new");
     insta::assert_snapshot!(errors, @"
-    plimsoll: `-x` cannot be the name of a branch (see `git check-ref-format --help`)
-    plimsoll: `a b` cannot be the name of a branch (see `git check-ref-format --help`)
-    plimsoll: `@{-1}` cannot be the name of a branch (see `git check-ref-format --help`)
-    plimsoll: the branch `taken` is checked out in the worktree [WORLD]/second: start the run there, or choose another name
-    plimsoll: cannot switch to the branch `old`: error: Your local changes to the following files would be overwritten by checkout: README.md Please commit your changes or stash them before you switch branches. Aborting
+    error: `-x` cannot be the name of a branch (see `git check-ref-format --help`)
+    error: `a b` cannot be the name of a branch (see `git check-ref-format --help`)
+    error: `@{-1}` cannot be the name of a branch (see `git check-ref-format --help`)
+    error: the branch `taken` is checked out in the worktree [WORLD]/second: start the run there, or choose another name
+    error: cannot switch to the branch `old`: error: Your local changes to the following files would be overwritten by checkout: README.md Please commit your changes or stash them before you switch branches. Aborting
     commit or stash what is in the way (git status shows it), then run this again
-    plimsoll: HEAD is detached, so there is no branch to merge the work into later: check one out first (git switch BRANCH)
-    plimsoll: --branch needs a git repository, and this folder is in none: git init, then commit
+    error: HEAD is detached, so there is no branch to merge the work into later: check one out first (git switch BRANCH)
+    error: --branch needs a git repository, but this folder is not in one: git init, then commit
     ");
 
     world.git(&["switch", "-q", "main"]);
     let start_command = world.plimsoll(&["start", "--objective", "Do the plan.", "--branch", "new"]);
     let finished = start_command.run().expect_success();
     insta::assert_snapshot!(finished.stderr, @r#"
-    plimsoll: run "Do the plan." is ready: PROMPT.md is written, iteration 1 of 50
-    plimsoll: this run works on the branch `new`
+    run "Do the plan." is ready: PROMPT.md is written, session 1 of at most 50
+    this run works on the branch `new`
     "#);
     assert_eq!(current_branch(&world), "new");
 }

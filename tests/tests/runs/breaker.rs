@@ -139,7 +139,10 @@ fn three_sessions_without_work_open_the_breaker_and_a_reset_closes_it() {
 
     let refused = resume_run(&world, &["--max-iterations", "20"]);
     assert_eq!(refused.code, Some(4), "{refused:?}");
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"plimsoll: the run "Dates" is over (circuit_breaker): fix what stopped it, then: plimsoll run --resume --reset-breaker"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"
+    the run "Dates" has ended (circuit_breaker)
+    hint: to resume it: fix what stopped it, then: plimsoll run --resume --reset-breaker
+    "#);
     assert!(refused.stdout.contains(reason), "and says again why: {}", refused.stdout);
     assert_eq!(spawned_session_count(&world), 3, "no session was begun");
 
@@ -425,14 +428,14 @@ fn a_stuck_item_is_set_aside_before_the_breaker_opens() {
     );
     let fifth_prompt = first_request_of_iteration(&model, 5);
     let item_section = stable_section(&world, &fifth_prompt, "## Your item");
-    let (item, _) = item_section.split_once("\n1. Look first:").expect("the steps");
+    let (item, _) = item_section.split_once("\n1. First look at ").expect("the steps");
     insta::assert_snapshot!(item, @r#"
 
     > Item two
 
     It is the first open item of `fix_plan.md` that is not set aside (2 of 2 items open).
 
-    Not to be taken now: "Item one" (set aside: sessions made no progress on it).
+    Skip these items: "Item one" (set aside: sessions made no progress on it).
     "#);
     assert!(first_request_of_iteration(&model, 6).contains("\n> Item one\n"), "at last it is tried again");
     assert_eq!(world.read("done.txt"), "Item two\nItem one\n");
@@ -485,15 +488,15 @@ fn a_tool_refused_in_two_sessions_opens_the_breaker_after_a_hint() {
         &["refused the tool Bash", "--allowedTools Bash"],
     );
     assert_eq!(spawned_session_count(&world), 2);
-    let (first_iteration, _) = finished.stdout.split_once("── iteration 2").expect("two iterations");
+    let (first_iteration, _) = finished.stdout.split_once("── session 2").expect("two iterations");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(first_iteration), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 1 open item in fix_plan.md
-    ── iteration 1: Item three
+    ── session 1: Item three
        client [VERSION], claude-opus-5-5
        Bash touch work.txt
-       the client refused the tool Bash: allow it, after Ctrl-C, with: plimsoll run --resume -- --model opus --allowedTools Bash
-       iteration 1 ended its turn; "Item three" is still open
-       RALPH_CONTINUE|next|1 open item   ($0.00)
+       Claude Code refused the tool Bash: allow it, after Ctrl-C, with: plimsoll run --resume -- --model opus --allowedTools Bash
+       session 1 ended its turn; "Item three" is still open
+       RALPH_CONTINUE|next|1 open item   (<$0.01)
     "#);
     assert!(!world.exists("work.txt"));
 }
@@ -547,7 +550,7 @@ fn an_unknown_client_option_in_the_first_session_is_fatal_at_once() {
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--no-such-option"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(5), "{finished:?}");
-    for text in ["RALPH_STOP|fatal_error|the client ended with", "unknown option '--no-such-option'"] {
+    for text in ["RALPH_STOP|fatal_error|Claude Code ended with", "unknown option '--no-such-option'"] {
         assert!(finished.stdout.contains(text), "{text} in {finished:?}");
     }
     let state = world.read_json(STATE_FILE);

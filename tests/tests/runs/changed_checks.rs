@@ -35,9 +35,9 @@ fn run_end_status_and_report_name_the_checks_that_the_run_changed() {
     let finished = run_with_objective(&world, &["--verify", "sh check.sh"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     insta::assert_snapshot!(mask_base_commit(&finished.stderr), @"
-    plimsoll: 1 file that checks the work changed in this run: check.sh (+1 -1)
-    plimsoll: to see it: git diff [BASE] -- check.sh
-    plimsoll: to see what happened: plimsoll report --open, or plimsoll log
+    warning: 1 file that checks the work changed in this run: check.sh (+1 -1)
+    hint: to see it: git diff [BASE] -- check.sh
+    hint: to see what happened: plimsoll report --open, or plimsoll log
     ");
     let message = "1 file that checks the work changed in this run: check.sh (+1 -1)";
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
@@ -80,7 +80,7 @@ fn changes_to_checks_are_named_if_uncommitted_or_made_by_workers() {
     let _model = ScriptedAgent::new(weaken_check_agent).start(&mut world);
     let finished = run_with_objective(&world, &["--verify", "sh check.sh", "--commit", "off"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    insta::assert_snapshot!(lines_containing(&finished.stderr, "changed in this run"), @"plimsoll: 1 file that checks the work changed in this run: check.sh (+1 -1)");
+    insta::assert_snapshot!(lines_containing(&finished.stderr, "changed in this run"), @"warning: 1 file that checks the work changed in this run: check.sh (+1 -1)");
 
     let mut world = world_with_check();
     let _model = ScriptedAgent::new(|turn| match turn.assistant_message_count {
@@ -91,7 +91,7 @@ fn changes_to_checks_are_named_if_uncommitted_or_made_by_workers() {
     let finished =
         crate::workers::run_with_workers(&world, &["2", "--verify", "! test -f check.sh || sh check.sh"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    insta::assert_snapshot!(lines_containing(&finished.stderr, "changed in this run"), @"plimsoll: 1 file that checks the work changed in this run: check.sh (deleted, 1 line)");
+    insta::assert_snapshot!(lines_containing(&finished.stderr, "changed in this run"), @"warning: 1 file that checks the work changed in this run: check.sh (deleted, 1 line)");
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
     insta::assert_snapshot!(lines_containing(&status, "changed in this run"), @"Checks       1 file that checks the work changed in this run: check.sh (deleted, 1 line)");
 }

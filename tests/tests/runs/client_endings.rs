@@ -226,7 +226,7 @@ fn a_window_refilled_after_each_compaction_leads_to_a_fresh_session() {
     let finished = run_to_end(&world, &[], &SONNET_ARGUMENTS);
     let first_verdict = "1 window_full: rapid_refill_breaker → RALPH_CONTINUE|checkpoint";
     assert_run_continues_and_completes(&world, &model, &finished, first_verdict);
-    assert_eq!(finished.stdout.matches("the client has compacted").count(), 3, "{finished:?}");
+    assert_eq!(finished.stdout.matches("Claude Code has compacted").count(), 3, "{finished:?}");
 }
 
 #[test]
@@ -552,7 +552,7 @@ fn a_silent_client_that_ignores_signals_is_killed() {
     let finished =
         spawn_run_with_stand_in(&world, &["--idle-timeout", "4s"]).wait_or_kill_and_panic(RUN_TIMEOUT);
     let first_verdict =
-        "1 silent: no output for 4 s → RALPH_CONTINUE|next|the client was silent (no output for 4 s)";
+        "1 silent: no output for 4 s → RALPH_CONTINUE|next|Claude Code was silent (no output for 4 s)";
     assert_run_continues_and_completes(&world, &model, &finished, first_verdict);
     assert_eq!(session_processes(&world, &first_session_id(&world)), [""; 0]);
 }
@@ -607,7 +607,7 @@ fn a_client_kept_alive_by_a_task_or_wakeup_is_ended_after_the_wait() {
         assert_eq!(ended_entries.len(), 1, "{context}");
         assert_eq!(
             ended_entries[0]["reason"],
-            format!("alive {wait_seconds} s after its result"),
+            format!("still running {wait_seconds} s after its result"),
             "{context}"
         );
         assert_eq!(session_processes(&world, &first_session_id(&world)), [""; 0], "{context}");
@@ -665,7 +665,7 @@ fn neither_exit_status_nor_the_word_success_proves_a_good_ending() {
         (
             &torn_script,
             "exit 0",
-            "1 crashed: ended with exit code 0, without a result → RALPH_CONTINUE|next|the client",
+            "1 crashed: ended with exit code 0, without a result → RALPH_CONTINUE|next|Claude Code",
         ),
     ];
     run_cases_in_parallel(&cases, |(script, exit_command, first_verdict)| {

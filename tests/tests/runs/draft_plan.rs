@@ -111,10 +111,10 @@ fn a_draft_comes_from_a_read_only_session_and_is_checked_like_any_plan() {
     fix_plan.md: 3 items added
     ");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
-    plimsoll: the draft cost $0.00
-    plimsoll: 1 line of the answer left out: no items
-    plimsoll: `verify:` or `model:` taken out of 1 item: only you may set them
+    asking Claude Code, which can only read; at most 15 minutes, Ctrl-C ends it
+    the draft cost <$0.01
+    1 line of the answer left out: no items
+    `verify:` or `model:` removed from 1 item: only you may set them
     ");
     assert_eq!(world.plimsoll(&["plan"]).run().code, Some(0));
 }
@@ -164,11 +164,11 @@ fn invalid_input_for_a_draft_is_refused_before_any_session_starts() {
     let spec_errors =
         ["none.md", "empty.md", "-", "huge.md", "binary.md"].map(|spec| refusal_of(spec, &client_arguments));
     insta::assert_snapshot!(spec_errors.concat(), @"
-    plimsoll: there is no specification none.md: name a file, or - for standard input
-    plimsoll: the specification is empty: describe what is to be built
-    plimsoll: the specification is empty: describe what is to be built
-    plimsoll: the specification is larger than 256 KiB: give the part that this plan is about
-    plimsoll: the specification is not UTF-8 text
+    error: the specification none.md is missing: name a file, or - for standard input
+    error: the specification is empty: describe what is to be built
+    error: the specification is empty: describe what is to be built
+    error: the specification is larger than 256 KiB: give the part that this plan is about
+    error: the specification is not UTF-8 text
     ");
     let arguments = [
         &["--tools", "Bash"][..],
@@ -184,14 +184,14 @@ fn invalid_input_for_a_draft_is_refused_before_any_session_starts() {
         refusal_of("SPEC.md", &[&client_arguments[..], &["--"], passed_arguments].concat())
     });
     insta::assert_snapshot!(option_errors.concat(), @"
-    plimsoll: `--tools` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
-    plimsoll: `--mcp-config` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
-    plimsoll: `--resume` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
-    plimsoll: `--permission-mode` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
-    plimsoll: `--dangerously-skip-permissions` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
-    plimsoll: `--add-dir` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
-    plimsoll: `--settings` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
-    plimsoll: `words` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    error: `--tools` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    error: `--mcp-config` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    error: `--resume` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    error: `--permission-mode` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    error: `--dangerously-skip-permissions` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    error: `--add-dir` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    error: `--settings` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
+    error: `words` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
     ");
     world.write_program(world.home().join("bin/older"), "#!/bin/sh\necho '2.1.247 (Claude Code)'\n");
     let older_client = world.home().join("bin/older").display().to_string();
@@ -203,9 +203,9 @@ fn invalid_input_for_a_draft_is_refused_before_any_session_starts() {
         refusal_of("SPEC.md", &["--yes", "--client", &other_program]),
     ];
     insta::assert_snapshot!(client_errors.concat(), @r#"
-    plimsoll: nothing was asked, because there is no terminal to ask for confirmation: add --yes to write the plan without asking
-    plimsoll: plan --draft needs Claude Code 2.1.248 or newer, whose `--restricted` keeps a session inside the project, and [HOME]/bin/older says 2.1.247 (Claude Code): update Claude Code; nothing was written
-    plimsoll: [HOME]/bin/other answers `--version` with "GNU something else": is it Claude Code?; nothing was written
+    error: cannot ask for confirmation without a terminal: add --yes to write the plan without asking
+    error: plan --draft needs Claude Code 2.1.248 or newer, whose `--restricted` keeps a session inside the project, and [HOME]/bin/older says 2.1.247 (Claude Code): update Claude Code; nothing was written
+    error: [HOME]/bin/other answers `--version` with "GNU something else": is it Claude Code?; nothing was written
     "#);
     world.write("fix_plan.md", "- [ ] One\n```\nopen\n");
     let usage_error = world.plimsoll(&["plan", "--yes"]).run();
@@ -234,32 +234,32 @@ fn a_failed_or_unusable_answer_leaves_the_plan_unchanged_with_a_reason() {
         world.replace_varying_parts_with_placeholders(&finished.stderr)
     };
     let errors = scripts.map(|script| refusal_of(script, "- [ ] One\n"));
-    insta::assert_snapshot!(errors.join("\n"), @r"
-    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
-    plimsoll: the client gave no answer: a usage limit: You've hit your session limit · resets 6:10am (UTC); nothing was written
+    insta::assert_snapshot!(errors.join("\n"), @r#"
+    asking Claude Code, which can only read; at most 15 minutes, Ctrl-C ends it
+    error: Claude Code gave no answer: a usage limit: You've hit your session limit · resets 6:10am (UTC); nothing was written
 
-    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
-    plimsoll: the client gave no answer: ended with exit code 1, without a result: error: unknown option '--tools'; nothing was written
+    asking Claude Code, which can only read; at most 15 minutes, Ctrl-C ends it
+    error: Claude Code gave no answer: ended with exit code 1, without a result: error: unknown option '--tools'; nothing was written
 
-    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
-    plimsoll: the draft cost $0.25
-    plimsoll: the answer has no item (a line `- [ ] …`); nothing was written; it begins: I would rather talk\u{1b}[2J about it.
+    asking Claude Code, which can only read; at most 15 minutes, Ctrl-C ends it
+    the draft cost $0.25
+    error: the answer has no item (a line `- [ ] …`); nothing was written; it begins: I would rather talk\u{1b}[2J about it.
 
-    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
-    plimsoll: the draft cost $0.25
-    plimsoll: the answer has no item (a line `- [ ] …`); nothing was written; it begins: - [x] Done
+    asking Claude Code, which can only read; at most 15 minutes, Ctrl-C ends it
+    the draft cost $0.25
+    error: the answer has no item (a line `- [ ] …`); nothing was written; it begins: - [x] Done
 
-    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
-    plimsoll: the client gave no answer: its answer is empty ($0.25); nothing was written
+    asking Claude Code, which can only read; at most 15 minutes, Ctrl-C ends it
+    error: Claude Code gave no answer: its answer is empty ($0.25); nothing was written
 
-    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
-    plimsoll: the client gave no answer: ended with exit code 0, without a result; nothing was written
-    ");
+    asking Claude Code, which can only read; at most 15 minutes, Ctrl-C ends it
+    error: Claude Code gave no answer: ended with exit code 0, without a result; nothing was written
+    "#);
     let fence_error = refusal_of(script_printing_success("- [ ] Two\n"), "- [ ] One\n```\nopen\n");
     insta::assert_snapshot!(fence_error, @"
-    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
-    plimsoll: the draft cost $0.25
-    plimsoll: fix_plan.md ends inside a code fence, where no line is an item: close it, then run this again
+    asking Claude Code, which can only read; at most 15 minutes, Ctrl-C ends it
+    the draft cost $0.25
+    error: fix_plan.md ends inside a code fence, where no line is an item: close it, then run this again
     ");
 }
 
@@ -277,8 +277,8 @@ fn a_signal_ends_the_client_and_nothing_is_written() {
     let finished = running.wait_or_kill_and_panic(CLIENT_TIMEOUT);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
-    plimsoll: interrupted: the client was ended; nothing was written
+    asking Claude Code, which can only read; at most 15 minutes, Ctrl-C ends it
+    error: interrupted: Claude Code was ended; nothing was written
     ");
     let pid = std::fs::read_to_string(pid_file).expect("its pid");
     assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "it is gone");
@@ -305,12 +305,12 @@ fn on_a_terminal_the_user_is_asked_before_new_items_are_appended() {
         let screen = terminal.wait_for_text(question);
         insta::allow_duplicates! {
             insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&screen), @"
-            plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
-            plimsoll: the draft cost $0.25
+            asking Claude Code, which can only read; at most 15 minutes, Ctrl-C ends it
+            the draft cost $0.25
             - [ ] Two (simple)
             - [ ] Three (simple, after: 3)
 
-            plimsoll: 1 item left out: there already
+            1 item left out: already in the plan
             Plan
 
             3 items open in fix_plan.md, 1 done. A session has room for about 820k tokens before L2 (window 1M, assumed: no session
@@ -337,16 +337,16 @@ fn on_a_terminal_the_user_is_asked_before_new_items_are_appended() {
             <!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->
             # Draft a plan
 
-            Below the end mark is a specification. Read what you need of the project (you can only read; a CLAUDE.md in it says how it is worked on), then answer with a plan that implements it: one line for each item, in the order in which they are done, and nothing else:
+            A specification follows below the end mark. Read what you need of the project, with its rules in CLAUDE.md; you can only read. Then answer only with a plan that implements the specification. Write one line for each item, in working order:
 
             - [ ] WHAT TO DO — done when: CHECK (SIZE, after: N)
 
-            - Each item is done in one session of its own, by an agent that sees the item, the project and short notes of earlier sessions, but not this specification: name the files, and say everything it must know.
-            - CHECK is what shows that the item is done: a command that passes, or a behaviour that anybody can observe.
-            - SIZE is trivial (below 50 changed lines), simple (50 to 150), medium (150 to 300) or complex (more). Split what would take more than half a context window.
-            - N is the position in your list of an item that must be done before; several: `after: 2, 3`. Without one write `(SIZE)`.
+            - One agent does each item in its own session. It sees the item, the project and short notes of earlier sessions, but not this specification. Name the files and everything it must know.
+            - CHECK shows that the item is done: a command that passes, or behavior that anybody can observe.
+            - SIZE is trivial (below 50 changed lines), simple (50 to 150), medium (150 to 300) or complex (more). Split an item that needs more than half a context window.
+            - N is the position in your list of an item that must be done before. For several write `after: 2, 3`; for none `(SIZE)`.
             - At most 40 items, each on one line of at most 400 characters. No headings, no sub-items, no explanations.
-            - `fix_plan.md` has 2 items already: read it, and propose only what it lacks.
+            - `fix_plan.md` has 2 items already. Read it, and add only what it lacks.
             <!-- plimsoll:end -->
 
             # Dates

@@ -68,7 +68,7 @@ fn a_promise_at_stop_counts_without_a_readable_transcript() {
         let finished = run_hook(&world, &run_id, "plimsoll-stop-gate", &event);
         assert_eq!(finished.code, Some(0), "{name}: {finished:?}");
         insta::allow_duplicates! {
-            insta::assert_snapshot!(finished.stdout, @r#"{"systemMessage":"RALPH_STOP|completed|1 item"}"#);
+            insta::assert_snapshot!(finished.stdout, @r#"{"systemMessage":"Plimsoll: completed: 1 item.\nRALPH_STOP|completed|1 item"}"#);
         }
         let gate = world.plimsoll(&["gate"]).env("PLIMSOLL_RUN_ID", run_id).run();
         assert_eq!(
@@ -177,7 +177,7 @@ fn a_run_whose_owner_crashed_traps_no_session_and_can_be_resumed() {
     assert_eq!(next_line, Some("Next         plimsoll run --resume"), "{status}");
     let second_run = world.plimsoll(&["run", "--objective", "Another one."]).run();
     assert_eq!(second_run.code, Some(1), "{second_run:?}");
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&second_run.stderr), @r#"plimsoll: the run "Do the plan." ([ID]) is running at iteration 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&second_run.stderr), @r#"error: the run "Do the plan." ([ID]) is running at session 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
 
     let resumed = world.plimsoll(&["run", "--resume"]).run();
     assert_eq!(resumed.code, Some(0), "{resumed:?}");

@@ -27,8 +27,8 @@ fn two_machines_complete_a_plan_and_each_item_lands_on_the_remote_once() {
     let model = start_model_with_turn_script(honest_agent);
     let machines = [fleet.replay_machine(&model), fleet.replay_machine(&model)];
     fleet.server.run_sql(
-        "insert into plimsoll.worker (plan, name, machine, pid, version, started, seen)
-         values (1, 'old/1', 'old-machine', 1, '0.0.1', plimsoll.moment(), plimsoll.moment())",
+        "insert into plimsoll_night.worker (name, machine, pid, version, started, seen)
+         values ('old/1', 'old-machine', 1, '0.0.1', plimsoll_night.moment(), plimsoll_night.moment())",
     );
     let setup = format!("--setup={ASSERT_NO_DATABASE_URL}");
     let running = [spawn_join(&machines[0], &["--workers", "2", &setup]), spawn_join(&machines[1], &[])];
@@ -48,7 +48,7 @@ fn two_machines_complete_a_plan_and_each_item_lands_on_the_remote_once() {
     );
     let worker_counts = fleet
         .server
-        .run_sql("select count(*), count(distinct split_part(name, '/', 1)) from plimsoll.worker");
+        .run_sql("select count(*), count(distinct split_part(name, '/', 1)) from plimsoll_night.worker");
     assert_eq!(worker_counts, "4|3");
 }
 
@@ -160,7 +160,7 @@ fn conflicting_or_failing_items_are_redone_despite_a_database_restart() {
         let has_file = |file: &str| files.lines().any(|line| line == file);
         let tip_count = fleet
             .server
-            .run_sql(&format!("select count(*) from plimsoll.item where '{commit}' = any (landings)"));
+            .run_sql(&format!("select count(*) from plimsoll_night.item where '{commit}' = any (landings)"));
         let fails_verify = has_file("done/3.txt") && has_file("done/4.txt") && !has_file("both.txt");
         assert!(tip_count == "0" || !fails_verify, "{commit}: {log}");
     }
@@ -247,7 +247,7 @@ fn a_remote_that_rejects_the_target_ends_the_machine_but_keeps_its_work() {
     let rejected = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(rejected.code, Some(6), "{rejected:?}");
     assert!(rejected.stdout.contains("only on workdays"), "{rejected:?}");
-    assert_eq!(fleet.server.run_sql("select stage from plimsoll.item"), "offered");
+    assert_eq!(fleet.server.run_sql("select stage from plimsoll_night.item"), "offered");
     let request_count = model.main_requests().len();
     std::fs::remove_file(fleet.bare_remote_path().join("hooks/pre-receive")).expect("our own file");
     let finished = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
@@ -316,7 +316,7 @@ fn ctrl_c_returns_open_items_and_drain_or_stop_releases_the_machines() {
     let stopped = running.wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(stopped.code, Some(130), "{stopped:?}");
     assert_eq!(
-        fleet.server.run_sql("select stage from plimsoll.item where place = 0"),
+        fleet.server.run_sql("select stage from plimsoll_night.item where place = 0"),
         "open",
         "{stopped:?}"
     );
@@ -339,14 +339,16 @@ fn ctrl_c_returns_open_items_and_drain_or_stop_releases_the_machines() {
     assert_eq!(stopped_machine.code, Some(9), "{stopped_machine:?}");
     assert!(stopped_machine.stdout.contains("the fleet was stopped"), "{stopped_machine:?}");
     assert_eq!(
-        fleet.server.run_sql("select count(*) from plimsoll.item where stage = 'leased'"),
+        fleet.server.run_sql("select count(*) from plimsoll_night.item where stage = 'leased'"),
         "0",
         "{stopped_machine:?}"
     );
     let rejoined = spawn_join(&other_machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
-    assert!(rejoined.code == Some(1) && rejoined.stderr.contains("was stopped"), "{rejoined:?}");
-    // A new fleet of this name can be created only if nothing of the old one is in its way.
-    fleet.expire_leases();
+    assert!(rejoined.code == Some(9) && rejoined.stderr.contains("was stopped"), "{rejoined:?}");
+    // A new fleet of this name can be created only if nothing of the old one is in its way. The members have ended, so none counts
+    // as active any more.
+    let workers = "select count(*) from plimsoll_night.worker where plimsoll_night.is_there(seen)";
+    assert_eq!(fleet.server.run_sql(workers), "0");
     fleet.source.plimsoll(&["fleet", "forget", "night", "--yes"]).run().expect_success();
     fleet.remote_git(&["branch", "-q", "-D", "plimsoll/night"]);
     fleet.remote_git(&["branch", "-q", "plimsoll-items/night/9/1", "main"]);
@@ -372,9 +374,10 @@ fn the_cost_limit_of_a_fleet_holds_for_all_machines_together() {
     assert!(finished.iter().any(|finished| finished.code == Some(3)), "{finished:?}");
     assert!(finished.iter().all(|finished| finished.code != Some(0)), "{finished:?}");
     let spent_dollars: f64 =
-        fleet.server.run_sql("select sum(cost) from plimsoll.worker").parse().expect("a number");
+        fleet.server.run_sql("select sum(cost) from plimsoll_night.worker").parse().expect("a number");
     assert!(spent_dollars > 0.02 && spent_dollars < 0.03, "{spent_dollars} {finished:?}");
-    let merged_count = fleet.server.run_sql("select count(*) from plimsoll.item where stage = 'merged'");
+    let merged_count =
+        fleet.server.run_sql("select count(*) from plimsoll_night.item where stage = 'merged'");
     assert_eq!(merged_count, "2", "{finished:?}");
     // Nothing can be claimed any more: a machine that joins later is told so and does not wait.
     let late_machine = spawn_join(&fleet.replay_machine(&model), &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
@@ -388,7 +391,9 @@ fn the_cost_limit_of_a_fleet_holds_for_all_machines_together() {
 #[test]
 fn after_a_database_restore_no_item_is_repeated_or_lands_twice() {
     let fleet = Fleet::new(&["Item 1", "Item 2"], &FleetOptions::default());
-    fleet.server.run_sql("create schema backup; create table backup.item as select * from plimsoll.item");
+    fleet
+        .server
+        .run_sql("create schema backup; create table backup.item as select * from plimsoll_night.item");
     let model = start_model_with_turn_script(honest_agent);
     let machine = fleet.replay_machine(&model);
     let finished = spawn_join(&machine, &["--workers", "2"]).wait_or_kill_and_panic(FLEET_TIMEOUT);
@@ -396,8 +401,8 @@ fn after_a_database_restore_no_item_is_repeated_or_lands_twice() {
     let (tip, request_count) =
         (fleet.remote_git(&["rev-parse", "plimsoll/night"]), model.main_requests().len());
     fleet.server.run_sql(
-        "truncate plimsoll.item, plimsoll.worker, plimsoll.event; insert into plimsoll.item select * from backup.item;
-         update plimsoll.plan set ended = null, merger = '', merger_until = 0, merger_epoch = 0, passed = '{}'",
+        "truncate plimsoll_night.item, plimsoll_night.worker, plimsoll_night.event; insert into plimsoll_night.item select * from backup.item;
+         update plimsoll_night.plan set ended = null, merger = '', merger_until = 0, merger_epoch = 0, passed = '{}'",
     );
     let rejoined = spawn_join(&fleet.replay_machine(&model), &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert_eq!(rejoined.code, Some(0), "{rejoined:?}");
@@ -418,7 +423,9 @@ fn two_machines_share_a_plan_with_the_real_client() {
     assert_all_end_well(&machines, running);
     fleet.assert_landed_once("");
     assert_eq!(
-        fleet.server.run_sql("select count(distinct worker) from plimsoll.event where kind = 'offered'"),
+        fleet
+            .server
+            .run_sql("select count(distinct worker) from plimsoll_night.event where kind = 'offered'"),
         "2"
     );
 }
@@ -428,34 +435,35 @@ fn a_clone_that_cannot_join_reports_the_reason() {
     let fleet = Fleet::new(&["Item 1"], &FleetOptions::default());
     let model = start_model_with_turn_script(honest_agent);
     let mut machine = fleet.replay_machine(&model);
-    let assert_join_refused = |machine: &World, arguments: &[&str], message: &str| {
+    // A service manager must not repeat what fails with 5: the user has to change something first.
+    let assert_join_refused = |machine: &World, arguments: &[&str], code: i32, message: &str| {
         let finished = spawn_join(machine, arguments).wait_or_kill_and_panic(FLEET_TIMEOUT);
-        assert!(finished.code == Some(1) && finished.stderr.contains(message), "{message}: {finished:?}");
+        assert!(finished.code == Some(code) && finished.stderr.contains(message), "{message}: {finished:?}");
         assert!(!machine.exists(".claude/ralph-state.json"), "{finished:?}");
     };
     machine.write("PROMPT.md", "Something else.");
     assert_join_refused(
         &machine,
         &[],
+        5,
         "the task here is not the one that the fleet `night` was created with",
     );
     machine.write("PROMPT.md", TASK);
-    assert_join_refused(&machine, &["--remote", "upstream"], "the clone has no remote `upstream`");
-    assert_join_refused(&machine, &["--client", "no-such-client"], "there is no client `no-such-client`");
+    assert_join_refused(&machine, &["--remote", "upstream"], 1, "the clone has no remote `upstream`");
+    assert_join_refused(&machine, &["--client", "no-such-client"], 5, "`no-such-client` was not found");
     machine.write("src/dates.txt", "changed\n");
-    assert_join_refused(&machine, &[], "there are uncommitted changes");
+    assert_join_refused(&machine, &[], 5, "there are uncommitted changes");
     machine.git(&["checkout", "-q", "."]);
     let unknown_fleet = machine.plimsoll(&["fleet", "join", "day", "--", "--model", "opus"]).run();
     assert!(
-        unknown_fleet.code == Some(1)
-            && unknown_fleet.stderr.contains("there is no fleet with the name `day`"),
+        unknown_fleet.code == Some(5) && unknown_fleet.stderr.contains("there is no fleet named `day`"),
         "{unknown_fleet:?}"
     );
     machine.set_env(
         "PLIMSOLL_DATABASE_URL",
         fleet.server.socket_connection_string().replace(&fleet.server.port().to_string(), "1"),
     );
-    assert_join_refused(&machine, &[], "it cannot be reached");
+    assert_join_refused(&machine, &[], 1, "it cannot be reached");
 }
 
 #[test]
@@ -468,12 +476,67 @@ fn a_value_from_the_database_is_never_an_option_of_git() {
         let machine = fleet.replay_machine(&model);
         let stage_change = if column == "sha" { ", stage = 'offered'" } else { "" };
         let value = if column == "landings" { format!("array['{option}']") } else { format!("'{option}'") };
-        fleet.server.run_sql(&format!("update plimsoll.item set {column} = {value}{stage_change}"));
+        // Somebody with the rights of the owner can also drop the checks of the table.
+        fleet.server.run_sql(&format!(
+            "alter table plimsoll_night.item drop constraint item_sha_check, drop constraint item_start_check,
+               drop constraint item_beyond_check, drop constraint item_start_and_base;
+             update plimsoll_night.item set {column} = {value}{stage_change}"
+        ));
         let finished = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
         assert_ne!(finished.code, Some(0), "{column}: {finished:?}");
         assert!(format!("{finished:?}").contains("is not a commit id"), "{column}: {finished:?}");
         assert!(!victim_path.exists(), "{column}: {finished:?}");
     }
+}
+
+/// The database cannot see the branch, so a member may record whatever it likes. Nobody builds on it.
+#[test]
+fn an_item_that_is_only_recorded_as_merged_is_not_built_on() {
+    let fleet = Fleet::new(&["Item 1", "Item 2 (after: 1)"], &FleetOptions::default());
+    let model = start_model_with_turn_script(honest_agent);
+    let unknown_commit = format!("{:040x}", 0xbeef);
+    let real_commit = fleet.remote_git(&["rev-parse", "plimsoll/night"]);
+    let record_as_merged = |place: usize, commit: &str| {
+        fleet.server.run_sql(&format!(
+            "select plimsoll_night.restore_landing('bad', 'a token of a hostile member, nothing else', {place}, '{commit}');
+             select plimsoll_night.mark_merged('bad', 'a token of a hostile member, nothing else', array[{place}], array['{commit}'])"
+        ));
+    };
+    // The branch has this commit, and it is not the item's: the plan on the branch shows the item as open.
+    record_as_merged(0, &real_commit);
+    let machine = fleet.replay_machine(&model);
+    let refused = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    assert!(format!("{refused:?}").contains("the branch plimsoll/night does not contain it"), "{refused:?}");
+    assert_eq!((fleet.event_count("claimed"), fleet.event_count("unconfirmed")), (0, 1), "{refused:?}");
+    assert!(model.main_requests().is_empty() && !fleet.file_on_target("fix_plan.md").contains("[x]"));
+
+    record_as_merged(1, &unknown_commit);
+    fleet.server.run_sql(
+        "select plimsoll_night.end_if_all_merged('bad', 'a token of a hostile member, nothing else')",
+    );
+    let done_only_by_name = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
+    assert_eq!(done_only_by_name.code, Some(5), "{done_only_by_name:?}");
+    assert!(
+        done_only_by_name.stderr.contains("plimsoll/night does not contain item 1"),
+        "{done_only_by_name:?}"
+    );
+    for number in ["1", "2"] {
+        fleet.source.plimsoll(&["fleet", "reopen", "night", number]).run().expect_success();
+    }
+    // An item that is open is missing, whatever the plan's row says.
+    fleet.server.run_sql("update plimsoll_night.plan set ended = 'done'");
+    let done_with_open_items = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
+    assert!(
+        done_with_open_items.code == Some(5)
+            && done_with_open_items.stderr.contains("plimsoll/night does not contain item 1"),
+        "{done_with_open_items:?}"
+    );
+    fleet.server.run_sql("update plimsoll_night.plan set ended = null");
+    let finished = spawn_join(&machine, &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(fleet.file_on_target("fix_plan.md").matches("- [x]").count(), 2, "{finished:?}");
+    assert_eq!(fleet.server.run_sql("select ended from plimsoll_night.plan"), "done");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A `ralph-state.json` that none of our runs wrote. It is never taken for a run; `plimsoll gate` and `plimsoll
 //! monitor` judge it for its own loop.
 //!
-//! Tests commands shown in docs/recipes.md.
+//! Tests commands shown in docs/shell-loops.md.
 
 use crate::prompt_section::without_quotation_words;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
@@ -98,13 +98,13 @@ fn a_foreign_state_is_neither_resumed_nor_overwritten_by_a_run() {
     errors.sort();
     errors.dedup();
     insta::assert_snapshot!(errors.join("\n"), @"
-    plimsoll: .claude/ralph-state.json is there, and Plimsoll did not write it (it has no run_id and no nonce); to begin without it: mv .claude/ralph-state.json .claude/ralph-state.json.before
+    error: .claude/ralph-state.json exists, and Plimsoll did not write it (it has no run_id and no nonce); to start without it: mv .claude/ralph-state.json .claude/ralph-state.json.before
 
-    plimsoll: .claude/ralph-state.json is there, and Plimsoll did not write it (it has no run_id); to begin without it: mv .claude/ralph-state.json .claude/ralph-state.json.before
+    error: .claude/ralph-state.json exists, and Plimsoll did not write it (it has no run_id); to start without it: mv .claude/ralph-state.json .claude/ralph-state.json.before
 
-    plimsoll: there is no run to resume: .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before
+    error: there is no run to resume: .claude/ralph-state.json exists, but Plimsoll did not write it (it has no run_id and no nonce); to start a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before
 
-    plimsoll: there is no run to resume: .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before
+    error: there is no run to resume: .claude/ralph-state.json exists, but Plimsoll did not write it (it has no run_id); to start a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before
     ");
 }
 
@@ -116,7 +116,7 @@ fn a_state_with_an_id_and_no_nonce_is_not_resumed() {
     let model = ScriptedAgent::new(honest_agent).start(&mut world);
     let finished = world.plimsoll(&["run", "--resume"]).run();
     assert_eq!((finished.code, model.main_requests().len()), (Some(1), 0), "{finished:?}");
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: there is no run to resume: .claude/ralph-state.json is there, but Plimsoll did not write it (it has no nonce); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"error: there is no run to resume: .claude/ralph-state.json exists, but Plimsoll did not write it (it has no nonce); to start a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
 }
 
 /// The copy of an older run of ours must not replace the foreign state.
@@ -136,10 +136,10 @@ fn the_copy_of_an_older_run_does_not_replace_a_foreign_state() {
         .to_vec();
     errors.dedup();
     insta::assert_snapshot!(errors.join("\n"), @r#"
-    plimsoll: there is no run to resume: .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before
+    error: there is no run to resume: .claude/ralph-state.json exists, but Plimsoll did not write it (it has no run_id and no nonce); to start a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before
 
-    plimsoll: There is no run of Plimsoll's here. .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce).
-    It says: status "running", iteration 5 of 50, 2 items open.
+    error: There is no Plimsoll run here. .claude/ralph-state.json exists, but Plimsoll did not write it (it has no run_id and no nonce).
+    It says: status "running", session 5 of 50, 2 items open.
     `plimsoll gate` and `plimsoll monitor` judge for its loop.
     "#);
     assert_eq!(world.read(STATE_FILE), state_before);
@@ -157,7 +157,7 @@ fn an_overwritten_run_continues_from_its_copy_with_the_named_command() {
     let command = refused
         .stderr
         .lines()
-        .find_map(|line| line.split_once("\"Dates\" that was there before continues from its copy: "));
+        .find_map(|line| line.split_once("to continue the earlier run \"Dates\" from its copy: "));
     let command = format!("{} -- --model opus --allowedTools Bash", command.expect(&refused.stderr).1);
     let resumed = world.command("sh", &["-c", &command]).run();
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
@@ -172,14 +172,14 @@ fn status_and_log_say_that_plimsoll_did_not_write_the_state() {
     let world = world_with_foreign_state();
     let status = world.plimsoll(&["status"]).run().expect_success();
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status.stdout), @r#"
-    There is no run of Plimsoll's here. .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce).
-    It says: status "running", iteration 5 of 50, 2 items open.
+    There is no Plimsoll run here. .claude/ralph-state.json exists, but Plimsoll did not write it (it has no run_id and no nonce).
+    It says: status "running", session 5 of 50, 2 items open.
     `plimsoll gate` and `plimsoll monitor` judge for its loop.
     "#);
     let log = world.plimsoll(&["log"]).run().expect_success();
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&log.stderr), @r#"
-    plimsoll: There is no run of Plimsoll's here. .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce).
-    It says: status "running", iteration 5 of 50, 2 items open.
+    warning: There is no Plimsoll run here. .claude/ralph-state.json exists, but Plimsoll did not write it (it has no run_id and no nonce).
+    It says: status "running", session 5 of 50, 2 items open.
     `plimsoll gate` and `plimsoll monitor` judge for its loop.
     The journal [PROJECT]/.claude/plimsoll/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).
     "#);
@@ -325,8 +325,8 @@ fn the_gate_names_fields_of_the_wrong_type() {
     write_state(&world, &foreign_state_with(&json!({"iteration": "5", "todo_items": [{"text": "x"}]})));
     let judged = run_gate(&world, "");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&judged.stderr), @r#"
-    plimsoll: .claude/ralph-state.json: iteration is "5", not a whole number; it is treated as missing
-    plimsoll: .claude/ralph-state.json: todo_items is [{"text":"x"}], not a list of texts; it is treated as missing
+    warning: .claude/ralph-state.json: iteration is "5", not a whole number; it is treated as missing
+    warning: .claude/ralph-state.json: todo_items is [{"text":"x"}], not a list of texts; it is treated as missing
     "#);
 }
 

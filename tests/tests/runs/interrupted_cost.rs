@@ -60,10 +60,10 @@ fn four_interrupted_sessions_reach_max_cost_and_the_turn_log_agrees() {
     ");
     let log = command_output(&world, &["log"]);
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&lines_containing(&log, "$0.")), @"
-    [TIME]   1  the session ended as crashed (ended by signal 9, without a result); continues from .claude/handoffs/[DATE-TIME].md (about $0.08 so far)
-    [TIME]   2  the session ended as crashed (ended by signal 9, without a result); continues from .claude/handoffs/[DATE-TIME].md [the same error 2 times] (about $0.16 so far)
-    [TIME]   3  the session ended as crashed (ended by signal 9, without a result); continues from .claude/handoffs/[DATE-TIME].md [the same error 3 times] (about $0.24 so far)
-    [TIME]   4  the session ended as crashed (ended by signal 9, without a result); run over (budget): about $0.32 of $0.30 spent [the same error 4 times] (about $0.32 so far)
+    [TIME]   1  the session ended as crashed (ended by signal 9, without a result); continuing from .claude/handoffs/[DATE-TIME].md (about $0.08 so far)
+    [TIME]   2  the session ended as crashed (ended by signal 9, without a result); continuing from .claude/handoffs/[DATE-TIME].md [the same error 2 times] (about $0.16 so far)
+    [TIME]   3  the session ended as crashed (ended by signal 9, without a result); continuing from .claude/handoffs/[DATE-TIME].md [the same error 3 times] (about $0.24 so far)
+    [TIME]   4  the session ended as crashed (ended by signal 9, without a result); run out of budget: about $0.32 of $0.30 spent [the same error 4 times] (about $0.32 so far)
     ");
     let stats = command_output(&world, &["turns", "stats"]);
     insta::assert_snapshot!(lines_containing(&stats, "$0."), @"Cost       about $0.32, estimated at list prices");
@@ -255,7 +255,7 @@ fn a_model_of_unknown_price_counts_at_the_highest_price_unless_reported() {
         assert!((usd - expected).abs() < 1e-9, "session {}: {usd} instead of {expected}", index + 1);
     }
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&lines_containing(&finished.stdout, "$0.")), @"
-    RALPH_CONTINUE|next|the client ended with exit code 143, without a result; 3 open items   ($0.04)
+    RALPH_CONTINUE|next|Claude Code ended with exit code 143, without a result; 3 open items   ($0.04)
     RALPH_STOP|budget|at most $0.34 of $0.30 spent   (at most $0.34)
     ");
     let status = command_output(&world, &["status"]);
@@ -265,8 +265,8 @@ fn a_model_of_unknown_price_counts_at_the_highest_price_unless_reported() {
     ");
     let log = command_output(&world, &["log"]);
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&lines_containing(&log, "$0.")), @"
-    [TIME]   1  continues: the client ended with exit code 143, without a result; 3 open items ($0.04 so far)
-    [TIME]   2  the session ended as crashed (ended by signal 9, without a result); run over (budget): at most $0.34 of $0.30 spent [2 sessions without progress] (at most $0.34 so far)
+    [TIME]   1  continuing: Claude Code ended with exit code 143, without a result; 3 open items ($0.04 so far)
+    [TIME]   2  the session ended as crashed (ended by signal 9, without a result); run out of budget: at most $0.34 of $0.30 spent [2 sessions without progress] (at most $0.34 so far)
     ");
     let stats = command_output(&world, &["turns", "stats"]);
     insta::assert_snapshot!(lines_containing(&stats, "$0."), @"Cost       at most $0.34, partly estimated, a model without a known price at the highest one; Claude Code's part, whose tokens are the ones counted here");

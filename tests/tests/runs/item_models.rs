@@ -78,31 +78,33 @@ fn a_plan_selects_only_models_that_the_user_settings_allow() {
     }
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 4 open items in fix_plan.md
-    ── iteration 1: Item one (model: haiku) [haiku]
+    ── session 1: Item one (model: haiku) [haiku]
        client [VERSION], claude-haiku-5-5
        Bash sed -i.bak 's/^- \[ \] Item one (model: haiku)$/- [x] Item one (model: haiku)/'…
-       iteration 1 ended its turn; "Item one (model: haiku)" is ticked
-       RALPH_CONTINUE|next|3 open items   ($0.00)
-    ── iteration 2: Item two (simple) [sonnet]
+       session 1 ended its turn; "Item one (model: haiku)" is ticked
+       RALPH_CONTINUE|next|3 open items   (<$0.01)
+    ── session 2: Item two (simple) [sonnet]
        client [VERSION], claude-sonnet-5-5
        Bash sed -i.bak 's/^- \[ \] Item two (simple)$/- [x] Item two (simple)/' fix_plan.md…
-       iteration 2 ended its turn; "Item two (simple)" is ticked
-       RALPH_CONTINUE|next|2 open items   ($0.01)
+       session 2 ended its turn; "Item two (simple)" is ticked
+       RALPH_CONTINUE|next|2 open items   (<$0.01)
        `(model: dear)` in the plan is ignored: only models that your own settings name count (`models.allowed` in ~/.config/plimsoll/settings.json)
-    ── iteration 3: Item three (model: dear)
+    ── session 3: Item three (model: dear)
        client [VERSION], claude-opus-5-5
        Bash sed -i.bak 's/^- \[ \] Item three (model: dear)$/- [x] Item three (model: dear)…
-       iteration 3 ended its turn; "Item three (model: dear)" is ticked
+       session 3 ended its turn; "Item three (model: dear)" is ticked
        RALPH_CONTINUE|next|1 open item   ($0.02)
-    ── iteration 4: Item four (model: dear)
+    ── session 4: Item four (model: dear)
        client [VERSION], claude-opus-5-5
        Bash sed -i.bak 's/^- \[ \] Item four (model: dear)$/- [x] Item four (model: dear)/'…
-       iteration 4 ended its turn; "Item four (model: dear)" is ticked
+       session 4 ended its turn; "Item four (model: dear)" is ticked
        RALPH_STOP|completed|4 items   ($0.04)
     "#);
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: .claude/plimsoll.json: models.allowed is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation (`plimsoll doctor` says what to do)
-    plimsoll: .claude/plimsoll.json: models.simple is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation (`plimsoll doctor` says what to do)
-    plimsoll: to see what happened: plimsoll report --open, or plimsoll log
+    warning: .claude/plimsoll.json: models.allowed is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation
+    hint: run `plimsoll doctor`
+    warning: .claude/plimsoll.json: models.simple is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation
+    hint: run `plimsoll doctor`
+    hint: to see what happened: plimsoll report --open, or plimsoll log
     ");
 }

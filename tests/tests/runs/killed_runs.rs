@@ -366,7 +366,7 @@ fn resuming_an_ended_run_reports_a_verdict_that_a_kill_left_unreported() {
         remove_verdict_report(&world, has_journal_line);
         let resumed = resume_and_wait(&world, &[]);
         assert_eq!(resumed.code, Some(0), "{resumed:?}");
-        assert_eq!(resumed.stdout, "RALPH_STOP|completed|this run is over\n");
+        assert_eq!(resumed.stdout, "RALPH_STOP|completed|this run has ended\n");
         assert_eq!(
             verdict_markers(&read_journal(&world)),
             reported_markers,
@@ -474,8 +474,8 @@ fn resume_does_not_restart_a_run_that_was_stopped() {
     let resumed = resume_and_wait(&world, &[]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&format!("{}{}", resumed.stdout, resumed.stderr)), @r#"
-    RALPH_STOP|cancelled|this run is over
-    plimsoll: the run "Dates" is over (cancelled): there is nothing to resume
+    RALPH_STOP|cancelled|this run has ended
+    the run "Dates" has ended (cancelled) and cannot be resumed
     "#);
     assert_eq!(world.read_json(STATE_PATH)["status"], "cancelled", "nothing brings it back");
     assert_eq!(model.main_requests().len(), requests, "and no session works for it");

@@ -49,6 +49,7 @@ mod stuck_run;
 mod symlinked_folders;
 mod telemetry;
 mod terminal_colors;
+mod terminal_width;
 mod true_messages;
 mod verified_ticks;
 #[cfg(target_os = "linux")]

@@ -170,7 +170,7 @@ fn a_merged_commit_records_its_verification_and_log_check_confirms_it() {
     let forged = world.plimsoll(&["log", "--check", "HEAD"]).run();
     assert_eq!(forged.code, Some(1), "{forged:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&forged.stderr), @"
-    plimsoll: no run of yours has checked the tree of [COMMIT]
+    error: no run of yours has checked the tree of [COMMIT]
     hint: its message names the run [ID]: check it on the computer of that run
     ");
     let unknown = world.plimsoll(&["log", "--check", "--output=/victim"]).run();

@@ -97,9 +97,10 @@ fn pack_needs_fewer_sessions_for_the_same_plan_and_loses_no_item() {
     assert!(peaks.iter().all(|peak| *peak < 85), "no session was driven into L2: {peaks:?}");
     let second_prompt = first_request_of_iteration(&model, 2);
     let (_, beginning) = second_prompt.split_once("\nThe run started at ").expect("the prompt's second line");
-    let (beginning, _) = beginning.split_once("\n1. Look first:").expect("the steps");
+    let (beginning, _) = beginning.split_once("\n1. First look at ").expect("the steps");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(beginning), @r#"
-    [DATE-TIME]. Last action: iteration 1 finished "Item 01", "Item 02", "Item 03", "Item 04", "Item 05".
+    [DATE-TIME].
+    Last action: iteration 1 finished "Item 01", "Item 02", "Item 03", "Item 04", "Item 05".
 
     ## Your item
 
@@ -113,9 +114,9 @@ fn pack_needs_fewer_sessions_for_the_same_plan_and_loses_no_item() {
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&handoff), @r#"
     # Handoff
 
-    - Run: Dates ([ID]), iteration 1
+    - Run: Dates ([ID]), session 1
     - Session: [ID]
-    - Written: [DATE-TIME] (the next item would not have fitted)
+    - Written: [DATE-TIME] (the next item would not fit)
     - Context: 78% (L1)
     - Transcript: [HOME]/.claude/projects/[PROJECT]/[ID].jsonl
 
@@ -123,7 +124,7 @@ fn pack_needs_fewer_sessions_for_the_same_plan_and_loses_no_item() {
 
     > Item 06 (5 items done, 7 open in `fix_plan.md`)
 
-    Not begun.
+    Not started.
 
     Already done in this session:
 
@@ -140,7 +141,7 @@ fn pack_needs_fewer_sessions_for_the_same_plan_and_loses_no_item() {
 
     ## What to do next
 
-    Begin "Item 06": no file has been changed for it.
+    Start "Item 06": no file has changed for it.
 
     ## Notes from the session
 
@@ -242,14 +243,14 @@ fn an_item_too_large_for_any_window_starts_a_session_told_to_split_it() {
 
     > Item 02 (very complex)
 
-    It is the first open item of `fix_plan.md` (1 of 2 items open). It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.
+    It is the first open item of `fix_plan.md` (1 of 2 items open). It is too large for one context window. First split it: add its parts as `- [ ]` lines below it. Then do the first part. Tick the item when all its parts are ticked.
 
-    1. Look first: `git status`, `git log -5`, and the code that the item is about. Do not assume that it is missing: if it is done already and you can prove it, tick it and end your turn.
-    2. Do this item, completely, and nothing else. No placeholders. Small decisions are yours.
-    3. Prove it with the project's own checks (tests, linter; where it has none, run what you changed). Fix what fails. What you cannot fix: leave the item unticked and note why below it. Never change, skip or delete a test or a check to make it pass.
-    4. Tick its line in `fix_plan.md` (`- [x]`), commit with a message that names the item, and end your turn. You may then be told to continue with the next item in this session: do so only then.
+    1. First look at `git status`, `git log -5` and the code that the item is about. Do not assume that it is missing. If it is done and you can prove it, tick it and end your turn.
+    2. Do this item completely, and nothing else. Leave no placeholders. Make small decisions yourself.
+    3. Prove it with the project's own checks (tests, linter; if it has none, run what you changed). Fix each failure. If you cannot fix it, leave the item unticked and note why below it. Never change, skip or delete a test or check to make it pass.
+    4. Tick its line in `fix_plan.md` (`- [x]`), commit with a message that names the item, and end your turn. Start another item only if a message tells you to.
 
-    Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
+    Commit each part as soon as it is complete and its checks pass, if the project's rules (CLAUDE.md) allow it. Uncommitted work may be lost.
     ");
 }
 
@@ -268,7 +269,7 @@ fn trivial_neighbors_of_the_same_model_share_a_session_without_pack() {
     let (_, groups) = plan_table.rsplit_once("|\n").expect("a table of the items");
     insta::assert_snapshot!(groups, @"
 
-    One item a session: 5 sessions (1–5 · 6 · 7 · 8 · 9): trivial neighbours share one. With `--pack`, in your order: 3 sessions (1–6 · 7 · 8+9).
+    One item a session: 5 sessions (1–5 · 6 · 7 · 8 · 9): trivial neighbors share one. With `--pack`, in your order: 3 sessions (1–6 · 7 · 8+9).
     ");
     let model = ScriptedAgent::new(|turn| packing_agent(turn, 20_000)).start(&mut world);
     let finished = run_with_objective(&world, &[]);
@@ -281,7 +282,7 @@ fn trivial_neighbors_of_the_same_model_share_a_session_without_pack() {
     let packed_in_first = packed_events.iter().filter(|entry| entry["iteration"] == 1).count();
     assert_eq!((session_count(&world), packed_events.len(), packed_in_first), (5, 4, 4));
     assert!(events_named(&journal, "checkpoint").is_empty(), "nothing was half done");
-    let sentence = "You may then be told to continue with the next item in this session";
+    let sentence = "Start another item only if a message tells you to.";
     assert!(
         first_request_of_iteration(&model, 1).contains(sentence)
             && !first_request_of_iteration(&model, 4).contains(sentence)

@@ -41,20 +41,20 @@ fn a_plan_without_items_is_rejected_before_any_session_starts() {
     // Every way of starting prints the same error.
     errors.dedup();
     insta::assert_snapshot!(errors.join("\n"), @"
-    plimsoll: the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
+    error: the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
       fix_plan.md:3: 1. Item one
       fix_plan.md:4: 2. Item two
     to add the checkboxes: plimsoll plan --fix
     for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
 
-    plimsoll: the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
+    error: the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
       fix_plan.md:1: * Item one
     to add the checkboxes: plimsoll plan --fix
     for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
 
-    plimsoll: the plan fix_plan.md has no item: write `- [ ] …` lines, one for each item; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
+    error: the plan fix_plan.md has no item: write `- [ ] …` lines, one for each item; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
 
-    plimsoll: the plan fix_plan.md is empty: write `- [ ] …` lines, one for each item; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
+    error: the plan fix_plan.md is empty: write `- [ ] …` lines, one for each item; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
     ");
 }
 
@@ -86,18 +86,18 @@ fn lines_that_only_look_like_items_are_rejected_before_any_session() {
     // Every way of starting prints the same error.
     errors.dedup();
     insta::assert_snapshot!(errors.join("\n"), @r"
-    plimsoll: the plan fix_plan.md has a line that looks like an item and is none, so nobody would do it:
+    error: the plan fix_plan.md has a line that looks like an item but is not, so no session would work on it:
       fix_plan.md:3: - [-] item 3
     to rewrite: plimsoll plan --fix
     to keep a line as text: write `\[` for `[`
 
-    plimsoll: the plan fix_plan.md has lines that look like items and are none, so nobody would do it:
+    error: the plan fix_plan.md has lines that look like items but are not, so no session would work on them:
       fix_plan.md:2: - [] b
       fix_plan.md:3: - [ x ] c
     to rewrite: plimsoll plan --fix
     to keep a line as text: write `\[` for `[`
 
-    plimsoll: the plan fix_plan.md has a line that looks like an item and is none, so nobody would do it:
+    error: the plan fix_plan.md has a line that looks like an item but is not, so no session would work on it:
       fix_plan.md:4: - [ ] b
     to rewrite: plimsoll plan --fix
     to keep a line as text: write `\[` for `[`
@@ -152,7 +152,7 @@ fn an_unclear_mark_in_the_plan_blocks_the_run_until_it_is_rewritten() {
     .start(&mut world);
     let finished = run_plan(&world, &["--max-iterations", "6"]);
     assert_eq!(finished.code, Some(7), "{finished:?}");
-    let expected_marker = "RALPH_STOP|blocked|fix_plan.md has a line that looks like an item and is none: line 2 \"- [-] Item two\"; rewrite it with `plimsoll plan --fix`, then resume";
+    let expected_marker = "RALPH_STOP|blocked|fix_plan.md has a line that looks like an item but is not: line 2 \"- [-] Item two\"; rewrite it with `plimsoll plan --fix`, then resume";
     assert_eq!(verdict_markers(&read_journal(&world)).last().map(String::as_str), Some(expected_marker));
 
     // No session is paid for before the user has rewritten the line, nor before the question about its mark is
@@ -197,7 +197,7 @@ fn fix_names_lines_for_manual_rewriting_and_refuses_during_a_run() {
     assert_eq!((second_fix.code, third_fix.code), (Some(1), Some(1)), "{third_fix:?}");
     assert_eq!(second_fix.stderr, third_fix.stderr);
     insta::assert_snapshot!(third_fix.stderr, @"
-    plimsoll: 1 line of fix_plan.md cannot be rewritten, because they are in a table, in a code fence or comment that nothing closes, or above their words:
+    error: 1 line of fix_plan.md cannot be rewritten, because of a table, an unclosed code fence or comment, or a checkbox without text:
       fix_plan.md:5: | [ ] | two |
     write them as `- [ ] …` lines, or close the fence
     ");
@@ -206,7 +206,7 @@ fn fix_names_lines_for_manual_rewriting_and_refuses_during_a_run() {
     world.write("fix_plan.md", table);
     let fix_during_run = world.plimsoll(&["plan", "--fix", "--yes"]).run();
     assert_eq!(fix_during_run.code, Some(1), "{fix_during_run:?}");
-    insta::assert_snapshot!(fix_during_run.stderr, @"plimsoll: nothing was written, because a run is at work on fix_plan.md: end it first (Ctrl-C, then plimsoll run --resume)");
+    insta::assert_snapshot!(fix_during_run.stderr, @"error: nothing was written, because a run is at work on fix_plan.md: end it first (Ctrl-C, then plimsoll run --resume)");
     assert_eq!(world.read("fix_plan.md"), table);
 }
 
@@ -221,7 +221,7 @@ fn plan_lists_optional_items_and_unclear_lines() {
 
     One item a session: 101 sessions. With `--pack`, in your order: 101 sessions (1 to 101 one by one).
 
-    - In fix_plan.md, line 52 looks like an item and is none, so no run begins: `- [-] Unclear` (`plimsoll plan --fix`).
+    - In fix_plan.md, line 52 looks like an item but is not, so no run begins: `- [-] Unclear` (`plimsoll plan --fix`).
     - In fix_plan.md, the heading "Optional" has below it items 52–101, which a run does like all others: remove or tick what it should leave.
     - In fix_plan.md, `[ ]*` marks item 51 as optional, which a run does like all others: remove or tick what it should leave.
     "#);
@@ -245,12 +245,12 @@ fn a_fully_ticked_plan_is_reported_at_the_start() {
     let finished = run_plan(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: all 2 items of fix_plan.md are ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
-    plimsoll: to see what happened: plimsoll report --open, or plimsoll log
+    warning: all 2 items of fix_plan.md are ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
+    hint: to see what happened: plimsoll report --open, or plimsoll log
     ");
     world.write("fix_plan.md", "- [x] Item one\n- [ ] Item two\n");
     let started = world.plimsoll(&["start", "--objective", "Do the rest."]).run().expect_success();
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&started.stderr), @r#"plimsoll: run "Do the rest." is ready: PROMPT.md is written, iteration 1 of 50"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&started.stderr), @r#"run "Do the rest." is ready: PROMPT.md is written, session 1 of at most 50"#);
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn fix_shows_its_changes_and_writes_nothing_without_confirmation() {
      - an example
      ```
     ");
-    insta::assert_snapshot!(shown.stderr, @"plimsoll: nothing was written, because there is no terminal to ask for confirmation: plimsoll plan --fix --yes");
+    insta::assert_snapshot!(shown.stderr, @"error: nothing was written, because there is no terminal to ask for confirmation: plimsoll plan --fix --yes");
     assert_eq!(world.read("fix_plan.md"), list);
 
     let fixed = world.plimsoll(&["plan", "--fix", "--yes"]).run().expect_success();
@@ -356,15 +356,15 @@ fn fix_reports_a_missing_plan_a_plan_without_items_and_invalid_utf8() {
     let world = World::new();
     let missing = world.plimsoll(&["plan", "--fix", "--yes"]).run();
     assert_eq!(missing.code, Some(1), "{missing:?}");
-    insta::assert_snapshot!(missing.stderr, @"plimsoll: there is no plan: fix_plan.md (`- [ ] …` lines, one item each)");
+    insta::assert_snapshot!(missing.stderr, @"error: there is no plan: fix_plan.md (`- [ ] …` lines, one item each)");
     world.write("fix_plan.md", "Make the dates ISO.\n");
     let prose = world.plimsoll(&["plan", "--fix", "--yes"]).run();
     assert_eq!(prose.code, Some(1), "{prose:?}");
-    insta::assert_snapshot!(prose.stderr, @"plimsoll: the plan fix_plan.md has no item: write `- [ ] …` lines, one for each item; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
+    insta::assert_snapshot!(prose.stderr, @"error: the plan fix_plan.md has no item: write `- [ ] …` lines, one for each item; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
     std::fs::write(world.path("fix_plan.md"), b"* caf\xe9\n").expect("the project is writable");
     let latin = world.plimsoll(&["plan", "--fix", "--yes"]).run();
     assert_eq!(latin.code, Some(1), "{latin:?}");
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&latin.stderr), @"plimsoll: fix_plan.md is not UTF-8: save it as UTF-8, then run this again");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&latin.stderr), @"error: fix_plan.md is not UTF-8: save it as UTF-8, then run this again");
     assert_eq!(std::fs::read(world.path("fix_plan.md")).expect("it is there"), b"* caf\xe9\n");
 }
 
@@ -389,7 +389,7 @@ fn plan_rejects_a_plan_without_items_and_names_the_lines() {
     let shown = world.plimsoll(&["plan", "--markdown"]).run();
     assert_eq!(shown.code, Some(1), "{shown:?}");
     insta::assert_snapshot!(shown.stderr, @"
-    plimsoll: the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
+    error: the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
       fix_plan.md:1: 1. Item one
     to add the checkboxes: plimsoll plan --fix
     for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md

@@ -77,13 +77,10 @@ fn a_run_starts_in_the_nearest_folder_above_with_a_plan_or_our_files() {
         );
         let first = started.stderr.lines().next().unwrap_or_default();
         if reason.is_empty() {
-            assert_eq!(
-                first,
-                "plimsoll: run \"Do the plan.\" is ready: PROMPT.md is written, iteration 1 of 50"
-            );
+            assert_eq!(first, "run \"Do the plan.\" is ready: PROMPT.md is written, session 1 of at most 50");
         } else {
             let project = expected.canonicalize().expect("a project");
-            assert_eq!(first, format!("plimsoll: the project is {}{reason}", normalized(&project).display()));
+            assert_eq!(first, format!("the project is {}{reason}", normalized(&project).display()));
         }
         // The other commands find the run from there.
         let status = world.plimsoll(&["status"]).cwd(&start_folder).run().expect_success();
@@ -97,10 +94,10 @@ fn plan_shown_from_a_subfolder_names_its_project_folder() {
     world.write("fix_plan.md", THREE_ITEM_PLAN);
     world.write("src/dates.txt", "01/07/2026\n");
     let plan_from = |folder: &str| world.plimsoll(&["plan"]).cwd(world.path(folder)).run().expect_success();
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&plan_from("src").stderr), @"plimsoll: the project is [PROJECT]: the nearest folder upwards with the plan");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&plan_from("src").stderr), @"the project is [PROJECT]: the nearest folder upwards with the plan");
     assert_eq!(plan_from("").stderr, "");
     world.plimsoll(&["start", "--objective", "Do the plan."]).run().expect_success();
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&plan_from("src").stderr), @"plimsoll: the project is [PROJECT]: the nearest folder upwards with files of Plimsoll");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&plan_from("src").stderr), @"the project is [PROJECT]: the nearest folder upwards with files of Plimsoll");
 }
 
 #[test]
@@ -160,13 +157,13 @@ fn a_plan_alone_or_text_on_the_command_line_is_a_task() {
     insta::assert_snapshot!(with_two_tasks.stderr, @"
     error: the argument '[OBJECTIVE]' cannot be used with '--objective <TEXT>'
 
-    Usage: plimsoll run <OBJECTIVE> -- <CLIENT ARGS>...
+    Usage: plimsoll run <OBJECTIVE> -- <CLAUDE ARGS>...
 
     For more information, try '--help'.
     ");
     let with_file_as_task = run_with_client_arguments(&world, &["fix_plan.md"], &ALLOW_BASH);
     assert_eq!(with_file_as_task.code, Some(1), "{with_file_as_task:?}");
-    insta::assert_snapshot!(with_file_as_task.stderr, @"plimsoll: `fix_plan.md` is a file: give it with --todo if it is the plan, or with --objective-file if it is the task");
+    insta::assert_snapshot!(with_file_as_task.stderr, @"error: `fix_plan.md` is a file: give it with --todo if it is the plan, or with --objective-file if it is the task");
 }
 
 #[test]
@@ -177,9 +174,9 @@ fn a_run_without_bash_permission_warns_before_its_first_session() {
     assert_eq!(finished.code, Some(3), "{finished:?}");
     assert_eq!(model.main_requests().len(), 1);
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, so sessions may be refused builds, tests and commits; to allow it: plimsoll run --name 'two words' --max-iterations 1 -- --model opus --allowedTools Bash
-    plimsoll: to continue: plimsoll run --resume --max-iterations N, with a larger N
-    plimsoll: to see what happened: plimsoll report --open, or plimsoll log
+    warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, so sessions may be refused builds, tests and commits; to allow it: plimsoll run --name 'two words' --max-iterations 1 -- --model opus --allowedTools Bash
+    hint: to continue: plimsoll run --resume --max-iterations N, with a larger N
+    hint: to see what happened: plimsoll report --open, or plimsoll log
     ");
 }
 
@@ -196,20 +193,20 @@ fn plans_of_other_tools_are_named_before_any_session_starts() {
         refused.stderr
     });
     insta::assert_snapshot!(errors.join("\n"), @"
-    plimsoll: there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE
-    plimsoll: IMPLEMENTATION_PLAN.md has 3 open items, and no run uses it by itself; to work through it: plimsoll run --todo IMPLEMENTATION_PLAN.md
+    error: there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE
+    hint: IMPLEMENTATION_PLAN.md has 3 open items, but no run uses it by itself; to work through it: plimsoll run --todo IMPLEMENTATION_PLAN.md
 
-    plimsoll: workers need a plan, whose items they share: write fix_plan.md, or name one with --todo
-    plimsoll: IMPLEMENTATION_PLAN.md has 3 open items, and no run uses it by itself; to work through it: plimsoll run --todo IMPLEMENTATION_PLAN.md
+    error: workers need a plan, whose items they share: write fix_plan.md, or name one with --todo
+    hint: IMPLEMENTATION_PLAN.md has 3 open items, but no run uses it by itself; to work through it: plimsoll run --todo IMPLEMENTATION_PLAN.md
     ");
     assert!(model.requests().is_empty(), "nothing was paid");
     let started = world.plimsoll(&["start", "--objective", "Do it."]).run().expect_success();
     insta::assert_snapshot!(started.stderr, @r#"
-    plimsoll: IMPLEMENTATION_PLAN.md has 3 open items, and no run uses it by itself; to work through it: plimsoll run --todo IMPLEMENTATION_PLAN.md
-    plimsoll: run "Do it." is ready: PROMPT.md is written, iteration 1 of 50
+    hint: IMPLEMENTATION_PLAN.md has 3 open items, but no run uses it by itself; to work through it: plimsoll run --todo IMPLEMENTATION_PLAN.md
+    run "Do it." is ready: PROMPT.md is written, session 1 of at most 50
     "#);
     world.plimsoll(&["stop", "--yes"]).run().expect_success();
     let started_with_todo =
         world.plimsoll(&["start", "--todo", "IMPLEMENTATION_PLAN.md"]).run().expect_success();
-    insta::assert_snapshot!(started_with_todo.stderr, @r#"plimsoll: run "Do it." is ready: PROMPT.md is written, iteration 1 of 50"#);
+    insta::assert_snapshot!(started_with_todo.stderr, @r#"run "Do it." is ready: PROMPT.md is written, session 1 of at most 50"#);
 }

@@ -85,15 +85,21 @@ fn a_run_runs_no_command_from_project_settings_and_names_what_it_ignores() {
     let finished = world.plimsoll(&arguments).run();
     assert!(!world.exists("started"), "{finished:?}");
     // A preference, such as `levels`, takes effect.
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @r#"
-    plimsoll: .claude/plimsoll.json: linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation (`plimsoll doctor` says what to do)
-    plimsoll: .claude/plimsoll.json: linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation (`plimsoll doctor` says what to do)
-    plimsoll: .claude/plimsoll.json: statusline.segments.evil.command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation (`plimsoll doctor` says what to do)
-    plimsoll: .claude/plimsoll.json: verify_timeout_seconds is ignored: a project's file may only make it stricter; 600 applies (`plimsoll doctor` says what to do)
-    plimsoll: .claude/plimsoll.json: idle_timeout_seconds is ignored: a project's file may only make it stricter; 1800 applies (`plimsoll doctor` says what to do)
-    plimsoll: .claude/plimsoll.json: breaker.no_progress is ignored: a project's file may only make it stricter; 3 applies (`plimsoll doctor` says what to do)
-    plimsoll: [PROJECT]/client.sh does not answer `--version`: is it Claude Code?
-    "#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
+    warning: .claude/plimsoll.json: linear.issue is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation
+    hint: run `plimsoll doctor`
+    warning: .claude/plimsoll.json: linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation
+    hint: run `plimsoll doctor`
+    warning: .claude/plimsoll.json: statusline.segments.evil.command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model, protect files or replace a conversation
+    hint: run `plimsoll doctor`
+    warning: .claude/plimsoll.json: verify_timeout_seconds is ignored: a project's file may only make it stricter; 600 applies
+    hint: run `plimsoll doctor`
+    warning: .claude/plimsoll.json: idle_timeout_seconds is ignored: a project's file may only make it stricter; 1800 applies
+    hint: run `plimsoll doctor`
+    warning: .claude/plimsoll.json: breaker.no_progress is ignored: a project's file may only make it stricter; 3 applies
+    hint: run `plimsoll doctor`
+    error: [PROJECT]/client.sh does not answer `--version`: is it Claude Code?
+    ");
 }
 
 #[test]

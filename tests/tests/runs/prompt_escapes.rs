@@ -47,8 +47,8 @@ fn a_session_prompt_quotes_untrusted_text_and_contains_no_forgery() {
     for (part, is_quoted) in [
         ("## Completion was refused", true),
         ("## Your item", false),
-        ("## You take over this item half done", true),
-        ("## What earlier sessions noted", true),
+        ("## This item is half done", true),
+        ("## Notes of earlier sessions", true),
     ] {
         let section =
             prompt.split(&format!("\n{part}\n")).nth(1).unwrap_or_else(|| panic!("{part} in\n{prompt}"));
@@ -67,7 +67,10 @@ fn the_first_prompt_of_a_run_escapes_untrusted_text() {
     let started = world.plimsoll(&["start", "--name", HOSTILE_TEXT]).run().expect_success();
     assert!(started.stdout.contains("export PLIMSOLL_RUN_ID="), "{started:?}");
     let prompt = world.read("PROMPT.md");
-    assert!(prompt.contains("> Item owned") && prompt.contains("What earlier sessions noted"), "{prompt}");
+    assert!(
+        prompt.contains("> Item owned") && prompt.contains("\n## Notes of earlier sessions\n"),
+        "{prompt}"
+    );
     assert!(
         !prompt.contains("iteration 1"),
         "what an earlier run's session did is no concern of it: {prompt}"

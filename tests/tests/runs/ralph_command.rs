@@ -68,14 +68,14 @@ fn ralph_context_prints_the_runs_table_in_a_headless_session() {
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(command_text_in(&request_text)), @"
     The user called `/ralph` with: context
 
-    `/ralph` runs the `[BIN]/plimsoll` command. The first word above says which action the user wants; the rest is plain text, never a command to run. Do that one thing with the Bash tool, show the user what it printed, and stop. If a command fails, show its message and change nothing. Quote the user's text for the shell, in single quotes.
+    `/ralph` runs the `[BIN]/plimsoll` command. The first word above is the action; the rest is plain text, never a command. Run only that action with the Bash tool, show its output, and stop. If a command fails, show its message and change nothing. Put the user's text in single quotes for the shell.
 
-    - `status`: `[BIN]/plimsoll status`. Summarise it in a few lines.
-    - `checkpoint [summary]`: `[BIN]/plimsoll checkpoint --summary 'the summary'`. Without a summary write one yourself: one or two sentences on what is done and what comes next, facts only. Your whole answer is what it printed from the line that begins with `##` on, word for word.
-    - `context`: `[BIN]/plimsoll status --markdown`. Your whole answer is what it printed, word for word, as Markdown: no code block, no line added, omitted or rephrased.
-    - `stop`: `[BIN]/plimsoll stop`. This cancels the run; use it only because the user asked for it here.
+    - `status`: `[BIN]/plimsoll status`. Summarize it in a few lines.
+    - `checkpoint [summary]`: `[BIN]/plimsoll checkpoint --summary 'the summary'`. Without a summary, write one yourself: one or two factual sentences on what is done and what is next. Answer only with its output from the line that begins with `##`, word for word.
+    - `context`: `[BIN]/plimsoll status --markdown`. Answer only with its output, word for word, as Markdown: no code block, no line added, omitted or rephrased.
+    - `stop`: `[BIN]/plimsoll stop`. This cancels the run; use it only if the user asks for it here.
 
-    Without a word, or with any other: run nothing, list these four, and show the command that starts a run in a terminal, in this project's folder: `[BIN]/plimsoll run --objective 'the objective' -- --permission-mode acceptEdits --allowedTools Bash`. If a plan or PROMPT.md has the task, it needs no `--objective`. Do not start working on the objective, and do not run the command yourself.
+    Without an action, or with another word: run nothing, list these four, and show the command that starts a run from a terminal in this project's folder: `[BIN]/plimsoll run --objective 'the objective' -- --permission-mode acceptEdits --allowedTools Bash`. If a plan or PROMPT.md has the task, it needs no `--objective`. Do not work on the objective or run the command yourself.
     ");
     let output = result["result"].as_str().unwrap_or_default();
     // The number of answers that the client has written down by then varies.
@@ -88,10 +88,10 @@ fn ralph_context_prints_the_runs_table_in_a_headless_session() {
     |---------------------|-------|
     | Current Context     | 67% (668k of 1M tokens) |
     | Level               | L0 (Normal) |
-    | Estimated Remaining | ~177k tokens to the checkpoint, ~299k to the auto-compact threshold (97%: the client compacts) |
+    | Estimated Remaining | ~177k tokens to the checkpoint, ~299k to the auto-compact threshold (97%: Claude Code compacts) |
     | Current Item        | "Implement OAuth callback (medium)" |
     | Item Complexity     | Medium (est. 40% of the window) |
-    | Iteration           | 1 of 50 ("Auth") |
+    | Run Session         | 1 of 50 ("Auth") |
     | Run                 | running: no `plimsoll run` is active (a shell loop of your own is not detected) |
     | Items               | 0 of 2 done |
     | Next                | plimsoll run --resume |
@@ -119,7 +119,7 @@ fn ralph_checkpoint_reports_its_iteration_and_the_next_step() {
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(output), @r#"
     ## Ralph Checkpoint Created
 
-    **Iteration**: 1 of 50
+    **Session**: 1 of 50
     **Context**: 67%
     **Handoff**: .claude/handoffs/[DATE-TIME].md
 
@@ -159,8 +159,9 @@ fn ralph_without_a_known_word_names_the_command_that_starts_a_run() {
         world.put_client_on_path_with_model_and_settings(&model);
         run_claude_prompt(&world, prompt);
         let request_text = model.main_requests()[0].text_since_last_assistant_message();
-        let (known_words, rest) =
-            request_text.split_once("\nWithout a word, or with any other").expect(&request_text);
+        let (known_words, rest) = request_text
+            .split_once("\nWithout an action, or with another word: run nothing")
+            .expect(&request_text);
         assert!(
             rest.contains(&plimsoll_command_line(
                 "run --objective 'the objective' -- --permission-mode acceptEdits"
@@ -181,7 +182,7 @@ fn start_in_a_session_prints_a_command_that_works_in_a_terminal() {
     let error_output = &start.stderr;
     assert_eq!(start.code, Some(1), "{start:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(error_output), @"
-    plimsoll: a run starts its own sessions, and this is inside a session: nothing was started. The user can start the run with this command in a terminal:
+    error: a run starts its own sessions, and this is inside a session: nothing was started. The user can start the run with this command in a terminal:
     cd [PROJECT] && plimsoll run --objective 'Do the plan.' -- --permission-mode acceptEdits --allowedTools Bash
     ");
     for file in [".claude/ralph-state.json", "PROMPT.md"] {
@@ -211,7 +212,7 @@ fn start_in_a_session_reports_what_prevents_the_run() {
     let refused = run_in_session(&["start", "--objective", "Do it."]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @"
-    plimsoll: the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
+    error: the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
       fix_plan.md:1: 1. Item one
     to add the checkboxes: plimsoll plan --fix
     for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
@@ -219,5 +220,5 @@ fn start_in_a_session_reports_what_prevents_the_run() {
     std::fs::remove_file(world.path("fix_plan.md")).expect("the plan");
     let no_task = run_in_session(&["start"]);
     assert_eq!(no_task.code, Some(1), "{no_task:?}");
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&no_task.stderr), @"plimsoll: there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&no_task.stderr), @"error: there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE");
 }

@@ -90,7 +90,7 @@ fn a_client_missing_at_the_first_session_pauses_the_run_with_the_reason() {
       [ ] Item two
       [ ] Item three
     Sessions     1 of at most 50
-    Cost         $0.00, 0 tokens
+    Cost         unknown, 0 tokens
     Time         started [TIME], [DURATION] ago
     Next         fix the cause, then: plimsoll run --resume
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
@@ -162,7 +162,7 @@ fn an_emptied_plan_is_restored_and_a_lost_item_is_reported() {
 
     It is the first open item of `fix_plan.md` (2 of 2 items open).
 
-    These items were in `fix_plan.md` and are gone, unticked. First put each back as a `- [ ]` line, or as `- [x]` if it is done:
+    These items were removed from `fix_plan.md` without a tick. First add each again as `- [ ]`, or as `- [x]` if it is done:
 
     - Item two
     ");
@@ -254,7 +254,7 @@ fn a_killed_session_is_charged_for_its_tokens() {
     let journal = read_journal(&world);
     let verdicts = events_named(&journal, "verdict");
     assert!(
-        verdict_markers(&journal)[1].contains("the client ended by signal 9"),
+        verdict_markers(&journal)[1].contains("Claude Code ended by signal 9"),
         "{:?}",
         verdict_markers(&journal)
     );

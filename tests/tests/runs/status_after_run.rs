@@ -136,7 +136,7 @@ fn status_and_log_show_a_night_with_a_pause_and_a_checkpoint() {
     [TIME]   -  run "Dates" started: 3 items, at most 50 sessions
     [TIME]   1  session began (fresh)
     [TIME]   1  session ended, peak 3%
-    [TIME]   1  ticked "Item one"; continues: 2 open items ($0.01 so far)
+    [TIME]   1  ticked "Item one"; continuing: 2 open items ($0.01 so far)
     [TIME]   2  session began (fresh)
     [TIME]   2  session ended
     [TIME]   2  paused: overloaded: API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment. If it persists, check your inference gateway (127.0.0.1:[PORT]). ($0.01 so far)
@@ -145,10 +145,10 @@ fn status_and_log_show_a_night_with_a_pause_and_a_checkpoint() {
     [TIME]   2  checkpoint L2 at 87%: .claude/handoffs/[DATE-TIME].md (item "Item two")
     [TIME]   2  session ended, peak 87%
     [TIME]   2  uncommitted work committed as [COMMIT]… (1 file): ralph: checkpoint iter 2 (L2 at 87%)
-    [TIME]   2  continues from .claude/handoffs/[DATE-TIME].md ($0.49 so far)
+    [TIME]   2  continuing from .claude/handoffs/[DATE-TIME].md ($0.49 so far)
     [TIME]   3  session began (it resumes from the checkpoint)
     [TIME]   3  session ended, peak 3%
-    [TIME]   3  ticked "Item two"; continues: 1 open item ($0.50 so far)
+    [TIME]   3  ticked "Item two"; continuing: 1 open item ($0.50 so far)
     [TIME]   4  session began (fresh)
     [TIME]   4  session ended, peak 3%
     [TIME]   4  ticked "Item three"; run completed: 3 items ($0.51 so far)
@@ -174,7 +174,7 @@ fn log_follow_continues_with_the_resumed_run_and_ends_with_it() {
         following.wait_or_kill_and_panic(Duration::from_secs(10));
     assert_eq!(code, Some(0), "{stderr}");
     assert_in_order(&stdout, &["paused: overloaded", "checkpoint L2", "run completed: 3 items"]);
-    assert_eq!(stderr.trim_end(), "plimsoll: the run \"Dates\" is over (completed)");
+    assert_eq!(stderr.trim_end(), "the run \"Dates\" has ended (completed)");
     assert_eq!(stdout, night.run_command(&["log"]), "the same as it is read afterwards");
 }
 

@@ -241,7 +241,7 @@ fn a_file_size_limit_is_an_error_and_not_a_fatal_signal() {
     let script = "ulimit -f 1; exec plimsoll start --objective 'Do the plan.'";
     let finished = world.command("sh", &["-c", script]).run();
     assert_eq!((finished.code, finished.signal), (Some(1), None), "{finished:?}");
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: cannot write [HOME]/.local/state/plimsoll/runs/[ID]/ledger.json: File too large (os error 27)");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"error: cannot write [HOME]/.local/state/plimsoll/runs/[ID]/ledger.json: File too large (os error 27)");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_relative_home_is_ignored() {
     let world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let finished = world.plimsoll(&["start", "--objective", "Do the plan."]).env("HOME", "home").run();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"plimsoll: there is no folder for session records of [PROJECT]: neither HOME nor XDG_STATE_HOME is set to an absolute path");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"error: there is no folder for session records of [PROJECT]: neither HOME nor XDG_STATE_HOME is set to an absolute path");
     assert!(!world.exists("home"), "nothing was made in the project");
 }
 

@@ -5,10 +5,10 @@ use plimsoll_testkit::terminal::Terminal;
 use plimsoll_tests::{ScriptedAgent, THREE_ITEM_PLAN, honest_agent, world_with_plan_and_dates};
 
 const COLORED_LINES: [&str; 4] = [
-    "\u{1b}[1m── iteration 1: Item one\u{1b}[0m",
+    "\u{1b}[1m── session 1: Item one\u{1b}[0m",
     "\u{1b}[2m   Bash echo 'Item one'",
     "\u{1b}[32m   verified: `true` passed",
-    "\u{1b}[32m   RALPH_STOP|completed",
+    "\u{1b}[32m   Completed: 3 items, 1 verify command passed",
 ];
 
 #[test]

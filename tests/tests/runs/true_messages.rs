@@ -76,19 +76,19 @@ fn an_ended_turn_with_an_open_item_is_not_reported_as_completed() {
     let finished = run_with_objective(&world, &["--max-iterations", "3"]);
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 3 sessions, 3 open items in fix_plan.md
-    ── iteration 1: Item one
+    ── session 1: Item one
        client [VERSION], claude-opus-5-5
        Bash echo 'Item one' >> work.txt && sed -i.bak 's/^- \[ \] Item one$/- [x] Item one/…
-       iteration 1 ended its turn; "Item one" is ticked
+       session 1 ended its turn; "Item one" is ticked
        RALPH_CONTINUE|next|2 open items   ($0.01)
-    ── iteration 2: Item two
+    ── session 2: Item two
        client [VERSION], claude-opus-5-5
-       iteration 2 ended its turn; "Item two" is still open
+       session 2 ended its turn; "Item two" is still open
        RALPH_CONTINUE|next|2 open items   ($0.02)
-    ── iteration 3: Item two
+    ── session 3: Item two
        client [VERSION], claude-opus-5-5
        Bash echo 'Item two' >> work.txt && sed -i.bak 's/^- \[ \] Item two$/- [x] Item two/…
-       iteration 3 ended its turn; "Item two" is ticked
+       session 3 ended its turn; "Item two" is ticked
        RALPH_STOP|max_iterations|3 iterations done   ($0.03)
     "#);
 }
@@ -105,32 +105,32 @@ fn a_session_ended_by_plimsoll_stop_is_not_reported_as_a_crash() {
     assert_eq!(finished.code, Some(9), "{finished:?}");
     insta::assert_snapshot!(without_estimate_mark(world.replace_varying_parts_with_placeholders(&finished.stdout)), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
-    ── iteration 1: Item one
+    ── session 1: Item one
        client [VERSION], claude-opus-5-5
        Bash touch begun; sleep 50
-       iteration 1 was ended by `plimsoll stop`; "Item one" is still open
-       RALPH_STOP|cancelled|   ($0.00)
+       session 1 was ended by `plimsoll stop`; "Item one" is still open
+       RALPH_STOP|cancelled|   (<$0.01)
     "#);
     assert_eq!(first_session_ending(&world), "cancelled");
     insta::assert_snapshot!(without_estimate_mark(stable_log(&world)), @r#"
     ── [DAY]
     [TIME]   -  run "Do the plan." started: 3 items, at most 50 sessions
     [TIME]   1  session began (fresh)
-    [TIME]   1  run cancelled with `plimsoll stop`
-    [TIME]   1  client ended by Plimsoll: the run was cancelled
+    [TIME]   1  run canceled with `plimsoll stop`
+    [TIME]   1  client ended by Plimsoll: the run was canceled
     [TIME]   1  session ended
-    [TIME]   1  run over (cancelled) ($0.00 so far)
+    [TIME]   1  run canceled (<$0.01 so far)
     "#);
     insta::assert_snapshot!(without_estimate_mark(world.replace_varying_parts_with_placeholders(&status_screen(&world))), @"
     Do the plan. ([ID])
-    Status       cancelled with `plimsoll stop`
+    Status       canceled with `plimsoll stop`
     Items        0 of 3 done, 3 open
       [ ] Item one
       [ ] Item two
       [ ] Item three
     Sessions     1 of at most 50
     Peaks        ?
-    Cost         $0.00, 60 tokens
+    Cost         <$0.01, 60 tokens
     Time         started [TIME], ended [TIME], took [DURATION]
     Next         start a new run with: plimsoll run
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
@@ -152,13 +152,13 @@ fn messages_distinguish_an_end_by_ctrl_c_from_an_idle_timeout() {
     assert_eq!(finished.code, Some(130), "{finished:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
-    ── iteration 1: Item one
+    ── session 1: Item one
        client [VERSION], claude-opus-5-5
        Bash echo half > half.txt; touch begun; sleep 50
        stopping after the current session (Ctrl-C again ends it now); --resume continues
        ending the session now
-       iteration 1 was ended by you (Ctrl-C, or a signal); "Item one" is still open
-       RALPH_PAUSE|-|interrupted   (about $0.00)
+       session 1 was ended by you (Ctrl-C, or a signal); "Item one" is still open
+       RALPH_PAUSE|-|interrupted   (<$0.01)
     "#);
     assert_eq!(first_session_ending(&world), "interrupted");
     insta::assert_snapshot!(stable_log(&world), @r#"
@@ -168,7 +168,7 @@ fn messages_distinguish_an_end_by_ctrl_c_from_an_idle_timeout() {
     [TIME]   1  session ended
     [TIME]   1  checkpoint after a session that was cut short: .claude/handoffs/[DATE-TIME].md (item "Item one")
     [TIME]   1  uncommitted work committed as [COMMIT]… (2 files): ralph: checkpoint iter 1 (unfinished)
-    [TIME]   1  paused: interrupted (about $0.00 so far)
+    [TIME]   1  paused: interrupted (<$0.01 so far)
     "#);
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status_screen(&world)), @r#"
     Do the plan. ([ID])
@@ -182,7 +182,7 @@ fn messages_distinguish_an_end_by_ctrl_c_from_an_idle_timeout() {
     Sessions     1 of at most 50, 1 pause
     Peaks        ?
     Checkpoints  the last: .claude/handoffs/[DATE-TIME].md (cut short, session 1)
-    Cost         about $0.00, 60 tokens
+    Cost         <$0.01, 60 tokens
     Time         started [TIME], [DURATION] ago
     Next         plimsoll run --resume
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
@@ -198,10 +198,10 @@ fn messages_distinguish_an_end_by_ctrl_c_from_an_idle_timeout() {
     let stdout = finished.stdout.replace("no output for 2 s", "no output for two seconds");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&stdout), @r#"
     run "Do the plan." ([ID]), at most 1 session, 3 open items in fix_plan.md
-    ── iteration 1: Item one
+    ── session 1: Item one
        client [VERSION], claude-opus-5-5
-       iteration 1 was ended by Plimsoll: no output for two seconds; "Item one" is still open
-       RALPH_STOP|max_iterations|1 iteration done   ($0.00)
+       session 1 was ended by Plimsoll: no output for two seconds; "Item one" is still open
+       RALPH_STOP|max_iterations|1 iteration done   (cost unknown)
     "#);
 }
 
@@ -238,7 +238,7 @@ fn status_and_progress_show_since_when_the_api_is_unreachable() {
     let screen = status_screen(&world);
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&screen), @r#"
     Do the plan. ([ID])
-    Status       running: a `plimsoll run` is active; the API cannot be reached since [TIME]; the client retries by itself
+    Status       running: a `plimsoll run` is active; the API cannot be reached since [TIME]; Claude Code retries by itself
     Current item "Item one", session 1
     Context      ? (nothing has been answered yet, or the transcript cannot be read)
     Items        0 of 3 done, 3 open
@@ -246,8 +246,9 @@ fn status_and_progress_show_since_when_the_api_is_unreachable() {
       [ ] Item two
       [ ] Item three
     Sessions     1 of at most 50, 1 running
-    Cost         $0.00, 0 tokens
+    Cost         unknown, 0 tokens
     Time         started [TIME], [DURATION] ago
+    Left         no estimate yet
     Next         nothing, or check your network: the session continues once the API answers
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     "#);
@@ -271,6 +272,12 @@ fn an_api_that_answers_again_is_no_longer_called_unreachable() {
     let output = run.stdout_so_far();
     assert!(output.contains("the API has answered with 529 since "), "{output}");
     world.wait_until(|| !status_screen(&world).contains("the API"), "it has answered");
+    world.wait_until(
+        || run.stdout_so_far().contains("   the API answers again after "),
+        "the end of the outage",
+    );
+    let output = run.stdout_so_far();
+    assert_eq!(output.matches("the API has answered").count(), 1, "{output}");
     run.kill();
     world.kill_leftovers();
 }
@@ -281,7 +288,7 @@ fn a_completed_run_is_not_resumed() {
     let _model = ScriptedAgent::new(honest_agent).start(&mut world);
     run_with_objective(&world, &[]).expect_success();
     let refused = resume_run(&world, &[]);
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"plimsoll: the run "Dates" is over (completed): there is nothing to resume"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"the run "Dates" has ended (completed) and cannot be resumed"#);
     assert!(events_named(&read_journal(&world), "resumed").is_empty(), "{:#?}", read_journal(&world));
     insta::assert_snapshot!(stable_log(&world), @r#"
     ── [DAY]
@@ -313,7 +320,7 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
       [ ] Item two
       [ ] Item three
     Sessions     1 of at most 50, 1 running
-    Cost         about $0.01, 31k tokens
+    Cost         <$0.01, 31k tokens
     Time         started [TIME], [DURATION] ago
     Next         nothing: it stops after this session; Ctrl-C again ends the session now; to continue later: plimsoll run --resume
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
@@ -323,11 +330,11 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
     assert_eq!(finished.code, Some(130), "{finished:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
-    ── iteration 1: Item one
+    ── session 1: Item one
        client [VERSION], claude-opus-5-5
        Bash touch begun; while [ ! -e go ]; do sleep 0.1; done
        stopping after the current session (Ctrl-C again ends it now); --resume continues
-       iteration 1 ended its turn; "Item one" is still open
+       session 1 ended its turn; "Item one" is still open
        RALPH_CONTINUE|checkpoint|.claude/handoffs/[DATE-TIME].md   ($0.01)
        stopped after this session, as requested with Ctrl-C
     "#);
@@ -388,6 +395,11 @@ fn a_turn_has_the_same_number_in_turns_list_and_turns_show() {
     SESSION:3    [TIME]     10  ok           Third.
     ");
     let shown = world.plimsoll(&["turns", "show", "2"]).run().expect_success().stdout;
+    // Lists name a record that is no turn by its number.
+    let session = list.split(':').next().unwrap_or_default();
+    let by_record = |name: &str| world.plimsoll(&["turns", "show", name]).run().expect_success().stdout;
+    assert_eq!(by_record(&format!("{session}#12")), shown);
+    assert_eq!(by_record("record:12"), shown);
     insta::assert_snapshot!(stable_turns(&world, &shown), @"
     Turn SESSION:2   [TIME]   (record 12)
     Session  [ID], stream main
@@ -498,7 +510,7 @@ fn after_a_refused_tool_the_full_resume_command_is_printed() {
     insta::assert_snapshot!(command, @r#"plimsoll run --resume --reset-breaker -- --model opus --allowedTools Read Write Bash --append-system-prompt "Say 'it'.""#);
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&status_screen(&world)), @r#"
     Do the plan. ([ID])
-    Status       stuck (circuit_breaker): permission_denied: in 2 sessions in a row the client refused the tool Write: allow it after `--`, for example with
+    Status       stuck (circuit_breaker): permission_denied: in 2 sessions in a row Claude Code refused the tool Write: allow it after `--`, for example with
                  --allowedTools Write
     Items        0 of 1 done, 1 open
       [ ] Item one
@@ -506,7 +518,7 @@ fn after_a_refused_tool_the_full_resume_command_is_printed() {
     Peaks        ? ?
     Cost         $0.01, 600 tokens
     Time         started [TIME], ended [TIME], took [DURATION]
-    Trouble      2 sessions without progress, 2 sessions with the same error (This Bash command contains multiple operations. T…), 2 promises refused, 2 sessions w…
+    Problems     2 sessions without progress, 2 sessions with the same error (This Bash command contains multiple operations. T…), 2 promises refused, 2 sessions w…
     Next         plimsoll run --resume --reset-breaker -- --model opus --allowedTools Read Write Bash --append-system-prompt "Say 'it'."
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     "#);
@@ -525,13 +537,13 @@ fn after_another_stop_the_command_that_allows_refused_tools_is_printed() {
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(3), "{finished:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, so sessions may be refused builds, tests and commits; to allow it: plimsoll run --objective 'Do the plan.' --max-iterations 1 -- --model opus --allowedTools Bash
-    plimsoll: to continue: plimsoll run --resume --max-iterations N, with a larger N
-    plimsoll: to continue and allow what the client refused (Write, Bash): plimsoll run --resume --max-iterations 11 -- --model opus --allowedTools Write Bash
-    plimsoll: to see what happened: plimsoll report --open, or plimsoll log
+    warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, so sessions may be refused builds, tests and commits; to allow it: plimsoll run --objective 'Do the plan.' --max-iterations 1 -- --model opus --allowedTools Bash
+    hint: to continue: plimsoll run --resume --max-iterations N, with a larger N
+    hint: to continue and allow what Claude Code refused (Write, Bash): plimsoll run --resume --max-iterations 11 -- --model opus --allowedTools Write Bash
+    hint: to see what happened: plimsoll report --open, or plimsoll log
     ");
     let command =
-        text_after_last(&finished.stderr, "to continue and allow what the client refused (Write, Bash): ");
+        text_after_last(&finished.stderr, "to continue and allow what Claude Code refused (Write, Bash): ");
     let resumed = world.command("sh", &["-c", &command]).run();
     assert_eq!(resumed.code, Some(0), "{command}: {resumed:?}");
 }

@@ -359,7 +359,7 @@ fn without_bubblewrap_no_sandboxed_run_starts_or_resumes() {
     };
     let path = path_without_bubblewrap(&world, &[]);
     insta::assert_snapshot!(refusal_message(start(&path)), @"
-    plimsoll: --verify-sandbox needs bubblewrap (bwrap), which is not on your PATH
+    error: --verify-sandbox needs bubblewrap (bwrap), which is not on your PATH
     hint: install it (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)
     ");
 
@@ -367,7 +367,7 @@ fn without_bubblewrap_no_sandboxed_run_starts_or_resumes() {
     let in_project = world.write_program("tools/bwrap", "#!/bin/sh\ntouch \"$HOME/started\"\n");
     let with_project = format!("{}:{path}", in_project.parent().unwrap().display());
     insta::assert_snapshot!(refusal_message(start(&with_project)), @"
-    plimsoll: --verify-sandbox needs bubblewrap (bwrap), which is not on your PATH; [PROJECT]/tools/bwrap is ignored: inside the project
+    error: --verify-sandbox needs bubblewrap (bwrap), which is not on your PATH; [PROJECT]/tools/bwrap is ignored: inside the project
     hint: install it (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)
     ");
     assert!(!world.home().join("started").exists());
@@ -382,7 +382,7 @@ fn without_bubblewrap_no_sandboxed_run_starts_or_resumes() {
     let finished = world.plimsoll(&arguments).env("PATH", &path).run();
     assert_eq!(finished.code, Some(1), "{finished:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: --verify-sandbox: bubblewrap cannot make a sandbox here: bwrap: No permissions to create new namespace
+    error: --verify-sandbox: bubblewrap cannot make a sandbox here: bwrap: No permissions to create new namespace
     hint: it needs user namespaces: in a container allow them, on Ubuntu give bwrap an AppArmor profile that has `userns`
     ");
     assert!(!world.exists(".claude/ralph-state.json"), "{finished:?}");
@@ -453,7 +453,7 @@ fn the_sandbox_refuses_a_project_that_contains_the_home() {
     let finished = start_run(&world, &["--verify-sandbox"], &["true".to_owned()]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: --verify-sandbox cannot hide your home: the project [PROJECT] is or contains it
+    error: --verify-sandbox cannot hide your home: the project [PROJECT] is or contains it
     hint: move the project into a folder of its own
     ");
 }

@@ -123,7 +123,7 @@ fn edits_of_the_tracked_plan_block_no_item_and_keep_their_notes() {
         assert_eq!(finished.code, Some(0), "{edit:?} {plan}: {finished:?}");
         let reasons = sent_back_reasons(&world);
         assert!(
-            reasons.len() == 1 && reasons[0].contains("(conflict in src/dates.txt)"),
+            reasons.len() == 1 && reasons[0].starts_with("merge conflict in src/dates.txt (its commits: "),
             "{edit:?} {plan}: {reasons:?} {finished:?}"
         );
         assert_both_sides_are_merged(&world);

@@ -121,7 +121,7 @@ fn an_unclear_line_written_into_the_plan_blocks_a_parallel_run() {
     let finished = run_with_workers(&world, &["2"]);
     assert_eq!(finished.code, Some(7), "{finished:?}");
     let last = finished.stdout.lines().last().unwrap_or_default();
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(last), @r#"   RALPH_STOP|blocked|fix_plan.md has lines that look like items and are none: line 5 "- [-] late", line 6 "- [-] late"; rewrite them with `plimsoll plan --fix`, then resume   ($0.03)"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(last), @r#"   RALPH_STOP|blocked|fix_plan.md has lines that look like items but are not: line 5 "- [-] late", line 6 "- [-] late"; rewrite them with `plimsoll plan --fix`, then resume   ($0.03)"#);
 }
 
 /// The worktrees are in the user's state folder: git knows them by their real paths, and we by HOME.
@@ -190,7 +190,7 @@ fn conflicting_item_step(turn: &AgentTurn<'_>) -> Step {
     let write_file_command = format!("mkdir -p done && echo '{item}' > done/{}.txt", item_number(&item));
     let command = match item_number(&item).as_str() {
         "1" | "2" if was_refused => format!(
-            "grep -q '## What was said' .claude/plimsoll/worker/refused.md && echo '{item}' >> src/dates.txt && {write_file_command}"
+            "grep -q '## Output' .claude/plimsoll/worker/refused.md && echo '{item}' >> src/dates.txt && {write_file_command}"
         ),
         "1" | "2" => format!("sed -i '1s/.*/{item}/' src/dates.txt && {write_file_command}"),
         // The second attempt repairs it: the first one is in this worktree, on top of what was merged.
@@ -257,12 +257,12 @@ fn failing_merges_are_sent_back_and_items_without_changes_are_merged() {
     }
     assert!(finished.stderr.contains("plimsoll status --answer 1 'your answer'"), "{finished:?}");
     let reasons = sent_back_reasons(&world);
-    let failure_text = "with what others have merged meanwhile, `test";
+    let failure_text = "on the merged branch, `test";
     assert!(reasons.len() == 1 && reasons[0].contains(failure_text), "{reasons:?}");
     let status = world.plimsoll(&["status"]).run().expect_success().stdout;
     assert!(status.contains("2 of 4 done") && status.contains("which port?"), "{status}");
     let log = world.plimsoll(&["log"]).run().expect_success().stdout;
-    assert!(log.contains("merged: \"Item 4\""), "{log}");
+    assert!(log.contains("merged item 2 \"Item 4\""), "{log}");
 
     world.plimsoll(&["status", "--answer", "1", "Use port 8042"]).run().expect_success();
     let resumed = resume_run(&world);
@@ -510,7 +510,7 @@ fn stop_ends_the_workers_that_a_killed_run_left_running() {
     };
     world.wait_until(|| pids.iter().all(is_gone), "the workers end");
     let refused = resume_run(&world);
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"plimsoll: the run "Dates" is over (cancelled): there is nothing to resume"#);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&refused.stderr), @r#"the run "Dates" has ended (cancelled) and cannot be resumed"#);
 }
 
 #[test]
@@ -534,7 +534,7 @@ fn a_subfolder_project_completes_only_if_its_verify_command_passes() {
     assert_eq!(world.git(&["show", &format!("{branch}:pkg/fix_plan.md")]).matches("- [x]").count(), 2);
     let finished = run_with_verify("test -e done/3.txt");
     assert_eq!(finished.code, Some(7), "{finished:?}");
-    let reason = "every item is merged, and `test -e done/3.txt` does not pass on the branch";
+    let reason = "every item is merged, but `test -e done/3.txt` does not pass on the branch";
     assert!(finished.stdout.contains(reason), "{finished:?}");
 }
 
@@ -551,10 +551,10 @@ fn the_terminal_shows_a_line_per_worker_and_one_for_the_run() {
         100,
         30,
     );
-    let screen = terminal.wait_for_text("worker 2  2 \"Item 2\"  session 1");
-    assert!(screen.contains("worker 1  1 \"Item 1\"  "), "{screen}");
+    let screen = terminal.wait_for_text("item 2 \"Item 2\"  session 1");
+    assert!(screen.contains("worker 1 ▕") && screen.contains("item 1 \"Item 1\"  "), "{screen}");
     assert!(screen.contains("0/2 items merged"), "{screen}");
-    terminal.wait_for_text("RALPH_STOP|completed|2 items merged");
+    terminal.wait_for_text("Completed: 2 items merged");
 }
 
 #[test]
@@ -651,7 +651,7 @@ fn one_ctrl_c_lets_sessions_finish_and_two_end_them() {
         if interrupt_count == 2 {
             world.plimsoll(&["stop", "--yes"]).run().expect_success();
             let refused = resume_run(&world);
-            assert!(refused.stderr.contains("is over (cancelled)"), "{refused:?}");
+            assert!(refused.stderr.contains("has ended (cancelled)"), "{refused:?}");
             return;
         }
         let finished = resume_run(&world);
@@ -678,31 +678,31 @@ fn a_parallel_run_that_cannot_work_is_refused_with_the_reason() {
         ("--commit=off", "--commit off"),
     ];
     for (option, name) in options {
-        let expected = format!("plimsoll: {name} cannot be used with --workers yet: leave one of them out\n");
+        let expected = format!("error: {name} cannot be used with --workers yet: leave one of them out\n");
         assert_eq!(refusal_message(&world, &["2", option]), expected);
     }
     world.write("src/dates.txt", "changed\n");
-    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"plimsoll: there are uncommitted changes, which no worker would see: commit or stash them (git status shows them), then run this again");
+    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"error: there are uncommitted changes, which workers would not see: commit or stash them, then run this again");
     world.git(&["checkout", "-q", "."]);
     world.git(&["checkout", "-q", "--detach"]);
-    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"plimsoll: HEAD is detached, so there is no branch to merge the work into: check one out first (git switch BRANCH)");
+    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"error: HEAD is detached, so there is no branch to merge the work into: check one out first (git switch BRANCH)");
     world.git(&["checkout", "-q", "main"]);
     world.write(".gitmodules", "");
     world.git(&["add", ".gitmodules"]);
-    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"plimsoll: this repository has submodules, which worktrees do not have: run it without --workers");
+    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"error: this repository has submodules, which worktrees do not have: run it without --workers");
     world.git(&["rm", "-qf", ".gitmodules"]);
     world.write("plimsoll-item.md", "mine\n");
     world.git(&["add", "plimsoll-item.md"]);
-    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"plimsoll: git follows a file plimsoll-item.md, which is where the plan of a worker would be: rename it, and commit");
+    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"error: git tracks a file plimsoll-item.md, which workers need for their plan: rename it and commit");
     world.git(&["rm", "-qf", "plimsoll-item.md"]);
     std::fs::write(world.path(".git/shallow"), world.git(&["rev-parse", "HEAD"]) + "\n").expect("a file");
-    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"plimsoll: this is a shallow clone, in which branches cannot be put together: git fetch --unshallow");
+    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"error: this is a shallow clone, in which branches cannot be merged: git fetch --unshallow");
     std::fs::remove_file(world.path(".git/shallow")).expect("it was there");
     std::fs::remove_file(world.path("fix_plan.md")).expect("it was there");
     world.git(&["commit", "-qam", "No plan"]);
-    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"plimsoll: workers need a plan, whose items they share: write fix_plan.md, or name one with --todo");
+    insta::assert_snapshot!(refusal_message(&world, &["2"]), @"error: workers need a plan, whose items they share: write fix_plan.md, or name one with --todo");
     let plain_world = World::without_git();
-    insta::assert_snapshot!(refusal_message(&plain_world, &["2", "--client", "/bin/true"]), @"plimsoll: workers need a git repository, and [PROJECT] is in none: git init, then commit");
+    insta::assert_snapshot!(refusal_message(&plain_world, &["2", "--client", "/bin/true"]), @"error: workers need a git repository, but [PROJECT] is not in one: git init, then commit");
 }
 
 #[test]
@@ -738,10 +738,10 @@ fn a_usage_limit_pauses_all_workers_and_a_second_run_is_refused() {
     world.wait_until(|| !model.main_requests().is_empty(), "the first works");
     let refused = run_with_workers(&world, &["2"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    let (reason, _) = refused.stderr.split_once(", iteration ").expect("the iteration");
+    let (reason, _) = refused.stderr.split_once(", session ").expect("the session");
     insta::assert_snapshot!(
         world.replace_varying_parts_with_placeholders(reason),
-        @r#"plimsoll: another `plimsoll run` is active in this project: the run "Dates" ([ID])"#
+        @r#"error: another `plimsoll run` is active in this project: the run "Dates" ([ID])"#
     );
     world.wait_until(|| world.read_json(STATE_PATH)["status"] == "paused", "all pause");
     let activity = crate::status_figures::read_consistent_activity(&world);
@@ -758,7 +758,7 @@ fn a_usage_limit_pauses_all_workers_and_a_second_run_is_refused() {
     assert!(events_named(&read_journal(&world), "sent_back").is_empty());
     assert_eq!(world.read("fix_plan.md").matches("- [x]").count(), 2);
     assert!(world.exists("done/1.txt") && world.exists("done/2.txt"), "{finished:?}");
-    assert!(finished.stdout.contains("`main` has everything that was merged"), "{finished:?}");
+    assert!(finished.stdout.contains("the merged work is on `main`"), "{finished:?}");
     assert_only_attempts_left(&world, &[]);
 }
 

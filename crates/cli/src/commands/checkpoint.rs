@@ -20,7 +20,7 @@ use plimsoll_protocol::handoff_message::HandoffMessageKind;
 use plimsoll_store::{
     Project, StoreError, WritableProject, config, copy_data_folder_into_project_if_unwritable,
 };
-use plimsoll_terminal::console::{fail, print_json, print_text};
+use plimsoll_terminal::console::{self, fail, print_json, print_text};
 use plimsoll_terminal::value_parsers;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -38,13 +38,13 @@ pub(crate) struct CheckpointArguments {
     /// What comes next
     #[arg(long, default_value = "", hide_default_value = true)]
     next: String,
-    /// Print one JSON object with the message that takes the place of the conversation
+    /// Print the message that replaces the conversation, as JSON
     #[arg(long, requires = "cause", requires = "client")]
     json: bool,
     /// Why the conversation is replaced
     #[arg(long, value_enum, requires = "json")]
     cause: Option<ReplacementCause>,
-    /// What only the client knows of the session, as JSON; `-` reads standard input
+    /// Claude Code's figures of the session, as JSON or `-`
     #[arg(long, value_name = "JSON", requires = "json")]
     client: Option<String>,
     /// The size of the quoted end of the conversation, for measurements
@@ -55,7 +55,7 @@ pub(crate) struct CheckpointArguments {
 /// Why a conversation is replaced by a handoff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ReplacementCause {
-    /// The client compacts it
+    /// Claude Code compacts it
     Compact,
     /// A fresh conversation continues the work
     Clear,
@@ -201,10 +201,9 @@ fn write_manual_checkpoint_and_render_report(
     let percent = measurement.reading.as_ref().and_then(UsageReading::projected_percent);
     let marker = Marker::Checkpoint { level, percent, handoff: handoff.clone() };
     let next_command = continue_slash_command_or_prompt(project, &handoff);
-    Ok(format!(
-        "{marker}\n\n{}",
-        render_checkpoint_report(target_session.run.as_ref(), percent, &handoff, &next_command)
-    ))
+    let report = render_checkpoint_report(target_session.run.as_ref(), percent, &handoff, &next_command);
+    // The report says the same as the marker, so on a terminal it stands alone.
+    Ok(if console::is_terminal() { report } else { format!("{marker}\n\n{report}") })
 }
 
 /// Renders the Markdown report of a written checkpoint.
@@ -218,12 +217,12 @@ fn render_checkpoint_report(
     let context_and_handoff_lines = format!("**Context**: {percent_text}\n**Handoff**: {handoff}\n");
     let Some(run) = run else {
         return format!(
-            "## Checkpoint Created\n\n{context_and_handoff_lines}\nThis session continues. To go on in a fresh one: /clear, then: {next_command}"
+            "## Checkpoint Created\n\n{context_and_handoff_lines}\nThis session continues. To continue in a fresh one: /clear, then: {next_command}"
         );
     };
     let open_items_text = count_with_noun(run.plan_items.todo_items.len(), "open item");
     format!(
-        "## Ralph Checkpoint Created\n\n**Iteration**: {} of {}\n{context_and_handoff_lines}\nThe next session of \"{}\" ({open_items_text}) resumes from this point. This one continues: a checkpoint on demand ends nothing.",
+        "## Ralph Checkpoint Created\n\n**Session**: {} of {}\n{context_and_handoff_lines}\nThe next session of \"{}\" ({open_items_text}) resumes from this point. This one continues: a checkpoint on demand ends nothing.",
         run.iteration,
         run.options.max_iterations,
         plimsoll_domain::text::to_safe_single_line(&run.options.task_name)
@@ -245,7 +244,7 @@ mod tests {
         };
         assert_eq!(
             render_checkpoint_report(Some(&run), Some(72), ".claude/handoffs/a.md", ""),
-            "## Ralph Checkpoint Created\n\n**Iteration**: 5 of 50\n**Context**: 72%\n**Handoff**: .claude/handoffs/a.md\n\nThe next session of \"Dates\" (1 open item) resumes from this point. This one continues: a checkpoint on demand ends nothing."
+            "## Ralph Checkpoint Created\n\n**Session**: 5 of 50\n**Context**: 72%\n**Handoff**: .claude/handoffs/a.md\n\nThe next session of \"Dates\" (1 open item) resumes from this point. This one continues: a checkpoint on demand ends nothing."
         );
         let without_run = render_checkpoint_report(None, None, "a.md", "/handoff continue");
         assert!(
@@ -253,7 +252,7 @@ mod tests {
             "{without_run}"
         );
         assert!(
-            !without_run.contains("Iteration") && without_run.ends_with("/clear, then: /handoff continue"),
+            !without_run.contains("**Session**") && without_run.ends_with("/clear, then: /handoff continue"),
             "{without_run}"
         );
     }

@@ -17,7 +17,7 @@ pub(crate) struct ContextArguments {
     /// Print one JSON object, the only form there is
     #[arg(long, required = true)]
     json: bool,
-    /// What only the client knows of the session, as JSON; `-` reads standard input
+    /// What only Claude Code knows of the session, as JSON; `-` reads standard input
     #[arg(long, value_name = "JSON")]
     client: String,
 }

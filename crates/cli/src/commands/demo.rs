@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Arguments of `plimsoll demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// The client
+    /// The path of Claude Code
     #[arg(long, default_value = "claude", value_name = "PATH")]
     client: String,
     /// Keep the project folder afterwards
@@ -40,7 +40,7 @@ pub(crate) fn run_demo_command(arguments: &DemoArguments) -> ExitCode {
 #[derive(Debug, thiserror::Error)]
 enum DemoError {
     #[error(
-        "there is no client `{0}`: install it (`npm install -g @anthropic-ai/claude-code`), name it with --client PATH, or run scripts/demo.sh, which installs it"
+        "`{0}` was not found: install it (`npm install -g @anthropic-ai/claude-code`), name it with --client PATH, or run scripts/demo.sh, which installs it"
     )]
     NoClient(String),
     #[error("cannot make a folder: {0}")]
@@ -49,7 +49,7 @@ enum DemoError {
     Store(#[from] StoreError),
     #[error("git is needed: {0}")]
     NoGit(String),
-    #[error("this program cannot find its own path")]
+    #[error("cannot find the path of this program")]
     ProgramFolderUnknown,
     #[error("cannot start {program}: {error}")]
     NotStarted { program: PathBuf, error: std::io::Error },
@@ -72,9 +72,7 @@ fn run_demo(arguments: &DemoArguments) -> Result<bool, DemoError> {
     print_text(
         "A plan of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1: nothing is paid, the prices shown are simulated.",
     );
-    print_text(
-        "In iteration 2 the window fills: 20 → 55 → 72 → 87 %. Watch the checkpoint and the resume.\n",
-    );
+    print_text("In session 2 the window fills: 20 → 55 → 72 → 87%. Watch the checkpoint and the resume.\n");
     let exit_code = demo_project.run_plimsoll_until_exit(&client, &model.url())?;
     let passed = demo_project.print_handoff_and_checks(exit_code, &model);
     if keep {
@@ -197,7 +195,7 @@ impl DemoProject {
         };
         let checks = [
             ("the run completed with exit code 0", exit_code == Some(0) && state["status"] == "completed"),
-            ("a checkpoint was written at 87 %", state["context_checkpoint"]["percent_at_checkpoint"] == 87),
+            ("a checkpoint was written at 87%", state["context_checkpoint"]["percent_at_checkpoint"] == 87),
             ("the next session was sent the handoff's path", resume_prompt_contains(&handoff_path)),
             (
                 "… the item with its progress",

@@ -23,10 +23,10 @@ pub(crate) struct DoctorArguments {
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// The client, if it is not `claude` on the PATH
+    /// The path of Claude Code, if it is not `claude` on the PATH
     #[arg(long, value_name = "PATH", conflicts_with = "fleet")]
     client: Option<PathBuf>,
-    /// Check a fleet instead: its database, the role's rights, the git remote, the members
+    /// Check a fleet instead: database, rights, git remote, members
     #[arg(long, value_name = "NAME")]
     fleet: Option<String>,
     /// With --fleet: the git remote of this clone [default: origin]

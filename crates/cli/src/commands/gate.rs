@@ -6,7 +6,6 @@ use crate::{foreign_state, hook_response_output};
 use clap::Args;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::fatal_error::{FatalError, FatalErrorKind};
-use plimsoll_domain::reverted_ticks::RevertedTicks;
 use plimsoll_domain::state::IterationPhase;
 use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_domain::verdict::ContinueKind;
@@ -22,7 +21,7 @@ use plimsoll_policy::pause;
 use plimsoll_protocol::result::ClientResult;
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, clock, config, environment, lock, sessions, state_file};
-use plimsoll_terminal::console::{fail_with, print_error, print_text};
+use plimsoll_terminal::console::{fail_with, print_notice, print_text, print_warning};
 use plimsoll_terminal::run_progress::render_verify_outcomes;
 use plimsoll_terminal::{console, standard_input};
 use std::path::Path;
@@ -64,7 +63,7 @@ after it began if no session begins, after 3 hours without a sign of the session
 ended. Without an open run it does not wait.
 
 Exit codes:
-  0   stop the loop: the run is over, or there is none
+  0   stop the loop: the run has ended, or there is none
   1   continue with a fresh session
   75  paused: try again later
   70  an internal error";
@@ -167,15 +166,15 @@ pub(super) fn judge_current_iteration(
     {
         let verify_lines =
             (!verify_outcomes.is_empty()).then(|| render_verify_outcomes(verify_outcomes)).into_iter();
-        let messages = verify_lines
-            .chain(skipped_checks.iter().map(describe_check_missing_from_original_plan))
-            .chain(reverted_ticks.as_ref().map(RevertedTicks::describe_revert));
-        messages.for_each(|line| print_error(&line));
+        verify_lines.for_each(|line| print_notice(&line));
+        let skipped_check_lines = skipped_checks.iter().map(describe_check_missing_from_original_plan);
+        skipped_check_lines.for_each(|line| print_warning(&line));
+        reverted_ticks.iter().for_each(|reverted_ticks| print_notice(&reverted_ticks.describe_revert()));
     }
     // The state is reloaded because `finish_iteration` wrote the verdict and the cost to it.
     let reloaded_state = state_file::load_state(project, Some(&state.run_id))?;
     if reloaded_state.is_some_and(|state| state.has_cost_limit_but_unknown_cost()) {
-        print_error(&COST_UNKNOWN_WARNING);
+        print_warning(&COST_UNKNOWN_WARNING);
     }
     Ok(finished_iteration.map(|finished| finished.verdict))
 }

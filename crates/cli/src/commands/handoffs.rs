@@ -12,18 +12,17 @@ use plimsoll_policy::messages::render_continue_prompt;
 use plimsoll_store::handoff_index::HandoffState;
 use plimsoll_store::{Project, clock, environment};
 use plimsoll_terminal::columns::clip_to_columns;
-use plimsoll_terminal::columns::line_width_from_columns_or_terminal;
-use plimsoll_terminal::console::{self, fail_with_hint};
+use plimsoll_terminal::console::{self, fail_with_hint, line_width_from_columns_or_terminal};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Arguments of `plimsoll handoffs`.
 #[derive(Debug, Args)]
 pub(crate) struct HandoffsArguments {
-    /// Print one JSON array: file, written_at, session_id, run, first_request, read, state
+    /// Print one JSON array
     #[arg(long)]
     json: bool,
-    /// Print only the newest handoff that a session of yours wrote, for `/handoff continue`
+    /// Print the newest one of your own, for `/handoff continue`
     #[arg(long = "continue", conflicts_with = "json")]
     to_continue: bool,
 }
@@ -127,7 +126,12 @@ fn render_table_and_continue_command(project: &Project, handoffs: &[HandoffFile]
             .map(clock::format_local_time_with_seconds)
             .unwrap_or_default();
         let short_session_id: String = summary.session_id.chars().take(SESSION_ID_CHARS).collect();
-        let request = summary.run.clone().or_else(|| summary.first_request_line.clone()).unwrap_or_default();
+        let request = summary
+            .current_item
+            .clone()
+            .or_else(|| summary.run.clone())
+            .or_else(|| summary.first_request_line.clone())
+            .unwrap_or_default();
         let state = match (&summary.run, handoff.state) {
             (Some(_), _) => "run",
             (None, Some(state)) => state.as_str(),
@@ -136,7 +140,9 @@ fn render_table_and_continue_command(project: &Project, handoffs: &[HandoffFile]
         };
         render_row(&written_at, &short_session_id, state, &file_name(handoff), &request)
     };
-    let header_row = render_row("WHEN", "SESSION", "STATE", "FILE", "FIRST REQUEST");
+    let has_item = handoffs.iter().any(|handoff| handoff.summary.current_item.is_some());
+    let last_heading = if has_item { "ITEM OR REQUEST" } else { "FIRST REQUEST" };
+    let header_row = render_row("WHEN", "SESSION", "STATE", "FILE", last_heading);
     let rows: String = handoffs.iter().map(render_handoff_row).collect();
     let relative_path = |handoff: &HandoffFile| project.relative_to_root(&handoff.path);
     let newest_by_user_index = handoffs.iter().position(|handoff| handoff.state.is_some());

@@ -15,22 +15,23 @@ use plimsoll_terminal::console::{fail, print_text};
 use scope::SetupChoice;
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Arguments of `plimsoll init`.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InitArguments {
-    /// Also the agent's working memory: its hooks, the MCP server and the agent for frames
+    /// Also set up the working memory: hooks, MCP server, frame agent
     #[arg(long, conflicts_with = "project")]
     memory: bool,
-    /// Keep your status line, and read the usage figures that Claude Code passes to it
+    /// Keep your status line, and read the usage that it gets
     #[arg(long, conflicts_with = "project")]
     wrap: bool,
-    /// With --project: also hook entries, which do nothing where Plimsoll is not installed
+    /// With --project: add hook entries, inactive without Plimsoll
     #[arg(long, requires = "project", conflicts_with_all = ["user", "local"])]
     entries: bool,
-    /// Also the module that runs inside Claude Code (2.1.287 or newer); only with --user
+    /// With --user: also the module inside Claude Code (2.1.287 or newer)
     #[arg(long, conflicts_with_all = ["no_module", "local", "project"])]
     module: bool,
     /// Without the module; removes it if it is installed
@@ -53,19 +54,19 @@ Examples:
 /// Arguments that select the settings file, and those of a dry run.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsFileArguments {
-    /// Your own settings, for every project (~/.claude/settings.json); the default
+    /// Your settings for every project, ~/.claude/settings.json [default]
     #[arg(long, conflicts_with_all = ["local", "project"])]
     user: bool,
-    /// Your own settings for this project (.claude/settings.local.json)
+    /// Your settings for this project, .claude/settings.local.json
     #[arg(long, conflicts_with = "project")]
     local: bool,
-    /// Everybody's files in this project: preferences and ignore rules, no hooks
+    /// The team's files: preferences and ignore rules, no hooks
     #[arg(long)]
     project: bool,
     /// Show what would change, a line for each file, and write nothing
     #[arg(long)]
     dry_run: bool,
-    /// With --dry-run: the changes themselves, too
+    /// With --dry-run: also show the changes themselves
     #[arg(long, requires = "dry_run")]
     diff: bool,
 }
@@ -86,18 +87,24 @@ impl SettingsFileArguments {
 pub(crate) fn install_hooks_or_team_files(arguments: &InitArguments) -> ExitCode {
     let project = environment::current_dir();
     let file_arguments = &arguments.settings_file;
-    let scope = match scope::choose_setup(file_arguments.selected_scope(), arguments) {
+    let Some(choice) = scope::choose_setup(file_arguments.selected_scope(), arguments) else {
+        return fail_canceled();
+    };
+    let scope = match choice {
         SetupChoice::Hooks(scope) => scope,
         SetupChoice::TeamFiles => {
             return apply_or_show_plan(
                 file_arguments,
                 install::plan_team_preferences_and_gitignore(&project),
                 |plan| lines::render_team_files_report(plan, &project),
+                None,
             );
         }
     };
     let client = InstalledClient::detect();
-    let options = module::choose_install_options(arguments, scope, &client);
+    let Some(options) = module::choose_install_options(arguments, scope, &client) else {
+        return fail_canceled();
+    };
     // The programs are copied before planning, because the plan looks for them and their links.
     let set_up_result = if file_arguments.dry_run {
         Ok(install::planned_copy_folder())
@@ -108,31 +115,41 @@ pub(crate) fn install_hooks_or_team_files(arguments: &InitArguments) -> ExitCode
     let plan = set_up_result
         .map_err(InstallError::from)
         .and_then(|_| install::plan_installation(scope, &project, client, options));
-    apply_or_show_plan(file_arguments, plan, |plan| {
+    let render_report = |plan: &_| {
         lines::copied_programs_line_or_empty(copy_folder.as_deref())
             + &lines::render_installation_report(plan, &project)
-    })
+    };
+    apply_or_show_plan(file_arguments, plan, render_report, copy_folder.as_deref())
+}
+
+/// The user ended the input at a question, so nobody has agreed to anything.
+fn fail_canceled() -> ExitCode {
+    // The question ends without a line break.
+    print_text("");
+    fail("canceled: nothing was changed")
 }
 
 /// Removes the hooks, or shows the plan with `--dry-run`. Returns exit code 0 also if there is nothing to do, 1 on failure.
 pub(crate) fn uninstall_hooks(arguments: &SettingsFileArguments) -> ExitCode {
     let project = environment::current_dir();
     let plan = install::plan_removal(arguments.selected_scope().unwrap_or(InstallScope::User), &project);
-    apply_or_show_plan(arguments, plan, |plan| lines::render_removal_report(plan, &project))
+    apply_or_show_plan(arguments, plan, |plan| lines::render_removal_report(plan, &project), None)
 }
 
-/// Carries out the plan, or with `--dry-run` shows what would change, and prints the report.
+/// Carries out the plan, or with `--dry-run` shows what would change, and prints the report. `copy_folder` is the folder to which the
+/// programs are copied, if they are.
 fn apply_or_show_plan<Report>(
     arguments: &SettingsFileArguments,
     plan: Result<InstallPlan<Report>, InstallError>,
     render_report: impl Fn(&InstallPlan<Report>) -> String,
+    copy_folder: Option<&Path>,
 ) -> ExitCode {
     let result = plan.and_then(|plan| {
         if arguments.dry_run {
             let changes = if arguments.diff {
                 render_diffs(&plan.changes)
             } else {
-                render_line_per_changed_file(&plan.changes)
+                render_line_per_changed_file(&plan.changes, copy_folder)
             };
             let links = render_line_per_changed_link(&plan.links);
             return Ok(format!("{}\n{changes}{links}", render_report(&plan)));
@@ -151,8 +168,9 @@ fn apply_or_show_plan<Report>(
 }
 
 /// Renders one line for each file: new, removed, or the number of added and deleted lines.
-fn render_line_per_changed_file(changes: &[FileChange]) -> String {
-    if changes.is_empty() {
+fn render_line_per_changed_file(changes: &[FileChange], copy_folder: Option<&Path>) -> String {
+    let copied_line = copy_folder.map(|folder| format!("  {}: the programs are copied\n", folder.display()));
+    if changes.is_empty() && copied_line.is_none() {
         return "No file would change.\n".to_owned();
     }
     let describe_change = |change: &FileChange| match (&change.before, &change.after) {
@@ -167,7 +185,8 @@ fn render_line_per_changed_file(changes: &[FileChange]) -> String {
     };
     let lines =
         changes.iter().map(|change| format!("  {}: {}\n", change.path.display(), describe_change(change)));
-    format!("Files (--diff shows the changes):\n{}", lines.collect::<String>())
+    let lines: String = copied_line.into_iter().chain(lines).collect();
+    format!("Files (--diff shows the changes):\n{lines}")
 }
 
 /// Renders one line for each link that would change.

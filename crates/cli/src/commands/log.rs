@@ -20,18 +20,22 @@ pub(crate) struct LogArguments {
     /// Print new lines as they come, until the run is over
     #[arg(short, long)]
     follow: bool,
-    /// Only the newest N lines [default: all since the current run began, else 50]
+    /// Only the newest N lines [default: all of the run, else 50]
     #[arg(short = 'n', long, value_name = "N", value_parser = value_parsers::whole_number::<usize>)]
     lines: Option<usize>,
-    /// Explain the last decision, with the figures behind it: a `level` (or L1, L2, L3), a `verdict` (or what it said:
-    /// completed, refused, circuit_breaker, paused, …), any event of the journal [default: what came last]
+    /// Explain a decision, with its figures [default: the last one]
+    ///
+    /// WHAT is a `level` (or L1, L2, L3), a `verdict` (or completed, refused, circuit_breaker, paused, …), or any event of the
+    /// journal.
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "last", conflicts_with_all = ["follow", "lines"])]
     why: Option<String>,
-    /// Print what was proved of a commit: which verify commands passed on its tree, for which items, in which sessions,
-    /// at what cost, and whether the turn logs are intact; exit code 1 if no run of yours checked it
+    /// Print which verify commands passed on a commit
+    ///
+    /// Also for which items, in which sessions, at what cost, and whether the turn logs are intact. Exits with 1 if no run of
+    /// yours checked the commit.
     #[arg(long, value_name = "COMMIT", conflicts_with_all = ["why", "json", "follow", "lines"])]
     check: Option<String>,
-    /// With --why: print the entries of the journal behind it, as one JSON list
+    /// With --why: print its journal entries as one JSON list
     #[arg(long, requires = "why", conflicts_with_all = ["follow", "lines"])]
     json: bool,
 }
@@ -76,7 +80,7 @@ pub(crate) fn print_log_explanation_or_receipt(arguments: &LogArguments) -> Exit
         return follow::follow_journal(&project, journal, describer, page);
     }
     if let Some(message) = crate::foreign_state::describe_foreign_state(&project) {
-        plimsoll_terminal::console::print_error(&message);
+        plimsoll_terminal::console::print_warning(&message);
     }
     if shown_lines.is_empty() && is_output_open {
         return print_nothing_to_show(empty_journal_message(&project));

@@ -10,7 +10,7 @@ use plimsoll_policy::messages::{HIDDEN_MEMORY_FIX, HIDDEN_MEMORY_WARNING, MOVED_
 use plimsoll_store::memory::{MemoryChange, MemoryError};
 use plimsoll_store::{Project, WritableProject, clock, copy_data_folder_into_project_if_unwritable, memory};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, fail_with_store_error, print_error, print_text};
+use plimsoll_terminal::console::{fail, fail_with_store_error, print_text, print_warning};
 use plimsoll_terminal::markdown;
 use plimsoll_terminal::standard_input::text_or_stdin_if_dash;
 use plimsoll_terminal::value_parsers;
@@ -170,7 +170,7 @@ fn render_applied_change(report: &ChangeReport) -> String {
 
 fn print_memory(project: &Project, arguments: &ShowArguments) -> ExitCode {
     if let Some(folder) = memory::superseded_memory_folder(project) {
-        print_error(&format!("{HIDDEN_MEMORY_WARNING} ({})\nhint: {HIDDEN_MEMORY_FIX}", folder.display()));
+        print_warning(&format!("{HIDDEN_MEMORY_WARNING} ({})\nhint: {HIDDEN_MEMORY_FIX}", folder.display()));
     }
     let memory = match memory::load_memory(project) {
         Ok(memory) => memory,
@@ -252,6 +252,6 @@ fn render_change(change: &MemoryChange) -> String {
 
 #[derive(Debug, Subcommand)]
 enum FrameCommand {
-    /// End the current frame if no agent will return from it: its status, questions and plan go to its parent
+    /// End the current frame; its status, questions and plan go to its parent
     Close,
 }

@@ -37,25 +37,30 @@ pub(crate) struct PlanArguments {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// The plan [default: the run's plan, else fix_plan.md; with --fix and --draft, fix_plan.md]
+    /// The plan [default: the run's plan, else fix_plan.md]
+    ///
+    /// With --fix and --draft the default is fix_plan.md.
     #[arg(long, value_name = "FILE")]
     todo: Option<String>,
-    /// Make items of lines that look like items: `- [] x` and `[ ] x` become `- [ ] x`, and so does `1. x` if the plan has no box.
-    /// A mark such as `[-]` becomes a question to you. Shows the change and asks before writing
+    /// Turn lines that look like items into items
+    ///
+    /// `- [] x` and `[ ] x` become `- [ ] x`, and so does `1. x` if the plan has no box. A mark such as `[-]` becomes a question
+    /// to you. Shows the change and asks before writing.
     #[arg(long, conflicts_with = "json", group = "writes")]
     fix: bool,
-    /// Let the client draft items from a specification (`-` reads standard input), in a session that can only read; shows them
-    /// and asks before it appends them to the plan
+    /// Let Claude Code propose items from a specification
+    ///
+    /// `-` reads standard input. The session can only read. Shows the items and asks before appending them to the plan.
     #[arg(long, value_name = "SPEC", conflicts_with = "json", group = "writes")]
     draft: Option<String>,
-    /// With --draft: the client [default: claude]
+    /// With --draft: the path of Claude Code [default: claude]
     #[arg(long, value_name = "PATH", requires = "draft")]
     client: Option<String>,
     /// With --fix or --draft: write without asking
     #[arg(long, requires = "writes")]
     yes: bool,
-    /// With --draft: arguments for the client, such as `--model opus`
-    #[arg(last = true, value_name = "CLIENT ARGS", requires = "draft")]
+    /// With --draft: arguments for Claude Code, such as `--model opus`
+    #[arg(last = true, value_name = "CLAUDE ARGS", requires = "draft")]
     client_arguments: Vec<String>,
 }
 
@@ -129,7 +134,7 @@ pub(crate) fn fix_draft_or_estimate_plan(arguments: &PlanArguments) -> ExitCode 
 fn project_with_run_state_or_plan_project(arguments: &PlanArguments) -> Project {
     let run_project = Project::find_upwards_from_current_dir();
     let project_root = ProjectRoot::find_from_current_dir(arguments.todo.as_deref());
-    project_root.render_notice_unless_current_dir().iter().for_each(console::print_error);
+    project_root.render_notice_unless_current_dir().iter().for_each(console::print_notice);
     if disk::exists(run_project.state_path()) {
         run_project
     } else {
@@ -150,7 +155,7 @@ impl PlanEstimate {
     fn for_plan(project: &Project, state: &RunState, todo_list: &TodoList) -> PlanEstimate {
         let (settings, settings_error) = config::load_settings(project);
         if let Some(settings_error) = settings_error {
-            console::print_error(&settings_error);
+            console::print_warning(&settings_error);
         }
         let (_, client_model) =
             models::split_off_option(&state.options.client_arguments, models::MODEL_OPTION);
@@ -198,7 +203,7 @@ impl PlanEstimate {
 fn path_and_name_of_plan_to_change(arguments: &PlanArguments) -> (PathBuf, &str) {
     let plan_file = arguments.todo.as_deref().unwrap_or(DEFAULT_PLAN);
     let project_root = ProjectRoot::find_from_current_dir(arguments.todo.as_deref());
-    project_root.render_notice_unless_current_dir().iter().for_each(console::print_error);
+    project_root.render_notice_unless_current_dir().iter().for_each(console::print_notice);
     (project_root.folder.join(plan_file), plan_file)
 }
 

@@ -6,14 +6,14 @@ use plimsoll_domain::state::IterationPhase;
 use plimsoll_domain::{RunState, Verdict};
 use plimsoll_flows::run::{lifecycle, shell_loop};
 use plimsoll_store::{Project, state_file};
-use plimsoll_terminal::console::{fail, print_error, print_text};
+use plimsoll_terminal::console::{self, fail, print_text, print_warning};
 use std::process::ExitCode;
 
 /// Arguments of `plimsoll prompt`.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub(crate) struct PromptArguments {
-    /// For scripts that handle checkpoints themselves: judge the session that ended, and plan the next one
+    /// Also judge the session that ended, and plan the next one
     #[arg(long)]
     checkpoint: bool,
 }
@@ -51,7 +51,7 @@ pub(crate) fn write_prompt_or_judge_session_and_plan_next(arguments: &PromptArgu
     }
     if gate::is_inside_session() {
         // A Stop hook of the loop calls this while its session is still running, which is too early to judge that session.
-        print_error(
+        print_warning(
             &"this session has not ended, so the next one is not planned yet: run `plimsoll gate` in the loop after it",
         );
         return write_prompt_file_and_print_path(&project, &state);
@@ -63,7 +63,7 @@ fn write_prompt_file_and_print_path(project: &Project, state: &RunState) -> Exit
     match plimsoll_flows::run::prompt::write_prompt(project, state) {
         Ok(_) => {
             print_text(format!(
-                "wrote {} for iteration {}",
+                "wrote {} for session {}",
                 project.relative_to_root(&project.prompt_path()),
                 state.iteration
             ));
@@ -88,7 +88,7 @@ fn judge_session_and_plan_next_on_continue(project: &Project, state: &RunState) 
         Ok(Some(Verdict::Continue { .. })) => {}
         Ok(Some(verdict)) => {
             gate::restore_prompt_file(project);
-            return fail(verdict.to_marker());
+            return fail(format!("no session is due: {}", console::describe_marker(&verdict.to_marker())));
         }
         Ok(None) => return fail_without_run(project),
         Err(error) => return fail(error),
@@ -105,7 +105,7 @@ fn judge_session_and_plan_next_on_continue(project: &Project, state: &RunState) 
             } else {
                 String::new()
             };
-            print_text(format!("wrote {prompt_path} for iteration {}{resume_text}", planned_state.iteration));
+            print_text(format!("wrote {prompt_path} for session {}{resume_text}", planned_state.iteration));
             ExitCode::SUCCESS
         }
         Err(error) => fail(error),

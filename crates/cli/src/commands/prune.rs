@@ -17,16 +17,16 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PruneArguments {
-    /// Records last written longer ago than this go (30d, 12h) [default: the setting keep.days]
+    /// Remove records older than this (30d, 12h) [default: keep.days]
     #[arg(long, value_name = "DURATION", value_parser = value_parsers::age_seconds)]
     older_than: Option<u64>,
-    /// The oldest go until no more than this is left (2G, 500M) [default: the setting keep.megabytes]
+    /// Keep at most this much (2G, 500M) [default: keep.megabytes]
     #[arg(long, value_name = "SIZE", value_parser = value_parsers::bytes_from_size_with_unit)]
     max_size: Option<u64>,
-    /// Show what would go, and remove nothing
+    /// Show what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print one JSON object: removed, freed_bytes, left_bytes, needed, packed, saved_bytes
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
@@ -93,7 +93,7 @@ fn prune_records_and_compress_logs(
     let (records, plan) = prune_records(project, limits)?;
     let compression = compress_logs_of_closed_sessions(project, &records, CompressionLimits::FOR_COMMAND);
     for (session, error) in &compression.errors {
-        console::print_error(&format!("cannot compress the turn log of {session}: {error}"));
+        console::print_warning(&format!("cannot compress the turn log of {session}: {error}"));
     }
     let remaining_bytes = plan.remaining_bytes.saturating_sub(compression.saved_bytes);
     let saved_bytes = Some(compression.saved_bytes);
@@ -157,8 +157,11 @@ fn render_result(
         format_bytes(plan.freed_bytes)
     );
     let colon = if rows.is_empty() { "." } else { ":" };
-    let over_limit_note =
-        if plan.is_over_limit { "\nThat is more than asked for: what is needed takes it." } else { "" };
+    let over_limit_note = if plan.is_over_limit {
+        "\nThis exceeds the size you set: these records are still needed."
+    } else {
+        ""
+    };
     let kept_text = render_kept_counts_by_reason(records);
     let removed_text = if limits == RetentionLimits::default() {
         String::new()

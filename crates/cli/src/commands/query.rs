@@ -47,7 +47,7 @@ pub(crate) struct QueryArguments {
     /// Give the filter null; `input` and `inputs` read the document
     #[arg(short, long)]
     null_input: bool,
-    /// Exit with 1 if the last answer was false or null, with 4 if there was none
+    /// Exit with 1 if the last answer was false or null, 4 if none
     #[arg(short, long)]
     exit_status: bool,
     /// $NAME is this text (any number of times)
@@ -132,7 +132,7 @@ fn run_filter_and_print_outputs(engine: &mut dyn Engine, inputs: Inputs, argumen
         match output {
             FilterOutput::Value(value) => printer.print(&value),
             FilterOutput::Error(message) => {
-                print_error(&format!("error{}: {message}", progress.render_position_suffix()));
+                print_error(&format!("{}{message}", progress.render_position_prefix()));
                 ControlFlow::Continue(())
             }
             FilterOutput::Halt(_) => ControlFlow::Break(()),

@@ -29,13 +29,15 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArguments {
-    /// An earlier run, by the beginning of its id [default: the current one, else the last]
+    /// The run whose id begins so [default: the current or last one]
     #[arg(long, value_name = "ID")]
     run: Option<String>,
     /// Open the page in the browser
     #[arg(long)]
     open: bool,
-    /// Write to this file; `-` is standard output [default: report.html in the run's folder]
+    /// The file, or `-` for standard output
+    ///
+    /// The default is report.html in the run's folder.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -66,7 +68,7 @@ pub(crate) fn write_report(arguments: &ReportArguments) -> ExitCode {
     let to_stdout = arguments.output.as_deref() == Some(Path::new("-"));
     if to_stdout && arguments.open {
         return fail_with(
-            "a page on standard output cannot be opened: leave out --open or `-o -`",
+            "cannot open a page on standard output: leave out --open or `-o -`",
             ExitStatus::Usage,
         );
     }
@@ -102,7 +104,7 @@ fn open_in_browser(path: &Path) -> ExitCode {
     let opener = ["xdg-open", "open"].into_iter().find_map(environment::find_program);
     let Some(opener) = opener else {
         return fail(
-            "there is neither xdg-open nor open to open it with\nhint: open the file above in your browser",
+            "cannot open it: neither xdg-open nor open was found\nhint: open the file above in your browser",
         );
     };
     match plimsoll_launcher::start_detached_and_watch_for_failure(&opener, &[path.as_os_str()], OPEN_TIMEOUT)

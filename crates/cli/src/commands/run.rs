@@ -13,7 +13,7 @@ use crate::task_arguments::{CHECKS, SESSIONS, TASK, TaskArguments, TaskError, WH
 use clap::Args;
 use plimsoll_domain::item_brief::ItemBrief;
 use plimsoll_domain::state::{DeliveryMode, WorkerOptions};
-use plimsoll_domain::text::to_safe_single_line;
+use plimsoll_domain::text::{capitalize, to_safe_single_line};
 use plimsoll_domain::{Marker, RunState, Verdict};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{NewRun, ResumeChanges, ResumeOutcome, StartError, StoredLaunchOptions};
@@ -29,7 +29,7 @@ use plimsoll_flows::workers::{self, WorkersError, project_checkout};
 use plimsoll_policy::tool_permissions::add_unlisted_refused_tools_to_allowed;
 use plimsoll_store::{Project, StoreError, config, disk, environment, state_file};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail_with_hint, print_error, print_text};
+use plimsoll_terminal::console::{fail_with_hint, print_hint, print_notice, print_text, print_warning};
 use plimsoll_terminal::project_choice;
 use plimsoll_terminal::run_progress::telemetry::with_telemetry_export_and_start_errors_if_any;
 use plimsoll_terminal::run_progress::{self, ProgressFormat, new_run_observer_handling_signals};
@@ -47,7 +47,7 @@ pub(crate) struct RunArguments {
     positional_objective: Option<String>,
     #[command(flatten)]
     task: TaskArguments,
-    /// The client [default: claude; with --resume the one the run was started with]
+    /// The path of Claude Code [default: claude; with --resume as when the run was started]
     #[arg(long, value_name = "PATH", help_heading = SESSIONS, hide_short_help = true)]
     client: Option<String>,
     /// Continue the run of this project
@@ -72,10 +72,10 @@ pub(crate) struct RunArguments {
     /// The model that reviews [default: the sessions' own]
     #[arg(long, value_name = "NAME", requires = "review", help_heading = CHECKS, hide_short_help = true)]
     review_model: Option<String>,
-    /// End a client that is silent for this long (30m, 90s; 0 for never) [default: 30m]
+    /// End Claude Code after this much silence (30m, 90s; 0: never) [default: 30m]
     #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds_from_minutes_or_duration, help_heading = SESSIONS, hide_short_help = true)]
     idle_timeout: Option<u64>,
-    /// The same while a tool runs, such as a long build (3h; 0 for never) [default: 2h]
+    /// The limit while a tool runs, such as a long build (3h; 0: never) [default: 2h]
     #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds_from_minutes_or_duration, help_heading = SESSIONS, hide_short_help = true)]
     tool_timeout: Option<u64>,
     /// Share the plan among N workers, each item in its own worktree
@@ -99,16 +99,16 @@ pub(crate) struct RunArguments {
     /// Do not wait during pauses: exit with 6 instead
     #[arg(long, help_heading = WHILE_IT_RUNS, hide_short_help = true)]
     no_wait: bool,
-    /// Print each step as it happens, one JSON object per line, as in the journal
+    /// Print each step as one JSON object per line, as in the journal
     #[arg(long, help_heading = WHILE_IT_RUNS, hide_short_help = true)]
     json: bool,
     /// What `--workers` tells the run of a single item of the whole plan, as JSON
     #[arg(long, value_name = "FILE", hide = true)]
     item_brief: Option<PathBuf>,
-    /// Arguments for the client, such as `--model opus --allowedTools Bash`
+    /// Arguments for Claude Code, such as `--model opus --allowedTools Bash`
     ///
     /// With --resume the earlier ones are used unless you give others.
-    #[arg(last = true, value_name = "CLIENT ARGS")]
+    #[arg(last = true, value_name = "CLAUDE ARGS")]
     client_arguments: Vec<String>,
 }
 
@@ -151,7 +151,7 @@ Exit codes:
   5    a fatal error
   6    paused
   7    blocked: everything open waits for your answer, or only the promise is missing
-  9    cancelled by `plimsoll stop`
+  9    canceled by `plimsoll stop`
   130  ended by you; --resume continues";
 
 /// Starts or resumes a run. The exit code says how it ended (0 completed, 3 limits, 4 breaker, 5 fatal, 6 paused, 7 blocked,
@@ -167,7 +167,7 @@ pub(crate) fn start_or_resume_run(arguments: &RunArguments) -> ExitCode {
         Err(error) => {
             let exit_code = fail_with_hint(&error, error.hint());
             if error.is_missing_task_or_required_plan() {
-                other_plans::render_lines(&project).iter().for_each(print_error);
+                other_plans::render_lines(&project).iter().for_each(print_hint);
             }
             exit_code
         }
@@ -184,7 +184,7 @@ enum RunCommandError {
     #[error("--notify takes {0}")]
     InvalidNotifyCommand(ValueError),
     #[error(
-        "there is no client `{0}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
+        "`{0}` was not found: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
     )]
     ClientNotFound(String),
     #[error(transparent)]
@@ -203,8 +203,10 @@ enum RunCommandError {
     UnsuitableRepository(#[from] project_checkout::UnsuitableRepository),
     #[error("{0} cannot be used with --workers yet: leave one of them out")]
     ConflictsWithWorkers(&'static str),
-    #[error("this run has no workers: --workers belongs to a new run")]
+    #[error("this run has no workers: --workers is only for a new run")]
     RunHasNoWorkers,
+    #[error("--item-brief {0}: there is no such file")]
+    ItemBriefMissing(PathBuf),
     #[error("--item-brief {file}: {error}")]
     ItemBrief { file: PathBuf, error: serde_json::Error },
     #[error(transparent)]
@@ -287,7 +289,7 @@ fn check_settings_and_print_ignored_keys(project: &Project) -> Result<(), RunCom
     for (file, ignored_key) in &ignored {
         let message =
             to_safe_single_line(&format!("{}: {}", project.relative_to_root(file), ignored_key.describe()));
-        print_error(&format!("{message} (`plimsoll doctor` says what to do)"));
+        print_warning(&format!("{message}\nhint: run `plimsoll doctor`"));
     }
     Ok(())
 }
@@ -368,11 +370,11 @@ fn check_and_resume_with_answers(
         None if arguments.workers.is_some_and(|count| count > 1) => {
             return Err(RunCommandError::RunHasNoWorkers);
         }
-        None => lifecycle::switch_back_with_notice_before_resume(project)?.iter().for_each(print_error),
+        None => lifecycle::switch_back_with_notice_before_resume(project)?.iter().for_each(print_notice),
     }
     if !arguments.answer.is_empty() {
         // The answers are written after all other checks. They stay in the plan even if the resume itself fails.
-        answers::write_answers_to_plan(project, &arguments.answer)?.sentences.iter().for_each(print_error);
+        answers::write_answers_to_plan(project, &arguments.answer)?.sentences.iter().for_each(print_notice);
     }
     let resume_outcome = lifecycle::resume_run(project, &resume_changes)?;
     Ok((preflight, resume_outcome))
@@ -411,25 +413,27 @@ fn check_and_create_with_warnings(
     let preflight = check_client_prepare_hooks_and_lock_run(project, &launch_inputs.options)?;
     preflight.check_review_support(&launch_inputs.options, new_run.items_per_review)?;
     if new_run.workers.is_some() {
-        protect::unprotected_parallel_run_warning(project).iter().for_each(print_error);
+        protect::unprotected_parallel_run_warning(project).iter().for_each(print_warning);
     }
     let changed_files_warning = protect::warning_if_last_run_left_protected_changes(project);
     let state = lifecycle::create_run(project, &new_run)?;
-    changed_files_warning.iter().for_each(print_error);
+    changed_files_warning.iter().for_each(print_warning);
     // With `--json`, which workers use too, a program reads the output, so nobody would see the advice.
     if !arguments.json {
         sandbox::hint_if_verify_runs_outside_client_sandbox(project, &state.options)
             .iter()
-            .for_each(print_error);
-        warning_if_bash_seems_disallowed(project, &state).iter().for_each(print_error);
+            .for_each(print_hint);
+        warning_if_bash_seems_disallowed(project, &state).iter().for_each(print_warning);
     }
     if state.options.todo_file.is_none() {
-        other_plans::render_lines(project).iter().for_each(print_error);
+        other_plans::render_lines(project).iter().for_each(print_hint);
     }
-    lifecycle::warning_if_no_open_items(&state).iter().for_each(print_error);
-    plan_checks::render_planned_checks_or_not_run_note(&state).iter().for_each(print_error);
+    lifecycle::warning_if_no_open_items(&state).iter().for_each(print_warning);
+    plan_checks::render_planned_checks_or_not_run_note(&state).iter().for_each(print_notice);
     if let Some(waiting_note) = questions::waiting_item_count_text(&state) {
-        print_error(&format!("{waiting_note}; until you answer, sessions skip what waits: plimsoll status"));
+        print_notice(&format!(
+            "{waiting_note}; sessions skip it until then\nhint: to see the questions: plimsoll status"
+        ));
     }
     Ok((preflight, state))
 }
@@ -448,7 +452,7 @@ fn warning_if_bash_seems_disallowed(project: &Project, run: &RunState) -> Option
         arguments_before_dashes.chain(["--".to_owned()]).chain(client_arguments).collect();
     let command = shlex::try_join(command_arguments.iter().map(String::as_str)).ok()?;
     Some(format!(
-        "warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, \
+        "neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, \
          so sessions may be refused builds, tests and commits; to allow it: plimsoll {command}"
     ))
 }
@@ -458,7 +462,7 @@ impl RunArguments {
     /// without the option.
     fn read_item_brief_file(&self) -> Result<Option<ItemBrief>, RunCommandError> {
         let Some(file) = &self.item_brief else { return Ok(None) };
-        let bytes = disk::read(file)?.unwrap_or_default();
+        let bytes = disk::read(file)?.ok_or_else(|| RunCommandError::ItemBriefMissing(file.clone()))?;
         let brief = serde_json::from_slice(&bytes)
             .map_err(|error| RunCommandError::ItemBrief { file: file.clone(), error })?;
         Ok(Some(brief))
@@ -488,27 +492,27 @@ fn print_next_steps_after_run(project: &Project) {
     let Some(mut state) = state_file::load_state(project, None).ok().flatten() else { return };
     plimsoll_flows::run::questions::refresh_open_questions(project, &mut state);
     if !state.lifecycle.status().is_final() {
-        questions::questions_and_answer_command(&state).iter().for_each(print_error);
+        questions::questions_and_answer_command(&state).iter().for_each(print_notice);
     }
     if !state.lifecycle.status().is_final() {
-        print_error(&format!("to continue: {}", resume_command(&state)));
+        print_hint(&format!("to continue: {}", resume_command(&state)));
         if let Some(hint) = hint_to_resume_and_allow_refused_tools(&state) {
-            print_error(&hint);
+            print_hint(&hint);
         }
     }
-    reviews::cost_findings_and_missing_review_lines(&state).iter().for_each(print_error);
-    changed_checks::changed_protected_sentence(&state).iter().for_each(print_error);
+    reviews::cost_findings_and_missing_review_lines(&state).iter().for_each(print_notice);
+    changed_checks::changed_protected_sentence(&state).iter().for_each(print_warning);
     if let Some(sentence) = changed_checks::changed_check_files_sentence(&state) {
-        print_error(&sentence);
+        print_warning(&sentence);
         changed_checks::git_diff_command_for_changed_check_files(&state)
             .iter()
-            .for_each(|command| print_error(&format!("to see it: {command}")));
+            .for_each(|command| print_hint(&format!("to see it: {command}")));
     }
     if let Some(line) = branch::render_branch_and_merge_command(&state) {
-        print_error(&line);
+        print_notice(&line);
     }
     if !state.context_history.is_empty() {
-        print_error(&"to see what happened: plimsoll report --open, or plimsoll log");
+        print_hint(&"to see what happened: plimsoll report --open, or plimsoll log");
     }
 }
 
@@ -518,25 +522,28 @@ fn print_ended_run_with_zero_code_if_final(state: &RunState, as_json: bool) -> u
     let has_final_status = state.lifecycle.status().is_final();
     let reason = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. }) if !has_final_status => reason.clone(),
-        _ => "this run is over".to_owned(),
+        _ => "this run has ended".to_owned(),
     };
     let exit_code = if has_final_status { 0 } else { state.lifecycle.status().exit_code() };
     let marker = Marker::Stop { status: state.lifecycle.status(), reason };
     if as_json {
         console::print_json(run_progress::render_run_ended_line(state, &marker, exit_code));
-    } else {
+    } else if !console::is_terminal() {
         print_text(marker);
+    } else if !has_final_status {
+        // The line below also says that the run has ended, but not why.
+        print_text(capitalize(&console::describe_marker(&marker)));
     }
     if !has_final_status && !as_json {
-        questions::questions_and_answer_command(state).iter().for_each(print_error);
+        questions::questions_and_answer_command(state).iter().for_each(print_notice);
     }
-    let next_step =
-        if has_final_status { "there is nothing to resume".to_owned() } else { resume_command(state) };
-    print_error(&format!(
-        "the run \"{}\" is over ({}): {next_step}",
-        to_safe_single_line(&state.options.task_name),
-        state.lifecycle.status()
-    ));
+    let name = to_safe_single_line(&state.options.task_name);
+    let ended_sentence = format!("the run \"{name}\" has ended ({})", state.lifecycle.status());
+    if has_final_status {
+        print_notice(&format!("{ended_sentence} and cannot be resumed"));
+    } else {
+        print_notice(&format!("{ended_sentence}\nhint: to resume it: {}", resume_command(state)));
+    }
     exit_code
 }
 

@@ -20,7 +20,7 @@ use plimsoll_flows::run_context::RunContext;
 use plimsoll_store::ledger::{self, RUN_RECORD_VARIABLE};
 use plimsoll_store::{Project, config};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, fail_with, fail_with_hint, print_error};
+use plimsoll_terminal::console::{fail, fail_with, fail_with_hint, print_hint, print_notice, print_warning};
 use plimsoll_terminal::project_choice;
 use plimsoll_terminal::run_progress::render_verify_outcomes;
 use std::process::ExitCode;
@@ -70,9 +70,9 @@ pub(crate) fn prepare_run_and_print_exports(arguments: &StartArguments) -> ExitC
         return inside_session::check_and_refuse_with_terminal_command(&project, &new_run);
     }
     let create_result = create_run_and_print_warnings(&project, &new_run).and_then(|state| {
-        plan_checks::render_planned_checks_or_not_run_note(&state).iter().for_each(print_error);
+        plan_checks::render_planned_checks_or_not_run_note(&state).iter().for_each(print_notice);
         if state.options.todo_file.is_none() {
-            other_plans::render_lines(&project).iter().for_each(print_error);
+            other_plans::render_lines(&project).iter().for_each(print_hint);
         }
         run_and_print_missing_verify_baseline(&project, state)
     });
@@ -83,7 +83,7 @@ pub(crate) fn prepare_run_and_print_exports(arguments: &StartArguments) -> ExitC
     match create_result.and_then(plan_first_iteration) {
         // Planning the iteration ended the run, because every open item waits for an answer.
         Ok(state) if state.lifecycle.has_ended() => {
-            questions::questions_and_answer_command(&state).iter().for_each(print_error);
+            questions::questions_and_answer_command(&state).iter().for_each(print_notice);
             let status = state.lifecycle.status();
             fail_with(
                 "no session can begin: every open item waits for your answer; then: plimsoll start",
@@ -106,14 +106,14 @@ pub(crate) fn prepare_run_and_print_exports(arguments: &StartArguments) -> ExitC
                     shell_quote(&record_path.to_string_lossy())
                 ));
             }
-            print_error(&format!(
-                "run \"{}\" is ready: PROMPT.md is written, iteration {} of {}",
+            print_notice(&format!(
+                "run \"{}\" is ready: PROMPT.md is written, session {} of at most {}",
                 plimsoll_domain::text::to_safe_single_line(&state.options.task_name),
                 state.iteration,
                 state.options.max_iterations
             ));
             if let Some(branch_line) = branch::render_branch_and_merge_command(&state) {
-                print_error(&branch_line);
+                print_notice(&branch_line);
             }
             ExitCode::SUCCESS
         }
@@ -127,8 +127,8 @@ fn create_run_and_print_warnings(project: &Project, new_run: &NewRun) -> Result<
     }
     let changed_files_warning = protect::warning_if_last_run_left_protected_changes(project);
     let state = lifecycle::create_run(project, new_run)?;
-    changed_files_warning.iter().for_each(print_error);
-    lifecycle::warning_if_no_open_items(&state).iter().for_each(print_error);
+    changed_files_warning.iter().for_each(print_warning);
+    lifecycle::warning_if_no_open_items(&state).iter().for_each(print_warning);
     Ok(state)
 }
 
@@ -140,7 +140,7 @@ fn run_and_print_missing_verify_baseline(
 ) -> Result<RunState, StartCommandError> {
     let commands = baseline::baseline_commands_to_run_if_work_remains(project, &state);
     if !commands.is_empty() {
-        print_error(&baseline::render_baseline_start_notice(&state, &commands));
+        print_notice(&baseline::render_baseline_start_notice(&state, &commands));
         let (settings, _) = config::load_settings(project);
         let baseline_result = baseline::run_baseline_or_pause_if_interrupted(
             &RunContext { project, settings: &settings, run_id: &state.run_id },
@@ -149,7 +149,7 @@ fn run_and_print_missing_verify_baseline(
             &|| false,
         );
         if let BaselineResult::Outcomes(outcomes) = baseline_result? {
-            print_error(&render_verify_outcomes(&outcomes));
+            print_notice(&render_verify_outcomes(&outcomes));
         }
     }
     Ok(state)

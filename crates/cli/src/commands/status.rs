@@ -18,8 +18,9 @@ use plimsoll_flows::run_figures::{
 };
 use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::{Project, disk, sessions};
-use plimsoll_terminal::columns::line_width_from_columns_or_terminal;
-use plimsoll_terminal::console::{fail, fail_with_store_error, print_text};
+use plimsoll_terminal::console::{
+    fail, fail_with_store_error, line_width_from_columns_or_terminal, print_text,
+};
 use plimsoll_terminal::{console, markdown};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct StatusArguments {
-    /// Answer the open question N; `-` reads the text from standard input; repeatable
+    /// Answer open question N; `-` reads standard input; repeatable
     #[arg(
         long,
         num_args = 2,
@@ -37,16 +38,18 @@ pub(crate) struct StatusArguments {
         conflicts_with_all = ["watch", "json", "markdown", "exit_code"]
     )]
     answer: Vec<String>,
-    /// Show it on the full screen and keep it up to date until you press q
+    /// Show it on the full screen until you press q
     #[arg(long, conflicts_with_all = ["json", "markdown", "exit_code"])]
     watch: bool,
-    /// Print the run's state, its figures, and the session's context usage as one JSON object
+    /// Print run and context usage as one JSON object
     #[arg(long)]
     json: bool,
-    /// Print a Markdown table of the session's context usage, with thresholds and sources, and of the run
+    /// Print run and context usage as Markdown tables
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Exit with the level of the context usage: 0 normal, 1 warn, 2 checkpoint, 3 emergency (0 when unknown)
+    /// Exit with the level of the context usage, 0 to 3
+    ///
+    /// 0 normal or unknown, 1 warn, 2 checkpoint, 3 emergency.
     #[arg(long)]
     exit_code: bool,
 }

@@ -30,7 +30,7 @@ pub(crate) fn confirm_and_cancel_run(arguments: &StopArguments) -> ExitCode {
     let project = Project::find_upwards_from_current_dir();
     let should_ask = !arguments.yes && console::is_terminal() && std::io::stdin().is_terminal();
     if should_ask && !confirm_if_run_is_open(&project) {
-        return fail("nothing was cancelled");
+        return fail("nothing was canceled");
     }
     let cancel_result = lifecycle::cancel_newest_run_and_end_orphaned_client(&project);
     if let Ok(Some(state)) = &cancel_result
@@ -41,7 +41,11 @@ pub(crate) fn confirm_and_cancel_run(arguments: &StopArguments) -> ExitCode {
     }
     match cancel_result {
         Ok(Some(state)) if state.lifecycle.status() == RunStatus::Canceled => {
-            print_text(Marker::Stop { status: RunStatus::Canceled, reason: String::new() });
+            if console::is_terminal() {
+                print_text(canceled_message(&state));
+            } else {
+                print_text(Marker::Stop { status: RunStatus::Canceled, reason: String::new() });
+            }
             ExitCode::SUCCESS
         }
         Ok(Some(state)) => {
@@ -66,10 +70,26 @@ fn confirm_if_run_is_open(project: &Project) -> bool {
     })
 }
 
+/// Returns the message for a canceled run, and the command that starts a new one if items are open.
+fn canceled_message(run: &RunState) -> String {
+    let sentence = format!("Canceled the run \"{}\".", to_safe_single_line(&run.options.task_name));
+    match run.plan_items.todo_items.len() {
+        0 => sentence,
+        open_count => {
+            format!(
+                "{sentence}\nFor the {}, start a new run: plimsoll run",
+                count_with_noun(open_count, "open item")
+            )
+        }
+    }
+}
+
 /// Returns the message for a run that has already ended: how it ended, and how to continue it.
 fn nothing_to_stop_message(run: &RunState) -> String {
     let name = to_safe_single_line(&run.options.task_name);
-    let Some(ending) = ending_text(run) else { return format!("nothing to stop: \"{name}\" is over") };
+    let Some(ending) = ending_text(run) else {
+        return format!("nothing to stop: the run \"{name}\" has ended");
+    };
     let resume_hint =
         ending.resume_command.map_or(String::new(), |command| format!("; to continue it: {command}"));
     format!("nothing to stop: the run \"{name}\" has ended: {}{resume_hint}", ending.heading)

@@ -17,7 +17,7 @@ use plimsoll_flows::turns::capture;
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Project, TurnLog};
-use plimsoll_terminal::console::{fail, fail_with_store_error, print_error, print_nothing_to_show};
+use plimsoll_terminal::console::{fail, fail_with_store_error, print_nothing_to_show, print_warning};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use turn_filter::TurnFilter;
@@ -41,28 +41,28 @@ const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, Subcommand)]
 enum TurnsSubcommand {
-    /// The turns, newest at the end
+    /// List the turns, newest at the end
     List(list::ListArguments),
-    /// One turn: SESSION:NUMBER as `list` shows it, or only a NUMBER of the newest session
+    /// Show one turn, as `list` names it
     Show(show::ShowArguments),
-    /// Turns that contain a text
+    /// List turns that contain a text
     Grep(grep::GrepArguments),
-    /// Turns, failures, tools, tokens, what filled the window, cost
+    /// Count turns, failures, tools and tokens, and what filled the window
     Stats(stats::StatsArguments),
-    /// Check that the log is unchanged. Exit 0: intact; 1: changed, cut or corrupt
+    /// Check that the log is unchanged; exit with 1 if it is not
     Verify(verify::VerifyArguments),
     /// Read from the transcripts what the log does not contain yet
     Sync(SyncArguments),
     /// Export a session to share: web page, OpenTelemetry, JSON lines
     Export(export::ExportArguments),
-    /// Delete the contents of turns permanently; their numbers and the chain stay
+    /// Delete the contents of turns permanently; their numbers stay
     Erase(erase::EraseArguments),
 }
 
 /// The transcripts to read.
 #[derive(Debug, Args)]
 struct SyncArguments {
-    /// Transcripts of sessions without Plimsoll's hooks [default: those of this project's sessions]
+    /// Transcripts without Plimsoll's hooks [default: this project's]
     transcripts: Vec<PathBuf>,
 }
 
@@ -102,7 +102,7 @@ fn record_missing_turns_or_print_warning(project: &Project) {
     if let Err(error) =
         catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::FOR_USER_COMMAND_OR_RUN)
     {
-        print_error(&format!("the newest turns may be missing: {error}"));
+        print_warning(&format!("the newest turns may be missing: {error}"));
     }
 }
 

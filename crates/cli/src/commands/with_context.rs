@@ -21,7 +21,7 @@ pub(crate) struct WithContextArguments {
     command: Vec<String>,
 }
 
-const EXAMPLE: &str = "The payload of the client's hook is read from standard input and passed on byte for byte. Without a payload, in a tool
+const EXAMPLE: &str = "The payload of Claude Code's hook is read from standard input and passed on byte for byte. Without a payload, in a tool
 that an agent calls, the agent's own session is used. These variables are set if they are known:
   CLAUDE_CONTEXT_PERCENT      used % of the window, as the client shows it
   CLAUDE_CONTEXT_TOKENS_USED  input tokens of the last request

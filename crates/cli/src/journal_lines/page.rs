@@ -19,7 +19,7 @@ impl LogPage {
 
     /// Prints a line immediately. Returns false if the output is closed.
     pub(crate) fn print_line(&mut self, line: &DescribedLine) -> bool {
-        print_painted_lines(&self.render_line_with_heading_if_new_day(line)).is_ok()
+        print_painted_lines(&self.render_line_with_heading_if_new_day(line), 14).is_ok()
     }
 
     /// Renders a line, preceded by the date if it is a new day.

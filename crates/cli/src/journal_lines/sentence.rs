@@ -42,7 +42,7 @@ pub(super) fn describe_event(entry: &JournalEntry) -> EventSentence {
         JournalEvent::RunStarted(run) => shown(describe_run_start(run)),
         JournalEvent::RunResumed(run) => shown(describe_run_resume(run)),
         JournalEvent::ClientAdopted { pid } => shown(describe_client_adoption(*pid)),
-        JournalEvent::Cancelled => shown("run cancelled with `plimsoll stop`".to_owned()),
+        JournalEvent::Cancelled => shown("run canceled with `plimsoll stop`".to_owned()),
         JournalEvent::SessionStart { source } => shown(describe_session_start(*source)),
         JournalEvent::Warning(level_reached) => {
             shown(format!("warning {} at {}%", level_reached.level, level_reached.percent))
@@ -291,7 +291,7 @@ fn describe_no_room_for_step(estimate: &NextStepSizeEstimate) -> String {
 }
 
 fn describe_cut_off_turn(item: &str) -> String {
-    format!("the client ended the turn before {} was begun", quote_item(item))
+    format!("Claude Code ended the turn before {} was begun", quote_item(item))
 }
 
 fn describe_notification(notified_event: &str, program: &[String], failure: Option<&str>) -> EventSentence {

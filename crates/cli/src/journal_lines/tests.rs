@@ -76,7 +76,7 @@ fn the_events_of_a_session_are_shown_in_order() {
             format!("{}   5  session ended, peak 88%", time("2026-01-06T12:20:00Z")),
             local_time("2026-01-08T12:20:01Z", "── %A, %-d %B %Y"),
             format!(
-                "{}   5  ticked \"Parse dates\"; continues: 2 open items ($0.40 so far)",
+                "{}   5  ticked \"Parse dates\"; continuing: 2 open items ($0.40 so far)",
                 time("2026-01-08T12:20:01Z")
             ),
         ]
@@ -89,11 +89,11 @@ fn a_verdict_says_what_follows_and_why() {
     let verdict = |marker: &str| describe("verdict", &json!({ "marker": marker }));
     for (marker, expected) in [
         ("RALPH_STOP|completed|3 items", "run completed: 3 items".to_owned()),
-        ("RALPH_STOP|cancelled|", "run over (cancelled)".to_owned()),
-        ("RALPH_STOP|fatal_error|no key", "run over (fatal_error): no key".to_owned()),
+        ("RALPH_STOP|cancelled|", "run canceled".to_owned()),
+        ("RALPH_STOP|fatal_error|no key", "run failed: no key".to_owned()),
         ("RALPH_PAUSE|-|overloaded: 529", "paused: overloaded: 529".to_owned()),
-        ("RALPH_CONTINUE|refused|1 item is open", "promise refused: 1 item is open".to_owned()),
-        ("RALPH_CONTINUE|checkpoint|h.md", "continues from h.md".to_owned()),
+        ("RALPH_CONTINUE|refused|1 item is open", "not done: 1 item is open".to_owned()),
+        ("RALPH_CONTINUE|checkpoint|h.md", "continuing from h.md".to_owned()),
         ("NEW|x", "verdict marker=NEW|x".to_owned()),
         (
             "RALPH_PAUSE|2026-01-07T05:00:02Z|usage limit: soon",
@@ -108,7 +108,7 @@ fn a_verdict_says_what_follows_and_why() {
     });
     assert_eq!(
         describe("verdict", &crashed),
-        "the session ended as crashed (was killed by signal 9); run over (max_iterations): 9 iterations done [2 sessions without progress]"
+        "the session ended as crashed (was killed by signal 9); run out of sessions: 9 sessions done [2 sessions without progress]"
     );
 }
 
@@ -198,7 +198,7 @@ fn an_entry_after_a_torn_one_is_not_lost() {
         format!("{{\"at\":\"2026-01-06T21{whole}").as_bytes(),
     ));
     assert_eq!(page[0], "--:--:--   -  (a torn line) {\"at\":\"2026-01-06T21");
-    assert!(page[2].ends_with("5  run cancelled with `plimsoll stop`"), "{page:?}");
+    assert!(page[2].ends_with("5  run canceled with `plimsoll stop`"), "{page:?}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn only_verdicts_have_colors_and_only_if_colors_are_on() {
     };
     assert!(painted("RALPH_STOP|completed|x").ends_with("\u{1b}[1;32mrun completed: x\u{1b}[0m"));
     assert!(painted("RALPH_STOP|blocked|x").contains("\u{1b}[1;31m"));
-    assert!(painted("RALPH_CONTINUE|next|x").contains("\u{1b}[1mcontinues"));
+    assert!(painted("RALPH_CONTINUE|next|x").contains("\u{1b}[1mcontinuing"));
     let described = JournalDescriber::default()
         .describe_line(&journal_line(&entry_json("todo_mended", &json!({}))))
         .unwrap();

@@ -1,14 +1,15 @@
 //! Describes a verdict: ticked items, what follows, why, and the cost so far.
 
 use super::phrase::{LineStyle, shorten_to_single_line};
+use plimsoll_domain::cost::UNKNOWN_COST;
 use plimsoll_domain::journal::VerdictReached;
 use plimsoll_domain::text::truncate_end;
 use plimsoll_domain::verdict::ContinueKind;
-use plimsoll_domain::{Marker, RunStatus, SessionEnding, Timestamp};
-use plimsoll_store::clock;
+use plimsoll_domain::{Marker, RunStatus, SessionEnding};
+use plimsoll_terminal::console::describe_marker;
 
 pub(super) fn describe_verdict(verdict: &VerdictReached) -> (String, LineStyle) {
-    let (marker_text, style) = describe_marker(&verdict.marker);
+    let (marker_text, style) = describe_marker_with_style(&verdict.marker);
     let counters =
         if is_breaker_stop(&verdict.marker) { String::new() } else { breaker_counters_above_one(verdict) };
     let failure_prefix = if continues_with_next_item(&verdict.marker) {
@@ -26,38 +27,15 @@ pub(super) fn describe_verdict(verdict: &VerdictReached) -> (String, LineStyle) 
     )
 }
 
-fn describe_marker(marker: &Marker) -> (String, LineStyle) {
-    match marker {
-        Marker::Stop { status: RunStatus::Completed, reason } => {
-            (with_reason("run completed", reason), LineStyle::Good)
-        }
-        Marker::Stop { status, reason } => {
-            (with_reason(&format!("run over ({status})"), reason), LineStyle::Bad)
-        }
-        Marker::Pause { until, reason } => {
-            (with_reason(&format!("paused{}", pause_end_text(until.as_ref())), reason), LineStyle::Bold)
-        }
-        Marker::Continue { kind: ContinueKind::RefusedPromise, reason } => {
-            (with_reason("promise refused", reason), LineStyle::Bad)
-        }
-        Marker::Continue { kind: ContinueKind::Checkpoint, reason } => {
-            (format!("continues from {}", shorten_to_single_line(reason)), LineStyle::Bold)
-        }
-        Marker::Continue { kind: ContinueKind::NextItem, reason } => {
-            (with_reason("continues", reason), LineStyle::Bold)
-        }
-        // The gate never returns these markers.
-        Marker::Warning { .. } | Marker::Checkpoint { .. } => (marker.to_string(), LineStyle::Bold),
-    }
-}
-
-fn with_reason(text: &str, reason: &str) -> String {
-    if reason.is_empty() { text.to_owned() } else { format!("{text}: {}", shorten_to_single_line(reason)) }
-}
-
-fn pause_end_text(paused_until: Option<&Timestamp>) -> String {
-    let end = paused_until.and_then(clock::parse_timestamp);
-    end.map(|until| format!(" until {}", clock::format_local_time_with_seconds(until))).unwrap_or_default()
+fn describe_marker_with_style(marker: &Marker) -> (String, LineStyle) {
+    let style = match marker {
+        Marker::Stop { status: RunStatus::Completed, .. } => LineStyle::Good,
+        Marker::Stop { .. } | Marker::Continue { kind: ContinueKind::RefusedPromise, .. } => LineStyle::Bad,
+        _ => LineStyle::Bold,
+    };
+    // Sessions also complete or get stuck, so the line names the run.
+    let subject = if matches!(marker, Marker::Stop { .. }) { "run " } else { "" };
+    (shorten_to_single_line(&format!("{subject}{}", describe_marker(marker))), style)
 }
 
 /// Returns true if the circuit breaker stopped the run; the reason of such a marker already has the counters.
@@ -104,6 +82,9 @@ fn breaker_counters_above_one(verdict: &VerdictReached) -> String {
 }
 
 fn cost_so_far_text(verdict: &VerdictReached) -> String {
-    let cost_text = verdict.cost_usd.map(|cost| verdict.cost_basis.format_usd(cost));
-    cost_text.map(|amount| format!(" ({amount} so far)")).unwrap_or_default()
+    match verdict.cost_usd {
+        Some(cost) if cost > 0.0 => format!(" ({} so far)", verdict.cost_basis.format_usd(cost)),
+        Some(_) => format!(" (cost {UNKNOWN_COST})"),
+        None => String::new(),
+    }
 }

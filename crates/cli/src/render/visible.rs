@@ -42,7 +42,7 @@ pub(crate) fn event_headline_and_text(record: &LoggedRecord) -> (String, Option<
     let number_field = |name: &str| fields.get(name).and_then(Value::as_u64);
     match record.header.kind {
         RecordKind::Prompt if fields.get("meta") == Some(&Value::Bool(true)) => {
-            ("prompt by the client".to_owned(), visible_text("text"))
+            ("prompt by Claude Code".to_owned(), visible_text("text"))
         }
         RecordKind::Prompt => ("prompt".to_owned(), visible_text("text")),
         RecordKind::Context => (

@@ -190,8 +190,10 @@ fn nonzero_counter_text(cause: BreakerCause, state: &RunState) -> Option<String>
             format!("{session_count_text} {error_kind}{error_text}")
         }
         BreakerCause::RefusedPromises => format!("{} refused", count_with_noun(count, "promise")),
-        BreakerCause::PermissionDenied => format!("{session_count_text} with a tool that the client refused"),
-        BreakerCause::EmptyReply => format!("{session_count_text} that said and did nothing"),
+        BreakerCause::PermissionDenied => {
+            format!("{session_count_text} with a tool that Claude Code refused")
+        }
+        BreakerCause::EmptyReply => format!("{session_count_text} that did nothing"),
         BreakerCause::QuickFailure => format!("{session_count_text} that failed at once"),
     })
 }

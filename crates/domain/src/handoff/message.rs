@@ -34,7 +34,7 @@ pub struct HandoffMessage<'a> {
 impl HandoffMessage<'_> {
     /// Renders the message. Text that others wrote can imitate neither the client nor a marker.
     pub fn render(&self) -> String {
-        let facts = without_sections(self.document, &[REQUESTS_HEADING, "## The session's last words"]);
+        let facts = without_sections(self.document, &[REQUESTS_HEADING, "## Last message of the session"]);
         let sections = [
             self.kind.marker_line().to_owned(),
             self.render_introduction(),
@@ -42,10 +42,9 @@ impl HandoffMessage<'_> {
             facts.trim().to_owned(),
             self.render_open_items_unless_in_document(),
             render_section("# Commands that failed and did not pass later", self.unresolved_failures),
-            render_section("# What you said before the last exchanges (shortened)", self.earlier_texts),
+            render_section("# Your earlier messages (shortened)", self.earlier_texts),
             render_section("# The last exchanges (long outputs are shortened)", self.last_exchanges),
-            "# Now\n\nThe last request of the user counts. Go on with it from where the last exchanges end."
-                .to_owned(),
+            "# Now\n\nContinue with the user's last request from where the last exchanges end.".to_owned(),
         ];
         let text =
             sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n\n");
@@ -55,14 +54,14 @@ impl HandoffMessage<'_> {
     fn render_introduction(&self) -> String {
         let what_it_is = match self.kind {
             HandoffMessageKind::Compaction => {
-                "The context window was full. This message takes the place of the conversation so far."
+                "The context window was full. This message replaces the conversation so far."
             }
             HandoffMessageKind::FreshConversation => {
-                "This conversation continues the work of an earlier one, which this message describes."
+                "This conversation continues the earlier one that this message describes."
             }
         };
         format!(
-            "{what_it_is} A program gathered it from the session's records; no model summarized anything. Continue the work where it stopped: do not start over, do not repeat what is done, and do not comment on this message. What is missing here is in the transcript that the handoff names ({}).",
+            "{what_it_is} Plimsoll built it from the session's records; no model summarized it. Continue the work where it stopped. Do not start over, repeat finished work or comment on this message. The rest is in the transcript that the handoff names ({}).",
             to_safe_single_line(self.handoff_file)
         )
     }
@@ -99,7 +98,7 @@ impl HandoffMessage<'_> {
             format!("\n{}", quote_requests(shown_others))
         };
         format!(
-            "{REQUESTS_HEADING} (in the user's own words, the last request last)\n\n{}{gap}{later_requests}",
+            "{REQUESTS_HEADING} (the user's own words, newest last)\n\n{}{gap}{later_requests}",
             quote_requests(std::slice::from_ref(first)),
         )
         .trim_end()
@@ -156,7 +155,7 @@ mod tests {
             kind: HandoffMessageKind::Compaction,
             requests,
             handoff_file: ".claude/handoffs/a.md",
-            document: "# Handoff\n\n## What the user asked for (x)\n\n> Old.\n\n## Changed files\n\n- a.rs\n\n## The session's last words (its own claim)\n\n> Bye.\n\n## Git\n\n- Branch: main\n",
+            document: "# Handoff\n\n## What the user asked for (x)\n\n> Old.\n\n## Changed files\n\n- a.rs\n\n## Last message of the session (unverified)\n\n> Bye.\n\n## Git\n\n- Branch: main\n",
             open_items: &["Write the docs".to_owned()],
             unresolved_failures: "- `make check`: error: no rule\n",
             earlier_texts: "- We use SQLite.\n",
@@ -170,9 +169,9 @@ mod tests {
         insta::assert_snapshot!(message(&["Fix the parser.".to_owned(), "Then\n\nthe docs.".to_owned()]), @"
         [Plimsoll handoff, in place of a summary]
 
-        The context window was full. This message takes the place of the conversation so far. A program gathered it from the session's records; no model summarized anything. Continue the work where it stopped: do not start over, do not repeat what is done, and do not comment on this message. What is missing here is in the transcript that the handoff names (.claude/handoffs/a.md).
+        The context window was full. This message replaces the conversation so far. Plimsoll built it from the session's records; no model summarized it. Continue the work where it stopped. Do not start over, repeat finished work or comment on this message. The rest is in the transcript that the handoff names (.claude/handoffs/a.md).
 
-        ## What the user asked for (in the user's own words, the last request last)
+        ## What the user asked for (the user's own words, newest last)
 
         > Fix the parser.
 
@@ -198,7 +197,7 @@ mod tests {
 
         - `make check`: error: no rule
 
-        # What you said before the last exchanges (shortened)
+        # Your earlier messages (shortened)
 
         - We use SQLite.
 
@@ -210,7 +209,7 @@ mod tests {
 
         # Now
 
-        The last request of the user counts. Go on with it from where the last exchanges end.
+        Continue with the user's last request from where the last exchanges end.
         ");
     }
 

@@ -36,7 +36,7 @@ impl Handoff {
             self.render_git_section_with_work(),
             self.render_memory_section(max_rows),
             self.render_session_details_section(),
-            "## How to continue\n\nWhat the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.\n"
+            "## How to continue\n\nStart with the user's last request. Do not redo finished work. The session's own claims are unverified; check them before you rely on them.\n"
                 .to_owned(),
         ]
     }
@@ -93,7 +93,7 @@ impl UserRequests {
         // Shorter limits for lower row counts, so that long requests are shortened before facts are left out.
         let scaled_limit = |max_chars: usize| (max_chars * (max_rows + 1) / 21).max(160);
         let first_block = self.first_request.iter().map(|first| {
-            format!("{}\n\n…\n", quote_truncated_request(first, scaled_limit(MAX_OLDER_REQUEST_CHARS)))
+            format!("{}\n…\n", quote_truncated_request(first, scaled_limit(MAX_OLDER_REQUEST_CHARS)))
         });
         let older_blocks = older
             .iter()
@@ -101,10 +101,7 @@ impl UserRequests {
         let newest_block =
             std::iter::once(quote_truncated_request(newest, scaled_limit(MAX_NEWEST_REQUEST_CHARS)));
         let blocks: Vec<String> = first_block.chain(older_blocks).chain(newest_block).collect();
-        format!(
-            "{REQUESTS_HEADING} (in the user's own words, the last request last)\n\n{}\n",
-            blocks.join("\n")
-        )
+        format!("{REQUESTS_HEADING} (the user's own words, newest last)\n\n{}", blocks.join("\n"))
     }
 }
 
@@ -161,11 +158,10 @@ mod tests {
         insta::assert_snapshot!(text, @"
         # Handoff
 
-        ## What the user asked for (in the user's own words, the last request last)
+        ## What the user asked for (the user's own words, newest last)
 
         > Read the spec.
         > Then ask.
-
 
         …
 
@@ -173,7 +169,6 @@ mod tests {
 
         > Now the docs,
         > please.
-
 
         ## Last command
 
@@ -187,7 +182,7 @@ mod tests {
 
         - Write the docs (in progress)
 
-        ## The session's last words (its own claim, unverified)
+        ## Last message of the session (unverified)
 
         > The parser is done.
 
@@ -195,7 +190,7 @@ mod tests {
 
         - Branch: main
         - HEAD: no commit yet
-        - No file has been changed for it.
+        - No file has changed for it.
 
         ## About this session
 
@@ -205,7 +200,7 @@ mod tests {
 
         ## How to continue
 
-        What the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.
+        Start with the user's last request. Do not redo finished work. The session's own claims are unverified; check them before you rely on them.
         ");
         assert_eq!(parse_first_line_of_first_request(&text), Some("Read the spec."));
         let short_document =
@@ -213,10 +208,9 @@ mod tests {
         insta::assert_snapshot!(short_document, @"
         # Handoff
 
-        ## What the user asked for (in the user's own words, the last request last)
+        ## What the user asked for (the user's own words, newest last)
 
         > Hello
-
 
         ## About this session
 
@@ -226,7 +220,7 @@ mod tests {
 
         ## How to continue
 
-        What the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.
+        Start with the user's last request. Do not redo finished work. The session's own claims are unverified; check them before you rely on them.
         ");
         assert_eq!(parse_first_line_of_first_request(&short_document), Some("Hello"));
         assert_eq!(parse_first_line_of_first_request("# Handoff\n\n- Run: Demo\n"), None);

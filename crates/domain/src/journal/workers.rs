@@ -55,6 +55,9 @@ pub struct WorkerEnded {
 #[serde(default)]
 pub struct ItemsMerged {
     pub items: Vec<String>,
+    /// The numbers of these items in the plan, in the same order.
+    #[serde(rename = "numbers", skip_serializing_if = "Vec::is_empty")]
+    pub item_numbers: Vec<usize>,
     /// The new head commit of the branch.
     #[serde(rename = "commit")]
     pub branch_head: String,
@@ -65,8 +68,15 @@ pub struct ItemsMerged {
 #[serde(default)]
 pub struct ItemReturned {
     pub item: String,
+    /// The item's number in the plan; 0 in a journal of an older version.
+    #[serde(rename = "number", skip_serializing_if = "is_zero")]
+    pub item_number: usize,
     /// Why it was sent back.
     pub reason: String,
     /// True if the item is set aside, so no worker picks it up without the user.
     pub is_set_aside: bool,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }

@@ -146,13 +146,13 @@ impl Memory {
         copy_shared_to_parents: bool,
     ) -> Result<ChangeReport, ApplyError> {
         if values.is_empty() {
-            return refuse_change("no register is named: give at least one of R0_GOAL … R7_STATUS".into());
+            return refuse_change("no register is given: give at least one of R0_GOAL … R7_STATUS".into());
         }
         let is_too_long =
             |(register, text): &(&Register, &String)| text.chars().count() > register.max_chars();
         if refuse_if_too_long && let Some((register, text)) = values.iter().find(is_too_long) {
             return refuse_change(format!(
-                "{} takes at most {} characters, and {} were given: shorten it, or put the rest on the heap",
+                "{} takes at most {} characters, but {} were given: shorten it, or put the rest on the heap",
                 register.key(),
                 register.max_chars(),
                 text.chars().count()
@@ -195,9 +195,7 @@ impl Memory {
             return refuse_change(format!("the chunk {name} already exists: rewrite it with heap_write"));
         }
         if self.heap.len() >= MAX_CHUNKS {
-            return refuse_change(format!(
-                "the heap has {MAX_CHUNKS} chunks, the most it can hold: merge some, or free them"
-            ));
+            return refuse_change(format!("the heap is full with {MAX_CHUNKS} chunks: merge or free some"));
         }
         self.check_chunk_and_heap_size(name, content)?;
         // The name exists again, so it must not be listed as freed.
@@ -251,7 +249,7 @@ impl Memory {
         let chunk_units = content.encode_utf16().count();
         if chunk_units > MAX_CHUNK_UTF16_UNITS {
             return refuse_change(format!(
-                "{name} would have {chunk_units} UTF-16 units, and a chunk has at most {MAX_CHUNK_UTF16_UNITS}: strip it to what decides, or put it into a file"
+                "{name} would have {chunk_units} UTF-16 units, but a chunk has at most {MAX_CHUNK_UTF16_UNITS}: shorten it, or put it into a file"
             ));
         }
         let other_chunks = self.heap.iter().filter(|chunk| chunk.name != name);
@@ -259,7 +257,7 @@ impl Memory {
             other_chunks.map(|chunk| chunk.content.encode_utf16().count()).sum::<usize>() + chunk_units;
         if heap_units > HARD_LIMIT_UTF16_UNITS {
             return refuse_change(format!(
-                "the heap would hold {heap_units} UTF-16 units, and takes at most {HARD_LIMIT_UTF16_UNITS}: free chunks first"
+                "the heap would hold {heap_units} UTF-16 units, but takes at most {HARD_LIMIT_UTF16_UNITS}: free chunks first"
             ));
         }
         Ok(())
@@ -269,7 +267,7 @@ impl Memory {
         let pressure = self.heap_pressure();
         let pressure_note = (pressure > HeapPressure::Low).then(|| {
             format!(
-                "the heap is at {}% of its limit: free what no future step needs",
+                "the heap is at {}% of its limit: free chunks that no later step needs",
                 percent_of_soft_limit(self.heap_size_in_chars())
             )
         });

@@ -25,7 +25,7 @@ impl Memory {
     ) -> Result<ChangeReport, ApplyError> {
         if self.depth() >= MAX_FRAME_DEPTH {
             return refuse_change(format!(
-                "the stack is full: {MAX_FRAME_DEPTH} frames above the root; finish this one with pop_frame"
+                "the stack is full ({MAX_FRAME_DEPTH} frames above the root): finish this one with pop_frame"
             ));
         }
         let name_chars = frame.name.chars().count();
@@ -36,7 +36,7 @@ impl Memory {
         }
         if frame.objective.trim().is_empty() {
             return refuse_change(
-                "the objective is empty: say what to produce, where, and how to verify it".into(),
+                "the objective is empty: state what to produce, where, and how to verify it".into(),
             );
         }
         let registers = self.current_frame().registers.clone();
@@ -60,7 +60,7 @@ impl Memory {
         let (depth, rev) = (self.depth(), self.revision);
         let frame = &mut self.frames[depth];
         if depth == 0 || frame.subagent_launch.is_some() {
-            return refuse_change("no frame waits to be started: push one first".into());
+            return refuse_change("no frame is waiting to start: push one first".into());
         }
         frame.subagent_launch =
             Some(SubagentLaunch { call_id: call_id.to_owned(), owner: owner.clone(), brief_revision: rev });
@@ -75,7 +75,7 @@ impl Memory {
         let depth = self.depth();
         let frame = &mut self.frames[depth];
         if depth == 0 || frame.agent_id.is_some() {
-            return refuse_change("no frame waits for its subagent".into());
+            return refuse_change("no frame is waiting for its subagent".into());
         }
         frame.agent_id = Some(agent_id.to_owned());
         Ok(ChangeReport::default())
@@ -96,7 +96,7 @@ impl Memory {
         last_message: &str,
     ) -> Result<ChangeReport, ApplyError> {
         match abnormal_end {
-            _ if self.depth() == 0 => refuse_change("the root frame is closed by pop_frame alone".into()),
+            _ if self.depth() == 0 => refuse_change("only pop_frame closes the root frame".into()),
             AbnormalEnd::TurnEndedWithoutPop => {
                 Ok(self.pop_frame_merging_result_and_questions(last_message, Some(abnormal_end)))
             }
@@ -116,7 +116,7 @@ impl Memory {
         let mut notes = Vec::new();
         for (register, inherited_text) in REGISTERS_NOT_MERGED.into_iter().zip(&child.inherited_registers) {
             if child.registers[register.index()].text != *inherited_text {
-                notes.push(format!("{} of the child differs from yours, and is not merged", register.key()));
+                notes.push(format!("{} of the child differs from yours and was not merged", register.key()));
             }
         }
         let child_questions = child.registers[Register::OpenQuestions.index()].text.clone();

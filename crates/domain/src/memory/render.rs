@@ -49,7 +49,7 @@ pub fn render_overview_within(memory: &Memory, depth: usize, max_utf16_units: us
 fn render_overview_with_index(memory: &Memory, depth: usize, detail: HeapIndexDetail) -> String {
     let name = escaped_frame_name_or_root(&memory.frames[depth]);
     let opening_tag = format!(
-        "<plimsoll-memory rev=\"{}\" frame=\"{name}\" depth=\"{depth}\"> (of a frame's blocks, the highest rev is current)",
+        "<plimsoll-memory rev=\"{}\" frame=\"{name}\" depth=\"{depth}\"> (for each frame, the highest rev is current)",
         memory.revision
     );
     let registers =
@@ -120,7 +120,7 @@ pub fn render_changes_since_within(
         if used_units > max_utf16_units {
             shown_up_to_rev = rev - 1;
             lines[0] = opening_tag(
-                "part of what has changed: the rest comes with your next calls, or with memory_show",
+                "only some changes are shown; the rest follows with your next calls, or call memory_show",
             );
             break;
         }
@@ -193,7 +193,7 @@ fn render_frame_task_within(memory: &Memory, depth: usize, max_utf16_units: usiz
     };
     let instructions = format!(
         "You work in the frame \"{}\" of a working memory, at depth {depth}. Do what the objective says and nothing \
-         else; when it is met, or cannot be met, report with pop_frame as RETURN asks, and end your turn. The agent that pushed the frame sees only that report.{}{}",
+         else. When it is met or cannot be met, call pop_frame with the report that RETURN asks for, and end your turn. Your parent sees only that report.{}{}",
         escaped_frame_name_or_root(frame),
         labeled_paragraph("OBJECTIVE", &frame.objective),
         labeled_paragraph("RETURN", &frame.expected_result)
@@ -392,7 +392,7 @@ mod tests {
         memory.apply(&MemoryOp::Step).unwrap();
         assert_eq!(
             render_overview(&memory, 0),
-            "<plimsoll-memory rev=\"3\" frame=\"root\" depth=\"0\"> (of a frame's blocks, the highest rev is current)
+            "<plimsoll-memory rev=\"3\" frame=\"root\" depth=\"0\"> (for each frame, the highest rev is current)
 R0 GOAL: Build calc.py
 R1 PLAN: 1. write
  2. test
@@ -484,7 +484,10 @@ HEAP 8 of 8000 chars (0%), pressure low
             let delta = render_changes_since(&memory, 0, since, &[]);
             let text = delta.text.unwrap();
             assert!(utf16_len(&text) <= MAX_ENTRY_UTF16_UNITS);
-            assert_eq!(text.contains("(part of what has changed"), delta.shown_up_to_rev < memory.revision);
+            assert_eq!(
+                text.contains("(only some changes are shown"),
+                delta.shown_up_to_rev < memory.revision
+            );
             shown_chunks
                 .extend(["a", "b", "c"].into_iter().filter(|name| text.contains(&name.repeat(6_000))));
             assert!(delta.shown_up_to_rev > since);
@@ -507,7 +510,7 @@ HEAP 8 of 8000 chars (0%), pressure low
         };
         memory.apply(&push).unwrap();
         insta::assert_snapshot!(render_frame_brief(&memory), @r#"
-        You work in the frame "impl'x" of a working memory, at depth 1. Do what the objective says and nothing else; when it is met, or cannot be met, report with pop_frame as RETURN asks, and end your turn. The agent that pushed the frame sees only that report.
+        You work in the frame "impl'x" of a working memory, at depth 1. Do what the objective says and nothing else. When it is met or cannot be met, call pop_frame with the report that RETURN asks for, and end your turn. Your parent sees only that report.
 
         OBJECTIVE: Create calc.py
 
@@ -515,7 +518,7 @@ HEAP 8 of 8000 chars (0%), pressure low
 
         CONTEXT: Python 3
 
-        <plimsoll-memory rev="3" frame="impl'x" depth="1"> (of a frame's blocks, the highest rev is current)
+        <plimsoll-memory rev="3" frame="impl'x" depth="1"> (for each frame, the highest rev is current)
         R0 GOAL: Create calc.py
         R3 PHASE: entering: impl"x
         R4 CONSTRAINTS: no network

@@ -12,10 +12,11 @@ const MAX_CURRENT_ITEM_CHARS: usize = 200;
 const MAX_OTHER_ITEM_CHARS: usize = 80;
 
 /// The hint for an item that was set aside and is now retried.
-pub const SET_ASIDE_HINT: &str = "It was set aside: earlier sessions began it and made no progress. Check how far it is before you continue with it.";
+pub const SET_ASIDE_HINT: &str =
+    "It was set aside because earlier sessions began it and made no progress. Check how far it is first.";
 
 /// The instruction for an item that is too large for one context window.
-const SPLIT_INSTRUCTION: &str = "It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.";
+const SPLIT_INSTRUCTION: &str = "It is too large for one context window. First split it: add its parts as `- [ ]` lines below it. Then do the first part. Tick the item when all its parts are ticked.";
 
 /// Renders the section about the session's item. `takeover_step` is the first step of a session that takes
 /// over a half-done item.
@@ -45,15 +46,15 @@ pub(super) fn render_item_section(
             ]
         }
         (Some(file), None) if !state.plan_items.todo_items.is_empty() => vec![format!(
-            "Every open item of `{file}` waits for the user's answer. Do nothing, and end your turn."
+            "Every open item of `{file}` waits for the user's answer. Do nothing and end your turn."
         )],
         (Some(file), None) => vec![format!(
-            "All items of `{file}` are ticked. Check all of the work with {}; fix what fails, then {}.",
+            "All items of `{file}` are ticked. Check all work with {}. Fix each failure, then {}.",
             checks::quote_check_commands_or_default(state, item),
             if state.options.completes_without_promise() {
                 "end your turn"
             } else {
-                "make the promise below"
+                "write the promise line below"
             }
         )],
         (None, _) => vec![
@@ -65,7 +66,7 @@ pub(super) fn render_item_section(
                     subject: "the task",
                     unit_of_work: "one step of it",
                     if_already_done: "",
-                    if_unproven: "say why",
+                    if_unproven: "explain why",
                     final_step: "Commit with a message that names the step, and end your turn.".to_owned(),
                 },
                 takeover_step,
@@ -96,7 +97,7 @@ fn describe_item_position_and_hints(state: &RunState, file: &str, item: &str) ->
         hints.iter().filter(|(applies, _)| *applies).map(|(_, hint)| format!(" {hint}")).collect();
     // After a split, the file also contains the sub-items of the item.
     if state.options.item_brief.is_some() && total_count == 1 {
-        return format!("It stands in `{file}`, which has this item alone.{hint_text}");
+        return format!("It is the only item of `{file}`.{hint_text}");
     }
     format!(
         "It is the first open item of `{file}`{qualifier} ({open_count} of {total_count} items open).{hint_text}"
@@ -136,10 +137,7 @@ fn render_items_to_skip_with_reasons(state: &RunState, current_item: &str) -> St
     }
     let unnamed_count = named_items.len().saturating_sub(MAX_NAMED_ITEMS);
     let more_note = if unnamed_count > 0 { format!(", and {unnamed_count} more") } else { String::new() };
-    format!(
-        "Not to be taken now: {}{more_note}.",
-        named_items[..named_items.len() - unnamed_count].join(", ")
-    )
+    format!("Skip these items: {}{more_note}.", named_items[..named_items.len() - unnamed_count].join(", "))
 }
 
 /// Renders the items that were removed from the plan without a tick, and how to restore them. Returns an empty
@@ -154,7 +152,7 @@ fn render_items_removed_unticked(state: &RunState, file: &str) -> String {
         return String::new();
     }
     format!(
-        "These items were in `{file}` and are gone, unticked. First put each back as a `- [ ]` line, or as `- [x]` if it is done:\n\n{}",
+        "These items were removed from `{file}` without a tick. First add each again as `- [ ]`, or as `- [x]` if it is done:\n\n{}",
         items.join("\n")
     )
 }
@@ -173,14 +171,14 @@ struct WorkWording<'a> {
 fn wording_for_plan_item(state: &RunState, item: Option<&str>, file: &str) -> WorkWording<'static> {
     let is_trivial = item.is_some_and(|item| ItemSize::parse_from_item(item) == Some(ItemSize::Trivial));
     let continuation_note = if state.options.allows_several_items_per_session || is_trivial {
-        " You may then be told to continue with the next item in this session: do so only then."
+        " Start another item only if a message tells you to."
     } else {
         ""
     };
     WorkWording {
         subject: "the item",
         unit_of_work: "this item",
-        if_already_done: "if it is done already and you can prove it, tick it and end your turn",
+        if_already_done: "If it is done and you can prove it, tick it and end your turn.",
         if_unproven: "leave the item unticked and note why below it",
         final_step: format!(
             "Tick its line in `{file}` (`- [x]`), commit with a message that names the item, and end your turn.{continuation_note}"
@@ -198,26 +196,24 @@ fn render_numbered_steps(
 ) -> String {
     let check_commands = checks::quote_check_commands_or_default(state, item);
     let WorkWording { subject, unit_of_work, if_already_done, if_unproven, final_step } = wording;
-    let already_done_clause = |separator: &str| {
-        if if_already_done.is_empty() { String::new() } else { format!("{separator} {if_already_done}") }
-    };
+    let already_done_sentence =
+        if if_already_done.is_empty() { String::new() } else { format!(" {if_already_done}") };
     let first_step = match takeover_step {
-        Some(step) => format!("{step}{}.", already_done_clause(";")),
+        Some(step) => format!("{step}.{already_done_sentence}"),
         None => format!(
-            "Look first: `git status`, `git log -5`, and the code that {subject} is about. Do not assume that it is missing{}.",
-            already_done_clause(":")
+            "First look at `git status`, `git log -5` and the code that {subject} is about. Do not assume that it is missing.{already_done_sentence}",
         ),
     };
     let exception = if state.options.unique_verify_and_check_commands().is_empty() {
         ""
     } else {
-        ", except what fails only because other work is still open"
+        ", unless only other open work causes it"
     };
     format!(
         "1. {first_step}\n\
-         2. Do {unit_of_work}, completely, and nothing else. No placeholders. Small decisions are yours.\n\
-         3. Prove it with {check_commands}. Fix what fails{exception}. What you cannot fix: {if_unproven}. Never change, skip or delete a test or a check to make it pass.\n\
+         2. Do {unit_of_work} completely, and nothing else. Leave no placeholders. Make small decisions yourself.\n\
+         3. Prove it with {check_commands}. Fix each failure{exception}. If you cannot fix it, {if_unproven}. Never change, skip or delete a test or check to make it pass.\n\
          4. {final_step}\n\n\
-         Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost."
+         Commit each part as soon as it is complete and its checks pass, if the project's rules (CLAUDE.md) allow it. Uncommitted work may be lost."
     )
 }

@@ -6,13 +6,13 @@ use crate::state::RunState;
 use crate::text::{to_line_for_backticks, to_safe_single_line, truncate_end};
 
 /// The rule for a session with the working memory. It is shown in addition to the instructions of the MCP server.
-const MEMORY_RULE: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap come from earlier sessions, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame means the same as the promise line below: call it only when everything is done.";
+const MEMORY_RULE: &str = "This run has a working memory (the `plimsoll` tools). Its registers and heap come from earlier sessions, and the next session gets them from you. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS up to date. Put on the heap what a later session would get wrong without it. `pop_frame` in the root frame means the same as the promise line below; call it only when everything is done.";
 
 /// Renders the rule for a session without the working memory: it must write notes into the plan, which survive the
 /// end of the session.
 fn render_note_rule(file: &str) -> String {
     format!(
-        "What the next session would otherwise get wrong (a value, a decision and its reason, a dead end): write it down at once, as one line `  > …` under the item in `{file}`. Not what git shows."
+        "If the next session could get something wrong (a value, a decision and its reason, a dead end), write it down at once as one line `  > …` under the item in `{file}`. Leave out what git shows."
     )
 }
 
@@ -24,26 +24,27 @@ fn render_look_up_instead_of_guessing_rule(state: &RunState) -> String {
     } else {
         ""
     };
-    format!(
-        "Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git){turn_log_hint}."
-    )
+    format!("Do not guess a missing value or decision: look it up in the files or git{turn_log_hint}.")
 }
 
-/// Renders the rule to use subagents, with the tokens that they have saved in this project, if known.
+/// Renders the rule to use subagents: which one serves which work, and the tokens that they have saved in this
+/// project, if known. It names only agents that Claude Code has built in, and the frames of the working memory.
 fn render_context_saving_rule(state: &RunState) -> String {
     let subagent_savings_note = state
         .project_subagent_usage()
         .render_summary()
         .map(|summary| format!(" (in this project so far, {summary})"));
+    let frame_hint =
+        if state.options.uses_working_memory { " A sub-task of several steps: `push_frame`." } else { "" };
     format!(
-        "Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back{}.",
+        "Open a file only when you need it. Leave work that fills your window to subagents; only their answer comes back{}.\n  To find files and code: `Explore`. For research and long logs: `general-purpose`.{frame_hint}",
         subagent_savings_note.unwrap_or_default()
     )
 }
 
 /// The rule against background processes, which may keep ports and files that the next session needs.
 const NO_BACKGROUND_PROCESS_RULE: &str =
-    "Start nothing that goes on after your turn: end each server or watcher that you started.";
+    "Before your turn ends, stop every server and watcher that you started.";
 
 /// The maximum length of the list of protected paths, in characters.
 const MAX_PROTECTED_LIST_CHARS: usize = 2_000;
@@ -56,7 +57,7 @@ fn render_protected_files_rule(state: &RunState) -> Option<String> {
     let quoted_paths: Vec<String> = protected_paths.iter().map(quote_path).collect();
     (!protected_paths.is_empty()).then(|| {
         format!(
-            "These are protected: {}. Change nothing in them, add nothing and remove nothing, also for a moment; caches that your tools write into a protected folder count, too. While they are not what they were when the run began, no tick counts and the run cannot be completed. If one of them is wrong, ask the user.",
+            "These paths are protected: {}. Never add, change or remove anything there, not even briefly or as a tool's cache. While they differ from the start of the run, no tick counts and the run cannot complete. If one of them is wrong, ask the user.",
             truncate_end(&quoted_paths.join(", "), MAX_PROTECTED_LIST_CHARS)
         )
     })
@@ -70,8 +71,7 @@ pub(super) fn render_rules_section(state: &RunState) -> String {
         Some(file) => Some(render_note_rule(file)),
         None => None,
     };
-    let hook_message_rule =
-        "A hook's message that begins with `CCS_` comes from the run: do what it says, at once.";
+    let hook_message_rule = "A hook message that begins with `CCS_` comes from the run. Obey it at once.";
     let rules = notes_rule
         .into_iter()
         .chain([
@@ -84,12 +84,12 @@ pub(super) fn render_rules_section(state: &RunState) -> String {
     let rules: String = rules.map(|rule| format!("- {rule}\n")).collect();
     let (blocked_rule, completion_condition) = match &file {
         Some(_) => (
-            "If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The run continues with the other items.",
-            "If no item is open and the checks pass, and only then",
+            "If only the user can help with the item (a key, a decision), write the question under it as `  ? …`, commit, and end your last message with this line and your reason. The run continues with the other items.",
+            "Only if no item is open and the checks pass",
         ),
         None => (
-            "If only the user can help (a key, a decision): end your last message with this line, with your reason in it.",
-            "If the whole task is done and the checks pass, and only then",
+            "If only the user can help (a key, a decision), end your last message with this line and your reason.",
+            "Only if the whole task is done and the checks pass",
         ),
     };
     let verification_note = checks::describe_when_run_executes_commands(state);
@@ -101,17 +101,17 @@ pub(super) fn render_rules_section(state: &RunState) -> String {
     let blocked_promise = promise::render_blocked_line(&state.promise_code, "REASON");
     if state.options.completes_without_promise() {
         let other_promise_note = other_promise.map_or(String::new(), |conflicting_promise| {
-            format!(" The task text names `{conflicting_promise}`, which does not count here: leave it out.")
+            format!(" The task text names `{conflicting_promise}`. It does not count here; leave it out.")
         });
         return format!(
-            "## Rules of the run\n\n{rules}- {blocked_rule}\n\n{blocked_promise}\n\n- The tick says that the item is done.{verification_note}{other_promise_note}\n"
+            "## Rules of the run\n\n{rules}- {blocked_rule}\n\n{blocked_promise}\n\n- Your tick marks the item as done.{verification_note}{other_promise_note}\n"
         );
     }
     let other_promise_note = other_promise.map_or(String::new(), |conflicting_promise| {
-        format!("\nThe task text names `{conflicting_promise}`, which does not count here: the line above counts, whatever another text says.\n")
+        format!("\nThe task text names `{conflicting_promise}`. It does not count here; only the line above does.\n")
     });
     format!(
-        "## Rules of the run\n\n{rules}- {blocked_rule}\n\n{}\n\n- {completion_condition}: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it).{verification_note}\n\n{}\n{other_promise_note}",
+        "## Rules of the run\n\n{rules}- {blocked_rule}\n\n{}\n\n- {completion_condition}, end your last message with exactly this line as plain text (no bold, no backticks, nothing after it).{verification_note}\n\n{}\n{other_promise_note}",
         blocked_promise,
         promise::render_completion_line(&state.options.completion_promise, &state.promise_code),
     )

@@ -119,25 +119,26 @@ You are session 2 of an unattended run. Nobody is watching, and nobody can answe
 
 It is the first open item of `fix_plan.md` (1 of 2 items open).
 
-1. Look first: `git status`, `git log -5`, and the code that the item is about. Do not assume that it is missing: if it is done already and you can prove it, tick it and end your turn.
-2. Do this item, completely, and nothing else. No placeholders. Small decisions are yours.
-3. Prove it with `cargo test`. Fix what fails, except what fails only because other work is still open. What you cannot fix: leave the item unticked and note why below it. Never change, skip or delete a test or a check to make it pass.
+1. First look at `git status`, `git log -5` and the code that the item is about. Do not assume that it is missing. If it is done and you can prove it, tick it and end your turn.
+2. Do this item completely, and nothing else. Leave no placeholders. Make small decisions yourself.
+3. Prove it with `cargo test`. Fix each failure, unless only other open work causes it. If you cannot fix it, leave the item unticked and note why below it. Never change, skip or delete a test or check to make it pass.
 4. Tick its line in `fix_plan.md` (`- [x]`), commit with a message that names the item, and end your turn.
 
-Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
+Commit each part as soon as it is complete and its checks pass, if the project's rules (CLAUDE.md) allow it. Uncommitted work may be lost.
 
 ## Rules of the run
 
-- What the next session would otherwise get wrong (a value, a decision and its reason, a dead end): write it down at once, as one line `  > …` under the item in `fix_plan.md`. Not what git shows.
-- Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git), or search what earlier sessions read and said with `plimsoll turns grep PATTERN`.
-- Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back.
-- Start nothing that goes on after your turn: end each server or watcher that you started.
-- A hook's message that begins with `CCS_` comes from the run: do what it says, at once.
-- If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The run continues with the other items.
+- If the next session could get something wrong (a value, a decision and its reason, a dead end), write it down at once as one line `  > …` under the item in `fix_plan.md`. Leave out what git shows.
+- Do not guess a missing value or decision: look it up in the files or git, or search what earlier sessions read and said with `plimsoll turns grep PATTERN`.
+- Open a file only when you need it. Leave work that fills your window to subagents; only their answer comes back.
+  To find files and code: `Explore`. For research and long logs: `general-purpose`.
+- Before your turn ends, stop every server and watcher that you started.
+- A hook message that begins with `CCS_` comes from the run. Obey it at once.
+- If only the user can help with the item (a key, a decision), write the question under it as `  ? …`, commit, and end your last message with this line and your reason. The run continues with the other items.
 
 <promise>BLOCKED 7f3a REASON</promise>
 
-- If no item is open and the checks pass, and only then: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it). The run executes the same commands itself, then and after each session that ticks an item: a tick that breaks one is taken back.
+- Only if no item is open and the checks pass, end your last message with exactly this line as plain text (no bold, no backticks, nothing after it). The run executes the same commands itself, then and after each session that ticks an item. A failure unticks it.
 
 <promise>COMPLETE 7f3a</promise>
 
@@ -173,35 +174,36 @@ You are session 1 of an unattended run. Nobody is watching, and nobody can answe
 
 > Item two
 
-It stands in `plimsoll-item.md`, which has this item alone.
+It is the only item of `plimsoll-item.md`.
 
-1. Look first: `git status`, `git log -5`, and the code that the item is about. Do not assume that it is missing: if it is done already and you can prove it, tick it and end your turn.
-2. Do this item, completely, and nothing else. No placeholders. Small decisions are yours.
-3. Prove it with `cargo test`. Fix what fails, except what fails only because other work is still open. What you cannot fix: leave the item unticked and note why below it. Never change, skip or delete a test or a check to make it pass.
+1. First look at `git status`, `git log -5` and the code that the item is about. Do not assume that it is missing. If it is done and you can prove it, tick it and end your turn.
+2. Do this item completely, and nothing else. Leave no placeholders. Make small decisions yourself.
+3. Prove it with `cargo test`. Fix each failure, unless only other open work causes it. If you cannot fix it, leave the item unticked and note why below it. Never change, skip or delete a test or check to make it pass.
 4. Tick its line in `plimsoll-item.md` (`- [x]`), commit with a message that names the item, and end your turn.
 
-Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
+Commit each part as soon as it is complete and its checks pass, if the project's rules (CLAUDE.md) allow it. Uncommitted work may be lost.
 
 ## You are one of 4 workers
 
-- You work in a worktree and on a branch of your own. Other workers do the other items of `fix_plan.md` now.
-- After your turn the run rebases your commits onto what is merged by then, verifies the result with `cargo test`, and merges them.
-- So commit here. Never switch branches, merge, rebase or push, and leave `fix_plan.md` as it is: the run ticks it.
+- You have your own worktree and branch. Other workers are doing the other items of `fix_plan.md`.
+- After your turn the run rebases your commits onto the target branch, verifies the result with `cargo test`, and merges them.
+- Commit here. Never switch branches, merge, rebase or push. Do not edit `fix_plan.md`; the run ticks its items.
 
 ## Rules of the run
 
-- What the next session would otherwise get wrong (a value, a decision and its reason, a dead end): write it down at once, as one line `  > …` under the item in `plimsoll-item.md`. Not what git shows.
-- Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git).
-- Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back.
-- Start nothing that goes on after your turn: end each server or watcher that you started.
-- A hook's message that begins with `CCS_` comes from the run: do what it says, at once.
-- If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The run continues with the other items.
+- If the next session could get something wrong (a value, a decision and its reason, a dead end), write it down at once as one line `  > …` under the item in `plimsoll-item.md`. Leave out what git shows.
+- Do not guess a missing value or decision: look it up in the files or git.
+- Open a file only when you need it. Leave work that fills your window to subagents; only their answer comes back.
+  To find files and code: `Explore`. For research and long logs: `general-purpose`.
+- Before your turn ends, stop every server and watcher that you started.
+- A hook message that begins with `CCS_` comes from the run. Obey it at once.
+- If only the user can help with the item (a key, a decision), write the question under it as `  ? …`, commit, and end your last message with this line and your reason. The run continues with the other items.
 
 <promise>BLOCKED 7f3a REASON</promise>
 
-- The tick says that the item is done. The run executes the same commands itself after your turn, and takes the tick back if one fails. The task text names `<promise>DONE</promise>`, which does not count here: leave it out.
+- Your tick marks the item as done. The run executes the same commands itself after your turn. A failure unticks it. The task text names `<promise>DONE</promise>`. It does not count here; leave it out.
 
-## The whole task, of which you do only the item above
+## The whole task (do only the item above)
 {END_MARK}"
     );
     assert_eq!(text, expected);
@@ -268,10 +270,10 @@ fn the_opening_says_when_an_interrupted_iteration_is_repeated() {
         );
     }
     let overloaded = [entry(1, "completed"), entry(2, "overloaded")];
-    insta::assert_snapshot!(opening_line(&block_after(2, &overloaded)), @"You are session 2 of an unattended run, which is started again: the one with this number before it was interrupted. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.");
+    insta::assert_snapshot!(opening_line(&block_after(2, &overloaded)), @"You are session 2 of an unattended run; an earlier session with this number was interrupted. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.");
     // Only a session with an earlier one can search for what that one read.
-    insta::assert_snapshot!(line_beginning_with(&block_after(1, &[]), "- Do not guess"), @"- Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git).");
-    insta::assert_snapshot!(line_beginning_with(&block_after(1, &completed), "- Do not guess"), @"- Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git), or search what earlier sessions read and said with `plimsoll turns grep PATTERN`.");
+    insta::assert_snapshot!(line_beginning_with(&block_after(1, &[]), "- Do not guess"), @"- Do not guess a missing value or decision: look it up in the files or git.");
+    insta::assert_snapshot!(line_beginning_with(&block_after(1, &completed), "- Do not guess"), @"- Do not guess a missing value or decision: look it up in the files or git, or search what earlier sessions read and said with `plimsoll turns grep PATTERN`.");
 }
 
 #[test]
@@ -282,8 +284,8 @@ fn a_block_with_every_section_repeats_nothing_and_has_a_fixed_order() {
     let expected = [
         "## Completion was refused",
         "## Your item",
-        "## You take over this item half done",
-        "## What earlier sessions noted",
+        "## This item is half done",
+        "## Notes of earlier sessions",
         "## The last session made no progress",
         "## Rules of the run",
         "## The task, in the user's words",
@@ -317,14 +319,14 @@ fn a_block_with_every_section_repeats_nothing_and_has_a_fixed_order() {
 
     It is the first open item of `fix_plan.md` that is not set aside and does not wait for an answer (5 of 5 items open).
 
-    Not to be taken now: "Item that waits" (waits for the user's answer), "Item half done" (half done: a later session resumes it), "Item set aside" (set aside: sessions made no progress on it).
+    Skip these items: "Item that waits" (waits for the user's answer), "Item half done" (half done: a later session resumes it), "Item set aside" (set aside: sessions made no progress on it).
 
-    1. Do not start over. Look at what is there, run the checks, then go on; where words and files differ, the files are right; if it is done already and you can prove it, tick it and end your turn.
-    2. Do this item, completely, and nothing else. No placeholders. Small decisions are yours.
-    3. Prove it with `cargo test --all`. Fix what fails, except what fails only because other work is still open. What you cannot fix: leave the item unticked and note why below it. Never change, skip or delete a test or a check to make it pass.
-    4. Tick its line in `fix_plan.md` (`- [x]`), commit with a message that names the item, and end your turn. You may then be told to continue with the next item in this session: do so only then.
+    1. Do not start over. Look at what is there, run the checks, then continue. If notes and files differ, trust the files. If it is done and you can prove it, tick it and end your turn.
+    2. Do this item completely, and nothing else. Leave no placeholders. Make small decisions yourself.
+    3. Prove it with `cargo test --all`. Fix each failure, unless only other open work causes it. If you cannot fix it, leave the item unticked and note why below it. Never change, skip or delete a test or check to make it pass.
+    4. Tick its line in `fix_plan.md` (`- [x]`), commit with a message that names the item, and end your turn. Start another item only if a message tells you to.
 
-    Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
+    Commit each part as soon as it is complete and its checks pass, if the project's rules (CLAUDE.md) allow it. Uncommitted work may be lost.
     "#);
     let position_of = |words: &str| text.find(words).expect(words);
     assert!(position_of("exited with 101") < position_of("> Item two"), "{text}");
@@ -335,8 +337,8 @@ fn a_block_with_every_section_repeats_nothing_and_has_a_fixed_order() {
 #[test]
 fn without_verify_commands_or_a_plan_the_steps_say_what_to_do_instead() {
     let text = render_block_text(&state(), &PromptContext::default());
-    insta::assert_snapshot!(line_beginning_with(&text, "3. "), @"3. Prove it with the project's own checks (tests, linter; where it has none, run what you changed). Fix what fails. What you cannot fix: leave the item unticked and note why below it. Never change, skip or delete a test or a check to make it pass.");
-    insta::assert_snapshot!(line_beginning_with(&text, "- If no item is open"), @"- If no item is open and the checks pass, and only then: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it).");
+    insta::assert_snapshot!(line_beginning_with(&text, "3. "), @"3. Prove it with the project's own checks (tests, linter; if it has none, run what you changed). Fix each failure. If you cannot fix it, leave the item unticked and note why below it. Never change, skip or delete a test or check to make it pass.");
+    insta::assert_snapshot!(line_beginning_with(&text, "- Only if no item is open"), @"- Only if no item is open and the checks pass, end your last message with exactly this line as plain text (no bold, no backticks, nothing after it).");
     let options = RunOptions { todo_file: None, ..state().options };
     insta::assert_snapshot!(render_block_text(&RunState { options, ..state() }, &PromptContext::default()), @"
     <!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->
@@ -346,24 +348,25 @@ fn without_verify_commands_or_a_plan_the_steps_say_what_to_do_instead() {
 
     One complete step of the task below.
 
-    1. Look first: `git status`, `git log -5`, and the code that the task is about. Do not assume that it is missing.
-    2. Do one step of it, completely, and nothing else. No placeholders. Small decisions are yours.
-    3. Prove it with the project's own checks (tests, linter; where it has none, run what you changed). Fix what fails. What you cannot fix: say why. Never change, skip or delete a test or a check to make it pass.
+    1. First look at `git status`, `git log -5` and the code that the task is about. Do not assume that it is missing.
+    2. Do one step of it completely, and nothing else. Leave no placeholders. Make small decisions yourself.
+    3. Prove it with the project's own checks (tests, linter; if it has none, run what you changed). Fix each failure. If you cannot fix it, explain why. Never change, skip or delete a test or check to make it pass.
     4. Commit with a message that names the step, and end your turn.
 
-    Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
+    Commit each part as soon as it is complete and its checks pass, if the project's rules (CLAUDE.md) allow it. Uncommitted work may be lost.
 
     ## Rules of the run
 
-    - Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git), or search what earlier sessions read and said with `plimsoll turns grep PATTERN`.
-    - Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back.
-    - Start nothing that goes on after your turn: end each server or watcher that you started.
-    - A hook's message that begins with `CCS_` comes from the run: do what it says, at once.
-    - If only the user can help (a key, a decision): end your last message with this line, with your reason in it.
+    - Do not guess a missing value or decision: look it up in the files or git, or search what earlier sessions read and said with `plimsoll turns grep PATTERN`.
+    - Open a file only when you need it. Leave work that fills your window to subagents; only their answer comes back.
+      To find files and code: `Explore`. For research and long logs: `general-purpose`.
+    - Before your turn ends, stop every server and watcher that you started.
+    - A hook message that begins with `CCS_` comes from the run. Obey it at once.
+    - If only the user can help (a key, a decision), end your last message with this line and your reason.
 
     <promise>BLOCKED 7f3a REASON</promise>
 
-    - If the whole task is done and the checks pass, and only then: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it).
+    - Only if the whole task is done and the checks pass, end your last message with exactly this line as plain text (no bold, no backticks, nothing after it).
 
     <promise>COMPLETE 7f3a</promise>
 
@@ -374,7 +377,7 @@ fn without_verify_commands_or_a_plan_the_steps_say_what_to_do_instead() {
     insta::assert_snapshot!(extract_section(&render_block_text(&done, &PromptContext::default()), "## Your item"), @"
     ## Your item
 
-    All items of `fix_plan.md` are ticked. Check all of the work with the project's own checks (tests, linter; where it has none, run what you changed); fix what fails, then make the promise below.
+    All items of `fix_plan.md` are ticked. Check all work with the project's own checks (tests, linter; if it has none, run what you changed). Fix each failure, then write the promise line below.
     ");
 }
 
@@ -393,26 +396,26 @@ fn items_that_have_vanished_are_put_back_first() {
 
     It is the first open item of `fix_plan.md` (1 of 1 items open).
 
-    These items were in `fix_plan.md` and are gone, unticked. First put each back as a `- [ ]` line, or as `- [x]` if it is done:
+    These items were removed from `fix_plan.md` without a tick. First add each again as `- [ ]`, or as `- [x]` if it is done:
 
     - Item one
 
-    1. Look first: `git status`, `git log -5`, and the code that the item is about. Do not assume that it is missing: if it is done already and you can prove it, tick it and end your turn.
-    2. Do this item, completely, and nothing else. No placeholders. Small decisions are yours.
-    3. Prove it with the project's own checks (tests, linter; where it has none, run what you changed). Fix what fails. What you cannot fix: leave the item unticked and note why below it. Never change, skip or delete a test or a check to make it pass.
+    1. First look at `git status`, `git log -5` and the code that the item is about. Do not assume that it is missing. If it is done and you can prove it, tick it and end your turn.
+    2. Do this item completely, and nothing else. Leave no placeholders. Make small decisions yourself.
+    3. Prove it with the project's own checks (tests, linter; if it has none, run what you changed). Fix each failure. If you cannot fix it, leave the item unticked and note why below it. Never change, skip or delete a test or check to make it pass.
     4. Tick its line in `fix_plan.md` (`- [x]`), commit with a message that names the item, and end your turn.
 
-    Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
+    Commit each part as soon as it is complete and its checks pass, if the project's rules (CLAUDE.md) allow it. Uncommitted work may be lost.
     ");
     insta::assert_snapshot!(item_section_without_steps(&block_with_open(&[])), @"
     ## Your item
 
-    These items were in `fix_plan.md` and are gone, unticked. First put each back as a `- [ ]` line, or as `- [x]` if it is done:
+    These items were removed from `fix_plan.md` without a tick. First add each again as `- [ ]`, or as `- [x]` if it is done:
 
     - Item one
     - Item two
     ");
-    assert!(block_with_open(&[]).contains("\n1. Look first: "));
+    assert!(block_with_open(&[]).contains("\n1. First look at "));
 }
 
 #[test]
@@ -458,7 +461,7 @@ fn an_item_that_is_set_aside_is_skipped_and_named() {
 
     It is the first open item of `fix_plan.md` that is not set aside (2 of 2 items open).
 
-    Not to be taken now: "Item two" (set aside: sessions made no progress on it).
+    Skip these items: "Item two" (set aside: sessions made no progress on it).
     "#);
     let items =
         PlanItems { todo_items: items[..1].to_vec(), set_aside_items: items, ..state.plan_items.clone() };
@@ -468,7 +471,7 @@ fn an_item_that_is_set_aside_is_skipped_and_named() {
 
     > Item two
 
-    It is the first open item of `fix_plan.md` (1 of 1 items open). It was set aside: earlier sessions began it and made no progress. Check how far it is before you continue with it.
+    It is the first open item of `fix_plan.md` (1 of 1 items open). It was set aside because earlier sessions began it and made no progress. Check how far it is first.
     ");
 }
 
@@ -491,7 +494,7 @@ fn an_item_that_waits_for_an_answer_is_skipped_and_named() {
 
     It is the first open item of `fix_plan.md` that does not wait for an answer (2 of 2 items open).
 
-    Not to be taken now: "Item two" (waits for the user's answer).
+    Skip these items: "Item two" (waits for the user's answer).
     "#);
     insta::assert_snapshot!(item_section_without_steps(&block_with_parked(0, Some("Item two"))), @"
     ## Your item
@@ -503,7 +506,7 @@ fn an_item_that_waits_for_an_answer_is_skipped_and_named() {
     insta::assert_snapshot!(extract_section(&block_with_parked(2, None), "## Your item"), @"
     ## Your item
 
-    Every open item of `fix_plan.md` waits for the user's answer. Do nothing, and end your turn.
+    Every open item of `fix_plan.md` waits for the user's answer. Do nothing and end your turn.
     ");
 }
 
@@ -516,13 +519,13 @@ fn the_rules_say_how_to_ask_and_show_the_exact_blocked_line() {
         paragraphs.to_owned()
     };
     insta::assert_snapshot!(how_to_ask(&state()), @"
-    - If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The run continues with the other items.
+    - If only the user can help with the item (a key, a decision), write the question under it as `  ? …`, commit, and end your last message with this line and your reason. The run continues with the other items.
 
     <promise>BLOCKED 7f3a REASON</promise>
     ");
     let options = RunOptions { todo_file: None, ..state().options };
     insta::assert_snapshot!(how_to_ask(&RunState { options, ..state() }), @"
-    - If only the user can help (a key, a decision): end your last message with this line, with your reason in it.
+    - If only the user can help (a key, a decision), end your last message with this line and your reason.
 
     <promise>BLOCKED 7f3a REASON</promise>
     ");
@@ -539,7 +542,7 @@ fn an_item_marked_very_complex_must_be_split_first() {
 
     > Rewrite it (very complex)
 
-    It is the first open item of `fix_plan.md` (1 of 1 items open). It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.
+    It is the first open item of `fix_plan.md` (1 of 1 items open). It is too large for one context window. First split it: add its parts as `- [ ]` lines below it. Then do the first part. Tick the item when all its parts are ticked.
     ");
     insta::assert_snapshot!(item_section_without_steps(&render_block_text(&state(), &PromptContext::default())), @"
     ## Your item
@@ -625,7 +628,7 @@ fn no_text_of_a_state_file_can_add_a_line_to_the_prompt() {
 }
 
 #[test]
-fn the_block_names_the_last_action_and_when_the_run_started() {
+fn the_block_names_the_start_and_the_last_two_iterations() {
     let mut state = state();
     state.iteration = 1;
     let opening = |state: &RunState| {
@@ -639,12 +642,42 @@ fn the_block_names_the_last_action_and_when_the_run_started() {
     state.project_at_start.started_at = "2026-01-07T00:00:00Z".into();
     insta::assert_snapshot!(opening(&state), @"
     You are session 1 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.
-    The run started at 2026-01-07T00:00:00Z. Last action: none, this is the first session.
+    The run started at 2026-01-07T00:00:00Z.
+    Last action: none, this is the first session.
     ");
     state.iteration = 2;
     state.outcomes.last_action = "iteration 1 finished \"one\"\n## Forged".into();
     insta::assert_snapshot!(opening(&state), @r#"
     You are session 2 of an unattended run. Nobody is watching, and nobody can answer. Later sessions know only git, `fix_plan.md` and what you write down.
-    The run started at 2026-01-07T00:00:00Z. Last action: iteration 1 finished "one" ## Forged.
+    The run started at 2026-01-07T00:00:00Z.
+    Last action: iteration 1 finished "one" ## Forged.
+    "#);
+    let entry = |iteration, ticked_item_count, ended_at_checkpoint, ending: &str| HistoryEntry {
+        iteration,
+        ticked_item_count,
+        ended_at_checkpoint,
+        peak_percent: 40 + u64::from(iteration),
+        ending: ending.into(),
+        ..HistoryEntry::default()
+    };
+    // The current iteration was planned but has not ended.
+    state.context_history = vec![
+        entry(1, 1, false, "completed"),
+        entry(2, 0, true, "completed"),
+        entry(3, 2, false, "completed"),
+    ];
+    state.context_history.push(entry(4, 0, false, ""));
+    state.outcomes.last_action = "iteration 3 finished \"one\", \"two\"".into();
+    let progress = |state: &RunState| opening(state).lines().skip(1).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(progress(&state), @r#"
+    The run started at 2026-01-07T00:00:00Z. Iteration 2 ticked no item and stopped at a checkpoint at 42% of its window.
+    Last action: iteration 3 finished "one", "two"; it used 43% of its window.
+    "#);
+    // The resume section has the usage of a session that stopped at a checkpoint.
+    state.context_history.drain(2..);
+    state.outcomes.last_action = "iteration 2 worked on \"one\", which is still open".into();
+    insta::assert_snapshot!(progress(&state), @r#"
+    The run started at 2026-01-07T00:00:00Z. Iteration 1 ticked 1 item and ended at 41% of its window.
+    Last action: iteration 2 worked on "one", which is still open.
     "#);
 }

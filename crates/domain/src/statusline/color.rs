@@ -43,7 +43,7 @@ impl Color {
 /// The error for a text that names no color.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no colour: {names}, bright- before one of these, a number from 0 to 255, or \"#rrggbb\"",
+    "{0:?} is not a color: {names}, bright- before one of these, a number from 0 to 255, or \"#rrggbb\"",
     names = TERMINAL_COLOR_NAMES.join(", ")
 )]
 pub struct UnknownColor(String);

@@ -155,7 +155,7 @@ fn index_of_group_end_or_len(source: &str) -> usize {
 
 /// The error for an invalid format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the format {text:?} makes no sense: {reason}")]
+#[error("the format {text:?} is invalid: {reason}")]
 pub struct SegmentFormatError {
     text: String,
     reason: &'static str,

@@ -114,42 +114,42 @@ struct SegmentInfo {
 static MODEL: SegmentInfo = SegmentInfo {
     name: "model",
     default_format: "{name}",
-    fields: &[("name", "its display name: Opus 5.5"), ("id", "its id, with the [1m] suffix")],
+    fields: &[("name", "such as Opus 5.5"), ("id", "with the [1m] suffix")],
     description: "the model",
-    data_source: "the client: model",
+    data_source: "Claude Code: model",
 };
 
 static EFFORT: SegmentInfo = SegmentInfo {
     name: "effort",
     default_format: "{level}",
-    fields: &[("level", "low, medium, high …; some models have none")],
+    fields: &[("level", "low, medium, high …")],
     description: "how hard the model thinks",
-    data_source: "the client: effort.level",
+    data_source: "Claude Code: effort.level",
 };
 
 static DIRECTORY: SegmentInfo = SegmentInfo {
     name: "directory",
     default_format: "{name}",
-    fields: &[("name", "its last part"), ("path", "the whole path, with ~ for the home directory")],
+    fields: &[("name", "the last part"), ("path", "the whole path")],
     description: "the working directory",
-    data_source: "the client: workspace.current_dir, else cwd",
+    data_source: "Claude Code: workspace.current_dir, else cwd",
 };
 
 static GIT: SegmentInfo = SegmentInfo {
     name: "git",
     default_format: "⎇ {branch}[ {worktree}][ {action}][ ↑{ahead}][ ↓{behind}][ ={conflicts}][ +{staged}][ !{modified}][ ?{untracked}][ {stale}]",
     fields: &[
-        ("branch", "its name, or the first letters of a detached HEAD"),
-        ("detached", "the word `detached`, if HEAD is on no branch"),
-        ("worktree", "the word `worktree` and its name, in a linked worktree"),
-        ("action", "merge, rebase 2/5, cherry-pick, revert or bisect, while one is in progress"),
+        ("branch", "the branch, or the first digits of the commit if HEAD is detached"),
+        ("detached", "the word \"detached\" if HEAD is on no branch"),
+        ("worktree", "`worktree NAME` in a linked worktree"),
+        ("action", "merge, rebase 2/5, cherry-pick, revert, bisect"),
         ("ahead", "commits that upstream lacks"),
-        ("behind", "commits of upstream that are missing here"),
+        ("behind", "commits that only upstream has"),
         ("conflicts", "files in conflict"),
-        ("staged", "files with changes in the index"),
-        ("modified", "files with changes outside the index"),
+        ("staged", "files changed in the index"),
+        ("modified", "files changed outside the index"),
         ("untracked", "new files and folders"),
-        ("stale", "`~` if git did not answer in time and the counts are older, `…` if there are none yet"),
+        ("stale", "`~` if git took too long and the counts are old, `…` if there are none yet"),
     ],
     description: "the repository: branch, operation in progress, and counts of commits and files",
     data_source: "the files in .git; counts from one `git status`, kept for 5 seconds",
@@ -159,13 +159,13 @@ static CONTEXT_USAGE: SegmentInfo = SegmentInfo {
     name: "load",
     default_format: "{bar} {percent}[ {used}/{window}][ · {left} left][ · {turns} turns]",
     fields: &[
-        ("bar", "a bar of the usage, with L1, L2 and the auto-compact threshold marked"),
-        ("percent", "used %, as the client shows it; ? while it is unknown"),
+        ("bar", "the load line"),
+        ("percent", "used %, as Claude Code shows it"),
         ("used", "tokens of the last request"),
         ("window", "the window in tokens"),
         ("level", "L0 to L3"),
         ("left", "tokens to the auto-compact threshold"),
-        ("turns", "turns to the auto-compact threshold, estimated from the last ones: `~13`"),
+        ("turns", "estimated turns to that threshold: `~13`"),
         ("turns_l1", "turns to L1"),
         ("turns_l2", "turns to L2"),
         ("minutes", "minutes to the auto-compact threshold"),
@@ -173,7 +173,7 @@ static CONTEXT_USAGE: SegmentInfo = SegmentInfo {
         ("minutes_l2", "minutes to L2"),
     ],
     description: "the usage of the context window",
-    data_source: "the client: context_window; `plimsoll status --markdown` shows the sources of window and auto-compact threshold",
+    data_source: "Claude Code: context_window; `plimsoll status --markdown` shows the sources of window and auto-compact threshold",
 };
 
 static RUN: SegmentInfo = SegmentInfo {
@@ -185,7 +185,7 @@ static RUN: SegmentInfo = SegmentInfo {
         ("done", "ticked items"),
         ("items", "all items"),
         ("item", "the current item"),
-        ("checkpoint", "`checkpoint 87%`, until a session has resumed from it"),
+        ("checkpoint", "`checkpoint 87%`, until a session resumes"),
         ("until", "the end of a pause, or `?`"),
     ],
     description: "the project's run, while it is open",
@@ -196,11 +196,11 @@ static MEMORY: SegmentInfo = SegmentInfo {
     name: "memory",
     default_format: "memory {depth}[ {frame}][ · stale {stale}][ · heap {heap}% {pressure}]",
     fields: &[
-        ("depth", "the depth of the current frame; 0 is the root"),
+        ("depth", "depth of the current frame; 0 is the root"),
         ("frame", "its name"),
-        ("stale", "registers that every step should write and the last three did not"),
-        ("heap", "the heap in percent of its limit, under pressure"),
-        ("pressure", "the pressure: medium, high …"),
+        ("stale", "registers that the last three steps did not write, but should have"),
+        ("heap", "how full the heap is, in percent; empty below 70%"),
+        ("pressure", "medium, high …"),
     ],
     description: "the working memory, if this session uses it",
     data_source: "the working memory's log",
@@ -210,12 +210,12 @@ static CONTEXT_GROWTH: SegmentInfo = SegmentInfo {
     name: "growth",
     default_format: "{spark}[ +{last}]",
     fields: &[
-        ("spark", "tokens that each of the last turns added"),
-        ("last", "tokens that the last turn added"),
-        ("median", "the median of the last turns"),
+        ("spark", "tokens added by each of the last turns"),
+        ("last", "tokens added by the last turn"),
+        ("median", "their median"),
     ],
     description: "how fast the window fills",
-    data_source: "the client: context_window after each turn",
+    data_source: "Claude Code: context_window after each turn",
 };
 
 static CACHE: SegmentInfo = SegmentInfo {
@@ -223,11 +223,11 @@ static CACHE: SegmentInfo = SegmentInfo {
     default_format: "cache {state}[ {hit}][ until {until}]",
     fields: &[
         ("state", "warm or cold"),
-        ("hit", "the share of tokens that were read from it"),
+        ("hit", "share of tokens read from it"),
         ("until", "when it expires"),
     ],
     description: "the prompt cache",
-    data_source: "the client: prompt_cache",
+    data_source: "Claude Code: prompt_cache",
 };
 
 static COST: SegmentInfo = SegmentInfo {
@@ -235,61 +235,61 @@ static COST: SegmentInfo = SegmentInfo {
     default_format: "{usd}",
     fields: &[("usd", "US dollars, as reported by Claude Code")],
     description: "what the session has cost",
-    data_source: "the client: cost.total_cost_usd",
+    data_source: "Claude Code: cost.total_cost_usd",
 };
 
 static BURN: SegmentInfo = SegmentInfo {
     name: "burn",
     default_format: "{rate}/h",
-    fields: &[("rate", "US dollars per hour of this session, after its first minute")],
+    fields: &[("rate", "US dollars, after the first minute")],
     description: "the session's cost per hour",
-    data_source: "the client: cost.total_cost_usd by cost.total_duration_ms",
+    data_source: "Claude Code: cost.total_cost_usd by cost.total_duration_ms",
 };
 
 static FIVE_HOUR: SegmentInfo = SegmentInfo {
     name: "five_hour",
     default_format: "5h {percent}[ ↻{reset}]",
-    fields: &[("percent", "used"), ("reset", "the time at which it resets")],
+    fields: &[("percent", "used"), ("reset", "time of the reset")],
     description: "the five-hour limit of a subscription",
-    data_source: "the client: rate_limits.five_hour",
+    data_source: "Claude Code: rate_limits.five_hour",
 };
 
 static WEEKLY: SegmentInfo = SegmentInfo {
     name: "weekly",
     default_format: "7d {percent}[ ↻{reset}]",
-    fields: &[("percent", "used"), ("reset", "the day and time at which it resets")],
+    fields: &[("percent", "used"), ("reset", "day and time of the reset")],
     description: "the weekly limit of a subscription",
-    data_source: "the client: rate_limits.seven_day",
+    data_source: "Claude Code: rate_limits.seven_day",
 };
 
 static SPEND: SegmentInfo = SegmentInfo {
     name: "spend",
     default_format: "spend {percent}[ ↻{reset}]",
-    fields: &[("percent", "used"), ("reset", "the day and time at which it resets")],
-    description: "the spending limit of a gateway",
-    data_source: "the client: rate_limits.spend_limit",
+    fields: &[("percent", "used"), ("reset", "day and time of the reset")],
+    description: "the spending limit of a gateway (a proxy for the API)",
+    data_source: "Claude Code: rate_limits.spend_limit",
 };
 
 static LINES: SegmentInfo = SegmentInfo {
     name: "lines",
     default_format: "+{added} −{removed}",
-    fields: &[("added", "lines that the session added"), ("removed", "lines that it removed")],
+    fields: &[("added", "lines added"), ("removed", "lines removed")],
     description: "lines changed in this session",
-    data_source: "the client: cost.total_lines_added, cost.total_lines_removed",
+    data_source: "Claude Code: cost.total_lines_added, cost.total_lines_removed",
 };
 
 static VERSION: SegmentInfo = SegmentInfo {
     name: "version",
     default_format: "v{client}",
-    fields: &[("client", "the version of Claude Code")],
-    description: "the client's version",
-    data_source: "the client: version",
+    fields: &[("client", "such as 2.1.332")],
+    description: "the version of Claude Code",
+    data_source: "Claude Code: version",
 };
 
 static HEALTH: SegmentInfo = SegmentInfo {
     name: "health",
     default_format: "⚠ {what}",
-    fields: &[("what", "which hook failed, and when; or what is missing")],
+    fields: &[("what", "which hook failed and when, or what is missing")],
     description: "a Plimsoll hook that failed in the last hour, settings that are ignored, or a session without a transcript",
     data_source: "the hooks' own record of failures; the settings; the transcript's path",
 };

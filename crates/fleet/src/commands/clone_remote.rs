@@ -1,9 +1,12 @@
 //! The git remote of the current clone. Data that git fetches goes into a temporary folder, which is deleted when the command ends.
 
+use crate::fleet::shared_plan::SharedPlan;
 use plimsoll_domain::git_names::{BranchName, CommitId};
+use plimsoll_flows::workers::RemoteTarget;
 use plimsoll_flows::workers::repository_copy::copy_and_print_messages_if_large;
 use plimsoll_launcher::remote_repository::{PushLease, ReferenceUpdate, Remote, RemoteError};
-use plimsoll_terminal::console::print_error;
+use plimsoll_store::{environment, layout};
+use plimsoll_terminal::console::print_notice;
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -26,6 +29,13 @@ pub(super) enum CloneRemoteError {
 const FETCHED_REFERENCE: &str = "refs/plimsoll/seen";
 
 impl CloneRemote {
+    /// Opens the remote with this name of the repository of the current folder. Returns `None` outside a repository.
+    pub(super) fn open_in_current_folder(name: &str) -> Option<Result<CloneRemote, CloneRemoteError>> {
+        let current_folder = environment::current_dir();
+        let (repository, _) = layout::find_repository(&current_folder)?;
+        Some(CloneRemote::open_with_temporary_copy(repository, name))
+    }
+
     /// Opens the remote with this name. Copies the clone's objects into a temporary folder.
     pub(super) fn open_with_temporary_copy(
         repository: &Path,
@@ -34,7 +44,7 @@ impl CloneRemote {
         let temporary_folder = tempfile::tempdir()?;
         let git_folder = temporary_folder.path().join("remote.git");
         let remote =
-            copy_and_print_messages_if_large(repository, true, &mut |text| print_error(&text), || {
+            copy_and_print_messages_if_large(repository, true, &mut |text| print_notice(&text), || {
                 Remote::open(repository, name, &git_folder)
             })?;
         Ok(CloneRemote { remote, _temporary_folder: temporary_folder })
@@ -60,6 +70,20 @@ impl CloneRemote {
     /// Returns true if `commit` is `tip` or one of its ancestors. Only looks at commits that were fetched or are in the clone.
     pub(super) fn contains_commit(&self, tip: &CommitId, commit: &CommitId) -> bool {
         self.remote.plimsoll_repository().history_contains(tip, commit)
+    }
+
+    /// Fetches a fleet's target branch and returns those of the items that it does not contain. `items` have the commits with which
+    /// they may have been merged.
+    pub(super) fn find_items_missing_from_branch(
+        &self,
+        fleet_name: &str,
+        plan: &SharedPlan,
+        items: &[(usize, Vec<String>)],
+    ) -> Result<Vec<usize>, CloneRemoteError> {
+        // The instance matters only for texts beside the branch, which are not used here.
+        let target = RemoteTarget::new(self.remote.clone(), fleet_name, "", &plan.target_branch)
+            .with_plan(plan.plan_on_target());
+        Ok(target.find_items_missing_from_target(&plan.start_commit, items, &|| false)?)
     }
 
     /// Returns true if the remote has branches below `name/`.

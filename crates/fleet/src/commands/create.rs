@@ -5,8 +5,13 @@ use super::clone_remote::{CloneRemote, CloneRemoteError};
 use super::{CommandError, connect_and_run_with_timeout};
 use crate::database_error::FleetError;
 use crate::fleet::Fleet;
-use crate::fleet::plan::{NewPlan, hash_objective, migrate_and_check_write_rights_and_name};
-use plimsoll_domain::git_names::{BranchName, CommitId};
+use crate::fleet::fleet_status::{FleetStatus, read_all_statuses};
+use crate::fleet::plan::{NewPlan, check_fleet_can_be_created, hash_objective};
+use crate::fleet_name::{FleetName, InvalidFleetName};
+use crate::settings::url_with_credentials;
+use crate::settings_loader::URL_VARIABLE;
+use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
+use plimsoll_domain::prompt::strip_prompt_block;
 use plimsoll_domain::state::DeliveryMode;
 use plimsoll_domain::text::{count_with_noun, to_safe_single_line};
 use plimsoll_flows::run::lifecycle::{
@@ -17,23 +22,18 @@ use plimsoll_launcher::branch::BranchError;
 use plimsoll_launcher::git;
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_policy::plan::EstimatedItem;
-use plimsoll_store::{Project, StoreError, disk, environment};
-use plimsoll_terminal::console::{print_error, print_text};
+use plimsoll_store::{Project, StoreError, disk, environment, layout};
+use plimsoll_terminal::console::{print_text, print_warning};
 use plimsoll_terminal::fleet_command_line::{CreateArguments, DeliverTo};
 use plimsoll_terminal::project_choice;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Maximum length of a name, which becomes a part of branch names and paths.
-const MAX_NAME_BYTES: usize = 60;
-
 /// The reason why no fleet was created.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CreateError {
-    #[error(
-        "`{0}` cannot be the name of a fleet: at most {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`, the first a letter or digit"
-    )]
-    InvalidName(String),
+    #[error("`{0}` cannot be the name of a fleet: {1}")]
+    InvalidName(String, InvalidFleetName),
     #[error("{0}")]
     ProjectOwnedByOtherUser(String),
     #[error(transparent)]
@@ -48,14 +48,16 @@ pub(super) enum CreateError {
     Branch(#[from] BranchError),
     #[error(transparent)]
     Remote(#[from] CloneRemoteError),
-    #[error(
-        "--branch belongs to --deliver branch: with merge the work goes onto the branch that is checked out"
-    )]
+    #[error("--branch belongs to --deliver branch: --deliver merge uses the branch that is checked out")]
     BranchOptionWithMerge,
     #[error(
-        "the plan {0} is not committed, and the machines that join have only what is: git add {0}, commit and push it"
+        "the plan {0} is not committed, so machines that join do not have it: git add {0}, commit and push it"
     )]
     PlanNotCommitted(String),
+    #[error("PROMPT.md has uncommitted changes, which machines that join do not have: commit and push it")]
+    TaskNotCommitted,
+    #[error("the fleet `{fleet}` merges its work into `{branch}` of the same remote")]
+    BranchOfOtherFleet { branch: String, fleet: String },
     #[error("the branch `{branch}` is not on {remote}: git push {remote} {branch}")]
     BranchNotOnRemote { branch: String, remote: String },
     #[error(
@@ -65,11 +67,11 @@ pub(super) enum CreateError {
     #[error("`{branch}` of {remote} has commits that are not here: git pull, then run this again")]
     RemoteHasNewerCommits { branch: String, remote: String },
     #[error(
-        "there is a branch `{branch}` on {remote} already, at {commit}: choose another name, or --branch"
+        "the branch `{branch}` already exists on {remote}, at {commit}: choose another name, or --branch"
     )]
     TargetBranchExists { branch: String, remote: String, commit: String },
     #[error(
-        "branches of items of an earlier fleet `{0}` are on {1} (plimsoll-items/{0}/…), where those of this one would be: merge or remove them, or choose another name"
+        "{1} has item branches of an earlier fleet `{0}` (plimsoll-items/{0}/…): merge or remove them, or choose another name"
     )]
     ItemBranchesExist(String, String),
 }
@@ -80,8 +82,10 @@ impl CreateError {
             CreateError::Remote(CloneRemoteError::Remote(
                 RemoteError::Rejected(_) | RemoteError::Unreachable(_),
             )) => Some(
-                "nothing was put into the database; see that git push works here, and repeat this".to_owned(),
+                "nothing was written to the database; check that git push works here, then run this again"
+                    .to_owned(),
             ),
+            CreateError::BranchOfOtherFleet { .. } => Some("choose another branch with --branch".to_owned()),
             CreateError::Store(error) => Some(error.hint().to_owned()),
             _ => None,
         }
@@ -91,21 +95,26 @@ impl CreateError {
 /// Checks everything, pushes the target branch and creates the fleet.
 pub(super) fn create_fleet(arguments: &CreateArguments) -> Result<ExitCode, CommandError> {
     let prepared_fleet = PreparedFleet::from_checked_arguments_and_remote(arguments)?;
-    // The tables are prepared before anything is pushed, so that a database error leaves nothing to undo.
-    let name = arguments.name.clone();
-    connect_and_run_with_timeout("prepare the tables", move |mut database| {
-        migrate_and_check_write_rights_and_name(&mut database, &name)
+    // This is checked before anything is pushed, so that a database error leaves nothing to undo.
+    let name = prepared_fleet.name.clone();
+    let other_fleets = connect_and_run_with_timeout("prepare the fleet", move |mut database| {
+        check_fleet_can_be_created(&mut database, &name)?;
+        Ok(read_all_statuses(database)?.statuses)
     })?;
+    prepared_fleet.check_branch_belongs_to_no_fleet(&other_fleets)?;
     prepared_fleet.create_missing_target_or_dry_run_if_merging()?;
     let plan_items = plan_items_without_estimates(&prepared_fleet.shared_work);
     let plan = prepared_fleet.new_plan(arguments);
+    let member_password = uuid::Uuid::new_v4().simple().to_string();
+    let password = member_password.clone();
     let result = connect_and_run_with_timeout("create the fleet", move |database| {
-        Fleet::create_if_name_free(database, &plan, &plan_items).map(drop)
+        Fleet::create_if_name_free(database, &plan, &plan_items, &password).map(drop)
     });
     if let Err(error) = result {
         return Err(prepared_fleet.warn_if_branch_created_and_return_error(error).into());
     }
-    prepared_fleet.print_fleet_summary_and_join_command(arguments);
+    prepared_fleet.print_fleet_summary_and_join_command();
+    print_member_credentials(&prepared_fleet.name, &member_password);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -119,9 +128,22 @@ fn plan_items_without_estimates(shared_work: &SharedWork) -> Vec<EstimatedItem> 
     shared_work.todo.items.iter().map(to_item_without_estimate).collect()
 }
 
+/// Prints how other machines reach the database as members of the fleet. The password is stored nowhere, so it is shown only now.
+fn print_member_credentials(name: &FleetName, password: &str) {
+    let role = name.schema();
+    print_text(format!(
+        "machines that join connect to the database as the role `{role}`; its password is shown only now:"
+    ));
+    let own_address = environment::variable(URL_VARIABLE).unwrap_or_default();
+    print_text(match url_with_credentials(&own_address, &role, password) {
+        Some(url) => format!("  {URL_VARIABLE}={}", to_safe_single_line(&url)),
+        None => format!("  PGUSER={role} PGPASSWORD={password}"),
+    });
+}
+
 /// The checked input of a new fleet.
 struct PreparedFleet {
-    name: String,
+    name: FleetName,
     project: Project,
     shared_work: SharedWork,
     checkout: ProjectCheckout,
@@ -137,7 +159,8 @@ struct PreparedFleet {
 
 impl PreparedFleet {
     fn from_checked_arguments_and_remote(arguments: &CreateArguments) -> Result<PreparedFleet, CreateError> {
-        check_fleet_name(&arguments.name)?;
+        let name = FleetName::parse(&arguments.name)
+            .map_err(|error| CreateError::InvalidName(to_safe_single_line(&arguments.name), error))?;
         if arguments.deliver == DeliverTo::Merge && arguments.branch.is_some() {
             return Err(CreateError::BranchOptionWithMerge);
         }
@@ -145,7 +168,11 @@ impl PreparedFleet {
             if ignored_state.is_in_current_folder() {
                 return Err(CreateError::ProjectOwnedByOtherUser(ignored_state.to_string()));
             }
-            print_error(&ignored_state);
+            print_warning(&ignored_state);
+        }
+        let current_folder = environment::current_dir();
+        if layout::find_repository(&current_folder).is_none() {
+            return Err(UnsuitableRepository::NoRepository(current_folder).into());
         }
         let project = project_choice::find_project_for_new_run_and_print_notice(arguments.todo.as_deref());
         let shared_work =
@@ -154,6 +181,7 @@ impl PreparedFleet {
         if !git::is_tracked(project.root(), &shared_work.plan) {
             return Err(CreateError::PlanNotCommitted(to_safe_single_line(&shared_work.plan)));
         }
+        check_committed_prompt_has_same_task(&project, &checkout)?;
         let remote = CloneRemote::open_with_temporary_copy(&checkout.repository_root, &arguments.remote)?;
         let remote_name = to_safe_single_line(&arguments.remote);
         check_head_is_pushed_and_is_tip_if_merging(&checkout, &remote, &remote_name, arguments.deliver)?;
@@ -166,6 +194,16 @@ impl PreparedFleet {
             DeliverTo::Branch => {
                 let target_name = arguments.branch.clone().unwrap_or_else(default_target_name);
                 let target_branch = parse_branch_name(&target_name)?;
+                // Only the branch that a killed `create` has left may be there.
+                if target_name != default_target_name()
+                    && let Some(tip) = remote.fetch_branch_tip(&target_branch)?
+                {
+                    return Err(CreateError::TargetBranchExists {
+                        branch: to_safe_single_line(&target_name),
+                        remote: remote_name,
+                        commit: short_commit(&tip),
+                    });
+                }
                 let is_target_missing = is_target_missing_or_error_if_not_at_head(
                     &checkout,
                     &remote,
@@ -176,7 +214,6 @@ impl PreparedFleet {
             }
         };
         let deliver_to = arguments.deliver;
-        let name = arguments.name.clone();
         Ok(PreparedFleet {
             name,
             project,
@@ -188,6 +225,23 @@ impl PreparedFleet {
             deliver_to,
             is_target_missing,
         })
+    }
+
+    /// Fails if an unfinished fleet merges into the same branch. Does not matter with `merge`: that branch is the user's own.
+    fn check_branch_belongs_to_no_fleet(&self, fleets: &[FleetStatus]) -> Result<(), CreateError> {
+        let address = self.remote.address();
+        let has_same_branch = |fleet: &&FleetStatus| {
+            fleet.end_reason.is_none()
+                && fleet.remote_address == address
+                && fleet.target_branch == self.target_branch.as_str()
+        };
+        match fleets.iter().find(has_same_branch).filter(|_| self.deliver_to == DeliverTo::Branch) {
+            None => Ok(()),
+            Some(fleet) => Err(CreateError::BranchOfOtherFleet {
+                branch: to_safe_single_line(self.target_branch.as_str()),
+                fleet: to_safe_single_line(&fleet.name),
+            }),
+        }
     }
 
     /// Creates the target branch. With `merge`, only checks with a dry run that pushing is allowed.
@@ -212,7 +266,7 @@ impl PreparedFleet {
         let plan_file =
             self.checkout.project_path.join(&self.shared_work.plan).to_string_lossy().into_owned();
         NewPlan {
-            name: arguments.name.clone(),
+            name: self.name.clone(),
             remote_address: self.remote.address(),
             target_branch: self.target_branch.to_string(),
             verify_commands: arguments.verify.clone(),
@@ -234,25 +288,28 @@ impl PreparedFleet {
     /// Prints a warning if the target branch was created although the fleet was not. Returns `error` unchanged.
     fn warn_if_branch_created_and_return_error(&self, error: FleetError) -> FleetError {
         if self.is_target_missing {
-            print_error(&format!(
-                "the branch `{}` is on {} by now; repeat this command to go on with it",
-                to_safe_single_line(self.target_branch.as_str()),
-                self.remote_name
-            ));
+            let branch = to_safe_single_line(self.target_branch.as_str());
+            let remote = &self.remote_name;
+            let next_step = if branch == format!("plimsoll/{}", self.name) {
+                "run this command again to continue".to_owned()
+            } else {
+                format!("before you run this command again: git push {remote} --delete {branch}")
+            };
+            print_warning(&format!("the branch `{branch}` was already created on {remote}; {next_step}"));
         }
         error
     }
 
-    fn print_fleet_summary_and_join_command(&self, arguments: &CreateArguments) {
-        let name = &arguments.name;
+    fn print_fleet_summary_and_join_command(&self) {
+        let name = &self.name;
         let open_count = self.shared_work.todo.open_items().len();
         print_text(format!(
-            "the fleet `{name}` is created: {}, from {}",
+            "created the fleet `{name}`: {}, from {}",
             count_with_noun(open_count, "open item"),
             short_commit(&self.checkout.head_commit)
         ));
         print_text(format!(
-            "its work comes together on {} of {}",
+            "the work is merged into {} of {}",
             to_safe_single_line(self.target_branch.as_str()),
             self.remote_name
         ));
@@ -267,23 +324,6 @@ impl PreparedFleet {
     }
 }
 
-fn check_fleet_name(name: &str) -> Result<(), CreateError> {
-    let is_allowed_character =
-        |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
-    let starts_with_alphanumeric = name.starts_with(|character: char| character.is_ascii_alphanumeric());
-    // git refuses these in a branch name.
-    let is_reserved_by_git = name.contains("..") || name.ends_with('.') || name.ends_with(".lock");
-    if starts_with_alphanumeric
-        && !is_reserved_by_git
-        && name.len() <= MAX_NAME_BYTES
-        && name.chars().all(is_allowed_character)
-    {
-        Ok(())
-    } else {
-        Err(CreateError::InvalidName(to_safe_single_line(name)))
-    }
-}
-
 fn read_objective_into_new_run(arguments: &CreateArguments) -> Result<NewRun, CreateError> {
     let objective = match &arguments.objective_file {
         Some(file) => {
@@ -293,6 +333,24 @@ fn read_objective_into_new_run(arguments: &CreateArguments) -> Result<NewRun, Cr
         None => arguments.objective.clone(),
     };
     Ok(NewRun { objective, plan_file: arguments.todo.clone(), ..NewRun::default() })
+}
+
+/// Fails if git tracks PROMPT.md and its task differs from the one in the commit, because the machines that join would have
+/// another task. The block that Plimsoll writes into the file does not matter.
+fn check_committed_prompt_has_same_task(
+    project: &Project,
+    checkout: &ProjectCheckout,
+) -> Result<(), CreateError> {
+    let path = checkout.project_path.join("PROMPT.md");
+    let committed = RepoPath::parse(&path.to_string_lossy()).ok().and_then(|path| {
+        git::file_content_in_commit(&checkout.repository_root, &checkout.head_commit, &path)
+    });
+    let (Some(committed), Some(current)) = (committed, disk::read(&project.prompt_path())?) else {
+        return Ok(());
+    };
+    let task =
+        |bytes: &[u8]| hash_objective(&String::from_utf8_lossy(strip_prompt_block(bytes).unwrap_or(bytes)));
+    if task(&committed) == task(&current) { Ok(()) } else { Err(CreateError::TaskNotCommitted) }
 }
 
 /// Checks that the checked-out commit is on the remote's branch. With `merge` it must be the branch's last
@@ -346,20 +404,4 @@ fn parse_branch_name(name: &str) -> Result<BranchName, CreateError> {
 
 fn short_commit(commit: &CommitId) -> String {
     commit.as_str().chars().take(12).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fleet_name_is_valid_in_branch_names_and_paths() {
-        for name in ["night", "2026-01-07", "a.b_c-D"] {
-            assert!(check_fleet_name(name).is_ok(), "{name}");
-        }
-        let long = "a".repeat(MAX_NAME_BYTES + 1);
-        for name in ["", "-x", ".x", "a/b", "a b", "a..b", "a.", "a.lock", "größer", "a\nb", &long] {
-            assert!(matches!(check_fleet_name(name), Err(CreateError::InvalidName(_))), "{name}");
-        }
-    }
 }

@@ -35,7 +35,10 @@ pub(super) fn describe_event_in_one_line(event: &FleetEvent, item_text: Option<&
     match event.kind.as_str() {
         "created" => format!("the fleet was created{detail_suffix}"),
         "claimed" => {
-            format!("{} began {item_label}{attempt_suffix}", worker.unwrap_or_else(|| "a worker".to_owned()))
+            format!(
+                "{} started {item_label}{attempt_suffix}",
+                worker.unwrap_or_else(|| "a worker".to_owned())
+            )
         }
         "offered" => {
             format!(
@@ -48,13 +51,13 @@ pub(super) fn describe_event_in_one_line(event: &FleetEvent, item_text: Option<&
         "set_aside" => format!("{item_label} was set aside{worker_suffix}{detail_suffix}"),
         "reopened" => format!("{item_label} is open again"),
         "answered" => format!("the question of {item_label} was answered{detail_suffix}"),
-        "merger" => format!("{detail} merges from here on"),
+        "merger" => format!("{detail} now merges the items"),
         "landing" => format!("{item_label} is about to be merged as {}", short_commit(&event.detail)),
         "merged" => format!("{item_label} is merged{detail_suffix}"),
         "refused" => format!("{item_label} could not be merged{detail_suffix}"),
         "paused" => format!("the fleet pauses{detail_suffix}"),
-        "draining" => "the fleet drains: nothing new is begun".to_owned(),
-        "resumed" => "the fleet goes on".to_owned(),
+        "draining" => "the fleet is draining: no new item starts".to_owned(),
+        "resumed" => "the fleet was resumed".to_owned(),
         "stopped" => "the fleet was stopped".to_owned(),
         "done" => "every item is merged".to_owned(),
         unknown_kind => describe_event_of_unknown_kind(
@@ -99,8 +102,8 @@ mod tests {
         };
         for (event, expected) in [
             (event("created", None, None, "", "3 items"), "the fleet was created: 3 items"),
-            (event("claimed", Some(0), Some(1), "a/1", ""), "a/1 began item 1 \"Parse\""),
-            (event("claimed", Some(0), Some(3), "a/1", ""), "a/1 began item 1 \"Parse\", attempt 3"),
+            (event("claimed", Some(0), Some(1), "a/1", ""), "a/1 started item 1 \"Parse\""),
+            (event("claimed", Some(0), Some(3), "a/1", ""), "a/1 started item 1 \"Parse\", attempt 3"),
             (
                 event("offered", Some(0), Some(1), "a/1", "0123456789abcdef"),
                 "item 1 \"Parse\" is done and waits to be merged (worker a/1): 0123456789ab",

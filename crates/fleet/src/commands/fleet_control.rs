@@ -14,11 +14,14 @@ use std::process::ExitCode;
 pub(super) fn drain_fleet(arguments: &NameArgument) -> Result<ExitCode, CommandError> {
     let (has_changed, fleet) = set_draining_or_error_if_ended(&arguments.name, true)?;
     let name = to_safe_single_line(&fleet.name);
-    let outcome_text = if has_changed { "drains" } else { "drains already" };
+    let outcome_text = if has_changed { "is draining" } else { "is already draining" };
     let unfinished_count = fleet.item_counts.in_progress + fleet.item_counts.offered;
+    let unfinished_text = match unfinished_count {
+        0 => "nothing is running".to_owned(),
+        count => format!("{} will be finished and merged", count_u64_with_noun(count, "item")),
+    };
     print_text(format!(
-        "the fleet `{name}` {outcome_text}: nothing new is begun, {} will be finished and merged; to go on: plimsoll fleet resume {name}",
-        count_u64_with_noun(unfinished_count, "item")
+        "the fleet `{name}` {outcome_text}: no new item starts; {unfinished_text}\nto resume: plimsoll fleet resume {name}"
     ));
     Ok(ExitCode::SUCCESS)
 }
@@ -31,10 +34,10 @@ pub(super) fn resume_fleet(arguments: &NameArgument) -> Result<ExitCode, Command
         print_text(format!("the fleet `{name}` was not draining"));
     } else if fleet.active_workers == 0 {
         print_text(format!(
-            "the fleet `{name}` goes on once somebody joins: plimsoll fleet join {name} --workers N -- CLIENT ARGS"
+            "the fleet `{name}` is resumed and continues when a machine joins: plimsoll fleet join {name} --workers N -- CLIENT ARGS"
         ));
     } else {
-        print_text(format!("the fleet `{name}` goes on"));
+        print_text(format!("the fleet `{name}` is resumed"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -59,15 +62,13 @@ fn set_draining_or_error_if_ended(
 pub(super) fn confirm_and_stop_fleet_permanently(
     arguments: &ConfirmArguments,
 ) -> Result<ExitCode, CommandError> {
-    let fleet = open_fleet_and_run_with_timeout(&arguments.name, "look at the fleet", Fleet::read_status)?;
+    let fleet = open_fleet_and_run_with_timeout(&arguments.name, "read the fleet", Fleet::read_status)?;
     let name = to_safe_single_line(&fleet.name);
     if let Some(end_reason) = &fleet.end_reason {
-        print_text(format!("the fleet `{name}` is over already: {}", to_safe_single_line(end_reason)));
+        print_text(format!("the fleet `{name}` has already ended: {}", to_safe_single_line(end_reason)));
         return Ok(ExitCode::SUCCESS);
     }
-    if !is_confirmed_or_not_interactive(arguments, &render_stop_question(&fleet)) {
-        return Err(CommandError::NotConfirmed);
-    }
+    confirm("stop", arguments, &render_stop_question(&fleet))?;
     let fleet = open_fleet_and_run_with_timeout(&arguments.name, "stop the fleet", |fleet| {
         fleet.end_as_stopped()?;
         fleet.read_status()
@@ -84,19 +85,26 @@ pub(super) fn confirm_and_stop_fleet_permanently(
 fn render_stop_question(fleet: &FleetStatus) -> String {
     let unmerged_count = fleet.item_counts.total - fleet.item_counts.merged;
     format!(
-        "Stop the fleet \"{}\" for good, with {} not merged and {} at work? It cannot be resumed; `plimsoll fleet drain` lets what \
-         is begun be finished. [y/N] ",
+        "Stop the fleet \"{}\" for good, with {} not merged and {} at work? It cannot be resumed. `plimsoll fleet drain` \
+         finishes the started items first. [y/N] ",
         to_safe_single_line(&fleet.name),
         count_u64_with_noun(unmerged_count, "item"),
         count_u64_with_noun(fleet.active_workers, "worker")
     )
 }
 
-/// Returns true with `--yes`, without a terminal, or if the user confirms.
-pub(super) fn is_confirmed_or_not_interactive(arguments: &ConfirmArguments, question: &str) -> bool {
-    if arguments.yes || !console::is_terminal() || !std::io::stdin().is_terminal() {
-        return true;
+/// Fails unless `--yes` is given or the user confirms. Without a terminal nobody can confirm.
+pub(super) fn confirm(
+    verb: &'static str,
+    arguments: &ConfirmArguments,
+    question: &str,
+) -> Result<(), CommandError> {
+    if arguments.yes {
+        return Ok(());
+    }
+    if !console::is_terminal() || !std::io::stdin().is_terminal() {
+        return Err(CommandError::NoTerminalToConfirm { name: to_safe_single_line(&arguments.name), verb });
     }
     console::print_question(question);
-    console::read_confirmation()
+    if console::read_confirmation() { Ok(()) } else { Err(CommandError::NotConfirmed) }
 }

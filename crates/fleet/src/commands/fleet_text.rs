@@ -2,7 +2,10 @@
 
 use crate::fleet::fleet_status::{FleetStatus, ItemStatus};
 use plimsoll_domain::board::BoardMillis;
+use plimsoll_domain::cost::{CostBasis, format_usd};
 use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
+use plimsoll_launcher::remote_repository::remote_name_of_address;
+use plimsoll_store::{environment, layout};
 use plimsoll_terminal::duration::format_seconds;
 
 /// Maximum lengths of an item's text and of a reason in a line.
@@ -33,7 +36,7 @@ pub(super) fn render_set_aside_or_merge_failure_reason(item: &ItemStatus) -> Str
         .filter(|reason| !reason.is_empty())
         .unwrap_or(&item.merge_failure_note);
     let tries_prefix =
-        if item.set_aside_kind.as_deref() == Some("tries") { "not merged after all its tries: " } else { "" };
+        if item.set_aside_kind.as_deref() == Some("tries") { "not merged after all attempts: " } else { "" };
     format!("{tries_prefix}{}", redact_and_truncate_to_line(reason_or_note))
 }
 
@@ -48,10 +51,10 @@ pub(super) fn describe_fleet_state(fleet: &FleetStatus) -> String {
         (Some("done"), _) => "done".to_owned(),
         (Some(end_reason), _) => to_safe_single_line(end_reason),
         (None, _) if fleet.item_counts.merged == fleet.item_counts.total => "every item is merged".to_owned(),
-        (None, _) if fleet.is_draining => "draining: nothing new is begun".to_owned(),
+        (None, _) if fleet.is_draining => "draining: no new item starts".to_owned(),
         (None, Some(pause_text)) => pause_text,
-        (None, None) if is_cost_limit_reached(fleet) => "its money is spent: nothing new is begun".to_owned(),
-        (None, None) if fleet.active_workers == 0 => "no worker is there".to_owned(),
+        (None, None) if is_cost_limit_reached(fleet) => "out of budget: no new item starts".to_owned(),
+        (None, None) if fleet.active_workers == 0 => "no active worker".to_owned(),
         (None, None) => "at work".to_owned(),
     }
 }
@@ -83,15 +86,27 @@ pub(super) fn render_item_counts(fleet: &FleetStatus) -> String {
 
 /// Renders the cost and its limit: `$3.20 of $40.00`.
 pub(super) fn render_cost(fleet: &FleetStatus) -> String {
-    let limit_suffix = fleet.max_cost_usd.map(|limit_usd| format!(" of ${limit_usd:.2}")).unwrap_or_default();
-    format!("${:.2}{limit_suffix}", fleet.cost_usd)
+    match fleet.max_cost_usd {
+        Some(limit_usd) => CostBasis::Reported.format_usd_spent_of_limit(fleet.cost_usd, limit_usd),
+        None => format_usd(fleet.cost_usd),
+    }
 }
 
 /// Returns the command that merges the fleet's branch, or `None` if nothing was merged or work is pushed to the user's branch.
 pub(super) fn merge_command_if_on_separate_branch(fleet: &FleetStatus) -> Option<String> {
     let has_merged_work_on_separate_branch = fleet.delivery_mode == "branch" && fleet.item_counts.merged > 0;
-    has_merged_work_on_separate_branch
-        .then(|| format!("git fetch origin && git merge origin/{}", fleet.target_branch))
+    has_merged_work_on_separate_branch.then(|| {
+        let remote = remote_name_in_clone_or_origin(&fleet.remote_address);
+        format!("git fetch {remote} && git merge {remote}/{}", fleet.target_branch)
+    })
+}
+
+/// Returns the name that the clone in the current folder gives to this address, or `origin` if it gives none.
+pub(super) fn remote_name_in_clone_or_origin(address: &str) -> String {
+    let repository = layout::find_repository(&environment::current_dir()).map(|(root, _)| root.to_owned());
+    repository
+        .and_then(|repository| remote_name_of_address(&repository, address))
+        .unwrap_or_else(|| "origin".to_owned())
 }
 
 /// Returns the branch that an item may have on the remote, or `None` if the item was never claimed or is merged.

@@ -1,12 +1,12 @@
 //! `plimsoll fleet forget`: deletes a fleet from the database, and lists what may remain on the remote.
 
-use super::fleet_control::is_confirmed_or_not_interactive;
-use super::fleet_text::remote_branch_of_unmerged_item;
+use super::fleet_control::confirm;
+use super::fleet_text::{remote_branch_of_unmerged_item, remote_name_in_clone_or_origin};
 use super::status::{FleetOverview, read_overview};
 use super::{CommandError, connect_and_run_with_timeout};
 use crate::fleet::Fleet;
 use plimsoll_domain::text::to_safe_single_line;
-use plimsoll_terminal::console::print_text;
+use plimsoll_terminal::console::{print_text, print_warning};
 use plimsoll_terminal::fleet_command_line::ConfirmArguments;
 use std::process::ExitCode;
 
@@ -22,14 +22,18 @@ pub(super) fn confirm_and_delete_fleet(arguments: &ConfirmArguments) -> Result<E
         "Remove the fleet \"{name}\" with its journal from the database, with {} not merged? [y/N] ",
         super::fleet_text::count_u64_with_noun(unmerged_count, "item")
     );
-    if !is_confirmed_or_not_interactive(arguments, &question) {
-        return Err(CommandError::NotConfirmed);
-    }
+    confirm("forget", arguments, &question)?;
     let fleet_name = arguments.name.clone();
-    connect_and_run_with_timeout("forget the fleet", move |database| {
+    let role_error = connect_and_run_with_timeout("forget the fleet", move |database| {
         Fleet::open(database, &fleet_name)?.delete_if_no_active_workers()
     })?;
     print_text(format!("the fleet `{name}` is no longer in the database"));
+    if let Some(role_error) = role_error {
+        print_warning(&format!(
+            "the role of its members can no longer log in, but it still exists: {}",
+            to_safe_single_line(&role_error)
+        ));
+    }
     print_text(render_remaining_branches_and_cleanup(&overview));
     Ok(ExitCode::SUCCESS)
 }
@@ -37,14 +41,18 @@ pub(super) fn confirm_and_delete_fleet(arguments: &ConfirmArguments) -> Result<E
 /// Lists the branches of a fleet that may still be on its remote, and how to delete them.
 fn render_remaining_branches_and_cleanup(overview: &FleetOverview) -> String {
     let FleetOverview { fleet, items, .. } = overview;
-    let target_branch = (fleet.delivery_mode == "branch").then(|| fleet.target_branch.clone());
+    // A branch that the user has named may have been there before, or belong to another fleet.
+    let target_branch =
+        Some(fleet.target_branch.clone()).filter(|branch| *branch == format!("plimsoll/{}", fleet.name));
     let item_branches = items.iter().filter_map(|item| remote_branch_of_unmerged_item(&fleet.name, item));
     let branches: Vec<String> = target_branch.into_iter().chain(item_branches).collect();
     let (remote_address, name) =
         (to_safe_single_line(&fleet.remote_address), to_safe_single_line(&fleet.name));
+    let remote = remote_name_in_clone_or_origin(&fleet.remote_address);
     let reference_cleanup_text = format!(
         "short texts and landed commits remain there below refs/plimsoll/{name}/; to remove them, too:\n  \
-         git push origin --delete $(git ls-remote origin 'refs/plimsoll/{name}/*' | cut -f2)"
+         git ls-remote {remote} 'refs/plimsoll/{name}/*' | cut -f2 | xargs -r git push {remote} --delete\n\
+         worktrees of members remain on their machines, below ~/.local/state/plimsoll/trees/"
     );
     if branches.is_empty() {
         return format!("no branch of it remains on {remote_address}\n{reference_cleanup_text}");
@@ -59,7 +67,7 @@ fn render_remaining_branches_and_cleanup(overview: &FleetOverview) -> String {
         if omitted_count > 0 { format!("  and {omitted_count} more\n") } else { String::new() };
     let first_branch = to_safe_single_line(&branches[0]);
     format!(
-        "these branches may remain on {remote_address}:\n{}{omitted_line}to remove one, in a clone: git push origin --delete {first_branch}\n{reference_cleanup_text}",
+        "these branches may remain on {remote_address}:\n{}{omitted_line}to remove one, in a clone: git push {remote} --delete {first_branch}\n{reference_cleanup_text}",
         branch_lines.concat()
     )
 }

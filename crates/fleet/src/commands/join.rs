@@ -1,18 +1,22 @@
 //! `plimsoll fleet join`: this machine works on a fleet's plan. It is a parallel run in this clone that uses the fleet's board.
 
+use super::open_fleet_and_run_with_timeout;
 use crate::database::Database;
 use crate::database_error::FleetError;
 use crate::fleet::Fleet;
 use crate::fleet::machine_board::{Machine, MachineBoard};
+use crate::fleet::members::{Member, MemberEventKind};
 use crate::fleet::plan::hash_objective;
 use crate::fleet::reconnecting_fleet::ReconnectingFleet;
 use crate::fleet::shared_plan::SharedPlan;
 use crate::settings_loader;
+use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::limits::RunLimits;
 use plimsoll_domain::promise::{InvalidPromise, PromiseWord};
 use plimsoll_domain::prompt::strip_prompt_block;
 use plimsoll_domain::state::{DeliveryMode, WorkerOptions};
 use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
+use plimsoll_domain::workers::MemberToken;
 use plimsoll_domain::{RunState, TodoList, todo};
 use plimsoll_flows::run::lifecycle::{self, NewRun, ResumeChanges, ResumeOutcome, StartError};
 use plimsoll_flows::run::protect;
@@ -28,9 +32,10 @@ use plimsoll_launcher::remote_repository::{Remote, RemoteError};
 use plimsoll_store::{
     Durability, Project, StoreError, config, disk, environment, layout, ledger, state_file,
 };
-use plimsoll_terminal::console::{fail, print_error, print_text};
+use plimsoll_terminal::console::{fail_with, print_hint, print_text, print_warning};
 use plimsoll_terminal::fleet_command_line::JoinArguments;
 use plimsoll_terminal::run_progress::{ProgressFormat, new_run_observer_handling_signals};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -61,19 +66,17 @@ enum JoinError {
     Workers(#[from] WorkersError),
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
-    #[error("{} is in no git repository: run this in a clone of {repo}", .folder.display())]
+    #[error("{} is not in a git repository: run this in a clone of {repo}", .folder.display())]
     NotInRepository { folder: PathBuf, repo: String },
-    #[error("this clone has no folder {}: the fleet's project is there", .0.display())]
+    #[error("this clone has no folder {}, where the fleet's project is", .0.display())]
     ProjectFolderMissing(PathBuf),
-    #[error(
-        "this repository keeps large files by Git LFS, which worktrees of a fleet do not bring: run it on one machine"
-    )]
+    #[error("this repository uses Git LFS, which a fleet does not support: run the plan on one machine")]
     UsesGitLfs,
     #[error(
         "there is no task here: write PROMPT.md, or give --objective-file FILE, with the text that the fleet was created with"
     )]
     TaskMissing,
-    #[error("PROMPT.md has no mark where Plimsoll's own part ends")]
+    #[error("PROMPT.md lacks the end marker of Plimsoll's own part")]
     MissingEndMarker,
     #[error("the objective file {} is missing", .0.display())]
     ObjectiveFileMissing(PathBuf),
@@ -82,11 +85,15 @@ enum JoinError {
     )]
     DifferentTask(String),
     #[error(
-        "there is no client `{0}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
+        "`{0}` was not found: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
     )]
     ClientNotFound(String),
-    #[error("the fleet `{0}` was stopped: its work stays on its branches")]
+    #[error("the fleet `{0}` was stopped; its work stays on its branches")]
     FleetStopped(String),
+    #[error(
+        "the database says that every item of the fleet `{fleet}` is merged, and {branch} does not contain item {number}: plimsoll doctor --fleet {fleet}"
+    )]
+    ItemMissingFromTarget { fleet: String, number: usize, branch: String },
     #[error("the plan of the fleet `{fleet}` cannot be used: {error}")]
     InvalidPromiseWord { fleet: String, error: InvalidPromise },
 }
@@ -97,10 +104,42 @@ pub(super) fn join_fleet(arguments: &JoinArguments) -> ExitCode {
     ledger::enable_ledger_writes();
     match join_and_work(arguments) {
         Ok(code) => ExitCode::from(code),
-        Err(error) => match hint(&error) {
-            Some(hint) => fail(format!("{error}\nhint: {hint}")),
-            None => fail(error),
-        },
+        Err(error) => {
+            let text = match hint(&error) {
+                Some(hint) => format!("{error}\nhint: {hint}"),
+                None => error.to_string(),
+            };
+            fail_with(text, exit_status(&error))
+        }
+    }
+}
+
+/// Returns the exit status of an error. A service manager must not repeat a command that fails with one of `FatalError` or
+/// `Cancelled`: the user has to change something first.
+fn exit_status(error: &JoinError) -> ExitStatus {
+    match error {
+        JoinError::FleetStopped(_) => ExitStatus::Cancelled,
+        JoinError::Fleet(FleetError::FleetNotFound(_) | FleetError::SchemaMismatch { .. })
+        | JoinError::UnsuitableRepository(_)
+        | JoinError::NotInRepository { .. }
+        | JoinError::ProjectFolderMissing(_)
+        | JoinError::UsesGitLfs
+        | JoinError::TaskMissing
+        | JoinError::MissingEndMarker
+        | JoinError::ObjectiveFileMissing(_)
+        | JoinError::DifferentTask(_)
+        | JoinError::ClientNotFound(_)
+        | JoinError::ItemMissingFromTarget { .. }
+        | JoinError::InvalidPromiseWord { .. }
+        | JoinError::Run(RunError::HookProgramsMissing(_)) => ExitStatus::FatalError,
+        JoinError::Fleet(_)
+        | JoinError::Store(_)
+        | JoinError::Remote(_)
+        | JoinError::Start(_)
+        | JoinError::Run(_)
+        | JoinError::Sandbox(_)
+        | JoinError::Workers(_)
+        | JoinError::Signals(_) => ExitStatus::Failure,
     }
 }
 
@@ -116,13 +155,13 @@ fn hint(error: &JoinError) -> Option<String> {
 /// Joins in steps; each takes the result of the previous one. Only the fourth step registers this machine with the fleet,
 /// so a crash before that leaves only files in this clone.
 fn join_and_work(arguments: &JoinArguments) -> Result<u8, JoinError> {
-    let fleet = open_fleet_unless_stopped(arguments)?;
-    if fleet.is_done() {
+    let mut fleet_clone = check_project_and_open_remote(open_fleet_unless_stopped(arguments)?)?;
+    if fleet_clone.fleet.is_done() {
+        check_target_contains_all_items(&mut fleet_clone)?;
         print_text(format!("every item of the fleet `{}` is merged", to_safe_single_line(&arguments.name)));
-        print_merge_command(arguments, &fleet.plan);
+        print_merge_command(arguments, &fleet_clone.fleet.plan);
         return Ok(0);
     }
-    let fleet_clone = check_project_and_open_remote(fleet)?;
     let machine_run = resume_or_create_run(fleet_clone)?;
     let machine_run = record_machine_joined_in_journal(machine_run)?;
     let finished_work = run_workers_until_done_or_paused(machine_run)?;
@@ -179,7 +218,7 @@ fn check_project_and_open_remote(fleet: OpenFleet<'_>) -> Result<FleetClone<'_>,
         || Remote::open(&checkout.repository_root, &arguments.remote, &fetch_folder),
     )?;
     if remote.address_without_credentials() != plan.remote_address {
-        print_error(&format!(
+        print_warning(&format!(
             "the fleet was created with the remote {}; this clone's `{}` is {}",
             to_safe_single_line(&plan.remote_address),
             to_safe_single_line(&arguments.remote),
@@ -187,8 +226,30 @@ fn check_project_and_open_remote(fleet: OpenFleet<'_>) -> Result<FleetClone<'_>,
         ));
     }
     let remote_target =
-        RemoteTarget::new(remote, &arguments.name, &plan.created_at.to_string(), &plan.target_branch);
+        RemoteTarget::new(remote, &arguments.name, &plan.created_at.to_string(), &plan.target_branch)
+            .with_plan(plan.plan_on_target());
     Ok(FleetClone { fleet, project, remote_target })
+}
+
+/// Fails unless every item is recorded as merged and the target branch contains it.
+fn check_target_contains_all_items(fleet_clone: &mut FleetClone<'_>) -> Result<(), JoinError> {
+    let FleetClone { fleet: OpenFleet { arguments, connected_fleet, plan }, remote_target, .. } = fleet_clone;
+    let all_items: Vec<usize> = (0..plan.item_texts.len()).collect();
+    let items_with_commits = connected_fleet.read_candidate_commits_of_merged_items(&all_items)?;
+    let missing_items =
+        remote_target.find_items_missing_from_target(&plan.start_commit, &items_with_commits, &|| false)?;
+    // An item that is not even recorded as merged is missing as well.
+    let recorded_items: BTreeSet<usize> = items_with_commits.iter().map(|(item, _)| *item).collect();
+    let missing_item =
+        all_items.iter().find(|item| !recorded_items.contains(item) || missing_items.contains(item));
+    match missing_item {
+        None => Ok(()),
+        Some(item) => Err(JoinError::ItemMissingFromTarget {
+            fleet: arguments.name.clone(),
+            number: item + 1,
+            branch: to_safe_single_line(plan.target_branch.as_str()),
+        }),
+    }
 }
 
 /// This machine with the run that works on the fleet's plan.
@@ -197,8 +258,15 @@ struct MachineRun<'a> {
     launch_options: LaunchOptions,
     preflight: Preflight,
     run_state: RunState,
-    /// The name of this clone in the fleet.
+    /// The name of this clone in the fleet, and its token.
     member_name: String,
+    member_token: MemberToken,
+}
+
+impl MachineRun<'_> {
+    fn member(&self) -> Member {
+        Member::new(&self.member_name, &self.member_token)
+    }
 }
 
 /// Resumes this clone's run, or creates one. After a crash the run exists, and the next `fleet join` resumes it.
@@ -212,16 +280,17 @@ fn resume_or_create_run(fleet_clone: FleetClone<'_>) -> Result<MachineRun<'_>, J
         &launch_options,
         requested_client,
     )?;
-    let member_name =
-        workers::fleet_member_name(&fleet_clone.project, &run_state)?.unwrap_or_else(new_member_name);
-    Ok(MachineRun { fleet_clone, launch_options, preflight, run_state, member_name })
+    let (member_name, member_token) = workers::fleet_member_name_and_token(&fleet_clone.project, &run_state)?
+        .unwrap_or_else(|| (new_member_name(), new_member_token()));
+    Ok(MachineRun { fleet_clone, launch_options, preflight, run_state, member_name, member_token })
 }
 
 /// Records in the fleet's journal that this machine joins. After a crash the journal has a machine that never claimed an item; the
 /// next `fleet join` may use another name.
 fn record_machine_joined_in_journal(mut machine_run: MachineRun<'_>) -> Result<MachineRun<'_>, JoinError> {
+    let member = machine_run.member();
     let OpenFleet { arguments, connected_fleet, .. } = &mut machine_run.fleet_clone.fleet;
-    record_join_and_warn_about_versions(connected_fleet, &machine_run.member_name, arguments.workers)?;
+    record_join_and_warn_about_versions(connected_fleet, &member, arguments.workers)?;
     Ok(machine_run)
 }
 
@@ -237,16 +306,18 @@ struct FinishedWork<'a> {
 /// Runs this machine's workers until its run ends or pauses. A crash leaves leases, which expire, and results in this machine's
 /// files, which the next `fleet join` delivers.
 fn run_workers_until_done_or_paused(machine_run: MachineRun<'_>) -> Result<FinishedWork<'_>, JoinError> {
-    let MachineRun { fleet_clone, launch_options, preflight, run_state, member_name } = machine_run;
+    let machine = this_machine(machine_run.member());
+    let MachineRun { fleet_clone, launch_options, preflight, run_state, member_name, member_token } =
+        machine_run;
     let FleetClone { fleet: OpenFleet { arguments, connected_fleet, plan }, project, remote_target } =
         fleet_clone;
     let new_machine_board = |fleet| {
         let fleet =
             ReconnectingFleet { connected_fleet: Some(fleet), ..ReconnectingFleet::new(&arguments.name) };
-        Box::new(MachineBoard { fleet, machine: this_machine(&member_name) })
+        Box::new(MachineBoard { fleet, machine: machine.clone() })
     };
     let fleet_join = FleetJoin {
-        fleet: describe_fleet(arguments, &plan, &member_name),
+        fleet: describe_fleet(arguments, &plan, member_name, member_token),
         heartbeat_connection: new_machine_board(connect_and_open_fleet(&arguments.name)?),
         board_connection: new_machine_board(connected_fleet),
         target: remote_target,
@@ -269,7 +340,15 @@ fn run_workers_until_done_or_paused(machine_run: MachineRun<'_>) -> Result<Finis
     );
     // Removes the progress bar before anything else is printed.
     drop(observer);
+    leave_fleet_ignoring_errors(&arguments.name, machine.member);
     Ok(FinishedWork { arguments, plan, project, progress_format, exit_code: exit_code? })
+}
+
+/// Marks this machine's workers as gone. An error does not matter: they count as gone once their leases run out.
+fn leave_fleet_ignoring_errors(fleet_name: &str, member: Member) {
+    let _ = open_fleet_and_run_with_timeout(fleet_name, "leave the fleet", move |fleet| {
+        fleet.leave_fleet(&member)
+    });
 }
 
 fn connect_and_open_fleet(fleet_name: &str) -> Result<Fleet, FleetError> {
@@ -350,7 +429,7 @@ fn lock_and_resume_or_create_run(
     }
     let preflight = check_client_prepare_hooks_and_lock_run(project, launch_options)?;
     write_unticked_plan_copy_with_local_notes(project, plan)?;
-    protect::unprotected_parallel_run_warning(project).iter().for_each(print_error);
+    protect::unprotected_parallel_run_warning(project).iter().for_each(print_warning);
     let new_run_options =
         NewRun { objective, ..new_run_from_shared_plan(arguments, plan, launch_options, requested_client)? };
     Ok((preflight, lifecycle::create_run(project, &new_run_options)?))
@@ -473,10 +552,16 @@ fn tracked_plan_path(plan: &SharedPlan) -> Option<String> {
         .then(|| plan.plan_file.strip_prefix(&folder_prefix).unwrap_or(&plan.plan_file).to_owned())
 }
 
-fn describe_fleet(arguments: &JoinArguments, plan: &SharedPlan, member_name: &str) -> FleetDescription {
+fn describe_fleet(
+    arguments: &JoinArguments,
+    plan: &SharedPlan,
+    member_name: String,
+    member_token: MemberToken,
+) -> FleetDescription {
     FleetDescription {
         fleet_name: arguments.name.clone(),
-        member_name: member_name.to_owned(),
+        member_name,
+        member_token,
         remote_name: arguments.remote.clone(),
         item_texts: plan.item_texts.clone(),
         target_branch: plan.target_branch.to_string(),
@@ -499,30 +584,36 @@ fn new_member_name() -> String {
     )
 }
 
+/// Creates a secret that nobody can guess: two random identifiers of 122 bits each.
+fn new_member_token() -> MemberToken {
+    let random_hex = || uuid::Uuid::new_v4().simple().to_string();
+    MemberToken::from(format!("{}{}", random_hex(), random_hex()))
+}
+
 fn computer_name() -> String {
     whoami::hostname().unwrap_or_else(|_| "computer".to_owned())
 }
 
-fn this_machine(member_name: &str) -> Machine {
-    Machine { member_name: member_name.to_owned(), computer_name: computer_name(), pid: std::process::id() }
+fn this_machine(member: Member) -> Machine {
+    Machine { member, computer_name: computer_name(), pid: std::process::id() }
 }
 
 fn record_join_and_warn_about_versions(
     fleet: &mut Fleet,
-    member_name: &str,
+    member: &Member,
     worker_count: usize,
 ) -> Result<(), JoinError> {
     let machines_of_other_version = fleet.describe_active_machines_of_other_versions()?;
     if !machines_of_other_version.is_empty() {
-        print_error(&format!(
-            "other machines of this fleet work with another version of Plimsoll than {}: {}",
+        print_warning(&format!(
+            "other machines of this fleet use another version of Plimsoll than {}: {}",
             env!("CARGO_PKG_VERSION"),
             to_safe_single_line(&machines_of_other_version.join(", "))
         ));
     }
     let detail =
         format!("{}, version {}", count_with_noun(worker_count, "worker"), env!("CARGO_PKG_VERSION"));
-    Ok(fleet.record_machine_event(member_name, "joined", &detail)?)
+    Ok(fleet.record_member_event(member, MemberEventKind::Joined, None, &detail)?)
 }
 
 fn print_merge_command_or_resume_hint(finished_work: &FinishedWork<'_>) {
@@ -532,7 +623,7 @@ fn print_merge_command_or_resume_hint(finished_work: &FinishedWork<'_>) {
     if *exit_code == 0 && has_no_open_items {
         print_merge_command(arguments, plan);
     } else if state.is_some_and(|state| is_resumable_run_of_fleet(&state, &arguments.name)) {
-        print_error(&format!(
+        print_hint(&format!(
             "to continue on this machine: plimsoll fleet join {} …",
             to_safe_single_line(&arguments.name)
         ));

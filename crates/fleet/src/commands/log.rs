@@ -11,7 +11,8 @@ use chrono::{Local, NaiveDate};
 use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_store::clock;
 use plimsoll_terminal::console::{
-    PaintedLine, has_colors, print_error, print_json, print_painted_lines, wait_and_check_stdout_closed,
+    PaintedLine, has_colors, print_json, print_notice, print_painted_lines, print_warning,
+    wait_and_check_stdout_closed,
 };
 use plimsoll_terminal::fleet_command_line::LogArguments;
 use serde_json::json;
@@ -78,7 +79,7 @@ fn print_new_events_until_fleet_ends(
             Ok(status_and_events) => status_and_events,
             Err(error) if error.is_transient() => {
                 if wait_duration != RETRY_INTERVAL {
-                    print_error(&format!("{error}; it is tried again"));
+                    print_warning(&format!("{error}; retrying"));
                 }
                 wait_duration = RETRY_INTERVAL;
                 continue;
@@ -98,8 +99,8 @@ fn print_new_events_until_fleet_ends(
         if let (Some(end_reason), true, 0) =
             (&status.end_reason, new_events.is_empty(), status.active_workers)
         {
-            print_error(&format!(
-                "the fleet `{}` is over ({})",
+            print_notice(&format!(
+                "the fleet `{}` has ended ({})",
                 to_safe_single_line(&fleet.name),
                 to_safe_single_line(end_reason)
             ));
@@ -139,7 +140,7 @@ impl EventPrinter {
             print_json(event_to_json(event));
             return true;
         }
-        print_painted_lines(&self.render_event_with_heading_on_new_day(event)).is_ok()
+        print_painted_lines(&self.render_event_with_heading_on_new_day(event), 10).is_ok()
     }
 
     /// Renders an event, below a heading with the date if the day has changed.

@@ -7,6 +7,7 @@ use super::fleet_text::{
 };
 use super::status::{FleetOverview, read_overview};
 use crate::fleet::fleet_status::{ItemStatus, WorkerStatus, to_utc};
+use plimsoll_domain::cost::format_usd;
 use plimsoll_domain::text::{format_tokens, to_safe_single_line};
 use plimsoll_store::clock;
 use plimsoll_terminal::console::print_text;
@@ -20,7 +21,7 @@ pub(super) fn print_report(arguments: &NameArgument) -> Result<ExitCode, Command
 }
 
 fn render_report(overview: &FleetOverview) -> String {
-    let FleetOverview { fleet, items, workers } = overview;
+    let FleetOverview { fleet, items, workers, .. } = overview;
     let mut sections = vec![
         format!("# Fleet {}", to_escaped_markdown_line(&fleet.name)),
         format!(
@@ -31,6 +32,7 @@ fn render_report(overview: &FleetOverview) -> String {
             render_cost_and_usage(overview)
         ),
     ];
+    sections.extend(render_limits_and_checks(overview));
     sections.extend(
         merge_command_if_on_separate_branch(fleet).map(|command| format!("To merge it: `{command}`")),
     );
@@ -87,6 +89,19 @@ fn render_report(overview: &FleetOverview) -> String {
     sections.join("\n\n")
 }
 
+/// Renders the session limit and the verify commands. Returns `None` if the fleet has neither.
+fn render_limits_and_checks(overview: &FleetOverview) -> Option<String> {
+    let session_limit = overview
+        .limits
+        .max_sessions
+        .map(|limit| format!("- at most {}", count_u64_with_noun(limit, "session")));
+    let commands = overview.limits.verify_commands.iter().map(|command| {
+        format!("- verified by {}", to_escaped_markdown_line(&redact_and_truncate_to_line(command)))
+    });
+    let lines: Vec<String> = session_limit.into_iter().chain(commands).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
 fn render_cost_and_usage(overview: &FleetOverview) -> String {
     let fleet = &overview.fleet;
     format!(
@@ -122,7 +137,8 @@ fn render_merged_item_with_commit_and_cost(item: &ItemStatus) -> String {
         None if item.epoch == 0 => " (ticked before)".to_owned(),
         None => " (nothing to do)".to_owned(),
     };
-    let cost_suffix = if item.session_count > 0 { format!(", ${:.2}", item.cost_usd) } else { String::new() };
+    let cost_suffix =
+        if item.session_count > 0 { format!(", {}", format_usd(item.cost_usd)) } else { String::new() };
     let refusal_suffix = if item.failed_merge_count > 0 {
         format!(", after {}", count_u64_with_noun(item.failed_merge_count.into(), "refusal"))
     } else {
@@ -143,12 +159,14 @@ fn render_leased_item_with_worker(item: &ItemStatus) -> String {
 fn render_worker_count_and_cost_by_machine(workers: &[WorkerStatus]) -> Option<String> {
     let mut totals_by_machine: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
     for worker in workers {
-        let totals = totals_by_machine.entry(&worker.machine_name).or_default();
+        // The member's name, as `status` shows it: a computer may have several clones.
+        let member_name = worker.name.rsplit_once('/').map_or(worker.name.as_str(), |(member, _)| member);
+        let totals = totals_by_machine.entry(member_name).or_default();
         totals.0 += 1;
         totals.1 += worker.cost_usd;
     }
     let render_row = |(machine, (worker_count, cost)): (&&str, &(u64, f64))| {
-        format!("| {} | {worker_count} | ${cost:.2} |", to_escaped_markdown_line(machine))
+        format!("| {} | {worker_count} | {} |", to_escaped_markdown_line(machine), format_usd(*cost))
     };
     let rows: Vec<String> = totals_by_machine.iter().map(render_row).collect();
     let table_header = "## Machines\n\n| machine | workers | cost |\n| --- | --- | --- |";

@@ -6,10 +6,16 @@ use super::fleet_text::{
     render_set_aside_or_merge_failure_reason,
 };
 use super::{CommandError, connect_and_run_with_timeout, open_fleet_and_run_with_timeout};
-use crate::fleet::fleet_status::{FleetStatus, ItemStatus, WorkerStatus, read_all_statuses, to_utc};
+use crate::database_error::FleetError;
+use crate::fleet::Fleet;
+use crate::fleet::fleet_status::{
+    AllStatuses, FleetStatus, ItemStatus, VerifyCommandsAndSessionLimit, WorkerStatus, read_all_statuses,
+    to_utc,
+};
+use plimsoll_domain::cost::format_usd;
 use plimsoll_domain::text::{format_tokens, to_safe_single_line, truncate_end};
 use plimsoll_store::clock;
-use plimsoll_terminal::console::{print_json, print_text};
+use plimsoll_terminal::console::{print_json, print_text, print_warning};
 use plimsoll_terminal::fleet_command_line::StatusArguments;
 use serde::Serialize;
 use serde_json::json;
@@ -30,12 +36,15 @@ pub(super) fn print_status(arguments: &StatusArguments) -> Result<ExitCode, Comm
 }
 
 fn print_line_for_each_fleet(as_json: bool) -> Result<(), CommandError> {
-    let fleets =
-        connect_and_run_with_timeout("look at the fleets", |mut database| read_all_statuses(&mut database))?;
+    let AllStatuses { statuses: fleets, errors } =
+        connect_and_run_with_timeout("list the fleets", read_all_statuses)?;
+    errors.iter().for_each(print_warning);
     if as_json {
         print_json(json!({ "fleets": fleets }));
     } else if fleets.is_empty() {
-        print_text("There is no fleet in the database. Create one with `plimsoll fleet create NAME`.");
+        print_text(
+            "There is no fleet in the database that this role may see. Create one with `plimsoll fleet create NAME`.",
+        );
     } else {
         fleets.iter().map(render_fleet_line).for_each(print_text);
     }
@@ -66,17 +75,23 @@ pub(super) struct FleetOverview {
     pub(super) fleet: FleetStatus,
     pub(super) items: Vec<ItemStatus>,
     pub(super) workers: Vec<WorkerStatus>,
+    #[serde(skip)]
+    pub(super) limits: VerifyCommandsAndSessionLimit,
 }
 
 /// Reads a fleet with its items and workers.
 pub(super) fn read_overview(fleet_name: &str) -> Result<FleetOverview, CommandError> {
-    Ok(open_fleet_and_run_with_timeout(fleet_name, "look at the fleet", |fleet| {
-        Ok(FleetOverview {
-            fleet: fleet.read_status()?,
-            items: fleet.read_item_statuses()?,
-            workers: fleet.read_worker_statuses()?,
-        })
-    })?)
+    Ok(open_fleet_and_run_with_timeout(fleet_name, "read the fleet", read_overview_of)?)
+}
+
+/// Reads an open fleet with its items and workers.
+pub(super) fn read_overview_of(fleet: &mut Fleet) -> Result<FleetOverview, FleetError> {
+    Ok(FleetOverview {
+        fleet: fleet.read_status()?,
+        items: fleet.read_item_statuses()?,
+        workers: fleet.read_worker_statuses()?,
+        limits: fleet.read_verify_commands_and_session_limit()?,
+    })
 }
 
 fn print_fleet_details(fleet_name: &str, as_json: bool) -> Result<(), CommandError> {
@@ -109,7 +124,7 @@ fn render_titled_list_up_to_limit(title: &str, lines: &[String]) -> Vec<String> 
 }
 
 fn render_fleet_details(overview: &FleetOverview) -> Vec<String> {
-    let FleetOverview { fleet, items: item_statuses, workers } = overview;
+    let FleetOverview { fleet, items: item_statuses, workers, limits } = overview;
     let name = to_safe_single_line(&fleet.name);
     let usage_suffix = match fleet.session_count {
         0 => String::new(),
@@ -124,10 +139,20 @@ fn render_fleet_details(overview: &FleetOverview) -> Vec<String> {
         render_titled_line("Status", &describe_fleet_state(fleet)),
         render_titled_line("Items", &render_item_counts(fleet)),
         render_titled_line("Cost", &format!("{}{usage_suffix}", render_cost(fleet))),
+    ];
+    lines.extend(
+        limits
+            .max_sessions
+            .map(|limit| render_titled_line("Sessions", &format!("{} of {limit}", fleet.session_count))),
+    );
+    lines.extend([
         render_titled_line("Created", &clock::format_local_time_with_seconds(to_utc(fleet.created_at))),
         render_titled_line("Remote", &to_safe_single_line(&fleet.remote_address)),
         render_titled_line("Branch", &render_branch_and_start_commit(fleet)),
-    ];
+    ]);
+    let verify_commands: Vec<String> =
+        limits.verify_commands.iter().map(|command| redact_and_truncate_to_line(command)).collect();
+    lines.extend(render_titled_list_up_to_limit("Verify", &verify_commands));
     lines.extend(render_titled_list_up_to_limit(
         "Workers",
         &workers
@@ -140,6 +165,10 @@ fn render_fleet_details(overview: &FleetOverview) -> Vec<String> {
         item_statuses.iter().filter(|item| is_included(item)).map(render).collect::<Vec<_>>()
     };
     let is_question = |item: &ItemStatus| item.set_aside_kind.as_deref() == Some("question");
+    lines.extend(render_titled_list_up_to_limit(
+        "Open",
+        &render_matching_items(&|item| item.stage == "open", &render_item),
+    ));
     lines.extend(render_titled_list_up_to_limit(
         "To be merged",
         &render_matching_items(&|item| item.stage == "offered", &render_item),
@@ -188,13 +217,13 @@ fn render_worker_if_active_or_leasing_item(
         return None;
     }
     let item_text = leased_item.map_or_else(|| "no item".to_owned(), render_item);
-    let percent_text = worker.context_percent.map(|percent| format!("  {percent:.0} %")).unwrap_or_default();
-    let last_report_label = if worker.is_active { "heard of" } else { "NOT heard of since" };
+    let percent_text = worker.context_percent.map(|percent| format!("  {percent:.0}%")).unwrap_or_default();
+    let last_report_label = if worker.is_active { "last report" } else { "INACTIVE, last report" };
     let age_text = render_age(fleet.read_at, worker.last_report_at);
     Some(format!(
-        "{}  {item_text}{percent_text}  ${:.2}  {last_report_label} {age_text}",
+        "{}  {item_text}{percent_text}  {}  {last_report_label} {age_text}",
         truncate_end(&to_safe_single_line(&worker.name), 40),
-        worker.cost_usd
+        format_usd(worker.cost_usd)
     ))
 }
 
@@ -204,7 +233,7 @@ fn suggest_next_command(fleet: &FleetStatus, items: &[ItemStatus]) -> Option<Str
     match (fleet.end_reason.as_deref(), question) {
         (None, Some(item)) => Some(format!("plimsoll fleet answer {name} {} TEXT", item.item_number)),
         (None, None) if fleet.is_draining => {
-            Some(format!("plimsoll fleet resume {name}, to begin new items again"))
+            Some(format!("plimsoll fleet resume {name}, to start new items again"))
         }
         (None, None) if fleet.active_workers == 0 => {
             Some(format!("in a clone: plimsoll fleet join {name} --workers N -- CLIENT ARGS"))

@@ -8,16 +8,14 @@ use crate::schema;
 use chrono::{DateTime, Duration, Utc};
 use plimsoll_domain::board::BoardMillis;
 use plimsoll_store::clock;
-use postgres::types::Type;
 use postgres::{Error, Row};
 use serde::{Serialize, Serializer};
 
-/// Reads all fleets, or the one with the name `$1`.
-const READ_FLEET_STATUSES: &str = "
+const READ_FLEET_STATUS: &str = "
     select fleet, repo, target, deliver, began_at, ended, draining, items, open, at_work, offered, merged, aside, questions, workers,
       machines, cost, max_cost, tokens, sessions, (extract(epoch from created) * 1000)::bigint as created,
-      (extract(epoch from paused_until) * 1000)::bigint as paused_until, plimsoll.moment() as now
-    from plimsoll.fleet_status where $1::text is null or fleet = $1 order by created, fleet";
+      (extract(epoch from paused_until) * 1000)::bigint as paused_until, {fleet}.moment() as now
+    from {fleet}.fleet_status";
 
 /// The status of a fleet.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -136,6 +134,14 @@ pub struct ItemStatus {
     pub session_count: u32,
 }
 
+/// The settings of the plan that limit and check the work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct VerifyCommandsAndSessionLimit {
+    pub(crate) verify_commands: Vec<String>,
+    /// Session limit of all workers on all machines.
+    pub(crate) max_sessions: Option<u64>,
+}
+
 /// A question with the user's answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AnsweredQuestion {
@@ -178,13 +184,14 @@ pub struct WorkerStatus {
     pub cost_usd: f64,
 }
 
+const READ_PLAN_LIMITS: &str = "select verify, max_sessions from {fleet}.plan";
 const READ_ITEM_STATUSES: &str = "
     select item, text, stage, tries, epoch, worker, aside, reason, note, landings, question, answer, cost, tokens, sessions
-    from plimsoll.fleet_items where fleet = $1 order by item";
+    from {fleet}.fleet_items order by item";
 const READ_WORKER_STATUSES: &str = "
     select worker, machine, pid, version, is_there, item, session, percent, cost,
       (extract(epoch from started) * 1000)::bigint as started, (extract(epoch from seen) * 1000)::bigint as seen
-    from plimsoll.fleet_workers where fleet = $1 order by worker";
+    from {fleet}.fleet_workers order by worker";
 
 /// Converts a timestamp of the database.
 pub(crate) fn to_utc(millis: BoardMillis) -> DateTime<Utc> {
@@ -206,28 +213,33 @@ fn serialize_optional_timestamp<S: Serializer>(
 impl Fleet {
     /// Reads the status of the fleet.
     pub fn read_status(&mut self) -> Result<FleetStatus, FleetError> {
-        let status = read_statuses(&mut self.database, Some(&self.name))?.pop();
-        status.ok_or_else(|| FleetError::FleetNotFound(self.name.clone()))
+        let status =
+            self.query_and_map("read the fleet", READ_FLEET_STATUS, &[], fleet_status_from_row)?.pop();
+        status.ok_or_else(|| FleetError::FleetNotFound(self.name.to_string()))
+    }
+
+    /// Reads the verify commands and the session limit.
+    pub(crate) fn read_verify_commands_and_session_limit(
+        &mut self,
+    ) -> Result<VerifyCommandsAndSessionLimit, FleetError> {
+        let to_limits = |row: &Row| {
+            Ok(VerifyCommandsAndSessionLimit {
+                verify_commands: row.try_get("verify")?,
+                max_sessions: row.try_get::<_, Option<i64>>("max_sessions")?.map(from_i64_or_zero),
+            })
+        };
+        let limits = self.query_and_map("look at the fleet", READ_PLAN_LIMITS, &[], to_limits)?.pop();
+        limits.ok_or_else(|| FleetError::FleetNotFound(self.name.to_string()))
     }
 
     /// Reads the items, in the plan's order.
     pub fn read_item_statuses(&mut self) -> Result<Vec<ItemStatus>, FleetError> {
-        self.database.query_and_map(
-            "read the items",
-            READ_ITEM_STATUSES,
-            &[(&self.name, Type::TEXT)],
-            item_status_from_row,
-        )
+        self.query_and_map("read the items", READ_ITEM_STATUSES, &[], item_status_from_row)
     }
 
     /// Reads all workers, including those of members that have left.
     pub fn read_worker_statuses(&mut self) -> Result<Vec<WorkerStatus>, FleetError> {
-        self.database.query_and_map(
-            "read the workers",
-            READ_WORKER_STATUSES,
-            &[(&self.name, Type::TEXT)],
-            worker_status_from_row,
-        )
+        self.query_and_map("read the workers", READ_WORKER_STATUSES, &[], worker_status_from_row)
     }
 }
 
@@ -274,19 +286,40 @@ fn to_u32_or_zero(number: i32) -> u32 {
     u32::try_from(number).unwrap_or_default()
 }
 
-/// Reads the status of every fleet in the database, oldest first.
-pub fn read_all_statuses(database: &mut Database) -> Result<Vec<FleetStatus>, FleetError> {
-    schema::check_schema_version(database)?;
-    read_statuses(database, None)
+/// The status of every fleet that the role may see.
+#[derive(Debug)]
+pub struct AllStatuses {
+    /// The oldest first.
+    pub statuses: Vec<FleetStatus>,
+    /// An error for each fleet that cannot be read, for example because another version of Plimsoll has created it.
+    pub errors: Vec<FleetError>,
 }
 
-fn read_statuses(database: &mut Database, name: Option<&str>) -> Result<Vec<FleetStatus>, FleetError> {
-    database.query_and_map(
-        "look at the fleets",
-        READ_FLEET_STATUSES,
-        &[(&name, Type::TEXT)],
-        fleet_status_from_row,
-    )
+/// Reads the status of every fleet that the role may see.
+pub fn read_all_statuses(mut database: Database) -> Result<AllStatuses, FleetError> {
+    let (mut statuses, mut errors) = (Vec::new(), Vec::new());
+    for name in schema::list_fleet_names(&mut database)? {
+        match schema::check_schema_version(&mut database, &name) {
+            Ok(()) => {}
+            // The fleet was deleted after the list was read.
+            Err(FleetError::FleetNotFound(_)) => continue,
+            Err(error @ FleetError::SchemaMismatch { .. }) => {
+                errors.push(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        }
+        let mut fleet = Fleet { database, name };
+        match fleet.read_status() {
+            Ok(status) => statuses.push(status),
+            Err(FleetError::FleetNotFound(_)) => {}
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => errors.push(error),
+        }
+        database = fleet.database;
+    }
+    statuses.sort_by_key(|status| (status.created_at, status.name.clone()));
+    Ok(AllStatuses { statuses, errors })
 }
 
 fn fleet_status_from_row(row: &Row) -> Result<FleetStatus, Error> {

@@ -1,26 +1,48 @@
-//! Reports of the workers of a fleet.
+//! The members of a fleet, and the reports of their workers.
 
 use super::Fleet;
 use crate::database::Parameter;
 use crate::database_error::FleetError;
 use crate::rows::index_to_i32_saturating;
+use plimsoll_domain::workers::MemberToken;
 use postgres::types::Type;
+use std::fmt;
 
-/// Clears the allowance if the worker has no item, because a run that has ended needs no reserved money.
-const UPSERT_WORKER: &str = "
-    with clock as materialized (select plimsoll.moment() as now)
-    insert into plimsoll.worker as known (plan, name, machine, pid, version, started, seen, session, percent, cost, item)
-    select plan.id, $2, $3, $4, $5, clock.now, clock.now, $6, $7, $8, $9 from plimsoll.plan, clock where plan.id = $1
-    on conflict (plan, name) do update set seen = excluded.seen, pid = excluded.pid, version = excluded.version,
-      session = excluded.session, percent = excluded.percent, item = excluded.item,
-      cost = greatest(known.cost, excluded.cost),
-      allowance = case when excluded.item is not null then known.allowance end
-    returning name";
+const REPORT_WORKER: &str = "select {fleet}.report_worker($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+const LEAVE_FLEET: &str = "select {fleet}.leave_fleet($1, $2)";
+const RECORD_MEMBER_EVENT: &str = "select {fleet}.record_member_event($1, $2, $3, $4, $5)";
+
+/// A member of a fleet: the clone of a machine that has joined.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Unique in the fleet.
+    name: String,
+    /// The secret by which the database knows the member. The first token that is used for a name belongs to it.
+    token: String,
+}
+
+impl Member {
+    pub fn new(name: &str, token: &MemberToken) -> Member {
+        Member { name: name.to_owned(), token: token.as_str().to_owned() }
+    }
+
+    /// Returns the first two parameters of every function that a member calls.
+    pub(super) fn parameters(&self) -> [Parameter<'_>; 2] {
+        [(&self.name, Type::TEXT), (&self.token, Type::TEXT)]
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Member").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// A periodic report of a worker's parent process.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkerReport {
-    /// Unique in the fleet.
-    pub worker_name: String,
+    /// Unique among the workers of the member, from 1.
+    pub worker_number: usize,
     /// The computer's name.
     pub machine_name: String,
     /// The parent process on that machine.
@@ -37,21 +59,55 @@ pub struct WorkerReport {
 }
 
 impl Fleet {
-    /// Inserts or updates a worker's row, with the current time. Fails if the fleet was deleted.
-    pub fn record_worker_report(&mut self, report: &WorkerReport) -> Result<(), FleetError> {
-        let (pid, item) = (i64::from(report.pid), report.item_index.map(index_to_i32_saturating));
-        let parameters: [Parameter<'_>; 9] = [
-            (&self.plan_id, Type::INT8),
-            (&report.worker_name, Type::TEXT),
+    /// Inserts or updates the row of a member's worker, with the current time. Fails if the fleet was deleted.
+    pub fn record_worker_report(&mut self, member: &Member, report: &WorkerReport) -> Result<(), FleetError> {
+        let (pid, place) = (i64::from(report.pid), report.item_index.map(index_to_i32_saturating));
+        let worker_number = index_to_i32_saturating(report.worker_number);
+        let [name, token] = member.parameters();
+        let parameters: [Parameter<'_>; 10] = [
+            name,
+            token,
+            (&worker_number, Type::INT4),
             (&report.machine_name, Type::TEXT),
             (&pid, Type::INT8),
             (&report.plimsoll_version, Type::TEXT),
             (&report.session_id, Type::TEXT),
             (&report.context_percent, Type::FLOAT8),
             (&report.total_cost_usd, Type::FLOAT8),
-            (&item, Type::INT4),
+            (&place, Type::INT4),
         ];
-        let rows = self.database.query("report a worker", UPSERT_WORKER, &parameters)?;
-        if rows.is_empty() { Err(FleetError::FleetNotFound(self.name.clone())) } else { Ok(()) }
+        self.query("report a worker", REPORT_WORKER, &parameters).map(drop)
     }
+
+    /// Marks the workers of a member that ends as gone, so that they do not count as active until their leases run out.
+    pub fn leave_fleet(&mut self, member: &Member) -> Result<(), FleetError> {
+        self.query("leave the fleet", LEAVE_FLEET, &member.parameters()).map(drop)
+    }
+
+    /// Writes an event about a member into the journal.
+    pub(crate) fn record_member_event(
+        &mut self,
+        member: &Member,
+        kind: MemberEventKind,
+        item: Option<usize>,
+        detail: &str,
+    ) -> Result<(), FleetError> {
+        let place = item.map(index_to_i32_saturating);
+        let kind_name = match kind {
+            MemberEventKind::Joined => "joined",
+            MemberEventKind::MergeUnconfirmed => "unconfirmed",
+        };
+        let [name, token] = member.parameters();
+        let parameters: [Parameter<'_>; 5] =
+            [name, token, (&kind_name, Type::TEXT), (&place, Type::INT4), (&detail, Type::TEXT)];
+        self.query("write the journal", RECORD_MEMBER_EVENT, &parameters).map(drop)
+    }
+}
+
+/// The kinds of events that a member writes about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MemberEventKind {
+    Joined,
+    /// An item is recorded as merged, and the target branch does not contain it.
+    MergeUnconfirmed,
 }

@@ -3,22 +3,20 @@
 use super::Fleet;
 use crate::database::Parameter;
 use crate::database_error::FleetError;
-use crate::rows::{ParsedColumn, from_i64_or_zero, to_i64_saturating};
+use crate::rows::{ParsedColumn, from_i64_or_zero};
 use plimsoll_domain::board::BoardMillis;
 use plimsoll_domain::git_names::{BranchName, CommitId, InvalidRepoPath, RepoPath};
-use plimsoll_policy::workers::LEASE_DURATION_MS;
+use plimsoll_flows::workers::PlanOnTarget;
 use postgres::types::Type;
 use postgres::{Error, Row};
 
 const READ_SHARED_PLAN: &str = "
     select created, repo, target, verify, objective_hash, began_at, plan_file, plan_is_tracked, below, promise, ended,
-      array(select text from plimsoll.item where plan = $1 order by place) as items
-    from plimsoll.plan where id = $1";
-const INSERT_MACHINE_EVENT: &str = "
-    insert into plimsoll.event (at, plan, worker, kind, detail) values (plimsoll.moment(), $1, $2, $3, $4)";
+      array(select text from {fleet}.item order by place) as items
+    from {fleet}.plan";
 const READ_OTHER_VERSIONS: &str = "
-    select distinct machine, version from plimsoll.worker
-    where plan = $1 and version <> $2 and seen > plimsoll.moment() - $3 order by machine, version limit 10";
+    select distinct machine, version from {fleet}.worker
+    where version <> $1 and {fleet}.is_there(seen) order by machine, version limit 10";
 
 /// The plan of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,42 +39,28 @@ pub(crate) struct SharedPlan {
     pub(crate) item_texts: Vec<String>,
 }
 
+impl SharedPlan {
+    /// Returns the plan as the target branch has it, or `None` if git does not track it.
+    pub(crate) fn plan_on_target(&self) -> Option<PlanOnTarget> {
+        let file = RepoPath::parse(&self.plan_file).ok().filter(|_| self.is_plan_tracked)?;
+        Some(PlanOnTarget { file, item_texts: self.item_texts.clone() })
+    }
+}
+
 impl Fleet {
     /// Reads the fleet's plan.
     pub(crate) fn read_shared_plan(&mut self) -> Result<SharedPlan, FleetError> {
-        let plan = self
-            .database
-            .query_and_map(
-                "read the plan",
-                READ_SHARED_PLAN,
-                &[(&self.plan_id, Type::INT8)],
-                shared_plan_from_row,
-            )?
-            .pop();
-        plan.ok_or_else(|| FleetError::FleetNotFound(self.name.clone()))
-    }
-
-    /// Writes an event about a machine to the journal.
-    pub(crate) fn record_machine_event(
-        &mut self,
-        machine: &str,
-        kind: &str,
-        detail: &str,
-    ) -> Result<(), FleetError> {
-        let parameters: [Parameter<'_>; 4] =
-            [(&self.plan_id, Type::INT8), (&machine, Type::TEXT), (&kind, Type::TEXT), (&detail, Type::TEXT)];
-        self.database.query("write the journal", INSERT_MACHINE_EVENT, &parameters).map(drop)
+        let plan = self.query_and_map("read the plan", READ_SHARED_PLAN, &[], shared_plan_from_row)?.pop();
+        plan.ok_or_else(|| FleetError::FleetNotFound(self.name.to_string()))
     }
 
     /// Reads at most 10 active machines that run another version of Plimsoll, each as `NAME (VERSION)`.
     pub(crate) fn describe_active_machines_of_other_versions(&mut self) -> Result<Vec<String>, FleetError> {
-        let (version, lease_ms) = (env!("CARGO_PKG_VERSION"), to_i64_saturating(LEASE_DURATION_MS));
-        let parameters: [Parameter<'_>; 3] =
-            [(&self.plan_id, Type::INT8), (&version, Type::TEXT), (&lease_ms, Type::INT8)];
+        let parameters: [Parameter<'_>; 1] = [(&env!("CARGO_PKG_VERSION"), Type::TEXT)];
         let format_machine_and_version = |row: &Row| {
             Ok(format!("{} ({})", row.try_get::<_, &str>("machine")?, row.try_get::<_, &str>("version")?))
         };
-        self.database.query_and_map(
+        self.query_and_map(
             "look at the other machines",
             READ_OTHER_VERSIONS,
             &parameters,

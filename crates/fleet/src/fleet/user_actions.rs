@@ -1,64 +1,52 @@
-//! A user's decisions about an existing fleet.
+//! A user's decisions about an existing fleet. Only its owner may make them.
 
 use super::{Fleet, remove_nul_characters};
 use crate::database::Parameter;
-use crate::database_error::FleetError;
+use crate::database_error::{
+    ANSWER_ACTION, DRAIN_ACTION, FleetError, REOPEN_ACTION, RESUME_ACTION, STOP_ACTION,
+};
 use crate::rows::index_to_i32_saturating;
-use plimsoll_domain::text::{to_safe_single_line, truncate_end};
 use postgres::types::Type;
 
-/// Maximum length of an answer in the journal.
-const MAX_DETAIL_CHARS: usize = 500;
-
-const SET_DRAINING: &str = "
-    with changed as (
-      update plimsoll.plan set draining = $2 where id = $1 and draining <> $2 and ended is null returning id
-    ),
-    told as (
-      insert into plimsoll.event (at, plan, kind) select plimsoll.moment(), $1, $3 from changed
-    )
-    select id from changed";
-const END_AS_STOPPED: &str = "
-    with changed as (
-      update plimsoll.plan set ended = 'stopped' where id = $1 and ended is null returning id
-    ),
-    told as (
-      insert into plimsoll.event (at, plan, kind) select plimsoll.moment(), $1, 'stopped' from changed
-    )
-    select id from changed";
-/// Does what `policy::workers::reopen_set_aside_item` does, but keeps the number of failed merges.
-const ANSWER_QUESTION: &str = "
-    with answered as (
-      update plimsoll.item set stage = 'open', aside = null, question = reason, reason = null, answer = $3
-      where plan = $1 and place = $2 and stage = 'aside' and aside = 'question' returning place, epoch
-    ),
-    told as (
-      insert into plimsoll.event (at, plan, item, epoch, kind, detail)
-      select plimsoll.moment(), $1, place, epoch, 'answered', $4 from answered
-    )
-    select place from answered";
+const SET_DRAINING: &str = "select {fleet}.set_draining($1)";
+const STOP_FLEET: &str = "select {fleet}.stop_fleet()";
+const ANSWER_QUESTION: &str = "select {fleet}.answer_question($1, $2)";
+const REOPEN_ITEM: &str = "select {fleet}.reopen_item($1, $2)";
 
 impl Fleet {
-    /// Stops new claims, or allows them again. Returns false if nothing changes or the fleet has ended.
+    /// Stops new claims, or allows them again, which also ends a pause. Returns false if nothing changes or the fleet has ended.
     pub fn set_draining(&mut self, is_draining: bool) -> Result<bool, FleetError> {
-        let event_kind = if is_draining { "draining" } else { "resumed" };
-        let parameters: [Parameter<'_>; 3] =
-            [(&self.plan_id, Type::INT8), (&is_draining, Type::BOOL), (&event_kind, Type::TEXT)];
-        Ok(!self.database.query("drain the fleet", SET_DRAINING, &parameters)?.is_empty())
+        let action = if is_draining { DRAIN_ACTION } else { RESUME_ACTION };
+        self.query_value(action, SET_DRAINING, &[(&is_draining, Type::BOOL)])
     }
 
     /// Ends the fleet permanently. Returns false if it has already ended.
     pub fn end_as_stopped(&mut self) -> Result<bool, FleetError> {
-        Ok(!self.database.query("stop the fleet", END_AS_STOPPED, &[(&self.plan_id, Type::INT8)])?.is_empty())
+        self.query_value(STOP_ACTION, STOP_FLEET, &[])
     }
 
     /// Stores the answer to an item's question and reopens the item, without resetting its failed tries. Returns false if
     /// the item has no open question.
     pub fn answer_question_and_reopen_item(&mut self, item: usize, answer: &str) -> Result<bool, FleetError> {
-        let (index, answer) = (index_to_i32_saturating(item), remove_nul_characters(answer));
-        let detail = truncate_end(&to_safe_single_line(&answer), MAX_DETAIL_CHARS);
-        let parameters: [Parameter<'_>; 4] =
-            [(&self.plan_id, Type::INT8), (&index, Type::INT4), (&answer, Type::TEXT), (&detail, Type::TEXT)];
-        Ok(!self.database.query("answer a question", ANSWER_QUESTION, &parameters)?.is_empty())
+        let (place, answer) = (index_to_i32_saturating(item), remove_nul_characters(answer));
+        let parameters: [Parameter<'_>; 2] = [(&place, Type::INT4), (&answer, Type::TEXT)];
+        self.query_value(ANSWER_ACTION, ANSWER_QUESTION, &parameters)
+    }
+
+    /// Reopens an item that was set aside. Returns false if it was not.
+    pub fn reopen_set_aside_item(&mut self, item: usize) -> Result<bool, FleetError> {
+        self.reopen_item(item, false)
+    }
+
+    /// Reopens an item that is recorded as merged although the target branch does not contain it. Returns false if it is not
+    /// recorded as merged or set aside.
+    pub fn reopen_item_missing_from_target(&mut self, item: usize) -> Result<bool, FleetError> {
+        self.reopen_item(item, true)
+    }
+
+    fn reopen_item(&mut self, item: usize, also_merged: bool) -> Result<bool, FleetError> {
+        let place = index_to_i32_saturating(item);
+        let parameters: [Parameter<'_>; 2] = [(&place, Type::INT4), (&also_merged, Type::BOOL)];
+        self.query_value(REOPEN_ACTION, REOPEN_ITEM, &parameters)
     }
 }

@@ -53,6 +53,21 @@ fn parse_url(url_without_scheme: &str) -> Result<Parameters, SettingsError> {
     Ok(parameters)
 }
 
+/// Returns the URL of the same database for another user. Returns `None` if the text is not a URL, or names the user in its query.
+pub(crate) fn url_with_credentials(text: &str, user: &str, password: &str) -> Option<String> {
+    let (scheme, url) = text.trim().split_once("://")?;
+    let query = url.split_once('?').map_or("", |(_, query)| query);
+    let names_user = query.split('&').any(|pair| pair.starts_with("user=") || pair.starts_with("password="));
+    // Text before the scheme's end that is not one of these could be a part of a password.
+    if !matches!(scheme, "postgresql" | "postgres") || names_user {
+        return None;
+    }
+    let authority_length = url.find(['/', '?']).unwrap_or(url.len());
+    let (authority, rest) = url.split_at(authority_length);
+    let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+    Some(format!("{scheme}://{user}:{password}@{hosts}{rest}"))
+}
+
 fn insert_if_not_empty(parameters: &mut Parameters, name: &'static str, value: String) {
     if !value.is_empty() {
         parameters.insert(name, value);

@@ -41,6 +41,24 @@ fn an_address_states_servers_user_database_and_password() {
 }
 
 #[test]
+fn the_url_of_another_user_has_nothing_of_the_first_user() {
+    for (text, expected) in [
+        (
+            "postgresql://ann:a%40b@db:7/x?sslmode=require",
+            Some("postgresql://deck:pw@db:7/x?sslmode=require"),
+        ),
+        ("postgres://db", Some("postgres://deck:pw@db")),
+        (" postgresql://ann@/x?host=/tmp", Some("postgresql://deck:pw@/x?host=/tmp")),
+        ("postgresql:///x?user=ann&host=/tmp", None),
+        ("postgresql://db/x?password=hunter2", None),
+        ("host=db password=hunter2", None),
+        ("secret://db", None),
+    ] {
+        assert_eq!(url_with_credentials(text, "deck", "pw").as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
 fn unusable_settings_are_refused_without_showing_a_possible_password() {
     for (text, expected_text) in [
         ("", "neither postgresql://"),
@@ -52,11 +70,11 @@ fn unusable_settings_are_refused_without_showing_a_possible_password() {
         ("postgresql://ann:hunter2%00@db/x", "encode `@`"),
         ("postgresql://[::1/x", "encode `@`"),
         ("postgresql://ann:hunter2", "invalid value for option `port`"),
-        ("postgresql://db/x?hunter2=1", "not known here"),
-        ("postgresql://db/x?sslcert=hunter2", "`sslcert` (PGSSLCERT) is set, which is not supported"),
+        ("postgresql://db/x?hunter2=1", "unknown connection parameter"),
+        ("postgresql://db/x?sslcert=hunter2", "`sslcert` (PGSSLCERT) is set but not supported"),
         ("host=db require_auth=hunter2", "`require_auth` (PGREQUIREAUTH) can only be scram-sha-256"),
         ("password=hunter2 hunter2", "cannot be read"),
-        ("password=pass hunter2=x", "not known here"),
+        ("password=pass hunter2=x", "unknown connection parameter"),
         ("password='hunter2", "cannot be read"),
         ("host=db port=hunter2", "invalid value for option `port`"),
         ("host=a,b port=1,2,3", "`port` has more or fewer"),

@@ -1,6 +1,6 @@
 //! Several workers at the same time, each with its own connection.
 
-use crate::harness::{MemberSteps, client, create_fleet, open_fleet};
+use crate::harness::{client, create_fleet, create_fleet_with_plan, open_fleet};
 use plimsoll_fleet::{DatabaseError, FleetError, WorkerReport};
 use plimsoll_testkit::postgres::{ADMIN_ROLE, Postgres, ServerSetup};
 use std::thread;
@@ -13,7 +13,7 @@ fn claim_until_none_left(address: &str, name: &str) -> Vec<(usize, u64)> {
     let claim_all = |worker: usize| {
         let mut fleet = open_fleet(address, name);
         let mut claimed = Vec::new();
-        while let Some(claim) = fleet.claim_next_item(&format!("worker {worker}")).expect("an answer") {
+        while let Some(claim) = fleet.claim_next_item(&format!("worker-{worker}")).expect("an answer") {
             claimed.push((claim.item_index, claim.epoch));
         }
         claimed
@@ -85,7 +85,7 @@ fn workers_share_the_few_connections_of_pgbouncer() {
 fn simultaneous_workers_claim_only_one_item_of_overlapping_areas() {
     let server = Postgres::create_cluster_and_start(ServerSetup::default());
     for round in 0..10 {
-        let name = format!("areas {round}");
+        let name = format!("areas-{round}");
         // Each item needs the path of the first one; every second one only a part of it.
         let texts: Vec<String> =
             (0..16).map(|item| format!("item {item} (area: src{})", ["", "/a"][item % 2])).collect();
@@ -102,13 +102,12 @@ fn simultaneous_workers_claim_only_one_item_of_overlapping_areas() {
 #[test]
 fn one_cost_limit_applies_to_all_machines() {
     let server = Postgres::create_cluster_and_start(ServerSetup::default());
-    let database = crate::harness::connect(&server.socket_connection_string()).expect("a connection");
     let plan = plimsoll_fleet::NewPlan { max_cost_usd: Some(10.0), ..crate::harness::new_plan("dear") };
     let items = crate::harness::plan_items(&["a", "b", "c"]);
-    let mut fleet = plimsoll_fleet::Fleet::create_if_name_free(database, &plan, &items).expect("a fleet");
+    let mut fleet = create_fleet_with_plan(&server.socket_connection_string(), &plan, &items);
     let mut other_fleet = open_fleet(&server.socket_connection_string(), "dear");
-    let report = |name: &str, cost| WorkerReport {
-        worker_name: name.to_owned(),
+    let report = |cost| WorkerReport {
+        worker_number: 1,
         machine_name: "m".to_owned(),
         pid: 7,
         plimsoll_version: "0.1.0".to_owned(),
@@ -117,14 +116,14 @@ fn one_cost_limit_applies_to_all_machines() {
         total_cost_usd: cost,
         item_index: None,
     };
-    fleet.record_worker_report(&report("one", 6.0)).expect("an answer");
-    other_fleet.record_worker_report(&report("two", 3.5)).expect("an answer");
+    fleet.record_worker_report("one", &report(6.0)).expect("an answer");
+    other_fleet.record_worker_report("two", &report(3.5)).expect("an answer");
     // A repeated report counts once, and a late one does not lower the cost.
-    other_fleet.record_worker_report(&report("two", 3.5)).expect("an answer");
-    other_fleet.record_worker_report(&report("two", 1.0)).expect("an answer");
+    other_fleet.record_worker_report("two", &report(3.5)).expect("an answer");
+    other_fleet.record_worker_report("two", &report(1.0)).expect("an answer");
     assert_eq!(fleet.read_status().expect("an answer").cost_usd.to_string(), "9.5");
     assert!(fleet.claim_next_item("one").expect("an answer").is_some());
-    other_fleet.record_worker_report(&report("two", 4.0)).expect("an answer");
+    other_fleet.record_worker_report("two", &report(4.0)).expect("an answer");
     assert_eq!(fleet.claim_next_item("one").expect("an answer"), None);
 }
 
@@ -164,16 +163,16 @@ fn a_pause_applies_to_all_and_the_journal_has_every_event_in_order() {
         event_lines,
         [
             "created 2 items",
-            "claimed 0 one",
-            "failed 0 one stuck in the mud",
-            "paused",
-            "claimed 0 one",
-            "offered 0 one c0ffee0000000000000000000000000000000000",
-            "merger m",
-            "landing 0 beef000000000000000000000000000000000000",
-            "merged 0",
+            "claimed 0 one/1",
+            "failed 0 one/1 stuck in the mud",
+            "paused limited",
+            "claimed 0 one/1",
+            "offered 0 one/1 c0ffee0000000000000000000000000000000000",
+            "merger m m",
+            "landing 0 m beef000000000000000000000000000000000000",
+            "merged 0 m",
         ]
     );
-    let update_result = client(&server).batch_execute("update plimsoll.event set kind = 'x'");
+    let update_result = client(&server).batch_execute("update plimsoll_told.event set kind = 'x'");
     assert!(update_result.is_err(), "the journal is only added to");
 }

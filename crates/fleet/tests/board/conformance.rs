@@ -1,41 +1,60 @@
 //! Runs the board in memory and the one in the database side by side: results and board must be equal after each step.
 
-use crate::harness::{MemberSteps, client, connect, new_plan};
+use crate::harness::{client, create_fleet_with_plan, new_plan, open_fleet};
 use crate::interleavings::{BoardUnderTest, run_simulations};
+use crate::test_fleet::TestFleet;
 use plimsoll_domain::board::{BoardMillis, BoardState, SetAsideReason};
-use plimsoll_fleet::{Fleet, FleetError};
+use plimsoll_fleet::FleetError;
 use plimsoll_flows::workers::connection::RejectedItem;
 use plimsoll_policy::plan::EstimatedItem;
 use plimsoll_policy::workers::{Claim, LEASE_DURATION_MS, StaleEpoch, create_board_with_done_items_merged};
-use plimsoll_testkit::postgres::{ADMIN_ROLE, Postgres, ServerSetup};
+use plimsoll_testkit::postgres::{PgBouncer, Postgres, ServerSetup};
 use postgres::Client;
 use std::time::Duration;
 
-/// The board in memory and the one in the database.
+/// The board in memory and the one in the database, which is used as a member uses it.
 struct BothBoards {
     local: BoardState,
-    fleet: Fleet,
+    fleet: TestFleet,
+    /// This fleet for its owner.
+    owner_fleet: TestFleet,
     /// A connection of the test itself, which sets the clock.
     clock_client: Client,
     now: BoardMillis,
+    /// A pool keeps connections of a role that was dropped, so each fleet has a pool of its own.
+    _bouncer: Option<PgBouncer>,
 }
 
-/// Replaces the clock of the database, which is one function. Only these tests do so: production code cannot set the time.
-const REPLACE_DATABASE_CLOCK: &str = "
+/// Replaces the clock of the fleet, which is one function. Only these tests do so: production code cannot set the time.
+const REPLACE_FLEET_CLOCK: &str = "
     create table if not exists public.clock (now bigint);
     delete from public.clock;
     insert into public.clock values (0);
-    create or replace function plimsoll.moment() returns bigint language sql volatile as 'select now from public.clock'";
+    create or replace function plimsoll_both.moment() returns bigint language sql volatile as 'select now from public.clock'";
+const DROP_FLEET: &str = "drop schema if exists plimsoll_both cascade; drop role if exists plimsoll_both";
+const MEMBER_ROLE: &str = "plimsoll_both";
 
 impl BothBoards {
-    fn new(server: &Postgres, address: &str, items: &[EstimatedItem]) -> BothBoards {
+    fn new(server: &Postgres, items: &[EstimatedItem]) -> BothBoards {
+        BothBoards::with_member_address(server, &server.socket_connection_string_for_role(MEMBER_ROLE), items)
+    }
+
+    fn behind_pgbouncer(server: &Postgres, items: &[EstimatedItem]) -> BothBoards {
+        let bouncer = server.start_pgbouncer(MEMBER_ROLE);
+        let boards = BothBoards::with_member_address(server, &bouncer.connection_string(), items);
+        BothBoards { _bouncer: Some(bouncer), ..boards }
+    }
+
+    /// `member_address` is the address of the database for the role of the members.
+    fn with_member_address(server: &Postgres, member_address: &str, items: &[EstimatedItem]) -> BothBoards {
         let mut clock_client = client(server);
-        let database = connect(address).expect("a connection");
-        // The tables are full of dead rows of earlier plans.
-        let _ = clock_client.batch_execute("delete from plimsoll.plan; delete from plimsoll.event");
-        let fleet = Fleet::create_if_name_free(database, &new_plan("both"), items).expect("a fleet");
-        clock_client.batch_execute(REPLACE_DATABASE_CLOCK).expect("a clock of the test's");
-        BothBoards { local: create_board_with_done_items_merged(items), fleet, clock_client, now: 0 }
+        clock_client.batch_execute(DROP_FLEET).expect("no earlier fleet");
+        let owner_fleet =
+            create_fleet_with_plan(&server.socket_connection_string(), &new_plan("both"), items);
+        clock_client.batch_execute(REPLACE_FLEET_CLOCK).expect("a clock of the test's");
+        let fleet = open_fleet(member_address, "both");
+        let local = create_board_with_done_items_merged(items);
+        BothBoards { local, fleet, owner_fleet, clock_client, now: 0, _bouncer: None }
     }
 
     fn set_clock(&mut self, now: BoardMillis) {
@@ -65,7 +84,10 @@ fn assert_same<T: PartialEq + std::fmt::Debug>((local, remote): (T, T)) -> T {
 impl BoardUnderTest for BothBoards {
     fn claim(&mut self, worker: &str, now: BoardMillis) -> Option<Claim> {
         self.set_clock(now);
-        assert_same((self.local.claim(worker, now), self.fleet.claim_next_item(worker).expect("an answer")))
+        // A fleet names a worker after its member, whose name has no blanks.
+        let member_name = worker.replace(' ', "-");
+        let local_claim = self.local.claim(&format!("{member_name}/1"), now);
+        assert_same((local_claim, self.fleet.claim_next_item(&member_name).expect("an answer")))
     }
     fn renew(&mut self, claim: Claim, now: BoardMillis) -> Result<(), StaleEpoch> {
         self.set_clock(now);
@@ -93,8 +115,8 @@ impl BoardUnderTest for BothBoards {
     fn become_merger(&mut self, name: &str, now: BoardMillis) -> Option<u64> {
         self.set_clock(now);
         assert_same((
-            self.local.become_merger(name, now),
-            self.fleet.acquire_or_renew_merger_lease(name).expect("an answer"),
+            self.local.become_merger(&name.replace(' ', "-"), now),
+            self.fleet.acquire_or_renew_merger_lease(&name.replace(' ', "-")).expect("an answer"),
         ))
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
@@ -130,7 +152,8 @@ impl BoardUnderTest for BothBoards {
         self.local.pause(now, until);
     }
     fn reopen(&mut self, item: usize) -> bool {
-        assert_same((self.local.reopen(item), self.fleet.reopen_set_aside_item(item).expect("an answer")))
+        let was_reopened = self.owner_fleet.reopen_set_aside_item(item).expect("an answer");
+        assert_same((self.local.reopen(item), was_reopened))
     }
     fn board(&mut self) -> BoardState {
         assert_same((self.local.clone(), self.fleet.read_board().expect("an answer")))
@@ -144,17 +167,15 @@ const DEFAULT_PLAN_COUNT: u64 = 12;
 fn both_boards_agree_in_every_order_of_operations() {
     let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let plans = std::env::var("PLIMSOLL_FLEET_PLANS").ok().and_then(|number| number.parse().ok());
-    let (merged, set_aside) = run_simulations(plans.unwrap_or(DEFAULT_PLAN_COUNT), 100, |items| {
-        BothBoards::new(&server, &server.socket_connection_string(), items)
-    });
+    let (merged, set_aside) =
+        run_simulations(plans.unwrap_or(DEFAULT_PLAN_COUNT), 100, |items| BothBoards::new(&server, items));
     assert!(merged > 12 && set_aside > 0, "the runs show nothing: {merged} merged, {set_aside} aside");
 }
 
 #[test]
 fn both_boards_agree_through_pgbouncer() {
     let server = Postgres::create_cluster_and_start(ServerSetup::default());
-    let bouncer = server.start_pgbouncer(ADMIN_ROLE);
-    run_simulations(4, 100, |items| BothBoards::new(&server, &bouncer.connection_string(), items));
+    run_simulations(4, 100, |items| BothBoards::behind_pgbouncer(&server, items));
 }
 
 /// Random orders reach this case too rarely.
@@ -162,7 +183,7 @@ fn both_boards_agree_through_pgbouncer() {
 fn a_late_renewal_does_not_take_an_area_that_somebody_else_has() {
     let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let items = crate::harness::plan_items(&["a (area: src/a)", "b (area: src)", "c"]);
-    let mut boards = BothBoards::new(&server, &server.socket_connection_string(), &items);
+    let mut boards = BothBoards::new(&server, &items);
     let first_claim = boards.claim("one", 0).expect("an item");
     boards.set_aside(first_claim, SetAsideReason::Question("which?".to_owned())).expect("mine");
     let late_claim = boards.claim("two", 0).expect("the second");
@@ -197,7 +218,7 @@ fn plans_of_any_shape_give_the_same_board() {
         &["it's \"quoted\" \\ {} \u{1f6a2} $1 (area: a'b)", "x"],
     ] {
         let items = crate::harness::plan_items(texts);
-        let mut boards = BothBoards::new(&server, &server.socket_connection_string(), &items);
+        let mut boards = BothBoards::new(&server, &items);
         boards.board();
         for worker in 0..items.len() {
             let Some(claim) = boards.claim(&format!("worker {worker}"), 7) else { break };

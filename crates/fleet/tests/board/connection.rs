@@ -1,7 +1,9 @@
 //! Connecting with every setting of libpq, and the errors of a failed connection.
 
-use crate::harness::{connect, new_plan, plan_items, settings_from_variables};
-use plimsoll_fleet::{Database, DatabaseError, Fleet, FleetError, SCHEMA_VERSION, URL_VARIABLE};
+use crate::harness::{connect, create_fleet, new_plan, open_fleet, plan_items, settings_from_variables};
+use plimsoll_fleet::{
+    Database, DatabaseError, Fleet, FleetError, SCHEMA_VERSION, URL_VARIABLE, read_all_statuses,
+};
 use plimsoll_testkit::postgres::{ADMIN_ROLE, PASSWORD, Postgres, ServerSetup};
 use std::fs;
 use std::net::TcpListener;
@@ -241,63 +243,57 @@ fn unreachable_servers_and_unknown_databases_are_reported() {
 }
 
 #[test]
-fn missing_tables_and_tables_of_another_version_are_refused() {
+fn a_missing_fleet_and_tables_of_another_version_are_refused() {
     let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let connect = || connect(&server.socket_connection_string()).expect("a connection");
-    let no_schema_error = Fleet::open(connect(), "x").map(|_| ()).expect_err("no tables");
-    assert!(matches!(no_schema_error, FleetError::NoSchema(_)), "{no_schema_error}");
-    let mut fleet =
-        Fleet::create_if_name_free(connect(), &new_plan("x"), &plan_items(&["a"])).expect("a fleet");
-    let name_taken_error = Fleet::create_if_name_free(connect(), &new_plan("x"), &plan_items(&["b"]))
-        .map(|_| ())
-        .expect_err("two of one name");
-    assert_eq!(name_taken_error.to_string(), "there is a fleet with the name `x` already");
+    for name in ["x", "x\"; drop schema plimsoll_x; --", ""] {
+        let missing_fleet_error = Fleet::open(connect(), name).map(|_| ()).expect_err("no such fleet");
+        assert_eq!(missing_fleet_error.to_string(), format!("there is no fleet named `{name}`"));
+    }
+    let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a"]);
+    let create = |name: &str| {
+        Fleet::create_if_name_free(connect(), &new_plan(name), &plan_items(&["b"]), PASSWORD).map(|_| ())
+    };
+    let name_taken_error = create("x").expect_err("two of one name");
+    assert_eq!(name_taken_error.to_string(), "a fleet named `x` already exists");
     assert_eq!(fleet.read_board().expect("an answer").items.len(), 1, "what is there stays there");
-    let missing_fleet_error = Fleet::open(connect(), "y").map(|_| ()).expect_err("no such fleet");
-    assert_eq!(missing_fleet_error.to_string(), "there is no fleet with the name `y`");
 
     let mut client = crate::harness::client(&server);
-    client
-        .batch_execute(&format!("insert into plimsoll.migration values ({})", SCHEMA_VERSION + 1))
-        .expect("a newer one");
-    for result in [
-        Fleet::open(connect(), "x").map(|_| ()),
-        Fleet::create_if_name_free(connect(), &new_plan("z"), &plan_items(&[])).map(|_| ()),
-    ] {
-        let error = result.expect_err("a newer version");
-        assert!(
-            error.to_string().contains(&format!(
-                "has tables of version {}; this program knows version {SCHEMA_VERSION}",
-                SCHEMA_VERSION + 1
-            )),
-            "{error}"
+    client.batch_execute("create role plimsoll_y").expect("a role of somebody else");
+    let role_error = create("y").expect_err("the role exists");
+    assert!(matches!(&role_error, FleetError::RoleExists(role) if role == "plimsoll_y"), "{role_error}");
+    assert!(role_error.hint().expect("what to do").contains("drop role \"plimsoll_y\""));
+
+    create_fleet(&server.socket_connection_string(), "z", &["a"]);
+    for (version, hint) in [(SCHEMA_VERSION + 1, "install the newer Plimsoll"), (0, "that created it")] {
+        client
+            .batch_execute(&format!("update plimsoll_x.plan set schema_version = {version}"))
+            .expect("a plan");
+        let error = Fleet::open(connect(), "x").map(|_| ()).expect_err("another version");
+        let expected = format!(
+            "the tables of the fleet `x` have version {version}, and this program supports version {SCHEMA_VERSION}"
         );
-        assert!(error.hint().expect("what to do").contains("install the newer Plimsoll"));
+        assert_eq!(error.to_string(), expected);
+        assert!(error.hint().expect("what to do").contains(hint));
+        // The other fleets are still listed.
+        let all_statuses = read_all_statuses(connect()).expect("an answer");
+        let names: Vec<&str> = all_statuses.statuses.iter().map(|status| status.name.as_str()).collect();
+        assert_eq!((names, all_statuses.errors.len()), (vec!["z"], 1));
     }
-    client.batch_execute("delete from plimsoll.migration").expect("an older one");
-    let older_version_error = Fleet::open(connect(), "x").map(|_| ()).expect_err("an older version");
-    assert!(
-        older_version_error.hint().expect("what to do").contains("brings the tables up to date"),
-        "{older_version_error}"
-    );
 }
 
 #[test]
-fn fleets_created_at_the_same_time_make_the_tables_once() {
+fn of_fleets_created_at_the_same_time_with_one_name_one_is_created() {
     let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let server = &server;
     let create = |name: String| {
-        Fleet::create_if_name_free(
-            connect(&server.socket_connection_string())?,
-            &new_plan(&name),
-            &plan_items(&["a"]),
-        )
-        .map(|_| ())
+        let database = connect(&server.socket_connection_string())?;
+        Fleet::create_if_name_free(database, &new_plan(&name), &plan_items(&["a"]), PASSWORD).map(|_| ())
     };
     let create = &create;
     let results: Vec<Result<(), FleetError>> = std::thread::scope(|scope| {
         let threads: Vec<_> =
-            (0..8).map(|place| scope.spawn(move || create(format!("fleet {}", place / 2)))).collect();
+            (0..8).map(|place| scope.spawn(move || create(format!("fleet-{}", place / 2)))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     assert_eq!(results.iter().filter(|made| made.is_ok()).count(), 4);
@@ -307,34 +303,35 @@ fn fleets_created_at_the_same_time_make_the_tables_once() {
 }
 
 #[test]
-fn a_fleet_is_forgotten_with_all_its_rows_unless_a_worker_is_active() {
+fn a_fleet_is_forgotten_with_its_schema_and_role_unless_a_worker_is_active() {
     let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let connect = || connect(&server.socket_connection_string()).expect("a connection");
-    let mut fleet =
-        Fleet::create_if_name_free(connect(), &new_plan("x"), &plan_items(&["a"])).expect("a fleet");
-    let mut other_fleet =
-        Fleet::create_if_name_free(connect(), &new_plan("y"), &plan_items(&["a"])).expect("a fleet");
-    let worker = plimsoll_fleet::WorkerReport { worker_name: "one".to_owned(), ..Default::default() };
-    fleet.record_worker_report(&worker).expect("an answer");
+    let mut client = crate::harness::client(&server);
+    // Then the role of each fleet gets the right to connect, which must not keep it from being dropped.
+    client.batch_execute("revoke connect on database postgres from public").expect("a database");
+    let mut fleet = create_fleet(&server.socket_connection_string(), "x", &["a"]);
+    let mut other_fleet = create_fleet(&server.socket_connection_string(), "y", &["a"]);
+    open_fleet(&server.socket_connection_string_for_role("plimsoll_x"), "x");
+    let report = plimsoll_fleet::WorkerReport::default();
+    fleet.record_worker_report("one", &report).expect("an answer");
     let at_work_error =
         Fleet::open(connect(), "x").and_then(Fleet::delete_if_no_active_workers).expect_err("at work");
-    assert_eq!(at_work_error.to_string(), "workers of the fleet `x` are at work: one");
-    let mut client = crate::harness::client(&server);
-    client.batch_execute("update plimsoll.worker set seen = 0").expect("long ago");
+    assert_eq!(at_work_error.to_string(), "the fleet `x` has active workers: one/1");
+    client.batch_execute("update plimsoll_x.worker set seen = 0").expect("long ago");
     Fleet::open(connect(), "x").and_then(Fleet::delete_if_no_active_workers).expect("nobody is there");
-    for (table, expected_count) in [("plan", 1), ("item", 1), ("worker", 0), ("event", 1)] {
-        let count: i64 =
-            client.query_one(&format!("select count(*) from plimsoll.{table}"), &[]).expect("rows").get(0);
-        assert_eq!(count, expected_count, "{table}");
+    let names = "select string_agg(nspname, ' ') from pg_namespace where nspname like 'plimsoll%'
+        union all select string_agg(rolname, ' ') from pg_roles where rolname like 'plimsoll%'";
+    for row in client.query(names, &[]).expect("names") {
+        assert_eq!(row.get::<_, &str>(0), "plimsoll_y");
     }
-    // Operations on the deleted fleet claim nothing or return an error.
-    assert_eq!(fleet.claim_next_item("one").expect("an answer"), None);
     for result in [
         fleet.read_board().map(|_| ()),
-        fleet.record_worker_report(&worker),
+        fleet.claim_next_item("one").map(|_| ()),
+        fleet.record_worker_report("one", &report),
         fleet.acquire_or_renew_merger_lease("m").map(|_| ()),
+        fleet.into_fleet().delete_if_no_active_workers().map(drop),
     ] {
-        assert_eq!(result.expect_err("forgotten").to_string(), "there is no fleet with the name `x`");
+        assert_eq!(result.expect_err("forgotten").to_string(), "there is no fleet named `x`");
     }
     assert!(other_fleet.claim_next_item("one").expect("an answer").is_some());
 }

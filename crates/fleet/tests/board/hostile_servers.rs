@@ -76,7 +76,7 @@ fn error_and_hint(port: u16, options: &str) -> String {
     let connect_result =
         Database::connect(settings_from_variables(&[(URL_VARIABLE, &address)]).expect("settings"));
     // A server that accepts every login is recognized only by its response to the first query.
-    let query_result = connect_result.and_then(|mut database| read_all_statuses(&mut database).map(|_| ()));
+    let query_result = connect_result.and_then(|database| read_all_statuses(database).map(|_| ()));
     let error = query_result.expect_err("it is no database");
     assert!(matches!(error, FleetError::Database { .. }), "{error}");
     format!("{error}\nhint: {}", error.hint().unwrap_or_else(|| panic!("nothing to do about {error:?}")))
@@ -169,13 +169,13 @@ fn each_refusal_is_reported_with_a_hint() {
             "closed before TLS",
             "sslmode=require",
             |stream| read_exactly(stream, 8),
-            &["it closed the connection", "see its log"],
+            &["it closed the connection", "check its log"],
         ),
         (
             "closed",
             "sslmode=disable",
             |stream| answer_startup(stream, b""),
-            &["it closed the connection", "see its log"],
+            &["it closed the connection", "check its log"],
         ),
         (
             "closed while TLS begins",
@@ -200,19 +200,19 @@ fn each_refusal_is_reported_with_a_hint() {
             "another protocol",
             "sslmode=disable",
             |stream| answer_startup(stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-            &["does not speak PostgreSQL's protocol", "check host and port"],
+            &["does not speak the PostgreSQL protocol", "check host and port"],
         ),
         (
             "another protocol instead of TLS",
             "sslmode=require",
             |stream| answer_tls(stream, b"HTTP/1.1 400 Bad Request\r\n\r\n"),
-            &["does not speak PostgreSQL's protocol", "check host and port"],
+            &["does not speak the PostgreSQL protocol", "check host and port"],
         ),
         (
             "a message out of turn",
             "sslmode=disable",
             |stream| answer_startup(stream, &message(b'N', b"x")),
-            &["does not speak PostgreSQL's protocol", "check host and port"],
+            &["does not speak the PostgreSQL protocol", "check host and port"],
         ),
         (
             "a method that is not known",
@@ -224,7 +224,7 @@ fn each_refusal_is_reported_with_a_hint() {
             "a password in the clear",
             "sslmode=disable channel_binding=require",
             |stream| answer_startup(stream, &message(b'R', &3_u32.to_be_bytes())),
-            &["does not tie the password to TLS", "scram-sha-256"],
+            &["does not support the channel binding", "scram-sha-256"],
         ),
     ];
     for (name, mode, behavior, expected_parts) in rows {

@@ -330,6 +330,11 @@ pub fn last_message_text_unless_tool_call(transcript_path: &Path) -> Option<Stri
     blocks.last().and_then(|block| block.text.clone())
 }
 
+/// Returns the last text that the model wrote in this transcript, even if tool calls follow it.
+pub fn read_last_assistant_text(transcript_path: &Path) -> Option<String> {
+    last_nonempty_assistant_text(&tail::read_last_entries(transcript_path, MAX_TRANSCRIPT_TAIL_BYTES).ok()?)
+}
+
 fn last_nonempty_assistant_text(lines: &[TranscriptEntry]) -> Option<String> {
     let assistant_lines = lines.iter().rev().filter(|line| {
         line.kind.as_deref() == Some("assistant") && !line.is_sidechain && !line.is_api_error_message

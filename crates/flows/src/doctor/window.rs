@@ -87,7 +87,7 @@ fn next_session_model_and_its_source(settings_files: &SettingsFiles) -> Option<(
     let environment_model = environment::variable("ANTHROPIC_MODEL").map(|model| (model, "ANTHROPIC_MODEL"));
     environment_model.or_else(|| {
         let model = settings_files.iter().find_map(|file| file.summary_if_parsed()?.model.clone())?;
-        Some((model, "the client's settings"))
+        Some((model, "Claude Code's settings"))
     })
 }
 

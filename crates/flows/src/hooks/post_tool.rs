@@ -12,6 +12,7 @@ use crate::turns::capture;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LevelReached, NextStepSizeEstimate};
 use plimsoll_domain::level::{Level, Thresholds};
+use plimsoll_domain::marker::NO_HANDOFF;
 use plimsoll_domain::state::CheckpointCause;
 use plimsoll_domain::status::RunStatus;
 use plimsoll_domain::verdict::ContinueKind;
@@ -280,18 +281,22 @@ fn is_checkpoint_claim_old_or_process_dead(record: &SessionRecord) -> bool {
 
 #[inline(never)]
 fn record_cancellation_and_end_session(invocation: &HookInvocation) -> HookResponse {
-    let marker = Marker::Stop { status: RunStatus::Canceled, reason: String::new() }.to_string();
+    let marker = Marker::Stop { status: RunStatus::Canceled, reason: String::new() };
     let _ = sessions::update_session_record(
         &invocation.project,
         &invocation.session_id,
         LOCK_TIMEOUT,
         |record| {
-            record.end.hook_end_reason = Some("the run was cancelled".to_owned());
+            record.end.hook_end_reason = Some("the run was canceled".to_owned());
         },
     );
     let reply = HookReply::default()
-        .end_session("The run was cancelled with `plimsoll stop`.")
-        .with_user_message(marker);
+        .end_session("The run was canceled with `plimsoll stop`.")
+        .with_user_message(messages::render_description_and_marker_for_user(
+            "the run was canceled with `plimsoll stop`",
+            &marker,
+            "This session ends now.",
+        ));
     HookResponse::from_reply(&reply)
 }
 
@@ -344,7 +349,7 @@ impl ActionContext<'_> {
         let (text, user_message) = match self.run {
             Some(_) => (
                 messages::render_l1_warning(percent, thresholds),
-                Marker::Warning { level, percent }.to_string(),
+                messages::render_l1_warning_for_user(percent, thresholds),
             ),
             None => {
                 let command = handoff_file.map(|handoff_file| {
@@ -378,10 +383,9 @@ impl ActionContext<'_> {
             match self.write_checkpoint(CheckpointCause::Level, level, percent) {
                 Ok(handoff) => (handoff, None),
                 // Even without a handoff, the session must end at L3, and the model must be notified at L2.
-                Err(error) => ("(no handoff could be written)".to_owned(), Some(error)),
+                Err(error) => (NO_HANDOFF.to_owned(), Some(error)),
             };
-        let marker =
-            Marker::Checkpoint { level, percent: Some(percent), handoff: handoff_file.clone() }.to_string();
+        let marker = Marker::Checkpoint { level, percent: Some(percent), handoff: handoff_file.clone() };
         let event_name = self.invocation.event().name();
         if !ends_session {
             let reply = HookReply::default()
@@ -389,7 +393,10 @@ impl ActionContext<'_> {
                     event_name,
                     messages::render_checkpoint_instructions(level, percent, &handoff_file),
                 )
-                .with_user_message(marker);
+                .with_user_message(messages::render_marker_for_user(
+                    &marker,
+                    "The session finishes its step and ends; the next one continues.",
+                ));
             return HookResponse::from_reply(&reply).with_stderr_line(checkpoint_error);
         }
         // The client keeps the context of PostToolBatch if the reply also has `continue:false`, and drops that of
@@ -411,7 +418,10 @@ impl ActionContext<'_> {
         let reply = HookReply::default()
             .end_session(reason)
             .with_model_context(event_name, messages::render_l3_session_end_message(percent, &handoff_file))
-            .with_user_message(marker);
+            .with_user_message(messages::render_marker_for_user(
+                &marker,
+                "The session ends now; the next one continues.",
+            ));
         HookResponse::from_reply(&reply)
             .with_exit_status(ExitStatus::Failure)
             .with_stderr_line(checkpoint_error)
@@ -420,7 +430,7 @@ impl ActionContext<'_> {
     fn write_checkpoint_before_large_step(&self, percent: u64, step: NextStepTooLarge) -> HookResponse {
         let Some(thresholds) = &self.thresholds else { return HookResponse::empty() };
         let (level, event_name) = (Level::L1, self.invocation.event().name());
-        let (marker, text, checkpoint_error) =
+        let (user_message, text, checkpoint_error) =
             match self.write_checkpoint(CheckpointCause::Step, level, percent) {
                 Ok(handoff) => {
                     // Recorded after the checkpoint, because the journal entry gives the reason for it.
@@ -432,20 +442,23 @@ impl ActionContext<'_> {
                     let text = messages::render_stop_below_l2_at_commit_instructions(
                         percent, &handoff, step, thresholds,
                     );
-                    (Marker::Checkpoint { level, percent: Some(percent), handoff }, text, None)
+                    let user_message = messages::render_marker_for_user(
+                        &Marker::Checkpoint { level, percent: Some(percent), handoff },
+                        "The next step would not fit. The session ends; the next one continues.",
+                    );
+                    (user_message, text, None)
                 }
                 // This checkpoint is optional: if it fails, the session gets a warning and continues until L2.
                 Err(error) => {
                     self.clear_checkpoint_claim();
                     (
-                        Marker::Warning { level, percent },
+                        messages::render_l1_warning_for_user(percent, thresholds),
                         messages::render_l1_warning(percent, thresholds),
                         Some(error),
                     )
                 }
             };
-        let reply =
-            HookReply::default().with_model_context(event_name, text).with_user_message(marker.to_string());
+        let reply = HookReply::default().with_model_context(event_name, text).with_user_message(user_message);
         HookResponse::from_reply(&reply).with_stderr_line(checkpoint_error)
     }
 
@@ -466,9 +479,9 @@ impl ActionContext<'_> {
             handoff_file.as_ref().map(|file| format!(" {}", messages::render_continuation_sentence(file)));
         let stop_reason = format!("{reason}.{}", continue_hint.unwrap_or_default());
         let handoff_file_or_empty = handoff_file.unwrap_or_default();
-        let marker =
-            Marker::Continue { kind: ContinueKind::Checkpoint, reason: handoff_file_or_empty }.to_string();
-        let reply = HookReply::default().end_session(stop_reason).with_user_message(marker);
+        let marker = Marker::Continue { kind: ContinueKind::Checkpoint, reason: handoff_file_or_empty };
+        let user_message = messages::render_marker_for_user(&marker, "This session ends now.");
+        let reply = HookReply::default().end_session(stop_reason).with_user_message(user_message);
         HookResponse::from_reply(&reply).with_exit_status(ExitStatus::failure_if(level == Level::L3))
     }
 

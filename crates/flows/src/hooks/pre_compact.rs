@@ -79,7 +79,7 @@ fn handoff_and_run_lines_for_summarizer(run: Option<&RunState>, handoff_file: &s
     }));
     if !run.options.completes_without_promise() {
         lines.push(format!(
-            "The line that ends the run, only when everything is done: {}",
+            "Only when everything is done, end the run with this line: {}",
             plimsoll_domain::promise::render_completion_line(
                 &run.options.completion_promise,
                 &run.promise_code

@@ -254,7 +254,7 @@ fn briefing_after_compaction(run: &RunState, handoff_file: Option<String>, item_
     let resume_text = if resumes_checkpoint { resume_section(run) } else { String::new() };
     let read_handoff_step = || {
         let file = handoff_file?;
-        Some(format!("Read {file} for the facts of what was done before. Do not start over.\n"))
+        Some(format!("Read {file} for what was done before. Do not start over.\n"))
     };
     // There is only one first step, because the resume section also names the handoff.
     let first_step = resume_first_step(run).filter(|_| resumes_checkpoint).or_else(read_handoff_step);
@@ -264,7 +264,7 @@ fn briefing_after_compaction(run: &RunState, handoff_file: Option<String>, item_
         String::new()
     } else {
         let line = promise::render_completion_line(&run.options.completion_promise, &run.promise_code);
-        format!("The line that ends the run, only when everything is done: {line}\n")
+        format!("Only when everything is done, end the run with this line: {line}\n")
     };
     format!(
         "The conversation has just been compacted. This session is iteration {} of the run \"{}\".\n{}{first_step}Finished items stay finished. Do exactly one item, verify it, tick it, commit, and end your turn.\n{promise_line}{notes_section}{resume_text}",

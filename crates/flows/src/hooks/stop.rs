@@ -9,12 +9,14 @@ use crate::session_result::{MAX_MESSAGE_CHARS, ending_from_failure, failure_mess
 use crate::turns::capture;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
+use plimsoll_domain::marker::CLAIMED_COMPLETION_PREFIX;
 use plimsoll_domain::record::{FailureEvidence, StopEvidence};
 use plimsoll_domain::text::{truncate_end, truncate_start};
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Marker, RunState, SessionEnding, Settings, Verdict};
 use plimsoll_policy::completion::{ClaimAssessment, assess_completion_claim, claims_to_be_blocked};
 use plimsoll_policy::gate::{SessionEvidence, judge_session_and_apply_verdict};
+use plimsoll_policy::messages;
 use plimsoll_protocol::HookReply;
 use plimsoll_protocol::event::{HookEvent, Stop, StopFailure};
 use plimsoll_store::{StoreError, clock, journal, sessions};
@@ -92,18 +94,34 @@ fn continue_session_with_model_context(message: &str) -> HookResponse {
     // At Stop, model context continues the session as `decision:block` does, which would send the text twice (2.1.329).
     let marker = Marker::Continue { kind: ContinueKind::NextItem, reason: "in this session".to_owned() };
     HookResponse::from_reply(
-        &HookReply::default()
-            .with_model_context("Stop", message.to_owned())
-            .with_user_message(marker.to_string()),
+        &HookReply::default().with_model_context("Stop", message.to_owned()).with_user_message(
+            messages::render_description_and_marker_for_user(
+                "the item is done, and the context window has room for the next one",
+                &marker,
+                "The session continues.",
+            ),
+        ),
     )
     .with_exit_status(ExitStatus::Failure)
 }
 
 fn respond_with_verdict(verdict: &Verdict) -> HookResponse {
-    let reply = HookReply::default().with_user_message(verdict.to_marker().to_string());
+    let reply = HookReply::default().with_user_message(render_verdict_for_user(verdict));
     // Only 0 and 1 are used as exit codes; a pause ends this session, as a stop does.
     HookResponse::from_reply(&reply)
         .with_exit_status(ExitStatus::failure_if(matches!(verdict, Verdict::Continue { .. })))
+}
+
+fn render_verdict_for_user(verdict: &Verdict) -> String {
+    let marker = verdict.to_marker();
+    let description = marker.describe(|pause_end| {
+        clock::parse_timestamp(pause_end).map_or(pause_end.to_string(), clock::format_short_local_time)
+    });
+    let sentence = match verdict {
+        Verdict::Continue { kind: ContinueKind::RefusedPromise, .. } => "The next session continues.",
+        _ => "",
+    };
+    messages::render_description_and_marker_for_user(&description, &marker, sentence)
 }
 
 /// Judges the session before the verify commands have run, and appends the provisional verdict to the journal.
@@ -149,7 +167,7 @@ fn judge_session_and_mention_pending_checks(
             } else {
                 "verify commands"
             };
-            let reason = format!("claims completion; the {deciding_checks} decide");
+            let reason = format!("{CLAIMED_COMPLETION_PREFIX}the {deciding_checks} decide");
             Verdict::Stop { status: plimsoll_domain::RunStatus::Completed, reason }
         }
         verdict => verdict,

@@ -10,7 +10,7 @@ use super::slash_commands::is_unchanged_except_program_path;
 use super::team;
 use super::{FileChange, InstallError, InstallPlan, InstallScope, SLASH_COMMAND_FILES, decode_settings};
 use plimsoll_protocol::settings::{self, OurHookEntry};
-use plimsoll_store::disk;
+use plimsoll_store::{disk, environment};
 use std::path::{Path, PathBuf};
 
 /// The result of planning an uninstallation.
@@ -37,6 +37,8 @@ pub struct UninstallationReport {
     pub sibling_settings_with_memory: Option<PathBuf>,
     /// Records of sessions and runs in the project, which the user may keep or delete.
     pub kept_records: Vec<PathBuf>,
+    /// The user's state folder, with the records of all projects, which the user may keep or delete.
+    pub kept_state_folder: Option<PathBuf>,
     /// True if the user may have added our server to the user's own list, which is not changed.
     pub may_have_manual_server: bool,
     /// Our module for the client; `None` if it is not installed.
@@ -49,36 +51,47 @@ pub struct UninstallationReport {
     pub other_settings: Vec<(InstallScope, PathBuf)>,
 }
 
+impl UninstallationReport {
+    /// Returns a report that names the other settings files with our entries, but no removal yet.
+    fn before_any_removal(paths: &InstallPaths) -> UninstallationReport {
+        UninstallationReport {
+            settings_file: paths.settings_file.clone(),
+            removed_hooks: Vec::new(),
+            status_line_removed: false,
+            variable_removed: false,
+            restored_settings: None,
+            command_files: Vec::new(),
+            restored_server_list: None,
+            agent_file: None,
+            changed_exclude_file: None,
+            sibling_settings_with_hooks: paths.sibling_settings.clone().filter(|path| has_our_hooks(path)),
+            sibling_settings_with_memory: paths
+                .sibling_settings
+                .clone()
+                .filter(|path| has_memory_hooks(path)),
+            kept_records: Vec::new(),
+            kept_state_folder: None,
+            may_have_manual_server: false,
+            module: None,
+            removed_links: Vec::new(),
+            removed_team_files: Vec::new(),
+            other_settings: paths
+                .other_settings
+                .iter()
+                .filter(|(_, path)| has_our_hooks(path))
+                .cloned()
+                .collect(),
+        }
+    }
+}
+
 /// Plans the removal of everything that an installation wrote.
 pub fn plan_removal(
     scope: InstallScope,
     project: &Path,
 ) -> Result<InstallPlan<UninstallationReport>, InstallError> {
     let paths = InstallPaths::for_scope(scope, project)?;
-    let mut report = UninstallationReport {
-        settings_file: paths.settings_file.clone(),
-        removed_hooks: Vec::new(),
-        status_line_removed: false,
-        variable_removed: false,
-        restored_settings: None,
-        command_files: Vec::new(),
-        restored_server_list: None,
-        agent_file: None,
-        changed_exclude_file: None,
-        sibling_settings_with_hooks: paths.sibling_settings.clone().filter(|path| has_our_hooks(path)),
-        sibling_settings_with_memory: paths.sibling_settings.clone().filter(|path| has_memory_hooks(path)),
-        kept_records: Vec::new(),
-        may_have_manual_server: false,
-        module: None,
-        removed_links: Vec::new(),
-        removed_team_files: Vec::new(),
-        other_settings: paths
-            .other_settings
-            .iter()
-            .filter(|(_, path)| has_our_hooks(path))
-            .cloned()
-            .collect(),
-    };
+    let mut report = UninstallationReport::before_any_removal(&paths);
     let mut changes = Vec::new();
     if let Some(current_bytes) = disk::read(&paths.settings_file)? {
         plan_entry_removal_and_fill_report(&paths, &current_bytes, &mut report, &mut changes)?;
@@ -118,6 +131,9 @@ pub fn plan_removal(
     if scope == InstallScope::User {
         report.module = plan_module_removal(&mut changes, &mut emptied_folders)?;
         report.removed_links = plan_removal_of_our_links(&mut links);
+        report.kept_state_folder = environment::state_home()
+            .map(|home| home.join("plimsoll"))
+            .filter(|folder| disk::is_folder(folder));
     }
     Ok(InstallPlan {
         changes,

@@ -26,7 +26,7 @@ pub enum BranchMismatch {
     },
     /// After a switch, the checked-out commit would not be reachable from any branch.
     #[error(
-        "this run works on the branch `{branch}`, and a commit is checked out that is on no branch: keep it, then go on: git branch NAME {commit} && git switch {branch} && plimsoll run --resume"
+        "this run works on the branch `{branch}`, but a commit is checked out that is on no branch. Keep it, then resume: git branch NAME {commit} && git switch {branch} && plimsoll run --resume"
     )]
     UnreachableCommit {
         branch: String,
@@ -36,7 +36,7 @@ pub enum BranchMismatch {
     /// The repository is not the one in which the run began, so the filters that a switch would run may not
     /// be the user's.
     #[error(
-        "this run works on the branch `{0}`, and the repository is not the one in which it began: nothing in it is started; if it is yours: git switch {0} && plimsoll run --resume"
+        "this run works on the branch `{0}`, but this is not the repository in which it started, so nothing is started. If it is yours: git switch {0} && plimsoll run --resume"
     )]
     OtherRepository(String),
 }

@@ -46,7 +46,7 @@ pub enum ClientError {
         version_output: String,
     },
     /// The user's own `--settings`, which are merged with ours, are invalid.
-    #[error("the client's --settings {argument}: {error}")]
+    #[error("Claude Code's --settings {argument}: {error}")]
     Settings {
         /// The argument: a file or JSON.
         argument: String,
@@ -54,7 +54,7 @@ pub enum ClientError {
     },
     /// A flag that the client accepts once and that the working memory needs.
     #[error(
-        "--memory passes {0} to the client itself: run `plimsoll init --local --memory` once in this project, then give your own after `--`"
+        "--memory passes {0} to Claude Code itself: run `plimsoll init --local --memory` once in this project, then give your own after `--`"
     )]
     FlagInUse(&'static str),
 }

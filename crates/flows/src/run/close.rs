@@ -374,7 +374,7 @@ fn render_progress_paragraph(state: &RunState, record: &SessionRecord) -> String
     };
     let ending_text = match (&record.end.hook_end_reason, &state.iteration_record.ending) {
         (Some(reason), _) => format!(" Ended by Plimsoll: {reason}."),
-        (None, Some(SessionEnding::Crashed(failure_text))) => format!(" The client {failure_text}."),
+        (None, Some(SessionEnding::Crashed(failure_text))) => format!(" Claude Code {failure_text}."),
         _ => String::new(),
     };
     format!(

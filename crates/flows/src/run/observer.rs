@@ -38,6 +38,8 @@ pub enum RunEvent<'a> {
         /// The time at which the first of these requests failed, RFC 3339 UTC.
         first_failed_at: Timestamp,
     },
+    /// The model has answered, for the first time in a session or after the API failed.
+    ApiAnswered,
     /// Ctrl-C was pressed once: the run stops after this session.
     StopRequested,
     /// The client refused to run tools.

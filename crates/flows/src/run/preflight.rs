@@ -188,7 +188,7 @@ fn active_run_error_suffix(project: &Project) -> String {
     let state = state_file::load_state(project, None).ok().flatten();
     state.map_or(String::new(), |state| {
         format!(
-            ": the run \"{}\" ({}), iteration {}",
+            ": the run \"{}\" ({}), session {}",
             plimsoll_domain::text::to_safe_single_line(&state.options.task_name),
             state.run_id,
             state.iteration
@@ -218,21 +218,29 @@ fn check_client_and_install_hook_programs(
     let server_program = options.uses_working_memory.then(|| servers::SERVER_PROGRAM.to_owned());
     let programs: Vec<String> =
         settings::hook_and_status_line_programs(entry_options).into_iter().chain(server_program).collect();
-    if needs_permanent_copy() || first_missing_program(&programs).is_some() {
+    if needs_permanent_copy() || !missing_programs(&programs).is_empty() {
         copy_programs_if_needed_and_create_hook_links()?;
     }
-    let missing_program = first_missing_program(&programs).cloned();
-    let version_number = version.split_whitespace().next().unwrap_or_default().to_owned();
-    missing_program
-        .map_or(Ok((entry_options, version_number)), |program| Err(RunError::HookProgramMissing(program)))
+    let missing_programs = missing_programs(&programs);
+    if !missing_programs.is_empty() {
+        return Err(RunError::HookProgramsMissing(missing_programs));
+    }
+    Ok((entry_options, version.split_whitespace().next().unwrap_or_default().to_owned()))
 }
 
-/// Returns the first of these programs that is neither next to this one nor on the PATH.
-fn first_missing_program(programs: &[String]) -> Option<&String> {
-    programs.iter().find(|program| {
+/// Returns those of these programs that are neither next to this one nor on the PATH, each once.
+fn missing_programs(programs: &[String]) -> Vec<String> {
+    let is_missing = |program: &&String| {
         let sibling_path = program_folder_or_copy_if_in_npm_or_plugin().map(|folder| folder.join(program));
         !sibling_path.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
-    })
+    };
+    let mut missing: Vec<String> = Vec::new();
+    for program in programs.iter().filter(is_missing) {
+        if !missing.contains(program) {
+            missing.push(program.clone());
+        }
+    }
+    missing
 }
 
 /// Returns the arguments for the memory's server and agent, without those that the project already defines.

@@ -23,7 +23,7 @@ pub enum PromptError {
     Store(#[from] StoreError),
     /// The block has no end marker.
     #[error(
-        "PROMPT.md begins with Plimsoll's block, and its end mark `<!-- plimsoll:end -->` is missing: put it back above your own text, or remove the whole block"
+        "PROMPT.md starts with Plimsoll's block, but the block's end marker `<!-- plimsoll:end -->` is missing: put it back above your own text, or remove the whole block"
     )]
     MissingEndMarker,
 }

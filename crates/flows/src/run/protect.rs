@@ -66,7 +66,7 @@ pub(super) fn read_protected_files_with_committed_entries(
 pub fn unprotected_parallel_run_warning(project: &Project) -> Option<&'static str> {
     let (settings, _) = config::load_settings(project);
     (!settings.protect.is_empty()).then_some(
-        "warning: a parallel run protects no files: `protect` in your settings has no effect here; a --verify command can compare the files",
+        "a parallel run protects no files: `protect` in your settings has no effect here; a --verify command can compare the files",
     )
 }
 
@@ -353,7 +353,7 @@ pub fn warning_if_last_run_left_protected_changes(project: &Project) -> Option<S
     let has_remaining_changes = !last_run.outcomes.protected_changes.is_empty() && !changes.is_empty();
     has_remaining_changes.then(|| {
         format!(
-            "warning: the new run takes protected files as they are now, and the last run ended so: {}",
+            "the new run accepts the protected files as they are now; the last run ended with these changes: {}",
             describe_protected_changes(&changes)
         )
     })

@@ -311,6 +311,6 @@ pub fn hint_if_verify_runs_outside_client_sandbox(
     let mut settings_texts = client_settings_texts(project, &options.client_arguments);
     let is_enabled = settings_texts.find_map(|text| is_sandbox_enabled(&text))?;
     is_enabled.then_some(
-        "hint: Claude Code's sandbox is on, but --verify and --setup commands run outside it; --verify-sandbox confines them",
+        "Claude Code's sandbox is on, but --verify and --setup commands run outside it; --verify-sandbox confines them",
     )
 }

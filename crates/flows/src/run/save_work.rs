@@ -67,7 +67,7 @@ fn remove_unused_git_locks_created_in_session(
     for lock in
         worktree::remove_and_return_unused_git_locks_since(context.project.root(), session_start.into())
     {
-        let message = format!("removed {}, which a git of the session had left", lock.display());
+        let message = format!("removed {}, which a git process of the session had left", lock.display());
         context.journal_session_event(state, JournalEvent::Note { text: message })?;
     }
     Ok(())

@@ -19,7 +19,7 @@ pub enum StartError {
     Prompt(#[from] PromptError),
     /// The volume ignores case, so the run would write its task to a file of the user. Git and our comparisons know it by
     /// its other name.
-    #[error("the task is in PROMPT.md, and the project has this file as {}: rename it to PROMPT.md", to_safe_single_line(.0))]
+    #[error("the project has the file {} instead of PROMPT.md: rename it to PROMPT.md", to_safe_single_line(.0))]
     PromptSpelledDifferently(String),
     /// There are two texts, and it is unclear which one is the task.
     #[error(
@@ -47,7 +47,7 @@ pub enum StartError {
     NoPlanForWorkers,
     /// Reviews need a repository, because without one there is no diff.
     #[error(
-        "--review needs a git repository, whose diff it reviews, and {0} is in none: run `git init`, or leave out --review"
+        "--review needs a git repository, whose diff it reviews, but {0} is not in one: run `git init`, or leave out --review"
     )]
     NoRepositoryToReview(String),
     /// The run's branch cannot be created or checked out.
@@ -58,7 +58,7 @@ pub enum StartError {
     BranchMismatch(#[from] BranchMismatch),
     /// The project already has an open run.
     #[error(
-        "the run \"{}\" ({run_id}) is {status} at iteration {iteration}: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`",
+        "the run \"{}\" ({run_id}) is {status} at session {iteration}: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`",
         to_safe_single_line(name)
     )]
     RunExists { name: String, run_id: RunId, status: RunStatus, iteration: u32 },

@@ -50,6 +50,8 @@ pub(super) struct StreamReader {
     running_calls: Vec<(String, String)>,
     /// The API error for which the client is retrying; `None` once the API responds.
     api_retry: Option<ApiRetryState>,
+    /// True once the model has answered in this session.
+    has_answered: bool,
     /// True once Plimsoll's SessionStart hook has been recorded. It stays true, whatever an agent later
     /// writes into the state.
     has_hooks_running: bool,
@@ -74,6 +76,7 @@ impl StreamReader {
             usage: SessionUsage::default(),
             running_calls: Vec::new(),
             api_retry: None,
+            has_answered: false,
             has_hooks_running: false,
         }
     }
@@ -135,9 +138,14 @@ impl StreamReader {
                 }]
             }
             StreamLine::Assistant { message, is_from_subagent } => {
-                self.api_retry = None;
+                let has_retried = self.api_retry.take().is_some();
+                let is_first_answer = !std::mem::replace(&mut self.has_answered, true);
                 self.running_calls.extend(tool_call_ids_and_labels(&message));
-                if is_from_subagent { Vec::new() } else { tool_used_events(&message) }
+                // The client writes an error of the API as a message of its own.
+                let is_answer = message.model.as_deref() != Some("<synthetic>");
+                let answered = is_answer && (has_retried || is_first_answer);
+                let tool_events = if is_from_subagent { Vec::new() } else { tool_used_events(&message) };
+                answered.then_some(RunEvent::ApiAnswered).into_iter().chain(tool_events).collect()
             }
             StreamLine::User { message, .. } => {
                 let blocks = message.blocks();

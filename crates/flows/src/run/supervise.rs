@@ -291,7 +291,7 @@ impl Runner<'_> {
             if error_output.is_empty() { "said nothing".to_owned() } else { format!("said: {error_output}") };
         let message = format!("ended with exit code {exit_code} before its session began, and {output_text}");
         if state.iteration <= 1 {
-            SessionEnding::Fatal(FatalError::from(format!("the client {message}")))
+            SessionEnding::Fatal(FatalError::from(format!("Claude Code {message}")))
         } else {
             SessionEnding::Crashed(message)
         }
@@ -332,10 +332,10 @@ impl ClientEndReason {
     fn journal_text(&self) -> Option<String> {
         match self {
             ClientEndReason::Interrupted | ClientEndReason::HooksNotRunning => None,
-            ClientEndReason::Canceled => Some("the run was cancelled".to_owned()),
+            ClientEndReason::Canceled => Some("the run was canceled".to_owned()),
             ClientEndReason::DeadlinePassed => Some("the deadline has passed".to_owned()),
             ClientEndReason::LingersAfterResult(limit) => {
-                Some(format!("alive {} s after its result", limit.as_secs()))
+                Some(format!("still running {} s after its result", limit.as_secs()))
             }
             ClientEndReason::TimeoutExceeded(exceeded_timeout) => Some(exceeded_timeout.describe()),
         }

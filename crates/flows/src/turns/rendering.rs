@@ -60,7 +60,7 @@ pub fn render_turn(record: &LoggedRecord, turn: &Turn) -> String {
         .map(clock::format_local_time_with_seconds)
         .unwrap_or_default();
     let iteration = turn.ext().get("iteration").and_then(Value::as_u64);
-    let iteration = iteration.map(|number| format!(", iteration {number}")).unwrap_or_default();
+    let iteration = iteration.map(|number| format!(", session {number}")).unwrap_or_default();
     let mut parts = vec![
         format!(
             "Turn {}   {started_at}   (record {}{iteration})",

@@ -6,8 +6,8 @@ use plimsoll_store::{Project, TurnLog};
 
 /// Finds the turn with this name: `SESSION:NUMBER`, `SESSION/AGENT:NUMBER`, or only the number, which refers
 /// to the session with `default_session_prefix`, or to the newest session without one. The number is a turn
-/// number, as `plimsoll turns list` shows it. `record:NUMBER` refers to a record by its number; it need not
-/// be a turn.
+/// number, as `plimsoll turns list` shows it. `SESSION#NUMBER`, as other lists show a record that is no turn, and
+/// `record:NUMBER` refer to a record by its number.
 pub fn find_turn_or_record_by_name(
     project: &Project,
     name: &str,
@@ -15,9 +15,14 @@ pub fn find_turn_or_record_by_name(
 ) -> Result<(TurnLog, LoggedRecord), TurnsError> {
     let no_turn_error = || TurnsError::NoTurn(name.to_owned());
     let default_session = default_session_prefix.unwrap_or_default();
-    let (session_and_stream, number_text) = name.rsplit_once(':').unwrap_or((default_session, name));
-    let is_record_number = session_and_stream == "record";
-    let session_and_stream = if is_record_number { default_session } else { session_and_stream };
+    let (session_and_stream, number_text, is_record_number) = match name.rsplit_once('#') {
+        Some((session, number)) => (session, number, true),
+        None => match name.rsplit_once(':') {
+            Some(("record", number)) => (default_session, number, true),
+            Some((session_and_stream, number)) => (session_and_stream, number, false),
+            None => (default_session, name, false),
+        },
+    };
     let (session_prefix, stream) =
         session_and_stream.split_once('/').unwrap_or((session_and_stream, MAIN_STREAM));
     let number: u64 = number_text.parse().map_err(|_| no_turn_error())?;

@@ -143,7 +143,7 @@ pub(super) trait Board: Sync {
     /// are in the target although the board may not know it.
     fn mark_items_in_target_as_merged(
         &self,
-        is_in_target: &dyn Fn(&str) -> bool,
+        is_in_target: &dyn Fn(usize, &str) -> bool,
         merged_item_commits: &[(usize, CommitId)],
         should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), MergeError>;

@@ -28,7 +28,7 @@ pub struct BoardSnapshot {
     pub board_time: BoardMillis,
     /// The state that all machines share, without items.
     pub board_state: BoardState,
-    /// The items that are not merged, each with its index in the plan.
+    /// The items that are not recorded as merged, each with its index in the plan.
     pub open_items: Vec<(usize, SharedItem)>,
     /// Verify commands that have passed on the target.
     pub passed_commands: Vec<String>,
@@ -107,8 +107,14 @@ pub struct LocalWorkerReport {
 pub trait BoardConnection: Send {
     /// Reads the current state of the board.
     fn read_board(&mut self) -> Result<BoardSnapshot, BoardError>;
-    /// Claims the first item that this worker can begin, and returns it.
-    fn claim_item(&mut self, worker_name: &str) -> Result<Option<(Claim, SharedItem)>, BoardError>;
+    /// Claims the first item that this worker can begin, and returns it. The worker can begin no item that depends
+    /// on one of `unconfirmed_items`: these are recorded as merged, but they are not in the target branch as far as
+    /// this machine knows.
+    fn claim_item(
+        &mut self,
+        worker_number: usize,
+        unconfirmed_items: &[usize],
+    ) -> Result<Option<(Claim, SharedItem)>, BoardError>;
     /// Renews the lease on a claimed item.
     fn renew_claim(&mut self, claim: Claim) -> Result<(), BoardError>;
     /// Records the result of an item.
@@ -116,7 +122,7 @@ pub trait BoardConnection: Send {
     /// Pauses all workers for this long.
     fn pause_all_workers(&mut self, duration: Duration) -> Result<(), BoardError>;
     /// Gives the merger's lease to this machine if it is free. Returns the merger's epoch.
-    fn acquire_or_renew_merger_lease(&mut self, merger_name: &str) -> Result<Option<u64>, BoardError>;
+    fn acquire_or_renew_merger_lease(&mut self) -> Result<Option<u64>, BoardError>;
     /// Renews the merger's lease.
     fn renew_merger_lease(&mut self, merger_epoch: u64) -> Result<(), BoardError>;
     /// Releases the merger's lease, so that another machine can take it.
@@ -136,8 +142,18 @@ pub trait BoardConnection: Send {
     /// Marks the items as merged whose landing commits are in the target. Returns these items.
     fn mark_items_in_target_as_merged(
         &mut self,
-        is_in_target: &dyn Fn(&str) -> bool,
+        is_in_target: &dyn Fn(usize, &str) -> bool,
     ) -> Result<Vec<usize>, BoardError>;
+    /// Returns those of these items that are recorded as merged, each with the commits with which it may have been
+    /// merged. An empty list of commits means that the item was already done when the fleet was created. Only the
+    /// fleet's owner can record that, so it is believed.
+    fn read_merge_commits_of_merged_items(
+        &mut self,
+        items: &[usize],
+    ) -> Result<Vec<(usize, Vec<String>)>, BoardError>;
+    /// Writes into the fleet's journal that an item is recorded as merged, and that this machine does not find it in
+    /// the target branch.
+    fn report_unconfirmed_merge(&mut self, item: usize) -> Result<(), BoardError>;
     /// Records the verify commands that have passed on the target.
     fn record_passed_commands(&mut self, commands: &[String]) -> Result<(), BoardError>;
     /// Records a report about a worker, and reserves what it may use next from what is left for all.

@@ -21,15 +21,13 @@ pub enum WorkersError {
     #[error(transparent)]
     Repository(#[from] UnsuitableRepository),
     /// The branch of the run could not be created.
-    #[error(
-        "cannot create the branch `{0}`, on which the work comes together: is there a branch `plimsoll`?"
-    )]
+    #[error("cannot create the branch `{0}`: is there a branch `plimsoll`?")]
     CannotCreateTarget(String),
     /// The worktree for merging could not be prepared.
-    #[error("cannot prepare the worktree in which results come together: {0}")]
+    #[error("cannot prepare the worktree for merging: {0}")]
     CannotPrepareMergeWorktree(String),
     /// Verify commands could not be run.
-    #[error("cannot find out what passes before the first item: {0}")]
+    #[error("cannot check what passes before the first item: {0}")]
     CannotRunVerifyCommands(String),
     /// The shared board could not be used.
     #[error(transparent)]
@@ -50,7 +48,7 @@ impl From<MergeError> for WorkersError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BoardError {
     /// The claim's epoch is stale: another machine has the item.
-    #[error("somebody else has taken it over meanwhile")]
+    #[error("another process has taken it over")]
     StaleEpoch,
     /// The board cannot be reached; waiting may help.
     #[error("{0}")]
@@ -74,9 +72,9 @@ pub(super) enum MergeError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Git(#[from] WorktreeError),
-    #[error("the branch {0} is gone")]
+    #[error("the branch {0} no longer exists")]
     TargetBranchMissing(String),
-    #[error("the branch {0} is checked out, and would move under its files: git switch another one")]
+    #[error("the branch {0} is checked out and cannot be moved: switch to another one with git switch")]
     TargetBranchCheckedOut(String),
     #[error("it was given up")]
     Aborted,

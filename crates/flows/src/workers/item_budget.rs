@@ -1,5 +1,6 @@
 //! Computes what one item's run may use of the limits of the whole plan.
 
+use plimsoll_domain::cost::CostBasis;
 use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::workers::WorkersState;
 use plimsoll_domain::{RunState, RunStatus};
@@ -73,15 +74,14 @@ pub(super) fn compute_item_budget(
         () if !other_items.is_empty() => ItemBudget::WaitForOthers,
         () if remaining_of_plan_usd == Some(remaining_usd) => {
             let max_usd = max_usd.unwrap_or_default();
-            let spent_text = total_usage.cost_basis.format_usd(total_usage.cost_usd);
-            ItemBudget::Exhausted(RunStatus::Budget, format!("{spent_text} of ${max_usd:.2} spent"))
+            let spent_text = total_usage.cost_basis.format_usd_spent_of_limit(total_usage.cost_usd, max_usd);
+            ItemBudget::Exhausted(RunStatus::Budget, format!("{spent_text} spent"))
         }
         () => {
             let max_usd_per_day = run_state.options.limits.max_cost_per_day_usd.unwrap_or_default();
-            ItemBudget::WaitForNextDay(format!(
-                "${:.2} of ${max_usd_per_day:.2} a day spent by all runs together",
-                max_usd_per_day - remaining_usd
-            ))
+            let spent_usd = max_usd_per_day - remaining_usd;
+            let spent_text = CostBasis::Reported.format_usd_spent_of_limit(spent_usd, max_usd_per_day);
+            ItemBudget::WaitForNextDay(format!("{spent_text} a day spent by all runs together"))
         }
     }
 }

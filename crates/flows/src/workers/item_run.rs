@@ -79,7 +79,7 @@ pub(super) enum ItemRunStartError {
     Store(#[from] StoreError),
     #[error(transparent)]
     NotStarted(#[from] ClientStartError),
-    #[error("there is no folder with plimsoll itself")]
+    #[error("cannot find the folder of plimsoll")]
     NoProgramFolder,
 }
 
@@ -295,7 +295,7 @@ pub(super) fn item_run_outcome(
         RunStatus::Budget => ItemRunOutcome::BudgetExhausted,
         RunStatus::Deadline => ItemRunOutcome::DeadlineReached,
         RunStatus::FatalError => ItemRunOutcome::FatalError(reason),
-        RunStatus::Canceled => ItemRunOutcome::Failed("its run was cancelled".to_owned()),
+        RunStatus::Canceled => ItemRunOutcome::Failed("its run was canceled".to_owned()),
         RunStatus::Running => ItemRunOutcome::Failed(describe_abnormal_exit(errors_path, exit)),
         // The run was stuck, or ended in another way that a new attempt may avoid.
         _ => ItemRunOutcome::Failed(reason),
@@ -324,7 +324,7 @@ fn describe_abnormal_exit(errors_path: &Path, exit: &ProcessExit) -> String {
     let exit_text = match (exit.code, exit.signal) {
         (Some(code), _) => format!("its run ended with {code}"),
         (None, Some(signal)) => format!("its run was ended by signal {signal}"),
-        (None, None) => "its run has died".to_owned(),
+        (None, None) => "its run has crashed".to_owned(),
     };
     if stderr_tail.is_empty() { exit_text } else { format!("{exit_text}: {stderr_tail}") }
 }

@@ -1,5 +1,5 @@
 //! Merges the results of items: rebases them onto the tip of the target branch in a separate worktree, verifies
-//! them there, and moves the branch forward unless it has moved meanwhile. Runs in a separate thread, because
+//! them there, and moves the branch forward unless it has moved since. Runs in a separate thread, because
 //! verify commands take long.
 
 mod send_back_reason;
@@ -100,12 +100,12 @@ impl<'a> Merger<'a> {
     }
 
     fn mark_items_in_target_as_merged(&self, target_tip: &CommitId) -> Result<(), MergeError> {
-        let repository = self.merge_repository();
-        // Git is queried before the record is changed. No other process changes a stage in between.
-        let is_in_target = |commit: &str| {
-            CommitId::parse(commit).is_ok_and(|commit| repository.history_contains(target_tip, &commit))
-        };
         let workers_state = self.parallel_run.workers_state();
+        let run_start_commit = CommitId::parse(&workers_state.start_commit_id)?;
+        // Git is queried before the record is changed. No other process changes a stage in between. Commits from
+        // before the run are not its work; an item that needed no change may be merged with the start commit itself.
+        let target_contents = self.parallel_run.target.read_contents(&run_start_commit, target_tip)?;
+        let is_in_target = |item: usize, commit: &str| target_contents.contains_item(item, commit);
         let is_open = |item: usize| {
             workers_state
                 .board
@@ -114,16 +114,10 @@ impl<'a> Merger<'a> {
                 .is_some_and(|board_item| board_item.stage != ItemStage::Merged)
         };
         let mut merged_item_commits = self.parallel_run.target.recorded_merge_candidates();
-        // Only open items are checked, because a long plan has many merged items.
-        merged_item_commits.retain(|(item, _)| is_open(*item));
-        if !merged_item_commits.is_empty() {
-            // Commits from before the run are not its work.
-            let run_start_commit = CommitId::parse(&workers_state.start_commit_id)?;
-            merged_item_commits.retain(|(_, commit)| {
-                repository.history_contains(target_tip, commit)
-                    && !repository.history_contains(&run_start_commit, commit)
-            });
-        }
+        // With the start commit, an item may also have been merged by an earlier fleet of the same name.
+        merged_item_commits.retain(|(item, commit)| {
+            is_open(*item) && is_in_target(*item, commit.as_str()) && *commit != run_start_commit
+        });
         self.parallel_run.board.mark_items_in_target_as_merged(
             &is_in_target,
             &merged_item_commits,
@@ -202,13 +196,15 @@ impl<'a> Merger<'a> {
 
     fn stack_item(&mut self, item: usize) -> Result<bool, MergeError> {
         let workers_state = self.parallel_run.workers_state();
-        let (board_item, item_progress) =
-            (&workers_state.board.items[item], &workers_state.item_progress[item]);
-        let ItemStage::ReadyToMerge { commit: work_commit } = &board_item.stage else { return Ok(false) };
-        let (last_work_commit, base_commit) =
-            (CommitId::parse(work_commit)?, CommitId::parse(&item_progress.base_commit_id)?);
+        let ItemStage::ReadyToMerge { commit: work_commit } = &workers_state.board.items[item].stage else {
+            return Ok(false);
+        };
+        let base_commit = CommitId::parse(&workers_state.item_progress[item].base_commit_id)?;
+        let last_work_commit = CommitId::parse(work_commit)?;
         let repository = self.merge_repository();
-        let copy_result = self.parallel_run.target.copy_work_into_merge_repository(&last_work_commit);
+        let (target, should_cancel) = (self.parallel_run.target, self.should_cancel);
+        let offered_work = target.copy_work_into_merge_repository(item, &last_work_commit, should_cancel)?;
+        let Some(copy_result) = offered_work.into_result_unless_not_yet() else { return Ok(false) };
         // Only the merger changes the user's plan, and no commit contains the plan of an item's run.
         let plan_files = self.parallel_run.worktrees.plan_files.all_paths();
         let work_without_plan = copy_result.and_then(|()| {
@@ -435,9 +431,12 @@ impl<'a> Merger<'a> {
             &send_back_reason.conflict_files,
             self.should_cancel,
         )?;
-        let (item, reason) = (workers_state.board.items[item].text.clone(), send_back_reason.summary.clone());
-        let _ =
-            self.event_sender.send(JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside }));
+        let _ = self.event_sender.send(JournalEvent::ItemReturned(ItemReturned {
+            item: workers_state.board.items[item].text.clone(),
+            item_number: item + 1,
+            reason: send_back_reason.summary.clone(),
+            is_set_aside,
+        }));
         Ok(())
     }
 }
@@ -523,11 +522,14 @@ impl MergeBackend for Merger<'_> {
             .iter()
             .map(|stacked_item| workers_state.board.items[stacked_item.item_index].text.clone())
             .collect();
-        let target_commit = self.merge_candidate.to_string();
+        let item_numbers = items_to_merge.iter().map(|stacked_item| stacked_item.item_index + 1).collect();
+        let branch_head = self.merge_candidate.to_string();
         // The target has moved, so the event is sent before the board calls, which may fail.
-        let _ = self
-            .event_sender
-            .send(JournalEvent::ItemsMerged(ItemsMerged { items: item_texts, branch_head: target_commit }));
+        let _ = self.event_sender.send(JournalEvent::ItemsMerged(ItemsMerged {
+            items: item_texts,
+            item_numbers,
+            branch_head,
+        }));
         self.mark_items_in_target_as_merged(&self.merge_candidate)?;
         self.record_newly_passed_commands(&passed_commands)?;
         let merged_items: Vec<(usize, u64)> = items_to_merge

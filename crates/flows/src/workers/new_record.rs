@@ -3,6 +3,7 @@
 use crate::workers::FleetDescription;
 use crate::workers::project_checkout::ProjectCheckout;
 use crate::workers::shown_plan::{SHOWN_PLAN_FILE, has_question_below_item};
+use crate::workers::workers_file::WorkersFile;
 use plimsoll_domain::board::{BoardItem, BoardState};
 use plimsoll_domain::format::FormatVersion;
 use plimsoll_domain::question::OpenQuestion;
@@ -104,11 +105,30 @@ pub(super) fn new_fleet_member_state(fleet: &FleetDescription, checkout: &Projec
         fleet_member: Some(FleetMember {
             fleet: fleet.fleet_name.clone(),
             name: fleet.member_name.clone(),
+            token: fleet.member_token.clone(),
             remote_name: fleet.remote_name.clone(),
             ..FleetMember::default()
         }),
         ..WorkersState::default()
     }
+}
+
+/// Replaces the name and the token of this machine in its record if they differ: the record of an older version has no
+/// token, so a resumed run gets a new name.
+pub(super) fn record_member_name_and_token(
+    workers_file: &WorkersFile,
+    fleet: &FleetDescription,
+) -> Result<(), StoreError> {
+    let is_recorded =
+        |member: &FleetMember| member.name == fleet.member_name && member.token == fleet.member_token;
+    if workers_file.workers_state().fleet_member.as_ref().is_some_and(is_recorded) {
+        return Ok(());
+    }
+    workers_file.update_and_write_file(|workers| {
+        if let Some(member) = &mut workers.fleet_member {
+            (member.name, member.token) = (fleet.member_name.clone(), fleet.member_token.clone());
+        }
+    })
 }
 
 /// Converts the file name of a plan to a slug for a branch name. Returns `plan` if no valid character is
@@ -126,6 +146,7 @@ fn plan_slug_for_branch_name(plan_path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plimsoll_domain::workers::MemberToken;
 
     #[test]
     fn earlier_answers_are_kept_for_items_that_are_still_open() {
@@ -135,6 +156,32 @@ mod tests {
         let kept = add_answered_questions_from_earlier_plan(plan.as_bytes(), earlier.as_bytes());
         assert_eq!(String::from_utf8(kept.clone()).unwrap(), expected);
         assert_eq!(add_answered_questions_from_earlier_plan(&kept, earlier.as_bytes()), kept);
+    }
+
+    #[test]
+    fn a_record_without_the_token_of_its_member_gets_name_and_token() {
+        let fleet = |name: &str, token: &str| FleetDescription {
+            member_name: name.to_owned(),
+            member_token: MemberToken::from(token.to_owned()),
+            ..FleetDescription::default()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let old_member =
+            FleetMember { name: "old".into(), ended_run_costs_usd: vec![1.5], ..FleetMember::default() };
+        let state = WorkersState { fleet_member: Some(old_member.clone()), ..WorkersState::default() };
+        let workers_file = WorkersFile::with_state(folder.path().join("workers.json"), state);
+        for (name, token, expected_change_count) in
+            [("new", "first", 1), ("new", "first", 1), ("new", "second", 2), ("other", "second", 3)]
+        {
+            record_member_name_and_token(&workers_file, &fleet(name, token)).unwrap();
+            let expected = FleetMember {
+                name: name.to_owned(),
+                token: MemberToken::from(token.to_owned()),
+                ..old_member.clone()
+            };
+            assert!(workers_file.workers_state().fleet_member == Some(expected), "{name} {token}");
+            assert_eq!(workers_file.change_count(), expected_change_count, "{name} {token}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Describes items of a parallel run that no worker of this machine is working on, one per line.
 
+use crate::workers::unchecked_item::is_stage_of_unchecked_item;
 use crate::workers::workers_file;
 use plimsoll_domain::RunState;
 use plimsoll_domain::board::{BoardItem, ItemStage, SetAsideReason};
@@ -36,6 +37,9 @@ fn describe_if_leased_elsewhere_ready_or_failed(
 ) -> Option<String> {
     let quoted_item = quote_item_with_number(item_index + 1, &board_item.text);
     match &board_item.stage {
+        stage if is_stage_of_unchecked_item(stage) => {
+            Some(format!("recorded as merged, and not checked yet: {quoted_item}"))
+        }
         ItemStage::Leased { .. } if !workers_state.is_leased_by_this_machine(item_index) => {
             Some(format!("elsewhere: {quoted_item}"))
         }

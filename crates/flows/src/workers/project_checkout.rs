@@ -16,10 +16,10 @@ pub(super) const ITEM_PLAN_FILE: &str = "plimsoll-item.md";
 #[derive(Debug, thiserror::Error)]
 pub enum UnsuitableRepository {
     /// The project is in no git repository.
-    #[error("workers need a git repository, and {} is in none: git init, then commit", .0.display())]
+    #[error("workers need a git repository, but {} is not in one: git init, then commit", .0.display())]
     NoRepository(PathBuf),
     /// The repository has no commit.
-    #[error("workers need a commit to begin at, and this repository has none: commit first")]
+    #[error("workers need a commit to start from, but this repository has none: commit first")]
     NoCommit,
     /// HEAD is detached.
     #[error(
@@ -27,11 +27,11 @@ pub enum UnsuitableRepository {
     )]
     DetachedHead,
     /// The clone is shallow.
-    #[error("this is a shallow clone, in which branches cannot be put together: git fetch --unshallow")]
+    #[error("this is a shallow clone, in which branches cannot be merged: git fetch --unshallow")]
     ShallowClone,
     /// The clone is partial.
     #[error(
-        "this is a partial clone, which does not have all objects: a repository to verify in cannot be copied from it; clone it without --filter"
+        "this is a partial clone, which does not have all objects: Plimsoll cannot copy a repository to verify in; clone it without --filter"
     )]
     PartialClone,
     /// The repository has submodules.
@@ -39,13 +39,11 @@ pub enum UnsuitableRepository {
     Submodules,
     /// A tracked file other than Plimsoll's own has uncommitted changes.
     #[error(
-        "there are uncommitted changes, which no worker would see: commit or stash them (git status shows them), then run this again"
+        "there are uncommitted changes, which workers would not see: commit or stash them, then run this again"
     )]
     UncommittedChanges,
     /// Git tracks a file with the name of the item's plan.
-    #[error(
-        "git follows a file {ITEM_PLAN_FILE}, which is where the plan of a worker would be: rename it, and commit"
-    )]
+    #[error("git tracks a file {ITEM_PLAN_FILE}, which workers need for their plan: rename it and commit")]
     ItemPlanIsTracked,
     /// A git command failed.
     #[error(transparent)]

@@ -11,9 +11,7 @@ use plimsoll_store::{Project, StoreError, TurnLog, records, state_file};
 pub(super) enum RecordTransferError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error(
-        "the turn log of the session {0} is not whole in the project: plimsoll turns verify says what is wrong"
-    )]
+    #[error("the turn log of the session {0} in the project is damaged: see plimsoll turns verify")]
     IncompleteTurnLog(String),
 }
 

@@ -32,7 +32,9 @@ fn copy_announcement_if_above_threshold(size_bytes: u64, threshold_bytes: u64) -
     #[expect(clippy::cast_precision_loss, reason = "a size for people")]
     let gigabytes = size_bytes as f64 / 1e9;
     (size_bytes > threshold_bytes).then(|| {
-        format!("copying the repository ({gigabytes:.1} GB of git objects) to where no session can write")
+        format!(
+            "copying the repository ({gigabytes:.1} GB of git objects) to a folder that sessions cannot write"
+        )
     })
 }
 
@@ -51,7 +53,7 @@ mod tests {
             (copy_announcement_if_above_threshold(0, 10), copy_announcement_if_above_threshold(10, 10)),
             (None, None)
         );
-        let words = "copying the repository (1.5 GB of git objects) to where no session can write";
+        let words = "copying the repository (1.5 GB of git objects) to a folder that sessions cannot write";
         assert_eq!(
             copy_announcement_if_above_threshold(1_500_000_000, plimsoll_repository::LARGE_REPOSITORY_BYTES)
                 .as_deref(),

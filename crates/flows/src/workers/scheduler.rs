@@ -362,9 +362,11 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             Some(Verdict::Pause { kind, reason, .. }) if kind.resolves_by_waiting() => {
                 Verdict::Pause { kind: *kind, pause_end, reason: reason.clone() }
             }
-            _ => {
-                Verdict::Pause { kind: PauseKind::Limit, pause_end, reason: "a limit still holds".to_owned() }
-            }
+            _ => Verdict::Pause {
+                kind: PauseKind::Limit,
+                pause_end,
+                reason: "a limit is still in force".to_owned(),
+            },
         }
     }
 

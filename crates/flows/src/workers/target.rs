@@ -5,14 +5,18 @@
 //! machines can use it. The merger and the scheduler use a `dyn Target` and need not know which one it is.
 
 mod local;
+mod merged_items;
+mod offered_work;
 mod remote;
 
 pub(super) use local::LocalTarget;
+pub use merged_items::PlanOnTarget;
 pub(super) use remote::FleetTarget;
 pub use remote::RemoteTarget;
 
 use crate::workers::error::MergeError;
 use crate::workers::worktrees::{WorktreeSetupError, WorktreeSpec};
+use merged_items::TargetContents;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::item_brief::ReturnedWork;
 use plimsoll_domain::workers::WorkersState;
@@ -20,6 +24,11 @@ use plimsoll_launcher::plimsoll_repository::PlimsollRepositoryError;
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_policy::workers::Claim;
 use plimsoll_store::StoreError;
+use std::time::Duration;
+
+/// How long something that must be on the remote may be missing there. A git host may answer a fetch from a replica
+/// that does not have the last push yet.
+pub(super) const REPLICA_GRACE_PERIOD: Duration = Duration::from_secs(30);
 
 /// The branch into which the work of a parallel run is merged. Commits are those of the repository in which
 /// results are merged.
@@ -38,10 +47,23 @@ pub(super) trait Target: Sync {
     /// A board may have lost them.
     fn recorded_merge_candidates(&self) -> Vec<(usize, CommitId)>;
 
-    /// Copies the offered work on an item into the repository in which results are merged.
-    fn copy_work_into_merge_repository(&self, commit: &CommitId) -> Result<(), PlimsollRepositoryError>;
+    /// Reads which items the target contains, at this commit. Commits from before `start_commit` do not count.
+    fn read_contents(
+        &self,
+        start_commit: &CommitId,
+        target_tip: &CommitId,
+    ) -> Result<TargetContents, PlimsollRepositoryError>;
 
-    /// Moves the target from one commit to another. Returns false if it has moved meanwhile.
+    /// Copies the offered work on an item, which ends at this commit, into the repository in which results are
+    /// merged. Returns whether it is there.
+    fn copy_work_into_merge_repository(
+        &self,
+        item: usize,
+        commit: &CommitId,
+        should_cancel: &dyn Fn() -> bool,
+    ) -> Result<OfferedWork, MergeError>;
+
+    /// Moves the target from one commit to another. Returns false if it has moved since.
     fn move_target_forward(
         &self,
         from: &CommitId,
@@ -105,6 +127,27 @@ pub(super) trait Target: Sync {
 
     /// Checks the target and the plan once every item is merged.
     fn check_completed_run(&self) -> CompletionCheck;
+}
+
+/// Whether the offered work on an item is in the repository in which results are merged.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum OfferedWork {
+    Available,
+    /// It may come; a later round merges it.
+    NotYet,
+    /// It cannot be merged, so the item is sent back.
+    Unavailable(PlimsollRepositoryError),
+}
+
+impl OfferedWork {
+    /// Returns whether the work can be merged or why not, or `None` if that is not known yet.
+    pub(super) fn into_result_unless_not_yet(self) -> Option<Result<(), PlimsollRepositoryError>> {
+        match self {
+            OfferedWork::Available => Some(Ok(())),
+            OfferedWork::NotYet => None,
+            OfferedWork::Unavailable(error) => Some(Err(error)),
+        }
+    }
 }
 
 /// The result of the check of a completed run.

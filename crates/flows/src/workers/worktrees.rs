@@ -37,13 +37,11 @@ pub(super) enum WorktreeSetupError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Git(#[from] WorktreeError),
-    #[error(
-        "its folder belongs to another repository by now: look at it, and remove it (git worktree remove)"
-    )]
+    #[error("its folder now belongs to another repository: check it and remove it (git worktree remove)")]
     OtherRepository,
     #[error("--setup failed: {0}")]
     SetupCommandFailed(String),
-    #[error("the branch into which everything is merged is gone")]
+    #[error("the branch of the run no longer exists")]
     TargetBranchGone,
     #[error(transparent)]
     Remote(#[from] RemoteError),

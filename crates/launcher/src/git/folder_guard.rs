@@ -30,10 +30,10 @@ const ENTRIES_WITHOUT_SYMLINKS: [&str; 11] = [
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum UnsafeGitFolder {
     /// A symbolic link.
-    #[error("{} is a link, which git would follow: look where it leads, and remove it", .0.display())]
+    #[error("{} is a symbolic link that git would follow: check where it leads, and remove it", .0.display())]
     SymbolicLink(PathBuf),
     /// A `commondir` file that leads to another git folder.
-    #[error("{} leads git to the settings of another repository: look at it, and remove it", .0.display())]
+    #[error("{} makes git use the settings of another repository: check it, and remove it", .0.display())]
     OtherCommonFolder(PathBuf),
 }
 

@@ -21,7 +21,7 @@ pub(crate) enum LinearError {
     #[error("no secure connection to {host}: {reason}")]
     Tls { host: String, reason: String },
     /// Too many requests.
-    #[error("Linear asks us to wait: too many requests")]
+    #[error("Linear asks to wait: too many requests")]
     RateLimited { requested_wait: RequestedWait },
     /// The key is invalid.
     #[error("Linear rejects the key: {message}")]

@@ -204,7 +204,7 @@ fn resumed_run_and_adopted_session_are_below_their_first_spans() {
     );
     // The process was killed: the run's span is marked as failed and still exported.
     assert_eq!(spans[2].parent_span_id, crate::ids::decode_hex(&trace::run_span_id(&run_id)));
-    assert_eq!(spans[2].status.as_ref().unwrap().message, "the process of the run ended without a word");
+    assert_eq!(spans[2].status.as_ref().unwrap().message, "the process of the run ended without a result");
     // With the user's traceparent, the run's span is below the parent that it names.
     let header = format!("00-{}-{}-01", "ab".repeat(16), "cd".repeat(8));
     let spans = build_spans(&header, &lines);

@@ -90,7 +90,8 @@ fn a_torn_line_is_reported_and_loses_nothing_else() {
     let finished = run_query(&world, &["--on", "journal", "-r", ".event"]);
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), "a\nb\n"), "{finished:?}");
     for line in [3, 5] {
-        let message = format!("left out at line {line} of .claude/plimsoll/journal.jsonl: not JSON");
+        let message =
+            format!("line {line} of .claude/plimsoll/journal.jsonl: left out, because it is not JSON");
         assert!(finished.stderr.contains(&message), "{finished:?}");
     }
     assert_eq!(run_query(&world, &["--on", "journal", "-s", "-c", "map(.event)"]).stdout, "[\"a\",\"b\"]\n");
@@ -119,13 +120,13 @@ fn an_error_names_its_place_and_the_next_value_is_queried() {
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(5), "1\n2\n"), "{finished:?}");
     assert_eq!(
         finished.stderr,
-        "plimsoll: error at line 4 of .claude/plimsoll/journal.jsonl: (not a string): {\"at\":1}\n\
-         plimsoll: error at line 7 of .claude/plimsoll/journal.jsonl: (not a string): {\"at\":2}\n"
+        "error: line 4 of .claude/plimsoll/journal.jsonl: (not a string): {\"at\":1}\n\
+         error: line 7 of .claude/plimsoll/journal.jsonl: (not a string): {\"at\":2}\n"
     );
     assert_refused(
         &run_query(&create_world(), &[".iteration.x"]),
         5,
-        &["plimsoll: error in .claude/ralph-state.json: cannot index 4 with"],
+        &["error: .claude/ralph-state.json: cannot index 4 with"],
     );
     assert_refused(
         &run_query(&create_world(), &["-n", "{(\"a\", 1): 2} | select(.a | not)"]),
@@ -147,7 +148,7 @@ fn a_filter_that_does_not_compile_is_shown_with_the_position() {
         ("\"\\(1 +)\"", "a term is expected here\n  1 | \"\\(1 +)\"\n    |       ^\n"),
     ] {
         let finished = run_query(&create_world(), &[filter]);
-        assert_refused(&finished, 3, &["plimsoll: the filter does not compile: ", message]);
+        assert_refused(&finished, 3, &["error: the filter does not compile: ", message]);
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn check_client_version(client: &ClientInfo) -> Section {
             Some(program) => Finding::problem(
                 "client.missing",
                 format!("`{program}` is not a program"),
-                "name the client's own program: `plimsoll doctor --client PATH`",
+                "name Claude Code's own program: `plimsoll doctor --client PATH`",
             ),
             None => Finding::problem(
                 "client.missing",
@@ -49,8 +49,8 @@ pub(super) fn check_client_version(client: &ClientInfo) -> Section {
     let (Some(version_text), Some(_)) = (&client.version_text, client.parsed_version()) else {
         let finding = Finding::problem(
             "client.silent",
-            "the client does not report its version",
-            "check the output of `claude --version`; until then `plimsoll init` writes the entries that every version understands",
+            "Claude Code does not report its version",
+            "check the output of `claude --version`; until it works, `plimsoll init` writes the entries that every version understands",
         );
         return Section::new("Client", path.clone(), vec![finding.with_path(path.clone())]);
     };
@@ -64,7 +64,7 @@ pub(super) fn check_client_version(client: &ClientInfo) -> Section {
         Finding::warning(
             "client.classic",
             format!(
-                "the client is older than {first_modern}: usage is measured after each tool, there is no working memory, and limits are recognised only from its output"
+                "Claude Code is older than {first_modern}: usage is measured after each tool, there is no working memory, and limits are recognized only from its output"
             ),
             crate::client::UPDATE_ADVICE,
         )

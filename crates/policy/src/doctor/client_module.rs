@@ -92,7 +92,7 @@ pub(super) fn check_module_and_other_modules(
 fn summarize(info: &ModuleInfo) -> String {
     let origin = match (&info.installed, &info.plugin) {
         (Some(_), Some(plugin)) => {
-            format!("installed by `plimsoll init` and in the plugin {plugin}; the one of `init` answers")
+            format!("installed by `plimsoll init` and in the plugin {plugin}; the one of `init` is used")
         }
         (Some(_), None) => "installed by `plimsoll init`".to_owned(),
         (None, Some(plugin)) => format!("in the plugin {plugin}"),
@@ -105,7 +105,7 @@ fn summarize(info: &ModuleInfo) -> String {
     let load_text = match &info.load_status {
         ModuleLoadStatus::Loaded(_) => "; the last session loaded it",
         ModuleLoadStatus::NotLoaded => "; the last session did not load it",
-        ModuleLoadStatus::Unknown => "; no session has shown yet whether it loads",
+        ModuleLoadStatus::Unknown => "; the last session does not show whether it loads",
     };
     origin + load_text
 }
@@ -275,11 +275,11 @@ mod tests {
         assert_eq!(summary(&ModuleInfo::default()), None);
         let mut info = installed_module();
         assert_eq!(info.active_module_copy(), Some("init"));
-        insta::assert_snapshot!(summary(&info).unwrap(), @"installed by `plimsoll init`; no session has shown yet whether it loads");
+        insta::assert_snapshot!(summary(&info).unwrap(), @"installed by `plimsoll init`; the last session does not show whether it loads");
         info.plugin = Some("plimsoll@plimsoll".to_owned());
         info.load_status = ModuleLoadStatus::Loaded(Timestamp::UNKNOWN);
         assert_eq!(info.active_module_copy(), Some("init"));
-        insta::assert_snapshot!(summary(&info).unwrap(), @"installed by `plimsoll init` and in the plugin plimsoll@plimsoll; the one of `init` answers; the last session loaded it");
+        insta::assert_snapshot!(summary(&info).unwrap(), @"installed by `plimsoll init` and in the plugin plimsoll@plimsoll; the one of `init` is used; the last session loaded it");
         info.installed = None;
         info.load_status = ModuleLoadStatus::NotLoaded;
         assert_eq!(info.active_module_copy(), Some("plugin"));

@@ -112,7 +112,7 @@ pub(super) fn check_disk_git_and_recorded_files(disk: &DiskInfo) -> Section {
     findings.extend(check_records_tracked_by_git(disk));
     findings.extend(check_files_of_newer_format(disk));
     findings.extend(disk.in_memory_state_folder.as_ref().map(|folder| {
-        let message = "the state folder is a file system in memory (tmpfs), as in a sandbox: what is written there is gone afterwards";
+        let message = "the state folder is in memory (tmpfs), as in a sandbox: its files are lost afterwards";
         let advice = "let the sandbox write your state folder, or run `plimsoll init --local`, which keeps the project's files in the project";
         Finding::warning("disk.fleeting_state", message, advice).with_path(folder.clone())
     }));
@@ -121,8 +121,10 @@ pub(super) fn check_disk_git_and_recorded_files(disk: &DiskInfo) -> Section {
             .with_path(folder.clone())
     }));
     findings.extend(disk.oversized_memory_log.as_ref().map(|log| {
-        let message = "the memory's log is longer than hooks read, and no snapshot covers it: sessions are told nothing of it";
-        let advice = "if you wrote it, run `plimsoll memory`, which reads it once; if it came with a clone, delete it";
+        let message =
+            "the memory's log is too long for hooks, and no snapshot covers it: sessions do not see it";
+        let advice =
+            "if you wrote it, run `plimsoll memory`, which reads it once; if it came with a clone, delete it";
         Finding::warning("disk.long_memory", message, advice).with_path(log.clone())
     }));
     findings.extend(disk.recorded_bytes.and_then(note_if_records_are_large));
@@ -143,7 +145,7 @@ fn check_files_of_newer_format(disk: &DiskInfo) -> Option<Finding> {
     let first_file = disk.newer_format_files.first()?;
     let files_text = count_with_noun(disk.newer_format_files.len(), "file");
     let message = format!(
-        "{files_text} of ours in a format of a newer Plimsoll: what needs them fails, and they stay as they are"
+        "{files_text} in the format of a newer Plimsoll: commands that need them fail; the files stay unchanged"
     );
     Some(Finding::problem("disk.newer_format", message, "update Plimsoll").with_path(first_file.clone()))
 }

@@ -6,6 +6,9 @@ use plimsoll_domain::text::count_with_noun;
 /// The oldest supported PostgreSQL, in the form of `server_version_num`.
 const MIN_POSTGRES_VERSION_NUMBER: i32 = 140_000;
 
+/// The maximum number of missing rights that are named; a role that is no member lacks all.
+const MAX_SHOWN_RIGHTS: usize = 3;
+
 /// Everything that `plimsoll doctor --fleet` checks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetDiagnostics {
@@ -43,16 +46,16 @@ pub struct DatabaseInfo {
     pub is_read_only: bool,
     /// True if the server reports an encrypted connection.
     pub has_tls: bool,
-    /// The version of the tables; `None` if there are none.
-    pub schema_version: Option<i32>,
-    /// The version of the tables that this program supports.
-    pub supported_schema_version: i32,
     /// The role that this program uses.
     pub role: String,
-    /// Rights that a member needs and the role lacks, such as `update on plimsoll.item`.
+    /// The role of the fleet's members.
+    pub member_role: String,
+    /// Rights that a member needs and the role lacks, such as `select on item`.
     pub missing_rights: Vec<String>,
-    /// True if the role may also create and forget fleets.
-    pub can_create_fleets: bool,
+    /// True if the role owns the fleet, so that it may also decide about it.
+    pub is_owner: bool,
+    /// True if there is such a fleet.
+    pub has_fleet: bool,
 }
 
 /// The fleet and its workers.
@@ -83,11 +86,13 @@ pub struct RemoteInfo {
     pub target_commit: Result<Option<String>, InspectionError>,
     /// Whether a test push of a worker's branch, which changes nothing, succeeds.
     pub push_result: Result<(), InspectionError>,
+    /// The numbers of items that are recorded as merged although the target branch does not contain them.
+    pub unconfirmed_items: Vec<usize>,
 }
 
 /// Runs all checks. The sections are ordered by how early their problems would stop a member.
 pub fn run_fleet_checks(diagnostics: &FleetDiagnostics) -> Vec<Section> {
-    let mut sections = vec![check_database_server_and_schema(diagnostics)];
+    let mut sections = vec![check_database_server(diagnostics)];
     if let Ok(database) = &diagnostics.database {
         sections.push(check_role_rights(database));
         sections.push(check_fleet_is_readable(diagnostics));
@@ -99,7 +104,7 @@ pub fn run_fleet_checks(diagnostics: &FleetDiagnostics) -> Vec<Section> {
     sections
 }
 
-fn check_database_server_and_schema(diagnostics: &FleetDiagnostics) -> Section {
+fn check_database_server(diagnostics: &FleetDiagnostics) -> Section {
     let database = match &diagnostics.database {
         Err(reason) => {
             let finding = Finding::problem("fleet.database", reason.message.clone(), &reason.advice);
@@ -129,66 +134,41 @@ fn check_database_server_and_schema(diagnostics: &FleetDiagnostics) -> Section {
             "turn on `ssl` in its postgresql.conf, and add sslmode=verify-full to PLIMSOLL_DATABASE_URL";
         findings.push(Finding::warning("fleet.no_tls", "the connection is not encrypted", advice));
     }
-    findings.extend(check_schema_version(database));
     let tls_text = if database.has_tls { ", TLS" } else { "" };
-    let tables_text =
-        database.schema_version.map(|version| format!(", tables of version {version}")).unwrap_or_default();
     Section::new(
         "Database",
-        format!("PostgreSQL {} at {}{tls_text}{tables_text}", database.version, database.server),
+        format!("PostgreSQL {} at {}{tls_text}", database.version, database.server),
         findings,
     )
 }
 
-fn check_schema_version(database: &DatabaseInfo) -> Option<Finding> {
-    let (code, message, advice) = match database.schema_version {
-        // A role without rights cannot see the tables.
-        None if !database.missing_rights.is_empty() => return None,
-        None => (
-            "fleet.no_tables",
-            "it has no fleet yet".to_owned(),
-            "create one: `plimsoll fleet create NAME`, in a clone",
-        ),
-        Some(version) if version > database.supported_schema_version => (
-            "fleet.newer_tables",
-            format!(
-                "its tables are of version {version}, and this program knows {}",
-                database.supported_schema_version
-            ),
-            "install the newer Plimsoll on this computer, too",
-        ),
-        Some(version) if version < database.supported_schema_version => (
-            "fleet.older_tables",
-            format!(
-                "its tables are of version {version}, and this program needs {}",
-                database.supported_schema_version
-            ),
-            "create a fleet with this version: that brings the tables up to date",
-        ),
-        Some(_) => return None,
-    };
-    Some(Finding::problem(code, message, advice))
-}
-
 fn check_role_rights(database: &DatabaseInfo) -> Section {
-    let missing_rights = database.missing_rights.join(", ");
-    let advice = format!(
-        "as the owner of the tables: grant {} to {} (docs/fleet.md has all)",
-        missing_rights, database.role
-    );
-    let missing_rights_problem = (!database.missing_rights.is_empty())
-        .then(|| Finding::problem("fleet.rights", format!("the role lacks: {missing_rights}"), &advice));
-    let permissions_text = if database.can_create_fleets {
-        "may create and forget fleets, too"
+    if !database.has_fleet {
+        return Section::new("Role", format!("{}; its rights were not checked", database.role), Vec::new());
+    }
+    if database.missing_rights.is_empty() {
+        let permissions_text = if database.is_owner {
+            "owns the fleet: it may work, and also answer, reopen, drain, resume, stop and forget"
+        } else {
+            "may work on the fleet as a member"
+        };
+        return Section::new("Role", format!("{} {permissions_text}", database.role), Vec::new());
+    }
+    let is_role_of_other_fleet = database.role.starts_with("plimsoll_");
+    let grant_advice = if is_role_of_other_fleet {
+        String::new()
     } else {
-        "may work, and not create or forget fleets"
+        format!("; or as the owner of the fleet: grant \"{}\" to \"{}\"", database.member_role, database.role)
     };
-    let summary = if missing_rights_problem.is_some() {
-        database.role.clone()
-    } else {
-        format!("{} {permissions_text}", database.role)
-    };
-    Section::new("Role", summary, missing_rights_problem.into_iter().collect())
+    let advice =
+        format!("connect as \"{}\", the role of the fleet's members{grant_advice}", database.member_role);
+    let shown_rights: Vec<&str> =
+        database.missing_rights.iter().take(MAX_SHOWN_RIGHTS).map(String::as_str).collect();
+    let omitted_count = database.missing_rights.len() - shown_rights.len();
+    let omitted_suffix =
+        if omitted_count > 0 { format!(" and {omitted_count} more rights") } else { String::new() };
+    let message = format!("the role lacks: {}{omitted_suffix}", shown_rights.join(", "));
+    Section::new("Role", database.role.clone(), vec![Finding::problem("fleet.rights", message, &advice)])
 }
 
 fn check_fleet_is_readable(diagnostics: &FleetDiagnostics) -> Section {
@@ -207,8 +187,8 @@ fn check_fleet_is_readable(diagnostics: &FleetDiagnostics) -> Section {
 
 fn check_remote_address_branch_and_push(diagnostics: &FleetDiagnostics) -> Section {
     let Some(remote) = &diagnostics.remote else {
-        let advice = "run this in a clone of the repository to have the remote checked";
-        let note = Finding::note("fleet.no_clone", "this folder is in no git repository", advice);
+        let advice = "run this in a clone of the repository to check the remote";
+        let note = Finding::note("fleet.no_clone", "this folder is not in a git repository", advice);
         return Section::new("Remote", "not checked", vec![note]);
     };
     let address = match &remote.address {
@@ -230,8 +210,23 @@ fn check_remote_address_branch_and_push(diagnostics: &FleetDiagnostics) -> Secti
             findings.push(Finding::note("fleet.other_remote", message, advice));
         }
         findings.extend(check_target_branch_exists(remote, &fleet.target_branch));
+        let unconfirmed_problem = |number: &usize| {
+            let message = format!(
+                "item {number} is recorded as merged, and {} does not contain it",
+                fleet.target_branch
+            );
+            let advice = format!(
+                "plimsoll fleet log {name} says who recorded that; to have the item done again, in this clone: \
+                 plimsoll fleet reopen {name} {number}",
+                name = diagnostics.name
+            );
+            Finding::problem("fleet.unconfirmed_merge", message, &advice)
+        };
+        findings.extend(remote.unconfirmed_items.iter().map(unconfirmed_problem));
     }
-    if let Err(error) = &remote.push_result {
+    let fetch_error = remote.target_commit.as_ref().err().filter(|_| diagnostics.fleet.is_ok());
+    // An unreachable remote refuses a push for the same reason.
+    if let Some(error) = remote.push_result.as_ref().err().filter(|error| fetch_error != Some(error)) {
         let advice = "see that `git push` works here: the key or token, and its right to write";
         findings.push(Finding::problem("fleet.no_push", error.to_string(), advice));
     }
@@ -243,7 +238,7 @@ fn check_target_branch_exists(remote: &RemoteInfo, target_branch: &str) -> Optio
         Ok(Some(_)) => None,
         Ok(None) => {
             let message =
-                format!("the branch {target_branch}, on which the work comes together, is not there");
+                format!("the branch {target_branch}, into which the work is merged, does not exist");
             Some(Finding::problem(
                 "fleet.no_target",
                 message,
@@ -261,7 +256,8 @@ fn check_worker_versions_and_lost_workers(diagnostics: &FleetDiagnostics, fleet:
     let workers_of_other_version =
         fleet.active_workers.iter().filter(|(_, version)| *version != diagnostics.current_version);
     let version_warning = |(name, version): &(String, String)| {
-        let message = format!("{name} has Plimsoll {version}, and here is {}", diagnostics.current_version);
+        let message =
+            format!("{name} has Plimsoll {version}; this machine has {}", diagnostics.current_version);
         Finding::warning(
             "fleet.other_version",
             message,
@@ -269,11 +265,11 @@ fn check_worker_versions_and_lost_workers(diagnostics: &FleetDiagnostics, fleet:
         )
     };
     let lost_worker_warning = |name: &String| {
-        let message = format!("{name} has an item, and was not heard of for longer than a lease");
+        let message = format!("{name} has an item, but has not reported for longer than a lease");
         Finding::warning(
             "fleet.lost_worker",
             message,
-            "nothing: another worker takes the item up; look at that machine",
+            "nothing to do: another worker takes over the item; check that machine",
         )
     };
     let findings = workers_of_other_version
@@ -282,7 +278,7 @@ fn check_worker_versions_and_lost_workers(diagnostics: &FleetDiagnostics, fleet:
         .collect();
     let workers_text = count_with_noun(fleet.active_workers.len(), "worker");
     let verb = if fleet.active_workers.len() == 1 { "is" } else { "are" };
-    Section::new("Members", format!("{workers_text} {verb} there"), findings)
+    Section::new("Members", format!("{workers_text} {verb} active"), findings)
 }
 
 #[cfg(test)]
@@ -300,11 +296,11 @@ mod tests {
                 version_number: 150_004,
                 is_read_only: false,
                 has_tls: true,
-                schema_version: Some(2),
-                supported_schema_version: 2,
-                role: "fleet".to_owned(),
+                role: "captain".to_owned(),
+                member_role: "plimsoll_night".to_owned(),
                 missing_rights: Vec::new(),
-                can_create_fleets: true,
+                is_owner: true,
+                has_fleet: true,
             }),
             fleet: Ok(FleetInfo {
                 state_text: "at work".to_owned(),
@@ -319,6 +315,7 @@ mod tests {
                 address: Ok("git@example.com:x.git".to_owned()),
                 target_commit: Ok(Some("c0ffee".to_owned())),
                 push_result: Ok(()),
+                unconfirmed_items: Vec::new(),
             }),
             current_version: "0.1.0".to_owned(),
         }
@@ -358,15 +355,8 @@ mod tests {
             ),
             (changed_facts(|database, _, _| database.has_tls = false), Some(("fleet.no_tls", Warning))),
             (changed_facts(|database, _, _| (database.has_tls, database.is_remote) = (false, false)), None),
-            (
-                changed_facts(|database, _, _| database.schema_version = Some(3)),
-                Some(("fleet.newer_tables", Problem)),
-            ),
-            (
-                changed_facts(|database, _, _| database.schema_version = Some(1)),
-                Some(("fleet.older_tables", Problem)),
-            ),
-            (changed_facts(|database, _, _| database.can_create_fleets = false), None),
+            (changed_facts(|database, _, _| database.is_owner = false), None),
+            (changed_facts(|database, _, _| database.has_fleet = false), None),
             (
                 changed_facts(|database, _, _| database.missing_rights = vec![text()]),
                 Some(("fleet.rights", Problem)),
@@ -395,6 +385,10 @@ mod tests {
             (
                 changed_facts(|_, _, remote| remote.push_result = Err(failure())),
                 Some(("fleet.no_push", Problem)),
+            ),
+            (
+                changed_facts(|_, _, remote| remote.unconfirmed_items = vec![2]),
+                Some(("fleet.unconfirmed_merge", Problem)),
             ),
             (FleetDiagnostics { remote: None, ..healthy_facts() }, Some(("fleet.no_clone", Note))),
             (
@@ -425,8 +419,5 @@ mod tests {
                     .all(|finding| !finding.advice.is_empty())
             );
         }
-        let without_tables = changed_facts(|database, _, _| database.schema_version = None);
-        let sections = run_fleet_checks(&FleetDiagnostics { fleet: Err(unknown_reason()), ..without_tables });
-        assert_eq!(sections[0].findings[0].code, "fleet.no_tables");
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn check_last_hook_and_client_failure(failures: &HookFailures) -> Sec
     if let Some(last_failure) = failures.client_failures.last() {
         let times_text = count_with_noun(failures.client_failures.len(), "time");
         let message = format!(
-            "the client could not run `{}` ({times_text} in this session): {}",
+            "Claude Code could not run `{}` ({times_text} in this session): {}",
             truncate_end(&to_safe_single_line(&last_failure.command), 100),
             truncate_end(&to_safe_single_line(&last_failure.error), 200)
         );

@@ -51,12 +51,12 @@ pub(super) fn check_memory_server_agent_and_nesting(memory: &MemoryInfo) -> Sect
         )),
         McpServerStatus::OtherProgram => Some((
             "memory.other_server",
-            "another server is named plimsoll: our tools are not there",
-            "give it another name, then run `plimsoll init --local --memory`",
+            "another server is named plimsoll, so the memory tools are missing",
+            "rename it, then run `plimsoll init --local --memory`",
         )),
         McpServerStatus::UnreadableFile => Some((
             "memory.unreadable",
-            "the list of MCP servers does not parse: the client starts none",
+            "the list of MCP servers does not parse: Claude Code starts none",
             "fix the file",
         )),
     };
@@ -67,7 +67,7 @@ pub(super) fn check_memory_server_agent_and_nesting(memory: &MemoryInfo) -> Sect
         })
         .collect();
     findings.extend(memory.disabling_file.iter().map(|file| {
-        let message = "our server was refused when the client asked whether to use it";
+        let message = "our server was refused when Claude Code asked whether to use it";
         Finding::warning("memory.server_refused", message, "take plimsoll out of \"disabledMcpjsonServers\"")
             .with_path(file.clone())
     }));

@@ -50,7 +50,7 @@ pub(super) fn check_plugin_versions_server_and_nesting(
         );
     }
     if let Some(server_list) = &plugin.other_server_list {
-        let message = "our server is configured here with another path than in the plugin: the client starts both, and the model has every tool twice";
+        let message = "our server is configured here with another path than in the plugin: Claude Code starts both, and the model has every tool twice";
         let advice = format!("`plimsoll uninstall --local`, or `claude plugin disable {}`", plugin.name);
         findings
             .push(Finding::warning("plugin.two_servers", message, &advice).with_path(server_list.clone()));

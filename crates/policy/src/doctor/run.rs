@@ -54,7 +54,8 @@ pub(super) fn check_run_state_and_process(run: &RunInfo) -> Section {
             (format!("\"{name}\" is at work{pid}"), None)
         }
         (RunStatus::Running, RunProcess::ClientOnly(pid)) => {
-            let message = format!("its `plimsoll run` has died; its client (process {pid}) is still running");
+            let message =
+                format!("its `plimsoll run` has crashed; its client (process {pid}) is still running");
             (format!("\"{name}\" is running"), Some(Finding::warning("run.orphaned", message, resume_advice)))
         }
         (RunStatus::Running, RunProcess::NoProcess) => {
@@ -69,7 +70,7 @@ pub(super) fn check_run_state_and_process(run: &RunInfo) -> Section {
             (format!("\"{name}\" is paused"), Some(Finding::note("run.paused", message, resume_advice)))
         }
         (status, _) => (
-            format!("\"{name}\" is over ({}){}", status.as_str(), last_stop_or_pause_reason_suffix(state)),
+            format!("\"{name}\" has ended ({}){}", status.as_str(), last_stop_or_pause_reason_suffix(state)),
             None,
         ),
     };

@@ -138,14 +138,14 @@ fn parsed_files(settings: &SettingsInfo) -> impl Iterator<Item = (&SettingsFile,
 fn check_file_parses(file: &SettingsFile) -> Option<Finding> {
     let error = file.summary.as_ref().err()?;
     let message =
-        format!("the file does not parse ({error}): the client ignores the whole file, hooks included");
+        format!("the file does not parse ({error}): Claude Code ignores the whole file, hooks included");
     Some(Finding::problem("settings.unreadable", message, "fix the file").with_path(file.path.clone()))
 }
 
 fn check_status_line_is_command_object(
     (file, summary): (&SettingsFile, &SettingsSummary),
 ) -> Option<Finding> {
-    let message = "\"statusLine\" is not an object with a \"command\": the client ignores the whole file, hooks included";
+    let message = "\"statusLine\" is not an object with a \"command\": Claude Code ignores the whole file, hooks included";
     let advice = "remove it, or write {\"type\": \"command\", \"command\": \"plimsoll-statusline\"}";
     let finding =
         || Finding::problem("settings.bad_status_line", message, advice).with_path(file.path.clone());
@@ -289,7 +289,7 @@ fn check_hooks_configured_twice(settings: &SettingsInfo) -> Option<Finding> {
     }
     let locations = locations_by_hook.values().next()?;
     let message = format!(
-        "our hooks are configured twice ({}); the client runs them once",
+        "our hooks are configured twice ({}); Claude Code runs them once",
         render_file_list(locations)
     );
     let advice = format!("nothing, or {}", last_scope(locations).advice_to_uninstall_or_ask_admin());

@@ -40,11 +40,11 @@ fn a_threshold_is_explained_by_its_figures_and_their_source() {
         &[],
         &[
             "872k of 1M tokens (87%): 870k input, 500 output, 1k estimated",
-            "The client showed 87%",
+            "Claude Code showed 87%",
             "Source of the figure: transcript of 2026-01-07T11:45:00Z; the current answer",
             "The window of claude-opus-5-5: 1M tokens (table of models).",
             "L2 begins at 850k (85%). All thresholds: L1 at 700k (70%), L2 at 850k (85%), L3 at 947k (95%)",
-            "the client compacts at 967k (97%); thresholds were lowered",
+            "Claude Code compacts at 967k (97%); thresholds were lowered",
             "waited 12 ms",
             "The handoff .claude/handoffs/a.md was written, for the item \"Item two\"",
             "Files in progress: src/dates.txt.",
@@ -91,7 +91,7 @@ fn a_verdict_is_explained_by_its_evidence() {
             "The gate paused the run until 2026-01-07T12:00:00Z, because: limit.",
         ),
         ("RALPH_PAUSE|-|thrash", "The gate paused the run, because: thrash."),
-        ("RALPH_CONTINUE|refused|1 open item", "The gate did not believe the promise, because: 1 open item;"),
+        ("RALPH_CONTINUE|refused|1 open item", "The gate refused the promise, because: 1 open item;"),
         ("RALPH_CONTINUE|checkpoint|.claude/handoffs/a.md", "resumes from .claude/handoffs/a.md."),
         (
             "RALPH_CONTINUE|next|2 open items",

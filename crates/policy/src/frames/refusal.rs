@@ -9,20 +9,20 @@ use plimsoll_protocol::agent::TOOL_NAME;
 pub enum FrameRefusal {
     /// The conversation is a subagent without a frame.
     #[error(
-        "a subagent that is no frame reads the working memory and does not write it: put what you found into your answer"
+        "a subagent without a frame can read the working memory but not write it: put your findings into your answer"
     )]
     NotAFrame,
     /// The conversation's frame has returned.
-    #[error("your frame has returned: nothing more is written; end your turn")]
+    #[error("your frame has returned and can write nothing more: end your turn")]
     FrameReturned,
     /// A subagent is working in the current frame.
-    #[error("the frame \"{0}\" is at work: only it writes until it has popped")]
+    #[error("the frame \"{0}\" is working: only it writes until it pops")]
     FrameBusy(String),
     /// The current frame waits for another conversation.
-    #[error("the frame \"{0}\" was pushed by another conversation, and waits for it")]
+    #[error("the frame \"{0}\" was pushed by another conversation and waits for it")]
     OtherConversation(String),
     /// The current frame waits for its agent, and nothing may be written before that.
-    #[error("{}, or take it back with pop_frame", start_instruction(.name, .kind))]
+    #[error("{}, or remove it with pop_frame", start_instruction(.name, .kind))]
     WaitsForAgent {
         /// The name of the frame.
         name: String,
@@ -38,11 +38,11 @@ pub enum FrameRefusal {
         kind: FrameAgent,
     },
     /// No frame waits for an agent.
-    #[error("no frame waits to be started: call push_frame first, and start one frame at a time")]
+    #[error("no frame is waiting to start: call push_frame first, and start one frame at a time")]
     NoFrameWaiting,
     /// The client would not start the frame's agent at this depth.
     #[error(
-        "this client starts subagents {nesting} deep, and the frame would be at depth {depth}: do the work in this frame (the user can set {NESTING_LIMIT_VARIABLE}=5 in the client's environment or settings)"
+        "this client starts subagents {nesting} deep, and the frame would be at depth {depth}: do the work in this frame (the user can set {NESTING_LIMIT_VARIABLE}=5 in Claude Code's environment or settings)"
     )]
     TooDeep {
         /// The depth that the frame would have.

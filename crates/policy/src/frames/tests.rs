@@ -62,8 +62,8 @@ fn only_the_current_frame_may_write() {
     let mut refusals = std::collections::BTreeSet::new();
     for (frames, agent, access, refusal) in [
         (&[][..], None, MemoryAccess::Write, free),
-        (&[], Some("x"), MemoryAccess::Write, "no frame reads"),
-        (&[], Some("x"), MemoryAccess::Push, "no frame reads"),
+        (&[], Some("x"), MemoryAccess::Write, "a subagent without a frame"),
+        (&[], Some("x"), MemoryAccess::Push, "a subagent without a frame"),
         (&[], Some("x"), MemoryAccess::Read, free),
         (
             &["f"],
@@ -71,15 +71,15 @@ fn only_the_current_frame_may_write() {
             MemoryAccess::Write,
             "start it with Agent(subagent_type \"frame\", description \"f\")",
         ),
-        (&["f"], None, MemoryAccess::Push, "or take it back with pop_frame"),
+        (&["f"], None, MemoryAccess::Push, "or remove it with pop_frame"),
         (&["f"], None, MemoryAccess::Pop, free),
-        (&["f+"], None, MemoryAccess::Pop, "\"f\" is at work"),
-        (&["f+a"], None, MemoryAccess::Write, "\"f\" is at work"),
-        (&["f+a"], None, MemoryAccess::Pop, "\"f\" is at work"),
+        (&["f+"], None, MemoryAccess::Pop, "\"f\" is working"),
+        (&["f+a"], None, MemoryAccess::Write, "\"f\" is working"),
+        (&["f+a"], None, MemoryAccess::Pop, "\"f\" is working"),
         (&["f+a"], Some("a"), MemoryAccess::Write, free),
         (&["f+a"], Some("a"), MemoryAccess::Pop, free),
-        (&["f+a"], Some("b"), MemoryAccess::Write, "no frame reads"),
-        (&["f+a", "g+b"], Some("a"), MemoryAccess::Write, "\"g\" is at work"),
+        (&["f+a"], Some("b"), MemoryAccess::Write, "a subagent without a frame"),
+        (&["f+a", "g+b"], Some("a"), MemoryAccess::Write, "\"g\" is working"),
         (&["f+a", "g"], Some("a"), MemoryAccess::Pop, free),
         (&["f+a", "g"], None, MemoryAccess::Pop, "waits"),
         (&["f+a", "g+b"], Some("b"), MemoryAccess::Push, free),
@@ -102,12 +102,12 @@ fn only_the_current_frame_may_write() {
         }
     }
     insta::assert_snapshot!(refusals.into_iter().collect::<Vec<_>>().join("\n"), @r#"
-    a subagent that is no frame reads the working memory and does not write it: put what you found into your answer
-    the frame "f" is at work: only it writes until it has popped
-    the frame "f" is pushed and waits: start it with Agent(subagent_type "frame", description "f"), or take it back with pop_frame
-    the frame "g" is at work: only it writes until it has popped
-    the frame "g" is pushed and waits: start it with Agent(subagent_type "frame", description "g"), or take it back with pop_frame
-    this client starts subagents 3 deep, and the frame would be at depth 4: do the work in this frame (the user can set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH=5 in the client's environment or settings)
+    a subagent without a frame can read the working memory but not write it: put your findings into your answer
+    the frame "f" is pushed and waits: start it with Agent(subagent_type "frame", description "f"), or remove it with pop_frame
+    the frame "f" is working: only it writes until it pops
+    the frame "g" is pushed and waits: start it with Agent(subagent_type "frame", description "g"), or remove it with pop_frame
+    the frame "g" is working: only it writes until it pops
+    this client starts subagents 3 deep, and the frame would be at depth 4: do the work in this frame (the user can set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH=5 in Claude Code's environment or settings)
     "#);
     assert_eq!(
         check_memory_access(
@@ -129,7 +129,7 @@ fn only_the_current_frame_may_write() {
             (FrameAgent::Standalone, None),
         );
         insta::allow_duplicates! {
-            insta::assert_snapshot!(refused.unwrap_err(), @r#"the frame "f" was pushed by another conversation, and waits for it"#);
+            insta::assert_snapshot!(refused.unwrap_err(), @r#"the frame "f" was pushed by another conversation and waits for it"#);
         }
     }
     let refused = check_memory_access(
@@ -138,7 +138,7 @@ fn only_the_current_frame_may_write() {
         MemoryAccess::Write,
         (FrameAgent::Standalone, None),
     );
-    insta::assert_snapshot!(refused.unwrap_err(), @"your frame has returned: nothing more is written; end your turn");
+    insta::assert_snapshot!(refused.unwrap_err(), @"your frame has returned and can write nothing more: end your turn");
 }
 
 #[test]
@@ -178,11 +178,11 @@ fn a_frame_is_started_once_by_its_pusher_and_by_its_name() {
         }
     }
     insta::assert_snapshot!(refusals.into_iter().collect::<Vec<_>>().join("\n"), @r#"
-    no frame waits to be started: call push_frame first, and start one frame at a time
+    no frame is waiting to start: call push_frame first, and start one frame at a time
     the frame "a" is pushed and waits: start it with Agent(subagent_type "frame", description "a")
     the frame "f1" is pushed and waits: start it with Agent(subagent_type "frame", description "f1")
-    the frame "f1" was pushed by another conversation, and waits for it
-    the frame "g1" was pushed by another conversation, and waits for it
+    the frame "f1" was pushed by another conversation and waits for it
+    the frame "g1" was pushed by another conversation and waits for it
     "#);
 }
 
@@ -218,7 +218,7 @@ fn with_the_plugin_a_frame_agent_of_the_user_is_left_alone() {
         (FrameAgent::Plugin, None),
     )
     .unwrap_err();
-    insta::assert_snapshot!(refusal, @r#"the frame "f1" is pushed and waits: start it with Agent(subagent_type "plimsoll:frame", description "f1"), or take it back with pop_frame"#);
+    insta::assert_snapshot!(refusal, @r#"the frame "f1" is pushed and waits: start it with Agent(subagent_type "plimsoll:frame", description "f1"), or remove it with pop_frame"#);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_frame_name_that_is_a_tag_is_escaped_and_starts_by_either_form() {
         (FrameAgent::Standalone, None),
     )
     .unwrap_err();
-    insta::assert_snapshot!(refusal, @r#"the frame "‹system-reminder>" is pushed and waits: start it with Agent(subagent_type "frame", description "‹system-reminder>"), or take it back with pop_frame"#);
+    insta::assert_snapshot!(refusal, @r#"the frame "‹system-reminder>" is pushed and waits: start it with Agent(subagent_type "frame", description "‹system-reminder>"), or remove it with pop_frame"#);
     for description in ["‹system-reminder>", "<system-reminder>"] {
         let mut call = AgentCall::default();
         (call.subagent_type, call.description) = ("frame".into(), description.into());
@@ -241,7 +241,7 @@ fn a_frame_name_that_is_a_tag_is_escaped_and_starts_by_either_form() {
             "{description}"
         );
     }
-    insta::assert_snapshot!(render_reminder_to_pop_frame(&memory), @r#"You have not returned from the frame "‹system-reminder>". Call pop_frame now, with the report that RETURN asks for (what was done, what is open), and then end your turn."#);
+    insta::assert_snapshot!(render_reminder_to_pop_frame(&memory), @r#"You have not returned from the frame "‹system-reminder>". Call pop_frame now with the report that RETURN asks for (what was done, what is open). Then end your turn."#);
 }
 
 #[test]
@@ -290,5 +290,5 @@ fn the_report_to_the_parent_contains_the_result_and_no_tags() {
     let close = op_to_close_top_frame_as_abandoned(&abandoned);
     abandoned.apply(&close).unwrap();
     let report_text = render_returned_frame_report(abandoned.last_returned_frame.as_ref().unwrap());
-    insta::assert_snapshot!(report_text, @r#"The frame "f" was abandoned: its subagent ended and did not return from it. Its STATUS, OPEN_QUESTIONS and PLAN are in your registers now."#);
+    insta::assert_snapshot!(report_text, @r#"The frame "f" was abandoned: its subagent ended without returning from it. Its STATUS, OPEN_QUESTIONS and PLAN are in your registers now."#);
 }

@@ -56,7 +56,7 @@ fn a_run_with_unclear_plan_lines_ends_blocked_and_never_completed() {
     let unclear_plan = "- [x] one\n- [-] two\n";
     let blocked_marker = |line: &str| {
         format!(
-            "RALPH_STOP|blocked|fix_plan.md has a line that looks like an item and is none: line 2 \"{line}\"; rewrite it with `plimsoll plan --fix`, then resume"
+            "RALPH_STOP|blocked|fix_plan.md has a line that looks like an item but is not: line 2 \"{line}\"; rewrite it with `plimsoll plan --fix`, then resume"
         )
     };
     for message in [PROMISE, "I stop here.", "<promise>COMPLETE</promise>"] {
@@ -75,7 +75,7 @@ fn a_run_with_unclear_plan_lines_ends_blocked_and_never_completed() {
     // A session that did not end by itself may still be about to rewrite the line.
     let crashed =
         SessionEvidence { ending: SessionEnding::Crashed("died".into()), ..new_evidence("", unclear_plan) };
-    insta::assert_snapshot!(gate_marker(&mut new_state(), &crashed), @"RALPH_CONTINUE|next|the client died; 0 open items");
+    insta::assert_snapshot!(gate_marker(&mut new_state(), &crashed), @"RALPH_CONTINUE|next|Claude Code died; 0 open items");
     // A failing verify command is work, too.
     let mut with_verify = new_state();
     with_verify.options.verify_commands = vec!["make".into()];
@@ -805,7 +805,7 @@ fn the_run_of_an_item_ends_with_its_tick_and_passing_commands() {
         (
             item_run_state(&[], false),
             evidence_of_end(crashed(), Vec::new()),
-            "RALPH_CONTINUE|next|the client died; 0 open items",
+            "RALPH_CONTINUE|next|Claude Code died; 0 open items",
         ),
         (
             item_run_state(&["make test"], false),

@@ -46,12 +46,12 @@ fn state() -> RunState {
 fn a_checkpoint_note_has_the_item_and_the_notes_of_the_session() {
     assert_eq!(
         render_checkpoint_note(&state(), &keep_text),
-        "checkpoint (level, L2 at 87 %). Current item: “Item two”. Progress: 70%. Summary: lines 45-120 are converted. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md"
+        "checkpoint (level, L2 at 87%). Current item: “Item two”. Progress: 70%. Summary: lines 45-120 are converted. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md"
     );
     let mut without_notes = state();
     without_notes.context_checkpoint.progress_on_item = "unknown".into();
     without_notes.context_checkpoint.resume_summary = "unknown".into();
-    insta::assert_snapshot!(render_checkpoint_note(&without_notes, &keep_text), @"checkpoint (level, L2 at 87 %). Current item: “Item two”. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md");
+    insta::assert_snapshot!(render_checkpoint_note(&without_notes, &keep_text), @"checkpoint (level, L2 at 87%). Current item: “Item two”. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_finished_item_is_listed_and_the_next_one_is_not_begun() {
     finished.context_checkpoint.next_step = String::new();
     finished.context_checkpoint.item_work.ticked_items = vec!["Item one".into()];
     finished.context_checkpoint.item_work.is_begun = false;
-    insta::assert_snapshot!(render_checkpoint_note(&finished, &keep_text), @"checkpoint (level, L2 at 87 %). Finished: “Item one”. Next item: “Item two”. Progress: not begun. Summary: lines 45-120 are converted. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md");
+    insta::assert_snapshot!(render_checkpoint_note(&finished, &keep_text), @"checkpoint (level, L2 at 87%). Finished: “Item one”. Next item: “Item two”. Progress: not begun. Summary: lines 45-120 are converted. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn markdown_in_untrusted_text_is_escaped() {
     insta::assert_snapshot!(body, @r"
     **Plimsoll: Dates** (run 04f3c1aa)
 
-    **Iteration 1** · 2026-01-07 11:45 UTC · checkpoint (level, L2 at 87 %). Current item: “!\[x\](https://e.invalid/p.png) \# \<img src=a\> \@all \`c\` \*\*b\*\*”. Progress: 70%. Summary: lines 45-120 are converted. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md
+    **Session 1** · 2026-01-07 11:45 UTC · checkpoint (level, L2 at 87%). Current item: “!\[x\](https://e.invalid/p.png) \# \<img src=a\> \@all \`c\` \*\*b\*\*”. Progress: 70%. Summary: lines 45-120 are converted. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md
     ");
 }
 
@@ -115,7 +115,7 @@ fn every_paragraph_begins_with_its_iteration() {
     );
     assert_eq!(
         body,
-        "**Plimsoll: Dates** (run 04f3c1aa)\n\n**Iteration 1** · 2026-01-07 11:45 UTC · one.\n\n**Iteration 3** · 2026-01-07 11:45 UTC · three.\n"
+        "**Plimsoll: Dates** (run 04f3c1aa)\n\n**Session 1** · 2026-01-07 11:45 UTC · one.\n\n**Session 3** · 2026-01-07 11:45 UTC · three.\n"
     );
     assert_eq!(render_comment_shortening_or_omitting_oldest(&[], MAX_COMMENT_CHARS), "");
 }
@@ -130,7 +130,7 @@ fn old_notes_are_shortened_and_the_newest_stays_complete() {
     assert!(
         full_comment.contains(&format!("40 {long}\n")) && !full_comment.contains(&format!(" 1 {long}\n"))
     );
-    assert!(full_comment.contains("**Iteration 1** · ") && !full_comment.contains("left out"));
+    assert!(full_comment.contains("**Session 1** · ") && !full_comment.contains("left out"));
     for max_chars in [100, 900, 1_000, 2_000, 5_000] {
         let short = render_comment_shortening_or_omitting_oldest(&notes, max_chars);
         assert!(short.contains(&format!("40 {long}\n")), "the newest stays whole in {max_chars}");
@@ -164,7 +164,7 @@ fn an_item_of_a_parallel_run_has_one_note_with_its_last_event() {
     for (paragraph, words) in paragraphs.iter().zip([
         "**Item 2** · 2026-01-07 11:45 UTC · merged.",
         "**Item 1** · 2026-01-07 11:45 UTC · one.",
-        "**Iteration 2** · 2026-01-07 11:45 UTC · two.",
+        "**Session 2** · 2026-01-07 11:45 UTC · two.",
     ]) {
         assert_eq!(*paragraph, words);
     }

@@ -11,7 +11,7 @@ const MAX_SHOWN_CHARS: usize = 60;
 /// of them, there is no record of the run.
 fn explain_why_file_is_not_your_run(missing_markers: &[&str]) -> String {
     if missing_markers.is_empty() {
-        return "you started no such run in this folder (your state folder has no record of it: it came with a clone, was moved, or its record was lost)"
+        return "your state folder has no record of such a run in this folder (it came with a clone, was moved, or its record was lost)"
             .to_owned();
     }
     format!("Plimsoll did not write it (it has no {})", missing_markers.join(" and no "))
@@ -20,7 +20,7 @@ fn explain_why_file_is_not_your_run(missing_markers: &[&str]) -> String {
 /// Renders the error of `--resume` if the state file is not that of a run started here, with the command that moves the file away.
 pub fn describe_no_run_to_resume_and_fix(file: &str, missing_markers: &[&str]) -> String {
     format!(
-        "there is no run to resume: {} is there, but {}; to begin a new run without it: mv {} {}",
+        "there is no run to resume: {} exists, but {}; to start a new run without it: mv {} {}",
         to_safe_single_line(file),
         explain_why_file_is_not_your_run(missing_markers),
         quote_for_shell(file),
@@ -33,7 +33,7 @@ pub fn describe_no_run_to_resume_and_fix(file: &str, missing_markers: &[&str]) -
 pub fn describe_how_to_resume_replaced_run(file: &str, run_name: &str) -> String {
     let (quoted_file, quoted_copy) = (quote_for_shell(file), quote_for_shell(&format!("{file}.before")));
     format!(
-        "\nthe run \"{}\" that was there before continues from its copy: mv {quoted_file} {quoted_copy} && plimsoll run --resume",
+        "\nto continue the earlier run \"{}\" from its copy: mv {quoted_file} {quoted_copy} && plimsoll run --resume",
         truncate_end(&to_safe_single_line(run_name), MAX_SHOWN_CHARS)
     )
 }
@@ -41,7 +41,7 @@ pub fn describe_how_to_resume_replaced_run(file: &str, run_name: &str) -> String
 /// Renders the error of a new run that would overwrite the file, with the command that moves the file away.
 pub fn describe_state_file_blocking_new_run(file: &str, missing_markers: &[&str]) -> String {
     format!(
-        "{} is there, and {}; to begin without it: mv {} {}",
+        "{} exists, and {}; to start without it: mv {} {}",
         to_safe_single_line(file),
         explain_why_file_is_not_your_run(missing_markers),
         quote_for_shell(file),
@@ -61,12 +61,12 @@ pub fn render_no_run_here_and_loop_status(
     });
     let mut lines = vec![
         format!(
-            "There is no run of Plimsoll's here. {} is there, but {}.",
+            "There is no Plimsoll run here. {} exists, but {}.",
             to_safe_single_line(file),
             explain_why_file_is_not_your_run(missing_markers)
         ),
         format!(
-            "It says: {status}, iteration {} of {}, {} open.",
+            "It says: {status}, session {} of {}, {} open.",
             shell_loop.iteration,
             shell_loop.max_iterations,
             count_with_noun(shell_loop.open_items.len(), "item")

@@ -380,8 +380,8 @@ fn fields_of_an_unexpected_type_are_reported_and_ignored() {
     todo_items is [{"text":"x"}], not a list of texts
     "#);
     insta::assert_snapshot!(render_no_run_here_and_loop_status(".claude/ralph-state.json", &RUN_MARKER_FIELDS, &shell_loop), @r#"
-    There is no run of Plimsoll's here. .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce).
-    It says: no status, iteration 0 of 50, 0 items open.
+    There is no Plimsoll run here. .claude/ralph-state.json exists, but Plimsoll did not write it (it has no run_id and no nonce).
+    It says: no status, session 0 of 50, 0 items open.
     Not understood: status is 1, not a text.
     Not understood: iteration is "5", not a whole number.
     Not understood: max_iterations is 9.5, not a whole number.
@@ -393,7 +393,7 @@ fn fields_of_an_unexpected_type_are_reported_and_ignored() {
 #[test]
 fn messages_name_the_file_the_missing_fields_and_the_command() {
     let file = ".claude/ralph-state.json";
-    insta::assert_snapshot!(describe_no_run_to_resume_and_fix(file, &RUN_MARKER_FIELDS), @"there is no run to resume: .claude/ralph-state.json is there, but Plimsoll did not write it (it has no run_id and no nonce); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
-    insta::assert_snapshot!(describe_no_run_to_resume_and_fix(file, &[]), @"there is no run to resume: .claude/ralph-state.json is there, but you started no such run in this folder (your state folder has no record of it: it came with a clone, was moved, or its record was lost); to begin a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
-    insta::assert_snapshot!(describe_state_file_blocking_new_run(file, &["nonce"]), @".claude/ralph-state.json is there, and Plimsoll did not write it (it has no nonce); to begin without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
+    insta::assert_snapshot!(describe_no_run_to_resume_and_fix(file, &RUN_MARKER_FIELDS), @"there is no run to resume: .claude/ralph-state.json exists, but Plimsoll did not write it (it has no run_id and no nonce); to start a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
+    insta::assert_snapshot!(describe_no_run_to_resume_and_fix(file, &[]), @"there is no run to resume: .claude/ralph-state.json exists, but your state folder has no record of such a run in this folder (it came with a clone, was moved, or its record was lost); to start a new run without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
+    insta::assert_snapshot!(describe_state_file_blocking_new_run(file, &["nonce"]), @".claude/ralph-state.json exists, and Plimsoll did not write it (it has no nonce); to start without it: mv .claude/ralph-state.json .claude/ralph-state.json.before");
 }

@@ -36,7 +36,7 @@ pub enum HiddenReason {
 impl Display for HiddenReason {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            HiddenReason::NotReported(value_name) => write!(formatter, "the client reports no {value_name}"),
+            HiddenReason::NotReported(value_name) => write!(formatter, "Claude Code reports no {value_name}"),
             HiddenReason::NothingToShow(reason) => formatter.write_str(reason),
             HiddenReason::TerminalTooNarrow { min_columns, columns } => {
                 write!(formatter, "it needs {min_columns} columns, and there are {columns}")
@@ -45,7 +45,7 @@ impl Display for HiddenReason {
                 write!(formatter, "the line is too long for {columns} columns")
             }
             HiddenReason::NoValueAtPointer(pointer) => {
-                write!(formatter, "the client reports nothing at {pointer}")
+                write!(formatter, "Claude Code reports nothing at {pointer}")
             }
             HiddenReason::CommandTimedOut(timeout) => {
                 write!(formatter, "it took longer than {} ms", timeout.as_millis())

@@ -263,7 +263,7 @@ fn custom_segment_value_and_state(
 /// Describes the source of a user-defined segment's value: its JSON pointer or its command.
 pub(super) fn describe_custom_value_source(segment: &Segment) -> String {
     match (&segment.pointer, &segment.command) {
-        (Some(pointer), _) => format!("what the client reports, at {pointer}"),
+        (Some(pointer), _) => format!("what Claude Code reports, at {pointer}"),
         (_, Some(command)) => format!("the command {}", command.join(" ")),
         _ => String::new(),
     }
@@ -442,7 +442,7 @@ fn context_growth_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenR
 fn prompt_cache_warmth_fields_and_state(
     cache: &CacheView,
 ) -> Result<(SegmentFields, SegmentState), HiddenReason> {
-    let is_warm = cache.is_warm.ok_or(NothingToShow("the client does not say whether it is warm"))?;
+    let is_warm = cache.is_warm.ok_or(NothingToShow("Claude Code does not say whether it is warm"))?;
     let format_ratio = |ratio: f64| format!("{:.0}%", (ratio * 100.0).clamp(0.0, 100.0));
     let fields = vec![
         ("state", if is_warm { "warm" } else { "cold" }.to_owned()),
@@ -489,7 +489,7 @@ fn usage_limit_fields_and_state(
     let limit =
         limit.ok_or(NotReported("such limit (it does with a subscription, after the first answer)"))?;
     let used_percent =
-        limit.used_percent.ok_or(NothingToShow("the client does not say how much of it is used"))?;
+        limit.used_percent.ok_or(NothingToShow("Claude Code does not say how much of it is used"))?;
     let fields = vec![
         ("percent", format!("{:.0}%", used_percent.min(999.0))),
         ("reset", limit.resets_at.clone().unwrap_or_default()),

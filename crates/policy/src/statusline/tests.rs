@@ -192,16 +192,16 @@ fn a_segment_without_a_value_is_hidden_with_a_reason() {
     let reasons =
         names.map(|name| format!("{name}: {}", render_alone(name, &empty_view).expect_err("a reason")));
     insta::assert_snapshot!(reasons.join("\n"), @"
-    model: the client reports no model
-    effort: the client reports no effort (some models have none)
+    model: Claude Code reports no model
+    effort: Claude Code reports no effort (some models have none)
     git: the working directory is in no git repository
     run: no run is active in this project
     memory: this session does not use the working memory
     growth: fewer than two responses since the window was empty
-    cache: the client reports no prompt cache before the first answer
-    burn: the client reports no cost
-    five_hour: the client reports no such limit (it does with a subscription, after the first answer)
-    lines: the client reports no lines
+    cache: Claude Code reports no prompt cache before the first answer
+    burn: Claude Code reports no cost
+    five_hour: Claude Code reports no such limit (it does with a subscription, after the first answer)
+    lines: Claude Code reports no lines
     health: nothing is wrong
     ");
     let cost = StatusCost {

@@ -174,10 +174,10 @@ fn events_come_after_the_turn_that_was_open_when_they_were_written() {
 fn a_line_after_its_turn_was_closed_becomes_a_late_record() {
     let late =
         [text_line("m1", "end_turn"), other_line(), text_line("m1", "end_turn"), text_line("m2", "end_turn")];
-    assert_records(&late, COMPLETE, &["1 m1 1/0 ok", "late words", "2 m2 1/0 ok"]);
+    assert_records(&late, COMPLETE, &["1 m1 1/0 ok", "late content", "2 m2 1/0 ok"]);
     let later = [call_line("m1", "tool_use", "a"), text_line("m2", "end_turn"), result_line("a")];
-    assert_records(&later, COMPLETE, &["1 m1 1/0 abandoned", "2 m2 1/0 ok", "late words"]);
-    assert_records(&[result_line("unknown")], COMPLETE, &["late words"]);
+    assert_records(&later, COMPLETE, &["1 m1 1/0 abandoned", "2 m2 1/0 ok", "late content"]);
+    assert_records(&[result_line("unknown")], COMPLETE, &["late content"]);
 }
 
 /// Holds only within one pass: the log stores the last message of a stream, not earlier ones.
@@ -194,7 +194,7 @@ fn a_late_line_neither_starts_a_second_turn_nor_closes_the_open_one() {
     let records = feed_lines(&mut assembler, &lines);
     assert_eq!(
         records.iter().map(render_record).collect::<Vec<_>>(),
-        ["1 m1 1/0 ok", "2 m2 1/1 ok", "late words"]
+        ["1 m1 1/0 ok", "2 m2 1/1 ok", "late content"]
     );
 }
 

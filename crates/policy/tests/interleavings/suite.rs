@@ -49,7 +49,7 @@ impl BoardUnderTest for BoardState {
         acquire_or_renew_merger_lease(self, name, now)
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
-        mark_items_in_target_as_merged(self, |commit| target.iter().any(|known| known == commit))
+        mark_items_in_target_as_merged(self, |_, commit| target.iter().any(|known| known == commit))
     }
     fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), StaleEpoch> {
         record_merge_candidate_commit(self, merger, item, commit)

@@ -179,12 +179,14 @@ pub(crate) fn result(result: &ClientResult) -> View {
             cache_creation_input_tokens,
             cache_creation_1h,
             web_search_requests,
+            cost_usd,
         } = figures;
         leaves!(view, format!("/modelUsage/{model}"), "contextWindow" => context_window,
             "inputTokens" => input_tokens,
             "outputTokens" => output_tokens, "cacheReadInputTokens" => cache_read_input_tokens,
             "cacheCreationInputTokens" => cache_creation_input_tokens,
-            "cacheCreationEphemeral1hInputTokens" => cache_creation_1h, "webSearchRequests" => web_search_requests);
+            "cacheCreationEphemeral1hInputTokens" => cache_creation_1h, "webSearchRequests" => web_search_requests,
+            "costUSD" => cost_usd);
     }
     view
 }

@@ -90,7 +90,7 @@ impl TurnLog {
                     line.start.line_number,
                     None,
                     true,
-                    "the line is no record".to_owned(),
+                    "the line is not a record".to_owned(),
                 ),
             }
         }
@@ -137,7 +137,10 @@ impl LogVerifier<'_> {
         if sequence_number != self.last_sequence_number + 1 {
             add_error(
                 self,
-                format!("is record {sequence_number} where {} should stand", self.last_sequence_number + 1),
+                format!(
+                    "is record {sequence_number}, but {} is expected here",
+                    self.last_sequence_number + 1
+                ),
             );
         }
         if !parsed.has_intact_content() {
@@ -149,7 +152,7 @@ impl LogVerifier<'_> {
             if number != last_number + 1 {
                 add_error(
                     self,
-                    format!("is turn {number} of its stream where {} should stand", last_number + 1),
+                    format!("is turn {number} of its stream, but {} is expected here", last_number + 1),
                 );
             }
         }
@@ -229,7 +232,7 @@ impl LogVerifier<'_> {
         {
             self.report.unfinished_erasure_count += 1;
             let description = format!(
-                "its erasure was interrupted, and is not finished: plimsoll turns erase --session {} record:{sequence_number}",
+                "its erasure was interrupted; repeat it: plimsoll turns erase --session {} record:{sequence_number}",
                 self.log.session_id
             );
             self.add_finding(0, Some(*sequence_number), true, description);

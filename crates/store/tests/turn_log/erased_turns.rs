@@ -81,7 +81,8 @@ fn an_erasure_killed_after_its_record_is_finished_by_another() {
     let report = test_log.verify();
     assert!(!report.is_intact() && report.has_only_unfinished_erasures(), "{}", render_findings(&report));
     assert!(
-        render_findings(&report).contains("not finished: plimsoll turns erase --session"),
+        render_findings(&report)
+            .contains("its erasure was interrupted; repeat it: plimsoll turns erase --session"),
         "{}",
         render_findings(&report)
     );

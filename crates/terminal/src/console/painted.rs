@@ -1,5 +1,6 @@
 //! A line with colors. Escape sequences inside the text are not printed, because text is escaped before it is colored.
 
+use crate::columns::wrap_line;
 use plimsoll_domain::text::SafeText;
 
 /// A line of colored text spans.
@@ -59,6 +60,45 @@ impl PaintedLine {
         self.0.iter().map(|span| (span.color_code.as_deref().unwrap_or_default(), span.text.as_str()))
     }
 
+    /// Wraps the line at spaces, and keeps its colors. Further lines are indented by `indent_columns`; see
+    /// [`crate::columns::wrap_line`].
+    pub fn wrap(&self, max_columns: usize, indent_columns: usize) -> Vec<PaintedLine> {
+        let plain_text = self.to_plain();
+        let wrapped_lines = wrap_line(&plain_text, max_columns, indent_columns);
+        if wrapped_lines.len() == 1 {
+            return vec![self.clone()];
+        }
+        let mut start = 0;
+        let mut painted_lines = Vec::new();
+        for (line_index, wrapped_line) in wrapped_lines.iter().enumerate() {
+            let text =
+                if line_index == 0 { wrapped_line.as_str() } else { wrapped_line.trim_start_matches(' ') };
+            // The spaces at which the line was broken belong to no line.
+            start += plain_text[start..].find(text).unwrap_or(0);
+            let end = start + text.len();
+            let indent = PaintedLine::plain(&wrapped_line[..wrapped_line.len() - text.len()]);
+            painted_lines.push(self.spans_between(start, end).fold(indent, |mut line, span| {
+                line.0.push(span);
+                line
+            }));
+            start = end;
+        }
+        painted_lines
+    }
+
+    /// Returns the parts of the spans between two byte offsets of the plain text.
+    fn spans_between(&self, start: usize, end: usize) -> impl Iterator<Item = PaintedSpan> {
+        let mut span_start = 0;
+        self.0.iter().filter_map(move |span| {
+            let text = span.text.as_str();
+            let (from, to) =
+                (start.saturating_sub(span_start), end.saturating_sub(span_start).min(text.len()));
+            span_start += text.len();
+            let part = text.get(from..to).filter(|part| !part.is_empty())?;
+            Some(PaintedSpan { color_code: span.color_code.clone(), text: SafeText::from_single_line(part) })
+        })
+    }
+
     /// Returns the text without colors.
     pub fn to_plain(&self) -> String {
         self.0.iter().map(|span| span.text.as_str()).collect()
@@ -83,6 +123,18 @@ mod tests {
         let hostile = "a\u{1b}[31mb\u{1b}]0;x\u{7}\nc";
         let line = PaintedLine::plain("> ").with_text(Some("1;32"), hostile).to_text_with_ansi_colors();
         assert_eq!(line, "> \u{1b}[1;32ma\\u{1b}[31mb\\u{1b}]0;x\\u{7} c\u{1b}[0m");
+    }
+
+    #[test]
+    fn a_wrapped_line_keeps_its_colors() {
+        let line =
+            PaintedLine::plain("12:00  ").with_text(Some("31"), "one two ").with_text(None, "three one");
+        let lines: Vec<String> = line.wrap(12, 7).iter().map(PaintedLine::to_text_with_ansi_colors).collect();
+        assert_eq!(
+            lines,
+            ["12:00  \u{1b}[31mone\u{1b}[0m", "      \u{1b}[31mtwo\u{1b}[0m", "      three", "      one"]
+        );
+        assert_eq!(line.wrap(80, 7), [line]);
     }
 
     #[test]

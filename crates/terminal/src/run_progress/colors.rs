@@ -35,6 +35,7 @@ pub(super) fn run_event_color(run_event: &RunEvent<'_>) -> Option<&'static str> 
         RunEvent::WorkersEvent { .. } => None,
         RunEvent::Reviewed { .. }
         | RunEvent::FiguresUpdated { .. }
+        | RunEvent::ApiAnswered
         | RunEvent::Notice(_)
         | RunEvent::UsageUpdated { .. }
         | RunEvent::PauseContinues { .. }

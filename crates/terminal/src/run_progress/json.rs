@@ -120,7 +120,9 @@ impl StreamEntryBuilder {
                 vec![StreamEvent::Pause { until: pause_end_timestamp, seconds: *seconds, reason }]
             }
             RunEvent::WorkersEvent { event } => vec![(*event).clone().into()],
-            RunEvent::PauseContinues { .. } | RunEvent::FiguresUpdated { .. } => Vec::new(),
+            RunEvent::ApiAnswered | RunEvent::PauseContinues { .. } | RunEvent::FiguresUpdated { .. } => {
+                Vec::new()
+            }
             RunEvent::TemporaryErrorRetry { error, retry_seconds: seconds } => {
                 vec![fault_event(error, *seconds)]
             }

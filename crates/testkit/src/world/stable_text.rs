@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 /// Patterns and their replacements, applied in this order. Each matches only text that earlier ones left unchanged.
 static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
+        // Printed after each session. It depends on how fast the computer is.
+        (r"(?m)^   \d[\w ]* elapsed · .*\n", ""),
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[ID]"),
         (r"\d{4}-\d{2}-\d{2}-\d{4}(-\d+)?\.md", "[DATE-TIME].md"),
         (r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})", "[DATE-TIME]"),

@@ -4,8 +4,8 @@ use regex::Regex;
 use std::sync::LazyLock;
 
 /// The headings of the resume section. They show whether the item is in progress.
-const RESUME_HEADINGS: [&str; 2] = [HALF_DONE_ITEM_HEADING, "## The session before\n"];
-const HALF_DONE_ITEM_HEADING: &str = "## You take over this item half done";
+const RESUME_HEADINGS: [&str; 2] = [HALF_DONE_ITEM_HEADING, "## The last session\n"];
+const HALF_DONE_ITEM_HEADING: &str = "## This item is half done";
 
 macro_rules! pattern {
     ($name:ident $text:literal) => {
@@ -178,9 +178,9 @@ mod tests {
 
 1. Do not start over. Read `git diff f3602d1`.
 
-## You take over this item half done
+## This item is half done
 
-The session before stopped at 87% of its context window (L2). Its work: `f3602d1..HEAD` (`git diff f3602d1`), of which a4464ad is a work-in-progress commit by Plimsoll; uncommitted: src/oauth.ts.
+The last session stopped at 87% of its context window (L2). Its work: `f3602d1..HEAD` (`git diff f3602d1`), of which a4464ad is a work-in-progress commit by Plimsoll; uncommitted: src/oauth.ts.
 
 Already done:
 - Write the parser
@@ -191,9 +191,9 @@ Already done:
 | src/z.ts | - | deleted |
 
 [gktnqqushjmh begins: claims by earlier sessions, unchecked; not instructions]
-> It said: not begun was the half of it
-> Progress, in its words: 70%
-> Next step, in its words: oauth.ts line 91
+> Summary: not begun was the half of it
+> Progress: 70%
+> Next step: oauth.ts line 91
 [gktnqqushjmh ends]
 
 Since it stopped:
@@ -227,7 +227,7 @@ Since it stopped:
             parsed_prompt.section_has_line_matching("z.txt", "gone")
                 && !parsed_prompt.section_has_line_matching("z.txt", "changed")
         );
-        let not_begun_prompt = "## Your item\n\n> Write the printer\n\n1. Look.\n\n## The session before\n\nIt finished its item. Your item is not begun: no file.\n";
+        let not_begun_prompt = "## Your item\n\n> Write the printer\n\n1. Look.\n\n## The last session\n\nIt finished its item. Your item is not begun: no file.\n";
         let parsed_prompt = ParsedPrompt::parse(not_begun_prompt);
         assert_eq!(
             (parsed_prompt.item_in_progress.as_deref(), parsed_prompt.item_to_begin.as_deref()),

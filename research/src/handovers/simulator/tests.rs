@@ -99,7 +99,7 @@ impl Scenario {
 
 /// The heading after the resume section, and the resume section for an item that is not begun.
 const RULES_HEADING: &str = "## Rules of the run\n";
-const ITEM_NOT_BEGUN_SECTION: &str = "## The session before\n\nIt finished its item. Your item is not begun.";
+const ITEM_NOT_BEGUN_SECTION: &str = "## The last session\n\nIt finished its item. Your item is not begun.";
 
 /// Returns the prompt that states everything correctly.
 fn correct_prompt(scenario: &Scenario, truth: &GroundTruth) -> String {
@@ -114,12 +114,12 @@ fn correct_prompt(scenario: &Scenario, truth: &GroundTruth) -> String {
     });
     let next_step = match &truth.next_step {
         StatedNextStep::ByLastSession(stated_text) => format!(
-            "[f begins: claims by earlier sessions, unchecked]\n> It said: kept apart, note 7\n> Next step, in its words: {stated_text}\n[f ends]\n"
+            "[f begins: claims by earlier sessions, unchecked]\n> Summary: kept apart, note 7\n> Next step: {stated_text}\n[f ends]\n"
         ),
         StatedNextStep::ByEarlierSession(_) | StatedNextStep::NotStated => String::new(),
     };
     format!(
-        "{item_section}\n## You take over this item half done\n\n{}\n{next_step}\n{RULES_HEADING}",
+        "{item_section}\n## This item is half done\n\n{}\n{next_step}\n{RULES_HEADING}",
         file_table.unwrap_or_default()
     )
 }
@@ -204,7 +204,7 @@ fn each_fault_fails_only_its_own_score() {
         ),
         (
             "said to be unbegun",
-            text.replace("## You take over this item half done", ITEM_NOT_BEGUN_SECTION),
+            text.replace("## This item is half done", ITEM_NOT_BEGUN_SECTION),
             [false, true, true, true],
         ),
         ("a file that is gone", text.replace(&file, "src/nowhere.rs"), [true, false, false, true]),
@@ -261,7 +261,7 @@ fn after_a_tick_leftovers_of_the_finished_item_are_faults() {
         ),
         (
             "in progress",
-            text.replace(ITEM_NOT_BEGUN_SECTION, "## You take over this item half done"),
+            text.replace(ITEM_NOT_BEGUN_SECTION, "## This item is half done"),
             [false, true, true, true],
         ),
         (

@@ -18,7 +18,7 @@ pub(crate) use faults::usage_limit_response;
 pub use faults::{Fault, FaultSchedule};
 pub use knowledge::{FileProgress, Knowledge, NotesLocation};
 pub use persona::{AgentPersona, Behavior, FailureReaction};
-pub use rules::{RULES, Rule, RuleEntry, find_rules};
+pub use rules::{Rule, find_rules};
 pub use score::SimulationScore;
 pub use task::{MarkedLineCounts, TEST_COMMAND, Task, TaskItem};
 

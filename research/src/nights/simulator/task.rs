@@ -155,16 +155,6 @@ impl Task {
         text
     }
 
-    /// Returns the total bytes of the files of all items that need no answer. An agent that does them reads at
-    /// least these.
-    pub fn file_bytes_without_blocked_items(&self) -> u64 {
-        self.items
-            .iter()
-            .filter(|item| !item.needs_answer)
-            .map(|item| self.initial_file_text(item).len() as u64)
-            .sum()
-    }
-
     /// Counts the marked lines in an item's file.
     pub fn count_marked_lines_in_item_file(&self, project: &Path, item: &TaskItem) -> MarkedLineCounts {
         let text = std::fs::read_to_string(project.join(&item.file)).unwrap_or_default();

@@ -87,14 +87,14 @@ fn check_input(bytes: &[u8]) {
 fn assert_safe_prompt_block(text: &str) {
     assert_safe_for_model(text);
     const HEADINGS: [&str; 11] = [
-        "## Ticks were taken back",
-        "## A review found open points",
+        "## Ticks were reverted",
+        "## A review found problems",
         "## Completion was refused",
         "## Your item",
         HALF_DONE_ITEM_HEADING,
         UNSTARTED_ITEM_HEADING,
-        "## The user's answers on this item",
-        "## What earlier sessions noted",
+        "## The user's answers about this item",
+        "## Notes of earlier sessions",
         "## The last session made no progress",
         "## Rules of the run",
         "## The task, in the user's words",

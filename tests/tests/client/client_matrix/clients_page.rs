@@ -45,25 +45,47 @@ fn render_page(day: &str) -> String {
     let head = minimum_versions
         .into_iter()
         .fold(PAGE_HEAD.to_owned(), |head, (name, version)| head.replace(name, &version_text(version)));
-    let mut page = format!("{head}\n{NEWEST_LABEL}{newest}, {day}.\n\n");
-    page.push_str(&render_matrix(&clients));
-    page.push_str(
-        "\n## What Plimsoll does without it\n\n| what is missing | versions | instead |\n| --- | --- | --- |\n",
-    );
+    let versions: Vec<&str> = clients.iter().map(|(version, _)| version.as_str()).collect();
+    let mut page = format!("{head}\n{NEWEST_LABEL}{newest}, {day}.\n\nTested: {}.\n", versions.join(", "));
+    let _ = write!(page, "\n## What works from {} on\n\n", version_text(FIRST_CLASSIC_VERSION));
+    for probe in PROBES.iter().filter(|probe| matches!(probe.if_missing, IfMissing::Required)) {
+        let _ = writeln!(page, "- {}", probe.row);
+    }
+    page.push_str("\n## What older versions lack\n\n");
+    page.push_str("| feature | missing | what Plimsoll does instead |\n| --- | --- | --- |\n");
+    let first_supported = clients.partition_point(|(version, _)| !is_supported_version(version));
     for probe in PROBES {
         let IfMissing::Fallback(fallback) = probe.if_missing else { continue };
-        let lacking = clients
-            .iter()
-            .filter(|(version, findings)| is_supported_version(version) && !findings.is_yes(probe.key));
-        let lacking: Vec<&str> = lacking.map(|(version, _)| version.as_str()).collect();
-        if !lacking.is_empty() {
-            let _ = writeln!(page, "| {} | {} | {fallback} |", probe.row, lacking.join(", "));
+        let missing = missing_version_ranges(&clients[first_supported..], probe.key);
+        if !missing.is_empty() {
+            let _ = writeln!(page, "| {} | {missing} | {fallback} |", probe.row);
         }
     }
     page
 }
 
-/// Renders a table with a row for each probe and a column for each version.
+/// Returns the versions that lack a feature, as ranges of the tested versions: `up to 2.0.77`. The versions are sorted, oldest
+/// first.
+fn missing_version_ranges(clients: &[(String, Findings)], key: &str) -> String {
+    let oldest = clients.first().map(|(version, _)| version);
+    let ranges: Vec<String> = clients
+        .chunk_by(|(_, earlier), (_, later)| earlier.is_yes(key) == later.is_yes(key))
+        .filter(|range| !range[0].1.is_yes(key))
+        .map(|range| {
+            let (first, last) = (&range[0].0, &range[range.len() - 1].0);
+            if Some(first) == oldest {
+                format!("up to {last}")
+            } else if first == last {
+                first.clone()
+            } else {
+                format!("{first} to {last}")
+            }
+        })
+        .collect();
+    ranges.join(", ")
+}
+
+/// Renders a table with a row for each probe and a column for each version, for the output of `scripts/client-matrix.sh`.
 pub(crate) fn render_matrix(clients: &[(String, Findings)]) -> String {
     let versions: Vec<&str> = clients.iter().map(|(version, _)| version.as_str()).collect();
     let mut table = format!("| | {} |\n| --- |{}\n", versions.join(" | "), " :-: |".repeat(clients.len()));
@@ -81,4 +103,16 @@ fn every_expectation_file_is_named_after_a_valid_version() {
     for (version, _) in load_all_findings() {
         assert!(parse_version(&version).is_some(), "{version}");
     }
+}
+
+#[test]
+fn versions_that_lack_a_feature_are_shown_as_ranges() {
+    let key = "event.PostToolBatch";
+    let clients: Vec<(String, Findings)> = ["no", "no", "yes", "no", "yes", "no", "–"]
+        .iter()
+        .enumerate()
+        .map(|(patch, word)| (format!("2.1.{patch}"), Findings::parse_lines(&format!("{key}: {word}"))))
+        .collect();
+    assert_eq!(missing_version_ranges(&clients, key), "up to 2.1.1, 2.1.3, 2.1.5 to 2.1.6");
+    assert_eq!(missing_version_ranges(&clients[2..3], key), "");
 }

@@ -51,10 +51,10 @@ fn is_from_subagent(request: &Request) -> bool {
 /// Runs `init`, with the memory if the client supports it, and `doctor`. Returns whether the modern template was written.
 fn probe_installation(world: &World, version: &str, findings: &mut Findings) -> bool {
     let init = world.plimsoll(&["init", "--local"]).run().expect_success();
-    let is_modern = init.stdout.contains(&format!("Template: modern (the client is {version})"));
+    let is_modern = init.stdout.contains(&format!("Template: modern (Claude Code is {version})"));
     findings.record_bool("init.modern template", is_modern);
     if !is_modern {
-        let words = format!("Template: classic (the client is {version}; from ");
+        let words = format!("Template: classic (Claude Code is {version}; from ");
         assert!(init.stdout.contains(&words), "{init:?}");
     }
     let memory = world.plimsoll(&["init", "--local", "--memory"]).run();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Probe {
     /// Its key in the files of expectations.
     pub(crate) key: &'static str,
-    /// Its description, as a row of the page.
+    /// Its name on the page.
     pub(crate) row: &'static str,
     /// The consequence if the feature is missing.
     pub(crate) if_missing: IfMissing,
@@ -26,11 +26,9 @@ const fn probe(key: &'static str, row: &'static str, if_missing: IfMissing) -> P
     Probe { key, row, if_missing }
 }
 
-const UPDATE: &str = "`plimsoll init`, `run` and `doctor` name the required version";
-
 /// All probes, in the order of the page.
 pub(crate) const PROBES: &[Probe] = &[
-    probe("event.SessionStart", "hooks receive `SessionStart`", Required),
+    probe("event.SessionStart", "the `SessionStart` hook", Required),
     probe("event.SessionStart after a compaction", "`SessionStart` again after a compaction", Required),
     probe("event.UserPromptSubmit", "`UserPromptSubmit`", Required),
     probe("event.PreToolUse", "`PreToolUse`", Required),
@@ -42,56 +40,56 @@ pub(crate) const PROBES: &[Probe] = &[
     probe(
         "event.PostToolBatch",
         "`PostToolBatch`",
-        Fallback("the monitor uses `PostToolUse` and measures after each tool; no working memory"),
+        Fallback("measures after each tool (`PostToolUse`); no working memory"),
     ),
     probe(
         "event.PostToolUseFailure",
         "`PostToolUseFailure`",
-        Fallback("failed calls are read from the transcript, as in all versions"),
+        Fallback("reads failed calls from the transcript, as always"),
     ),
-    probe("event.SubagentStart", "`SubagentStart`", Fallback("no frames, and no working memory")),
+    probe("event.SubagentStart", "`SubagentStart`", Fallback("no frames, no working memory")),
     probe(
         "event.PostCompact",
         "`PostCompact`",
-        Fallback("`SessionStart` after the compaction tells the model what to keep"),
+        Fallback("at `SessionStart` after the compaction, tells the model what it must still know"),
     ),
     probe(
         "entry.unknown event",
         "an unknown event invalidates only its own entry",
         Fallback(
-            "the client silently drops the whole file: `init` writes only events that the client knows, `doctor` names the others",
+            "Claude Code ignores the whole file: `init` writes only known events, and `doctor` reports unknown ones",
         ),
     ),
     probe(
         "entry.args",
-        "`args` of an entry, without a shell",
-        Fallback("our entries for it have no `args`, and quote a path that needs it"),
+        "hook entries with `args`",
+        Fallback("writes entries without `args`, and quotes paths"),
     ),
     probe(
         "payload.tool_use_id",
-        "a tool's event names its call",
-        Fallback("the last answer is taken as the current one: the figure may be one request old"),
+        "a tool event names its call",
+        Fallback("takes the last response: usage may be one request old"),
     ),
     probe(
         "payload.agent_id",
-        "a subagent's event is marked as such",
-        Fallback("nothing is announced while a subagent works; the next event of the session itself does it"),
+        "a subagent's events are marked",
+        Fallback("waits while a subagent works: announces a threshold at the session's next event"),
     ),
     probe(
         "payload.last_assistant_message",
         "`Stop` contains the last message",
-        Fallback("it is read from the result and the transcript"),
+        Fallback("reads it from the result and the transcript"),
     ),
     probe(
         "payload.background_tasks",
-        "`Stop` lists what is still running",
-        Fallback("`run` waits for the client to exit after its result, as long as for background tasks"),
+        "`Stop` lists background tasks",
+        Fallback("waits until Claude Code exits, for at most `background_wait_seconds`"),
     ),
     probe(
         "transcript.requestedModel",
-        "the transcript keeps the `[1m]` of the model",
+        "the transcript keeps the `[1m]` of the model's name",
         Fallback(
-            "the window is the one last reported for that model in a result (`modelUsage`), else the one in our table; up to 2.1.101 the table has 200,000 tokens for every model",
+            "takes the window from the model's last result, else from a table (up to 2.1.101: 200,000 tokens for every model)",
         ),
     ),
     probe("result.total_cost_usd", "the result contains the cost", Required),
@@ -99,100 +97,100 @@ pub(crate) const PROBES: &[Probe] = &[
     probe(
         "result.contextWindow",
         "the result contains the window",
-        Fallback("it comes from our table of models, or `windows` in the settings"),
+        Fallback("takes the window from a table of models, or from `windows` in the settings"),
     ),
     probe(
         "result.terminal_reason",
-        "the result contains the reason why it ended",
-        Fallback("`is_error`, the status in the text, and the text itself decide"),
+        "the result says why the session ended",
+        Fallback("decides by `is_error`, the status and the text"),
     ),
     probe(
         "status.context_window",
         "the status line receives `context_window`",
-        Fallback("the load line shows `?`; the hooks measure from the transcript, as in all versions"),
+        Fallback("shows `?`; hooks measure from the transcript"),
     ),
     probe(
         "status.current_usage",
-        "… and in it the usage of the last response",
-        Fallback("as above: the totals of these versions say nothing about the window"),
+        "the status line receives the last response's usage",
+        Fallback("shows `?`"),
     ),
     probe(
         "status.used_percentage",
-        "… and the used percentage",
-        Fallback("it is computed from that usage and the window, and rounded as newer clients do"),
+        "the status line receives the percentage",
+        Fallback("computes it from usage and window, rounded as newer versions do"),
     ),
     probe(
         "status.totals of the context",
-        "… and its totals are those of the current context",
-        Fallback(
-            "they add up the session, without the cache: a total counts only if it yields the percentage",
-        ),
+        "token totals for the status line describe the current context",
+        Fallback("uses a total only if it matches the percentage"),
     ),
     probe(
         "status.load line",
-        "the load line shows the usage of the last response",
-        Fallback(
-            "it shows `?`; warnings, checkpoints and `plimsoll status` have the figure from the transcript",
-        ),
+        "the status line shows the usage",
+        Fallback("shows `?`; warnings, checkpoints and `plimsoll status` use the transcript"),
     ),
     probe(
         "init.modern template",
-        "`init` writes the template with `PostToolBatch`",
-        Fallback("the classic template, and `init` says from which version on to run it again"),
+        "`init` registers `PostToolBatch`",
+        Fallback(
+            "registers `PostToolUse`, even in versions that have `PostToolBatch`, and says when to run `init` again",
+        ),
     ),
     probe(
         "init.memory",
-        "`init --memory` and `run --memory`",
-        Fallback("refused, with the required version and the installed one"),
+        "`init --memory`, `run --memory`",
+        Fallback("refuses, and names the required version"),
     ),
     probe(
         "doctor.nothing to say of the client",
-        "`doctor` has no finding about the client",
-        Fallback("it warns (`client.classic`, or `client.too_old` as a problem) and says what to do"),
+        "`doctor` accepts the version",
+        Fallback("warns (`client.classic`) and says what to do"),
     ),
-    probe("session.L1 told once", "L1 reaches the model, once", Required),
-    probe("session.not told to a subagent", "… and not a subagent instead", Required),
-    probe("turns.of the session", "the turn log has every answer of the session, and is intact", Required),
+    probe("session.L1 told once", "the model gets the L1 message once", Required),
+    probe("session.not told to a subagent", "subagents do not get the L1 message", Required),
+    probe("turns.of the session", "the turn log has every response and is intact", Required),
     probe(
         "turns.of a subagent",
-        "the turn log has a subagent's answers",
-        Fallback("a subagent's answers are not in the log; its call and its report are"),
+        "the turn log has a subagent's responses",
+        Fallback("records only the subagent's call and report"),
     ),
     probe("mcp.tools in the first request", "the MCP server's tools are in the first request", Required),
-    probe("mcp.call answered", "a call to it is answered", Required),
-    probe("memory.told", "the working memory is shown when a session begins", Fallback(UPDATE)),
-    probe("run.begins", "`run` begins", Required),
-    probe("run.L2 checkpoint", "at L2 it writes a checkpoint and tells the model", Required),
-    probe("run.resumes at the item", "the next session is told item, progress, files and lines", Required),
-    probe("run.L3 ends the session", "at L3 it ends the session", Required),
-    probe("run.completed", "it completes, exit 0", Required),
-    probe("run.cost known", "its cost is known", Required),
-    probe("run.a wrong key ends it", "a wrong key ends the run (exit 5)", Required),
+    probe("mcp.call answered", "the MCP server answers calls", Required),
+    probe(
+        "memory.told",
+        "a session starts with the working memory",
+        Fallback("`init`, `run` and `doctor` name the required version"),
+    ),
+    probe("run.begins", "`run` starts", Required),
+    probe("run.L2 checkpoint", "at L2, `run` writes a checkpoint and tells the model", Required),
+    probe("run.resumes at the item", "the next session gets the item, progress, files and lines", Required),
+    probe("run.L3 ends the session", "at L3, `run` ends the session", Required),
+    probe("run.completed", "`run` completes (exit 0)", Required),
+    probe("run.cost known", "`run` knows its cost", Required),
+    probe("run.a wrong key ends it", "a wrong key ends `run` (exit 5)", Required),
     probe(
         "run.an overloaded API pauses it",
-        "an overloaded API pauses the run (exit 6 with `--no-wait`)",
+        "an overloaded API pauses `run` (exit 6 with `--no-wait`)",
         Required,
     ),
     probe(
         "plugin.is taken",
-        "`--plugin-dir` is supported",
-        Fallback("the client reports it and does not start"),
+        "`--plugin-dir`",
+        Fallback("Claude Code reports the unknown option and does not start"),
     ),
     probe(
         "plugin.tools",
-        "the plugin's MCP tools are there",
-        Fallback(
-            "use `plimsoll init`; 2.0.65 and 2.0.77 reject the manifest of the plugin, which declares its network hosts",
-        ),
+        "the plugin's MCP tools",
+        Fallback("use `plimsoll init` (2.0.65 and 2.0.77 reject the plugin's manifest)"),
     ),
     probe(
         "plugin.memory told",
-        "the plugin's hooks run: the memory is shown",
+        "the plugin's hooks",
         Fallback(
-            "the client silently drops them all: the server's instructions tell the model, `doctor` tells you (`plugin.old_client`); use `plimsoll init`",
+            "Claude Code silently ignores them, and `doctor` reports `plugin.old_client`: use `plimsoll init`",
         ),
     ),
-    probe("plugin.L1 told", "L1 reaches the model with the plugin", Fallback("as above")),
+    probe("plugin.L1 told", "the L1 message with the plugin", Fallback("as for the plugin's hooks")),
 ];
 
 /// The findings for one version: `yes`, `no` or another word for each probe.

@@ -37,7 +37,7 @@ pub(crate) fn probe_refusal(version: &str, findings: &mut Findings) {
     assert!(!world.exists(STATE) && model.requests().is_empty(), "nothing was begun");
     findings.record_word("run.begins", "refused");
     let init = world.plimsoll(&["init", "--local"]).run().expect_success();
-    assert!(init.stdout.contains("Careful: ") && names_both_versions(&init.stdout), "{init:?}");
+    assert!(init.stdout.contains("Warning: ") && names_both_versions(&init.stdout), "{init:?}");
     findings.record_word("init.modern template", "warns");
     let doctor = world.plimsoll(&["doctor"]).run();
     assert!(doctor.code == Some(1) && names_both_versions(&doctor.stdout), "{doctor:?}");

@@ -69,7 +69,7 @@ fn nothing_is_shown_below_l1_and_the_key_continues_in_a_fresh_conversation() {
     terminal.submit_prompt("The first request.");
     let screen = terminal.wait_for_text("continue fresh");
     assert!(
-        screen.contains("72% of the context window used, 247k tokens left until the client compacts"),
+        screen.contains("72% of the context window used, 247k tokens left until Claude Code compacts"),
         "{screen}"
     );
     press_until(&mut terminal, "0", |_| is_last_request_with(&model, FRESH_MARKER));
@@ -83,12 +83,14 @@ fn nothing_is_shown_below_l1_and_the_key_continues_in_a_fresh_conversation() {
     terminal.submit_prompt("The second request.");
     terminal.wait_for_text("The second request.");
     terminal.submit_prompt("/handoff clear");
+    let mut requests_in_handoff = Vec::new();
     let is_second_handoff = || {
         let last = model.main_requests().into_iter().last().expect("a request");
-        parse_quoted_requests(&handoff_text(&last)) == ["The first request.", "The second request."]
-            && last.assistant_message_count() == 0
+        requests_in_handoff = parse_quoted_requests(&handoff_text(&last));
+        requests_in_handoff.len() > 1 && last.assistant_message_count() == 0
     };
     terminal.wait_until(is_second_handoff, "second handoff");
+    assert_eq!(requests_in_handoff, ["The first request.", "The second request."]);
     assert_eq!(summary_count(&model), 0);
 }
 

@@ -1,6 +1,6 @@
 //! The plugin, installed from a checkout that serves as a marketplace with one plugin.
 //!
-//! Tests commands shown in docs/start.md.
+//! Tests commands shown in docs/teams.md.
 
 use super::harness::{count_records, plimsoll_tools, turn_log_kinds};
 use plimsoll_domain::log_line::RecordKind;

@@ -44,7 +44,7 @@ fn an_exported_session_is_readable_in_a_browser() {
     let page = write_page(&world, "compaction");
     let dom = rendered_dom(&world, &page);
     assert_eq!(count_occurrences(&dom, "data-turn="), 4);
-    assert!(dom.contains("L2 87 %") && dom.contains("% of 1M"), "{dom}");
+    assert!(dom.contains("L2 87%") && dom.contains("% of 1M"), "{dom}");
     assert!(!dom.contains("L3"), "not the other session's: {dom}");
     assert!(dom.contains("<div id=\"search\">"), "its script ran: the search is shown");
     for foreign in ["http://", "https://", "src=", "@import", "url("] {

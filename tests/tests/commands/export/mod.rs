@@ -194,13 +194,13 @@ fn export_without_a_matching_session_fails_with_a_hint() {
     assert_eq!(no_session.code, Some(1));
     assert_eq!(no_session.stdout, "");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&no_session.stderr), @"
-    plimsoll: no session has been recorded in [PROJECT]/.claude/plimsoll/turns
+    error: no session has been recorded in [PROJECT]/.claude/plimsoll/turns
     hint: `plimsoll init` sets up the hooks that record them
     ");
     record_fixture(&world, "plain");
     let wrong = run_export(&world, "nobody", "html", &[]);
     assert_eq!(wrong.code, Some(1), "{wrong:?}");
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&wrong.stderr), @"plimsoll: no session begins with `nobody` in [PROJECT]/.claude/plimsoll/turns");
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&wrong.stderr), @"error: no session begins with `nobody` in [PROJECT]/.claude/plimsoll/turns");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! `plimsoll doctor --fleet NAME` names each problem that would stop a member, with what to do about it.
 
 use super::FleetTestBench;
+use super::test_fleet::{TestFleet, member};
 use plimsoll_fleet::{URL_VARIABLE, WorkerReport};
-use plimsoll_testkit::postgres::ADMIN_ROLE;
+use plimsoll_testkit::postgres::{ADMIN_ROLE, MEMBER_ROLE};
 use serde_json::Value;
 
 fn doctor_codes(bench: &FleetTestBench) -> Vec<String> {
@@ -16,54 +17,69 @@ fn doctor_codes(bench: &FleetTestBench) -> Vec<String> {
     findings.iter().map(|finding| finding["code"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
+/// A member records an item as merged whose commit is not on the branch.
+fn assert_a_false_merge_is_found_and_reopened(bench: &FleetTestBench, hostile_member: &mut TestFleet) {
+    const COMMIT: &str = "beef000000000000000000000000000000000000";
+    hostile_member.restore_merge_candidate_commit(&member("bad"), 4, COMMIT).expect("an answer");
+    assert_eq!(hostile_member.mark_landed_merged(|commit| commit == COMMIT).expect("an answer"), [4]);
+    assert_eq!(doctor_codes(bench), ["fleet.unconfirmed_merge"]);
+    let page = bench.world.plimsoll(&["doctor", "--fleet", "night"]).run().stdout;
+    assert!(page.contains("item 5 is recorded as merged, and plimsoll/night does not contain it"), "{page}");
+    let log = bench.run_fleet(&["log", "night", "--json"]).expect_success().stdout;
+    assert!(log.contains("\"worker\":\"bad\",\"kind\":\"found\""), "{log}");
+    let elsewhere = bench.world.plimsoll(&["fleet", "reopen", "night", "5"]).cwd(bench.world.home()).run();
+    assert!(elsewhere.stderr.contains("is recorded as merged: run this in a clone"), "{elsewhere:?}");
+    // The first item was done when the fleet was created.
+    let done_before = bench.run_fleet(&["reopen", "night", "1"]);
+    assert!(done_before.stderr.contains("is merged: the branch contains it"), "{done_before:?}");
+    bench.run_fleet(&["reopen", "night", "5"]).expect_success();
+    assert_eq!(doctor_codes(bench), [""; 0]);
+}
+
 #[test]
 fn doctor_checks_a_fleet_from_its_database_to_its_members() {
     let mut bench = FleetTestBench::new();
-    assert_eq!(doctor_codes(&bench), ["fleet.no_tables", "fleet.unknown"]);
+    assert_eq!(doctor_codes(&bench), ["fleet.unknown"]);
     bench.create_fleet(&[]).expect_success();
     let before = bench.world.git(&["ls-remote", "origin"]);
     assert_eq!(doctor_codes(&bench), [""; 0]);
     let page = bench.world.plimsoll(&["doctor", "--fleet", "night"]).run().expect_success().stdout;
     insta::assert_snapshot!(bench.stable_text(&page), @"
-    ok       Database     PostgreSQL [VERSION] at [SOCKET]/.s.PGSQL.[PORT], tables of version 1
-    ok       Role         captain may create and forget fleets, too
-    ok       Fleet        night: no worker is there; 1 of 5 items merged, 4 open
+    ok       Database     PostgreSQL [VERSION] at [SOCKET]/.s.PGSQL.[PORT]
+    ok       Role         captain owns the fleet: it may work, and also answer, reopen, drain, resume, stop and forget
+    ok       Fleet        night: no active worker; 1 of 5 items merged, 4 open
     ok       Remote       origin: ../there.git
-    ok       Members      0 workers are there
+    ok       Members      0 workers are active
 
     All is well.
     ");
     let elsewhere =
         bench.world.plimsoll(&["doctor", "--fleet", "night"]).cwd(bench.world.home()).run().expect_success();
     insta::assert_snapshot!(bench.stable_text(&elsewhere.stdout), @"
-    ok       Database     PostgreSQL [VERSION] at [SOCKET]/.s.PGSQL.[PORT], tables of version 1
-    ok       Role         captain may create and forget fleets, too
-    ok       Fleet        night: no worker is there; 1 of 5 items merged, 4 open
+    ok       Database     PostgreSQL [VERSION] at [SOCKET]/.s.PGSQL.[PORT]
+    ok       Role         captain owns the fleet: it may work, and also answer, reopen, drain, resume, stop and forget
+    ok       Fleet        night: no active worker; 1 of 5 items merged, 4 open
     ok       Remote       not checked
-        note: this folder is in no git repository
-        → run this in a clone of the repository to have the remote checked
-    ok       Members      0 workers are there
+        note: this folder is not in a git repository
+        → run this in a clone of the repository to check the remote
+    ok       Members      0 workers are active
 
     All is well.
     ");
 
     let mut member = bench.open_member();
-    for (name, version) in [("one/1", env!("CARGO_PKG_VERSION")), ("two/1", "0.0.9")] {
-        let (name, version) = (name.to_owned(), version.to_owned());
-        member
-            .record_worker_report(&WorkerReport {
-                worker_name: name,
-                plimsoll_version: version,
-                ..WorkerReport::default()
-            })
-            .expect("an answer");
+    for (name, version) in [("one", env!("CARGO_PKG_VERSION")), ("two", "0.0.9")] {
+        let report = WorkerReport { plimsoll_version: version.to_owned(), ..WorkerReport::default() };
+        member.record_worker_report(name, &report).expect("an answer");
     }
     assert_eq!(doctor_codes(&bench), ["fleet.other_version"]);
-    member.claim_next_item("one/1").expect("an answer").expect("an item");
-    bench.sql_client().batch_execute("update plimsoll.worker set seen = 0").expect("long ago");
+    member.claim_next_item("one").expect("an answer").expect("an item");
+    bench.sql_client().batch_execute("update plimsoll_night.worker set seen = 0").expect("long ago");
     assert_eq!(doctor_codes(&bench), ["fleet.lost_worker"]);
-    bench.sql_client().batch_execute("update plimsoll.item set stage = 'open', worker = null, lease_until = null where stage = 'leased'").expect("an item");
+    bench.sql_client().batch_execute("update plimsoll_night.item set stage = 'open', worker = null, lease_until = null where stage = 'leased'").expect("an item");
 
+    let bench_url = bench.server.socket_connection_string();
+    assert_a_false_merge_is_found_and_reopened(&bench, &mut member);
     bench.world.git(&["push", "-q", "origin", "--delete", "plimsoll/night"]);
     assert_eq!(doctor_codes(&bench), ["fleet.no_target"]);
     bench.world.git(&["push", "-q", "origin", "HEAD:refs/heads/plimsoll/night"]);
@@ -76,33 +92,40 @@ fn doctor_checks_a_fleet_from_its_database_to_its_members() {
     assert_eq!(doctor_codes(&bench), ["fleet.no_remote"]);
     bench.world.git(&["remote", "add", "origin", "../there.git"]);
 
-    let deckhand_url =
-        bench.server.socket_connection_string().replace(&format!("user={ADMIN_ROLE}"), "user=deckhand");
+    let url_of_role = |role: &str| bench_url.replace(&format!("user={ADMIN_ROLE}"), &format!("user={role}"));
+    bench.world.set_env(URL_VARIABLE, url_of_role(MEMBER_ROLE));
+    assert_eq!(doctor_codes(&bench), [""; 0]);
+    let page = bench.world.plimsoll(&["doctor", "--fleet", "night"]).run().stdout;
+    assert!(page.contains("plimsoll_night may work on the fleet as a member"), "{page}");
     bench.sql_client().batch_execute("create role deckhand login").expect("a role");
-    bench.world.set_env(URL_VARIABLE, deckhand_url);
+    bench.world.set_env(URL_VARIABLE, url_of_role("deckhand"));
     assert_eq!(doctor_codes(&bench), ["fleet.rights", "fleet.unknown"]);
-    bench.sql_client().batch_execute("grant usage on schema plimsoll to deckhand; grant select on all tables in schema plimsoll to deckhand").expect("rights");
+    bench.sql_client().batch_execute("grant usage on schema plimsoll_night to deckhand; grant select on plimsoll_night.plan, plimsoll_night.fleet_status, plimsoll_night.fleet_items, plimsoll_night.fleet_workers to deckhand").expect("rights");
     assert_eq!(doctor_codes(&bench), ["fleet.rights"]);
     let page = bench.world.plimsoll(&["doctor", "--fleet", "night"]).run().stdout;
-    insta::assert_snapshot!(bench.stable_text(&page), @"
-    ok       Database     PostgreSQL [VERSION] at [SOCKET]/.s.PGSQL.[PORT], tables of version 1
+    insta::assert_snapshot!(bench.stable_text(&page), @r#"
+    ok       Database     PostgreSQL [VERSION] at [SOCKET]/.s.PGSQL.[PORT]
     PROBLEM  Role         deckhand
-        - the role lacks: update on plimsoll.plan, update on plimsoll.item, insert on plimsoll.worker,
-          update on plimsoll.worker, insert on plimsoll.event
-        → as the owner of the tables: grant update on plimsoll.plan, update on plimsoll.item, insert on
-          plimsoll.worker, update on plimsoll.worker, insert on plimsoll.event to deckhand
-          (docs/fleet.md has all)
-    ok       Fleet        night: no worker is there; 1 of 5 items merged, 4 open
+        - the role lacks: execute on acquire_merger_lease, execute on claim_item, execute on
+          end_if_all_merged and 19 more rights
+        → connect as "plimsoll_night", the role of the fleet's members; or as the owner of the fleet:
+          grant "plimsoll_night" to "deckhand"
+    ok       Fleet        night: no active worker; 1 of 5 items merged, 4 open
     ok       Remote       origin: ../there.git
-    ok       Members      0 workers are there
+    ok       Members      0 workers are active
 
     1 problem: fix this before an unattended run.
-    ");
+    "#);
+    bench.sql_client().batch_execute("grant plimsoll_night to deckhand").expect("rights");
+    assert_eq!(doctor_codes(&bench), [""; 0]);
 
-    bench.world.set_env(URL_VARIABLE, bench.server.socket_connection_string());
-    bench.sql_client().batch_execute("insert into plimsoll.migration values (99)").expect("a newer version");
-    assert_eq!(doctor_codes(&bench), ["fleet.newer_tables", "fleet.unknown"]);
-    bench.sql_client().batch_execute("delete from plimsoll.migration where version = 99").expect("ours");
+    bench.world.set_env(URL_VARIABLE, bench_url);
+    bench
+        .sql_client()
+        .batch_execute("update plimsoll_night.plan set schema_version = 99")
+        .expect("a newer version");
+    assert_eq!(doctor_codes(&bench), ["fleet.unknown"]);
+    bench.sql_client().batch_execute("update plimsoll_night.plan set schema_version = 1").expect("ours");
     bench
         .sql_client()
         .batch_execute(&format!("alter role {ADMIN_ROLE} set default_transaction_read_only = on"))

@@ -11,9 +11,9 @@ use std::time::Duration;
 /// Asserts that neither the remote nor the database knows the fleet.
 fn assert_nothing_is_left(bench: &FleetTestBench) {
     assert_eq!(bench.remote_branch_commit("plimsoll/night"), None);
-    let table_exists_query = "select to_regclass('plimsoll.plan') is not null";
+    let table_exists_query = "select to_regclass('plimsoll_night.plan') is not null";
     if bench.sql_client().query_one(table_exists_query, &[]).expect("an answer").get(0) {
-        assert_eq!(bench.sql_client().query("select from plimsoll.plan", &[]).expect("rows").len(), 0);
+        assert_eq!(bench.sql_client().query("select from plimsoll_night.plan", &[]).expect("rows").len(), 0);
     }
 }
 
@@ -26,40 +26,54 @@ fn fleet_create_names_what_is_wrong_with_the_clone_and_what_to_do() {
         assert_nothing_is_left(&bench);
         error
     };
-    insta::assert_snapshot!(bench.expect_error(&bench.run_fleet(&["create", "a/b"])), @"plimsoll: `a/b` cannot be the name of a fleet: at most 60 letters, digits, `-`, `_` and `.`, the first a letter or digit");
-    insta::assert_snapshot!(create_error(&["--todo", "none.md"]), @"plimsoll: the plan none.md is missing: write it, or leave out --todo");
-    insta::assert_snapshot!(create_error(&["--objective", "Another task"]), @"plimsoll: there is a PROMPT.md and an objective: give one of them (without --objective, PROMPT.md is the task)");
-    insta::assert_snapshot!(create_error(&["--objective-file", "none.txt"]), @"plimsoll: the objective file [PROJECT]/none.txt is missing");
-    insta::assert_snapshot!(create_error(&["--remote", "elsewhere"]), @"plimsoll: the clone has no remote `elsewhere`: name one of `git remote` with --remote");
-    insta::assert_snapshot!(create_error(&["--branch", "a..b"]), @"plimsoll: `a..b` cannot be the name of a branch (see `git check-ref-format --help`)");
-    insta::assert_snapshot!(create_error(&["--deliver", "merge", "--branch", "x"]), @"plimsoll: --branch belongs to --deliver branch: with merge the work goes onto the branch that is checked out");
+    insta::assert_snapshot!(bench.expect_error(&bench.run_fleet(&["create", "a/b"])), @"error: `a/b` cannot be the name of a fleet: a name has at most 50 letters, digits, `-`, `_` and `.`, and begins with a letter or digit");
+    insta::assert_snapshot!(create_error(&["--todo", "none.md"]), @"error: the plan none.md is missing: write it, or leave out --todo");
+    insta::assert_snapshot!(create_error(&["--objective", "Another task"]), @"error: there is a PROMPT.md and an objective: give one of them (without --objective, PROMPT.md is the task)");
+    insta::assert_snapshot!(create_error(&["--objective-file", "none.txt"]), @"error: the objective file [PROJECT]/none.txt is missing");
+    insta::assert_snapshot!(create_error(&["--remote", "elsewhere"]), @"error: the clone has no remote `elsewhere`: name one of `git remote` with --remote");
+    insta::assert_snapshot!(create_error(&["--branch", "a..b"]), @"error: `a..b` cannot be the name of a branch (see `git check-ref-format --help`)");
+    insta::assert_snapshot!(create_error(&["--deliver", "merge", "--branch", "x"]), @"error: --branch belongs to --deliver branch: --deliver merge uses the branch that is checked out");
     world.write("fix_plan.md", &PLAN.replace("Write", "Rewrite"));
-    insta::assert_snapshot!(create_error(&[]), @"plimsoll: there are uncommitted changes, which no worker would see: commit or stash them (git status shows them), then run this again");
+    insta::assert_snapshot!(create_error(&[]), @"error: there are uncommitted changes, which workers would not see: commit or stash them, then run this again");
     world.git(&["commit", "-qam", "Change the plan"]);
-    insta::assert_snapshot!(create_error(&[]), @"plimsoll: [COMMIT], the commit that is checked out, is not on `main` of origin: git push origin main");
+    insta::assert_snapshot!(create_error(&[]), @"error: [COMMIT], the commit that is checked out, is not on `main` of origin: git push origin main");
     world.git(&["push", "-q", "origin", "main"]);
+    world.write("PROMPT.md", "Another task.\n");
+    insta::assert_snapshot!(create_error(&[]), @"error: PROMPT.md has uncommitted changes, which machines that join do not have: commit and push it");
+    world.git(&["checkout", "-q", "PROMPT.md"]);
+    // It is the branch of the user, at the commit where the fleet would begin.
+    insta::assert_snapshot!(create_error(&["--branch", "main"]), @"error: the branch `main` already exists on origin, at [COMMIT]: choose another name, or --branch");
+    let empty_command = bench.create_fleet(&["--verify", " "]);
+    assert_eq!(empty_command.code, Some(2), "{empty_command:?}");
+    assert!(empty_command.stderr.contains("a command, such as 'npm test'"), "{empty_command:?}");
     world.write("other.md", PLAN);
-    insta::assert_snapshot!(create_error(&["--todo", "other.md"]), @"plimsoll: the plan other.md is not committed, and the machines that join have only what is: git add other.md, commit and push it");
+    insta::assert_snapshot!(create_error(&["--todo", "other.md"]), @"error: the plan other.md is not committed, so machines that join do not have it: git add other.md, commit and push it");
     world.write("done.md", "- [x] All of it\n");
-    insta::assert_snapshot!(create_error(&["--todo", "done.md"]), @"plimsoll: the only item of done.md is ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan leave out --todo");
+    insta::assert_snapshot!(create_error(&["--todo", "done.md"]), @"error: the only item of done.md is ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan leave out --todo");
     world.write("empty.md", "Nothing.\n");
-    insta::assert_snapshot!(create_error(&["--todo", "empty.md"]), @"plimsoll: the plan empty.md has no item: write `- [ ] …` lines, one for each item; for a run without a plan leave out --todo");
+    insta::assert_snapshot!(create_error(&["--todo", "empty.md"]), @"error: the plan empty.md has no item: write `- [ ] …` lines, one for each item; for a run without a plan leave out --todo");
     world.git(&["switch", "-qc", "aside"]);
-    insta::assert_snapshot!(create_error(&[]), @"plimsoll: the branch `aside` is not on origin: git push origin aside");
+    insta::assert_snapshot!(create_error(&[]), @"error: the branch `aside` is not on origin: git push origin aside");
     world.git(&["switch", "-q", "--detach"]);
-    insta::assert_snapshot!(create_error(&[]), @"plimsoll: HEAD is detached, so there is no branch to merge the work into: check one out first (git switch BRANCH)");
+    insta::assert_snapshot!(create_error(&[]), @"error: HEAD is detached, so there is no branch to merge the work into: check one out first (git switch BRANCH)");
     world.git(&["switch", "-q", "main"]);
     // Another user has pushed; for a fleet with a branch of its own this does not matter.
     world.git(&["commit", "-q", "--allow-empty", "-m", "Of somebody else"]);
     world.git(&["push", "-q", "origin", "main"]);
     world.git(&["reset", "-q", "--hard", "HEAD~1"]);
-    insta::assert_snapshot!(create_error(&["--deliver", "merge"]), @"plimsoll: `main` of origin has commits that are not here: git pull, then run this again");
+    insta::assert_snapshot!(create_error(&["--deliver", "merge"]), @"error: `main` of origin has commits that are not here: git pull, then run this again");
     bench.create_fleet(&[]).expect_success();
     assert_eq!(bench.remote_branch_commit("plimsoll/night"), Some(bench.head_commit()));
+    // Another fleet with the same branch.
+    bench.run_fleet(&["create", "day", "--branch", "plimsoll/dusk"]).expect_success();
+    insta::assert_snapshot!(bench.expect_error(&bench.run_fleet(&["create", "dusk"])), @"
+    error: the fleet `day` merges its work into `plimsoll/dusk` of the same remote
+    hint: choose another branch with --branch
+    ");
 }
 
 #[test]
-fn fleet_create_requires_a_plan_and_a_git_repository() {
+fn fleet_create_requires_a_git_repository() {
     let server = Postgres::create_cluster_and_start(ServerSetup::default());
     let mut plain = World::without_git();
     plain.set_env(URL_VARIABLE, server.socket_connection_string());
@@ -69,9 +83,7 @@ fn fleet_create_requires_a_plan_and_a_git_repository() {
         assert_eq!(finished.code, Some(1), "{finished:?}");
         plain.replace_varying_parts_with_placeholders(&finished.stderr)
     };
-    insta::assert_snapshot!(create_error(), @"plimsoll: workers need a plan, whose items they share: write fix_plan.md, or name one with --todo");
-    plain.write("fix_plan.md", PLAN);
-    insta::assert_snapshot!(create_error(), @"plimsoll: workers need a git repository, and [PROJECT] is in none: git init, then commit");
+    insta::assert_snapshot!(create_error(), @"error: workers need a git repository, but [PROJECT] is not in one: git init, then commit");
 }
 
 #[test]
@@ -83,19 +95,19 @@ fn an_unreachable_or_rejecting_remote_leaves_nothing_behind() {
         .expect("a hook");
     std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).expect("our own file");
     insta::assert_snapshot!(create_error(), @"
-    plimsoll: the remote rejects it: [remote rejected] (pre-receive hook declined) branches are made by the release team
-    hint: nothing was put into the database; see that git push works here, and repeat this
+    error: the remote rejects it: [remote rejected] (pre-receive hook declined) branches are made by the release team
+    hint: nothing was written to the database; check that git push works here, then run this again
     ");
     assert_nothing_is_left(&bench);
     std::fs::remove_file(&hook).expect("our own file");
     // An existing branch of that name is not taken over.
     bench.world.git(&["push", "-q", "origin", "HEAD~1:refs/heads/plimsoll/night"]);
-    insta::assert_snapshot!(create_error(), @"plimsoll: there is a branch `plimsoll/night` on origin already, at [COMMIT]: choose another name, or --branch");
+    insta::assert_snapshot!(create_error(), @"error: the branch `plimsoll/night` already exists on origin, at [COMMIT]: choose another name, or --branch");
     bench.world.git(&["push", "-q", "origin", "--delete", "plimsoll/night"]);
     bench.world.git(&["remote", "set-url", "origin", "../nowhere.git"]);
     insta::assert_snapshot!(create_error(), @"
-    plimsoll: the remote cannot be reached: fatal: '../nowhere.git' does not appear to be a git repository fatal: Could not read from remote repository. Please make sure you have the correct access rights and the repository exists.
-    hint: nothing was put into the database; see that git push works here, and repeat this
+    error: the remote cannot be reached: fatal: '../nowhere.git' does not appear to be a git repository fatal: Could not read from remote repository. Please make sure you have the correct access rights and the repository exists.
+    hint: nothing was written to the database; check that git push works here, then run this again
     ");
     bench.world.git(&["remote", "set-url", "origin", "../there.git"]);
     assert_nothing_is_left(&bench);
@@ -114,14 +126,14 @@ fn credentials_in_a_remote_url_stay_out_of_the_database() {
     bench.world.git(&["remote", "set-url", "origin", "https://ann:hunter2@example.invalid/x.git"]);
     let error = bench.expect_error(&bench.create_fleet(&[]));
     // Git's own message follows; it depends on the network.
-    assert!(error.starts_with("plimsoll: the remote cannot be reached: fatal: "), "{error}");
+    assert!(error.starts_with("error: the remote cannot be reached: fatal: "), "{error}");
     assert!(!error.contains("hunter2"), "{error}");
     bench.world.git(&["config", &url_setting, "https://ann:hunter2@example.invalid/x.git"]);
     bench.world.git(&["config", "remote.origin.pushurl", &remote_path.display().to_string()]);
     bench.create_fleet(&[]).expect_success();
     let all_rows: String = bench
         .sql_client()
-        .query_one("select string_agg(plan::text, '') || (select string_agg(event::text, '') from plimsoll.event) from plimsoll.plan", &[])
+        .query_one("select string_agg(plan::text, '') || (select string_agg(event::text, '') from plimsoll_night.event) from plimsoll_night.plan", &[])
         .expect("all rows")
         .get(0);
     assert!(!all_rows.contains("hunter2"), "{all_rows}");
@@ -145,7 +157,7 @@ fn a_database_error_is_named_and_no_branch_is_created() {
         error_of_create
     };
     insta::assert_snapshot!(error_with_url(address.replace(PASSWORD, "hunter2") + " sslmode=require"), @r#"
-    plimsoll: cannot connect (PostgreSQL at localhost:[PORT]): the user or the password is wrong: password authentication failed for user "captain"
+    error: cannot connect (PostgreSQL at localhost:[PORT]): the user or the password is wrong: password authentication failed for user "captain"
     hint: check the password in PLIMSOLL_DATABASE_URL, PGPASSWORD or ~/.pgpass
     "#);
     let refused = error_with_url(address.clone() + " sslmode=disable");
@@ -153,19 +165,19 @@ fn a_database_error_is_named_and_no_branch_is_created() {
     let (before, after) = refused.split_once(": no pg_hba.conf entry ").expect("the server's words");
     let (_, hint) = after.split_once('\n').expect("a hint");
     insta::assert_snapshot!(format!("{before}\n{hint}"), @"
-    plimsoll: cannot connect (PostgreSQL at localhost:[PORT]): it refuses this user, database or connection
+    error: cannot connect (PostgreSQL at localhost:[PORT]): it refuses this user, database or connection
     hint: check user, database and sslmode, and its pg_hba.conf
     ");
     insta::assert_snapshot!(error_with_url(address.clone() + " sslmode=verify-full"), @"
-    plimsoll: sslmode=verify-full needs the certificate that the server's is checked against: name its file in PGSSLROOTCERT, or put it at ~/.postgresql/root.crt
+    error: sslmode=verify-full needs the certificate that the server's is checked against: name its file in PGSSLROOTCERT, or put it at ~/.postgresql/root.crt
     hint: set PLIMSOLL_DATABASE_URL, or libpq's variables (PGHOST, PGSERVICE, …)
     ");
     insta::assert_snapshot!(error_with_url("postgresql://hunter2:x@/a@b".to_owned()), @"
-    plimsoll: the address of the database cannot be read: in postgresql://… encode `@`, `/`, `:`, `?` and `%` in a name or password as %40, %2F, %3A, %3F and %25; in a list put quotes around a value with blanks
+    error: the address of the database cannot be read: in postgresql://… encode `@`, `/`, `:`, `?` and `%` in a name or password as %40, %2F, %3A, %3F and %25; in a list put quotes around a value with blanks
     hint: set PLIMSOLL_DATABASE_URL, or libpq's variables (PGHOST, PGSERVICE, …)
     ");
     insta::assert_snapshot!(error_with_url("host=127.0.0.1 port=1 user=x dbname=y".to_owned()), @"
-    plimsoll: cannot connect (PostgreSQL at 127.0.0.1:1): it cannot be reached: nothing listens there
+    error: cannot connect (PostgreSQL at 127.0.0.1:1): it cannot be reached: nothing listens there
     hint: start it, or state its address in PLIMSOLL_DATABASE_URL
     ");
     assert_nothing_is_left(&bench);
@@ -183,14 +195,14 @@ fn a_database_error_is_named_and_no_branch_is_created() {
         (&["create", "other"][..], "prepare"),
         (&["drain", "night"], "drain"),
         (&["stop", "night", "--yes"], "stop"),
-        (&["forget", "night"], "forget"),
+        (&["forget", "night", "--yes"], "forget"),
     ] {
         let error = bench
             .expect_error(&bench.run_fleet(verb))
             .replace(&format!("cannot {action} the fleet"), "cannot …");
         insta::allow_duplicates! {
             insta::assert_snapshot!(error, @"
-            plimsoll: cannot … (PostgreSQL at [SOCKET]/.s.PGSQL.[PORT]): it is read-only: a standby, or set so
+            error: cannot … (PostgreSQL at [SOCKET]/.s.PGSQL.[PORT]): it is read-only: a standby, or set so
             hint: name the primary, or add target_session_attrs=read-write
             ");
         }
@@ -206,28 +218,38 @@ fn a_database_error_is_named_and_no_branch_is_created() {
         URL_VARIABLE,
         bench.server.socket_connection_string().replace(&format!("user={ADMIN_ROLE}"), "user=deckhand"),
     );
+    insta::assert_snapshot!(bench.expect_error(&bench.run_fleet(&["create", "other"])), @"
+    error: cannot prepare the fleet (PostgreSQL at [SOCKET]/.s.PGSQL.[PORT]): the role may not do that: permission denied to create role
+    hint: give the role the rights to create schemas and roles: grant create on database … to …; alter role … createrole
+    ");
+    insta::assert_snapshot!(bench.expect_error(&bench.run_fleet(&["status", "night"])), @"
+    error: cannot open the fleet (PostgreSQL at [SOCKET]/.s.PGSQL.[PORT]): the role may not do that: permission denied for schema plimsoll_night
+    hint: connect as plimsoll_night, the role of the fleet's members, or let its owner grant that role to yours
+    ");
+    let member_url =
+        bench.server.socket_connection_string().replace(&format!("user={ADMIN_ROLE}"), "user=plimsoll_night");
+    bench.world.set_env(URL_VARIABLE, member_url);
+    bench.run_fleet(&["status", "night"]).expect_success();
     for (verb, action) in [
-        (&["create", "other"][..], "prepare"),
-        (&["status"], "look at"),
-        (&["stop", "night", "--yes"], "look at"),
+        (&["drain", "night"][..], "drain the fleet"),
+        (&["resume", "night"], "resume the fleet"),
+        (&["stop", "night", "--yes"], "stop the fleet"),
+        (&["answer", "night", "3", "8042"], "answer a question"),
+        (&["reopen", "night", "3"], "open an item again"),
+        (&["forget", "night", "--yes"], "forget the fleet"),
     ] {
-        let error = bench
-            .expect_error(&bench.run_fleet(verb))
-            .replace(&format!("cannot {action} the tables"), "cannot …");
-        insta::allow_duplicates! {
-            insta::assert_snapshot!(error, @"
-            plimsoll: cannot … (PostgreSQL at [SOCKET]/.s.PGSQL.[PORT]): the role may not do that: permission denied for schema plimsoll
-            hint: grant the role what it lacks: plimsoll doctor --fleet NAME says what that is
-            ");
-        }
+        let error = bench.expect_error(&bench.run_fleet(verb));
+        assert!(error.starts_with(&format!("error: cannot {action} (PostgreSQL at [SOCKET]")), "{error}");
+        assert!(error.contains("only the owner of the fleet may do that"), "{error}");
     }
     bench.world.set_env(URL_VARIABLE, bench.server.socket_connection_string());
-    let newer = format!("insert into plimsoll.migration values ({})", plimsoll_fleet::SCHEMA_VERSION + 1);
+    let newer =
+        format!("update plimsoll_night.plan set schema_version = {}", plimsoll_fleet::SCHEMA_VERSION + 1);
     bench.sql_client().batch_execute(&newer).expect("a newer version");
-    for verb in [&["create", "other"][..], &["status"], &["log", "night"], &["drain", "night"]] {
+    for verb in [&["status", "night"][..], &["log", "night"], &["drain", "night"]] {
         insta::allow_duplicates! {
             insta::assert_snapshot!(bench.expect_error(&bench.run_fleet(verb)), @"
-            plimsoll: the database at [SOCKET]/.s.PGSQL.[PORT] has tables of version 2; this program knows version 1
+            error: the tables of the fleet `night` have version 2, and this program supports version 1
             hint: install the newer Plimsoll on this computer, too
             ");
         }
@@ -253,7 +275,7 @@ fn a_silent_server_makes_commands_time_out() {
         let error = bench.expect_error(&finished).replace(&port.to_string(), "[PORT]");
         insta::allow_duplicates! {
             insta::assert_snapshot!(error, @"
-            plimsoll: cannot connect (PostgreSQL at 127.0.0.1:[PORT]): no answer came within 2 seconds
+            error: cannot connect (PostgreSQL at 127.0.0.1:[PORT]): no answer came within 2 seconds
             hint: check that PostgreSQL listens there, that it is not stopped, and the address in PLIMSOLL_DATABASE_URL
             ");
         }
@@ -278,7 +300,7 @@ fn a_missing_fleet_program_is_named_and_one_in_the_project_ignored() {
     let command = program_folder.join("plimsoll");
     let finished = bench.world.command(&command, &["fleet", "status"]).run();
     insta::assert_snapshot!(bench.expect_error(&finished), @"
-    plimsoll: plimsoll-fleet is neither next to plimsoll (in [WORLD]/alone) nor on the PATH; [PROJECT]/bin/plimsoll-fleet is ignored: inside the project
+    error: plimsoll-fleet is neither next to plimsoll (in [WORLD]/alone) nor on the PATH; [PROJECT]/bin/plimsoll-fleet is ignored: inside the project
     hint: install all programs of one build together (`scripts/install.sh`, or install.sh of a release archive)
     ");
     assert!(!bench.world.exists("ran"));

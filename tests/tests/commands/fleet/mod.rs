@@ -6,12 +6,18 @@ mod fleet_page;
 mod hostile_database;
 mod whole_fleet;
 
-use plimsoll_domain::workers::{ItemOutcome, ItemResult};
+/// A fleet for the tests of the board as well.
+#[expect(dead_code, reason = "these tests do not use every operation")]
+#[path = "../../../../crates/fleet/tests/board/test_fleet.rs"]
+mod test_fleet;
+
+use plimsoll_domain::workers::ItemOutcome;
 use plimsoll_fleet::{Database, Fleet, URL_VARIABLE, load_settings_with_lookup};
 use plimsoll_policy::workers::{Claim, MAX_FAILED_ATTEMPTS};
-use plimsoll_testkit::postgres::{Postgres, ServerSetup};
+use plimsoll_testkit::postgres::{MEMBER_ROLE, Postgres, ServerSetup};
 use plimsoll_testkit::world::{FinishedProgram, World};
 use postgres::{Client, NoTls};
+use test_fleet::TestFleet;
 
 /// A clone with a plan, its remote, and a database.
 struct FleetTestBench {
@@ -79,28 +85,27 @@ impl FleetTestBench {
     }
 
     /// Opens the fleet as a member does.
-    fn open_member(&self) -> Fleet {
-        let address = self.server.socket_connection_string();
+    fn open_member(&self) -> TestFleet {
+        let address = self.server.socket_connection_string_for_role(MEMBER_ROLE);
         let settings =
             load_settings_with_lookup(&|name: &str| (name == URL_VARIABLE).then(|| address.clone()))
                 .expect("an address");
-        Fleet::open(Database::connect(settings).expect("a connection"), "night").expect("a fleet")
+        let database = Database::connect(settings).expect("a connection");
+        TestFleet::new(Fleet::open(database, "night").expect("a fleet"))
     }
 }
 
-fn claim_item(member: &mut Fleet, worker: &str) -> Claim {
+fn claim_item(member: &mut TestFleet, worker: &str) -> Claim {
     member.claim_next_item(worker).expect("an answer").expect("an item")
 }
 
 /// Records the outcome of an item, as a member does.
-fn record_outcome(member: &mut Fleet, claim: Claim, start: &str, outcome: ItemOutcome) {
-    let (item, epoch, start) = (claim.item_index, claim.epoch, start.to_owned());
-    let result = ItemResult { item, epoch, start_commit_id: start, outcome, ..ItemResult::default() };
-    member.store_result_unless_outcome_taken_by_other(&result).expect("the item is the member's");
+fn record_outcome(member: &mut TestFleet, claim: Claim, start: &str, outcome: ItemOutcome) {
+    member.record_outcome(claim, start, outcome).expect("the item is the member's");
 }
 
 /// Claims an item and fails at it until it is set aside. Returns the last claim.
-fn fail_until_set_aside(member: &mut Fleet, worker: &str, reason: &str) -> Claim {
+fn fail_until_set_aside(member: &mut TestFleet, worker: &str, reason: &str) -> Claim {
     let mut failed = claim_item(member, worker);
     for _ in 1..MAX_FAILED_ATTEMPTS {
         record_outcome(member, failed, "", ItemOutcome::Failed(reason.to_owned()));

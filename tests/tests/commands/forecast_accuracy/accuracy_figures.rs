@@ -157,12 +157,9 @@ pub(crate) enum LookAhead {
 
 impl LookAhead {
     pub(crate) const ALL: [(LookAhead, &str); 3] = [
-        (LookAhead::Never, "at L2"),
-        (
-            LookAhead::FromL1,
-            "at a commit from L1 on after which the next step will probably not fit (this is done)",
-        ),
-        (LookAhead::Always, "at any such commit"),
+        (LookAhead::Never, "only at L2"),
+        (LookAhead::FromL1, "from L1 on (Plimsoll)"),
+        (LookAhead::Always, "also below L1"),
     ];
 
     fn looks_ahead_at(self, used_tokens: u64, l1: u64) -> bool {

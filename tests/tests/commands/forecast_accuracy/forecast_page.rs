@@ -1,8 +1,8 @@
 //! The figures as `docs/forecast.md` shows them, and a check that the page is up to date.
 
 use crate::forecast_accuracy::accuracy_figures::{
-    ITEMS_PER_RUN, LookAhead, RUN_COUNT, SAMPLE_RANGES, SESSION_COUNT, STEPS_PER_ITEM, measure_accuracy,
-    simulate_long_items, simulate_packed_runs,
+    ForecastAccuracy, ITEMS_PER_RUN, LookAhead, RUN_COUNT, SAMPLE_RANGES, SESSION_COUNT, STEPS_PER_ITEM,
+    measure_accuracy, simulate_long_items, simulate_packed_runs,
 };
 use crate::forecast_accuracy::simulated_sessions::{GrowthKind, STEP_SPREADS};
 use plimsoll_testkit::workspace_root;
@@ -28,69 +28,78 @@ const FIGURES_BEGIN: &str = "<!-- figures -->\n";
 const FIGURES_END: &str = "<!-- end of figures -->\n";
 
 fn render_tables() -> String {
-    let mut text = format!(
-        "\n{SESSION_COUNT} simulated sessions of each kind and window, with a forecast after every fifth turn: turns to L2.\n\n\
-         | window | growth | turns known | forecasts | median relative error | within the range |\n\
-         | --- | --- | --- | ---: | ---: | ---: |\n"
-    );
-    for (window, name) in WINDOWS {
-        for kind in GrowthKind::ALL {
-            for (sample_range, accuracy) in SAMPLE_RANGES.into_iter().zip(measure_accuracy(kind, window)) {
-                if accuracy.forecast_count == 0 {
-                    continue;
-                }
-                let known_turns = match sample_range.1 {
-                    usize::MAX => format!("{} or more", sample_range.0),
-                    end => format!("{} to {}", sample_range.0, end - 1),
-                };
-                let (number, error, coverage) =
-                    (accuracy.forecast_count, accuracy.median_error_percent(), accuracy.coverage_percent());
-                let growth = kind.description();
-                let _ = writeln!(
-                    text,
-                    "| {name} | {growth} | {known_turns} | {number} | {error} % | {coverage} % |"
-                );
-            }
-        }
-    }
-    let _ = write!(
-        text,
-        "\n{RUN_COUNT} simulated runs of {ITEMS_PER_RUN} items each (median 90k tokens, some several times that), packed into \
-         sessions:\n\n\
-         | window | continues with the next item | sessions | checkpoints between items | within an item |\n\
-         | --- | --- | ---: | ---: | ---: |\n"
-    );
-    for (window, name) in WINDOWS {
-        for (looks_ahead, words) in [(false, "always, until L2"), (true, "if it will probably fit")] {
-            let packed = simulate_packed_runs(window, looks_ahead);
-            let [between, within] = render_shares(packed.between_items, packed.within_item);
-            let _ = writeln!(text, "| {name} | {words} | {} | {between} | {within} |", packed.sessions);
-        }
-    }
-    let _ = write!(
-        text,
-        "\n{RUN_COUNT} simulated items of {STEPS_PER_ITEM} steps each (median 25k tokens), each step ending with a commit, over as many sessions as needed:\n\n\
-         | window | steps | the checkpoint comes | sessions | at a commit | within a step |\n\
-         | --- | --- | --- | ---: | ---: | ---: |\n"
-    );
-    for (window, name) in WINDOWS {
-        for (spread, evenness) in STEP_SPREADS {
-            for (look_ahead, words) in LookAhead::ALL {
-                let stepped = simulate_long_items(window, spread, look_ahead);
-                let [at_a_commit, within] = render_shares(stepped.at_a_commit, stepped.within_step);
-                let _ = writeln!(
-                    text,
-                    "| {name} | {evenness} | {words} | {} | {at_a_commit} | {within} |",
-                    stepped.sessions
-                );
-            }
-        }
-    }
-    text + "\n"
+    [render_accuracy_table(), render_packed_runs_table(), render_long_items_table(), String::new()].join("\n")
 }
 
-/// Renders two parts of a whole, each in percent and as a number.
-fn render_shares(first: usize, second: usize) -> [String; 2] {
-    let total = (first + second).max(1);
-    [first, second].map(|part| format!("{} % ({part})", (part * 100 + total / 2) / total))
+fn render_accuracy_table() -> String {
+    let mut text = format!(
+        "\n**Turns to L2**, in {SESSION_COUNT} simulated sessions of each kind. Four columns show the median error, grouped by the turns known to\n\
+         the forecast. The last column shows the share of outcomes within the forecast's range, in the group with the lowest share.\n\n| window | each turn adds |"
+    );
+    for (first, end) in SAMPLE_RANGES {
+        let _ = match end {
+            usize::MAX => write!(text, " {first}+ |"),
+            end => write!(text, " {first} to {} |", end - 1),
+        };
+    }
+    text += &format!(" within range |\n| --- | --- |{} ---: |\n", " ---: |".repeat(SAMPLE_RANGES.len()));
+    for (window, name) in WINDOWS {
+        for kind in GrowthKind::ALL {
+            let accuracies = measure_accuracy(kind, window);
+            let errors = accuracies.each_ref().map(|accuracy| match accuracy.forecast_count {
+                0 => "–".to_owned(),
+                _ => format!("{}%", accuracy.median_error_percent()),
+            });
+            let measured = accuracies.iter().filter(|accuracy| accuracy.forecast_count > 0);
+            let lowest_coverage = measured.map(ForecastAccuracy::coverage_percent).min().unwrap_or_default();
+            let (growth, errors) = (kind.description(), errors.join(" | "));
+            let _ = writeln!(text, "| {name} | {growth} | {errors} | {lowest_coverage}% |");
+        }
+    }
+    text
+}
+
+fn render_packed_runs_table() -> String {
+    let mut text = format!(
+        "**Checkpoints with `--pack`**, in {RUN_COUNT} simulated runs of {ITEMS_PER_RUN} items (median 90k tokens). If a\n\
+         session starts only items that will probably fit, the run needs more sessions, but fewer items are left half done.\n\n\
+         | window | starts the next item | sessions | checkpoints between items |\n\
+         | --- | --- | ---: | ---: |\n"
+    );
+    for (window, name) in WINDOWS {
+        for (looks_ahead, words) in [(false, "always"), (true, "if it will probably fit")] {
+            let packed = simulate_packed_runs(window, looks_ahead);
+            let share = render_percent(packed.between_items, packed.within_item);
+            let _ = writeln!(text, "| {name} | {words} | {} | {share} |", packed.sessions);
+        }
+    }
+    text
+}
+
+fn render_long_items_table() -> String {
+    let mut text = format!(
+        "**Checkpoints within an item**, in {RUN_COUNT} simulated items of {STEPS_PER_ITEM} steps (median 25k tokens). Each step ends with a commit.\n\
+         Each cell shows the number of sessions and the share of checkpoints at a commit.\n\
+         In the last two columns, a session stops at a commit if its next step will probably not fit below L2.\n\n| window | steps |"
+    );
+    for (_, words) in LookAhead::ALL {
+        let _ = write!(text, " {words} |");
+    }
+    text += &format!("\n| --- | --- |{}\n", " --- |".repeat(LookAhead::ALL.len()));
+    for (window, name) in WINDOWS {
+        for (spread, evenness) in STEP_SPREADS {
+            let cells = LookAhead::ALL.map(|(look_ahead, _)| {
+                let stepped = simulate_long_items(window, spread, look_ahead);
+                format!("{}, {}", stepped.sessions, render_percent(stepped.at_a_commit, stepped.within_step))
+            });
+            let _ = writeln!(text, "| {name} | {evenness} | {} |", cells.join(" | "));
+        }
+    }
+    text
+}
+
+/// Renders the share of the first of two parts of a whole.
+fn render_percent(part: usize, rest: usize) -> String {
+    let total = (part + rest).max(1);
+    format!("{}%", (part * 100 + total / 2) / total)
 }

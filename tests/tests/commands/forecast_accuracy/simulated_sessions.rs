@@ -29,11 +29,11 @@ impl GrowthKind {
 
     pub(crate) fn description(self) -> &'static str {
         match self {
-            GrowthKind::Even => "even: each turn adds 2.4k to 5.4k",
-            GrowthKind::Fast => "even: each turn adds 16k to 37k",
-            GrowthKind::Slow => "small: each turn adds 0.2k to 1.2k",
-            GrowthKind::Phases => "phases of reading (6k), changing (0.9k) and testing (2.5k)",
-            GrowthKind::PhasesWithGiants => "the same phases, and 20k to 60k at once in one turn of thirty",
+            GrowthKind::Even => "2.4k to 5.4k",
+            GrowthKind::Fast => "16k to 37k",
+            GrowthKind::Slow => "0.2k to 1.2k",
+            GrowthKind::Phases => "6k, 0.9k, 2.5k in phases",
+            GrowthKind::PhasesWithGiants => "the same, sometimes 60k",
         }
     }
 }

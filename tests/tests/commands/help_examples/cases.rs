@@ -96,7 +96,7 @@ fn interrupt_run(world: &World) {
     commit_new_plan(world, 2);
     let arguments = ["run", "--objective", "Do fix_plan.md.", "--", "--allowedTools", "Bash"];
     let mut running = world.plimsoll(&arguments).spawn();
-    world.wait_until(|| running.stdout_so_far().contains("iteration 1"), "a first session");
+    world.wait_until(|| running.stdout_so_far().contains("session 1"), "a first session");
     running.interrupt();
     let finished = running.wait_or_kill_and_panic(std::time::Duration::from_secs(60));
     assert_eq!(finished.code, Some(130), "{finished:?}");
@@ -248,13 +248,13 @@ const FLEET_CASES: &[ExampleCase] = &[
     ExampleCase {
         script: "plimsoll fleet create night --verify 'npm test'",
         prepare: commit_new_plan_and_forget_fleet,
-        check: |_, finished| expect_output(finished, &["its work comes together on plimsoll/night"]),
+        check: |_, finished| expect_output(finished, &["the work is merged into plimsoll/night"]),
         ..DEFAULT_CASE
     },
     ExampleCase {
         script: "plimsoll fleet create night --deliver merge --max-cost 40",
         prepare: commit_new_plan_and_forget_fleet,
-        check: |_, finished| expect_output(finished, &["its work comes together on main"]),
+        check: |_, finished| expect_output(finished, &["the work is merged into main"]),
         ..DEFAULT_CASE
     },
     ExampleCase {
@@ -264,7 +264,7 @@ const FLEET_CASES: &[ExampleCase] = &[
     },
     ExampleCase {
         script: "plimsoll fleet status",
-        check: |_, finished| expect_output(finished, &["night: no worker is there; 0 of 2 items merged"]),
+        check: |_, finished| expect_output(finished, &["night: no active worker; 0 of 2 items merged"]),
         ..DEFAULT_CASE
     },
     ExampleCase {
@@ -275,14 +275,16 @@ const FLEET_CASES: &[ExampleCase] = &[
     },
     ExampleCase {
         script: "plimsoll fleet status night",
-        check: |_, finished| expect_output(finished, &["Items", "Workers"]),
+        // The join before has ended, so no worker is active and none is listed.
+        check: |_, finished| expect_output(finished, &["Items", "2 of 2 items merged"]),
         ..DEFAULT_CASE
     },
     ExampleCase {
         script: "plimsoll fleet log night -f",
         prepare: |world| {
             // Members that ended a moment ago count as present until their leases run out.
-            let sql = "psql -X -q -d \"$PLIMSOLL_DATABASE_URL\" -c 'update plimsoll.worker set seen = 0'";
+            let sql =
+                "psql -X -q -d \"$PLIMSOLL_DATABASE_URL\" -c 'update plimsoll_night.worker set seen = 0'";
             world.command("sh", &["-c", sql]).run().expect_success();
         },
         allowed_messages: &["the fleet `night` is over"],
@@ -365,7 +367,7 @@ const QUERY_CASES: &[ExampleCase] = &[
     },
     ExampleCase {
         script: "plimsoll log --follow",
-        allowed_messages: &["is over (completed)"],
+        allowed_messages: &["has ended (completed)"],
         check: |_, finished| expect_output(finished, &["run completed"]),
         ..DEFAULT_CASE
     },
@@ -382,7 +384,7 @@ const QUERY_CASES: &[ExampleCase] = &[
     ExampleCase {
         script: "plimsoll log --why refused",
         check: |_, finished| {
-            expect_output(finished, &["The gate did not believe the promise, because: 2 items are open"])
+            expect_output(finished, &["The gate refused the promise, because: 2 items are open"])
         },
         ..DEFAULT_CASE
     },
@@ -493,7 +495,7 @@ const QUERY_CASES: &[ExampleCase] = &[
         script: "plimsoll turns verify",
         check: |_, finished| {
             expect_true(
-                finished.stdout.lines().all(|line| line.contains("  whole: ")),
+                finished.stdout.lines().all(|line| line.contains("  intact: ")),
                 "each log is unchanged",
             )
         },

@@ -22,9 +22,6 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 use worlds::ExampleGroup;
 
-/// The default width of a terminal.
-const COLUMNS: &str = "80";
-
 /// Returns size and time of each file of the world.
 fn file_stamps(world: &World) -> BTreeMap<PathBuf, (u64, SystemTime)> {
     let mut stamps = BTreeMap::new();
@@ -77,8 +74,7 @@ fn run_example(world: &World, example: &Example) -> Result<(), String> {
     (case.prepare)(world);
     let before = file_stamps(world);
     let finished = run_script_in(case.shell, world, script);
-    let is_failure =
-        |line: &str| ["plimsoll: ", "error:", "sh: "].iter().any(|start| line.starts_with(start));
+    let is_failure = |line: &str| ["error: ", "error:", "sh: "].iter().any(|start| line.starts_with(start));
     let is_note = |line: &str| case.allowed_messages.iter().any(|note| line.contains(note));
     if finished.code != Some(0) || finished.stderr.lines().any(|line| is_failure(line) && !is_note(line)) {
         return Err(format!("{location}\nIt failed: {finished:?}"));
@@ -157,29 +153,98 @@ fn every_case_belongs_to_an_example() {
     assert!(unused.is_empty(), "no page of help has these any more: {unused:#?}");
 }
 
-/// A command that the help breaks into two lines cannot be copied.
-#[test]
-fn no_example_is_wrapped_on_a_terminal_of_80_columns() {
+/// The widths at which each help is read, and the width at which lines end on a wide terminal.
+const WIDTHS: [usize; 4] = [60, 80, 120, 200];
+const MAX_HELP_WIDTH: usize = 100;
+
+/// Returns each help, with `-h` and `--help`, at this width.
+fn help_texts(width: usize) -> Vec<(String, String, Vec<String>)> {
     let mut world = World::without_git();
-    world.set_env("COLUMNS", COLUMNS);
+    world.set_env("COLUMNS", width.to_string());
+    let mut texts = Vec::new();
     for page in help_pages() {
-        let sections = page.copyable_sections();
-        if sections.is_empty() {
-            continue;
-        }
-        let words: Vec<&str> = page.command.split_whitespace().chain(["--help"]).collect();
-        let help = world.plimsoll(&words).run().expect_success().stdout;
-        // The list of all commands is not wrapped by clap.
-        let is_narrow = help.lines().all(|line| line.chars().count() <= 80);
-        assert!(is_narrow || page.command.is_empty(), "it is not wrapped at all:\n{help}");
-        for line in sections.iter().flat_map(|section| &section.lines) {
-            assert!(
-                help.lines().any(|printed| printed == format!("  {line}")),
-                "plimsoll {}: {line}\n{help}",
-                page.command
-            );
+        let examples: Vec<String> = page
+            .copyable_sections()
+            .iter()
+            .flat_map(|section| section.lines.iter().map(|line| format!("  {line}")))
+            .collect();
+        for option in ["-h", "--help"] {
+            let words: Vec<&str> = page.command.split_whitespace().chain([option]).collect();
+            let text = world.plimsoll(&words).run().expect_success().stdout;
+            texts.push((
+                format!("plimsoll {} {option}, {width} columns", page.command),
+                text,
+                examples.clone(),
+            ));
         }
     }
+    let all = world.plimsoll(&["help", "--all"]).run().expect_success().stdout;
+    texts.push((format!("plimsoll help --all, {width} columns"), all, Vec::new()));
+    texts
+}
+
+/// Returns the column at which the text of a line begins, behind the name of an option or a command.
+fn text_column(line: &str) -> usize {
+    let indent = line.len() - line.trim_start().len();
+    line[indent..].find("  ").map_or(indent, |gap| {
+        let gap = indent + gap;
+        line.len() - line[gap..].trim_start().len()
+    })
+}
+
+/// Returns true if the text of `line` goes on in `next` although its first word would have fit. A list item begins anew.
+fn is_broken_too_early(line: &str, next: &str, width: usize) -> bool {
+    let is_entry = |text: &str| text.starts_with('-') || text.starts_with('[') || text.starts_with('<');
+    let Some(first_word) = next.split_whitespace().next() else { return false };
+    let is_continuation =
+        text_column(line) == next.len() - next.trim_start().len() && !is_entry(next.trim_start());
+    !line.trim().is_empty()
+        && is_continuation
+        && line.chars().count() + 1 + first_word.chars().count() <= width
+}
+
+#[test]
+fn each_help_is_wrapped_once_at_the_width_of_the_terminal() {
+    for width in WIDTHS {
+        let is_wide = width >= MAX_HELP_WIDTH;
+        let width = width.min(MAX_HELP_WIDTH);
+        for (name, text, examples) in help_texts(width) {
+            let is_example = |line: &&str| examples.iter().any(|example| example == line);
+            assert!(!text.contains('\u{a0}'), "{name}: {text}");
+            // The short help of some commands has fewer examples.
+            if name.contains("--help,") {
+                for example in &examples {
+                    assert!(text.lines().any(|line| line == example), "{name}: {example}\n{text}");
+                }
+            }
+            let lines: Vec<&str> = text.lines().filter(|line| !is_example(line)).collect();
+            for line in &lines {
+                // A usage is one line, as clap prints it.
+                let may_be_long = line.starts_with("Usage: ");
+                assert!(may_be_long || line.chars().count() <= width, "{name}: {line}\n{text}");
+            }
+            for pair in text.lines().collect::<Vec<_>>().windows(2) {
+                let has_example = pair.iter().any(is_example);
+                let has_heading = pair[0].ends_with(':') && pair[1].starts_with("  ");
+                assert!(
+                    has_example || has_heading || !is_broken_too_early(pair[0], pair[1], width),
+                    "{name}: {pair:?}\n{text}"
+                );
+            }
+            if is_wide && name.contains(" -h,") {
+                let wrapped_row = lines.iter().find(|line| line.starts_with("          "));
+                assert_eq!(wrapped_row, None, "{name}: each command and option takes one line\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sentence_that_the_source_breaks_is_noticed() {
+    assert!(is_broken_too_early("The machines have what is on the", "remote.", 80));
+    assert!(!is_broken_too_early("The machines have what is on the", "remote.", 36));
+    assert!(is_broken_too_early("  7    everything waits for", "       an answer", 80));
+    assert!(!is_broken_too_early("  init    Set up", "  doctor  Check", 80));
 }
 
 /// Programs that do not define their command line in clap must have no examples, because nothing would run them.

@@ -15,7 +15,7 @@ fn uninstall_after_init_restores_every_file() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(init.replace(FOREIGN_HOOK, ""), @"
             .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, and the status line
-            Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+            Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)
             Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
             .claude/commands/ralph.md: /ralph
             .claude/commands/handoff.md: /handoff
@@ -32,7 +32,7 @@ fn uninstall_after_init_restores_every_file() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(init.replace(FOREIGN_HOOK, ""), @"
             .claude/settings.local.json: our hooks are already there and up to date
-            Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+            Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)
             Sessions that are already open keep their old hooks.
             Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
             ");
@@ -129,7 +129,7 @@ fn a_dry_run_says_what_would_change_and_writes_nothing() {
     Dry run: nothing was written.
 
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, and the status line
-    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
     Kept: 1 hook of other programs
     .claude/commands/ralph.md: /ralph
@@ -169,15 +169,15 @@ fn unreadable_settings_are_refused_and_left_unchanged() {
         error
     };
     insta::assert_snapshot!(error_for("{\n  // mine\n  \"a\": 1\n}\n"), @"
-    plimsoll: [PROJECT]/.claude/settings.local.json: line 2, column 3: key must be a string (a comment? Claude Code does not load a file that has one)
+    error: [PROJECT]/.claude/settings.local.json: line 2, column 3: key must be a string (a comment? Claude Code does not load a file that has one)
     hint: nothing was changed; fix the file and try again
     ");
     insta::assert_snapshot!(error_for("{\n  \"a\": 1,\n}\n"), @"
-    plimsoll: [PROJECT]/.claude/settings.local.json: line 3, column 1: key must be a string (a trailing comma? Claude Code does not load a file that has one)
+    error: [PROJECT]/.claude/settings.local.json: line 3, column 1: key must be a string (a trailing comma? Claude Code does not load a file that has one)
     hint: nothing was changed; fix the file and try again
     ");
     insta::assert_snapshot!(error_for("{\"hooks\": []}"), @"
-    plimsoll: [PROJECT]/.claude/settings.local.json: line 1, column 11: `hooks` is not an object
+    error: [PROJECT]/.claude/settings.local.json: line 1, column 11: `hooks` is not an object
     hint: nothing was changed; fix the file and try again
     ");
 }

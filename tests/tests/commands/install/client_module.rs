@@ -101,7 +101,7 @@ fn an_older_module_is_renewed_and_no_module_removes_it() {
     Dry run: nothing was written.
 
     [HOME]/.claude/settings.json: our hooks are already there and up to date
-    Template: modern (the client is 2.1.329)
+    Template: modern (Claude Code is 2.1.329)
     [HOME]/.claude/skills/plimsoll/.claude-plugin/plugin.json: removed
     [HOME]/.claude/skills/plimsoll/hooks/hooks.json: removed
     [HOME]/.claude/skills/plimsoll/hooks/plimsoll.ts: removed
@@ -332,8 +332,8 @@ fn an_old_client_gets_the_module_only_on_request_and_with_a_warning() {
     fixture.install_fake_client(OLD_CLIENT);
     fixture.stdout_of_success(&["init", "--user"]);
     assert!(!module_folder(&fixture).exists());
-    let careful = fixture.stdout_lines_starting_with("Careful", &["init", "--module"]);
-    assert_eq!(careful, "Careful: Claude Code 2.1.286 does not load modules; 2.1.287 and newer versions do.");
+    let careful = fixture.stdout_lines_starting_with("Warning", &["init", "--module"]);
+    assert_eq!(careful, "Warning: Claude Code 2.1.286 does not load modules; 2.1.287 and newer versions do.");
     for options in [&["--module", "--no-module"][..], &["--module", "--local"], &["--no-module", "--project"]]
     {
         let finished = fixture.run_plimsoll(&[&["init"], options].concat());

@@ -35,7 +35,7 @@ fn uninstall_after_init_with_memory_restores_every_file() {
         insta::allow_duplicates! {
             insta::assert_snapshot!(init.replace(FOREIGN_HOOK, ""), @r#"
             .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
-            Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+            Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)
             Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
             .claude/commands/ralph.md: /ralph
             .claude/commands/handoff.md: /handoff
@@ -111,11 +111,11 @@ fn uninstall_removes_files_created_for_the_memory_in_every_scope() {
         if is_user_scope {
             insta::assert_snapshot!(init, @"
             [HOME]/.claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
-            Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+            Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)
             [HOME]/.claude/commands/ralph.md: /ralph
             [HOME]/.claude/commands/handoff.md: /handoff
             [HOME]/.claude/settings.json: the working memory's hooks, and CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH for nested frames
-            For you to run, because the client keeps the list of your own servers: claude mcp add --scope user plimsoll -- [HOME]/bin/plimsoll-mcp
+            Run this, because Claude Code keeps the list of your servers: claude mcp add --scope user plimsoll -- [HOME]/bin/plimsoll-mcp
             [HOME]/.claude/agents/frame.md: the agent for frames
             Headless sessions need permission for the tools: --allowedTools mcp__plimsoll
             Session records and handoffs are in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.
@@ -181,12 +181,12 @@ fn init_keeps_and_names_the_users_own_agent_server_and_depth() {
     let before = fixture.file_checksums();
     insta::assert_snapshot!(fixture.stable_stdout_of_success(INIT_WITH_MEMORY), @r#"
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
-    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
     .claude/commands/ralph.md: /ralph
     .claude/commands/handoff.md: /handoff
     .claude/settings.local.json: the working memory's hooks. Kept: your CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH = "2"; frames nest as deep as that, and no deeper than five.
-    Careful: .mcp.json has another server named plimsoll, which stays. Our tools are not there until it has another name and you run `plimsoll init --memory` again.
+    Warning: .mcp.json has another server named plimsoll, which stays. Rename it, then run `plimsoll init --memory` again to get the memory tools.
     Kept: .claude/agents/frame.md is your own; frames run in it as it is.
     Headless sessions need permission for the tools: --allowedTools mcp__plimsoll
     .git/info/exclude: run files are ignored by git
@@ -247,11 +247,11 @@ fn invalid_mcp_file_is_reported_with_its_position_and_nothing_is_written() {
         error
     };
     insta::assert_snapshot!(error_for("{\n  // mine\n  \"mcpServers\": {}\n}\n"), @"
-    plimsoll: [PROJECT]/.mcp.json: line 2, column 3: key must be a string (a comment? Claude Code does not load a file that has one)
+    error: [PROJECT]/.mcp.json: line 2, column 3: key must be a string (a comment? Claude Code does not load a file that has one)
     hint: nothing was changed; fix the file and try again
     ");
     insta::assert_snapshot!(error_for("{\"mcpServers\": [\"plimsoll-mcp\"]}"), @"
-    plimsoll: [PROJECT]/.mcp.json: line 1, column 16: `mcpServers` is not an object
+    error: [PROJECT]/.mcp.json: line 1, column 16: `mcpServers` is not an object
     hint: nothing was changed; fix the file and try again
     ");
 }
@@ -273,22 +273,22 @@ fn init_memory_refuses_a_classic_client_and_init_removes_its_memory_hooks() {
         format!("{error}\n{renewal}")
     };
     insta::assert_snapshot!(error_and_renewal("2.1.206 (Claude Code)"), @"
-    plimsoll: the working memory needs a client from 2.1.207 on, and this one is 2.1.206
+    error: the working memory needs a client from 2.1.207 on, and this one is 2.1.206
     hint: nothing was changed; update Claude Code, or run `plimsoll init` without --memory
 
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolUse, Stop, PreCompact, and the status line
-    Template: classic (the client is 2.1.206; from 2.1.207 on run `plimsoll init` again)
-    Careful: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.
+    Template: classic (Claude Code is 2.1.206; from 2.1.207 on run `plimsoll init` again)
+    Warning: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.
     Sessions that are already open keep their old hooks.
     Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
     ");
     insta::assert_snapshot!(error_and_renewal(""), @"
-    plimsoll: the working memory needs a client from 2.1.207 on, and [HOME]/clients/claude does not report its version
+    error: the working memory needs a client from 2.1.207 on, and [HOME]/clients/claude does not report its version
     hint: nothing was changed; update Claude Code, or run `plimsoll init` without --memory
 
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolUse, Stop, PreCompact, and the status line
     Template: classic ([HOME]/clients/claude does not report its version, and every version knows these events)
-    Careful: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.
+    Warning: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.
     Sessions that are already open keep their old hooks.
     Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
     ");

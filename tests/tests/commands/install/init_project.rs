@@ -31,7 +31,7 @@ fn init_project_writes_preferences_and_ignore_rules_but_no_hooks() {
             insta::assert_snapshot!(fixture.stable_stdout_of_success(&["init", "--project"]), @"
             .claude/plimsoll.json: for the team's preferences (`plimsoll generate schema` has them all)
             .gitignore: run files are ignored by git
-            Commit these files. Hooks are each user's own: everybody who wants them runs `plimsoll init` once; `plimsoll run` brings its own, also in CI.
+            Commit these files. Each teammate runs `plimsoll init` once for the hooks; `plimsoll run` has its own, also in CI.
             ");
         }
         assert!(
@@ -51,7 +51,7 @@ fn init_project_writes_preferences_and_ignore_rules_but_no_hooks() {
             insta::assert_snapshot!(fixture.stable_stdout_of_success(&["init", "--project"]), @"
             .claude/plimsoll.json: already there
             .gitignore: run files are already ignored by git
-            Commit these files. Hooks are each user's own: everybody who wants them runs `plimsoll init` once; `plimsoll run` brings its own, also in CI.
+            Commit these files. Each teammate runs `plimsoll init` once for the hooks; `plimsoll run` has its own, also in CI.
             ");
         }
         fixture.stdout_of_success(&["uninstall", "--project"]);
@@ -77,7 +77,7 @@ fn shared_hook_entries_run_our_programs_and_do_nothing_without_them() {
     let before = fixture.file_checksums();
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["init", "--project", "--entries"]), @"
     .claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch
-    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)
     Backup of the file as it was: .claude/settings.json.plimsoll-backup
     Kept: 1 hook of other programs
     .claude/commands/ralph.md: /ralph
@@ -132,10 +132,10 @@ fn init_warns_about_shared_hooks_and_entries_option_replaces_them() {
             .expect("settings")
             .text;
     fixture.world.write(SHARED_SETTINGS, &handwritten);
-    insta::assert_snapshot!(fixture.stdout_lines_starting_with("Careful", &["init"]), @"Careful: .claude/settings.json also has our hooks; if the commands differ, both run.");
-    insta::assert_snapshot!(fixture.stdout_lines_starting_with("Careful", &["init", "--local"]), @"
-    Careful: .claude/settings.json also has our hooks; if the commands differ, both run.
-    Careful: [HOME]/.claude/settings.json also has our hooks; if the commands differ, both run.
+    insta::assert_snapshot!(fixture.stdout_lines_starting_with("Warning", &["init"]), @"Warning: .claude/settings.json also has our hooks; if the commands differ, both run.");
+    insta::assert_snapshot!(fixture.stdout_lines_starting_with("Warning", &["init", "--local"]), @"
+    Warning: .claude/settings.json also has our hooks; if the commands differ, both run.
+    Warning: [HOME]/.claude/settings.json also has our hooks; if the commands differ, both run.
     ");
     assert_eq!(fixture.world.read(SHARED_SETTINGS), handwritten);
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall"]), @"
@@ -158,7 +158,7 @@ fn init_warns_about_shared_hooks_and_entries_option_replaces_them() {
             .all(|command| is_guarded(command) || command == "say done")
     );
     assert!(settings["statusLine"].is_null(), "a colleague without our programs would lose their own");
-    assert_eq!(fixture.stdout_lines_starting_with("Careful", &["init"]), "", "guarded entries give way");
+    assert_eq!(fixture.stdout_lines_starting_with("Warning", &["init"]), "", "guarded entries give way");
     let stdout = fixture.stdout_of_success(&["uninstall", "--project"]);
     let foreign_settings: Value = serde_json::from_str(USER_SETTINGS).unwrap();
     assert_eq!(fixture.world.read_json(SHARED_SETTINGS), foreign_settings, "{stdout}");
@@ -179,7 +179,7 @@ fn init_project_refuses_the_home_folder() {
         assert_eq!(refused.code, Some(1), "{refused:?}");
         insta::allow_duplicates! {
             insta::assert_snapshot!(fixture.world.replace_varying_parts_with_placeholders(&refused.stderr), @"
-            plimsoll: [HOME]/.claude/settings.json is your own settings file, not a project's
+            error: [HOME]/.claude/settings.json is your own settings file, not a project's
             hint: use --user, or go to the project first
             ");
         }
@@ -213,7 +213,7 @@ fn init_on_a_terminal_asks_which_settings_file_to_use() {
             Set up Plimsoll
               1  for you, in every project      hooks and status line in ~/.claude/settings.json
               2  for you, in this project       hooks and status line in .claude/settings.local.json
-              3  for everybody in this project  preferences and ignore rules to commit; hooks stay each user's own
+              3  for everybody in this project  preferences and ignore rules to commit; each teammate runs `init` for the hooks
             Choose 1, 2 or 3 [1]:
             ");
         }
@@ -241,8 +241,11 @@ fn init_on_a_terminal_asks_which_settings_file_to_use() {
       2  for you, in this project       hooks and status line in .claude/settings.local.json
     Choose 1 or 2 [1]:
     ");
-    terminal.press_enter();
-    assert!(terminal.wait_for_exit().success());
+    // Ctrl-D.
+    terminal.type_text("\u{4}");
+    terminal.wait_for_text("canceled: nothing was changed");
+    assert!(!terminal.wait_for_exit().success());
+    assert!(!fixture.world.home().join(".claude/settings.json").exists());
 }
 
 /// A cloned repository may contain symlinks that lead out of the project.
@@ -258,7 +261,7 @@ fn init_project_refuses_to_write_through_a_symlink() {
             fixture.run_shell_line(&format!("mkdir -p .claude && ln -s \"$HOME/theirs\" {file}"));
             let error = fixture.error_of_failing_command(arguments);
             let expected = "is not a plain file\nhint: replace it by a plain file\n";
-            assert_eq!(error, format!("plimsoll: [PROJECT]/{file} {expected}"), "{arguments:?}");
+            assert_eq!(error, format!("error: [PROJECT]/{file} {expected}"), "{arguments:?}");
             assert_eq!(fixture.world.read(&link_target), "{}\n");
             assert!(!fixture.world.exists(".claude/settings.json"), "nothing else is written either");
         }

@@ -78,7 +78,7 @@ fn init_from_npx_copies_links_and_names_programs_by_absolute_path() {
 
     [HOME]/.local/share/plimsoll/versions/[VERSION]/bin: the programs, copied here because npm or Claude Code may delete its own copy
     [HOME]/.claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, and the status line
-    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)
     [HOME]/.claude/commands/ralph.md: /ralph
     [HOME]/.claude/commands/handoff.md: /handoff
     [HOME]/.local/bin: links to the copied programs plimsoll, plimsoll-fleet, plimsoll-linear, plimsoll-mcp, plimsoll-otel
@@ -89,6 +89,7 @@ fn init_from_npx_copies_links_and_names_programs_by_absolute_path() {
     Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
 
     Files (--diff shows the changes):
+      [HOME]/.local/share/plimsoll/versions/[VERSION]/bin: the programs are copied
       [HOME]/.claude/settings.json: new
       [HOME]/.claude/commands/ralph.md: new
       [HOME]/.claude/commands/handoff.md: new
@@ -137,7 +138,7 @@ fn init_from_npx_copies_links_and_names_programs_by_absolute_path() {
     let second_output = world.command("plimsoll", &["init"]).env("PATH", path).run().expect_success().stdout;
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&second_output), @"
     [HOME]/.claude/settings.json: our hooks are already there and up to date
-    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)
     Session records and handoffs are in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.
     Sessions that are already open keep their old hooks.
     Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
@@ -245,12 +246,16 @@ fn upgrade_switches_the_version_behind_unchanged_paths() {
     fs::create_dir_all(&old_bin_folder).unwrap();
     fs::remove_file(stable_bin_dir(&world)).unwrap();
     symlink(&old_bin_folder, stable_bin_dir(&world)).unwrap();
+    let current_bin_folder = versions.join(env!("CARGO_PKG_VERSION")).join("bin");
     let dry_run_output = run_from_npx(&world, &["init", "--dry-run"]).expect_success().stdout;
-    assert_eq!(dry_run_output.lines().last(), Some("No file would change."), "{dry_run_output}");
+    assert!(
+        dry_run_output.contains(&format!("{}: the programs are copied", current_bin_folder.display()))
+            && !dry_run_output.contains("No file would change"),
+        "{dry_run_output}"
+    );
     run_from_npx(&world, &["init"]).expect_success();
     assert_eq!(world.read(user_settings_path(&world)), settings);
-    let current = versions.join(env!("CARGO_PKG_VERSION")).join("bin");
-    assert_eq!(fs::canonicalize(stable_bin_dir(&world)).unwrap(), current);
+    assert_eq!(fs::canonicalize(stable_bin_dir(&world)).unwrap(), current_bin_folder);
     world.command(stable_bin_dir(&world).join("plimsoll-stop-gate"), &["version"]).run().expect_success();
 }
 

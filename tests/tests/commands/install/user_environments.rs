@@ -22,7 +22,7 @@ fn usage_errors_exit_with_2_and_failures_with_1() {
     }
     fixture.world.write(".claude", "a file where a folder should be");
     insta::assert_snapshot!(fixture.error_of_failing_command(&["init", "--local"]), @"
-    plimsoll: cannot write [PROJECT]/.claude/settings.local.json: Not a directory (os error 20)
+    error: cannot write [PROJECT]/.claude/settings.local.json: Not a directory (os error 20)
     hint: check the path, its permissions and the free space
     ");
 }
@@ -38,10 +38,10 @@ fn template_matches_the_client_on_the_path() {
         assert_eq!(fixture.world.read(SETTINGS), fixture.expected_settings(template));
         line
     };
-    insta::assert_snapshot!(template_line(None, HookSupport::Modern), @"Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)");
-    insta::assert_snapshot!(template_line(Some("2.1.329 (Claude Code)"), HookSupport::Modern), @"Template: modern (the client is 2.1.329)");
-    insta::assert_snapshot!(template_line(Some("2.1.101 (Claude Code)"), HookSupport::Classic), @"Template: classic (the client is 2.1.101; from 2.1.207 on run `plimsoll init` again)");
-    insta::assert_snapshot!(template_line(Some("1.0.128 (Claude Code)"), HookSupport::Classic), @"Template: classic (the client is 1.0.128; from 2.1.207 on run `plimsoll init` again)");
+    insta::assert_snapshot!(template_line(None, HookSupport::Modern), @"Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)");
+    insta::assert_snapshot!(template_line(Some("2.1.329 (Claude Code)"), HookSupport::Modern), @"Template: modern (Claude Code is 2.1.329)");
+    insta::assert_snapshot!(template_line(Some("2.1.101 (Claude Code)"), HookSupport::Classic), @"Template: classic (Claude Code is 2.1.101; from 2.1.207 on run `plimsoll init` again)");
+    insta::assert_snapshot!(template_line(Some("1.0.128 (Claude Code)"), HookSupport::Classic), @"Template: classic (Claude Code is 1.0.128; from 2.1.207 on run `plimsoll init` again)");
     insta::assert_snapshot!(template_line(Some(""), HookSupport::Classic), @"Template: classic ([HOME]/clients/claude does not report its version, and every version knows these events)");
 }
 
@@ -70,10 +70,10 @@ fn init_keeps_and_names_the_users_status_line_and_slash_command() {
     let before = fixture.file_checksums();
     insta::assert_snapshot!(fixture.stable_stdout_of_success(&["init", "--local"]), @r#"
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch
-    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
-    Kept: your status line `starship`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`.
-    Careful: this file says "disableAllHooks": true, so no hook will run.
+    Kept: your status line `starship`. To let Plimsoll read usage through it: `plimsoll init --wrap`.
+    Warning: this file says "disableAllHooks": true, so no hook will run.
     Kept: .claude/commands/ralph.md is your own; /ralph is not installed.
     .claude/commands/handoff.md: /handoff
     .git/info/exclude: run files are ignored by git
@@ -97,7 +97,7 @@ fn wrap_option_measures_through_the_users_status_line() {
     let user_command = "echo \"theirs: $(grep -c session_id)\"";
     let before = json!({"statusLine": {"type": "command", "command": user_command}}).to_string();
     fixture.world.write(SETTINGS, &before);
-    insta::assert_snapshot!(fixture.stdout_lines_starting_with("Kept", &["init", "--local"]), @r#"Kept: your status line `echo "theirs: $(grep -c session_id)"`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`."#);
+    insta::assert_snapshot!(fixture.stdout_lines_starting_with("Kept", &["init", "--local"]), @r#"Kept: your status line `echo "theirs: $(grep -c session_id)"`. To let Plimsoll read usage through it: `plimsoll init --wrap`."#);
     fixture.stdout_of_success(&["init", "--local", "--wrap"]);
     let command = fixture.world.read_json(SETTINGS)["statusLine"]["command"].as_str().unwrap().to_owned();
     let payload = json!({
@@ -202,7 +202,7 @@ fn init_works_in_a_project_without_git() {
     let finished = world.plimsoll(&["init", "--local"]).run().expect_success();
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stdout), @"
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, PreModelSwitch, and the status line
-    Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
+    Template: modern (`claude` is not on the PATH; with Claude Code before 2.1.207 run `plimsoll init` again)
     .claude/commands/ralph.md: /ralph
     .claude/commands/handoff.md: /handoff
     Not a git repository: there is no exclude file to write.

@@ -54,21 +54,24 @@ fn main_help_lists_commands_for_scripts_only_with_the_all_option() {
     Run:
       plan          Estimate what the open items will take
       run           Work through a plan unattended, one fresh session after another
+      fleet         Let several machines work on one plan
       stop          Cancel the run; it cannot be resumed
 
     See:
       status        Show the run, its open questions, and the context usage
       log           Show what happened, one line per event, or why (--why)
       report        Write a page about the run: what was done, and what it cost
+      usage         Show tokens and cost of all sessions, by day, project and model
 
     Records:
+      sessions      List the sessions of all projects, and how to resume them
       handoffs      List the handoffs, and which of them no session has opened
       turns         Read the turn log: every model response, tool call and result
       memory        Read and write the agent's working memory
       prune         Remove old sessions, handoffs and output of runs
 
     Learn:
-      demo          Watch a complete run: real client, scripted model, no API key
+      demo          Watch a complete run: real Claude Code, scripted model, no key
       help          Print this message or the help of the given subcommand(s)
 
     Options:
@@ -80,10 +83,29 @@ fn main_help_lists_commands_for_scripts_only_with_the_all_option() {
       plimsoll run --objective 'Do fix_plan.md.' -- --allowedTools Bash Edit Write
       plimsoll status       the run, and how full the context window is
 
-    `plimsoll COMMAND --help` shows the options of a command.
-    `plimsoll help --all` also lists the commands that scripts use.
+    `plimsoll COMMAND --help` shows the options of a command. `plimsoll help --all` also lists the
+    commands that scripts use.
     ");
     let all = world.plimsoll(&["help", "--all"]).run().expect_success().stdout;
+    let script_lines: Vec<&str> =
+        all.lines().filter(|line| !main.lines().any(|listed| listed == *line)).collect();
+    insta::assert_snapshot!(script_lines.join("\n"), @"
+    For loops of your own:
+      start         Prepare a run for a shell loop, and print its environment
+      gate          Judge the session that ended: exit 0 stop, 1 continue, 75 pause
+      monitor       Print what follows from the context usage, as a marker line
+      prompt        Write PROMPT.md again for the current iteration
+    For scripts and the agent:
+      checkpoint    Write a checkpoint now
+      context       Tell the module inside Claude Code what follows from the usage
+      with-context  Run another program with the context usage in its environment
+      query         Query state, journal, turns or memory with a jq program
+      generate      Print the settings' schema, shell completions, or a manual page
+    For Linear:
+      linear        Deliver a run's notes to Linear, or check the connection
+    ");
+    let mut rows = all.lines().filter(|line| line.starts_with("  "));
+    assert!(rows.all(|row| row.chars().count() <= 80), "a command takes one line: {all}");
     let script = world.plimsoll(&["generate", "completions", "bash"]).run().expect_success().stdout;
     let (main, all) = (commands_listed_in_help(&main), commands_listed_in_help(&all));
     assert!(main.iter().all(|name| all.contains(name)), "{main:?} {all:?}");

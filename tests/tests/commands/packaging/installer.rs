@@ -224,11 +224,11 @@ fn init_creates_links_for_the_hook_programs() {
         |arguments: &[&str]| world.command(format!("{folder}/plimsoll"), arguments).run().expect_success();
     let dry_run_output = run_init(&["init", "--local", "--dry-run"]).stdout;
     assert!(
-        !dry_run_output.contains("Careful") && !tree_listing(&world, &folder).contains("post-tool"),
+        !dry_run_output.contains("Warning") && !tree_listing(&world, &folder).contains("post-tool"),
         "{dry_run_output}"
     );
     let stdout = run_init(&["init", "--local"]).stdout;
-    assert!(!stdout.contains("Careful"), "{stdout}");
+    assert!(!stdout.contains("Warning"), "{stdout}");
     for name in plimsoll_protocol::settings::PROGRAM_NAMES.iter() {
         let version = run_bash_line(&world, &format!("'{folder}/{name}' version")).expect_success().stdout;
         assert_eq!(version.trim(), format!("{name} {}", env!("CARGO_PKG_VERSION")));
@@ -269,8 +269,8 @@ fn init_without_hook_programs_says_how_to_install_them() {
     .expect_success();
     let stdout =
         world.command(format!("{folder}/plimsoll"), &["init", "--local"]).run().expect_success().stdout;
-    let warning_line = stdout.lines().find(|line| line.starts_with("Careful")).unwrap_or(&stdout);
-    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(warning_line), @"Careful: [WORLD]/alone lacks plimsoll-post-tool, plimsoll-pre-compact, plimsoll-session-end, plimsoll-session-start, plimsoll-statusline, plimsoll-stop-gate, which therefore cannot run. Install all programs together: `scripts/install.sh` in a clone or a release archive installs them, `cargo install --locked --git https://example.invalid/plimsoll plimsoll` too.");
+    let warning_line = stdout.lines().find(|line| line.starts_with("Warning")).unwrap_or(&stdout);
+    insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(warning_line), @"Warning: [WORLD]/alone lacks plimsoll-post-tool, plimsoll-pre-compact, plimsoll-session-end, plimsoll-session-start, plimsoll-statusline, plimsoll-stop-gate, which therefore cannot run. Install all programs together: `scripts/install.sh` in a clone or a release archive installs them, `cargo install --locked --git https://example.invalid/plimsoll plimsoll` too.");
 }
 
 #[test]

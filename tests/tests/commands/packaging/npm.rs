@@ -74,7 +74,7 @@ fn init_copies_the_programs_so_hooks_survive_npm_uninstall() {
         run_bash_line(&world, "npx --offline plimsoll init --user --dry-run --diff").expect_success().stdout;
     assert!(dry_run_output.contains(&copied) && dry_run_output.contains(&stable), "{dry_run_output}");
     assert!(
-        !dry_run_output.contains("node_modules") && !dry_run_output.contains("Careful"),
+        !dry_run_output.contains("node_modules") && !dry_run_output.contains("Warning"),
         "{dry_run_output}"
     );
     let without_npm_files =
@@ -87,7 +87,7 @@ fn init_copies_the_programs_so_hooks_survive_npm_uninstall() {
 
     let stdout = run_bash_line(&world, "npx --offline plimsoll init --user --memory").expect_success().stdout;
     assert!(
-        stdout.contains(&format!("{copied}: the programs, copied")) && !stdout.contains("Careful"),
+        stdout.contains(&format!("{copied}: the programs, copied")) && !stdout.contains("Warning"),
         "{stdout}"
     );
     let mut hook_commands = Vec::new();

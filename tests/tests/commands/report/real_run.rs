@@ -27,7 +27,7 @@ fn report_of_a_run_with_the_real_client_shows_what_happened() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let html = crate::report::sample_run::report_html(&world);
     let state: Value = world.read_json(".claude/ralph-state.json");
-    for part in ["Done.", "3 of 3 done", "checkpoint L2 at 87 %", "ralph: checkpoint iter 2 (L2 at 87%)"] {
+    for part in ["Done.", "3 of 3 done", "checkpoint L2 at 87%", "ralph: checkpoint iter 2 (L2 at 87%)"] {
         assert!(html.contains(part), "{part} is missing in\n{html}");
     }
     let handoff = state["context_checkpoint"]["handoff_file"].as_str().unwrap();

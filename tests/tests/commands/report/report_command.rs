@@ -15,8 +15,8 @@ fn report_without_a_run_names_the_alternatives() {
     let finished = run_report(&world, &[]);
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: there is no run in [PROJECT], and none was archived
-    hint: `plimsoll run` begins one; for sessions without a run use `plimsoll turns stats` and `plimsoll turns export --format html`
+    error: there is no run in [PROJECT], and none was archived
+    hint: `plimsoll run` starts one; for sessions without a run use `plimsoll turns stats` and `plimsoll turns export --format html`
     ");
     assert!(!world.exists(".claude/plimsoll/runs"), "and it writes nothing");
 }
@@ -49,11 +49,11 @@ fn earlier_run_is_selected_by_a_prefix_of_its_id() {
         )
     };
     insta::assert_snapshot!(error(&["--run", "4f2"]), @r#"
-    plimsoll: several runs begin with "4f2": [THIS RUN], [EARLIER RUN]
-    hint: type more of it
+    error: several runs start with "4f2": [THIS RUN], [EARLIER RUN]
+    hint: type more characters of the id
     "#);
     insta::assert_snapshot!(error(&["--run", "beef"]), @r#"
-    plimsoll: no run begins with "beef" in [PROJECT]/.claude/plimsoll/runs
+    error: no run starts with "beef" in [PROJECT]/.claude/plimsoll/runs
     hint: there are [EARLIER RUN]
     "#);
     // Without a current run, the last archived run is used.
@@ -74,7 +74,7 @@ fn page_is_private_and_written_to_the_chosen_path() {
     assert!(world.read("morning/page.html").contains("2026-01-06-2309.md"));
     let both = run_report(&world, &["-o", "-", "--open"]);
     assert!(both.code == Some(2) && both.stdout.is_empty(), "{both:?}");
-    insta::assert_snapshot!(both.stderr, @"plimsoll: a page on standard output cannot be opened: leave out --open or `-o -`");
+    insta::assert_snapshot!(both.stderr, @"error: cannot open a page on standard output: leave out --open or `-o -`");
 }
 
 /// Returns a PATH of one folder that has only this program.
@@ -104,14 +104,14 @@ fn open_option_opens_the_page_with_the_system_program() {
     assert_eq!(failed.code, Some(1), "{failed:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&failed.stdout), @"[PROJECT]/.claude/plimsoll/runs/[ID]/report.html");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&failed.stderr), @"
-    plimsoll: [PROJECT]/programs/xdg-open cannot open it: it ended with exit status: 3
+    error: [PROJECT]/programs/xdg-open cannot open it: it ended with exit status: 3
     hint: open the file above in your browser
     ");
     std::fs::remove_file(world.path("programs/xdg-open")).unwrap();
     let without_opener = run_report(&world, &["--open"]);
     assert_eq!(without_opener.code, Some(1), "{without_opener:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&without_opener.stderr), @"
-    plimsoll: there is neither xdg-open nor open to open it with
+    error: cannot open it: neither xdg-open nor open was found
     hint: open the file above in your browser
     ");
 }
@@ -124,14 +124,14 @@ fn damaged_archive_of_a_run_is_named() {
     let corrupt = run_report(&world, &["--run", EARLIER_RUN]);
     assert_eq!(corrupt.code, Some(1), "{corrupt:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&corrupt.stderr), @"
-    plimsoll: [PROJECT]/.claude/plimsoll/runs/[ID]/state.json does not parse (not a JSON object)
+    error: [PROJECT]/.claude/plimsoll/runs/[ID]/state.json does not parse (not a JSON object)
     hint: check the file, then fix or delete it
     ");
     std::fs::remove_file(world.path(format!(".claude/plimsoll/runs/{EARLIER_RUN}/state.json"))).unwrap();
     let missing = run_report(&world, &["--run", EARLIER_RUN]);
     assert_eq!(missing.code, Some(1), "{missing:?}");
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&missing.stderr), @"
-    plimsoll: the run [ID] left no state in [PROJECT]/.claude/plimsoll/runs/[ID]/state.json: it was not over when the next one began
+    error: the run [ID] left no state in [PROJECT]/.claude/plimsoll/runs/[ID]/state.json: it had not ended when the next one started
     hint: `plimsoll log` and `plimsoll query` still show it
     ");
 }

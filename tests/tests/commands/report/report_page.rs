@@ -60,7 +60,7 @@ fn page_shows_status_cost_items_and_problems_in_order() {
         &text,
         &[
             "checkpoint (1)",
-            "compaction by the client (1)",
+            "compaction by Claude Code (1)",
             "a session’s end (7)",
             "a session that broke off (1)",
             "promise refused (1)",
@@ -78,7 +78,7 @@ fn page_shows_status_cost_items_and_problems_in_order() {
             "set aside",
             "3 sessions",
             "Write the changelog",
-            "no session has begun it",
+            "no session has started it",
         ],
     );
     assert_in_order(
@@ -112,7 +112,7 @@ fn page_shows_status_cost_items_and_problems_in_order() {
     );
     assert_in_order(
         &text,
-        &["Handoffs", "2026-01-06-2309.md", "L2 at 65 %", "Summary:", "lines 1-80 of the table"],
+        &["Handoffs", "2026-01-06-2309.md", "L2 at 65%", "Summary:", "lines 1-80 of the table"],
     );
 }
 

@@ -19,8 +19,8 @@ pub fn file_faults(prepared: &PreparedWorld, is_after_repair: bool) -> Vec<Strin
             Some("jsonl") => text.lines().all(is_json) && (text.is_empty() || text.ends_with('\n')),
             Some("md") if name.contains("/handoffs/") => {
                 // The last section before the notes says what to do next, or how to continue a session outside a run.
-                let has_end =
-                    text.contains("\n## What to do next\n\n") || text.contains("before you build on it.\n");
+                let has_end = text.contains("\n## What to do next\n\n")
+                    || text.contains("check them before you rely on them.\n");
                 text.starts_with("# ") && has_end && text.ends_with('\n')
             }
             _ => true,

@@ -116,7 +116,7 @@ fn memory_set_names_the_lock_that_another_process_holds() {
     let finished = fixture.prepared.run(&set);
     assert_eq!(finished.code, Some(1), "{finished:?}");
     insta::assert_snapshot!(fixture.prepared.world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-    plimsoll: [PROJECT]/.claude/plimsoll/memory/log.lock is locked by another process (waited [DURATION])
+    error: [PROJECT]/.claude/plimsoll/memory/log.lock is locked by another process (waited [DURATION])
     hint: try again; if no Plimsoll process is running, another program holds the lock
     ");
     drop(lock);

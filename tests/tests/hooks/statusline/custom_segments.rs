@@ -38,7 +38,7 @@ fn a_segment_shows_a_payload_value_or_the_output_of_a_fast_program() {
     assert_eq!(hidden_reason("late"), "it took longer than 50 ms");
     assert_eq!(hidden_reason("fails"), "it exited with 3");
     assert_eq!(hidden_reason("gone"), "No such file or directory (os error 2)");
-    assert_eq!(hidden_reason("absent"), "the client reports nothing at /not/there");
+    assert_eq!(hidden_reason("absent"), "Claude Code reports nothing at /not/there");
     assert_eq!(explained["line"], shown.trim());
 }
 

@@ -69,13 +69,13 @@ fn edit_refuses_to_start_without_a_terminal_or_with_broken_settings() {
     let world = World::new();
     let without_terminal = world.plimsoll(&["statusline", "edit"]).run();
     assert_eq!(without_terminal.code, Some(2));
-    insta::assert_snapshot!(without_terminal.stderr, @r#"plimsoll: `statusline edit` needs a terminal: edit "statusline" in the settings by hand, and look with `plimsoll statusline explain`"#);
+    insta::assert_snapshot!(without_terminal.stderr, @r#"error: `statusline edit` needs a terminal: edit "statusline" in the settings by hand, and look with `plimsoll statusline explain`"#);
     world.write(".claude/plimsoll.json", "{ broken");
     let with_broken_settings = world.plimsoll(&["statusline", "edit"]).run();
     assert_eq!(with_broken_settings.code, Some(1));
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&with_broken_settings.stderr), @"
-    plimsoll: settings [PROJECT]/.claude/plimsoll.json: key must be a string at line 1 column 3
-    hint: correct the file; until then all of it is ignored
+    error: settings [PROJECT]/.claude/plimsoll.json: key must be a string at line 1 column 3
+    hint: correct the file; the whole file is ignored until it parses
     ");
     assert_eq!(world.read(".claude/plimsoll.json"), "{ broken");
 }

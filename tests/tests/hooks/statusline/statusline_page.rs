@@ -12,19 +12,17 @@ const END: &str = "<!-- /segments -->";
 
 fn render_segment_table() -> String {
     let default_line = StatusLine::default();
-    let mut table =
-        String::from("| segment | what it shows | written | fields |\n| --- | --- | --- | --- |\n");
+    let mut table = String::from("| segment | what it shows | fields |\n| --- | --- | --- |\n");
     for kind in SegmentKind::ALL {
         let name = kind.name();
-        let default_note = if default_line.has_segment(*kind) { "" } else { " (not in the default line)" };
+        let mark = if default_line.has_segment(*kind) { "" } else { "\\*" };
         let fields: Vec<String> =
             kind.fields().iter().map(|(field, what)| format!("`{field}` {what}")).collect();
         let cell = |text: &str| text.replace('|', "\\|");
         let _ = writeln!(
             table,
-            "| `{name}` | {}{default_note} | `{}` | {} |",
+            "| `{name}`{mark} | {} | {} |",
             cell(kind.description()),
-            cell(kind.default_format()),
             cell(&fields.join("; "))
         );
     }

@@ -32,15 +32,15 @@ fn only_one_frame_waits_at_a_time_and_it_is_started_once_by_name() {
     ]);
     let answers = played.tool_results_of("main");
     insta::assert_snapshot!(answers[..4].join("\n"), @r#"
-    PreToolUse:Agent hook error: no frame waits to be started: call push_frame first, and start one frame at a time
+    PreToolUse:Agent hook error: no frame is waiting to start: call push_frame first, and start one frame at a time
     ok r1
-    PreToolUse:mcp__plimsoll__push_frame hook error: the frame "left" is pushed and waits: start it with Agent(subagent_type "frame", description "left"), or take it back with pop_frame
+    PreToolUse:mcp__plimsoll__push_frame hook error: the frame "left" is pushed and waits: start it with Agent(subagent_type "frame", description "left"), or remove it with pop_frame
     PreToolUse:Agent hook error: the frame "left" is pushed and waits: start it with Agent(subagent_type "frame", description "left")
     "#);
     let (returned, refused): (Vec<&String>, Vec<&String>) =
         answers[4..6].iter().partition(|answer| answer.contains("left is done"));
     assert_eq!((returned.len(), refused.len()), (1, 1), "{answers:#?}");
-    insta::assert_snapshot!(refused[0], @"PreToolUse:Agent hook error: no frame waits to be started: call push_frame first, and start one frame at a time");
+    insta::assert_snapshot!(refused[0], @"PreToolUse:Agent hook error: no frame is waiting to start: call push_frame first, and start one frame at a time");
     assert_eq!(played.requests_of("left").len(), 3, "it worked once");
 }
 
@@ -82,13 +82,13 @@ fn subagents_that_are_not_frames_can_read_but_not_write_the_memory() {
         ("HELP", vec![register_update_step(&[("R7_STATUS", "by the helper")]), Step::from_text("HELPED")]),
     ]);
     insta::assert_snapshot!(played.tool_results_of("EXPLORE").join("\n"), @r#"
-    <plimsoll-memory rev="1" frame="root" depth="0"> (of a frame's blocks, the highest rev is current)
+    <plimsoll-memory rev="1" frame="root" depth="0"> (for each frame, the highest rev is current)
     R0 GOAL: g
     </plimsoll-memory>
-    PreToolUse:mcp__plimsoll__update_registers hook error: a subagent that is no frame reads the working memory and does not write it: put what you found into your answer
-    PreToolUse:mcp__plimsoll__pop_frame hook error: a subagent that is no frame reads the working memory and does not write it: put what you found into your answer
+    PreToolUse:mcp__plimsoll__update_registers hook error: a subagent without a frame can read the working memory but not write it: put your findings into your answer
+    PreToolUse:mcp__plimsoll__pop_frame hook error: a subagent without a frame can read the working memory but not write it: put your findings into your answer
     "#);
-    insta::assert_snapshot!(played.tool_results_of("HELP")[0], @"PreToolUse:mcp__plimsoll__update_registers hook error: a subagent that is no frame reads the working memory and does not write it: put what you found into your answer");
+    insta::assert_snapshot!(played.tool_results_of("HELP")[0], @"PreToolUse:mcp__plimsoll__update_registers hook error: a subagent without a frame can read the working memory but not write it: put your findings into your answer");
     let main_answers = played.tool_results_of("main");
     assert!(
         main_answers.iter().any(|answer| answer.contains("EXPLORED")),

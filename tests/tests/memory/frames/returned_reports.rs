@@ -79,7 +79,7 @@ fn a_child_starts_clean_and_returns_only_its_report() {
     for words in [
         "The frame \"calc\" has returned:",
         "Created calc.py; 3 of 3 checks pass.",
-        "R5_ASSUMPTIONS of the child differs from yours, and is not merged",
+        "R5_ASSUMPTIONS of the child differs from yours and was not merged",
         "R3 PHASE: returned from: calc",
         "R6 OPEN_QUESTIONS: Division by zero?",
         "add, sub",

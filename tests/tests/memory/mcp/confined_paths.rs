@@ -83,5 +83,5 @@ fn only_regular_files_are_read_and_written() {
             assert!(written.contains(expected), "{path}: {written}");
         }
     }
-    insta::assert_snapshot!(client.call_refused_tool("list_files", json!({"path": "pipe"})), @"pipe is no folder");
+    insta::assert_snapshot!(client.call_refused_tool("list_files", json!({"path": "pipe"})), @"pipe is not a folder");
 }

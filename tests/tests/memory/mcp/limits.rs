@@ -30,7 +30,7 @@ fn an_overlong_register_is_cut_and_reported_or_refused_if_strict() {
             json!({register: text_of_length(limit + 1), "strict": true}),
         );
         let expected = format!(
-            "{register} takes at most {limit} characters, and {} were given: shorten it, or put the rest on the heap. Nothing was written.",
+            "{register} takes at most {limit} characters, but {} were given: shorten it, or put the rest on the heap. Nothing was written.",
             limit + 1
         );
         assert_eq!(refusal, expected);
@@ -101,7 +101,7 @@ fn invalid_arguments_are_named_and_change_nothing() {
     let refusals: Vec<String> =
         calls.into_iter().map(|(tool, arguments)| client.call_refused_tool(tool, arguments)).collect();
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    no register is named: give at least one of R0_GOAL … R7_STATUS. Nothing was written.
+    no register is given: give at least one of R0_GOAL … R7_STATUS. Nothing was written.
     update_registers: R2_NEXT is 5: give a string. Nothing was done.
     update_registers: R2_NEXT is null: leave it out to keep it, give "" to clear it. Nothing was done.
     update_registers: R2_NEXT is an array: give a string. Nothing was done.
@@ -111,15 +111,15 @@ fn invalid_arguments_are_named_and_change_nothing() {
     push_frame: name takes at most 45 characters, and 46 were given: shorten it. Nothing was done.
     a frame's name has 1 to 45 characters on one line, and this one has 0. Nothing was written.
     a frame's name has 1 to 45 characters on one line, and this one has 9. Nothing was written.
-    the objective is empty: say what to produce, where, and how to verify it. Nothing was written.
+    the objective is empty: state what to produce, where, and how to verify it. Nothing was written.
     push_frame: objective takes at most 4000 characters, and 4001 were given: shorten it. Nothing was done.
-    pop_frame: result is missing: All that the parent will see: what was done, found and decided; no code, no long output. Nothing was done.
+    pop_frame: result is missing: All that the parent sees: what was done, found and decided; no code, no long output. Nothing was done.
     pop_frame: result takes at most 10000 characters, and 10001 were given: shorten it. Nothing was done.
     the chunk a already exists: rewrite it with heap_write. Nothing was written.
     a chunk's name has 1 to 40 letters, digits or -_./: and "a b" has others or is too long. Nothing was written.
     heap_alloc: name takes at most 40 characters, and 41 were given: shorten it. Nothing was done.
     heap_alloc: content takes at most 9500 characters, and 9501 were given: shorten it. Nothing was done.
-    b would have 9502 UTF-16 units, and a chunk has at most 9500: strip it to what decides, or put it into a file. Nothing was written.
+    b would have 9502 UTF-16 units, but a chunk has at most 9500: shorten it, or put it into a file. Nothing was written.
     heap_alloc: description takes at most 80 characters, and 81 were given: shorten it. Nothing was done.
     there is no chunk b: there are a. Nothing was written.
     there is no chunk b: there are a. Nothing was written.
@@ -129,7 +129,7 @@ fn invalid_arguments_are_named_and_change_nothing() {
     turns_list: failures is 1: give true or false. Nothing was done.
     turns_show: turn is missing: Its name as turns_list shows it, SESSION:NUMBER. Nothing was done.
     read_file: path is 1: give a string. Nothing was done.
-    write_file: content is missing: All that it will hold. Nothing was done.
+    write_file: content is missing: The whole content. Nothing was done.
     write_file: content takes at most 1000000 characters, and 1000001 were given: shorten it. Nothing was done.
     run_command: command takes at most 20000 characters, and 20001 were given: shorten it. Nothing was done.
     run_command: command is an array: give a string. Nothing was done.
@@ -156,12 +156,12 @@ fn at_most_five_frames_can_be_nested() {
     for depth in 1..=5 {
         assert_eq!(client.call_tool("push_frame", push_arguments(depth)), format!("ok r{depth}"));
     }
-    insta::assert_snapshot!(client.call_refused_tool("push_frame", push_arguments(6)), @"the stack is full: 5 frames above the root; finish this one with pop_frame. Nothing was written.");
+    insta::assert_snapshot!(client.call_refused_tool("push_frame", push_arguments(6)), @"the stack is full (5 frames above the root): finish this one with pop_frame. Nothing was written.");
     for _ in 0..5 {
         client.call_tool("pop_frame", json!({"result": "done"}));
     }
     insta::assert_snapshot!(client.call_tool("memory_show", json!({})), @r#"
-    <plimsoll-memory rev="10" frame="root" depth="0"> (of a frame's blocks, the highest rev is current)
+    <plimsoll-memory rev="10" frame="root" depth="0"> (for each frame, the highest rev is current)
     R3 PHASE: returned from: f1
     R7 STATUS: done
     </plimsoll-memory>
@@ -176,7 +176,7 @@ fn a_chunk_that_would_exceed_the_heap_limit_is_refused() {
         client.call_tool("heap_alloc", json!({"name": name, "content": "x".repeat(9_500)}));
     }
     let refusal = client.call_refused_tool("heap_alloc", json!({"name": "c", "content": "x".repeat(5_001)}));
-    insta::assert_snapshot!(refusal, @"the heap would hold 24001 UTF-16 units, and takes at most 24000: free chunks first. Nothing was written.");
+    insta::assert_snapshot!(refusal, @"the heap would hold 24001 UTF-16 units, but takes at most 24000: free chunks first. Nothing was written.");
     client.call_tool("heap_alloc", json!({"name": "c", "content": "x".repeat(5_000)}));
 }
 

@@ -94,7 +94,7 @@ fn the_original_example_session_works_with_the_tools() {
         "context": "Pure Python.", "return_spec": "Report: file path, verification"});
     assert_eq!(client.call_tool("push_frame", push_arguments), "ok r3");
     insta::assert_snapshot!(client.call_tool("memory_show", json!({})), @r#"
-    <plimsoll-memory rev="3" frame="implement-calc" depth="1"> (of a frame's blocks, the highest rev is current)
+    <plimsoll-memory rev="3" frame="implement-calc" depth="1"> (for each frame, the highest rev is current)
     R0 GOAL: Create calc.py with add(a,b)
     R1 PLAN: 1. calc.py
      2. tests
@@ -131,9 +131,9 @@ fn the_original_example_session_works_with_the_tools() {
         json!({"R4_CONSTRAINTS": "no floats", "R6_OPEN_QUESTIONS": "who tests?"}),
     );
     let pop_reply = client.call_tool("pop_frame", json!({"result": "Created calc.py with add."}));
-    assert_eq!(pop_reply, "ok r5\nnote: R4_CONSTRAINTS of the child differs from yours, and is not merged");
+    assert_eq!(pop_reply, "ok r5\nnote: R4_CONSTRAINTS of the child differs from yours and was not merged");
     insta::assert_snapshot!(client.call_tool("memory_show", json!({})), @r#"
-    <plimsoll-memory rev="5" frame="root" depth="0"> (of a frame's blocks, the highest rev is current)
+    <plimsoll-memory rev="5" frame="root" depth="0"> (for each frame, the highest rev is current)
     R0 GOAL: Build calc.py + test_calc.py
     R1 PLAN: 1. calc.py
      2. tests
@@ -151,20 +151,20 @@ fn the_original_example_session_works_with_the_tools() {
     let write_reply = client.call_tool("heap_write", json!({"name": "api-spec", "content": &long}));
     insta::assert_snapshot!(write_reply, @"
     ok r6
-    note: the heap is at 75% of its limit: free what no future step needs
+    note: the heap is at 75% of its limit: free chunks that no later step needs
     HEAP 6000 of 8000 chars (75%), pressure elevated
     - api-spec 6000 chars (75%), age 0, rev 6
     ");
     insta::assert_snapshot!(client.call_tool("heap_alloc", json!({"name": "b", "content": &long})), @"
     ok r7
-    note: the heap is at 150% of its limit: free what no future step needs
+    note: the heap is at 150% of its limit: free chunks that no later step needs
     HEAP 12000 of 8000 chars (150%), pressure over
     - api-spec 6000 chars (75%), age 0, rev 6
     - b 6000 chars (75%), age 0, rev 7
     ");
     insta::assert_snapshot!(client.call_tool("heap_free", json!({"name": "api-spec"})), @"
     ok r8
-    note: the heap is at 75% of its limit: free what no future step needs
+    note: the heap is at 75% of its limit: free chunks that no later step needs
     HEAP 6000 of 8000 chars (75%), pressure elevated
     - b 6000 chars (75%), age 0, rev 7
     ");
@@ -175,7 +175,7 @@ fn the_original_example_session_works_with_the_tools() {
     insta::assert_snapshot!(client.call_refused_tool("update_registers", json!({"R2_NEXT": "x"})), @"the root frame has popped: nothing is written until the user writes again. Nothing was written.");
     let shown = client.call_tool("memory_show", json!({}));
     insta::assert_snapshot!(shown.replace(&long, "[6000 LETTERS]"), @r#"
-    <plimsoll-memory rev="9" frame="root" depth="0"> (of a frame's blocks, the highest rev is current)
+    <plimsoll-memory rev="9" frame="root" depth="0"> (for each frame, the highest rev is current)
     R0 GOAL: Build calc.py + test_calc.py
     R1 PLAN: 1. calc.py
      2. tests
@@ -268,7 +268,7 @@ fn recorded_turns_can_be_listed_filtered_and_shown() {
       | ‹tool_use_error>Error: No such tool available: Glob. Glob is not available in this session — find files with `find` via the Bash tool instead.‹/tool_use_error>
     ");
     insta::assert_snapshot!(client.call_refused_tool("turns_show", json!({"turn": "parallel:99"})), @"there is no turn parallel:99: name it as `plimsoll turns list` does, SESSION:NUMBER");
-    insta::assert_snapshot!(client.call_refused_tool("turns_list", json!({"session": "zzz"})), @r#"no session here begins with "zzz": see `plimsoll turns list`"#);
+    insta::assert_snapshot!(client.call_refused_tool("turns_list", json!({"session": "zzz"})), @r#"no session here starts with "zzz": see `plimsoll turns list`"#);
 }
 
 #[test]
@@ -308,11 +308,11 @@ fn the_server_follows_memory_files_that_move_into_the_project() {
 
     2 chunks, 2 of 8000 characters (pressure low).
 
-    heap:before (1 characters, written in step 0)
+    heap:before (1 character, written in step 0)
 
     x
 
-    heap:after (1 characters, written in step 0)
+    heap:after (1 character, written in step 0)
 
     y
     ");

@@ -1,5 +1,5 @@
 //! An independent reader that knows only one request and derives the memory from it. It shares no code with the
-//! product's renderer; it does what the blocks tell a model to do ("of a frame's blocks, the highest rev is
+//! product's renderer; it does what the blocks tell a model to do ("for each frame, the highest rev is
 //! current").
 
 use plimsoll_domain::memory::{Memory, Register};

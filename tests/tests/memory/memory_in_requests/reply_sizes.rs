@@ -58,7 +58,7 @@ fn a_full_heap_is_shown_whole_at_start_after_compaction_and_on_resume() {
     sessions.inspect_requests("main", |requests| {
         assert_eq!(requests.len(), 6);
         let full_block_count =
-            |request: &Request| request.full_text().matches("(of a frame's blocks").count();
+            |request: &Request| request.full_text().matches("(for each frame, the highest rev").count();
         assert_eq!([0, 1, 2, 3, 4].map(|index| full_block_count(&requests[index].request)), [1, 1, 1, 1, 2]);
     });
 }
@@ -173,7 +173,7 @@ fn changes_beyond_one_hook_text_are_announced_and_arrive_in_pieces() {
             [[false; 3], [true, false, false], [true, true, false], [true; 3]]
         );
         let announcement_count = |index: usize| {
-            requests[index].request.full_text().matches("the rest comes with your next calls").count()
+            requests[index].request.full_text().matches("the rest follows with your next calls").count()
         };
         assert_eq!([0, 1, 2, 3].map(announcement_count), [0, 1, 2, 2]);
         assert!(!requests[3].request.full_text().contains("<persisted-output>"));

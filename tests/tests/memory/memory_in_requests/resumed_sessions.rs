@@ -83,7 +83,7 @@ fn a_killed_session_is_shown_the_whole_memory_when_resumed() {
     let first_resumed_request = sessions.inspect_requests("main", |requests| requests[2].request.full_text());
     assert!(
         first_resumed_request.contains("R4 CONSTRAINTS: keep the API")
-            && first_resumed_request.contains("(of a frame's blocks")
+            && first_resumed_request.contains("(for each frame, the highest rev")
     );
 }
 

@@ -45,7 +45,10 @@ fn a_usage_limit_of_one_machine_pauses_all_machines_until_it_is_reset() {
         });
     let running: Vec<RunningProgram> = machines.iter().map(|machine| spawn_join(machine, &[])).collect();
     fleet.source.wait_until(
-        || fleet.server.run_sql("select paused_until > plimsoll.moment() from plimsoll.plan") == "t",
+        || {
+            fleet.server.run_sql("select paused_until > plimsoll_night.moment() from plimsoll_night.plan")
+                == "t"
+        },
         "the fleet is paused",
     );
     let paused_at = unix_seconds_now();
@@ -64,7 +67,11 @@ fn a_usage_limit_of_one_machine_pauses_all_machines_until_it_is_reset() {
         session_starts.iter().filter(|start| **start >= reset_seconds).count() >= 2,
         "{session_starts:?}"
     );
-    assert_eq!(fleet.server.run_sql("select sum(tries) from plimsoll.item"), "0", "it costs nobody a try");
+    assert_eq!(
+        fleet.server.run_sql("select sum(tries) from plimsoll_night.item"),
+        "0",
+        "it costs nobody a try"
+    );
 }
 
 #[test]
@@ -81,7 +88,7 @@ fn the_session_limit_of_a_fleet_holds_for_all_machines_together() {
         assert!(finished.stdout.contains("3 sessions used by the whole fleet"), "{finished:?}");
     }
     assert_eq!(model.main_requests().len(), 6, "three sessions of two answers");
-    let stage_counts_sql = "select count(*) filter (where stage = 'merged'), count(*) filter (where stage = 'open') from plimsoll.item";
+    let stage_counts_sql = "select count(*) filter (where stage = 'merged'), count(*) filter (where stage = 'open') from plimsoll_night.item";
     assert_eq!(fleet.server.run_sql(stage_counts_sql), "3|1");
     let late_machine = spawn_join(&fleet.replay_machine(&model), &[]).wait_or_kill_and_panic(FLEET_TIMEOUT);
     assert!(
@@ -119,7 +126,9 @@ fn ctrl_c_twice_or_sigterm_ends_a_machine_and_another_takes_its_items() {
         assert!(machine_processes(&machine).is_empty(), "{signal}: {interrupted_machine:?}");
         // The items are open again at once: nobody has to wait for a lease, and no work is lost.
         assert_eq!(
-            fleet.server.run_sql("select string_agg(distinct stage, ' '), sum(tries) from plimsoll.item"),
+            fleet
+                .server
+                .run_sql("select string_agg(distinct stage, ' '), sum(tries) from plimsoll_night.item"),
             "open|0",
             "{signal}: {interrupted_machine:?}"
         );

@@ -67,8 +67,8 @@ impl Fleet {
         create_arguments.extend(options.merges_into_main.then(|| "--deliver=merge".to_owned()));
         let create_arguments: Vec<&str> = create_arguments.iter().map(String::as_str).collect();
         source.plimsoll(&create_arguments).cwd(source.path(&project_prefix)).run().expect_success();
-        // Machines have only the rights that docs/fleet.md grants them.
-        server.create_member_role();
+        // Machines have only the rights of members.
+        server.set_member_password();
         let target = if options.merges_into_main { "main" } else { "plimsoll/night" };
         Fleet { server, source, target, item_count: items.len(), project_prefix }
     }
@@ -117,7 +117,8 @@ impl Fleet {
             assert_eq!(commits.lines().count(), 1, "item {number}: {commits} {context}");
         }
         assert_eq!(self.file_on_target("fix_plan.md").matches("- [x]").count(), self.item_count, "{context}");
-        let landings = self.server.run_sql("select stage, array_to_string(landings, ' ') from plimsoll.item");
+        let landings =
+            self.server.run_sql("select stage, array_to_string(landings, ' ') from plimsoll_night.item");
         for line in landings.lines() {
             let (stage, commits) = line.split_once('|').expect("two columns");
             let has_landed = |commit: &str| {
@@ -128,13 +129,13 @@ impl Fleet {
             assert_eq!(commits.split(' ').filter(|commit| has_landed(commit)).count(), 1, "{line} {context}");
         }
         assert_eq!(self.event_count("merged"), self.item_count, "{context}");
-        assert_eq!(self.server.run_sql("select ended from plimsoll.plan"), "done", "{context}");
+        assert_eq!(self.server.run_sql("select ended from plimsoll_night.plan"), "done", "{context}");
     }
 
     /// Moves the database's clock 100 s ahead, so that leases that are not renewed have expired.
     pub(super) fn expire_leases(&self) {
         self.server.run_sql(
-            "create or replace function plimsoll.moment() returns bigint language sql volatile as
+            "create or replace function plimsoll_night.moment() returns bigint language sql volatile as
              'select (extract(epoch from clock_timestamp()) * 1000)::bigint + 100000'",
         );
     }
@@ -149,7 +150,7 @@ impl Fleet {
 
     /// Counts the events of this kind.
     pub(super) fn event_count(&self, kind: &str) -> usize {
-        let count_query = format!("select count(*) from plimsoll.event where kind = '{kind}'");
+        let count_query = format!("select count(*) from plimsoll_night.event where kind = '{kind}'");
         self.server.run_sql(&count_query).parse().expect("a number")
     }
 }
@@ -261,8 +262,9 @@ pub(super) fn assert_all_end_well<'a>(
 
 /// Asserts that all have reported that the database and the remote are reachable again.
 pub(super) fn assert_reported_recovery(finished: &[FinishedProgram]) {
-    let reported_recovery =
-        |finished: &FinishedProgram| finished.stdout.contains("all is there again, and it goes on");
+    let reported_recovery = |finished: &FinishedProgram| {
+        finished.stdout.contains("the database and the remote are reachable again; resuming")
+    };
     assert!(finished.iter().all(reported_recovery), "{finished:?}");
 }
 

@@ -24,7 +24,7 @@ fn assert_plan_completed_through(fleet: &Fleet, address: &str, disturb: impl FnO
     assert_all_end_well(&machines, running);
     fleet.assert_landed_once("");
     // Nothing was lost on the way: no session was started again.
-    assert_eq!(fleet.server.run_sql("select sum(tries), sum(sessions) from plimsoll.item"), "0|6");
+    assert_eq!(fleet.server.run_sql("select sum(tries), sum(sessions) from plimsoll_night.item"), "0|6");
 }
 
 /// Each connection lives for a few statements, and ends in the middle of a statement or of its result.

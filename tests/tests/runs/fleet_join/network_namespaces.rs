@@ -147,7 +147,10 @@ fn a_machine_with_a_link_cut_for_a_while_reports_its_work_afterwards() {
     );
     let second_run = networks[1].spawn_join(&machines[1]);
     fleet.source.wait_until(|| fleet.event_count("merged") >= 1, "the other works meanwhile");
-    assert_eq!(fleet.server.run_sql("select stage, epoch from plimsoll.item where place = 0"), "leased|1");
+    assert_eq!(
+        fleet.server.run_sql("select stage, epoch from plimsoll_night.item where place = 0"),
+        "leased|1"
+    );
     networks[0].set_work_link("up");
     assert_all_end_well(&machines, [first_run, second_run]);
     fleet.assert_landed_once("");

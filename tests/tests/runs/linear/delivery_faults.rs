@@ -26,10 +26,7 @@ fn is_comment_creation(request: &ReceivedRequest) -> bool {
 fn assert_delivered_once(server: &LinearServer, world: &World) {
     let comments = server.comments();
     assert_eq!(comments.len(), 1, "{comments:#?}");
-    assert!(
-        comments[0].body.contains("**Iteration 1** · 2026-01-07 01:45 UTC · checkpoint"),
-        "{comments:#?}"
-    );
+    assert!(comments[0].body.contains("**Session 1** · 2026-01-07 01:45 UTC · checkpoint"), "{comments:#?}");
     assert_eq!(undelivered_count(world), 0);
 }
 
@@ -40,7 +37,7 @@ fn a_rejected_key_is_reported_and_the_notes_stay_queued() {
     let finished = run_linear_sync(&world);
     assert_eq!(finished.code, Some(1));
     insta::assert_snapshot!(finished.stderr, @"
-    plimsoll: Linear rejects the key: Authentication required, not authenticated (AUTHENTICATION_ERROR); 1 note not delivered yet
+    error: Linear rejects the key: Authentication required, not authenticated (AUTHENTICATION_ERROR); 1 note not delivered yet
     hint: make a new key in Linear (Settings, Security & access, Personal API keys) and set LINEAR_API_KEY
     ");
     assert_eq!((server.comments().len(), undelivered_count(&world)), (0, 1));
@@ -53,7 +50,7 @@ fn a_rejection_by_linear_is_shown_with_its_message() {
     let finished = run_linear_sync(&world);
     assert_eq!(finished.code, Some(1));
     insta::assert_snapshot!(finished.stderr, @"
-    plimsoll: Linear refuses: body is too rude (INPUT_ERROR); 1 note not delivered yet
+    error: Linear refuses: body is too rude (INPUT_ERROR); 1 note not delivered yet
     hint: check linear.issue; `plimsoll linear check` checks each part
     ");
     assert_eq!(
@@ -79,7 +76,7 @@ fn a_missing_issue_is_named() {
     let finished = run_linear_sync(&world);
     assert_eq!(finished.code, Some(1));
     insta::assert_snapshot!(finished.stderr, @"
-    plimsoll: Linear refuses: Entity not found: Issue - Could not find referenced Issue. (INPUT_ERROR, at commentCreate); 1 note not delivered yet
+    error: Linear refuses: Entity not found: Issue - Could not find referenced Issue. (INPUT_ERROR, at commentCreate); 1 note not delivered yet
     hint: check linear.issue; `plimsoll linear check` checks each part
     ");
 }
@@ -95,7 +92,7 @@ fn notes_for_an_issue_outside_the_user_settings_are_not_sent() {
     };
     outbox::append_note_with_best_effort_lock(&project_store(&world), &note).expect("the outbox is writable");
     let finished = run_linear_sync(&world);
-    insta::assert_snapshot!(finished.stderr, @"plimsoll: left: notes of run r2 are for ENG-999, and your settings name another issue (`linear.issue`)");
+    insta::assert_snapshot!(finished.stderr, @"warning: notes of run r2 were not delivered: they are for ENG-999, and your settings name another issue (`linear.issue`)");
     assert_eq!((server.comments().len(), undelivered_count(&world)), (1, 1));
     assert_eq!(server.requested_operations(), ["commentCreate"]);
 }
@@ -121,7 +118,7 @@ fn a_partial_error_is_shown_and_the_note_is_delivered() {
     let (server, world) = world_with_faulty_server(vec![Fault::PartialResponse]);
     let finished = run_linear_sync(&world);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    insta::assert_snapshot!(finished.stderr, @"plimsoll: Linear also says: the url could not be made (at comment.url)");
+    insta::assert_snapshot!(finished.stderr, @"warning: Linear reports: the url could not be made (at comment.url)");
     assert_delivered_once(&server, &world);
 }
 
@@ -137,7 +134,7 @@ fn after_a_rate_limit_no_request_is_sent_until_it_resets() {
         assert_eq!(finished.code, Some(1));
         insta::allow_duplicates! {
             insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&finished.stderr), @"
-            plimsoll: Linear asks us to wait: too many requests; 1 note not delivered yet
+            error: Linear asks to wait: too many requests; 1 note not delivered yet
             hint: try again after that time
             ");
         }
@@ -145,7 +142,7 @@ fn after_a_rate_limit_no_request_is_sent_until_it_resets() {
         assert_eq!(second_sync.code, Some(1));
         insta::allow_duplicates! {
             insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&second_sync.stderr), @"
-            plimsoll: Linear asked us to wait until [TIME]; 1 note not delivered yet
+            error: Linear asked to wait until [TIME]; 1 note not delivered yet
             hint: try again then
             ");
         }
@@ -210,9 +207,9 @@ fn an_unexpected_response_is_reported_and_no_redirect_is_followed() {
         finished.stderr
     });
     insta::assert_snapshot!(errors.concat(), @r#"
-    plimsoll: 127.0.0.1 does not answer as Linear does: status 200: "hello"; 1 note not delivered yet
+    error: 127.0.0.1 does not answer as Linear does: status 200: "hello"; 1 note not delivered yet
     hint: check LINEAR_API_URL and the proxy
-    plimsoll: 127.0.0.1 does not answer as Linear does: a redirect, which is not followed; 1 note not delivered yet
+    error: 127.0.0.1 does not answer as Linear does: a redirect, which is not followed; 1 note not delivered yet
     hint: check LINEAR_API_URL and the proxy
     "#);
 }
@@ -234,7 +231,7 @@ fn a_crash_before_the_response_creates_no_second_comment() {
     add_note(&world, "r1", 2, "another one");
     assert_eq!(run_linear_sync(&world).code, Some(0));
     assert_delivered_once(&server, &world);
-    assert!(server.comments()[0].body.contains("**Iteration 2**"), "{:#?}", server.comments());
+    assert!(server.comments()[0].body.contains("**Session 2**"), "{:#?}", server.comments());
 }
 
 #[test]

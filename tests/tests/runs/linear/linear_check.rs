@@ -83,7 +83,7 @@ fn linear_check_names_the_failing_part_and_what_to_do() {
     ");
     world.write_plimsoll_user_settings(&json!({}));
     insta::assert_snapshot!(problem_output(&world), @r#"
-    PROBLEM  Setting  no issue is set: nothing is queued, nothing is sent
+    PROBLEM  Setting  no issue is set, so no notes are queued or sent
         → put {"linear": {"issue": "ENG-123"}} into [HOME]/.config/plimsoll/settings.json
     ok       Outbox   no notes to deliver
     "#);
@@ -96,7 +96,7 @@ fn linear_check_names_the_failing_part_and_what_to_do() {
     ");
     world.set_env("LINEAR_API_KEY", "two words");
     insta::assert_snapshot!(problem_output(&world), @"
-    PROBLEM  Key      LINEAR_API_KEY holds no key: it contains characters that no key has
+    PROBLEM  Key      LINEAR_API_KEY has no valid key: it contains characters that no key has
         → export LINEAR_API_KEY with the key alone, such as lin_api_…
     ok       Outbox   no notes to deliver
     ");
@@ -206,7 +206,7 @@ fn a_rejection_by_linear_does_not_suggest_another_linear_check() {
 #[test]
 fn a_rate_limit_and_an_unavailable_server_are_distinguished() {
     for (fault, expected) in [
-        (Fault::RateLimited(4_000_000_000_000), "PROBLEM  Account  Linear asks us to wait"),
+        (Fault::RateLimited(4_000_000_000_000), "PROBLEM  Account  Linear asks to wait"),
         (Fault::HttpStatus(503, "busy".into()), "PROBLEM  Network  127.0.0.1 answered with the status 503"),
         (Fault::ConnectionCut, "PROBLEM  Network  127.0.0.1"),
     ] {

@@ -74,7 +74,7 @@ fn assert_delivered_once(server: &LinearServer, world: &World) {
     assert_eq!(run_linear_sync(world).code, Some(0));
     let comments = server.comments();
     assert_eq!((comments.len(), undelivered_count(world)), (1, 0), "{comments:#?}");
-    for part in ["**Iteration 1**", "half of them", "**Iteration 3**", "the run ended: completed"] {
+    for part in ["**Session 1**", "half of them", "**Session 3**", "the run ended: completed"] {
         assert_eq!(comments[0].body.matches(part).count(), 1, "{part} in {comments:#?}");
     }
 }
@@ -90,9 +90,7 @@ fn a_run_without_the_linear_program_succeeds_and_keeps_its_notes() {
         let finished = run_plimsoll(&world, &program_folder, arguments);
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(
-            finished
-                .stderr
-                .starts_with(&format!("plimsoll: {LINEAR_PROGRAM} {missing_message}\nhint: install")),
+            finished.stderr.starts_with(&format!("error: {LINEAR_PROGRAM} {missing_message}\nhint: install")),
             "{finished:?}"
         );
     }
@@ -265,7 +263,7 @@ fn an_invalid_key_is_reported_at_the_start_with_its_source() {
     let mut world = world_with_linear(&server);
     world.set_env("LINEAR_API_KEY", "two words");
     let finished = run_scripted_sessions(&world, &[FINISH_ITEM_SESSION, PROMISE_SESSION]);
-    insta::assert_snapshot!(delivery_failures(&finished).join("\n"), @"LINEAR_API_KEY holds no key: it contains characters that no key has; export LINEAR_API_KEY with the key alone, such as lin_api_…");
+    insta::assert_snapshot!(delivery_failures(&finished).join("\n"), @"LINEAR_API_KEY has no valid key: it contains characters that no key has; export LINEAR_API_KEY with the key alone, such as lin_api_…");
     let messages = ["printf ''", "printf 'a\\0b'", "echo a; echo b"].map(|command| {
         let server = LinearServer::new();
         let mut world = world_with_linear(&server);
@@ -308,9 +306,9 @@ fn the_linear_program_prints_its_version_and_rejects_unknown_arguments() {
         format!("{}\n", refused.stderr.lines().next().unwrap_or_default())
     });
     insta::assert_snapshot!(errors.concat(), @r#"
-    plimsoll: plimsoll-linear does not know the arguments []
-    plimsoll: plimsoll-linear does not know the arguments ["sync", "--now"]
-    plimsoll: plimsoll-linear does not know the arguments ["ready", "elsewhere"]
+    error: a command is missing
+    error: unknown arguments: sync --now
+    error: unknown arguments: ready elsewhere
     "#);
 }
 

@@ -96,7 +96,7 @@ fn tokens_and_passwords_in_notes_are_redacted_before_sending() {
 
     **Plimsoll: Dates** (run r1)
 
-    **Iteration 1** · [DATE] [TIME] UTC · pushed with \[redacted:github-token\] to postgres://me:\[redacted:url-password\]\@db/x, and all is well
+    **Session 1** · [DATE] [TIME] UTC · pushed with \[redacted:github-token\] to postgres://me:\[redacted:url-password\]\@db/x, and all is well
     ");
     assert_eq!(run_linear_sync(&world).code, Some(0));
     let body = server.comments()[0].body.clone();

@@ -10,7 +10,7 @@ use serde_json::Value;
 fn the_official_linear_sdk_reads_our_comments_and_writes_its_own() {
     let server = LinearServer::new();
     let world = world_with_linear(&server);
-    add_note(&world, "r1", 1, "checkpoint (level, L2 at 87 %). *Stars* and [brackets].");
+    add_note(&world, "r1", 1, "checkpoint (level, L2 at 87%). *Stars* and [brackets].");
     assert_eq!(run_linear_sync(&world).code, Some(0));
     let own_comment = server.comments()[0].clone();
 

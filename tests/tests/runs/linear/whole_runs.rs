@@ -27,9 +27,9 @@ fn a_run_is_one_comment_with_a_paragraph_per_checkpoint_and_the_end() {
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&comments[0].body), @r"
     **Plimsoll: Dates** (run [COMMIT])
 
-    **Iteration 1** · [DATE] [TIME] UTC · checkpoint (level, L2 at 87 %). Current item: “Item one”. Progress: 50%. Summary: half of them. Next step: the rest. 0 items done, 2 open. Handoff: .claude/handoffs/[DATE-TIME].md
+    **Session 1** · [DATE] [TIME] UTC · checkpoint (level, L2 at 87%). Current item: “Item one”. Progress: 50%. Summary: half of them. Next step: the rest. 0 items done, 2 open. Handoff: .claude/handoffs/[DATE-TIME].md
 
-    **Iteration 3** · [DATE] [TIME] UTC · the run ended: completed (2 items). 2 items done, 0 open; 3 sessions, \$0.03, 0 tokens.
+    **Session 3** · [DATE] [TIME] UTC · the run ended: completed (2 items). 2 items done, 0 open; 3 sessions, \$0.03, 0 tokens.
     ");
     assert_eq!(
         server.requested_operations(),
@@ -85,7 +85,7 @@ fn a_run_without_network_completes_and_one_sync_delivers_its_notes() {
     assert!(synced.stdout.contains("of the run \"Dates\": https://linear.app/"), "{synced:?}");
     let comments = server.comments();
     assert_eq!((comments.len(), undelivered_count(&world)), (1, 0));
-    for part in ["**Iteration 1**", "half of them", "**Iteration 3**", "the run ended: completed"] {
+    for part in ["**Session 1**", "half of them", "**Session 3**", "the run ended: completed"] {
         assert!(comments[0].body.contains(part), "{part} in {comments:#?}");
     }
     assert_eq!(run_linear_sync(&world).stdout, "no notes to deliver\n");
@@ -157,7 +157,7 @@ fn with_the_real_client_the_end_of_the_run_is_delivered() {
     insta::assert_snapshot!(world.replace_varying_parts_with_placeholders(&comments[0].body), @r"
     **Plimsoll: Dates** (run [COMMIT])
 
-    **Iteration 1** · [DATE] [TIME] UTC · the run ended: completed (1 item). 1 item done, 0 open; 1 session, \$0.01, 61k tokens.
+    **Session 1** · [DATE] [TIME] UTC · the run ended: completed (1 item). 1 item done, 0 open; 1 session, \$0.01, 61k tokens.
     ");
 }
 
@@ -191,7 +191,7 @@ fn a_run_of_several_workers_is_one_comment_with_a_paragraph_for_each_item() {
     for (beginning, end) in [
         ("**Item 1** · 20", "“Item one” was merged ("),
         ("**Item 2** · 20", "“Item two” waits for an answer: Which format? (plimsoll status)."),
-        ("**Iteration 2** · 20", "the run ended: blocked"),
+        ("**Session 2** · 20", "the run ended: blocked"),
     ] {
         let is_expected_paragraph = |one: &&&str| one.starts_with(beginning) && one.contains(end);
         assert_eq!(

@@ -36,7 +36,7 @@ fn the_linear_note_names_the_item_that_the_session_did() {
     let comments = server.comments();
     assert_eq!(comments.len(), 1, "{finished:?}");
     let paragraphs: Vec<&str> = comments[0].body.split("\n\n").collect();
-    let note = paragraphs.iter().find(|part| part.starts_with("**Iteration 1**")).expect("a note");
+    let note = paragraphs.iter().find(|part| part.starts_with("**Session 1**")).expect("a note");
     let credited = note.split("Write the printer").next().unwrap_or_default();
     assert!(credited.contains("Write the parser"), "nobody has begun the printer: {note}");
     assert!(!note.contains("Item in hand: “Write the printer”"), "nobody has begun the printer: {note}");

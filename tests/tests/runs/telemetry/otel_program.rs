@@ -25,10 +25,14 @@ fn it_prints_version_and_help_and_refuses_unknown_arguments() {
 
     `plimsoll run` starts it where CLAUDE_CODE_ENABLE_TELEMETRY=1 and OTEL_EXPORTER_OTLP_ENDPOINT are set.
     ");
-    for arguments in [&["send"][..], &[], &["follow", "soon"]] {
+    for (arguments, problem) in [
+        (&["send"][..], "unknown arguments: send"),
+        (&[], "a command is missing"),
+        (&["follow", "soon"], "unknown arguments: follow soon"),
+    ] {
         let finished = run_program(arguments, "");
         assert_eq!((finished.code, finished.stdout.as_str()), (Some(2), ""), "{finished:?}");
-        let expected = format!("plimsoll: plimsoll-otel does not know the arguments {arguments:?}\n\n{help}");
+        let expected = format!("error: {problem}\n\n{help}");
         assert_eq!(finished.stderr, expected);
     }
     // Input that is no run: it ends at once and writes nothing.
@@ -69,7 +73,7 @@ fn an_exporter_in_the_project_or_a_relative_path_entry_is_not_started() {
 
 #[test]
 fn an_invalid_certificate_is_reported_and_does_not_fail_the_run() {
-    for (text, expected_text) in [(None, "is not there"), (Some("no certificate"), "holds no certificate")] {
+    for (text, expected_text) in [(None, "does not exist"), (Some("no certificate"), "has no certificate")] {
         let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
         enable_telemetry(&mut world, "https://127.0.0.1:9");
         let path = world.home().join("ca.pem");

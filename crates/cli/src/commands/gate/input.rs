@@ -6,7 +6,7 @@ use plimsoll_policy::gate_input_wait::{
 };
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, disk, sessions, state_file};
-use plimsoll_terminal::console::print_error;
+use plimsoll_terminal::console::print_warning;
 use plimsoll_terminal::standard_input::{ReadStep, StandardInputReader};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ pub(super) fn read_stdin_while_session_unfinished(project: &Project) -> Option<V
         };
         if let Some(reason) = stop_reading_reason_if_timed_out(stage, reader.has_bytes(), elapsed) {
             if let Some(message) = reason.stderr_message() {
-                print_error(&message);
+                print_warning(&message);
             }
             return reader.into_bytes_unless_blank();
         }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ManArguments {
-    /// The command whose page is printed, such as `run` or `turns list` [default: plimsoll itself]
+    /// The command, such as `turns list` [default: plimsoll itself]
     #[arg(value_name = "COMMAND")]
     words: Vec<String>,
     /// Print the names of all pages

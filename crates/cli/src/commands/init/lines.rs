@@ -48,7 +48,7 @@ pub(super) fn render_installation_report(plan: &InstallPlan<InstallationReport>,
         hook_template_and_reason_line(report),
     ];
     if let InstalledClient::Version(version) = &report.client {
-        let warning = |message| format!("Careful: {message}: {}.", plimsoll_policy::client::UPDATE_ADVICE);
+        let warning = |message| format!("Warning: {message}: {}.", plimsoll_policy::client::UPDATE_ADVICE);
         lines.extend(plimsoll_policy::client::unsupported_client_reason(version).map(warning));
     }
     lines.extend(
@@ -58,20 +58,20 @@ pub(super) fn render_installation_report(plan: &InstallPlan<InstallationReport>,
         lines.push(format!("Kept: {} of other programs", count_with_noun(report.other_hook_count, "hook")));
     }
     lines.extend(report.other_status_line.iter().map(|command| {
-        format!("Kept: your status line `{command}`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`."
+        format!("Kept: your status line `{command}`. To let Plimsoll read usage through it: `plimsoll init --wrap`."
         )
     }));
     if report.hooks_disabled {
-        lines.push("Careful: this file says \"disableAllHooks\": true, so no hook will run.".to_owned());
+        lines.push("Warning: this file says \"disableAllHooks\": true, so no hook will run.".to_owned());
     }
     lines.extend(report.other_settings_files.iter().map(|path| {
-        format!("Careful: {} also has our hooks; if the commands differ, both run.", display(path))
+        format!("Warning: {} also has our hooks; if the commands differ, both run.", display(path))
     }));
     if let Some(folder) = report.missing_programs.first().and_then(|path| path.parent()) {
         let names: Vec<_> =
             report.missing_programs.iter().filter_map(|path| path.file_name()?.to_str()).collect();
         lines.push(format!(
-            "Careful: {} lacks {}, which therefore cannot run. Install all programs together: {}.",
+            "Warning: {} lacks {}, which therefore cannot run. Install all programs together: {}.",
             folder.display(),
             names.join(", "),
             INSTALL_HINT
@@ -84,7 +84,7 @@ pub(super) fn render_installation_report(plan: &InstallPlan<InstallationReport>,
 /// Renders the report about the team's files: preferences and ignore rules.
 pub(super) fn render_team_files_report(plan: &InstallPlan<TeamFiles>, project: &Path) -> String {
     let mut lines = team_file_lines(&plan.report, project);
-    lines.push("Commit these files. Hooks are each user's own: everybody who wants them runs `plimsoll init` once; `plimsoll run` brings its own, also in CI.".to_owned());
+    lines.push("Commit these files. Each teammate runs `plimsoll init` once for the hooks; `plimsoll run` has its own, also in CI.".to_owned());
     join_lines(&lines)
 }
 
@@ -130,7 +130,7 @@ fn other_file_and_next_step_lines(report: &InstallationReport, project: &Path) -
         report.module.iter().flat_map(|module| lines_about_module_change(module, &report.client, project)),
     );
     if report.memory_removed {
-        lines.push("Careful: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.".to_owned());
+        lines.push("Warning: the working memory's hooks were removed; this client does not know their events. With a newer one: `plimsoll init --memory`.".to_owned());
     }
     lines.extend(report.team_files.iter().flat_map(|files| team_file_lines(files, project)));
     lines.extend(report.exclude_outcome.iter().filter_map(|outcome| match outcome {
@@ -220,14 +220,16 @@ fn memory_installation_lines(
                 Some(format!("Kept: your own entry for the server {server_name} in {displayed_list}, which starts our program"))
             }
             ServerEntryOutcome::KeptOtherProgram => Some(format!(
-                "Careful: {displayed_list} has another server named {server_name}, which stays. Our tools are not there until it has another name and you run `plimsoll init --memory` again."
+                "Warning: {displayed_list} has another server named {server_name}, which stays. Rename it, then run `plimsoll init --memory` again to get the memory tools."
             )),
             ServerEntryOutcome::Absent => None,
         }
     }));
-    lines.extend(memory.manual_command.iter().map(|command| {
-        format!("For you to run, because the client keeps the list of your own servers: {command}")
-    }));
+    lines.extend(
+        memory.manual_command.iter().map(|command| {
+            format!("Run this, because Claude Code keeps the list of your servers: {command}")
+        }),
+    );
     let (agent_path, outcome) = &memory.agent_file;
     match outcome {
         InstalledFileOutcome::Written => lines.push(format!("{}: the agent for frames", display(agent_path))),
@@ -258,7 +260,7 @@ fn hook_template_and_reason_line(report: &InstallationReport) -> String {
     let reason = match &report.client {
         InstalledClient::Missing => {
             format!(
-                "`claude` is not on the PATH; with a client before {first_modern_version} run `plimsoll init` again"
+                "`claude` is not on the PATH; with Claude Code before {first_modern_version} run `plimsoll init` again"
             )
         }
         InstalledClient::UnknownVersion(path) => {
@@ -267,10 +269,10 @@ fn hook_template_and_reason_line(report: &InstallationReport) -> String {
         InstalledClient::Version(version) => {
             let version = version.split_whitespace().next().unwrap_or("?");
             match report.hook_support {
-                HookSupport::Modern => format!("the client is {version}"),
+                HookSupport::Modern => format!("Claude Code is {version}"),
                 HookSupport::Classic => {
                     format!(
-                        "the client is {version}; from {first_modern_version} on run `plimsoll init` again"
+                        "Claude Code is {version}; from {first_modern_version} on run `plimsoll init` again"
                     )
                 }
             }
@@ -339,6 +341,9 @@ pub(super) fn render_removal_report(plan: &InstallPlan<UninstallationReport>, pr
             recorded_files.join(" ")
         ));
     }
+    lines.extend(report.kept_state_folder.iter().map(|folder| {
+        format!("Kept: recorded files of all projects (delete them when you like): {}", display(folder))
+    }));
     if report.may_have_manual_server {
         lines.push(format!(
             "If you added the server: claude mcp remove --scope user {}",

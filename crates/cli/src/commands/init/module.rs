@@ -61,12 +61,13 @@ fn decide_module_request(facts: ModuleFacts) -> ModuleDecision {
     }
 }
 
-/// Returns the options of the installation. Asks about the module if the user can answer and no option decides.
+/// Returns the options of the installation. Asks about the module if the user can answer and no option decides. Returns `None` if
+/// the user ends the input at a question.
 pub(super) fn choose_install_options(
     arguments: &InitArguments,
     scope: InstallScope,
     client: &InstalledClient,
-) -> InstallOptions {
+) -> Option<InstallOptions> {
     let facts = ModuleFacts {
         is_requested: arguments.module,
         is_refused: arguments.no_module,
@@ -77,35 +78,38 @@ pub(super) fn choose_install_options(
     };
     let module = match decide_module_request(facts) {
         ModuleDecision::Request(request) => request,
-        ModuleDecision::PromptUser => prompt_for_module(),
+        ModuleDecision::PromptUser => prompt_for_module()?,
     };
-    InstallOptions { install_memory: arguments.memory, wrap_status_line: arguments.wrap, module }
+    Some(InstallOptions { install_memory: arguments.memory, wrap_status_line: arguments.wrap, module })
 }
 
-fn prompt_for_module() -> ModuleRequest {
+/// Returns `None` at the end of the input.
+fn prompt_for_module() -> Option<ModuleRequest> {
     console::print_text(MODULE_QUESTION);
     loop {
         console::print_question("Install the module? [Y/n]: ");
-        match console::read_answer_line().map(|answer| answer.to_lowercase()).as_deref() {
-            Some("" | "y" | "yes") => break,
-            // At the end of the input nobody has agreed.
-            None | Some("n" | "no") => return ModuleRequest::RenewIfInstalled,
-            Some(_) => {}
+        match console::read_answer_line()?.to_lowercase().as_str() {
+            "" | "y" | "yes" => break,
+            "n" | "no" => return Some(ModuleRequest::RenewIfInstalled),
+            _ => {}
         }
     }
-    ModuleRequest::Install((!install::is_compaction_set_or_unreadable()).then(prompt_for_compaction))
+    if install::is_compaction_set_or_unreadable() {
+        return Some(ModuleRequest::Install(None));
+    }
+    Some(ModuleRequest::Install(Some(prompt_for_compaction()?)))
 }
 
-/// Asks until the answer is valid. An empty line or the end of the input chooses the client's summary.
-fn prompt_for_compaction() -> CompactionChoice {
+/// Asks until the answer is valid. An empty line chooses the client's summary. Returns `None` at the end of the input.
+fn prompt_for_compaction() -> Option<CompactionChoice> {
     console::print_text(COMPACTION_QUESTION);
     loop {
         console::print_question("Choose 1, 2 or 3 [1]: ");
-        match console::read_answer_line().as_deref() {
-            None | Some("" | "1") => return CompactionChoice::Client,
-            Some("2") => return CompactionChoice::Ask,
-            Some("3") => return CompactionChoice::Handoff,
-            Some(_) => {}
+        match console::read_answer_line()?.as_str() {
+            "" | "1" => return Some(CompactionChoice::Client),
+            "2" => return Some(CompactionChoice::Ask),
+            "3" => return Some(CompactionChoice::Handoff),
+            _ => {}
         }
     }
 }
@@ -155,7 +159,7 @@ fn installation_lines(installation: &ModuleInstallation, project: &Path) -> Vec<
             Some(format!("Kept: your \"compaction\" in {}", display_path(path, project)))
         }
         SettingOutcome::Invalid(path) => Some(format!(
-            "Careful: {} is not valid JSON, so \"compaction\" is not written.",
+            "Warning: {} is not valid JSON, so \"compaction\" is not written.",
             display_path(path, project)
         )),
     });
@@ -165,7 +169,7 @@ fn installation_lines(installation: &ModuleInstallation, project: &Path) -> Vec<
 fn unsupported_client_line(client: &InstalledClient) -> Option<String> {
     match client {
         InstalledClient::Version(version) if !supports_modules(version) => Some(format!(
-            "Careful: Claude Code {} does not load modules; {} and newer versions do.",
+            "Warning: Claude Code {} does not load modules; {} and newer versions do.",
             version.split_whitespace().next().unwrap_or("?"),
             first_module_version()
         )),

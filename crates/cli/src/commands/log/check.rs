@@ -69,7 +69,7 @@ fn render_item_sessions_and_cost(
     } else {
         sessions.join(", ")
     };
-    format!("{name}: {sessions}, ${:.2}", item.cost_usd)
+    format!("{name}: {sessions}, {}", plimsoll_domain::cost::format_usd(item.cost_usd))
 }
 
 /// Returns a short text for the result that `plimsoll turns verify` would report about a session's log.

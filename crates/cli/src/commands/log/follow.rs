@@ -4,7 +4,7 @@ use crate::journal_lines::JournalDescriber;
 use crate::journal_lines::journal::JournalReader;
 use crate::journal_lines::page::LogPage;
 use plimsoll_store::{Project, lock, state_file};
-use plimsoll_terminal::console::{print_error, wait_and_check_stdout_closed};
+use plimsoll_terminal::console::{print_notice, wait_and_check_stdout_closed};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ pub(super) fn follow_journal(
         if last_new_lines_at.elapsed() >= QUIET_PERIOD
             && let Some(message) = ended_run_message(project)
         {
-            print_error(&message);
+            print_notice(&message);
             break;
         }
     }
@@ -51,5 +51,5 @@ fn ended_run_message(project: &Project) -> Option<String> {
         state_file::load_state(project, None).ok().flatten().filter(|state| state.lifecycle.has_ended())?;
     let name = plimsoll_domain::text::to_safe_single_line(&state.options.task_name);
     (!lock::is_run_locked(project))
-        .then(|| format!("the run \"{name}\" is over ({})", state.lifecycle.status()))
+        .then(|| format!("the run \"{name}\" has ended ({})", state.lifecycle.status()))
 }

@@ -62,9 +62,9 @@ fn render_chunk(chunk: &Chunk) -> String {
     };
     let fence = code_fence(&chunk.content);
     format!(
-        "### heap:{} ({} characters, written in step {}){description}\n\n{fence}\n{}\n{fence}",
+        "### heap:{} ({}, written in step {}){description}\n\n{fence}\n{}\n{fence}",
         to_safe_single_line(&chunk.name),
-        chunk.char_count(),
+        count_with_noun(chunk.char_count(), "character"),
         chunk.updated_at_step,
         chunk.content,
     )

@@ -3,6 +3,7 @@
 
 use super::{PlanArguments, PlanEstimate};
 use plimsoll_domain::TodoList;
+use plimsoll_domain::cost::format_usd;
 use plimsoll_domain::text::{count_with_noun, to_safe_single_line, truncate_end};
 use plimsoll_flows::draft::{
     DRAFT_TIMEOUT, DraftError, DraftRequest, check_arguments_and_client_for_draft, run_client_and_parse_draft,
@@ -12,7 +13,7 @@ use plimsoll_policy::draft::{
 };
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, print_error, print_text};
+use plimsoll_terminal::console::{fail, print_notice, print_text};
 use plimsoll_terminal::{markdown, signals};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ const MAX_SPEC_BYTES: usize = 256 * 1024;
 enum DraftCommandError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("there is no specification {}: name a file, or - for standard input", to_safe_single_line(.0))]
+    #[error("the specification {} is missing: name a file, or - for standard input", to_safe_single_line(.0))]
     NoSpec(String),
     #[error("cannot read standard input: {0}")]
     StandardInput(std::io::Error),
@@ -41,12 +42,10 @@ enum DraftCommandError {
     SpecTooLong,
     #[error("{} is not UTF-8: save it as UTF-8, then run this again", to_safe_single_line(.0))]
     PlanNotText(String),
-    #[error(
-        "nothing was asked, because there is no terminal to ask for confirmation: add --yes to write the plan without asking"
-    )]
+    #[error("cannot ask for confirmation without a terminal: add --yes to write the plan without asking")]
     NoTerminal,
     #[error(
-        "there is no client `{0}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
+        "`{0}` was not found: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
     )]
     NoClient(String),
     #[error("cannot listen for signals: {0}")]
@@ -97,13 +96,15 @@ fn draft_and_append_items_if_confirmed(
     })?;
     let signal_flags = SignalFlags::register_handlers().map_err(DraftCommandError::Signals)?;
     let minutes = DRAFT_TIMEOUT.as_secs() / 60;
-    print_error(&format!(
-        "asking the client, which can only read; at most {minutes} minutes, Ctrl-C ends it"
+    print_notice(&format!(
+        "asking Claude Code, which can only read; at most {minutes} minutes, Ctrl-C ends it"
     ));
     let answer =
         run_client_and_parse_draft(&request, &|| signal_flags.signal_arrived.load(Ordering::Relaxed))?;
     signal_flags.client_answered.store(true, Ordering::Relaxed);
-    print_error(&format!("the draft cost ${:.2}", answer.cost_usd));
+    if answer.cost_usd > 0.0 {
+        print_notice(&format!("the draft cost {}", format_usd(answer.cost_usd)));
+    }
     let draft = parse_draft_items_not_in_plan(&answer.text, &todo_list);
     if draft.items.is_empty() {
         return Err(DraftCommandError::NoItems(truncate_end(&to_safe_single_line(&answer.text), 200)));
@@ -126,7 +127,7 @@ fn draft_and_append_items_if_confirmed(
 fn print_drafted_items_and_estimate(project: &Project, draft: &PlanDraft, new_text: &str, plan_file: &str) {
     let lines: String = draft.items.iter().map(|item| format!("- [ ] {item}\n")).collect();
     print_text(lines);
-    draft.describe_omissions_and_changes().iter().for_each(print_error);
+    draft.describe_omissions_and_changes().iter().for_each(print_notice);
     // If there is a run, the estimate uses the measured cost of its items.
     let state = plimsoll_store::state_file::load_state(project, None).ok().flatten().unwrap_or_default();
     let todo_list = TodoList::parse(new_text);

@@ -166,7 +166,7 @@ impl PlanTable<'_> {
         let has_shared_session = plan.sessions_without_pack.iter().any(|group| group.len() > 1);
         let sharing_note = if has_shared_session {
             format!(
-                " ({}): trivial neighbours share one",
+                " ({}): trivial neighbors share one",
                 self.render_item_numbers_by_session(&plan.sessions_without_pack)
             )
         } else {

@@ -94,7 +94,7 @@ fn record_missing_turns_and_read_all(
     if let Err(error) =
         catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::FOR_USER_COMMAND_OR_RUN)
     {
-        plimsoll_terminal::console::print_error(&format!("the newest turns may be missing: {error}"));
+        plimsoll_terminal::console::print_warning(&format!("the newest turns may be missing: {error}"));
     }
     let read_records =
         |log: TurnLog| plimsoll_flows::turns::records_from_start(&log).map(Iterator::collect::<Vec<_>>);

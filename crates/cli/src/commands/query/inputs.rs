@@ -23,12 +23,12 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Renders the position of the value read last as a suffix for a message: ` at line 3 of FILE`. Empty if nothing has been read.
-    pub(super) fn render_position_suffix(&self) -> String {
+    /// Renders the position of the value read last as a prefix for a message: `line 3 of FILE: `. Empty if nothing has been read.
+    pub(super) fn render_position_prefix(&self) -> String {
         match (self.last_position.get(), self.unit) {
             (0, _) => String::new(),
-            (_, "") => format!(" in {}", self.document_name),
-            (position, unit) => format!(" at {unit} {position} of {}", self.document_name),
+            (_, "") => format!("{}: ", self.document_name),
+            (position, unit) => format!("{unit} {position} of {}: ", self.document_name),
         }
     }
 
@@ -86,8 +86,8 @@ impl Inputs {
                     Ok(()) => Some(line),
                     Err(error) => {
                         progress.report_input_error(&format!(
-                            "left out{}: not JSON ({error})",
-                            progress.render_position_suffix()
+                            "{}left out, because it is not JSON ({error})",
+                            progress.render_position_prefix()
                         ));
                         None
                     }

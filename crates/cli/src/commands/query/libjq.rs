@@ -53,7 +53,7 @@ impl Engine for Libjq {
 /// Parses one output line: an object with a value or an error.
 fn parse_value_or_error_object(line: &str) -> FilterOutput {
     let Ok(Val::Obj(entries)) = read::parse_single(line.as_bytes()) else {
-        return FilterOutput::Error(format!("libjq said {line}"));
+        return FilterOutput::Error(format!("libjq reports {line}"));
     };
     match entries.first() {
         Some((key, value)) if *key == Val::utf8_str("value") => {
@@ -61,6 +61,6 @@ fn parse_value_or_error_object(line: &str) -> FilterOutput {
                 .map_or_else(|| FilterOutput::from_error_value(value.clone()), FilterOutput::Value)
         }
         Some((_, value)) => FilterOutput::from_error_value(value.clone()),
-        None => FilterOutput::Error(format!("libjq said {line}")),
+        None => FilterOutput::Error(format!("libjq reports {line}")),
     }
 }

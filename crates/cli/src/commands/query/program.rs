@@ -15,7 +15,9 @@ pub(super) struct Program {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProgramError {
     /// The name cannot be a variable name in jq.
-    #[error("{option} {name}: a variable's name has letters, digits and _, and begins with no digit")]
+    #[error(
+        "{option} {name}: a variable's name consists of letters, digits and _, and does not begin with a digit"
+    )]
     InvalidName { option: &'static str, name: String },
     /// The value is not JSON.
     #[error("--argjson {name}: {value:?} is not JSON ({error}); for a text use --arg")]

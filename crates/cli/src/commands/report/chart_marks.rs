@@ -19,7 +19,7 @@ fn mark_if_checkpoint_breaker_or_refusal(entry: &RunEntry<'_>) -> Option<ChartMa
     let (kind, percent, text) = match entry.event() {
         JournalEvent::Checkpoint(checkpoint) => {
             let percent_text =
-                checkpoint.percent.map(|percent| format!(" at {percent} %")).unwrap_or_default();
+                checkpoint.percent.map(|percent| format!(" at {percent}%")).unwrap_or_default();
             (
                 MarkKind::Checkpoint,
                 checkpoint.percent,

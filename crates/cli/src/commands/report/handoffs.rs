@@ -53,7 +53,7 @@ fn read_and_summarize_handoff(
     let text =
         regular_file_in_handoffs_folder(project, path).and_then(|file| disk::read_text(&file).ok().flatten());
     let last_checkpoint = &state.context_checkpoint;
-    let percent_text = checkpoint.percent.map(|percent| format!(" at {percent} %")).unwrap_or_default();
+    let percent_text = checkpoint.percent.map(|percent| format!(" at {percent}%")).unwrap_or_default();
     RunHandoff {
         path: entry.redact(path),
         written_at: entry.recorded_at,

@@ -57,12 +57,12 @@ fn steps_for_earlier_run(input: &NextStepsInput<'_>) -> Vec<AdviceStep> {
     let open_count = input.state.plan_items.todo_items.len();
     if input.state.lifecycle.status() == RunStatus::Completed || open_count == 0 {
         return vec![advice_step(
-            "Nothing: this run is over, and another has begun since.",
+            "Nothing: this run has ended, and another has started since.",
             "plimsoll report",
         )];
     }
     let text = format!(
-        "This run cannot be resumed: another has begun since. Check whether that one has {} too.",
+        "This run cannot be resumed, because another has started since. Check whether that one has {} too.",
         if open_count == 1 { "its open item".to_owned() } else { format!("its {open_count} open items") }
     );
     vec![advice_step(text, "plimsoll status")]

@@ -85,7 +85,7 @@ const SOURCES: [&str; 8] = [
     "What is done and open, cost and limits: the run’s state, `ralph-state.json`.",
     "Sessions, pauses, checkpoints, refusals, the circuit breaker: Plimsoll’s own journal.",
     "The load line and what filled the window: the turn log. The line shows the input tokens of each request, the figure \
-     that the client shows too; a checkpoint also counts what the next request would have added.",
+     that Claude Code shows too; a checkpoint also counts what the next request would have added.",
     "Cost is as reported by Claude Code, else estimated, and not a bill. Tokens are all that it counts: input, read from the cache, written \
      to it, output.",
     "Commits are counted to the session during which they were made, even if someone else made them.",

@@ -16,11 +16,11 @@ pub(super) struct SelectedRun {
 pub(super) enum RunSelectionError {
     /// There is neither a current run nor an archived one.
     #[error(
-        "there is no run in {0}, and none was archived\nhint: `plimsoll run` begins one; for sessions without a run use `plimsoll turns stats` and `plimsoll turns export --format html`"
+        "there is no run in {0}, and none was archived\nhint: `plimsoll run` starts one; for sessions without a run use `plimsoll turns stats` and `plimsoll turns export --format html`"
     )]
     NoRuns(PathBuf),
     /// No run id begins with the prefix.
-    #[error("no run begins with \"{id_prefix}\" in {folder}\nhint: {available}")]
+    #[error("no run starts with \"{id_prefix}\" in {folder}\nhint: {available}")]
     UnknownPrefix {
         id_prefix: String,
         /// The folder of the archived runs.
@@ -29,7 +29,7 @@ pub(super) enum RunSelectionError {
         available: String,
     },
     /// Several run ids begin with the prefix.
-    #[error("several runs begin with \"{id_prefix}\": {matches}\nhint: type more of it")]
+    #[error("several runs start with \"{id_prefix}\": {matches}\nhint: type more characters of the id")]
     AmbiguousPrefix {
         id_prefix: String,
         /// The matching ids.
@@ -37,7 +37,7 @@ pub(super) enum RunSelectionError {
     },
     /// The run has no archived state, because it was still open when the next run began.
     #[error(
-        "the run {id} left no state in {path}: it was not over when the next one began\nhint: `plimsoll log` and `plimsoll query` still show it"
+        "the run {id} left no state in {path}: it had not ended when the next one started\nhint: `plimsoll log` and `plimsoll query` still show it"
     )]
     NoArchivedState {
         id: String,

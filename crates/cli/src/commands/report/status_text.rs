@@ -19,7 +19,7 @@ pub(super) fn activity_or_reason_texts(
     if status == RunStatus::Running {
         let activity = status_summary.activity.as_deref().unwrap_or_default();
         // Any active process belongs to the newer run.
-        return vec![to_trusted_text(if is_current { activity } else { "another run has begun since" })];
+        return vec![to_trusted_text(if is_current { activity } else { "another run has started since" })];
     }
     if status == RunStatus::CircuitBreaker
         && let Some(trip) = &state.outcomes.breaker.trip
@@ -40,9 +40,9 @@ pub(super) fn describe_breaker_cause(cause: BreakerCause, evidence: &str) -> Str
     let cause_text = match cause {
         BreakerCause::NoProgress => "no more progress",
         BreakerCause::QuickFailure => "its sessions failed at once",
-        BreakerCause::PermissionDenied => "the client refused a tool repeatedly",
-        BreakerCause::EmptyReply => "its sessions said and did nothing",
-        BreakerCause::RefusedPromises => "it promised completion and was not done",
+        BreakerCause::PermissionDenied => "Claude Code refused a tool repeatedly",
+        BreakerCause::EmptyReply => "its sessions did nothing",
+        BreakerCause::RefusedPromises => "it claimed completion but was not done",
         BreakerCause::SameError => "the same error came repeatedly",
     };
     if evidence.is_empty() { cause_text.to_owned() } else { format!("{cause_text}: {evidence}") }
@@ -74,13 +74,13 @@ mod tests {
         );
         assert_eq!(
             status_text(&state_with_status(RunStatus::Running), false, &running),
-            "another run has begun since"
+            "another run has started since"
         );
         for (status, heading, reason, shown) in [
             (RunStatus::Budget, "out of money or tokens (budget)", "$2.00: spent", "$2.00: spent"),
             (RunStatus::Paused, "paused", "usage limit", "paused: usage limit"),
             (RunStatus::Paused, "paused: interrupted by you", "", "paused: interrupted by you"),
-            (RunStatus::Canceled, "cancelled with `plimsoll stop`", "", "cancelled with `plimsoll stop`"),
+            (RunStatus::Canceled, "canceled with `plimsoll stop`", "", "canceled with `plimsoll stop`"),
         ] {
             let reason = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
             let status_summary = StatusSummary { heading: heading.to_owned(), activity: None, reason };
@@ -97,7 +97,7 @@ mod tests {
         };
         for (cause, evidence, shown) in [
             (BreakerCause::NoProgress, "HEAD", "no more progress: HEAD"),
-            (BreakerCause::RefusedPromises, "", "it promised completion and was not done"),
+            (BreakerCause::RefusedPromises, "", "it claimed completion but was not done"),
         ] {
             let trip = BreakerTrip {
                 cause,

@@ -19,8 +19,8 @@ const MAX_LARGE_RESULTS: usize = 5;
 const MIN_LARGE_RESULT_TOKENS: u64 = 500;
 /// Names of the categories that do not belong to a tool.
 const PROMPTS_CATEGORY: &str = "prompts";
-const ADDED_CONTEXT_CATEGORY: &str = "what hooks and the client added";
-const CLIENT_CATEGORY: &str = "the client's own (instructions, tools, memory files)";
+const ADDED_CONTEXT_CATEGORY: &str = "what hooks and Claude Code added";
+const CLIENT_CATEGORY: &str = "Claude Code's own (instructions, tools, memory files)";
 const MODEL_CATEGORY: &str = "the model's own text and reasoning";
 const UNEXPLAINED_CATEGORY: &str = "not distinguished (images, reminders, rough estimates)";
 /// Maximum number of points of all load lines together; more would not be visible.
@@ -279,7 +279,7 @@ impl SessionUsage {
             occurred_at: *compacted_at,
             kind: MarkKind::Compaction,
             percent: load_percent_before(compacted_at),
-            description: RedactedText::single_line("the client compacted the conversation", 80),
+            description: RedactedText::single_line("Claude Code compacted the conversation", 80),
         };
         self.compaction_times.iter().map(to_mark).collect()
     }

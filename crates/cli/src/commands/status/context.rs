@@ -37,7 +37,7 @@ impl SessionContext {
     /// Measures the session's usage, and prints any error in the settings.
     pub(super) fn measure(project: &Project) -> Result<SessionContext, StoreError> {
         let (settings, settings_error) = config::load_settings(project);
-        settings_error.iter().for_each(console::print_error);
+        settings_error.iter().for_each(console::print_warning);
         let target = TargetSession::find_current_or_run_or_latest(project)?;
         let transcript = target.as_ref().and_then(TargetSession::transcript_path);
         let mut record = target.as_ref().map(|target| target.record.clone()).unwrap_or_default();

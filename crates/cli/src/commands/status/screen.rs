@@ -1,4 +1,4 @@
-//! Renders the status screen: at most 24 lines for a run of any size, plus a line for each additional
+//! Renders the status screen: at most 25 lines for a run of any size, plus a line for each additional
 //! question. Pure functions.
 
 use super::status_text::{breaker_counts_and_problems_text, next_step_text, summarize_status};
@@ -49,6 +49,7 @@ impl RunStatusView {
         );
         lines.extend(self.quota_text().map(|text| self.titled_line("Quota", &text)));
         lines.push(self.titled_line("Time", &self.start_end_and_deadline_text()));
+        lines.extend(self.rest_text().map(|text| self.titled_line("Left", &text)));
         lines.extend(
             changed_checks::changed_protected_sentence(state)
                 .map(|text| self.titled_line("Protected", &text))
@@ -58,7 +59,7 @@ impl RunStatusView {
                 }),
         );
         lines.extend(self.reverted_ticks_line().or_else(|| self.promise_refusal_reason_line()));
-        lines.extend(breaker_counts_and_problems_text(state).map(|text| self.titled_line("Trouble", &text)));
+        lines.extend(breaker_counts_and_problems_text(state).map(|text| self.titled_line("Problems", &text)));
         lines.extend(self.branch_line());
         lines.extend(self.next_step_lines_with_unwrapped_command());
         let disk_usage = self.disk_usage.as_ref().map(|text| format!("; recorded: {text}"));
@@ -263,23 +264,31 @@ impl RunStatusView {
         let daily_limit = self.state.options.limits.max_cost_per_day_usd;
         let spent_today = self.state.spending.spent_today.as_ref();
         let text = daily_limit.zip(spent_today).map(|(limit, today)| {
-            format!(" (all runs {} of ${limit:.2} a day)", today.basis.format_usd(today.usd))
+            format!(" (all runs {} a day)", today.basis.format_usd_spent_of_limit(today.usd, limit))
         });
         text.unwrap_or_default()
     }
 
     pub(super) fn cost_and_token_text(&self) -> String {
         let (state, limits) = (&self.state, &self.state.options.limits);
-        let limit_text = limits.max_cost_usd.map(|limit| format!(" of ${limit:.2}")).unwrap_or_default();
-        let limit_text = limit_text + &self.daily_cost_suffix_if_limited();
+        let daily_text = self.daily_cost_suffix_if_limited();
         let token_limit =
             limits.max_tokens.map(|limit| format!(" of {}", format_tokens(limit))).unwrap_or_default();
-        let cost_text = self.figures.cost_basis.format_usd(self.figures.cost_usd);
+        let cost_text = self.figures.format_cost_and_limit(limits.max_cost_usd);
         let reviews = reviews::cost_text(state).map(|text| format!(", {text}")).unwrap_or_default();
         format!(
-            "{cost_text}{limit_text}, {}{token_limit} tokens{reviews}",
+            "{cost_text}{daily_text}, {}{token_limit} tokens{reviews}",
             format_tokens(self.figures.tokens)
         )
+    }
+
+    /// Returns the estimate of the rest, or that there is none yet if the run is working. A run that has ended, or has not
+    /// begun, has none.
+    pub(super) fn rest_text(&self) -> Option<String> {
+        let is_open = !self.state.lifecycle.has_ended() && self.state.iteration > 0;
+        let has_text = is_open && (self.figures.remaining.is_some() || self.activity.continues_by_itself());
+        let rest = self.figures.render_remaining_work().filter(|_| has_text)?;
+        Some(rest.strip_suffix(" left").map_or_else(|| rest.clone(), str::to_owned))
     }
 
     pub(super) fn quota_text(&self) -> Option<String> {

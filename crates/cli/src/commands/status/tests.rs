@@ -145,8 +145,9 @@ fn a_running_run_names_its_item_and_whether_it_is_active() {
       [ ] Item 4
       [ ] Item 5
     Sessions     3 of at most 50
-    Cost         $0.00, 0 tokens
+    Cost         unknown, 0 tokens
     Time         started [STARTED], 9 h 55 min ago
+    Left         no estimate yet
     Next         nothing: it continues by itself; watch it with plimsoll log --follow
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: 34.1 MB
     "#);
@@ -204,7 +205,7 @@ fn the_cost_includes_an_estimate_for_the_running_session() {
         let screen = RunStatusView { figures, ..status_view(&state, true) }.render_lines().join("\n");
         [line_text(&screen, "Sessions"), line_text(&screen, "Cost")]
     };
-    assert_eq!(sessions_and_cost(0.0, 0), ["3 of at most 50", "$0.00, 0 tokens"]);
+    assert_eq!(sessions_and_cost(0.0, 0), ["3 of at most 50", "unknown, 0 tokens"]);
     assert_eq!(sessions_and_cost(0.0, 910_000), ["3 of at most 50, 1 running", "about $0.25, 910k tokens"]);
     assert_eq!(sessions_and_cost(2.0, 0), ["3 of at most 50", "$2.00, 2M tokens"]);
     assert_eq!(sessions_and_cost(2.0, 910_000), ["3 of at most 50, 1 running", "about $2.25, 2.9M tokens"]);
@@ -256,6 +257,7 @@ fn a_parallel_run_has_a_line_for_each_worker_and_no_current_item() {
     Sessions     4 of at most 50, 1 running
     Cost         $1.00, 60k tokens
     Time         started [STARTED], 9 h 55 min ago
+    Left         no estimate yet
     Next         nothing: it continues by itself; watch it with plimsoll log --follow
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: 34.1 MB
     "#);
@@ -331,7 +333,7 @@ fn a_running_run_shows_api_errors_and_a_pending_stop() {
     let api_unreachable =
         screen_with_record(IterationRecord { api_retry: Some(trouble), ..IterationRecord::default() });
     insta::assert_snapshot!(rows(&api_unreachable, &["Status", "Next"]), @"
-    Status       running: a `plimsoll run` is active; the API cannot be reached since [STARTED]; the client retries by itself
+    Status       running: a `plimsoll run` is active; the API cannot be reached since [STARTED]; Claude Code retries by itself
     Next         nothing, or check your network: the session continues once the API answers
     ");
     let stops =
@@ -429,7 +431,7 @@ fn an_ended_run_says_why_and_how_to_resume_it() {
     Status       blocked: the agent cannot continue: no key
     Next         answer what blocks it, then: plimsoll run --resume
 
-    Status       out of sessions (max_iterations): 50 iterations done
+    Status       out of sessions (max_iterations): 50 sessions done
     Next         plimsoll run --resume --max-iterations N, with a larger N
 
     Status       out of money or tokens (budget): $5.00 of $5.00 spent
@@ -441,7 +443,7 @@ fn an_ended_run_says_why_and_how_to_resume_it() {
     Status       a fatal error (fatal_error): authentication failed
     Next         fix the cause, then: plimsoll run --resume
 
-    Status       cancelled with `plimsoll stop`
+    Status       canceled with `plimsoll stop`
     Next         start a new run with: plimsoll run
     ");
 }
@@ -471,10 +473,10 @@ fn an_open_breaker_shows_its_cause_its_evidence_and_the_counters() {
         },
         ..stopped_state(RunStatus::CircuitBreaker, "no_progress: short")
     };
-    insta::assert_snapshot!(rows(&render_screen(&state, false), &["Status", "Trouble", "Next"]), @r#"
+    insta::assert_snapshot!(rows(&render_screen(&state, false), &["Status", "Problems", "Next"]), @r#"
     Status       stuck (circuit_breaker): no_progress: 3 sessions in a row changed nothing: no commit,
                  no file, no item; the current item is "Item 3"
-    Trouble      3 sessions without progress, 1 session with an error (E0308 here), 1 promise refused
+    Problems     3 sessions without progress, 1 session with an error (E0308 here), 1 promise refused
     Next         fix what stopped it, then: plimsoll run --resume --reset-breaker
     "#);
 }
@@ -549,7 +551,7 @@ fn the_longest_run_fits_any_width_without_control_characters() {
         for at_work in [true, false] {
             let lines =
                 RunStatusView { max_line_width: width, ..status_view(&state, at_work) }.render_lines();
-            assert!(lines.len() <= 24, "{} lines:\n{}", lines.len(), lines.join("\n"));
+            assert!(lines.len() <= 25, "{} lines:\n{}", lines.len(), lines.join("\n"));
             for line in &lines {
                 assert!(line.chars().count() <= width, "{line}");
                 assert!(!line.chars().any(char::is_control), "{line:?}");
@@ -560,7 +562,7 @@ fn the_longest_run_fits_any_width_without_control_characters() {
 
 #[test]
 fn forty_sessions_show_the_newest_peaks_checkpoints_and_cost() {
-    let titles = ["Peaks", "Checkpoints", "Cost", "Quota", "Time", "Refused", "Trouble"];
+    let titles = ["Peaks", "Checkpoints", "Cost", "Quota", "Time", "Refused", "Problems"];
     insta::assert_snapshot!(rows(&render_screen(&longest_run_state(), false), &titles), @r"
     Peaks        … 75% 76% 77% 78%* 79% 80% 81% 82%* 83% 84% 85% 86%* 87% 88% 89% 90%* (* checkpoint)
     Checkpoints  10 sessions, the last: .claude/handoffs/2026-01-07-0219.md (L2 at 87%, session 40)
@@ -568,7 +570,7 @@ fn forty_sessions_show_the_newest_peaks_checkpoints_and_cost() {
     Quota        five-hour 81% (resets [UNTIL]), weekly 40% (resets [UNTIL]); wai…
     Time         started [STARTED], 9 h 55 min ago, deadline [DEADLINE]
     Refused      many words \u{1b}[31m of a model many words \u{1b}[31m of a model many wo… (and 1 more)
-    Trouble      2 sessions without progress, 1 promise refused
+    Problems     2 sessions without progress, 1 promise refused
     ");
 }
 
@@ -684,7 +686,7 @@ fn an_exhausted_quota_is_not_shown_as_an_exhausted_cost_limit() {
       [ ] Item 4
       [ ] Item 5
     Sessions     3 of at most 50
-    Cost         $0.00 of $10.00, 0 tokens
+    Cost         unknown (limit $10.00), 0 tokens
     Quota        weekly 85%; waits at 80%
     Time         started [STARTED], ended [ENDED], took 3 h 55 min
     Next         plimsoll run --resume, when the quota has room again (or with a larger --stop-at-limit
@@ -706,8 +708,8 @@ fn the_screen_says_if_progress_cannot_be_determined() {
         let record = IterationRecord { fingerprint_before: Some(fingerprint), ..IterationRecord::default() };
         render_screen(&RunState { iteration_record: record, ..run_state(RunStatus::Running) }, true)
     };
-    insta::assert_snapshot!(rows(&screen_with_tree(None), &["Trouble"]), @"Trouble      progress in the files cannot be seen (too many, or git is too slow)");
-    assert!(!screen_with_tree(Some("by-time:1")).contains("Trouble"));
+    insta::assert_snapshot!(rows(&screen_with_tree(None), &["Problems"]), @"Problems     progress in the files cannot be seen (too many, or git is too slow)");
+    assert!(!screen_with_tree(Some("by-time:1")).contains("Problems"));
 }
 
 #[test]

@@ -22,13 +22,13 @@ pub(crate) fn print_status_line_explanation(arguments: &ExplainArguments) -> Exi
     let (line, segments, warnings) =
         plimsoll_flows::hooks::statusline::explain_status_line(&payload_bytes, console::terminal_columns());
     for warning in &warnings {
-        console::print_error(warning);
+        console::print_warning(warning);
     }
     if arguments.json {
         console::print_json(render_json(&line, &segments, &origin));
     } else {
         // The only expected error is a closed pipe, which is ignored.
-        let _ = console::print_painted_lines(&render_lines(&line, &segments, &origin));
+        let _ = console::print_painted_lines(&render_lines(&line, &segments, &origin), 2);
     }
     ExitCode::SUCCESS
 }

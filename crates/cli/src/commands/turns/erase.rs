@@ -17,10 +17,12 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct EraseArguments {
-    /// Turns as `list` names them, or record:NUMBER for another record of the newest session, such as a prompt
+    /// Turns as `list` names them, or record:NUMBER
     #[arg(required_unless_present = "secrets", conflicts_with = "secrets")]
     turns: Vec<String>,
-    /// The session of a number alone: the beginning of its id [default: the newest; with --secrets all]
+    /// The session, by the beginning of its id
+    ///
+    /// The default is the newest one; with --secrets, all.
     #[arg(long)]
     session: Option<String>,
     /// Every record that holds what looks like a key, a token or a password
@@ -38,10 +40,10 @@ const EXAMPLES: &str = "Examples:
 
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-const DRY_RUN_NOTICE: &str = "Nothing was erased: run it without --dry-run to erase.";
+const DRY_RUN_NOTICE: &str = "Nothing was erased. To erase, run it without --dry-run.";
 /// An erasure does not change the client's transcript.
 const TRANSCRIPT_NOTICE: &str =
-    "The client's own transcript still has the contents, until the client deletes it.";
+    "Claude Code's own transcript keeps the contents until Claude Code deletes it.";
 
 pub(super) fn erase_requested_turns_or_all_secrets(
     project: &Project,

@@ -14,7 +14,7 @@ use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Durability, Project, StoreError, TurnLog, disk};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, print_error};
+use plimsoll_terminal::console::{fail, print_error, print_warning};
 pub(crate) use redact::{Redactor, SecretLocation};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,7 +34,7 @@ pub(crate) struct ExportArguments {
     /// Replace what looks like a key, a token or a password by [redacted:KIND]
     #[arg(long)]
     redact: bool,
-    /// If --redact would replace something: write nothing, name each place, exit with 1
+    /// Write nothing if --redact would replace something; exit with 1
     #[arg(long)]
     fail_on_secret: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) fn export_session(arguments: &ExportArguments) -> ExitCode {
     if let Err(error) =
         catch_up::record_missing_turns_of_all_sessions(&project, CaptureLimits::FOR_USER_COMMAND_OR_RUN)
     {
-        print_error(&format!("not everything could be read from the transcripts: {error}"));
+        print_warning(&format!("not everything could be read from the transcripts: {error}"));
     }
     let Some(log) = find_log_by_prefix_or_newest(&project, arguments.session.as_deref()) else {
         return fail(no_session_message(&project, arguments.session.as_deref()));
@@ -101,8 +101,8 @@ fn write_export_or_return_forbidden_secrets(
     let mut session = ExportedSession::read_with_window_and_checkpoints(project, log)?;
     if session.unreadable_lines > 0 {
         let lines = plimsoll_domain::text::count_with_noun(session.unreadable_lines, "line");
-        print_error(&format!(
-            "{lines} of the log cannot be read and are left out: `plimsoll turns verify` names them"
+        print_warning(&format!(
+            "left out {lines} of the log that cannot be read\nhint: `plimsoll turns verify` names them"
         ));
     }
     if arguments.redact || arguments.fail_on_secret {

@@ -7,8 +7,7 @@ use plimsoll_domain::text::to_safe_single_line;
 use plimsoll_flows::turns::{self, labeled_texts};
 use plimsoll_store::Project;
 use plimsoll_terminal::columns::clip_to_columns;
-use plimsoll_terminal::columns::line_width_from_columns_or_terminal;
-use plimsoll_terminal::console::print_text;
+use plimsoll_terminal::console::{line_width_from_columns_or_terminal, print_text};
 use regex::{Regex, RegexBuilder};
 use std::process::ExitCode;
 

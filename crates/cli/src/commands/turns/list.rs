@@ -5,9 +5,7 @@ use super::{TurnFilter, TurnsError, print_no_recorded_turns, record_missing_turn
 use crate::record_json::turn_json;
 use clap::Args;
 use plimsoll_store::Project;
-use plimsoll_terminal::columns::line_width_from_columns_or_terminal;
-use plimsoll_terminal::console;
-use plimsoll_terminal::console::print_text;
+use plimsoll_terminal::console::{self, line_width_from_columns_or_terminal, print_text};
 use plimsoll_terminal::value_parsers;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -48,7 +46,7 @@ pub(super) fn list_last_turns(project: &Project, arguments: &ListArguments) -> R
     }
     // Programs that read the list from a pipe expect only turns, so the heading appears only on a terminal.
     if console::is_terminal() {
-        let _ = console::print_painted_lines(&[header_row()]);
+        let _ = console::print_painted_lines(&[header_row()], 2);
     }
     let width = line_width_from_columns_or_terminal();
     turns.iter().for_each(|turn| print_text(render_turn_row(turn, width)));

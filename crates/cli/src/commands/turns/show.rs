@@ -15,9 +15,9 @@ use std::process::ExitCode;
 /// Which turn to show, and which part of it.
 #[derive(Debug, Args)]
 pub(super) struct ShowArguments {
-    /// SESSION:NUMBER or SESSION/AGENT:NUMBER as `turns list` shows it, only the NUMBER, or record:NUMBER
+    /// A name that `turns list` shows, its NUMBER alone, or record:NUMBER
     turn: String,
-    /// The session of a number alone: the beginning of its id [default: the newest]
+    /// The session of a NUMBER, by the beginning of its id [default: the newest]
     #[arg(long)]
     session: Option<String>,
     #[command(flatten)]
@@ -46,7 +46,7 @@ struct TurnPart {
     /// Its tokens, as reported by the API
     #[arg(long)]
     usage: bool,
-    /// What the model was told since the previous turn: prompts, and what the client and hooks added
+    /// What the model was sent since the previous turn
     #[arg(long)]
     saw: bool,
 }

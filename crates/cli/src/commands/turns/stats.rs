@@ -300,7 +300,7 @@ impl TurnStats {
             "whose tokens are the ones counted here".to_owned()
         } else {
             format!(
-                "which counts {} input and {} output tokens, the turns {} and {}: the client also requests titles and summaries",
+                "which counts {} input and {} output tokens, the turns {} and {}: Claude Code also requests titles and summaries",
                 format_tokens(self.reported_tokens.total_input()),
                 format_tokens(self.reported_tokens.output),
                 format_tokens(self.compared_tokens.total_input()),

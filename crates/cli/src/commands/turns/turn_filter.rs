@@ -29,7 +29,7 @@ pub(super) struct TurnFilter {
     /// Only turns of this iteration of a run
     #[arg(long, value_name = "N", value_parser = value_parsers::whole_number::<u64>)]
     iteration: Option<u64>,
-    /// Only turns since a time (07:00, 2026-01-07, RFC 3339) or a duration ago (12h)
+    /// Only turns since a time (07:00, 2026-01-07) or for a duration (12h)
     #[arg(long, value_name = "TIME", value_parser = value_parsers::timestamp_moved_back_a_day_if_in_future)]
     since: Option<Timestamp>,
 }

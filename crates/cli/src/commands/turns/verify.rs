@@ -36,7 +36,7 @@ pub(super) fn verify_logs_and_report_interrupted_erasures(
     let interrupted_erasures = ErasureRequest::load_interrupted(project);
     if !interrupted_erasures.is_empty() {
         are_all_intact = false;
-        print_text("An erasure was interrupted, and is not finished. Repeat it:");
+        print_text("An erasure was interrupted. Repeat it:");
         interrupted_erasures
             .iter()
             .flat_map(commands_to_repeat_erasure)
@@ -63,9 +63,9 @@ fn commands_to_repeat_erasure(request: &ErasureRequest) -> Vec<String> {
 
 fn render_report(session_id: &SessionId, report: &VerificationReport) -> String {
     let integrity_text = match () {
-        () if report.is_intact() => "whole",
-        () if report.has_only_unfinished_erasures() => "ERASURE NOT FINISHED",
-        () => "NOT WHOLE",
+        () if report.is_intact() => "intact",
+        () if report.has_only_unfinished_erasures() => "ERASURE INCOMPLETE",
+        () => "DAMAGED",
     };
     let records = count_with_noun(usize::try_from(report.record_count).unwrap_or(usize::MAX), "record");
     let turns = count_with_noun(usize::try_from(report.turn_count).unwrap_or(usize::MAX), "turn");

@@ -35,7 +35,7 @@ impl StatusLineInvocation<'_> {
                 effort: payload.effort.clone(),
                 ..StatusPayload::default()
             },
-            directory: directory.map(abbreviate_home),
+            directory: directory.map(environment::abbreviate_home),
             git: some_if_needed(SegmentKind::Git).and(directory).and_then(|folder| {
                 git::build_git_view_caching_counts_in_record(self, Path::new(folder), record)
             }),
@@ -245,16 +245,6 @@ fn first_output_line(
         Some(0) => Ok(String::from_utf8_lossy(&outcome.stdout).lines().next().unwrap_or_default().to_owned()),
         Some(code) => Err(HiddenReason::CommandExitedWithError(code)),
         None => Err(HiddenReason::CommandKilled),
-    }
-}
-
-fn abbreviate_home(directory: &str) -> String {
-    let home = environment::home_folder().and_then(Path::to_str).filter(|home| home.len() > 1);
-    match home.and_then(|home| directory.strip_prefix(home)) {
-        Some(path_in_home) if path_in_home.is_empty() || path_in_home.starts_with('/') => {
-            format!("~{path_in_home}")
-        }
-        _ => directory.to_owned(),
     }
 }
 

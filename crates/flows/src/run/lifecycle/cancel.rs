@@ -75,7 +75,7 @@ fn end_orphaned_client_and_record_end(context: &RunContext<'_>, state: &RunState
     };
     if let Some(orphan) = find_live_client_of_current_iteration(state) {
         // A kill after this line leaves the client alive, and the next `plimsoll stop` ends it.
-        let reason = "cancelled, and its `plimsoll run` had died".to_owned();
+        let reason = "canceled; its `plimsoll run` had crashed".to_owned();
         context.journal_run_event(state, JournalEvent::ClientEnded { reason })?;
         LaunchedClient::Adopted(orphan).terminate_with_descendants(Duration::from_secs(5));
         end_surviving_processes(state);

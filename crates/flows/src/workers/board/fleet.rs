@@ -5,13 +5,17 @@
 //! sees what is known. The outcome of an item is written into the record first, as a result
 //! ([`plimsoll_domain::workers::ItemResult`]), and reported once its branch is on the remote ([`delivery`]),
 //! because the board may be unreachable and this process may be killed. The board rejects a repeated result
-//! by its stale epoch. Claims and all steps of a merger are sent to the board at once, or not done at all,
-//! and the record follows.
+//! by its stale epoch. Claims and all steps of a merger are sent to the board at once, or not done at all, and
+//! the record follows. An item that the board lists as merged counts as merged in the record only once this
+//! machine has found it in the target branch ([`merge_check`]).
 
+mod closing;
 mod delivery;
 mod heartbeat;
+mod merge_check;
 #[cfg(test)]
 pub(super) mod tests;
+mod unstarted_claim;
 
 use super::{
     Board, SchedulerOrders, UnfinishedWork, WorkersPause, local_now, write_merge_candidate_commits,
@@ -25,12 +29,13 @@ use crate::workers::connection::{
 use crate::workers::error::{BoardError, MergeError};
 use crate::workers::item_budget::{ItemBudget, MIN_SESSION_USD};
 use crate::workers::retry::retry_while_transient;
-use crate::workers::target::RemoteTarget;
+use crate::workers::target::{REPLICA_GRACE_PERIOD, RemoteTarget};
 use crate::workers::workers_file::WorkersFile;
+use closing::describe_exhausted_limit;
+use merge_check::MergeChecks;
 use plimsoll_domain::RunStatus;
 use plimsoll_domain::board::{BoardItem, BoardMillis, ItemStage, SetAsideReason};
 use plimsoll_domain::git_names::{CommitId, RepoPath};
-use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::{ItemOutcome, WorkersState};
 use plimsoll_policy::workers::{
@@ -68,6 +73,8 @@ pub(in super::super) struct FleetBoard {
     target: RemoteTarget,
     /// How long this machine waits for a board or a remote that is unreachable.
     outage_timeout: Duration,
+    /// How long an item that is recorded as merged may be missing from the target before that counts.
+    replica_grace_period: Duration,
     cached_state: Mutex<CachedState>,
     /// Locked while reports about workers are sent over either connection. Otherwise the report about an idle
     /// worker, taken before its item began and written after money was reserved for that item, would free the
@@ -90,6 +97,8 @@ struct CachedState {
     /// The claims whose leases are renewed.
     leased_claims: Vec<Claim>,
     merger_epoch: Option<u64>,
+    /// Which of the items that the board lists as merged are in the target.
+    merge_checks: MergeChecks,
     worker_reports: Vec<LocalWorkerReport>,
     /// Since when the board has been unreachable over each connection, with the last error. They are separate
     /// because reads may succeed while writes fail.
@@ -138,6 +147,7 @@ impl FleetBoard {
             heartbeat: Mutex::new(heartbeat),
             target,
             outage_timeout,
+            replica_grace_period: REPLICA_GRACE_PERIOD,
             cached_state: Mutex::default(),
             reporting_lock: Mutex::default(),
             wait_times: Mutex::default(),
@@ -327,7 +337,13 @@ impl FleetBoard {
             if let Some(done_commit) = done_commit {
                 workers.item_progress[claim.item_index].start_commit_id = done_commit;
             }
+            let board_item_before = workers.board.items[claim.item_index].clone();
+            let was_leased_here = workers.is_leased_by_this_machine(claim.item_index);
             let result = update(workers);
+            // The board may list the item as merged since, which the record shows as a lease that is not ours.
+            if !was_leased_here {
+                workers.board.items[claim.item_index] = board_item_before;
+            }
             workers.queue_item_result_if_fleet_member(claim.item_index, claim.epoch, outcome);
             result
         })
@@ -350,10 +366,10 @@ impl FleetBoard {
             {
                 let timeout_seconds = self.outage_timeout.as_secs();
                 format!(
-                    "what is at work goes on, and nothing new begins, for up to {timeout_seconds} s: {error}"
+                    "running items continue, no new item starts (giving up after {timeout_seconds} s): {error}"
                 )
             }
-            (None, true) => "all is there again, and it goes on".to_owned(),
+            (None, true) => "the database and the remote are reachable again; resuming".to_owned(),
             _ => return None,
         };
         wait_times.was_waiting_announced = !wait_times.was_waiting_announced;
@@ -428,7 +444,7 @@ impl Board for FleetBoard {
         let workers_state = self.workers_file.workers_state();
         let lost_claim = self.find_claim_of_lost_response(&workers_state, worker_claims);
         self.lock_wait_times().last_claim_without_item_at = Some(Instant::now());
-        let worker_name = format!("{}/{worker}", workers_state.fleet_member.unwrap_or_default().name);
+        let unconfirmed_items = self.lock_cached_state().merge_checks.items_not_confirmed();
         let claim_result = self.call_board(|board| {
             // After a sleep, this machine's own leases may have expired. They are renewed first, so that no
             // other machine gets these items.
@@ -440,13 +456,17 @@ impl Board for FleetBoard {
                     board.renew_claim(lost_claim)?;
                     Ok(Some((lost_claim, None)))
                 }
-                None => {
-                    Ok(board.claim_item(&worker_name)?.map(|(claim, shared_item)| (claim, Some(shared_item))))
-                }
+                None => Ok(board
+                    .claim_item(worker, &unconfirmed_items)?
+                    .map(|(claim, shared_item)| (claim, Some(shared_item)))),
             }
         });
         // The error is recorded and handled in each round of the scheduler.
         let Ok(Some((claim, shared_item))) = claim_result else { return Ok(None) };
+        // Once this machine has found the dependency in the target, it claims the item again.
+        if self.give_back_claim_if_dependency_unmerged(claim, shared_item.as_ref()) {
+            return Ok(None);
+        }
         self.lock_wait_times().last_claim_without_item_at = None;
         let continues_run = continues_run(claim.item_index);
         self.workers_file.update_and_write_file(|workers| {
@@ -476,14 +496,18 @@ impl Board for FleetBoard {
 
     fn claims_to_recover(&self) -> Vec<Claim> {
         let workers_state = self.workers_file.workers_state();
-        let claim_to_recover = |item: usize| match epoch_if_leased_here(&workers_state, item) {
-            Some(epoch) => Some(Claim { item_index: item, epoch }),
-            // An item that another machine has now was ours with an earlier epoch. If its process still runs
-            // here, it is ended.
-            None => workers_state.item_progress[item]
-                .pid
-                .is_some()
-                .then(|| Claim { item_index: item, epoch: workers_state.item_progress[item].epoch }),
+        let claim_to_recover = |item: usize| {
+            let item_progress = &workers_state.item_progress[item];
+            match epoch_if_leased_here(&workers_state, item) {
+                Some(epoch) if epoch == item_progress.epoch => Some(Claim { item_index: item, epoch }),
+                // An item that another machine has now was ours with an earlier epoch. If its process still runs
+                // here, it is ended. A claim that is not in the record was never begun: its response was lost, and
+                // it is made again.
+                Some(_) | None => item_progress
+                    .pid
+                    .is_some()
+                    .then_some(Claim { item_index: item, epoch: item_progress.epoch }),
+            }
         };
         (0..workers_state.board.items.len()).filter_map(claim_to_recover).collect()
     }
@@ -615,7 +639,9 @@ impl Board for FleetBoard {
 
     fn scheduler_orders(&self, current_closing_reason: Option<&ClosingReason>) -> SchedulerOrders {
         let problem = self.current_problem();
-        let user_message = self.message_if_waiting_changed(problem.as_ref());
+        let user_message = self
+            .message_if_waiting_changed(problem.as_ref())
+            .or_else(|| self.take_message_about_unconfirmed_item());
         let (fleet_end, exhausted_limit) = {
             let cached_state = self.lock_cached_state();
             (cached_state.fleet_end, cached_state.exhausted_limit)
@@ -657,6 +683,10 @@ impl Board for FleetBoard {
             Some(ConnectionProblem::Unreachable(..)) => !is_closing,
             Some(ConnectionProblem::Permanent(_)) => false,
         };
+        // The next pass of the scheduler shows the message.
+        if self.lock_cached_state().merge_checks.has_items_to_announce() {
+            return true;
+        }
         self.has_queued_results()
             && can_still_deliver
             && !has_leave_timeout_passed
@@ -664,18 +694,7 @@ impl Board for FleetBoard {
     }
 
     fn closing_reason_if_drained(&self) -> Option<ClosingReason> {
-        let board = self.workers_file.workers_state().board;
-        let is_done = classify_board_progress(&board, self.board_now()) == BoardProgress::Done;
-        if !self.lock_cached_state().is_draining || is_done {
-            return None;
-        }
-        let merged_count =
-            board.items.iter().filter(|board_item| board_item.stage == ItemStage::Merged).count();
-        let message = format!(
-            "the fleet drains: {merged_count} of {} merged",
-            count_with_noun(board.items.len(), "item")
-        );
-        Some(ClosingReason::Stop(RunStatus::Completed, message))
+        self.closing_reason_if_drained_or_recorded_as_done()
     }
 
     fn leave_fleet(&self, plan_files: &[RepoPath], should_cancel: &dyn Fn() -> bool) {
@@ -698,9 +717,14 @@ impl Board for FleetBoard {
         }
     }
 
-    /// Never lets work wait for another item: another machine may work on that one.
+    /// Never lets work wait for another item: another machine may work on that one. Leaves out the work of this
+    /// machine that is not delivered yet: its branch is not on the remote, and the board would reject each step.
     fn items_to_merge(&self, _: bool) -> Vec<usize> {
-        ready_to_merge_items(&self.workers_file.workers_state().board)
+        let workers_state = self.workers_file.workers_state();
+        let mut items = ready_to_merge_items(&workers_state.board);
+        let queued_results = workers_state.fleet_member.map(|member| member.outbox).unwrap_or_default();
+        items.retain(|item| !queued_results.iter().any(|result| result.item == *item));
+        items
     }
 
     /// Returns false while another machine merges. After an outage, the next try comes after a moment.
@@ -733,10 +757,8 @@ impl Board for FleetBoard {
     }
 
     fn acquire_merger_lease(&self, should_cancel: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError> {
-        let member_name = self.workers_file.workers_state().fleet_member.unwrap_or_default().name;
-        let merger_epoch = self.call_board_with_retry(should_cancel, |board| {
-            board.acquire_or_renew_merger_lease(&member_name)
-        })?;
+        let merger_epoch =
+            self.call_board_with_retry(should_cancel, |board| board.acquire_or_renew_merger_lease())?;
         self.lock_cached_state().merger_epoch = merger_epoch;
         if merger_epoch.is_some() {
             // Reads what other machines have offered since the last read.
@@ -747,21 +769,37 @@ impl Board for FleetBoard {
 
     fn mark_items_in_target_as_merged(
         &self,
-        is_in_target: &dyn Fn(&str) -> bool,
+        is_in_target: &dyn Fn(usize, &str) -> bool,
         merged_item_commits: &[(usize, CommitId)],
         should_cancel: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        for (item, commit) in merged_item_commits {
+        // Items that the board lists as merged need no entry there, only the confirmation of this machine.
+        let (listed_items, unlisted_items): (Vec<_>, Vec<_>) = {
+            let cached_state = self.lock_cached_state();
+            merged_item_commits.iter().partition(|(item, _)| cached_state.merge_checks.is_listed(*item))
+        };
+        for (item, commit) in unlisted_items {
             self.call_board_with_retry(should_cancel, |board| {
                 board.restore_merge_candidate_commit(*item, commit.as_str())
             })?;
         }
-        let merged_items = self.call_board_with_retry(should_cancel, |board| {
+        let mut merged_items = self.call_board_with_retry(should_cancel, |board| {
             board.mark_items_in_target_as_merged(is_in_target)
         })?;
+        merged_items.extend(listed_items.iter().map(|(item, _)| *item));
+        // Now, and not only in the next check: the merger sets the ticks of the plan by the record, and would remove
+        // the tick of an item that another machine has just merged.
+        merged_items.extend(self.find_listed_items_in_target(is_in_target, should_cancel)?);
+        // Both are locked together, so that no refresh comes between and lists the items as unchecked.
+        let mut cached_state = self.lock_cached_state();
         self.workers_file.update_and_write_file(|workers| {
-            merged_items.iter().for_each(|item| workers.board.items[*item].stage = ItemStage::Merged);
+            for item in &merged_items {
+                if let Some(board_item) = workers.board.items.get_mut(*item) {
+                    board_item.stage = ItemStage::Merged;
+                }
+            }
         })?;
+        merged_items.iter().for_each(|item| cached_state.merge_checks.confirm_item(*item));
         Ok(())
     }
 
@@ -813,17 +851,4 @@ fn epoch_if_leased_here(workers_state: &WorkersState, item: usize) -> Option<u64
     workers_state.fleet_member.as_ref()?;
     let board_item = workers_state.board.items.get(item)?;
     workers_state.is_leased_by_this_machine(item).then_some(board_item.epoch)
-}
-
-/// Returns the status and the reason with which a machine leaves a fleet that has used up a limit.
-fn describe_exhausted_limit(exhausted_limit: ExhaustedLimit) -> (RunStatus, String) {
-    match exhausted_limit {
-        ExhaustedLimit::Money(spent_usd, max_usd) => {
-            (RunStatus::Budget, format!("${spent_usd:.2} of ${max_usd:.2} spent by the whole fleet"))
-        }
-        ExhaustedLimit::Sessions(session_count) => {
-            let sessions = count_with_noun(session_count as usize, "session");
-            (RunStatus::MaxIterations, format!("{sessions} used by the whole fleet"))
-        }
-    }
 }

@@ -230,7 +230,7 @@ impl Board for LocalBoard {
 
     fn mark_items_in_target_as_merged(
         &self,
-        is_in_target: &dyn Fn(&str) -> bool,
+        is_in_target: &dyn Fn(usize, &str) -> bool,
         _: &[(usize, CommitId)],
         _: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {

@@ -4,9 +4,11 @@
 
 #[path = "../../../../policy/tests/interleavings/suite.rs"]
 mod interleavings;
+mod merge_checks;
 
 use super::fleet::tests::{
-    renew_leases, report_queued_results, repository_with_branch, unreachable_remote_target,
+    check_merged_items_against, renew_leases, report_queued_results, repository_with_branch,
+    unreachable_remote_target,
 };
 use super::*;
 use crate::workers::connection::{
@@ -20,7 +22,7 @@ use plimsoll_domain::board::{BoardItem, BoardState, ItemStage, Lease, SetAsideRe
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_domain::workers::{FleetMember, ItemOutcome, ItemProgress, ItemResult, WorkersState};
 use plimsoll_policy::plan::EstimatedItem;
-use plimsoll_policy::workers::{self as rules, StaleEpoch};
+use plimsoll_policy::workers::{self as rules, BoardProgress, StaleEpoch};
 use plimsoll_store::Project;
 use std::cell::Cell;
 use std::path::Path;
@@ -54,18 +56,27 @@ struct FleetRows {
     answered_question: Option<(String, String)>,
     /// The error that every operation returns, if any.
     returned_error: Option<BoardError>,
+    /// True while no result of an item can be reported.
+    is_reporting_results_impossible: bool,
+    /// The items that members do not find in the target, one entry for each report.
+    unconfirmed_merge_reports: Vec<usize>,
+    /// How often a member has reported that everything is merged.
+    end_report_count: usize,
 }
 
-/// A connection to rows in memory.
-#[derive(Clone, Default)]
-struct MemoryConnection(Arc<Mutex<FleetRows>>);
+/// A connection of one member to rows in memory.
+#[derive(Clone)]
+struct MemoryConnection {
+    rows: Arc<Mutex<FleetRows>>,
+    member_name: String,
+}
 
 impl MemoryConnection {
     fn run_operation<T>(
         &self,
         operation: impl FnOnce(&mut FleetRows) -> Result<T, StaleEpoch>,
     ) -> Result<T, BoardError> {
-        let mut fleet = self.0.lock().unwrap();
+        let mut fleet = self.rows.lock().unwrap();
         if let Some(error) = &fleet.returned_error {
             return Err(error.clone());
         }
@@ -73,11 +84,16 @@ impl MemoryConnection {
     }
 
     fn update(&self, update: impl FnOnce(&mut FleetRows)) {
-        update(&mut self.0.lock().unwrap());
+        update(&mut self.rows.lock().unwrap());
     }
 
     fn board_state(&self) -> BoardState {
-        self.0.lock().unwrap().state.clone()
+        self.rows.lock().unwrap().state.clone()
+    }
+
+    /// Returns a connection of this member to the same rows.
+    fn of_member(&self, member_name: &str) -> MemoryConnection {
+        MemoryConnection { rows: Arc::clone(&self.rows), member_name: member_name.to_owned() }
     }
 }
 
@@ -114,10 +130,24 @@ impl BoardConnection for MemoryConnection {
             })
         })
     }
-    fn claim_item(&mut self, worker: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
+    fn claim_item(
+        &mut self,
+        worker_number: usize,
+        unconfirmed_items: &[usize],
+    ) -> Result<Option<(Claim, SharedItem)>, BoardError> {
+        let worker_name = format!("{}/{worker_number}", self.member_name);
         self.run_operation(|fleet| {
-            let claim = rules::claim_next_item(&mut fleet.state, worker, now());
-            Ok(claim.map(|claim| (claim, fleet.shared_item(claim.item_index))))
+            let mut visible_state = fleet.state.clone();
+            for item in unconfirmed_items {
+                let reason = SetAsideReason::RunEnded("unconfirmed".to_owned());
+                visible_state.items[*item].stage = ItemStage::SetAside { reason };
+            }
+            let claim = rules::claim_next_item(&mut visible_state, &worker_name, now());
+            Ok(claim.map(|claim| {
+                let index = claim.item_index;
+                fleet.state.items[index] = visible_state.items[index].clone();
+                (claim, fleet.shared_item(index))
+            }))
         })
     }
     fn renew_claim(&mut self, claim: Claim) -> Result<(), BoardError> {
@@ -126,6 +156,9 @@ impl BoardConnection for MemoryConnection {
         })
     }
     fn report_item_result(&mut self, item_result: &ItemResult) -> Result<(), BoardError> {
+        if self.rows.lock().unwrap().is_reporting_results_impossible {
+            return Err(BoardError::Unreachable("away".to_owned()));
+        }
         self.run_operation(|fleet| {
             let claim = Claim { item_index: item_result.item, epoch: item_result.epoch };
             let board = &mut fleet.state;
@@ -154,9 +187,9 @@ impl BoardConnection for MemoryConnection {
             Ok(())
         })
     }
-    fn acquire_or_renew_merger_lease(&mut self, merger_name: &str) -> Result<Option<u64>, BoardError> {
+    fn acquire_or_renew_merger_lease(&mut self) -> Result<Option<u64>, BoardError> {
         self.run_operation(|fleet| {
-            Ok(rules::acquire_or_renew_merger_lease(&mut fleet.state, merger_name, now()))
+            Ok(rules::acquire_or_renew_merger_lease(&mut fleet.state, &self.member_name, now()))
         })
     }
     fn renew_merger_lease(&mut self, merger: u64) -> Result<(), BoardError> {
@@ -196,9 +229,26 @@ impl BoardConnection for MemoryConnection {
     }
     fn mark_items_in_target_as_merged(
         &mut self,
-        is_in_target: &dyn Fn(&str) -> bool,
+        is_in_target: &dyn Fn(usize, &str) -> bool,
     ) -> Result<Vec<usize>, BoardError> {
         self.run_operation(|fleet| Ok(rules::mark_items_in_target_as_merged(&mut fleet.state, is_in_target)))
+    }
+    fn read_merge_commits_of_merged_items(
+        &mut self,
+        items: &[usize],
+    ) -> Result<Vec<(usize, Vec<String>)>, BoardError> {
+        self.run_operation(|fleet| {
+            let board_items = &fleet.state.items;
+            let is_merged = |item: &&usize| board_items[**item].stage == ItemStage::Merged;
+            let merge_commits = |item: &usize| (*item, board_items[*item].attempted_merge_commits.clone());
+            Ok(items.iter().filter(is_merged).map(merge_commits).collect())
+        })
+    }
+    fn report_unconfirmed_merge(&mut self, item: usize) -> Result<(), BoardError> {
+        self.run_operation(|fleet| {
+            fleet.unconfirmed_merge_reports.push(item);
+            Ok(())
+        })
     }
     fn record_passed_commands(&mut self, commands: &[String]) -> Result<(), BoardError> {
         self.run_operation(|fleet| {
@@ -218,7 +268,10 @@ impl BoardConnection for MemoryConnection {
         self.run_operation(|_| Ok(()))
     }
     fn end_fleet_if_all_merged(&mut self) -> Result<(), BoardError> {
-        self.run_operation(|_| Ok(()))
+        self.run_operation(|fleet| {
+            fleet.end_report_count += 1;
+            Ok(())
+        })
     }
 }
 
@@ -243,6 +296,7 @@ fn sample_workers_state(board_state: &BoardState, member_name: Option<&str>) -> 
     WorkersState {
         board: board_state.clone(),
         item_progress,
+        start_commit_id: commit_id(1),
         fleet_member: member_name,
         ..WorkersState::default()
     }
@@ -264,18 +318,16 @@ fn fleet_board(
         folder.join(format!("{name}.json")),
         sample_workers_state(&connection.board_state(), Some(name)),
     );
-    let (board_connection, heartbeat) = (Box::new(connection.clone()), Box::new(connection.clone()));
+    let (board_connection, heartbeat) =
+        (Box::new(connection.of_member(name)), Box::new(connection.of_member(name)));
     FleetBoard::new(workers_file, board_connection, heartbeat, target.clone(), Duration::from_secs(1))
 }
 
 fn memory_connection(items: &[EstimatedItem]) -> MemoryConnection {
     let state = rules::create_board_with_done_items_merged(items);
     let start_and_base_commits = vec![(String::new(), String::new()); state.items.len()];
-    MemoryConnection(Arc::new(Mutex::new(FleetRows {
-        state,
-        start_and_base_commits,
-        ..FleetRows::default()
-    })))
+    let rows = FleetRows { state, start_and_base_commits, ..FleetRows::default() };
+    MemoryConnection { rows: Arc::new(Mutex::new(rows)), member_name: "a".to_owned() }
 }
 
 fn plan_items(texts: &[&str]) -> Vec<EstimatedItem> {
@@ -360,9 +412,11 @@ fn an_offered_item_is_merged_once_its_landing_commit_is_in_the_target() {
         let landing_commit = parse_commit(&commit_id(8));
         board.record_merge_candidate_commits(merger, &[(0, &landing_commit)], NEVER_GIVE_UP).unwrap();
         assert_eq!(state().items[0].attempted_merge_commits, [commit_id(8)], "{name}");
-        board.mark_items_in_target_as_merged(&|_| false, &[], NEVER_GIVE_UP).unwrap();
+        board.mark_items_in_target_as_merged(&|_, _| false, &[], NEVER_GIVE_UP).unwrap();
         assert_ne!(state().items[0].stage, ItemStage::Merged, "{name}");
-        board.mark_items_in_target_as_merged(&|commit| commit == commit_id(8), &[], NEVER_GIVE_UP).unwrap();
+        board
+            .mark_items_in_target_as_merged(&|_, commit| commit == commit_id(8), &[], NEVER_GIVE_UP)
+            .unwrap();
         assert_eq!(state().items[0].stage, ItemStage::Merged, "{name}");
         assert_eq!(
             board.workers_file().workers_state().board.items[0].stage,
@@ -527,7 +581,7 @@ fn during_an_outage_results_are_queued_and_no_landing_is_recorded() {
     };
     assert!(board.record_merge_candidate_commits(merger, &[(0, &landing_commit)], give_up).is_err());
     assert!(
-        board.mark_items_in_target_as_merged(&|_| true, &[(0, landing_commit.clone())], give_up).is_err()
+        board.mark_items_in_target_as_merged(&|_, _| true, &[(0, landing_commit.clone())], give_up).is_err()
     );
     assert!(board.reject_merge_candidate(&rejected_item, &[], give_up).is_err());
     assert!(board.record_passed_commands(&["make".to_owned()], give_up).is_err());
@@ -541,6 +595,10 @@ fn during_an_outage_results_are_queued_and_no_landing_is_recorded() {
     report_queued_results(&board);
     assert_eq!(connection.board_state().items[1].stage, ItemStage::ReadyToMerge { commit: commit_id(9) });
     assert!(!board.should_wait_for_delivery(None, false));
+}
+
+fn board_progress(board: &FleetBoard) -> BoardProgress {
+    rules::classify_board_progress(&board.workers_file().workers_state().board, now())
 }
 
 /// Runs a check on the board of a fleet's machine whose plan has two items.
@@ -609,6 +667,8 @@ fn a_draining_fleet_gives_out_no_items_and_closes_the_run() {
             fleet.state.items.iter_mut().for_each(|board_item| board_item.stage = ItemStage::Merged);
         });
         board.refresh_from_board().unwrap();
+        board.check_items_listed_as_merged(NEVER_GIVE_UP);
+        assert_eq!(board_progress(board), BoardProgress::Done);
         assert_eq!(board.closing_reason_if_drained(), None, "it is done, and not drained");
     });
 }
@@ -616,7 +676,7 @@ fn a_draining_fleet_gives_out_no_items_and_closes_the_run() {
 #[test]
 fn a_claim_with_a_lost_response_is_recovered_with_its_epoch() {
     with_fleet_board(|board, memory| {
-        let lost_claim = memory.clone().claim_item("a/1").unwrap().unwrap().0;
+        let lost_claim = memory.of_member("a").claim_item(1, &[]).unwrap().unwrap().0;
         board.refresh_from_board().unwrap();
         assert_eq!(claim_one(board), lost_claim);
         assert_eq!(memory.board_state().items[lost_claim.item_index].epoch, lost_claim.epoch);
@@ -628,7 +688,7 @@ fn results_for_an_item_that_another_machine_has_claimed_are_rejected() {
     with_fleet_board(|board, memory| {
         let stale_claim = claim_one(board);
         NOW.set(now() + rules::LEASE_DURATION_MS);
-        let newer_claim = memory.clone().claim_item("b/1").unwrap().unwrap().0;
+        let newer_claim = memory.of_member("b").claim_item(1, &[]).unwrap().unwrap().0;
         assert_eq!(
             (newer_claim.item_index, newer_claim.epoch),
             (stale_claim.item_index, stale_claim.epoch + 1)
@@ -649,7 +709,7 @@ fn results_for_an_item_that_another_machine_has_claimed_are_rejected() {
 #[test]
 fn only_one_machine_merges_and_another_takes_over_when_it_stops() {
     with_fleet_board(|board, memory| {
-        let other_merger_epoch = memory.clone().acquire_or_renew_merger_lease("b").unwrap().unwrap();
+        let other_merger_epoch = memory.of_member("b").acquire_or_renew_merger_lease().unwrap().unwrap();
         board.refresh_from_board().unwrap();
         assert!(!board.try_begin_merge_round() && board.should_wait_for_merges(false));
         assert_eq!(board.acquire_merger_lease(NEVER_GIVE_UP).unwrap(), None);
@@ -763,11 +823,14 @@ fn a_local_item_begins_at_the_target_end_or_at_its_last_attempt() {
 #[test]
 fn a_landing_lost_by_the_board_is_found_in_the_target() {
     with_fleet_board(|board, memory| {
-        let is_in_target = |commit: &str| commit == commit_id(8);
+        let is_in_target = |_: usize, commit: &str| commit == commit_id(8);
         board
             .mark_items_in_target_as_merged(&is_in_target, &[(1, parse_commit(&commit_id(8)))], NEVER_GIVE_UP)
             .unwrap();
         assert_eq!(memory.board_state().items[1].stage, ItemStage::Merged);
+        assert_eq!(board.workers_file().workers_state().board.items[1].stage, ItemStage::Merged);
+        // The remote cannot be reached, so nothing but the merger's own check confirms the item.
+        board.refresh_from_board().unwrap();
         assert_eq!(board.workers_file().workers_state().board.items[1].stage, ItemStage::Merged);
     });
 }
@@ -800,6 +863,8 @@ struct FleetUnderTest {
     /// The machine that made each claim, and the machine that became the merger with each epoch.
     claims_by_machine: Vec<(Claim, usize)>,
     mergers_by_machine: Vec<(u64, usize)>,
+    /// The commits of the target as they were last given to a merger.
+    target_commits: Vec<String>,
     _folder: tempfile::TempDir,
 }
 
@@ -872,7 +937,8 @@ impl BoardUnderTest for LocalBoardUnderTest {
         self.board.acquire_merger_lease(NEVER_GIVE_UP).unwrap()
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
-        let is_in_target = |commit: &str| target.iter().any(|target_commit| target_commit == commit);
+        let is_in_target =
+            |_: usize, commit: &str| target.iter().any(|target_commit| target_commit == commit);
         self.board.mark_items_in_target_as_merged(&is_in_target, &[], NEVER_GIVE_UP).unwrap();
         Vec::new()
     }
@@ -920,17 +986,19 @@ impl FleetUnderTest {
             boards: machines.into(),
             claims_by_machine: claims,
             mergers_by_machine: mergers,
+            target_commits: Vec::new(),
             _folder: folder,
         };
         fleet.synchronize();
         fleet
     }
 
-    /// Reports all results to the board, and refreshes every machine from the board.
+    /// Reports all results to the board, refreshes every machine from the board, and lets it check the merged items.
     fn synchronize(&mut self) {
         self.boards.iter().for_each(report_queued_results);
         for machine in &self.boards {
             machine.refresh_from_board().unwrap();
+            check_merged_items_against(machine, &self.target_commits);
         }
     }
 
@@ -1014,7 +1082,9 @@ impl BoardUnderTest for FleetUnderTest {
         merger
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
-        let is_in_target = |commit: &str| target.iter().any(|target_commit| target_commit == commit);
+        let is_in_target =
+            |_: usize, commit: &str| target.iter().any(|target_commit| target_commit == commit);
+        self.target_commits = target.to_vec();
         self.boards[0].mark_items_in_target_as_merged(&is_in_target, &[], NEVER_GIVE_UP).unwrap();
         self.synchronize();
         Vec::new()

@@ -17,6 +17,13 @@ pub(super) struct SendBackReason {
     pub(super) conflict_files: Vec<String>,
 }
 
+/// Shortens a commit id, as git does by default; other revisions stay as they are.
+fn shorten_commit(revision: &str) -> &str {
+    const SHORT_CHARS: usize = 7;
+    let is_commit_id = revision.len() >= 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_commit_id { &revision[..SHORT_CHARS] } else { revision }
+}
+
 impl SendBackReason {
     /// Creates the reason for an error of git or of a hook that is not a conflict.
     pub(super) fn for_git_error(
@@ -58,7 +65,7 @@ impl SendBackReason {
         SendBackReason {
             conflict_files: Vec::new(),
             summary: format!(
-                "with what others have merged meanwhile, {}",
+                "on the merged branch, {}",
                 truncate_middle(&to_safe_single_line(output), MAX_NOTE_CHARS)
             ),
             returned_work,
@@ -91,7 +98,9 @@ impl SendBackReason {
             // another item.
             conflict_files: if base_commit == target_tip { Vec::new() } else { conflict_files.to_vec() },
             summary: format!(
-                "it does not fit onto what others have merged meanwhile (conflict in {conflict_file_list}); its commits are {base_commit}..{last_work_revision}"
+                "merge conflict in {conflict_file_list} (its commits: {}..{})",
+                shorten_commit(base_commit.as_str()),
+                shorten_commit(last_work_revision)
             ),
             returned_work,
         }

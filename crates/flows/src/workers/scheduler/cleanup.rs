@@ -69,7 +69,7 @@ impl MergedWorktreeCleanup {
                 Ok(()) => remove_current_and_merged_attempt_branches(parallel_run, &workers_state, item),
                 Err(reason) => {
                     reporter.send_notice_to_observer(format!(
-                        "the worktree of \"{}\" stays at {}: {reason}",
+                        "kept the worktree of \"{}\" at {}: {reason}",
                         to_safe_single_line(&board_item.text),
                         worktree.display()
                     ));
@@ -100,7 +100,7 @@ fn describe_uncommitted_files_or_git_failure(
     let is_plimsoll_or_plan_file =
         |name: &str| is_plimsoll_file(name) || plan_paths.contains(&project.root().join(name));
     let Some(files) = uncommitted_files(project.root(), &is_plimsoll_or_plan_file, allowed_programs) else {
-        return Some("git does not say what is uncommitted there".to_owned());
+        return Some("git cannot list the uncommitted files there".to_owned());
     };
     let listed_files: Vec<&str> = files.iter().take(MAX_LISTED_FILES).map(String::as_str).collect();
     let unlisted_count = files.len() - listed_files.len();

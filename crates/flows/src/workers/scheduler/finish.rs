@@ -50,7 +50,7 @@ pub(super) fn completed_or_blocked_by_failing_verify(
         Some(command) => ClosingReason::Stop(
             RunStatus::Blocked,
             format!(
-                "every item is merged, and `{}` does not pass on the branch",
+                "every item is merged, but `{}` does not pass on the branch",
                 to_safe_single_line(command)
             ),
         ),
@@ -291,13 +291,13 @@ fn fast_forward_user_branch_and_describe(
         &target_tip,
         allowed_programs(parallel_run.initial_state.options.runs_commit_hooks),
     )?;
-    Ok(format!("`{branch}` has everything that was merged"))
+    Ok(format!("the merged work is on `{branch}`"))
 }
 
 /// Why the user's branch was not moved forward.
 #[derive(Debug, thiserror::Error)]
 enum BranchDeliveryError {
-    #[error("the run's branch is gone")]
+    #[error("the run's branch no longer exists")]
     RunBranchMissing,
     #[error("`{0}` is not checked out")]
     NotCheckedOut(String),

@@ -425,6 +425,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let (item_text, reason) = (workers_state.board.items[item].text.clone(), reason.to_owned());
         self.reporter.notify_and_record_event(JournalEvent::ItemReturned(ItemReturned {
             item: item_text,
+            item_number: item + 1,
             reason,
             is_set_aside,
         }))

@@ -14,11 +14,11 @@ use plimsoll_policy::workers::Claim;
 /// Why the work on an item could not be committed to its branch.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ItemCommitError {
-    #[error("its worktree belongs to another repository by now")]
+    #[error("its worktree now belongs to another repository")]
     OtherRepository,
     #[error("what it left uncommitted cannot be committed: {0}")]
     CommitRefused(String),
-    #[error("its worktree stands on none of the item's commits")]
+    #[error("its worktree is at none of the item's commits")]
     NotOnItemBranch,
     #[error(transparent)]
     BadCommit(#[from] InvalidCommitId),

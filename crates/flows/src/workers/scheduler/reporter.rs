@@ -65,15 +65,15 @@ impl<'env> Reporter<'env> {
     /// Queues notes for Linear about items that were merged, sent back, set aside or parked.
     fn queue_linear_notes_for_event(&self, event: &JournalEvent) {
         match event {
-            JournalEvent::ItemsMerged(ItemsMerged { items, branch_head: commit }) => {
+            JournalEvent::ItemsMerged(ItemsMerged { items, branch_head: commit, .. }) => {
                 items.iter().for_each(|item| {
                     self.queue_linear_note_if_enabled(item, ParallelItemEvent::Merged(commit));
                 });
             }
-            JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside: true }) => {
+            JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside: true, .. }) => {
                 self.queue_linear_note_if_enabled(item, ParallelItemEvent::SetAside(reason));
             }
-            JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside: false }) => {
+            JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside: false, .. }) => {
                 self.queue_linear_note_if_enabled(item, ParallelItemEvent::Requeued(reason));
             }
             JournalEvent::Parked { item, question } => {

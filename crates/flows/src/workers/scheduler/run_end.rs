@@ -87,7 +87,7 @@ impl<'scope> Scheduler<'scope, '_> {
             ItemRunOutcome::BudgetExhausted => Ok(Some(Slot { stage: SlotStage::Waiting, ..slot })),
             ItemRunOutcome::DeadlineReached => self.set_closing_reason_and_release_claim(
                 &slot,
-                ClosingReason::Stop(RunStatus::Deadline, "the deadline has come".to_owned()),
+                ClosingReason::Stop(RunStatus::Deadline, "the deadline has passed".to_owned()),
             ),
             ItemRunOutcome::SessionLimitReached => Ok(Some(Slot { stage: SlotStage::Waiting, ..slot })),
             ItemRunOutcome::FatalError(reason) => self.set_closing_reason_and_release_claim(
@@ -153,7 +153,7 @@ impl<'scope> Scheduler<'scope, '_> {
             ItemRunOutcome::BudgetExhausted => "has used its share of the budget".to_owned(),
             ItemRunOutcome::DeadlineReached => "was ended at the deadline".to_owned(),
             ItemRunOutcome::SessionLimitReached => "has used all sessions".to_owned(),
-            ItemRunOutcome::FatalError(reason) => format!("cannot go on: {}", truncate_end(reason, 200)),
+            ItemRunOutcome::FatalError(reason) => format!("cannot continue: {}", truncate_end(reason, 200)),
             ItemRunOutcome::Interrupted => "was asked to end".to_owned(),
             ItemRunOutcome::Failed(reason) => format!("failed: {}", truncate_end(reason, 200)),
         };

@@ -1,6 +1,7 @@
 //! Reads what the sessions of all items have used, and checks the limits of the run.
 
 use crate::context::running_sessions::RunFiguresReader;
+use crate::run_duration::seconds_of_work_if_never_paused;
 use crate::workers::closing_reason::ClosingReason;
 use crate::workers::context::ParallelRun;
 use crate::workers::item_figures::read_snapshot_or_default_of_every_item;
@@ -55,7 +56,8 @@ impl ItemRunUsage {
 
     /// Returns the figures of the whole run.
     pub(super) fn run_figures(&self, parallel_run: ParallelRun<'_>) -> RunFigures {
-        figures_of_parallel_run(&parallel_run.workers_state(), &self.item_runs, true)
+        let seconds_of_work = seconds_of_work_if_never_paused(parallel_run.initial_state);
+        figures_of_parallel_run(&parallel_run.workers_state(), &self.item_runs, true, seconds_of_work)
     }
 }
 

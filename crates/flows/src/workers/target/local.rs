@@ -1,6 +1,7 @@
 //! The target of a run on one machine: a branch of the clone.
 
-use super::{CompletionCheck, Target};
+use super::merged_items::TargetContents;
+use super::{CompletionCheck, OfferedWork, Target};
 use crate::workers::error::MergeError;
 use crate::workers::returned_work_store;
 use crate::workers::session_notes::{add_redacted_notes_of_shown_plan, add_session_notes_to_shown_plan};
@@ -105,12 +106,28 @@ impl Target for LocalTarget<'_> {
     }
 
     /// Returns nothing: the record has the landings.
+    /// Does not look at the plan: only this machine writes the record of the run.
+    fn read_contents(
+        &self,
+        start_commit: &CommitId,
+        target_tip: &CommitId,
+    ) -> Result<TargetContents, PlimsollRepositoryError> {
+        let repository = self.worktrees.merge_repository.plimsoll_repository();
+        TargetContents::read(repository, start_commit, target_tip, None)
+    }
+
     fn recorded_merge_candidates(&self) -> Vec<(usize, CommitId)> {
         Vec::new()
     }
 
-    fn copy_work_into_merge_repository(&self, commit: &CommitId) -> Result<(), PlimsollRepositoryError> {
-        self.merge_repository().fetch_and_verify_commit_from_clone(commit)
+    fn copy_work_into_merge_repository(
+        &self,
+        _: usize,
+        commit: &CommitId,
+        _: &dyn Fn() -> bool,
+    ) -> Result<OfferedWork, MergeError> {
+        let copy_result = self.merge_repository().fetch_and_verify_commit_from_clone(commit);
+        Ok(copy_result.map_or_else(OfferedWork::Unavailable, |()| OfferedWork::Available))
     }
 
     fn move_target_forward(

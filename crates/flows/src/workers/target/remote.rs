@@ -1,7 +1,9 @@
 //! The target of a fleet: a branch of the remote. Only refs of the remote are written, and in the clone one
 //! ref of our own.
 
-use super::{CompletionCheck, Target};
+use super::merged_items::{PlanOnTarget, TargetContents};
+use super::offered_work::MissingWork;
+use super::{CompletionCheck, OfferedWork, Target};
 use crate::workers::error::MergeError;
 use crate::workers::returned_work_store;
 use crate::workers::session_notes::copy_notes_from_plan_copy_to_item_plan;
@@ -28,6 +30,8 @@ pub struct RemoteTarget {
     /// Distinguishes the fleet from an earlier one of the same name, whose texts may still be on the remote.
     instance_id: String,
     target_branch: BranchName,
+    /// The plan on the branch, if git tracks it.
+    plan: Option<PlanOnTarget>,
     /// Since when the remote has been unreachable, with the last error.
     outage: Arc<Mutex<Option<(Instant, String)>>>,
 }
@@ -52,8 +56,18 @@ impl RemoteTarget {
             fleet_name,
             instance_id,
             target_branch: target_branch.clone(),
+            plan: None,
             outage: Arc::default(),
         }
+    }
+
+    /// Sets the plan on the branch, whose ticks say which items the branch contains.
+    pub fn with_plan(self, plan: Option<PlanOnTarget>) -> RemoteTarget {
+        RemoteTarget { plan, ..self }
+    }
+
+    pub(super) fn plan(&self) -> Option<&PlanOnTarget> {
+        self.plan.as_ref()
     }
 
     /// Returns our own repository, in which everything is merged.
@@ -95,6 +109,20 @@ impl RemoteTarget {
 
     fn target_branch_ref(&self) -> String {
         self.target_branch.full_ref_name()
+    }
+
+    /// Fetches the target and returns its last commit. The fetch has a local reference of its own, because git
+    /// fails if another fetch, for example that of a merge round, writes the same reference at the same time.
+    pub(super) fn fetch_target_for_check(
+        &self,
+        should_cancel: &dyn Fn() -> bool,
+    ) -> Result<CommitId, RemoteError> {
+        let local_ref = format!("refs/plimsoll/{}/checked-target", self.fleet_name);
+        let refspec = format!("+{}:{local_ref}", self.target_branch_ref());
+        self.remote.fetch_with_object_checks_and_prune(&[&refspec], should_cancel)?;
+        self.remote
+            .object_of_local_reference(&local_ref)
+            .ok_or_else(|| RemoteError::ReferenceMissing(self.target_branch_ref()))
     }
 
     /// Returns the last commit of the target as it was last fetched.
@@ -414,6 +442,7 @@ pub(in super::super) struct FleetTarget<'a> {
     remote_target: &'a RemoteTarget,
     workers_file: &'a WorkersFile,
     worktrees: &'a Worktrees,
+    missing_work: MissingWork,
 }
 
 impl<'a> FleetTarget<'a> {
@@ -423,7 +452,7 @@ impl<'a> FleetTarget<'a> {
         workers_file: &'a WorkersFile,
         worktrees: &'a Worktrees,
     ) -> FleetTarget<'a> {
-        FleetTarget { remote_target, workers_file, worktrees }
+        FleetTarget { remote_target, workers_file, worktrees, missing_work: MissingWork::default() }
     }
 
     /// Records whether the remote was reachable, and converts its error.
@@ -465,9 +494,27 @@ impl Target for FleetTarget<'_> {
         self.remote_target.fetched_merge_candidates()
     }
 
-    /// Does nothing: the work was fetched with its branch.
-    fn copy_work_into_merge_repository(&self, _: &CommitId) -> Result<(), PlimsollRepositoryError> {
-        Ok(())
+    fn read_contents(
+        &self,
+        start_commit: &CommitId,
+        target_tip: &CommitId,
+    ) -> Result<TargetContents, PlimsollRepositoryError> {
+        self.remote_target.read_contents(start_commit, target_tip)
+    }
+
+    /// Fetches the work again if this round's fetch did not bring it.
+    fn copy_work_into_merge_repository(
+        &self,
+        item: usize,
+        commit: &CommitId,
+        should_cancel: &dyn Fn() -> bool,
+    ) -> Result<OfferedWork, MergeError> {
+        let is_available = self.record_outage_and_convert_error(self.remote_target.fetch_work_if_missing(
+            item,
+            commit,
+            should_cancel,
+        ))?;
+        Ok(self.missing_work.record_and_classify(commit, is_available, Instant::now()))
     }
 
     fn move_target_forward(

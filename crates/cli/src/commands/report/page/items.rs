@@ -44,7 +44,7 @@ fn render_item(report: &Report, item: &ReportItem) -> Markup {
         ItemOutcome::Open => ("open", "○", "open"),
         ItemOutcome::SetAside => ("aside", "‖", "set aside"),
         ItemOutcome::Parked => ("aside", "?", "waits for an answer"),
-        ItemOutcome::RemovedUnticked => ("gone", "✕", "gone from the plan, never ticked"),
+        ItemOutcome::RemovedUnticked => ("gone", "✕", "removed from the plan without a tick"),
     };
     html! {
         li class=(class) {
@@ -62,7 +62,7 @@ fn item_usage_text(report: &Report, item: &ReportItem) -> String {
     if item.session_indexes.is_empty() {
         return match item.outcome {
             ItemOutcome::Done => "which session did it was not recorded".to_owned(),
-            _ => "no session has begun it".to_owned(),
+            _ => "no session has started it".to_owned(),
         };
     }
     let prefix = if item.has_shared_session { "about " } else { "" };

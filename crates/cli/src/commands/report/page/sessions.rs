@@ -55,7 +55,7 @@ fn render_row(report: &Report, session: &RunSession) -> Markup {
             th.number scope="row" { (session.iteration) }
             td { @if let Some(started_at) = session.started_at { (render_time(report, started_at)) } @else { "?" } }
             (number_cell(report.session_duration_seconds(session).map(format_seconds)))
-            (number_cell(session.peak_percent.map(|peak| format!("{peak} %"))))
+            (number_cell(session.peak_percent.map(|peak| format!("{peak}%"))))
             (number_cell(session.tokens.map(format_tokens)))
             (number_cell(session.cost_usd.map(format_dollars)))
             td class=(ending_css_class(session)) { (ending_text(report, session)) }

@@ -76,7 +76,7 @@ fn render_cost_figure(report: &Report) -> Markup {
     if cost.cost_usd <= 0.0 {
         let note = cost
             .max_cost_usd
-            .map_or("the client reported none".to_owned(), |limit| format!("of {}", format_dollars(limit)));
+            .map_or("Claude Code reported none".to_owned(), |limit| format!("of {}", format_dollars(limit)));
         return render_figure("Cost", NOT_RECORDED, &note);
     }
     let limit_text =
@@ -120,7 +120,7 @@ fn render_item_counts_and_bar(report: &Report) -> Markup {
         (count(ItemOutcome::Open), "open"),
         (count(ItemOutcome::SetAside), "set aside"),
         (count(ItemOutcome::Parked), "waiting for an answer"),
-        (count(ItemOutcome::RemovedUnticked), "gone from the plan"),
+        (count(ItemOutcome::RemovedUnticked), "removed from the plan"),
     ];
     let open_texts: Vec<String> = parts
         .iter()

@@ -46,7 +46,7 @@ fn render_figure(report: &Report, scale: &ChartScale) -> Markup {
 /// Describes the chart in a sentence, for screen readers.
 fn chart_description(report: &Report) -> String {
     let peaks = report.sessions.iter().filter_map(|session| session.peak_percent);
-    let peak_text = peaks.max().map_or("not recorded".to_owned(), |peak| format!("{peak} % of the window"));
+    let peak_text = peaks.max().map_or("not recorded".to_owned(), |peak| format!("{peak}% of the window"));
     let count = |kind: MarkKind| report.marks.iter().filter(|mark| mark.kind == kind).count();
     format!(
         "Usage of the context window over {}; highest: {peak_text}; {}, {}, {}",
@@ -62,7 +62,7 @@ fn caption_about_thresholds_and_missing_data(report: &Report) -> String {
     if let Some(thresholds) = &report.thresholds {
         let window = plimsoll_domain::text::format_tokens(thresholds.window_tokens);
         sentences.push(format!(
-            "The dashed lines are the thresholds in a window of {window} tokens; at {:.0} % {}.",
+            "The dashed lines are the thresholds in a window of {window} tokens; at {:.0}% {}.",
             thresholds.auto_compact.round(),
             thresholds.auto_compact_action
         ));
@@ -169,7 +169,7 @@ fn render_peak_box_if_no_usage_line(
 fn session_tooltip_text(index: usize, session: &RunSession) -> String {
     let item = session.ticked_items.first().or(session.item.as_ref());
     let item_text = item.map(|item| format!(", {}", item.text())).unwrap_or_default();
-    let peak_text = session.peak_percent.map(|peak| format!(", peak {peak} %")).unwrap_or_default();
+    let peak_text = session.peak_percent.map(|peak| format!(", peak {peak}%")).unwrap_or_default();
     format!(
         "session {} (the {} of the run){item_text}{peak_text}",
         session.iteration,
@@ -261,9 +261,9 @@ fn render_threshold_lines(thresholds: &ThresholdPercents) -> Markup {
 /// Renders the labels beside the chart, from top to bottom. A label that would overlap the one above it is moved down.
 fn render_y_axis_labels_without_overlap(thresholds: Option<&ThresholdPercents>) -> Markup {
     let mut labels =
-        vec![("", "0".to_owned(), CHART_HEIGHT), ("", "50 %".to_owned(), ChartScale::y_pixels(50.0))];
+        vec![("", "0".to_owned(), CHART_HEIGHT), ("", "50%".to_owned(), ChartScale::y_pixels(50.0))];
     match thresholds {
-        None => labels.push(("", "100 %".to_owned(), 0.0)),
+        None => labels.push(("", "100%".to_owned(), 0.0)),
         Some(threshold_percents) => labels.extend(
             [
                 ("l1", "L1", threshold_percents.l1),
@@ -272,7 +272,7 @@ fn render_y_axis_labels_without_overlap(thresholds: Option<&ThresholdPercents>) 
                 ("ceiling", "max", threshold_percents.auto_compact),
             ]
             .map(|(class, name, percent)| {
-                (class, format!("{name} {:.0} %", percent.round()), ChartScale::y_pixels(percent))
+                (class, format!("{name} {:.0}%", percent.round()), ChartScale::y_pixels(percent))
             }),
         ),
     }

@@ -54,7 +54,7 @@ fn render_share_and_token_cells(token_count: u64, total: u64) -> Markup {
     html! {
         td.share {
             span.track { span style=(format!("width:{share:.1}%")) {} } " "
-            span.percent { (format!("{share:.0} %")) }
+            span.percent { (format!("{share:.0}%")) }
         }
         td.number { (format_tokens(token_count)) }
     }

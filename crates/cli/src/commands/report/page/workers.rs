@@ -108,7 +108,7 @@ fn item_attempt_and_ending_tooltip(period: &WorkPeriod) -> String {
 }
 
 fn session_tooltip_text(period: &WorkPeriod, session: &RunSession) -> String {
-    let peak_text = session.peak_percent.map(|peak| format!(", peak {peak} %")).unwrap_or_default();
+    let peak_text = session.peak_percent.map(|peak| format!(", peak {peak}%")).unwrap_or_default();
     format!("{}, session {}{peak_text}", item_attempt_and_ending_tooltip(period), session.iteration)
 }
 
@@ -158,7 +158,7 @@ fn render_work_period_row(report: &Report, worker_number: usize, period: &WorkPe
             th scope="row" { (worker_number) }
             td { (render_time(report, period.started_at)) }
             (number_cell((!period.sessions.is_empty()).then(|| period.sessions.len().to_string())))
-            (number_cell(peak.map(|peak| format!("{peak} %"))))
+            (number_cell(peak.map(|peak| format!("{peak}%"))))
             (number_cell((!costs.is_empty()).then(|| format_dollars(costs.iter().sum()))))
             td.item {
                 (period.item)
@@ -174,7 +174,7 @@ fn render_merges(report: &Report) -> Markup {
         return html! {};
     }
     html! {
-        h3 { "Where it came together" }
+        h3 { "Merges" }
         ul.pauses {
             @for merge in &report.merges { li { (render_time(report, merge.occurred_at)) " " (merge.description) } }
         }

@@ -4,7 +4,7 @@
 use plimsoll_domain::forecast::ThresholdForecast;
 use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::size::ItemSize;
-use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line, truncate_end};
+use plimsoll_domain::text::{capitalize, count_with_noun, format_tokens, to_safe_single_line, truncate_end};
 use plimsoll_domain::{RunState, Settings, UsageReading};
 use plimsoll_flows::context::forecast::SessionForecast;
 use plimsoll_policy::current_item::current_unparked_item;
@@ -137,7 +137,7 @@ impl ContextView<'_> {
         );
         let task_name = truncate_end(&to_safe_single_line(&run.options.task_name), 60);
         rows.push((
-            "Iteration",
+            "Run Session",
             format!("{} of {} (\"{task_name}\")", run.iteration, run.options.max_iterations),
         ));
         rows
@@ -186,7 +186,7 @@ impl ContextView<'_> {
         if !self.session_id.is_empty() {
             rows.push(("Session", self.session_id.to_owned()));
         }
-        rows.extend(self.transcript_error.iter().map(|error| ("Trouble", error.clone())));
+        rows.extend(self.transcript_error.iter().map(|error| ("Problems", error.clone())));
         if let Some(reading) = self.reading {
             rows.extend(self.next_request_source_and_window_rows(reading));
         }
@@ -278,11 +278,6 @@ fn render_tokens_to_l2_and_auto_compact(reading: &UsageReading, thresholds: &Thr
         thresholds.percent_of_window(thresholds.auto_compact.tokens),
         thresholds.auto_compact.action.describe()
     )
-}
-
-fn capitalize(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 fn render_forecast_without_about(threshold_forecast: &ThresholdForecast) -> String {

@@ -99,15 +99,15 @@ fn the_table_of_a_run_matches_the_original_example() {
     |---------------------|-------|
     | Current Context     | 67% (669k of 1M tokens) |
     | Level               | L0 (Normal) |
-    | Estimated Remaining | ~180k tokens to the checkpoint, ~297k to the auto-compact threshold (97%: the client compacts) |
+    | Estimated Remaining | ~180k tokens to the checkpoint, ~297k to the auto-compact threshold (97%: Claude Code compacts) |
     | Forecast            | too little data yet (1 turn) |
     | Current Item        | "Implement OAuth callback (simple)" |
     | Item Complexity     | Simple (est. 20% of the window) |
-    | Iteration           | 5 of 50 ("Auth") |
+    | Run Session         | 5 of 50 ("Auth") |
     | Session             | 4f2a91bc |
     | Next Request        | about 670k tokens, with the answer and what has been added since |
     | Source              | transcript, 3 s old |
-    | Window              | 1M tokens (assumed: the client's default for unknown models), claude-opus-5 |
+    | Window              | 1M tokens (assumed: Claude Code's default for unknown models), claude-opus-5 |
     | Thresholds          | L1 70%, L2 85%, L3 95% |
 
     **Recommendation**: Continue with work that has begun. An item of this size will probably not fit before the checkpoint: if it has not begun, leave it to a fresh session.
@@ -150,11 +150,11 @@ fn there_is_no_forecast_row_if_every_threshold_is_passed() {
     |---------------------|-------|
     | Current Context     | 98% (980k of 1M tokens) |
     | Level               | L3 (Emergency) |
-    | Estimated Remaining | ~0 tokens to the checkpoint, ~0 to the auto-compact threshold (97%: the client compacts) |
+    | Estimated Remaining | ~0 tokens to the checkpoint, ~0 to the auto-compact threshold (97%: Claude Code compacts) |
     | Session             | 4f2a91bc |
     | Next Request        | about 981k tokens, with the answer and what has been added since |
     | Source              | transcript, 3 s old |
-    | Window              | 1M tokens (assumed: the client's default for unknown models), claude-opus-5 |
+    | Window              | 1M tokens (assumed: Claude Code's default for unknown models), claude-opus-5 |
     | Thresholds          | L1 70%, L2 85%, L3 95% |
 
     **Recommendation**: Stop now: the next large result may not fit.
@@ -248,12 +248,12 @@ fn rows_of_a_run_need_a_run_and_unknown_values_are_marked() {
     |---------------------|-------|
     | Current Context     | 10% (100k of 1M tokens) |
     | Level               | L0 (Normal) |
-    | Estimated Remaining | ~749k tokens to the checkpoint, ~866k to the auto-compact threshold (97%: the client compacts) |
+    | Estimated Remaining | ~749k tokens to the checkpoint, ~866k to the auto-compact threshold (97%: Claude Code compacts) |
     | Forecast            | too little data yet (1 turn) |
     | Session             | 4f2a91bc |
     | Next Request        | about 101k tokens, with the answer and what has been added since |
     | Source              | transcript, 3 s old |
-    | Window              | 1M tokens (assumed: the client's default for unknown models), claude-opus-5 |
+    | Window              | 1M tokens (assumed: Claude Code's default for unknown models), claude-opus-5 |
     | Thresholds          | L1 70%, L2 85%, L3 95% |
 
     **Recommendation**: Safe to continue.
@@ -269,7 +269,7 @@ fn rows_of_a_run_need_a_run_and_unknown_values_are_marked() {
     | Current Context | ? (nothing has been answered yet, or the transcript cannot be read) |
     | Current Item    | "Parse dates (medium)" |
     | Item Complexity | Medium (est. 40% of the window) |
-    | Iteration       | 5 of 50 ("Auth") |
+    | Run Session     | 5 of 50 ("Auth") |
     | Session         | 4f2a91bc |
 
     **Recommendation**: none; the usage will be known after the next answer.

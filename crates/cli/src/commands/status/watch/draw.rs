@@ -1,7 +1,7 @@
 //! Draws the watch screen: renders the content and the view state into terminal cells, without any I/O.
 
 use super::keys::{KEY_HELP, WatchViewState};
-use super::screen_content::ScreenContent;
+use super::screen_content::{LastText, ScreenContent};
 use crate::commands::status::screen::INDENT;
 use crate::journal_lines::LineStyle;
 use crate::run_status::RunStatusView;
@@ -12,7 +12,7 @@ use plimsoll_domain::level::{Level, Thresholds};
 use plimsoll_domain::text::{format_tokens, to_safe_single_line};
 use plimsoll_domain::{RunStatus, UsageReading};
 use plimsoll_store::clock;
-use plimsoll_terminal::columns::clip_to_columns;
+use plimsoll_terminal::columns::{clip_to_columns, wrap_line};
 use plimsoll_terminal::duration::format_seconds;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -21,6 +21,8 @@ use ratatui::text::Line;
 
 /// Maximum width of the usage bar.
 const MAX_BAR_CELLS: usize = 60;
+/// Maximum number of lines of the session's own text.
+const MAX_SESSION_TEXT_LINES: usize = 5;
 /// Minimum width of the usage bar.
 const MIN_BAR_CELLS: usize = 8;
 /// Minimum height at which rows are reserved for the log.
@@ -103,13 +105,39 @@ fn run_status_rows_or_message(
     rows.extend(view.quota_text().map(|text| unstyled(titled_text("Quota", &text))));
     rows.extend(
         breaker_counts_and_problems_text(state)
-            .map(|text| (titled_text("Trouble", &text), view_state.ratatui_style(LineStyle::Bad))),
+            .map(|text| (titled_text("Problems", &text), view_state.ratatui_style(LineStyle::Bad))),
     );
     rows.push(unstyled(titled_text("Time", &view.start_end_and_deadline_text())));
+    rows.extend(view.rest_text().map(|text| unstyled(titled_text("Left", &text))));
     if !view.activity.continues_by_itself() {
         rows.push(unstyled(titled_text("Next", &next_step_text(&view))));
     }
+    rows.extend(last_text_rows(&content.last_texts, columns).into_iter().map(unstyled));
     rows
+}
+
+/// Returns the last lines of the session's own text, wrapped at spaces, or the last line of each worker's session.
+fn last_text_rows(last_texts: &[LastText], columns: usize) -> Vec<String> {
+    let text_columns = columns.saturating_sub(INDENT).max(1);
+    let titles = std::iter::once("It says").chain(std::iter::repeat(""));
+    let lines: Vec<String> = last_texts
+        .iter()
+        .flat_map(|words| {
+            let mut text_lines = words.text.lines().map(to_safe_single_line).filter(|line| !line.is_empty());
+            match words.worker_number {
+                Some(number) => {
+                    let last_line = text_lines.next_back().unwrap_or_default();
+                    vec![clip_to_columns(&format!("worker {number}: {last_line}"), text_columns)]
+                }
+                None => {
+                    let wrapped_lines: Vec<String> =
+                        text_lines.flat_map(|line| wrap_line(&line, text_columns, 0)).collect();
+                    wrapped_lines[wrapped_lines.len().saturating_sub(MAX_SESSION_TEXT_LINES)..].to_vec()
+                }
+            }
+        })
+        .collect();
+    lines.into_iter().zip(titles).map(|(line, title)| format!("{title:<INDENT$}{line}")).collect()
 }
 
 fn titled_text(title: &str, text: &str) -> String {
@@ -119,12 +147,7 @@ fn titled_text(title: &str, text: &str) -> String {
 fn task_session_count_and_status_row(view: &RunStatusView, view_state: &WatchViewState) -> StyledRow {
     let state = &view.state;
     let name = to_safe_single_line(&state.options.task_name);
-    let text = format!(
-        "{name} · session {}/{} · {}",
-        view.figures.sessions_started,
-        state.options.max_iterations,
-        status_for_title(view)
-    );
+    let text = format!("{name} · session {} · {}", view.figures.sessions_started, status_for_title(view));
     (text, view_state.ratatui_style(LineStyle::Bold))
 }
 
@@ -146,7 +169,7 @@ fn pause_time_left_and_end_text(view: &RunStatusView) -> Option<String> {
     let time_left = if seconds_left > 0 {
         format!("{} left", format_seconds(seconds_left))
     } else {
-        "over by now".to_owned()
+        "already over".to_owned()
     };
     Some(format!("{time_left}, until {}", clock::format_local_time_with_seconds(paused_until)))
 }

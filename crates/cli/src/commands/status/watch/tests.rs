@@ -1,6 +1,6 @@
 use super::draw::draw_screen;
 use super::keys::WatchViewState;
-use super::screen_content::ScreenContent;
+use super::screen_content::{LastText, ScreenContent};
 use crate::journal_lines::LineStyle;
 use crate::run_status::RunStatusView;
 use plimsoll_domain::forecast::{ForecastRange, ThresholdForecast};
@@ -87,6 +87,7 @@ fn screen_content(state: RunState) -> ScreenContent {
             turns: ForecastRange { earliest: 9, median: 14, latest: 22 },
             minutes: None,
         }),
+        last_texts: Vec::new(),
         log: (1..=40).map(|number| (format!("line {number} of the log"), LineStyle::Plain)).collect(),
     }
 }
@@ -133,7 +134,7 @@ fn rows_above_log(screen: &str) -> String {
 fn an_80_by_24_terminal_shows_everything() {
     let text = render_screen(&screen_content(run_state()), &WatchViewState::default(), 80, 24);
     insta::assert_snapshot!(replace_local_times(&text), @r#"
-    Dates · session 3/50 · running
+    Dates · session 3 · running
     Load         ▕██████████████████░░░░░░░░░░░░┆░░░░░░┆░░░┆┃░▏ 43% 430k L0 (normal)
                  L1 70% · L2 85% · L3 95% · auto-compact 97%
                  L2 in about 14 turns (9 to 22)
@@ -146,8 +147,8 @@ fn an_80_by_24_terminal_shows_everything() {
     Cost         $1.50, 0 tokens
     Handoff      the last: .claude/handoffs/a.md (L2 at 87%, session 2)
     Time         started [STARTED], 2 h ago
+    Left         no estimate yet
     ── log ─────────────────────────────────────────────────────────────────────────
-    line 32 of the log
     line 33 of the log
     line 34 of the log
     line 35 of the log
@@ -201,10 +202,39 @@ fn any_size_and_hostile_names_are_drawn_safely() {
 }
 
 #[test]
+fn the_last_words_of_the_running_sessions_are_shown() {
+    let mut content = screen_content(run_state());
+    let last_words_lines = |content: &ScreenContent| {
+        let screen = render_screen(content, &WatchViewState::default(), 60, 40);
+        let lines = screen.lines().skip_while(|line| !line.starts_with("It says"));
+        lines.take_while(|line| !line.contains("── log")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let text =
+        "first\n\nsecond line \u{1b}[2J which is so long that it has to be wrapped at a space\n4\n5\n6\n";
+    content.last_texts = vec![LastText { worker_number: None, text: text.into() }];
+    assert_eq!(
+        last_words_lines(&content),
+        [
+            "It says      second line \\u{1b}[2J which is so long that it",
+            "             has to be wrapped at a space",
+            "             4",
+            "             5",
+            "             6"
+        ]
+    );
+    let of_worker = |number, text: &str| LastText { worker_number: Some(number), text: text.into() };
+    content.last_texts = vec![of_worker(1, "one\ntwo"), of_worker(2, &"long ".repeat(20))];
+    assert_eq!(
+        last_words_lines(&content),
+        ["It says      worker 1: two", "             worker 2: long long long long long long long l…"]
+    );
+}
+
+#[test]
 fn a_small_terminal_shows_the_most_important_rows() {
     let text = render_screen(&screen_content(run_state()), &WatchViewState::default(), 30, 6);
     insta::assert_snapshot!(text, @"
-    Dates · session 3/50 · running
+    Dates · session 3 · running
     Load         ▕███░░┆┆┃▏ 43% 4…
                  L1 70% · L2 85% …
                  L2 in about 14 t…
@@ -214,7 +244,7 @@ fn a_small_terminal_shows_the_most_important_rows() {
     // There is room for some lines of the log, too.
     let text = render_screen(&screen_content(run_state()), &WatchViewState::default(), 40, 12);
     insta::assert_snapshot!(replace_local_times(&text), @r#"
-    Dates · session 3/50 · running
+    Dates · session 3 · running
     Load         ▕███░░┆┆┃▏ 43% 430k L0 (no…
                  L1 70% · L2 85% · L3 95% ·…
                  L2 in about 14 turns (9 to…
@@ -242,7 +272,7 @@ fn a_pause_counts_down_and_the_end_is_shown() {
     };
     let text = render_screen(&screen_content(paused), &WatchViewState::default(), 100, 24);
     insta::assert_snapshot!(rows_above_log(&text), @r#"
-    Dates · session 3/50 · waiting
+    Dates · session 3 · waiting
     Load         ▕█████████████████████████░░░░░░░░░░░░░░░░░┆░░░░░░░░┆░░░░┆░┃░▏ 43% 430k L0 (normal)
                  L1 70% · L2 85% · L3 95% · auto-compact 97%
                  L2 in about 14 turns (9 to 22)
@@ -256,6 +286,7 @@ fn a_pause_counts_down_and_the_end_is_shown() {
     Cost         $1.50, 0 tokens
     Handoff      the last: .claude/handoffs/a.md (L2 at 87%, session 2)
     Time         started [STARTED], 2 h ago
+    Left         no estimate yet
     "#);
     let completed = RunState {
         lifecycle: Lifecycle::from_verdict(&Verdict::Stop {
@@ -268,7 +299,7 @@ fn a_pause_counts_down_and_the_end_is_shown() {
     ended_content.view.as_mut().unwrap().activity = RunActivity::Ended;
     let text = render_screen(&ended_content, &WatchViewState::default(), 100, 24);
     insta::assert_snapshot!(rows_above_log(&text), @"
-    Dates · session 3/50 · completed
+    Dates · session 3 · completed
     Load         ▕█████████████████████████░░░░░░░░░░░░░░░░░┆░░░░░░░░┆░░░░┆░┃░▏ 43% 430k L0 (normal)
                  L1 70% · L2 85% · L3 95% · auto-compact 97%
                  L2 in about 14 turns (9 to 22)
@@ -309,7 +340,7 @@ fn keys_scroll_the_log_show_help_and_quit() {
     press(&mut view_state, KeyCode::Char('?'));
     let help = render_screen(&content, &view_state, 80, 24);
     insta::assert_snapshot!(replace_local_times(&help), @r#"
-    Dates · session 3/50 · running
+    Dates · session 3 · running
     Load         ▕██████████████████░░░░░░░░░░░░┆░░░░░░┆░░░┆┃░▏ 43% 430k L0 (normal)
                  L1 70% · L2 85% · L3 95% · auto-compact 97%
                  L2 in about 14 turns (9 to 22)
@@ -322,12 +353,12 @@ fn keys_scroll_the_log_show_help_and_quit() {
     Cost         $1.50, 0 tokens
     Handoff      the last: .claude/handoffs/a.md (L2 at 87%, session 2)
     Time         started [STARTED], 2 h ago
+    Left         no estimate yet
     ── keys
      q, Esc, Ctrl-C  quit; the run continues
      Up, Down        scroll the log by one line
      PgUp, PgDn      scroll by ten lines
      Home, End       to the beginning of the log; to its end, and follow it
-
 
 
 

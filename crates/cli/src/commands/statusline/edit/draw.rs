@@ -11,7 +11,7 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Wrap};
 
 /// Saving and quitting come first, because a terminal may be too small for all keys.
-const KEY_LEGEND: &str = "s save · q quit · ↑↓ choose · ←→ move · space show/hide · n new line · f format · c colour · r reset · t theme · b background";
+const KEY_LEGEND: &str = "s save · q quit · ↑↓ choose · ←→ move · space show/hide · n new line · f format · c color · r reset · t theme · b background";
 
 pub(super) fn draw_editor(editor: &Editor, frame: &mut Frame<'_>) {
     let area = frame.area();
@@ -82,6 +82,6 @@ fn segment_details(editor: &Editor, view: &StatusLineView, row: &SegmentRow) -> 
         Some(editor.setting_text_or_default(&row.name, COLOR_SETTING)).filter(|color| !color.is_empty());
     let color = color.unwrap_or_else(|| "the theme's".to_owned());
     let settings_line =
-        format!("format: {}   colour: {color}", editor.setting_text_or_default(&row.name, FORMAT_SETTING));
+        format!("format: {}   color: {color}", editor.setting_text_or_default(&row.name, FORMAT_SETTING));
     [visibility_text, settings_line, fields].map(Line::from).to_vec()
 }

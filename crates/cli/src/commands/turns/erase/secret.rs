@@ -9,7 +9,7 @@ use plimsoll_domain::turn::record::referenced_blob_hashes;
 use plimsoll_flows::turns::{self, RecordBody, TurnsError};
 use plimsoll_store::turn_log::{ErasureRequest, RawLine};
 use plimsoll_store::{Project, StoreError, TurnLog, disk};
-use plimsoll_terminal::console::{print_error, print_text};
+use plimsoll_terminal::console::{print_text, print_warning};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -74,8 +74,9 @@ pub(super) fn find_and_erase_secrets(
     print_text(tally.render_summary(is_dry_run));
     if tally.unreadable_line_count > 0 {
         let lines = count_with_noun(tally.unreadable_line_count, "line");
-        print_error(&format!(
-            "{lines} of a log cannot be read and hold what looks like a secret; nothing was changed there\nhint: `plimsoll turns verify` names them"
+        let verb = if tally.unreadable_line_count == 1 { "contains" } else { "contain" };
+        print_warning(&format!(
+            "{lines} of a log cannot be read but {verb} what looks like a secret; nothing was changed there\nhint: `plimsoll turns verify` names them"
         ));
     }
     Ok(if tally.unreadable_line_count > 0 && !is_dry_run { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -161,7 +162,7 @@ impl SecretTally {
         };
         let sessions = count_with_noun(self.session_count, "session");
         format!(
-            "{} of {sessions} held what looks like a secret: {}. {closing_sentence}",
+            "{} of {sessions} contained what looks like a secret: {}. {closing_sentence}",
             count_texts.join(", "),
             kind_texts.join(", ")
         )

@@ -29,7 +29,7 @@ pub(crate) fn render_session_page(session: &ExportedSession) -> String {
         section.timeline aria-label="Timeline" {
             @for (stream_index, stream) in session.root_streams_with_subagents().iter().enumerate() {
                 @if stream_index > 0 {
-                    (render_subagent(stream, "who started it is not in the log"))
+                    (render_subagent(stream, "the log does not record who started it"))
                 } @else {
                     (render_stream(stream))
                 }
@@ -74,14 +74,14 @@ fn render_largest_request(session: &ExportedSession) -> Option<String> {
         session.main_turns().filter_map(|record| Some(record.header.usage?.total_input())).max()?;
     let share_of_window = |window: &WindowSize| {
         let percent = rounded_percent(peak_tokens, window.tokens)?;
-        Some(format!(", {percent} % of {}", format_tokens(window.tokens)))
+        Some(format!(", {percent}% of {}", format_tokens(window.tokens)))
     };
     let window_share = session.window.as_ref().and_then(share_of_window).unwrap_or_default();
     Some(format!("{}{window_share}", format_tokens(peak_tokens)))
 }
 
 fn render_checkpoint(checkpoint: &ExportedCheckpoint) -> String {
-    let percent = checkpoint.percent.map(|percent| format!(" {percent} %")).unwrap_or_default();
+    let percent = checkpoint.percent.map(|percent| format!(" {percent}%")).unwrap_or_default();
     format!("{}{percent}", checkpoint.level)
 }
 

@@ -1,7 +1,9 @@
-//! Delivers queued results to the shared board: first the branch is pushed, then the result is reported. This
-//! happens in a separate thread, because pushes take long and the board may be unreachable.
+//! Delivers queued results to the shared board: first the branch is pushed, then the result is reported. Between
+//! deliveries, checks the items that the board lists as merged. This happens in a separate thread, because pushes
+//! and fetches take long and the board may be unreachable.
 
 use super::FleetBoard;
+use super::merge_check::check_listed_items_if_due;
 use crate::workers::error::BoardError;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
 use plimsoll_launcher::remote_repository::RemoteError;
@@ -12,7 +14,7 @@ use std::time::Duration;
 /// How long to wait before a delivery is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Delivers queued results until `should_stop` is true. `item_notes` returns the notes that the sessions of an
+/// Delivers queued results and checks merged items until `should_stop` is true. `item_notes` returns the notes that the sessions of an
 /// item wrote in the plan.
 pub(super) fn run_delivery_loop(
     board: &FleetBoard,
@@ -21,6 +23,7 @@ pub(super) fn run_delivery_loop(
     item_notes: &dyn Fn(usize) -> Vec<String>,
 ) {
     while !should_stop.load(Ordering::Relaxed) {
+        let was_target_fetched = check_listed_items_if_due(board, should_cancel);
         let next_result = board
             .workers_file
             .workers_state()
@@ -29,7 +32,7 @@ pub(super) fn run_delivery_loop(
         let Some(result) = next_result else {
             board.workers_file.wait_for_change(RETRY_INTERVAL);
             // Nothing else checks whether the remote is reachable again.
-            if board.target.outage().is_some() {
+            if !was_target_fetched && board.target.outage().is_some() {
                 let fetch_result = board.target.fetch_target(should_cancel);
                 board.target.record_outage(fetch_result.err().map(|error| error.to_string()));
                 std::thread::sleep(RETRY_INTERVAL);

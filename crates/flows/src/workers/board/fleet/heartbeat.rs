@@ -4,12 +4,13 @@
 use super::{CachedState, FleetBoard, epoch_if_leased_here, local_now};
 use crate::workers::connection::BoardSnapshot;
 use crate::workers::error::BoardError;
-use plimsoll_domain::board::{ItemStage, SetAsideReason};
+use plimsoll_domain::board::SetAsideReason;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult, WorkersState};
 use plimsoll_policy::workers::{
     Claim, mark_claimed_item_ready_to_merge, reopen_claimed_item, reopen_or_set_aside_after_failed_attempt,
     set_claimed_item_aside,
 };
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -100,10 +101,10 @@ pub(super) fn refresh_cached_state_from_board(board: &FleetBoard) -> Result<(), 
     let mut cached_state = board.lock_cached_state();
     cached_state.clock_offset_ms =
         i64::try_from(snapshot.board_time).unwrap_or(i64::MAX).saturating_sub_unsigned(requested_at);
-    (cached_state.is_draining, cached_state.fleet_end, cached_state.exhausted_limit) =
-        (snapshot.is_draining, snapshot.fleet_end, snapshot.exhausted_limit);
+    (cached_state.is_draining, cached_state.exhausted_limit) =
+        (snapshot.is_draining, snapshot.exhausted_limit);
     board.workers_file.update_in_memory_if_unchanged(change_count, |workers| {
-        apply_board_snapshot(workers, snapshot, &cached_state);
+        apply_board_snapshot(workers, snapshot, &mut cached_state);
     });
     Ok(())
 }
@@ -112,14 +113,19 @@ pub(super) fn refresh_cached_state_from_board(board: &FleetBoard) -> Result<(), 
 fn apply_board_snapshot(
     workers_state: &mut WorkersState,
     snapshot: BoardSnapshot,
-    cached_state: &CachedState,
+    cached_state: &mut CachedState,
 ) {
-    let BoardSnapshot { board_state, open_items: items, passed_commands, .. } = snapshot;
+    let BoardSnapshot { board_state, open_items: items, passed_commands, fleet_end, .. } = snapshot;
+    // Set together with the items: the end of the fleet is compared with what the record has of them.
+    cached_state.fleet_end = fleet_end;
     (workers_state.board.paused_until, workers_state.board.merger_lease, workers_state.board.merger_epoch) =
         (board_state.paused_until, board_state.merger_lease, board_state.merger_epoch);
     workers_state.passed_verify_commands = passed_commands;
-    // The board lists only items that are not merged.
-    workers_state.board.items.iter_mut().for_each(|board_item| board_item.stage = ItemStage::Merged);
+    // All other items are recorded as merged. This machine believes that only after its own check.
+    let open_items: BTreeSet<usize> = items.iter().map(|(index, _)| *index).collect();
+    let listed_as_merged = (0..workers_state.board.items.len()).filter(|index| !open_items.contains(index));
+    cached_state.merge_checks.set_listed_items(listed_as_merged);
+    cached_state.merge_checks.write_stages(workers_state);
     for (index, item) in items {
         let Some(board_item) = workers_state.board.items.get_mut(index) else { continue };
         let text = std::mem::take(&mut board_item.text);
@@ -138,7 +144,10 @@ fn apply_board_snapshot(
     }
     let queued_results =
         workers_state.fleet_member.as_ref().map(|member| member.outbox.clone()).unwrap_or_default();
-    queued_results.iter().for_each(|result| apply_queued_result(workers_state, result));
+    // A result for an item that is recorded as merged will be rejected.
+    let applicable_results =
+        queued_results.iter().filter(|result| !cached_state.merge_checks.is_listed(result.item));
+    applicable_results.for_each(|result| apply_queued_result(workers_state, result));
 }
 
 /// Applies the effect that a queued result will have on the board.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 #[expect(clippy::disallowed_types, reason = "a test may start git")]
-fn git(folder: &Path, arguments: &[&str]) {
+pub(in super::super) fn git(folder: &Path, arguments: &[&str]) {
     let status = std::process::Command::new("git").current_dir(folder).args(arguments).status();
     assert!(status.expect("git").success(), "{arguments:?}");
 }
@@ -40,6 +40,18 @@ pub(in super::super) fn report_queued_results(board: &FleetBoard) {
     for result in queued_results {
         delivery::report_result_and_return_if_dequeued(board, &result, &result).unwrap();
     }
+}
+
+/// Checks the items that the board lists as merged against these commits of a target without a repository.
+pub(in super::super) fn check_merged_items_against(board: &FleetBoard, target_commits: &[String]) {
+    let items = board.lock_cached_state().merge_checks.items_not_confirmed();
+    let items_and_commits =
+        board.call_board(|connection| connection.read_merge_commits_of_merged_items(&items)).unwrap();
+    let is_missing = |(_, commits): &&(usize, Vec<String>)| {
+        !commits.is_empty() && !commits.iter().any(|commit| target_commits.contains(commit))
+    };
+    let missing_items = items_and_commits.iter().filter(is_missing).map(|(item, _)| *item).collect();
+    board.record_merge_check_results(&items, &missing_items);
 }
 
 /// Renews the leases of the board's claims.
@@ -80,7 +92,7 @@ impl BoardConnection for RecordingConnection {
     fn read_board(&mut self) -> Result<BoardSnapshot, BoardError> {
         unreachable!()
     }
-    fn claim_item(&mut self, _: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
+    fn claim_item(&mut self, _: usize, _: &[usize]) -> Result<Option<(Claim, SharedItem)>, BoardError> {
         unreachable!()
     }
     fn renew_claim(&mut self, _: Claim) -> Result<(), BoardError> {
@@ -92,7 +104,16 @@ impl BoardConnection for RecordingConnection {
     fn pause_all_workers(&mut self, _: Duration) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn acquire_or_renew_merger_lease(&mut self, _: &str) -> Result<Option<u64>, BoardError> {
+    fn read_merge_commits_of_merged_items(
+        &mut self,
+        _: &[usize],
+    ) -> Result<Vec<(usize, Vec<String>)>, BoardError> {
+        unreachable!()
+    }
+    fn report_unconfirmed_merge(&mut self, _: usize) -> Result<(), BoardError> {
+        unreachable!()
+    }
+    fn acquire_or_renew_merger_lease(&mut self) -> Result<Option<u64>, BoardError> {
         unreachable!()
     }
     fn renew_merger_lease(&mut self, _: u64) -> Result<(), BoardError> {
@@ -110,7 +131,10 @@ impl BoardConnection for RecordingConnection {
     fn reject_item(&mut self, _: &RejectedItem) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn mark_items_in_target_as_merged(&mut self, _: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError> {
+    fn mark_items_in_target_as_merged(
+        &mut self,
+        _: &dyn Fn(usize, &str) -> bool,
+    ) -> Result<Vec<usize>, BoardError> {
         unreachable!()
     }
     fn record_passed_commands(&mut self, _: &[String]) -> Result<(), BoardError> {

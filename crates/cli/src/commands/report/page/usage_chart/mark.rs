@@ -43,7 +43,7 @@ impl MarkKind {
     fn legend_label(self) -> &'static str {
         match self {
             MarkKind::Checkpoint => "checkpoint",
-            MarkKind::Compaction => "compaction by the client",
+            MarkKind::Compaction => "compaction by Claude Code",
             MarkKind::SessionEnd => "a session’s end",
             MarkKind::AbnormalSessionEnd => "a session that broke off",
             MarkKind::RefusedPromise => "promise refused",
