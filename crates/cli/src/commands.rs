@@ -21,21 +21,23 @@ mod prune;
 mod query;
 mod report;
 mod run;
+mod sessions;
 mod start;
 mod status;
 mod statusline;
 mod stop;
 mod turns;
+mod usage;
 mod with_context;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_policy::client::is_session_option;
-use plimsoll_terminal::fleet_command_line::FleetArguments;
-use plimsoll_terminal::project_choice::fail_if_project_state_ignored_warn_if_parent;
 use plimsoll_terminal::command_line::is_help;
-use std::process::ExitCode;
+use plimsoll_terminal::fleet_command_line::FleetArguments;
 use plimsoll_terminal::help_layout::{help_width, with_help_width, wrap_row};
+use plimsoll_terminal::project_choice::fail_if_project_state_ignored_warn_if_parent;
+use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
 /// without losing work.
@@ -98,6 +100,10 @@ pub(crate) enum CliCommand {
     Log(log::LogArguments),
     /// Write a page about the run: what was done, and what it cost
     Report(report::ReportArguments),
+    /// Show tokens and cost of all sessions, by day, project and model
+    Usage(usage::UsageArguments),
+    /// List the sessions of all projects, and how to resume them
+    Sessions(sessions::SessionsArguments),
     /// List the handoffs, and which of them no session has opened
     #[command(after_help = HANDOFFS_HELP)]
     Handoffs(handoffs::HandoffsArguments),
@@ -148,9 +154,9 @@ type CommandGroups = [(&'static str, &'static [&'static str])];
 /// The commands that `plimsoll --help` lists. The test in `counts` limits their number.
 const MAIN_COMMAND_GROUPS: &CommandGroups = &[
     ("Set up", &["init", "doctor", "statusline", "uninstall"]),
-    ("Run", &["plan", "run", "stop"]),
-    ("See", &["status", "log", "report"]),
-    ("Records", &["handoffs", "turns", "memory", "prune"]),
+    ("Run", &["plan", "run", "fleet", "stop"]),
+    ("See", &["status", "log", "report", "usage"]),
+    ("Records", &["sessions", "handoffs", "turns", "memory", "prune"]),
     ("Learn", &["demo", "help"]),
 ];
 
@@ -168,14 +174,8 @@ impl CommandLine {
         // clap's own `help` takes no options.
         if arguments.iter().skip(1).eq(["help", "--all"]) {
             arguments = vec!["plimsoll".into(), "--help".into()];
-        }
-        let matches = definition.try_get_matches_from_mut(arguments).map_err(add_suggestion)?;
-        CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))
-    }
-}
-
             return CommandLine::parse(help_definition(help_width(), CommandList::All), arguments);
-/// Returns the definition of the command line as `plimsoll` parses it, hidden commands included.
+        }
         match CommandLine::parse(command_line_definition(), arguments.clone()) {
             // Only the help needs the terminal's width, which takes time.
             Err(error) if is_help(&error) => {
@@ -189,6 +189,12 @@ impl CommandLine {
         mut definition: clap::Command,
         arguments: Vec<std::ffi::OsString>,
     ) -> Result<CommandLine, clap::Error> {
+        let matches = definition.try_get_matches_from_mut(arguments).map_err(add_suggestion)?;
+        CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))
+    }
+}
+
+/// Returns the definition of the command line as `plimsoll` parses it, hidden commands included.
 pub fn command_line_definition() -> clap::Command {
     let mut definition = <CommandLine as CommandFactory>::command();
     definition.build();
@@ -218,7 +224,12 @@ fn help_definition(width: usize, list: CommandList) -> clap::Command {
 
 /// Names that users of other tools may type, each with a tip about the equivalent here. clap would only suggest similarly
 /// spelled names.
-const TIPS_FOR_OTHER_NAMES: [(&[&str], &str); 4] = [
+const TIPS_FOR_OTHER_NAMES: [(&[&str], &str); 6] = [
+    (
+        &["cost", "costs", "ccusage", "stats"],
+        "`plimsoll usage` shows the tokens and the cost of all sessions",
+    ),
+    (&["daily", "blocks"], "`plimsoll usage daily` and `plimsoll usage blocks` list the usage"),
     (&["resume", "continue"], "`plimsoll run --resume` continues a run"),
     (
         &["update", "upgrade"],
@@ -307,6 +318,8 @@ impl CliCommand {
             | CliCommand::StatusLine(_)
             | CliCommand::Query(_)
             | CliCommand::Turns(_)
+            | CliCommand::Usage(_)
+            | CliCommand::Sessions(_)
             | CliCommand::Memory(_)
             | CliCommand::WithContext(_)
             | CliCommand::Context(_)
@@ -318,8 +331,6 @@ impl CliCommand {
         }
     }
 
-            | CliCommand::Usage(_)
-            | CliCommand::Sessions(_)
     /// Runs the command and returns its exit code.
     pub(crate) fn run(self) -> ExitCode {
         match self {
@@ -329,6 +340,8 @@ impl CliCommand {
             CliCommand::Run(arguments) => run::start_or_resume_run(&arguments),
             CliCommand::Start(arguments) => start::prepare_run_and_print_exports(&arguments),
             CliCommand::Status(arguments) => status::status(&arguments),
+            CliCommand::Usage(arguments) => usage::print_usage(&arguments),
+            CliCommand::Sessions(arguments) => sessions::print_sessions(&arguments),
             CliCommand::StatusLine(arguments) => statusline::statusline(&arguments),
             CliCommand::Generate(arguments) => generate::print_generated_file(&arguments),
             CliCommand::Plan(arguments) => plan::fix_draft_or_estimate_plan(&arguments),

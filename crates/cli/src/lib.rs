@@ -12,6 +12,7 @@
 mod answers;
 mod branch;
 mod changed_checks;
+mod client_usage;
 mod commands;
 mod endings;
 mod foreign_state;

@@ -91,5 +91,6 @@ pub mod todo_list;
 pub mod tool_permissions;
 pub mod turns;
 pub mod unresolved_failures;
+pub mod usage;
 pub mod window;
 pub mod workers;

@@ -45,6 +45,7 @@ pub mod tool;
 pub mod transcript;
 pub mod transcript_content;
 pub mod untrusted_text;
+pub mod usage_line;
 pub mod user_request;
 
 pub use event::{HookEvent, HookPayload};

@@ -130,6 +130,36 @@ pub fn is_run_of_user_in_project(project: &Project, run_id: &RunId) -> bool {
     load_run_record(project, run_id).is_some_and(|record| record.project == canonical_root_text(project))
 }
 
+/// Returns the records of this user's runs in all projects, without those of workers, which are parts of another run.
+pub fn run_records_of_user() -> Vec<RunRecord> {
+    let Some(runs_folder) = crate::layout::default_runs_folder() else { return Vec::new() };
+    let worktrees_folder = worktrees_folder_beside(&runs_folder);
+    let load_record = |name: String| {
+        let record: RunRecord = sessions::read_json_if_valid(&runs_folder.join(&name).join(RECORD_FILE))?;
+        let is_of_worker = worktrees_folder
+            .as_ref()
+            .is_some_and(|worktrees| Path::new(&record.project).starts_with(worktrees));
+        (record.run_id == *name && !is_of_worker).then_some(record)
+    };
+    disk::list_names(&runs_folder).into_iter().filter_map(load_record).collect()
+}
+
+/// Loads the state of a run of this user from its ledger; `None` if it cannot be read.
+pub fn load_state_of_user_run(record: &RunRecord) -> Option<RunState> {
+    let folder = crate::layout::default_runs_folder()?.join(record.run_id.as_str());
+    RunState::from_json_text(&disk::read(&folder.join(LEDGER_FILE)).ok()??).ok()
+}
+
+/// Returns the folder of the worktrees of a run's workers; `None` without a home.
+pub fn worktrees_folder_of_run(run_id: &RunId) -> Option<PathBuf> {
+    Some(worktrees_folder_beside(&crate::layout::default_runs_folder()?)?.join(run_id.as_str()))
+}
+
+/// Returns the folder of the worktrees of all parallel runs, next to this folder of the records of runs.
+fn worktrees_folder_beside(runs_folder: &Path) -> Option<PathBuf> {
+    Some(runs_folder.parent()?.join("trees"))
+}
+
 /// Loads the state from the ledger; `None` if this user did not start the run in this project.
 pub fn load_ledger_state(project: &Project, run_id: &RunId) -> Result<Option<RunState>, StoreError> {
     read_and_parse_ledger_if_run_of_user(project, run_id, RunState::from_json_text)

@@ -41,6 +41,7 @@ pub mod sessions;
 mod size_limited_write;
 pub mod state_file;
 pub mod tail;
+pub mod transcripts;
 pub mod turn_log;
 pub mod unread_sessions;
 pub mod volume;

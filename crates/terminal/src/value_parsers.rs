@@ -163,8 +163,28 @@ pub fn timestamp_moved_back_a_day_if_in_future(text: &str) -> Result<Timestamp, 
     let time = time_ago
         .or_else(|| start_of_day().and_then(clock::from_local_date_time))
         .or_else(|| parse_time_or_duration_from_now(text, now));
-    let past_time = time.map(|time| if time > now { time - chrono::Duration::days(1) } else { time });
-    past_time.map(clock::to_timestamp).ok_or(ValueError::InvalidPastTime)
+    // Only a time of day may mean yesterday.
+    let is_time_of_day = NaiveTime::parse_from_str(text, "%H:%M").is_ok();
+    match time {
+        None => Err(ValueError::InvalidPastTime),
+        Some(time) if time <= now => Ok(clock::to_timestamp(time)),
+        Some(time) if is_time_of_day => Ok(clock::to_timestamp(time - chrono::Duration::days(1))),
+        Some(_) => Err(ValueError::TimeInFuture(text.to_owned())),
+    }
+}
+
+/// Parses a day in this machine's time zone: `2026-01-07`, `20260107`, or a duration ago (`7d`).
+pub fn day(text: &str) -> Result<NaiveDate, ValueError> {
+    let day_ago = || clock::now().checked_sub_signed(parse_duration(text)?);
+    ["%Y-%m-%d", "%Y%m%d"]
+        .iter()
+        .find_map(|format| NaiveDate::parse_from_str(text, format).ok())
+        .or_else(|| Some(clock::local_time_from_unix_seconds(day_ago()?.timestamp()).date()))
+        .ok_or(ValueError::InvalidDay)
+}
+
+fn parse_duration(text: &str) -> Option<TimeDelta> {
+    TimeDelta::from_std(humantime::parse_duration(text).ok()?).ok()
 }
 
 fn parse_time_or_duration_from_now(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
@@ -183,6 +203,11 @@ fn parse_time_or_duration_from_now(text: &str, now: DateTime<Utc>) -> Option<Dat
 pub fn split_command_into_words(text: &str) -> Result<Vec<String>, ValueError> {
     let program_and_arguments = shlex::split(text).filter(|arguments| !arguments.is_empty());
     program_and_arguments.ok_or(ValueError::InvalidCommand)
+}
+
+/// Parses a verify command, which the shell runs as it is.
+pub fn verify_command(text: &str) -> Result<String, ValueError> {
+    if text.trim().is_empty() { Err(ValueError::EmptyVerifyCommand) } else { Ok(text.to_owned()) }
 }
 
 /// Parses the word of a run's promise.
@@ -205,11 +230,6 @@ mod tests {
         assert_eq!(
             (bytes_from_size_with_unit("2G"), bytes_from_size_with_unit("1.5 MB"), age_seconds("30d")),
             (Ok(2_000_000_000), Ok(1_500_000), Ok(2_592_000))
-/// Parses a verify command, which the shell runs as it is.
-pub fn verify_command(text: &str) -> Result<String, ValueError> {
-    if text.trim().is_empty() { Err(ValueError::EmptyVerifyCommand) } else { Ok(text.to_owned()) }
-}
-
         );
         for wrong in ["2", "", "G", "-1G", "2X", "NaNG"] {
             assert_eq!(bytes_from_size_with_unit(wrong), Err(ValueError::InvalidByteSize), "{wrong}");
@@ -269,6 +289,10 @@ pub fn verify_command(text: &str) -> Result<String, ValueError> {
         }
         assert!((0..=86_400).contains(&age_of_text_seconds("23:59")));
         assert!(timestamp_moved_back_a_day_if_in_future("yesterday").is_err());
+        for text in ["2100-01-01", "2100-01-01 07:00", "2100-01-01T07:00:00Z"] {
+            let error = timestamp_moved_back_a_day_if_in_future(text).unwrap_err();
+            assert_eq!(error.to_string(), format!("{text} is in the future"));
+        }
     }
 
     #[test]
@@ -283,7 +307,3 @@ pub fn verify_command(text: &str) -> Result<String, ValueError> {
         assert!(deadline("25:00").is_err() && deadline("tomorrow").is_err());
     }
 }
-        for text in ["2100-01-01", "2100-01-01 07:00", "2100-01-01T07:00:00Z"] {
-            let error = timestamp_moved_back_a_day_if_in_future(text).unwrap_err();
-            assert_eq!(error.to_string(), format!("{text} is in the future"));
-        }

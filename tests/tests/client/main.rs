@@ -19,5 +19,6 @@ mod sandboxed_agent;
 mod subagent_behavior;
 mod telemetry_labels;
 mod transcript_lag;
+mod usage;
 mod user_installation;
 mod with_context;

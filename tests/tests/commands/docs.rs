@@ -353,6 +353,7 @@ pages! {
     telemetry_page_works "docs/telemetry.md";
     turns_and_night_pages_work "docs/turns.md" + "docs/night.md";
     upgrade_page_works "docs/upgrade.md";
+    usage_page_works "docs/usage.md";
     workers_page_works "docs/workers.md";
 }
 

@@ -183,6 +183,8 @@ const COMMANDS: [(&str, &str); 16] = [
     ("statusline explain --json", "explained"),
     ("memory show --json", "memory"),
     ("memory history --json", "[change]"),
+    ("usage --json", "usage"),
+    ("sessions --json", "[listed_session]"),
 ];
 
 /// The schemas of the fleet commands with the types of their outputs. The tests in `fleet/` check those, because they

@@ -28,6 +28,7 @@ mod site;
 mod soak;
 mod stop;
 mod terminal_escapes;
+mod usage;
 mod workflows;
 
 /// Returns the commands that a help text lists between its usage and its options, under any heading.

@@ -39,6 +39,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ),
     ("report", &["", "--run HOSTILE"]),
     ("run", &["--objective x --client /nonexistent/HOSTILE", "--resume --client /nonexistent/HOSTILE"]),
+    ("sessions", &["", "--search owned", "--search HOSTILE"]),
     ("start", &["--objective HOSTILE --name HOSTILE"]),
     ("status", &["", "--markdown", "--answer 1 HOSTILE", "--answer HOSTILE x"]),
     ("statusline explain", &[""]),
@@ -50,6 +51,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("turns stats", &[""]),
     ("turns sync", &["", "HOSTILE"]),
     ("turns verify", &[""]),
+    ("usage", &["", "daily", "blocks", "models", "projects", "runs"]),
     ("uninstall", &["--dry-run", "--project --dry-run"]),
     // Last: it ends the run.
     ("stop", &["--yes"]),
@@ -92,12 +94,14 @@ const COMMANDS_SHOWING_PROJECT_TEXT: &[&str] = &[
     "memory show",
     "plan",
     "query",
+    "sessions",
     "status",
     "statusline explain",
     "turns export",
     "turns grep",
     "turns list",
     "turns show",
+    "usage",
 ];
 
 /// Commands that print foreign text of several lines unchanged, below a heading or between the tags of a chunk.

@@ -1,0 +1,165 @@
+//! `plimsoll sessions`: lists the sessions of all projects, newest first.
+
+use crate::client_usage::{ClientUsage, read_usage_and_search_requests};
+use clap::Args;
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_safe_single_line};
+use plimsoll_policy::usage::{TranscriptUsage, UsageTotals, group_usage};
+use plimsoll_policy::window::{WindowEvidence, resolve_window_raising_it_to_used_tokens};
+use plimsoll_store::{clock, environment};
+use plimsoll_terminal::columns::clip_to_columns;
+use plimsoll_terminal::console::{self, line_width_from_columns_or_terminal};
+use plimsoll_terminal::value_parsers;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Arguments of `plimsoll sessions`.
+#[derive(Debug, Args)]
+pub(crate) struct SessionsArguments {
+    /// Only sessions with this text in a request, the project or the branch
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// The last N of them [default: 20]
+    #[arg(short = 'n', long = "last", value_name = "N", value_parser = value_parsers::whole_number::<usize>)]
+    last: Option<usize>,
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+const DEFAULT_SESSION_COUNT: usize = 20;
+
+/// A session of Claude Code.
+struct Session<'a> {
+    id: &'a str,
+    project: &'a str,
+    /// The folder in which it can be resumed.
+    folder: &'a str,
+    branch: Option<&'a str>,
+    first_request: Option<&'a str>,
+    /// Unix time in seconds.
+    last_response_at: i64,
+    peak_tokens: u64,
+    window_tokens: Option<u64>,
+    compaction_count: usize,
+    totals: UsageTotals,
+}
+
+/// Prints the sessions of all projects.
+pub(crate) fn print_sessions(arguments: &SessionsArguments) -> ExitCode {
+    let searched_text = arguments.search.as_ref().map(|text| text.to_lowercase());
+    let usage = read_usage_and_search_requests(searched_text.as_deref());
+    let mut sessions = list_sessions_newest_first(&usage, searched_text.as_deref());
+    sessions.truncate(arguments.last.unwrap_or(DEFAULT_SESSION_COUNT));
+    if arguments.json {
+        console::print_json(sessions.iter().map(Session::to_json).collect::<Value>());
+        return ExitCode::SUCCESS;
+    }
+    usage.print_warnings();
+    if sessions.is_empty() {
+        return console::print_nothing_to_show(match arguments.search {
+            Some(_) => "No session matches.",
+            None => "There are no sessions of Claude Code yet.",
+        });
+    }
+    let columns = line_width_from_columns_or_terminal();
+    let texts: Vec<String> = sessions.iter().map(|session| session.render(columns)).collect();
+    console::print_text(texts.join("\n\n"));
+    ExitCode::SUCCESS
+}
+
+fn list_sessions_newest_first<'a>(usage: &'a ClientUsage, searched_text: Option<&str>) -> Vec<Session<'a>> {
+    let session_id = |index: usize| usage.transcripts[index].session_id.as_str();
+    let mut last_response_at: BTreeMap<&str, i64> = BTreeMap::new();
+    for entry in &usage.entries {
+        last_response_at.insert(session_id(entry.transcript_index), entry.responded_at);
+    }
+    let totals = group_usage(&usage.entries, |entry| session_id(entry.transcript_index));
+    let to_session = |(index, transcript): (usize, &'a TranscriptUsage)| {
+        // A session without a response has nothing to resume, and a subagent cannot be resumed.
+        let last_response_at = *last_response_at.get(transcript.session_id.as_str())?;
+        let (project, requests) = (usage.project(index), &usage.requests[index]);
+        let contains_text = |text: &str| {
+            project.to_lowercase().contains(text)
+                || transcript.branch.as_ref().is_some_and(|branch| branch.to_lowercase().contains(text))
+        };
+        let is_selected = searched_text.is_none_or(|text| requests.has_match || contains_text(text));
+        let evidence = WindowEvidence {
+            model: transcript.model.as_deref(),
+            max_used_tokens: transcript.peak_tokens,
+            ..WindowEvidence::default()
+        };
+        (is_selected && !transcript.is_subagent).then(|| Session {
+            id: &transcript.session_id,
+            project,
+            folder: transcript.folder.as_deref().unwrap_or(project),
+            branch: transcript.branch.as_deref(),
+            first_request: requests.first_request.as_deref(),
+            last_response_at,
+            peak_tokens: transcript.peak_tokens,
+            window_tokens: resolve_window_raising_it_to_used_tokens(&evidence).map(|window| window.tokens),
+            compaction_count: transcript.compaction_count,
+            totals: totals.get(transcript.session_id.as_str()).copied().unwrap_or_default(),
+        })
+    };
+    let mut sessions: Vec<Session> = usage.transcripts.iter().enumerate().filter_map(to_session).collect();
+    sessions.sort_by_key(|session| Reverse(session.last_response_at));
+    sessions
+}
+
+impl Session<'_> {
+    /// Renders the first request, the figures, and the command that resumes the session.
+    fn render(&self, columns: usize) -> String {
+        let time = clock::local_time_from_unix_seconds(self.last_response_at).format("%a %Y-%m-%d %H:%M");
+        let request = to_safe_single_line(self.first_request.unwrap_or("(no request)"));
+        let percent = self
+            .window_tokens
+            .map(|window| format!(" ({}%)", self.peak_tokens.saturating_mul(100) / window.max(1)));
+        let figures = [
+            Some(to_safe_single_line(&environment::abbreviate_home(self.project))),
+            self.branch.filter(|branch| *branch != "HEAD").map(to_safe_single_line),
+            Some(format!("peak {}{}", format_tokens(self.peak_tokens), percent.unwrap_or_default())),
+            (self.compaction_count > 0).then(|| count_with_noun(self.compaction_count, "compaction")),
+            Some(self.totals.cost.basis.format_usd(self.totals.cost.usd)),
+        ];
+        let figures = figures.into_iter().flatten().collect::<Vec<_>>().join(" · ");
+        let lines = [format!("{time}  {request}"), format!("  {figures}")];
+        let mut lines = lines.map(|line| clip_to_columns(&line, columns)).to_vec();
+        lines.extend(self.resume_command().map(|command| format!("  {command}")));
+        lines.join("\n")
+    }
+
+    /// Returns the command that resumes the session: Claude Code finds a session only in the folder where it was started.
+    /// Returns `None` if a name in it could mislead who copies it.
+    fn resume_command(&self) -> Option<String> {
+        let is_plain_id =
+            self.id.chars().all(|character| character.is_ascii_alphanumeric() || character == '-');
+        let is_safe = is_plain_id
+            && !self.id.starts_with('-')
+            && Path::new(self.folder).is_absolute()
+            && to_safe_single_line(self.folder) == self.folder;
+        let folder = shlex::try_quote(self.folder).ok().filter(|_| is_safe)?;
+        Some(format!("cd {folder} && claude --resume {}", self.id))
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "session_id": self.id,
+            "project": self.project,
+            "folder": self.folder,
+            "branch": self.branch,
+            "first_request": self.first_request,
+            "last_response_at": clock::timestamp_from_unix_seconds(self.last_response_at),
+            "peak_tokens": self.peak_tokens,
+            "window_tokens": self.window_tokens,
+            "compactions": self.compaction_count,
+            "responses": self.totals.response_count,
+            "total_tokens": self.totals.tokens.total_tokens(),
+            "cost_usd": self.totals.cost.usd,
+            "cost_basis": self.totals.cost.basis,
+            "resume_command": self.resume_command(),
+        })
+    }
+}

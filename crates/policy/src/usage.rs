@@ -1,0 +1,207 @@
+//! The usage of all sessions, from their transcripts: each response counts once, with its cost.
+//!
+//! The client's own figure is used where it wrote one, and the price table otherwise. A transcript does not contain every
+//! request: compactions and the titles of sessions are only in the client's totals, and count from there.
+
+mod blocks;
+mod reported;
+mod totals;
+
+pub use blocks::{BLOCK_SECONDS, UsageBlock, split_into_blocks};
+pub use totals::{UsageTotals, group_usage};
+
+use crate::prices::{BilledTokens, Tariff};
+use chrono::DateTime;
+use plimsoll_domain::cost::{Cost, CostBasis};
+use plimsoll_protocol::usage_line::{CostState, ResponseLine, UsageLine};
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// A response this far in the future was written by a machine whose clock was wrong, not by one that is slightly ahead.
+const MAX_CLOCK_DIFFERENCE_SECONDS: i64 = 3600;
+
+/// A higher cost is an error, and could not be added.
+const MAX_PLAUSIBLE_USD: f64 = 1e12;
+
+/// The usage in one transcript.
+#[derive(Debug, Default)]
+pub struct TranscriptUsage {
+    pub session_id: String,
+    /// True for the transcript of a subagent. The session's own transcript is another file.
+    pub is_subagent: bool,
+    /// The working directory of the first response.
+    pub folder: Option<String>,
+    /// The git branch of the last response.
+    pub branch: Option<String>,
+    /// The model of the last response.
+    pub model: Option<String>,
+    /// The most input tokens of one request of the main conversation.
+    pub peak_tokens: u64,
+    pub compaction_count: usize,
+    /// The number of lines that have usage and cannot be parsed. An unfinished last line does not count.
+    pub malformed_line_count: usize,
+    /// The number of responses that are dated in the future. They are not counted.
+    pub future_response_count: usize,
+    entries: Vec<UsageEntry>,
+    /// The client's last totals of each count, by the start of the count.
+    cost_states: BTreeMap<u64, CostState>,
+    /// For the parser.
+    buffer: Vec<u8>,
+}
+
+/// The usage of one response, or of the requests that only the client's totals contain.
+#[derive(Debug, Clone)]
+pub struct UsageEntry {
+    /// Unix time in seconds.
+    pub responded_at: i64,
+    /// The index of the transcript that it belongs to. A copy in a forked session does not count.
+    pub transcript_index: usize,
+    pub tariff: Arc<Tariff>,
+    pub tokens: BilledTokens,
+    pub cost: Cost,
+    /// True for a subagent's response.
+    pub is_subagent: bool,
+    /// False for the requests that only the client's totals contain.
+    pub is_response: bool,
+    /// Hash of the response's id; 0 if it has none. Ids are hashed because there may be a million.
+    id_hash: u64,
+}
+
+impl TranscriptUsage {
+    /// Creates the usage of a transcript of this session.
+    pub fn new(session_id: &str, is_subagent: bool) -> TranscriptUsage {
+        TranscriptUsage { session_id: session_id.to_owned(), is_subagent, ..TranscriptUsage::default() }
+    }
+
+    /// Adds a line of the transcript. A line without a line end may be unfinished.
+    pub fn add_line(&mut self, line: &[u8], has_line_end: bool) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        match UsageLine::parse(line, &mut buffer) {
+            Ok(Some(UsageLine::Response(response))) => self.add_response(&response),
+            Ok(Some(UsageLine::CostState(state))) => {
+                let last_state = self.cost_states.entry(state.start_time.unwrap_or(0)).or_default();
+                // A line can repeat the totals of an earlier one, but they only grow.
+                if state.totals.cost_usd >= last_state.totals.cost_usd {
+                    *last_state = *state;
+                }
+            }
+            Ok(Some(UsageLine::Compaction)) => self.compaction_count += 1,
+            Ok(None) => {}
+            Err(_) => self.malformed_line_count += usize::from(has_line_end),
+        }
+        self.buffer = buffer;
+    }
+
+    fn add_response(&mut self, response: &ResponseLine<'_>) {
+        let usage = response.usage();
+        let tokens = BilledTokens::from_usage(&usage);
+        let last_tariff = self.entries.last().map(|entry| &entry.tariff);
+        // Most responses have the tariff of the one before.
+        let tariff = last_tariff
+            .filter(|tariff| tariff.applies_to(response.model(), &usage))
+            .map_or_else(|| Arc::new(Tariff::new(response.model(), &usage)), Arc::clone);
+        let is_subagent = self.is_subagent || response.is_sidechain;
+        if !is_subagent {
+            self.peak_tokens = self.peak_tokens.max(tokens.total_input());
+        }
+        if self.folder.is_none() {
+            self.folder = response.cwd();
+        }
+        self.branch = response.git_branch().or(self.branch.take());
+        if self.model.as_deref() != response.model() {
+            self.model = response.model().map(str::to_owned);
+        }
+        if self.session_id.is_empty() {
+            self.session_id = response.session_id.unwrap_or_default().to_owned();
+        }
+        let reported_cost = response
+            .cost_usd
+            .filter(|usd| *usd < MAX_PLAUSIBLE_USD)
+            .map(|usd| Cost { usd, basis: CostBasis::Reported });
+        let time = response.timestamp.and_then(|text| DateTime::parse_from_rfc3339(text).ok());
+        let last_time = || self.entries.last().map(|entry| entry.responded_at);
+        let entry = UsageEntry {
+            // Without a time of its own it counts for the time of the one before it.
+            responded_at: time.map(|time| time.timestamp()).or_else(last_time).unwrap_or(0),
+            transcript_index: 0,
+            cost: reported_cost.unwrap_or_else(|| tariff.list_cost(tokens)),
+            tariff,
+            tokens,
+            is_subagent,
+            is_response: true,
+            id_hash: response.id().map_or(0, hash_id),
+        };
+        match self.entries.last_mut() {
+            // The lines of one response usually follow each other, and the last one has the final usage.
+            Some(last_entry) if entry.id_hash != 0 && last_entry.id_hash == entry.id_hash => {
+                *last_entry = UsageEntry { responded_at: last_entry.responded_at, ..entry };
+            }
+            _ => self.entries.push(entry),
+        }
+    }
+}
+
+fn hash_id(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish().max(1)
+}
+
+/// Removes the entries from the transcripts and returns each response once, oldest first, with its cost.
+pub fn take_each_response_once(transcripts: &mut [TranscriptUsage], now: i64) -> Vec<UsageEntry> {
+    let mut entries = Vec::with_capacity(transcripts.iter().map(|transcript| transcript.entries.len()).sum());
+    for (index, transcript) in transcripts.iter_mut().enumerate() {
+        transcript.buffer = Vec::new();
+        let first_index = entries.len();
+        entries.extend(std::mem::take(&mut transcript.entries).into_iter().filter(|entry| {
+            entry.responded_at <= now.saturating_add(MAX_CLOCK_DIFFERENCE_SECONDS) || {
+                transcript.future_response_count += 1;
+                false
+            }
+        }));
+        entries[first_index..].iter_mut().for_each(|entry| entry.transcript_index = index);
+    }
+    remove_copies(&mut entries, transcripts.len());
+    reported::apply_reported_costs(transcripts, &mut entries);
+    entries.sort_by_key(|entry| entry.responded_at);
+    entries
+}
+
+/// Keeps one entry of each response: a subagent's transcript can repeat what the main conversation said before it, and a
+/// forked session begins with a copy of the original, which is the one that ended first.
+fn remove_copies(entries: &mut Vec<UsageEntry>, transcript_count: usize) {
+    let mut last_responded_at = vec![i64::MIN; transcript_count];
+    for entry in entries.iter() {
+        let last = &mut last_responded_at[entry.transcript_index];
+        *last = entry.responded_at.max(*last);
+    }
+    entries.sort_unstable_by_key(|entry| {
+        let index = entry.transcript_index;
+        (entry.id_hash, entry.is_subagent, last_responded_at[index], index, entry.responded_at)
+    });
+    entries.dedup_by(|copy, kept| {
+        let is_copy = copy.id_hash != 0 && copy.id_hash == kept.id_hash;
+        // While a response arrives, its lines have less than its final usage.
+        if is_copy
+            && copy.is_subagent == kept.is_subagent
+            && copy.tokens.total_tokens() > kept.tokens.total_tokens()
+        {
+            (kept.tokens, kept.cost) = (copy.tokens, copy.cost);
+            kept.tariff = Arc::clone(&copy.tariff);
+        }
+        is_copy
+    });
+}
+
+/// Returns the project of a working directory: the client and `plimsoll run --workers` create worktrees inside of it.
+pub fn project_of_folder(folder: &str) -> &str {
+    let separators = ["/.claude/worktrees/", "\\.claude\\worktrees\\"];
+    separators
+        .iter()
+        .find_map(|separator| folder.split_once(separator))
+        .map_or(folder, |(project, _)| project)
+}
+
+#[cfg(test)]
+mod tests;
